@@ -1,0 +1,45 @@
+// The two commands a bare clone offers: `npm run demo` and `npm test`.
+// Node 20, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+const env = {
+  ...process.env,
+  PATH: [join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+  TURBO_TELEMETRY_DISABLED: '1',
+  DO_NOT_TRACK: '1',
+};
+
+function run(command, ...args) {
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    env,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  });
+  if (error) throw error;
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+const steps = {
+  demo() {
+    run('turbo', 'run', 'build', '--output-logs=errors-only');
+    run('node', 'packages/bench-harness/dist/cli.js', 'demo');
+  },
+  test() {
+    run('turbo', 'run', 'lint', 'build', 'typecheck', 'test', 'test:repository', 'typecheck:repository', '--output-logs=new-only');
+  },
+};
+
+const step = steps[process.argv[2]];
+if (!step) {
+  console.error(`usage: node scripts/from-bare-clone.mjs ${Object.keys(steps).join('|')}`);
+  process.exit(2);
+}
+run('npx', '-y', packageManager, 'install', '--frozen-lockfile', '--prefer-offline');
+step();

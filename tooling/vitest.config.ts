@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests read the packages' TypeScript sources, so that a failing line is the line one edits.
+export default defineConfig({
+  root: process.cwd(),
+  resolve: { conditions: ['roofline-source'] },
+  ssr: { resolve: { conditions: ['roofline-source'] } },
+  test: {
+    include: ['test/**/*.test.ts', 'tooling/test/**/*.test.ts'],
+    exclude: ['test/gpu/**', 'node_modules/**'],
+    testTimeout: 60_000,
+    maxWorkers: 2,
+  },
+});
