@@ -1,0 +1,25 @@
+import { escaper } from '../text-form.ts';
+
+/** Text as HTML, in an element as in a quoted attribute. */
+export const escapeXml = escaper({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
+
+/** Prose with `code`, **bold** and [links](https://example.org); any other markup is shown as written. */
+export function proseHtml(text: string): string {
+  return text
+    .split(/(`[^`]+`)/)
+    .map((part, index) =>
+      index % 2 === 1 ? `<code>${escapeXml(part.slice(1, -1))}</code>` : phraseHtml(escapeXml(part)),
+    )
+    .join('');
+}
+
+/** A value inside `<script type="application/json">`: no `<`, so no `</script>` and no `<!--`. */
+export function jsonHtml(value: unknown, replacer?: (key: string, value: unknown) => unknown): string {
+  return JSON.stringify(value, replacer).replaceAll('<', '\\u003c');
+}
+
+function phraseHtml(escaped: string): string {
+  return escaped
+    .replace(/\*\*(.+?)\*\*/g, '<strong>$1</strong>')
+    .replace(/\[([^\]]+)\]\(((?:https?:\/\/|#)[^\s)]+)\)/g, '<a href="$2">$1</a>');
+}

@@ -1,0 +1,115 @@
+import { environmentTable } from '../environment-table.ts';
+import { ReportError } from '../model.ts';
+import type { Block, Report, Section } from '../model.ts';
+import { paletteVariables } from '../plot/palette.ts';
+import { readTemplate } from '../template.ts';
+import { jsonHtml, proseHtml } from './markup.ts';
+import { escapeXml } from '../xml.ts';
+import { plotHtml } from './plot.ts';
+import { FORM_ESCAPES } from './table-data.ts';
+import { tableHtml } from './table.ts';
+
+/** Nothing is fetched, whatever the report says. */
+const CONTENT_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+const OWN_IDS = ['top', 'environment'];
+
+/**
+ * A report as one HTML file that needs nothing else: style, script, data and plots are inside.
+ *
+ * @throws ReportError for ids that are not unique or cannot be anchors, and as `renderSvg` for plots.
+ */
+export function renderHtml(report: Report): string {
+  checkIds(report);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}">
+<title>${escapeXml(report.title)}</title>
+<style>
+${paletteVariables()}${readTemplate('page.css')}</style>
+</head>
+<body id="top">
+${navigationHtml(report)}
+<main>
+${headerHtml(report)}
+${report.sections.map(sectionHtml).join('\n')}
+${environmentHtml(report)}
+</main>
+<script type="application/json" id="form-escapes">${jsonHtml(FORM_ESCAPES)}</script>
+${scriptsHtml()}
+</body>
+</html>
+`;
+}
+
+function scriptsHtml(): string {
+  const names = ['theme.js', 'navigation.js', 'tables.js', 'plots.js'] as const;
+  return names.map((name) => `<script type="module">\n${readTemplate(name)}</script>`).join('\n');
+}
+
+function navigationHtml(report: Report): string {
+  const links = report.sections.map(({ id, title }) => ({ id, title }));
+  if (report.environment.length > 0) links.push({ id: 'environment', title: 'Environment' });
+  const items = links.map(({ id, title }) => `<li><a href="#${escapeXml(id)}">${escapeXml(title)}</a></li>`);
+  return `<nav class="sections" aria-label="Sections">
+<ul><li><a href="#top">Summary</a></li>${items.join('')}</ul>
+<button type="button" class="theme" aria-label="Switch between light and dark">
+<svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><circle cx="8" cy="8" r="6.25" fill="none" stroke="currentColor" stroke-width="1.5"/><path d="M8 1.75a6.25 6.25 0 0 1 0 12.5z" fill="currentColor"/></svg>
+</button>
+</nav>`;
+}
+
+function headerHtml(report: Report): string {
+  const subtitle = report.subtitle ? `<p class="subtitle">${proseHtml(report.subtitle)}</p>` : '';
+  const summary = report.summary.map((sentence) => `<li>${proseHtml(sentence)}</li>`).join('');
+  const created = escapeXml(report.createdAt);
+  const readable = created.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?Z$/, '$1 $2 UTC');
+  return `<header>
+<h1>${escapeXml(report.title)}</h1>
+${subtitle}
+<p class="created"><time datetime="${created}">${readable}</time></p>
+${summary ? `<ul class="summary">${summary}</ul>` : ''}
+</header>`;
+}
+
+function sectionHtml({ id, title, text = [], blocks }: Section): string {
+  return [
+    `<section id="${escapeXml(id)}">`,
+    `<h2>${escapeXml(title)}<a class="anchor" href="#${escapeXml(id)}" aria-label="Link to ${escapeXml(title)}">#</a></h2>`,
+    ...text.map((paragraph) => `<p>${proseHtml(paragraph)}</p>`),
+    ...blocks.map(blockHtml),
+    '</section>',
+  ].join('\n');
+}
+
+function blockHtml(block: Block): string {
+  if (block.kind === 'table') return tableHtml(block);
+  if (block.kind === 'plot') return plotHtml(block);
+  return `<aside class="${block.tone ?? 'info'}"><p>${proseHtml(block.text)}</p></aside>`;
+}
+
+function environmentHtml(report: Report): string {
+  if (report.environment.length === 0) return '';
+  return `<section id="environment"><h2>Environment</h2>\n${tableHtml(environmentTable(report), false)}</section>`;
+}
+
+function checkIds(report: Report): void {
+  const taken = new Set(OWN_IDS);
+  const blocks = report.sections.flatMap((section) => section.blocks);
+  const ids = [...report.sections, ...blocks].flatMap((part) => ('id' in part ? [part.id] : []));
+  for (const id of ids) {
+    if (!/^[\w:.-]+$/.test(id)) {
+      throw new ReportError(`'${id}' cannot be an anchor: ids take letters, digits, '_', '-', '.' and ':'`);
+    }
+    if (taken.has(id)) {
+      throw new ReportError(
+        `two parts of the report have the id '${id}' ('${OWN_IDS.join("' and '")}' are taken)`,
+      );
+    }
+    taken.add(id);
+  }
+}

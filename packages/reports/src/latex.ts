@@ -1,0 +1,77 @@
+import type { Table } from './model.ts';
+import { alignments, escaper, headings, writeTable } from './text-form.ts';
+import type { Escapes, TextForm } from './text-form.ts';
+
+/** LaTeX's special characters, and those beyond ASCII that `format.ts` writes. */
+export const LATEX_ESCAPES: Escapes = {
+  '\\': '\\textbackslash{}',
+  '{': '\\{',
+  '}': '\\}',
+  $: '\\$',
+  '&': '\\&',
+  '#': '\\#',
+  '%': '\\%',
+  _: '\\_',
+  '~': '\\textasciitilde{}',
+  '^': '\\textasciicircum{}',
+  '<': '\\textless{}',
+  '>': '\\textgreater{}',
+  '|': '\\textbar{}',
+  '"': '{\\char34}',
+  '`': '\\textasciigrave{}',
+  // A row that begins with one of these would be read as an argument of the `\\` before it.
+  '[': '{[}',
+  ']': '{]}',
+  '*': '{*}',
+  // No ligature: `--flag` keeps both hyphens.
+  '--': '{-}{-}',
+  '–': '--',
+  '—': '---',
+  '±': '$\\pm$',
+  '×': '$\\times$',
+  '·': '$\\cdot$',
+  '−': '$-$',
+  '∞': '$\\infty$',
+  '≤': '$\\le$',
+  '≥': '$\\ge$',
+  '≈': '$\\approx$',
+  '→': '$\\to$',
+  '²': '$^2$',
+  '³': '$^3$',
+  µ: '$\\mu$',
+  μ: '$\\mu$',
+  '…': '\\ldots{}',
+  '\u00a0': '~',
+  '\r\n': ' ',
+  '\n': ' ',
+  '\r': ' ',
+};
+
+const escape = escaper(LATEX_ESCAPES);
+
+export function latexForm(table: Table): TextForm {
+  const caption = table.caption ? `${table.title}. ${table.caption}` : table.title;
+  const columns = alignments(table, { left: 'l', right: 'r', center: 'c' }).join('');
+  return {
+    begin: [
+      '\\begin{table}[htbp]',
+      '  \\centering',
+      `  \\caption{${escape(caption)}}`,
+      `  \\label{tab:${table.id.replace(/[^\w:.-]/g, '-')}}`,
+      `  \\begin{tabular}{${columns}}`,
+      '    \\toprule',
+      `    ${headings(table, escape).join(' & ')} \\\\`,
+      '    \\midrule',
+      '',
+    ].join('\n'),
+    rowStart: '    ',
+    cellSeparator: ' & ',
+    rowEnd: ' \\\\\n',
+    end: ['    \\bottomrule', '  \\end{tabular}', '\\end{table}', ''].join('\n'),
+  };
+}
+
+/** A `table` environment in the style of the booktabs package, the only one it needs. */
+export function renderLatex(table: Table): string {
+  return writeTable(latexForm(table), escape, table);
+}

@@ -1,0 +1,131 @@
+/** What a value is, and so how it is written. */
+export type ColumnKind =
+  /** Words, or a number that is a name (a size, a seed). */
+  | 'text'
+  /** A number in `unit`. */
+  | 'number'
+  /** A factor: 0.58 is written `0.58×`. */
+  | 'ratio'
+  /** A fraction of one: 0.58 is written `58.0 %`. */
+  | 'percent'
+  /** Bytes: 1073741824 is written `1.00 GiB`. */
+  | 'bytes'
+  /** Milliseconds: 0.00123 is written `1.23 µs`. */
+  | 'duration'
+  /** A `RowStatus`. */
+  | 'status';
+
+export interface Column {
+  /** The property of each row that holds the value. */
+  key: string;
+  label: string;
+  /**
+   * For `number`, the unit the values are in. For `bytes` and `duration`, whose values are always bytes and
+   * milliseconds, the unit to show the whole column in; without it each cell takes the unit that fits it.
+   */
+  unit?: string;
+  kind: ColumnKind;
+  /** Significant digits; the digits before the decimal point are never rounded away. */
+  digits?: number;
+  /** Default: left for `text` and `status`, right for the rest. */
+  align?: 'left' | 'right' | 'center';
+  /** What the column means: the tooltip of its heading in HTML. */
+  description?: string;
+  /** The property that holds the standard deviation, in the same unit: the cell is written `12.3 ± 0.4`. */
+  uncertaintyKey?: string;
+  /** `strong` is set in bold; `roof` draws a `percent` as a small bar in HTML. */
+  emphasis?: 'strong' | 'roof';
+}
+
+export type Cell = string | number | null | undefined;
+
+export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted';
+
+export interface Row {
+  [key: string]: Cell;
+  /** How the measurement ended; a row without a status is `ok`. */
+  status?: RowStatus;
+  /** Why it ended so. */
+  error?: string;
+}
+
+export interface Table {
+  kind: 'table';
+  /** Unique in its report: the anchor in HTML, the label in LaTeX and Typst, the name of downloaded files. */
+  id: string;
+  title: string;
+  caption?: string;
+  columns: Column[];
+  rows: Row[];
+}
+
+export interface Axis {
+  label: string;
+  unit?: string;
+  scale: 'linear' | 'log' | 'category';
+}
+
+export interface Point {
+  x: number | string;
+  /** Null where nothing could be measured: a gap, in which `note` is written. */
+  y: number | null;
+  /** The ends of the error bar. */
+  low?: number;
+  high?: number;
+  /** Shown in the tooltip; for a point without `y`, in the plot itself. */
+  note?: string;
+}
+
+export interface Series {
+  name: string;
+  points: Point[];
+}
+
+export interface Plot {
+  kind: 'plot';
+  /** Unique in its report. */
+  id: string;
+  title: string;
+  caption?: string;
+  x: Axis;
+  y: Axis;
+  /** `bar` takes its x as categories, whatever the scale. */
+  marks: 'line' | 'bar' | 'area' | 'dot';
+  series: Series[];
+  /** Levels to compare with, drawn across the plot: a ceiling, a peer. */
+  references?: { label: string; y: number }[];
+}
+
+export interface Note {
+  kind: 'note';
+  text: string;
+  /** Default `info`. */
+  tone?: 'info' | 'warning';
+}
+
+export type Block = Table | Plot | Note;
+
+/** Prose may hold `code`, **bold** and [links](https://example.org); HTML is shown as written. */
+export interface Section {
+  /** Unique in its report: the anchor in HTML. */
+  id: string;
+  title: string;
+  text?: string[];
+  blocks: Block[];
+}
+
+export interface Report {
+  title: string;
+  subtitle?: string;
+  /** ISO 8601. */
+  createdAt: string;
+  /** The findings, one sentence each. */
+  summary: string[];
+  environment: { label: string; value: string }[];
+  sections: Section[];
+}
+
+/** A report, or one of its parts, cannot be drawn as it stands. */
+export class ReportError extends Error {
+  override name = 'ReportError';
+}

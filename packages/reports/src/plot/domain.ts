@@ -1,0 +1,87 @@
+import { ReportError } from '../model.ts';
+import type { Plot } from '../model.ts';
+import { linearTicks, logTicks, tickTexts } from './ticks.ts';
+
+/** An axis ready to be drawn. */
+export type ResolvedAxis =
+  | { scale: 'linear' | 'log'; domain: [number, number]; ticks: number[]; texts: string[] }
+  | { scale: 'category'; domain: string[] };
+
+export type NumericAxis = Extract<ResolvedAxis, { ticks: number[] }>;
+
+/**
+ * The horizontal axis; bars always stand on categories.
+ *
+ * @throws ReportError for text on a numeric axis, a number that is not finite, or one a logarithm cannot take.
+ */
+export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
+  const points = plot.series.flatMap((series) => series.points);
+  if (plot.marks === 'bar' || plot.x.scale === 'category') {
+    return { scale: 'category', domain: [...new Set(points.map(({ x }) => String(x)))] };
+  }
+  const values = points.map(({ x }) => checked(plot, 'x', x));
+  if (values.length === 0) return numericAxis(plot.x.scale, [1, 10], [1, 10], tickCount);
+  const axis = numericAxis(plot.x.scale, extent(values), values, tickCount);
+  const [low, high] = extent(values);
+  const kept = axis.ticks.flatMap((tick, index) => (tick >= low && tick <= high ? [index] : []));
+  if (kept.length < 2) return axis;
+  // The x axis ends with the data, not with the next round number.
+  const pick = <Value>(all: readonly Value[]) => kept.map((index) => all[index]!);
+  return { scale: axis.scale, domain: [low, high], ticks: pick(axis.ticks), texts: pick(axis.texts) };
+}
+
+/**
+ * The vertical axis: from zero for bars and areas, and wherever zero is near; error bars that end below a
+ * logarithmic axis are cut off there.
+ *
+ * @throws ReportError as {@link resolveX}, and for a vertical axis of categories.
+ */
+export function resolveY(plot: Plot, tickCount: number): NumericAxis {
+  const { scale } = plot.y;
+  if (scale === 'category') throw new ReportError(`plot '${plot.id}': the y axis must be 'linear' or 'log'`);
+  const points = plot.series.flatMap((series) => series.points);
+  const values = [
+    ...points.flatMap(({ y }) => (y === null ? [] : [checked(plot, 'y', y)])),
+    ...(plot.references ?? []).map(({ y }) => checked(plot, 'y', y)),
+  ];
+  const ends = points.flatMap(({ low, high }) => [low, high]).filter((end) => end !== undefined);
+  const all = [...values, ...ends.filter((end) => Number.isFinite(end) && (scale === 'linear' || end > 0))];
+  if (values.length === 0) return numericAxis(scale, scale === 'log' ? [1, 10] : [0, 1], [], tickCount);
+  let [low, high] = extent(all);
+  if (scale === 'linear') {
+    const fromZero = plot.marks === 'bar' || plot.marks === 'area' || low < high / 2;
+    if (fromZero) [low, high] = [Math.min(0, low), Math.max(0, high)];
+  } else if (plot.marks === 'bar') low /= 1.5; // the smallest bar keeps a height
+  return numericAxis(scale, [low, high], [], tickCount);
+}
+
+function numericAxis(
+  scale: 'linear' | 'log',
+  [low, high]: [number, number],
+  values: readonly number[],
+  tickCount: number,
+): NumericAxis {
+  const ticks = scale === 'log' ? logTicks(low, high, tickCount, values) : linearTicks(low, high, tickCount);
+  const domain: [number, number] = [Math.min(low, ticks[0]!), Math.max(high, ticks[ticks.length - 1]!)];
+  return { scale, domain, ticks, texts: tickTexts(ticks, scale) };
+}
+
+function checked(plot: Plot, axis: 'x' | 'y', value: number | string): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new ReportError(
+      `plot '${plot.id}': ${axis} is ${JSON.stringify(String(value))}, the ${plot[axis].scale} axis takes finite ` +
+        `numbers${axis === 'y' ? '; give null where there is no value' : ''}`,
+    );
+  }
+  if (plot[axis].scale === 'log' && value <= 0) {
+    throw new ReportError(`plot '${plot.id}': ${axis} is ${value}, a log axis takes numbers above 0`);
+  }
+  return value;
+}
+
+function extent(values: readonly number[]): [number, number] {
+  return values.reduce<[number, number]>(
+    ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
+    [Infinity, -Infinity],
+  );
+}

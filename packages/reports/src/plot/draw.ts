@@ -1,0 +1,57 @@
+import * as ObservablePlot from '@observablehq/plot';
+import type { Markish, PlotOptions } from '@observablehq/plot';
+import { parseHTML } from 'linkedom';
+import type { Plot } from '../model.ts';
+import { layOut, FONT_SIZE } from './layout.ts';
+import type { PlotLayout, PlotSize } from './layout.ts';
+import { axisMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
+import type { Palette } from './palette.ts';
+import { seriesMarks } from './series.ts';
+import { escapeXml } from '../xml.ts';
+
+const FONT_FAMILY =
+  'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif';
+
+/** The source of an `<svg>` element, drawn by Observable Plot on a document of linkedom's: no browser. */
+export function drawSvg(plot: Plot, palette: Palette, size: PlotSize): string {
+  const layout = layOut(plot, size);
+  const marks: Markish[] = [
+    ...axisMarks(plot, layout, palette),
+    ...plot.series.flatMap((_, index) => seriesMarks(plot, index, layout, palette)),
+    ...referenceMarks(plot, palette),
+    ...legendMarks(plot, layout, palette),
+    ...(size.standalone ? titleMarks(plot, layout, palette) : []),
+  ];
+  const { document } = parseHTML('<!doctype html><html><body></body></html>');
+  const svg = ObservablePlot.plot({ ...plotOptions(layout), document, marks });
+  // Plot's own style sheet speaks to browsers alone; what it says stands in the attributes below.
+  svg.querySelector('style')?.remove();
+  svg.removeAttribute('class');
+  svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  svg.setAttribute('font-family', FONT_FAMILY);
+  svg.setAttribute('font-size', String(FONT_SIZE));
+  svg.setAttribute('color', palette.ink);
+  svg.setAttribute('role', 'img');
+  if (size.standalone) {
+    svg.insertAdjacentHTML('afterbegin', `<rect width="100%" height="100%" fill="${palette.background}" />`);
+  }
+  // Not by setAttribute: linkedom writes attributes as HTML does, in which XML's `<` may stand.
+  return svg.outerHTML.replace('<svg', () => `<svg aria-label="${escapeXml(plot.title)}"`);
+}
+
+function plotOptions({ x, y, width, height, margin }: PlotLayout): PlotOptions {
+  const horizontal =
+    x.scale === 'category'
+      ? { type: 'linear' as const, domain: [-0.5, x.domain.length - 0.5] }
+      : { type: x.scale, domain: x.domain, inset: 8 };
+  return {
+    width,
+    height,
+    marginTop: margin.top,
+    marginRight: margin.right,
+    marginBottom: margin.bottom,
+    marginLeft: margin.left,
+    x: { ...horizontal, axis: null },
+    y: { type: y.scale, domain: y.domain, axis: null },
+  };
+}

@@ -1,0 +1,96 @@
+import * as ObservablePlot from '@observablehq/plot';
+import type { Markish } from '@observablehq/plot';
+import type { Axis, Plot } from '../model.ts';
+import { FONT_SIZE } from './layout.ts';
+import type { PlotLayout } from './layout.ts';
+import type { Palette } from './palette.ts';
+import { colorOf, symbolOf } from './series.ts';
+
+export function axisLabel({ label, unit }: Axis): string {
+  return unit ? `${label} (${unit})` : label;
+}
+
+export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Markish[] {
+  const { x, y, margin, padding, xRotation } = layout;
+  const common = { color: palette.muted, label: null };
+  const turned = xRotation === 0 ? {} : { tickRotate: xRotation, textAnchor: 'end' as const };
+  const xTicks = x.scale === 'category' ? x.domain.map((_, index) => index) : x.ticks;
+  const xTexts = x.scale === 'category' ? x.domain : x.texts;
+  const textOf = (ticks: number[], texts: string[]) => (tick: number) => texts[ticks.indexOf(tick)] ?? '';
+  return [
+    ObservablePlot.gridY(y.ticks, { stroke: palette.grid, strokeOpacity: 1 }),
+    ObservablePlot.axisY({
+      ...common,
+      ticks: y.ticks,
+      text: textOf(y.ticks, y.texts),
+      tickSize: 0,
+      tickPadding: 8,
+    }),
+    ObservablePlot.axisX({
+      ...common,
+      ...turned,
+      ticks: xTicks,
+      text: textOf(xTicks, xTexts),
+      tickSize: x.scale === 'category' ? 0 : 4,
+      tickPadding: x.scale === 'category' ? 9 : 5,
+    }),
+    ObservablePlot.ruleY([y.domain[0]], { stroke: palette.muted }),
+    note(axisLabel(plot.y), {
+      dx: padding - margin.left,
+      dy: -18,
+      frameAnchor: 'top-left',
+      fill: palette.ink,
+    }),
+    note(axisLabel(plot.x), {
+      dy: margin.bottom - (FONT_SIZE + padding) / 2 - 2,
+      frameAnchor: 'bottom',
+      fill: palette.ink,
+    }),
+  ];
+}
+
+export function referenceMarks(plot: Plot, palette: Palette): Markish[] {
+  return (plot.references ?? []).flatMap(({ label, y }) => [
+    ObservablePlot.ruleY([y], { stroke: palette.ink, strokeDasharray: '5 4', strokeWidth: 1.25 }),
+    ObservablePlot.text([label], {
+      y: [y],
+      frameAnchor: 'right',
+      textAnchor: 'end',
+      dy: -9,
+      fill: palette.ink,
+      stroke: palette.background,
+      strokeWidth: 4,
+    }),
+  ]);
+}
+
+export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette: Palette): Markish[] {
+  return legend.flatMap(({ series, left, top }) => {
+    const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };
+    const symbol = plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square';
+    return [
+      ObservablePlot.dot([0], {
+        ...at,
+        dx: at.dx + 6,
+        r: 4.5,
+        symbol,
+        fill: colorOf(series, palette),
+      }),
+      note(plot.series[series]!.name, { ...at, dx: at.dx + 16, fill: palette.ink }),
+    ];
+  });
+}
+
+export function titleMarks(plot: Plot, { margin, padding }: PlotLayout, palette: Palette): Markish[] {
+  const at = { dx: padding - margin.left, dy: padding + 10 - margin.top, frameAnchor: 'top-left' as const };
+  return [note(plot.title, { ...at, fill: palette.ink, fontSize: 15, fontWeight: 600 })];
+}
+
+function note(text: string, options: ObservablePlot.TextOptions): Markish {
+  const left = options.frameAnchor === 'top-left';
+  return ObservablePlot.text([text], {
+    textAnchor: left ? 'start' : 'middle',
+    lineAnchor: 'middle',
+    ...options,
+  });
+}

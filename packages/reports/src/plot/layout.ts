@@ -1,0 +1,88 @@
+import { displayWidth } from '../display-width.ts';
+import type { Plot } from '../model.ts';
+import { resolveX, resolveY } from './domain.ts';
+import type { NumericAxis, ResolvedAxis } from './domain.ts';
+
+export const FONT_SIZE = 12;
+/** Generous widths of characters in the system's fonts, in pixels: the SVG is laid out before any font is known. */
+const CHARACTER_WIDTHS = { narrow: 4.2, usual: 7.2, wide: 9.2 };
+const LEGEND_LINE = 20;
+const LEGEND_SYMBOL = 16;
+const LEGEND_GAP = 18;
+const ROTATION = 35;
+const PADDING = 14;
+
+export interface PlotSize {
+  /** Pixels. */
+  width: number;
+  height: number;
+  /** With the title and a background, as an image of its own. */
+  standalone: boolean;
+}
+
+export interface LegendItem {
+  series: number;
+  /** Pixels from the left of the image, and from its top to the middle of the line. */
+  left: number;
+  top: number;
+}
+
+export interface PlotLayout extends PlotSize {
+  x: ResolvedAxis;
+  y: NumericAxis;
+  /** Free space to the left of the widest text and above the first, in pixels. */
+  padding: number;
+  margin: { top: number; right: number; bottom: number; left: number };
+  /** Degrees by which the texts on the x axis are turned. */
+  xRotation: number;
+  legend: LegendItem[];
+}
+
+/** Where everything stands. @throws ReportError for values that the axes cannot take. */
+export function layOut(plot: Plot, size: PlotSize): PlotLayout {
+  const y = resolveY(plot, Math.max(3, Math.round(size.height / 60)));
+  const x = resolveX(plot, Math.max(3, Math.round(size.width / 90)));
+  const padding = size.standalone ? PADDING : 0;
+  const left = padding + Math.max(...y.texts.map(textWidth), 16) + 12;
+  const right = 16;
+  const titleHeight = size.standalone ? PADDING + 28 : 0;
+  const legend = layOutLegend(plot, size.width, padding, titleHeight);
+  const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
+  const texts = x.scale === 'category' ? x.domain : x.texts;
+  const longest = Math.max(...texts.map(textWidth), 0);
+  const slot = (size.width - left - right) / Math.max(1, texts.length);
+  const turned = x.scale === 'category' && longest + 6 > slot;
+  const textHeight = turned ? longest * Math.sin((ROTATION * Math.PI) / 180) + FONT_SIZE : FONT_SIZE;
+  return {
+    ...size,
+    x,
+    y,
+    padding,
+    margin: { top: legendHeight + 30, right, bottom: textHeight + 32 + padding / 2, left },
+    xRotation: turned ? -ROTATION : 0,
+    legend,
+  };
+}
+
+export function textWidth(text: string): number {
+  const narrow = text.match(/[ ijltfr.,:;|'!()[\]-]/g)?.length ?? 0;
+  const wide = text.match(/[A-Zmw%@±×]/g)?.length ?? 0;
+  const usual = displayWidth(text) - narrow - wide;
+  return narrow * CHARACTER_WIDTHS.narrow + usual * CHARACTER_WIDTHS.usual + wide * CHARACTER_WIDTHS.wide;
+}
+
+function layOutLegend(plot: Plot, width: number, start: number, titleHeight: number): LegendItem[] {
+  if (plot.series.length < 2) return [];
+  let left = start;
+  let top = titleHeight + LEGEND_LINE / 2;
+  return plot.series.map(({ name }, series) => {
+    const itemWidth = LEGEND_SYMBOL + textWidth(name) + LEGEND_GAP;
+    if (left > start && left + itemWidth > width) {
+      left = start;
+      top += LEGEND_LINE;
+    }
+    const item = { series, left, top };
+    left += itemWidth;
+    return item;
+  });
+}

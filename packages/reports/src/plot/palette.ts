@@ -1,0 +1,53 @@
+export type Theme = 'light' | 'dark';
+
+export interface Palette {
+  background: string;
+  ink: string;
+  /** Ticks, captions, reference lines. */
+  muted: string;
+  grid: string;
+  /** Told apart with each common form of colour blindness, and by lightness (after Okabe and Ito, 2008). */
+  series: readonly string[];
+}
+
+const LIGHT: Palette = {
+  background: '#ffffff',
+  ink: '#1b1f24',
+  muted: '#5c6570',
+  grid: '#e4e7eb',
+  series: ['#0b67a8', '#c65102', '#00806a', '#a04a90', '#8a6a00', '#4d5661'],
+};
+
+const DARK: Palette = {
+  background: '#14171b',
+  ink: '#e8eaed',
+  muted: '#9aa4af',
+  grid: '#2b3138',
+  series: ['#63b3ed', '#f39a55', '#3cc9a5', '#dc9bce', '#dcb83f', '#a9b4c0'],
+};
+
+export const PALETTES: Readonly<Record<Theme, Palette>> = { light: LIGHT, dark: DARK };
+
+/** The palette by the names of CSS variables, for a plot inside a page that defines them. */
+export const CSS_PALETTE: Palette = {
+  background: 'var(--background)',
+  ink: 'var(--ink)',
+  muted: 'var(--muted)',
+  grid: 'var(--grid)',
+  series: LIGHT.series.map((_, index) => `var(--series-${index + 1})`),
+};
+
+/** The definitions behind {@link CSS_PALETTE}, for both themes. */
+export function paletteVariables(): string {
+  const define = (name: string, pick: (palette: Palette) => string) =>
+    `  --${name}: light-dark(${pick(LIGHT)}, ${pick(DARK)});\n`;
+  return [
+    ':root {\n',
+    define('background', (palette) => palette.background),
+    define('ink', (palette) => palette.ink),
+    define('muted', (palette) => palette.muted),
+    define('grid', (palette) => palette.grid),
+    ...LIGHT.series.map((_, index) => define(`series-${index + 1}`, (palette) => palette.series[index]!)),
+    '}\n',
+  ].join('');
+}

@@ -1,0 +1,148 @@
+import * as ObservablePlot from '@observablehq/plot';
+import type { Markish, SymbolImplementation } from '@observablehq/plot';
+import { formatNumber } from '../format.ts';
+import type { Plot, Point } from '../model.ts';
+import type { PlotLayout } from './layout.ts';
+import type { Palette } from './palette.ts';
+
+/** Each series has a shape as well as a colour. */
+const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross'] as const;
+/** A line with more points than this shows no dots. */
+const MOST_DOTS = 40;
+/** A series with more points than this has no tooltips: their markup would outweigh the line. */
+const MOST_TITLES = 300;
+
+/** The part of a category's width that its bars take. */
+const BARS_WIDTH = 0.76;
+
+/** What Plot gives a symbol to draw on. */
+interface CanvasPath {
+  moveTo(x: number, y: number): void;
+  lineTo(x: number, y: number): void;
+}
+
+/** The end of an error bar. */
+const CAP: SymbolImplementation = {
+  draw(context: CanvasPath) {
+    context.moveTo(-4, 0);
+    context.lineTo(4, 0);
+  },
+};
+
+export function colorOf(series: number, palette: Palette): string {
+  return palette.series[series % palette.series.length]!;
+}
+
+export function symbolOf(series: number): (typeof SYMBOLS)[number] {
+  return SYMBOLS[series % SYMBOLS.length]!;
+}
+
+/** The marks of one series, error bars and notes included. */
+export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palette: Palette): Markish[] {
+  const { name, points } = plot.series[index]!;
+  const color = colorOf(index, palette);
+  const x = placement(plot, index, layout);
+  const style: Style = {
+    color,
+    symbol: plot.marks === 'area' ? 'circle' : symbolOf(index),
+    described: points.length <= MOST_TITLES ? { title: (point: Point) => pointText(plot, name, point) } : {},
+    base: plot.y.scale === 'log' ? layout.y.domain[0] : 0,
+  };
+  return [
+    ...shapeMarks(plot, points, x, style),
+    ...(plot.marks === 'area'
+      ? []
+      : errorBarMarks(points, x, layout, plot.marks === 'bar' ? palette.ink : color)),
+    ...noteMarks(points, x, layout, color),
+  ];
+}
+
+type Placement = (point: Point) => number;
+
+/** Categories stand at 0, 1, 2 and so on; the bars of one category side by side around it. */
+function placement(plot: Plot, index: number, { x }: PlotLayout): Placement {
+  if (x.scale !== 'category') return (point) => Number(point.x);
+  const offset = plot.marks === 'bar' ? (index + 0.5 - plot.series.length / 2) * barWidth(plot) : 0;
+  const order = new Map(x.domain.map((category, position) => [category, position]));
+  return (point) => order.get(String(point.x))! + offset;
+}
+
+function barWidth(plot: Plot): number {
+  return BARS_WIDTH / plot.series.length;
+}
+
+interface Style {
+  color: string;
+  symbol: (typeof SYMBOLS)[number];
+  described: { title?: (point: Point) => string };
+  /** Where bars and areas begin. */
+  base: number;
+}
+
+function shapeMarks(plot: Plot, points: Point[], x: Placement, style: Style): Markish[] {
+  const { color, symbol, described, base } = style;
+  const measured = points.filter(({ y }) => y !== null);
+  if (plot.marks === 'bar') {
+    const half = barWidth(plot) * 0.46;
+    const sides = { x1: (point: Point) => x(point) - half, x2: (point: Point) => x(point) + half };
+    return [ObservablePlot.rect(measured, { ...sides, ...described, y1: base, y2: 'y', fill: color })];
+  }
+  const showDots = plot.marks === 'dot' || (plot.marks === 'line' && points.length <= MOST_DOTS);
+  const dots = ObservablePlot.dot(measured, {
+    ...described,
+    x,
+    y: 'y',
+    symbol,
+    r: plot.marks === 'dot' ? 3.5 : 4,
+    fill: color,
+    // Unseen dots still carry the tooltips.
+    fillOpacity: showDots ? (plot.marks === 'dot' ? 0.8 : 1) : 0,
+  });
+  if (plot.marks === 'dot') return [dots];
+  const line = ObservablePlot.line(points, { x, y: 'y', stroke: color, strokeWidth: 2 });
+  return [
+    ...(plot.marks === 'area' ? [areaMark(points, x, style)] : []),
+    line,
+    ...(showDots || described.title ? [dots] : []),
+  ];
+}
+
+/** Between `low` and `high` where points have them, otherwise from the axis to `y`. */
+function areaMark(points: Point[], x: Placement, { color, base }: Style): Markish {
+  const isBand = points.some(({ low, high }) => low !== undefined && high !== undefined);
+  const y1 = isBand ? (point: Point) => point.low ?? point.y : base;
+  const y2 = isBand ? (point: Point) => point.high ?? point.y : 'y';
+  return ObservablePlot.areaY(points, { x, y1, y2, fill: color, fillOpacity: 0.18 });
+}
+
+function errorBarMarks(points: Point[], x: Placement, layout: PlotLayout, color: string): Markish[] {
+  const barred = points.filter(({ y, low, high }) => y !== null && low !== undefined && high !== undefined);
+  if (barred.length === 0) return [];
+  const low = (point: Point) => Math.max(point.low!, layout.y.domain[0]);
+  const stroke = { stroke: color, strokeWidth: 1.25, className: 'error-bars' };
+  const cap = { ...stroke, x, symbol: CAP, fill: 'none' };
+  return [
+    ObservablePlot.ruleX(barred, { ...stroke, x, y1: low, y2: 'high' }),
+    ObservablePlot.dot(barred, { ...cap, y: low }),
+    ObservablePlot.dot(barred, { ...cap, y: 'high' }),
+  ];
+}
+
+/** In the gap of a point that has no value, why. */
+function noteMarks(points: Point[], x: Placement, layout: PlotLayout, color: string): Markish[] {
+  const gaps = points.filter(({ y, note }) => y === null && note !== undefined);
+  if (gaps.length === 0) return [];
+  const bottom = { y: () => layout.y.domain[0], rotate: -90, textAnchor: 'start' as const, dy: -6 };
+  return [ObservablePlot.text(gaps, { ...bottom, x, text: 'note', fill: color, className: 'gap-notes' })];
+}
+
+function pointText(plot: Plot, name: string, { x, y, low, high, note }: Point): string {
+  const withUnit = (text: string, unit?: string) => (unit ? `${text} ${unit}` : text);
+  const number = (value: number) => formatNumber(value, Number.isInteger(value) ? undefined : 4);
+  const value = y === null ? '' : withUnit(number(y), plot.y.unit);
+  const range = low === undefined || high === undefined ? '' : ` (${number(low)} to ${number(high)})`;
+  const at = withUnit(typeof x === 'number' ? formatNumber(x) : x, plot.x.unit);
+  return [name, `${plot.x.label}: ${at}`, `${plot.y.label}: ${value}${range}`, note]
+    .filter(Boolean)
+    .join('\n');
+}

@@ -1,0 +1,73 @@
+import { formatNumber } from '../format.ts';
+
+/** Multiples of 1, 2 or 5 times a power of ten that cover [`low`, `high`] in about `count` steps. */
+export function linearTicks(low: number, high: number, count: number): number[] {
+  const span = high > low ? high - low : Math.abs(low) || 1;
+  const rough = span / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9)) ?? 10);
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.max(first + 1, Math.ceil((high > low ? high : low + span) / step - 1e-9));
+  const decimals = Math.max(0, -Math.floor(Math.log10(step)));
+  return Array.from({ length: last - first + 1 }, (_, index) =>
+    Number(((first + index) * step).toFixed(Math.min(20, decimals))),
+  );
+}
+
+/**
+ * Ticks of a logarithmic axis that cover [`low`, `high`]: powers of two if all `values` are such, otherwise powers
+ * of ten, with 2 and 5 between them where there is room for about `count`.
+ */
+export function logTicks(low: number, high: number, count: number, values: readonly number[]): number[] {
+  if (values.length > 1 && values.every((value) => Number.isInteger(Math.log2(value)))) {
+    return thinned(powers(2, [1], low, high), count);
+  }
+  const fine = powers(10, [1, 2, 5], low, high);
+  return fine.length <= count + 2 ? fine : thinned(powers(10, [1], low, high), count);
+}
+
+/** The text of each tick, all to the same decimal place on a linear axis. */
+export function tickTexts(ticks: readonly number[], scale: 'linear' | 'log'): string[] {
+  if (scale === 'log') return ticks.map(logTickText);
+  const step = Math.abs((ticks[1] ?? 1) - (ticks[0] ?? 0));
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return ticks.map((tick) => {
+    const whole = tick === 0 ? 1 : Math.floor(Math.log10(Math.abs(tick)) + 1e-9) + 1;
+    return formatNumber(tick, Math.max(1, whole + decimals));
+  });
+}
+
+/** `0.05`, `1024`, `2×10⁶`. */
+function logTickText(tick: number): string {
+  const [mantissa = '', exponent = ''] = tick.toExponential().split('e');
+  const power = Number(exponent);
+  if (power > -5 && power < 6) {
+    return formatNumber(tick, Number.isInteger(tick) ? undefined : mantissa.replace('.', '').length);
+  }
+  const superscript = String(power).replace(/./g, (character) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(character)] ?? '⁻');
+  return `${mantissa === '1' ? '' : `${mantissa}×`}10${superscript}`;
+}
+
+function powers(base: number, factors: readonly number[], low: number, high: number): number[] {
+  const first = Math.floor(Math.log(low) / Math.log(base) + 1e-9);
+  const last = Math.ceil(Math.log(high) / Math.log(base) - 1e-9);
+  const ticks: number[] = [];
+  for (let exponent = first; exponent <= Math.max(last, first + 1); exponent += 1) {
+    for (const factor of factors) ticks.push(Number((factor * base ** exponent).toPrecision(12)));
+  }
+  const start = Math.max(
+    0,
+    ticks.findLastIndex((tick) => tick <= low * (1 + 1e-9)),
+  );
+  const end = ticks.findIndex((tick) => tick >= high * (1 - 1e-9));
+  return ticks.slice(start, Math.max(end, start + 1) + 1);
+}
+
+/** Every n-th tick, so that at most `count` or so remain; the first and the reach to the last are kept. */
+function thinned(ticks: number[], count: number): number[] {
+  const stride = Math.ceil(ticks.length / Math.max(2, count + 2));
+  const kept = ticks.filter((_, index) => index % stride === 0);
+  const last = ticks[ticks.length - 1]!;
+  const ratio = kept.length > 1 ? kept[1]! / kept[0]! : 10;
+  return kept[kept.length - 1]! < last * (1 - 1e-9) ? [...kept, kept[kept.length - 1]! * ratio] : kept;
+}

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { jsonHtml, proseHtml } from '../../src/html/markup.ts';
+import { escapeXml } from '../../src/xml.ts';
+
+it('escapes text for elements and attributes', () => {
+  expect(escapeXml(`<a b="c" d='e'>&`)).toBe('&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;');
+});
+
+it('reads code, bold and links, and nothing else', () => {
+  expect(proseHtml('run `a < **b**` **now** [here](https://x.org/?a&b) [top](#top)')).toBe(
+    'run <code>a &lt; **b**</code> <strong>now</strong> <a href="https://x.org/?a&amp;b">here</a> <a href="#top">top</a>',
+  );
+  expect(proseHtml('[x](javascript:alert(1)) <img src=y>')).toBe(
+    '[x](javascript:alert(1)) &lt;img src=y&gt;',
+  );
+});
+
+it('embeds JSON that no script element can end in', () => {
+  const value = { text: '</script><!-- <script>' };
+  expect(jsonHtml(value)).not.toContain('<');
+  expect(JSON.parse(jsonHtml(value))).toEqual(value);
+});

@@ -1,0 +1,121 @@
+// Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011). The same bits as src/random/ makes on the
+// host: whole numbers, and float64 arithmetic rounded after each operation (no contraction, no library function).
+//
+// kernels  random_uniform(y, count, seedLow, seedHigh, offset, low, range, bits)
+//            low + range · k / 2^bits, k the upper `bits` bits of a random word
+//          random_normal(y, count, seedLow, seedHigh, offset, mean, standardDeviation, firstProbability,
+//                        probabilityRange, low, high)
+//            mean + standardDeviation · Φ⁻¹(firstProbability + probabilityRange · (k + ½) / 2^32), held to [low, high]
+//          random_integer(y, count, seedLow, seedHigh, offset, low, range)
+//            low + ⌊k · range / 2^32⌋
+//          y: ELEMENT [count], rounded from float64; count and offset int64, seed halves uint32, bits int32, the
+//          rest float64. Element i is word i mod 4 of the block of counter offset + ⌊i / 4⌋ under the key `seed`.
+//            any grid and block
+//   macros ELEMENT
+// Bound by memory where float64 runs at half the rate of float32, else by arithmetic.
+#include "normal_coefficients.cuh"
+#include "prelude.cuh"
+
+using Element = ELEMENT;
+
+struct Words {
+  uint32 values[4];
+};
+
+__device__ __forceinline__ Words philox(uint64 counter, uint32 key0, uint32 key1) {
+  Words x = {{static_cast<uint32>(counter), static_cast<uint32>(counter >> 32), 0u, 0u}};
+#pragma unroll
+  for (int round = 0; round < 10; round++) {
+    const uint32 high0 = __umulhi(0xD2511F53u, x.values[0]), low0 = 0xD2511F53u * x.values[0];
+    const uint32 high1 = __umulhi(0xCD9E8D57u, x.values[2]), low1 = 0xCD9E8D57u * x.values[2];
+    x = {{high1 ^ x.values[1] ^ key0, low1, high0 ^ x.values[3] ^ key1, low0}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return x;
+}
+
+/** Writes value(word) to each element. */
+template <typename Value>
+__device__ __forceinline__ void fill(Element* y, int64 count, uint32 key0, uint32 key1, int64 offset, Value value) {
+  const int64 step = static_cast<int64>(gridDim.x) * blockDim.x;
+  for (int64 block = static_cast<int64>(blockIdx.x) * blockDim.x + threadIdx.x; block * 4 < count; block += step) {
+    const Words words = philox(static_cast<uint64>(offset + block), key0, key1);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (block * 4 + i < count) y[block * 4 + i] = convert<Element>(value(words.values[i]));
+    }
+  }
+}
+
+__device__ __forceinline__ double madd(double a, double b, double c) { return __dadd_rn(__dmul_rn(a, b), c); }
+
+template <int N>
+__device__ __forceinline__ double polynomial(const double (&coefficients)[N], double x) {
+  double y = coefficients[N - 1];
+#pragma unroll
+  for (int i = N - 2; i >= 0; i--) y = madd(y, x, coefficients[i]);
+  return y;
+}
+
+constexpr double kWordUnit = 1.0 / 4294967296.0;
+
+/** The natural logarithm of a positive normal number: exponent · ln 2 + 2 artanh((m - 1) / (m + 1)), m ∈ [√½, √2). */
+__device__ __forceinline__ double deterministic_log(double x) {
+  const uint64 bits = static_cast<uint64>(__double_as_longlong(x));
+  int exponent = static_cast<int>(bits >> 52) - 1023;
+  double mantissa = __longlong_as_double(static_cast<int64>((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull));
+  if (mantissa > kSqrt2) {
+    mantissa = __dmul_rn(mantissa, 0.5);
+    exponent += 1;
+  }
+  const double f = __ddiv_rn(__dadd_rn(mantissa, -1.0), __dadd_rn(mantissa, 1.0));
+  const double series = polynomial(kArtanh, __dmul_rn(f, f));
+  return madd(exponent, kLn2, __dmul_rn(__dmul_rn(2.0, f), series));
+}
+
+/** Φ⁻¹(p), 0 < p < 1 (Wichura 1988, algorithm AS 241, PPND16). */
+__device__ __forceinline__ double inverse_normal(double p) {
+  const double q = __dadd_rn(p, -0.5);
+  if (fabs(q) <= 0.425) {
+    const double r = __dadd_rn(0.180625, -__dmul_rn(q, q));
+    return __ddiv_rn(__dmul_rn(q, polynomial(kCentralNumerator, r)), polynomial(kCentralDenominator, r));
+  }
+  const double tail = q < 0 ? p : __dadd_rn(1.0, -p);
+  double r = __dsqrt_rn(-deterministic_log(tail));
+  double z;
+  if (r <= 5.0) {
+    r = __dadd_rn(r, -1.6);
+    z = __ddiv_rn(polynomial(kMiddleNumerator, r), polynomial(kMiddleDenominator, r));
+  } else {
+    r = __dadd_rn(r, -5.0);
+    z = __ddiv_rn(polynomial(kFarNumerator, r), polynomial(kFarDenominator, r));
+  }
+  return q < 0 ? -z : z;
+}
+
+extern "C" __global__ void random_uniform(Element* y, int64 count, uint32 seedLow, uint32 seedHigh, int64 offset,
+                                          double low, double range, int bits) {
+  const double unit = __longlong_as_double(static_cast<int64>(1023 - bits) << 52);
+  fill(y, count, seedLow, seedHigh, offset, [&](uint32 word) {
+    return madd(__dmul_rn(word >> (32 - bits), unit), range, low);
+  });
+}
+
+extern "C" __global__ void random_normal(Element* y, int64 count, uint32 seedLow, uint32 seedHigh, int64 offset,
+                                         double mean, double standardDeviation, double firstProbability,
+                                         double probabilityRange, double low, double high) {
+  fill(y, count, seedLow, seedHigh, offset, [&](uint32 word) {
+    const double uniform = __dmul_rn(__dadd_rn(word, 0.5), kWordUnit);
+    const double p = madd(uniform, probabilityRange, firstProbability);
+    const double x = madd(inverse_normal(p), standardDeviation, mean);
+    return x < low ? low : x > high ? high : x;
+  });
+}
+
+extern "C" __global__ void random_integer(Element* y, int64 count, uint32 seedLow, uint32 seedHigh, int64 offset,
+                                          double low, double range) {
+  fill(y, count, seedLow, seedHigh, offset, [&](uint32 word) {
+    return __dadd_rn(low, floor(__dmul_rn(__dmul_rn(word, range), kWordUnit)));
+  });
+}

@@ -1,0 +1,45 @@
+// Rotary position embedding (Su et al. 2021) of interleaved pairs.
+//
+// kernel   rope(x, cosine, sine, y, shape and strides, sign)
+//            (y[2i], y[2i+1]) = (x[2i]·c - x[2i+1]·s, x[2i]·s + x[2i+1]·c), c = cosine[t, i], s = sign·sine[t, i];
+//            sign -1 turns back, which is the gradient
+//          x: ELEMENT [n0, n1, n2, length, columns] with strides s0, s1, s2, s3 (int64, elements) and 1;
+//          y: ELEMENT, contiguous; cosine, sine: float [length, columns / 2]; lengths int32, sign float32
+//            grid (any, up to 65535); any block: x walks the elements of [length, columns], y the matrices
+//   macros ELEMENT; VECTOR_LENGTH: even, divides columns and all strides
+// Bound by memory: x is read and y written once; the tables stay in the caches.
+#include "prelude.cuh"
+
+using Element = ELEMENT;
+using C = compute_t<Element>;
+
+extern "C" __global__ void rope(const Element* x, const float* cosine, const float* sine, Element* y, int n0, int n1,
+                                int n2, int length, int columns, int64 s0, int64 s1, int64 s2, int64 s3, float sign) {
+  constexpr int kPairs = VECTOR_LENGTH / 2;
+  const int vectorsPerRow = columns / VECTOR_LENGTH;
+  const int vectors = length * vectorsPerRow;
+  for (int matrix = blockIdx.y; matrix < n0 * n1 * n2; matrix += gridDim.y) {
+    const int i2 = matrix % n2;
+    const int i1 = matrix / n2 % n1;
+    const int i0 = matrix / n2 / n1;
+    const Element* source = x + i0 * s0 + i1 * s1 + i2 * s2;
+    Element* target = y + static_cast<int64>(matrix) * length * columns;
+    for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < vectors; at += gridDim.x * blockDim.x) {
+      const int t = at / vectorsPerRow;
+      const int column = (at - t * vectorsPerRow) * VECTOR_LENGTH;
+      const Vector<Element, VECTOR_LENGTH> in = load_vector<VECTOR_LENGTH>(source + t * s3 + column);
+      const Vector<float, kPairs> c = load_vector<kPairs>(cosine + at * kPairs);
+      const Vector<float, kPairs> s = load_vector<kPairs>(sine + at * kPairs);
+      Vector<Element, VECTOR_LENGTH> out;
+#pragma unroll
+      for (int i = 0; i < kPairs; i++) {
+        const C first = to_compute(in[2 * i]);
+        const C second = to_compute(in[2 * i + 1]);
+        const C turn = sign * s[i];
+        out[2 * i] = convert<Element>(first * c[i] - second * turn);
+        out[2 * i + 1] = convert<Element>(first * turn + second * c[i]);
+      }
+      store_vector(target + at * VECTOR_LENGTH, out);
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import { isGradEnabled } from './autograd/grad-mode.ts';
+import { TapeNode } from './autograd/tape.ts';
+import { DeviceError } from './errors.ts';
+import type { ComputeOp, ViewOp } from './op.ts';
+import { currentRange } from './range.ts';
+import { Tensor } from './tensor.ts';
+
+/** Sees every op call before it runs: profilers and recorders hook in here and nowhere else. */
+export interface OpObserver {
+  before(op: ComputeOp<never>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: unknown): void;
+  after(op: ComputeOp<never>): void;
+}
+
+let observer: OpObserver | null = null;
+
+/** Sets the one observer, or none; returns the one before. */
+export function observeOps(next: OpObserver | null): OpObserver | null {
+  const before = observer;
+  observer = next;
+  return before;
+}
+
+/**
+ * Runs an op: infers its outputs, lowers it on its inputs' device, and records it on the tape if an input
+ * requires a gradient. This is the only way that an op runs.
+ */
+export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+  const device = commonDevice(op.name, inputs);
+  const specs = op.infer(inputs, attributes);
+  const outputs = new Array<Tensor>(specs.length);
+  for (let i = 0; i < specs.length; i++) {
+    const mutated = op.mutates?.[i];
+    outputs[i] =
+      mutated === undefined
+        ? Tensor.allocate(device, specs[i]!.dtype, specs[i]!.shape)
+        : aliasForWriting(inputs[mutated]!);
+  }
+  observer?.before(op as ComputeOp<never>, inputs, outputs, attributes);
+  device.run(op, inputs, outputs, attributes);
+  observer?.after(op as ComputeOp<never>);
+  if (op.gradient) record(op, inputs, outputs, attributes);
+  return outputs;
+}
+
+/** Runs an op of one output. */
+export function applyOne<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor {
+  return apply(op, inputs, attributes)[0]!;
+}
+
+/** Makes a view: the same storage, another layout. */
+export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tensor {
+  input.assertAlive(op.name);
+  const { shape, strides, offset } = op.layout(input, attributes);
+  const output = new Tensor(input.storage.retain(), input.dtype, shape, strides, offset);
+  record(op, [input], [output], attributes);
+  return output;
+}
+
+function record<A>(
+  op: ComputeOp<A> | ViewOp<A>,
+  inputs: readonly Tensor[],
+  outputs: readonly Tensor[],
+  attributes: A,
+): void {
+  if (!isGradEnabled() || !inputs.some((input) => input.requiresGrad)) return;
+  new TapeNode(
+    op,
+    attributes,
+    inputs,
+    outputs,
+    inputs.map((input) => input.requiresGrad),
+    currentRange(),
+  );
+}
+
+function aliasForWriting(input: Tensor): Tensor {
+  input.storage.version++;
+  return new Tensor(input.storage.retain(), input.dtype, input.shape, input.strides, input.offset);
+}
+
+function commonDevice(op: string, inputs: readonly Tensor[]) {
+  const first = inputs[0];
+  if (!first) throw new DeviceError(`${op}: an op needs at least one input to know its device.`);
+  for (const input of inputs) {
+    input.assertAlive(op);
+    if (input.device !== first.device) {
+      throw new DeviceError(
+        `${op}: inputs are on ${first.device.label} and ${input.device.label}; move one with .to(device).`,
+      );
+    }
+  }
+  return first.device;
+}

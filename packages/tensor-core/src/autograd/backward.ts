@@ -1,0 +1,183 @@
+import { AutogradError, ShapeError } from '../errors.ts';
+import type { GradientContext } from '../op.ts';
+import { add } from '../ops/arithmetic.ts';
+import { copy } from '../ops/contiguous.ts';
+import { addInPlace, fillInPlace } from '../ops/in-place.ts';
+import { resumeRange } from '../range.ts';
+import { keep, scope } from '../scope.ts';
+import { formatShape, sameShape } from '../shape.ts';
+import { Tensor } from '../tensor.ts';
+import { noGrad } from './grad-mode.ts';
+import { matchSpec } from './match-spec.ts';
+import { LeafNode, type SavedTensor, TapeNode } from './tape.ts';
+
+export interface BackwardOptions {
+  /** Keep what the forward pass saved, so that backward can run again. */
+  retainGraph?: boolean;
+}
+
+/**
+ * Brings the gradient of `root` to every leaf it depends on, adding to their `grad`. `gradient` is the gradient
+ * of `root` itself, of its shape; for a single element it defaults to 1. Frees what the tape saved.
+ *
+ * Reverse-mode automatic differentiation over the recorded tape (Griewank & Walther, 2008, chapter 3).
+ * Throws an AutogradError for a tensor without history, or one whose history was freed or overwritten.
+ */
+export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptions = {}): void {
+  root.assertAlive('backward');
+  const start = root.gradientEdge;
+  if (!start) {
+    throw new AutogradError(
+      `backward: the tensor ${formatShape(root.shape)} does not depend on anything that requires a gradient, ` +
+        'or was made inside noGrad().',
+    );
+  }
+  if (gradient ? !sameShape(gradient.shape, root.shape) : root.size !== 1) {
+    throw new ShapeError(
+      `backward: the tensor is ${formatShape(root.shape)} and ` +
+        (gradient ? `its gradient ${formatShape(gradient.shape)}; they must be equal.` : 'needs a gradient of its shape.'),
+    );
+  }
+  noGrad(() =>
+    scope(() => {
+      const seed = gradient ?? ones(root);
+      const pass = new BackwardPass(options.retainGraph ?? false);
+      pass.run(start, root.outputIndex, seed);
+    }),
+  );
+}
+
+function ones(root: Tensor): Tensor {
+  const seed = Tensor.allocate(root.device, root.dtype, root.shape);
+  fillInPlace(seed, 1);
+  return seed;
+}
+
+type Edge = TapeNode | LeafNode;
+
+/** Gradients that are on their way to one edge. */
+interface Arrivals {
+  /** Contributions still to come. */
+  pending: number;
+  gradients: (Tensor | null)[];
+}
+
+class BackwardPass {
+  readonly #retainGraph: boolean;
+  readonly #arrivals = new Map<Edge, Arrivals>();
+  readonly #ready: Edge[] = [];
+
+  constructor(retainGraph: boolean) {
+    this.#retainGraph = retainGraph;
+  }
+
+  run(start: Edge, output: number, seed: Tensor): void {
+    this.#countContributions(start);
+    this.#arrivals.get(start)!.gradients[output] = borrow(seed);
+    this.#ready.push(start);
+    for (let edge = this.#ready.pop(); edge; edge = this.#ready.pop()) this.#visit(edge);
+  }
+
+  /** How many gradients will reach each edge: an entry runs when the last has. */
+  #countContributions(start: Edge): void {
+    this.#arrivals.set(start, { pending: 0, gradients: [] });
+    const stack: Edge[] = [start];
+    for (let edge = stack.pop(); edge; edge = stack.pop()) {
+      if (edge instanceof LeafNode) continue;
+      for (const next of edge.edges) {
+        if (!next) continue;
+        const known = this.#arrivals.get(next);
+        if (known) known.pending++;
+        else {
+          this.#arrivals.set(next, { pending: 1, gradients: [] });
+          stack.push(next);
+        }
+      }
+    }
+  }
+
+  #visit(edge: Edge): void {
+    const { gradients } = this.#arrivals.get(edge)!;
+    this.#arrivals.delete(edge);
+    if (edge instanceof LeafNode) {
+      if (gradients[0]) accumulate(edge, gradients[0]);
+      return;
+    }
+    const inputs = gradients.some((gradient) => gradient)
+      ? resumeRange(edge.range, () => differentiate(edge, gradients))
+      : edge.edges.map(() => null);
+    for (const gradient of gradients) gradient?.dispose();
+    if (!this.#retainGraph) edge.freeSaved();
+    edge.edges.forEach((next, i) => next && this.#deliver(next, edge.edgeOutputs[i]!, inputs[i] ?? null));
+  }
+
+  #deliver(edge: Edge, output: number, gradient: Tensor | null): void {
+    const arrivals = this.#arrivals.get(edge)!;
+    if (gradient) {
+      const before = arrivals.gradients[output];
+      arrivals.gradients[output] = before ? sumInto(before, gradient) : gradient;
+    }
+    if (--arrivals.pending === 0) this.#ready.push(edge);
+  }
+}
+
+/** A handle of its own to the same elements. */
+function borrow(tensor: Tensor): Tensor {
+  return new Tensor(tensor.storage.retain(), tensor.dtype, tensor.shape, tensor.strides, tensor.offset);
+}
+
+/** The gradients of an entry's inputs. Whatever else its rule makes is freed. */
+function differentiate(node: TapeNode, gradients: readonly (Tensor | null)[]): (Tensor | null)[] {
+  return scope(() => {
+    const context: GradientContext<never> = {
+      attributes: node.attributes as never,
+      gradients,
+      needs: node.needs,
+      inputSpecs: node.inputSpecs,
+      outputSpecs: node.outputSpecs,
+      input: (index) => restore(node.savedInput(index)),
+      output: (index) => restore(node.savedOutput(index)),
+    };
+    const results = node.op.gradient!(context);
+    return node.needs.map((needed, i) => {
+      const result = results[i];
+      if (!needed || !result) return null;
+      const matched = matchSpec(result, node.inputSpecs[i]!);
+      // A rule may hand its own gradient on; each receiver gets a handle of its own.
+      return gradients.includes(matched) || results.indexOf(matched) < i ? borrow(matched) : matched;
+    });
+  });
+}
+
+function restore({ storage, dtype, shape, strides, offset }: SavedTensor): Tensor {
+  return new Tensor(storage.retain(), dtype, shape, strides, offset);
+}
+
+/** The sum, written into `target` where nothing else can see it. */
+function sumInto(target: Tensor, addend: Tensor): Tensor {
+  if (isExclusive(target)) {
+    addInPlace(target, addend);
+    addend.dispose();
+    return target;
+  }
+  const sum = add(target, addend);
+  target.dispose();
+  addend.dispose();
+  return sum;
+}
+
+function isExclusive(tensor: Tensor): boolean {
+  return tensor.storage.references === 1 && tensor.isContiguous;
+}
+
+function accumulate(leaf: LeafNode, gradient: Tensor): void {
+  const { tensor, hooks } = leaf;
+  if (tensor.grad) {
+    addInPlace(tensor.grad, gradient);
+    gradient.dispose();
+  } else {
+    tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
+    if (tensor.grad !== gradient) gradient.dispose();
+  }
+  for (const hook of hooks) hook(tensor);
+}

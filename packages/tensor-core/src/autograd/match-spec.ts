@@ -1,0 +1,21 @@
+import type { TensorSpec } from '../op.ts';
+import { sameShape } from '../shape.ts';
+import type { Tensor } from '../tensor.ts';
+import { cast } from '../ops/cast.ts';
+import { sum } from '../ops/reductions.ts';
+import { reshape } from '../ops/views.ts';
+
+/** Sums a gradient over the dimensions along which its tensor was broadcast, and casts it to its dtype. */
+export function matchSpec(gradient: Tensor, spec: TensorSpec): Tensor {
+  return cast(sumToShape(gradient, spec), spec.dtype);
+}
+
+function sumToShape(gradient: Tensor, { shape }: TensorSpec): Tensor {
+  if (sameShape(gradient.shape, shape)) return gradient;
+  const lead = gradient.rank - shape.length;
+  const dims: number[] = [];
+  for (let i = 0; i < gradient.rank; i++) {
+    if (i < lead || (shape[i - lead] === 1 && gradient.shape[i] !== 1)) dims.push(i);
+  }
+  return reshape(dims.length === 0 ? gradient : sum(gradient, { dims }), shape);
+}

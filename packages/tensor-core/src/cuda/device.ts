@@ -1,0 +1,205 @@
+import type { Device, MemoryStatistics } from '../device.ts';
+import { DeviceError, OutOfMemoryError } from '../errors.ts';
+import type { Op } from '../op.ts';
+import type { Tensor } from '../tensor.ts';
+import { type Block, CachingAllocator } from './allocator.ts';
+import { architectureOf } from './architecture.ts';
+import { KernelBuilder } from './compile.ts';
+import { type CudaDriver, countDevices, loadDriver, outOfMemory } from './driver.ts';
+import { type CudaEvent, EventPool } from './event.ts';
+import { Launcher } from './launch.ts';
+import { CudaLowering } from './lower.ts';
+import { KernelModules } from './modules.ts';
+import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
+import { StagingBuffer } from './staging.ts';
+import { CudaStream } from './stream.ts';
+import { addressOfTensor } from './tensor-address.ts';
+
+/** The context that this thread's driver calls go to. */
+let currentContext = 0;
+
+/** An NVIDIA GPU: one stream, one allocator. Open it with `device('cuda:0')`. */
+export class CudaDevice implements Device {
+  readonly type = 'cuda';
+  readonly index: number;
+  readonly label: string;
+  readonly name: string;
+  readonly facts: DeviceFacts;
+  /** All ops of this device run here, in order. */
+  readonly stream: CudaStream;
+  readonly #driver: CudaDriver;
+  readonly #context: number;
+  readonly #events: EventPool;
+  readonly #allocator: CachingAllocator;
+  readonly #lowering: CudaLowering;
+  #staging: StagingBuffer | null = null;
+  #liveStorages = 0;
+
+  constructor(driver: CudaDriver, index: number, makeBuilder = (architecture: string) => new KernelBuilder(architecture)) {
+    const { functions } = driver;
+    this.#driver = driver;
+    this.index = index;
+    this.label = `cuda:${index}`;
+    const handle = driver.intFrom('cuDeviceGet', (out) => functions.cuDeviceGet(out, index));
+    this.facts = readFacts(driver, handle);
+    this.name = this.facts.name;
+    const builder = makeBuilder(architectureOf(this.facts.computeCapability));
+    this.#context = driver.handleFrom('cuDevicePrimaryCtxRetain', (out) =>
+      functions.cuDevicePrimaryCtxRetain(out, handle),
+    );
+    this.makeCurrent();
+    this.stream = new CudaStream(driver);
+    this.#events = new EventPool(driver);
+    this.#allocator = new CachingAllocator({
+      reserve: (bytes) => this.#reserve(bytes),
+      release: (address) => this.#release(address),
+    });
+    const launcher = new Launcher(driver, this.stream);
+    this.#lowering = new CudaLowering({
+      driver,
+      launcher,
+      stream: this.stream,
+      modules: new KernelModules(driver, builder, launcher),
+      properties: this.facts,
+      memory: this,
+    });
+  }
+
+  /** Directs this thread's driver calls to this device. Every method here does so itself. */
+  makeCurrent(): void {
+    if (currentContext === this.#context) return;
+    this.#driver.check(this.#driver.functions.cuCtxSetCurrent(this.#context), 'cuCtxSetCurrent');
+    currentContext = this.#context;
+  }
+
+  allocate(byteLength: number): Block {
+    const block = this.allocateBlock(byteLength);
+    this.#liveStorages++;
+    return block;
+  }
+
+  free(buffer: Block): void {
+    this.#allocator.free(buffer);
+    this.#liveStorages--;
+  }
+
+  /** Memory that no storage owns: workspaces, buffers of other libraries. Throws an OutOfMemoryError. */
+  allocateBlock(byteLength: number): Block {
+    const block = this.#allocator.allocate(byteLength);
+    if (block) return block;
+    throw new OutOfMemoryError({
+      device: this.label,
+      requestedBytes: byteLength,
+      heldBytes: this.#allocator.statistics.reservedBytes,
+      freeBytes: this.#memoryInfo().freeBytes,
+    });
+  }
+
+  freeBlock(block: Block): void {
+    this.#allocator.free(block);
+  }
+
+  /** The device address of a tensor's first element, for other libraries. */
+  pointer(tensor: Tensor): number {
+    return addressOfTensor(tensor);
+  }
+
+  write(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
+    this.makeCurrent();
+    this.#stagingBuffer().upload(buffer.address + byteOffset, bytes);
+  }
+
+  read(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
+    this.makeCurrent();
+    this.#stagingBuffer().download(buffer.address + byteOffset, bytes);
+  }
+
+  run<A>(op: Op<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+    this.makeCurrent();
+    this.#lowering.run(op, inputs, outputs, attributes);
+  }
+
+  recordEvent(): CudaEvent {
+    this.makeCurrent();
+    return this.#events.record(this.stream);
+  }
+
+  synchronize(): void {
+    this.makeCurrent();
+    this.stream.synchronize();
+  }
+
+  memoryStatistics(): MemoryStatistics {
+    return { ...this.#allocator.statistics, liveStorages: this.#liveStorages, ...this.#memoryInfo() };
+  }
+
+  resetPeakMemory(): void {
+    this.#allocator.resetPeaks();
+  }
+
+  emptyCache(): void {
+    this.synchronize();
+    this.#allocator.emptyCache();
+  }
+
+  properties(): Record<string, string | number> {
+    return describeFacts(this.facts);
+  }
+
+  #stagingBuffer(): StagingBuffer {
+    this.#staging ??= new StagingBuffer(this.#driver, this.stream, this.#events);
+    return this.#staging;
+  }
+
+  #reserve(bytes: number): number | null {
+    this.makeCurrent();
+    const { functions, result } = this.#driver;
+    const status = functions.cuMemAlloc(result.address, bytes);
+    if (status === outOfMemory) return null;
+    this.#driver.check(status, 'cuMemAlloc');
+    return result.readUint64(0);
+  }
+
+  // cuMemFree waits for the device, so nothing queued can still use the segment.
+  #release(address: number): void {
+    this.makeCurrent();
+    this.#driver.check(this.#driver.functions.cuMemFree(address), 'cuMemFree');
+  }
+
+  #memoryInfo(): { freeBytes: number; totalBytes: number } {
+    this.makeCurrent();
+    const { functions, result } = this.#driver;
+    this.#driver.check(functions.cuMemGetInfo(result.address, result.address + 8), 'cuMemGetInfo');
+    return { freeBytes: result.readUint64(0), totalBytes: result.readUint64(8) };
+  }
+}
+
+const opened = new Map<number, CudaDevice>();
+
+/**
+ * The GPU of that index, opened at first use; the same object every time. Throws a LibraryNotFoundError without
+ * NVIDIA's driver, a DeviceError without such a GPU.
+ */
+export function openCudaDevice(index = 0): CudaDevice {
+  let device = opened.get(index);
+  if (!device) {
+    const driver = loadDriver();
+    const count = countDevices();
+    if (index >= count) {
+      throw new DeviceError(`There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`);
+    }
+    device = new CudaDevice(driver, index);
+    opened.set(index, device);
+  }
+  return device;
+}
+
+/** How many GPUs can be opened. Never throws. */
+export function cudaDeviceCount(): number {
+  return countDevices();
+}
+
+/** Whether there is a GPU to open. Never throws. */
+export function cudaAvailable(): boolean {
+  return countDevices() > 0;
+}

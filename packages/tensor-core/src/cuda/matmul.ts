@@ -1,0 +1,68 @@
+import { getFloat32MatmulPrecision } from '../float32-matmul-precision.ts';
+import { byteSize } from '../dtype.ts';
+import type { MatmulRequest } from './context.ts';
+import { CublasLt } from './cublaslt.ts';
+import { MatmulPlans } from './matmul-plans.ts';
+import type { Workspace } from './reduction.ts';
+
+/** Another way to multiply float32 matrices at full precision. */
+export interface Float32Product {
+  /** Queues the product and returns true, or returns false if this request is better off with cublasLt. */
+  tryRun(request: MatmulRequest): boolean;
+}
+
+/** Matrix products of one device. */
+export class Matmul {
+  readonly #stream: number;
+  readonly #workspace: Workspace;
+  readonly #fillZeros: (address: number, byteLength: number) => void;
+  readonly #float32: Float32Product | null;
+  #library: CublasLt | null = null;
+  readonly #plans = new MatmulPlans((description) => this.#loaded().prepare(description));
+
+  constructor(
+    stream: number,
+    workspace: Workspace,
+    fillZeros: (address: number, byteLength: number) => void,
+    float32: Float32Product | null,
+  ) {
+    this.#stream = stream;
+    this.#workspace = workspace;
+    this.#fillZeros = fillZeros;
+    this.#float32 = float32;
+  }
+
+  /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
+  run(request: MatmulRequest): void {
+    const { m, n, k, batch, inputDType, accumulate } = request;
+    if (m === 0 || n === 0 || batch === 0) return;
+    if (k === 0) {
+      if (!accumulate) this.#zero(request);
+      return;
+    }
+    const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
+    if (inputDType === 'float32' && !allowTf32 && this.#float32?.tryRun(request)) return;
+    const matmul = this.#plans.find(request, allowTf32);
+    const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
+    const factors = {
+      alpha: request.scale,
+      beta: accumulate ? 1 : 0,
+      isDouble: inputDType === 'float64',
+    };
+    // cublasLt is column-major, so the operands change places; see describeMatmul.
+    this.#loaded().run(matmul, { a: request.b, b: request.a, d: request.d }, factors, workspace, this.#stream);
+  }
+
+  /** An empty sum: D is zero. */
+  #zero({ m, n, batch, d, pitchD, batchStrideD, outputDType }: MatmulRequest): void {
+    const bytes = byteSize(outputDType);
+    for (let i = 0; i < batch; i++) {
+      for (let row = 0; row < m; row++) this.#fillZeros(d + (i * batchStrideD + row * pitchD) * bytes, n * bytes);
+    }
+  }
+
+  #loaded(): CublasLt {
+    this.#library ??= new CublasLt();
+    return this.#library;
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Every error that Roofline throws on purpose. `code` is stable and meant for programs; the message is meant
+ * for people: it names the op, the shapes or values, and the remedy.
+ */
+export class RooflineError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** Shapes that do not fit an op: wrong rank, not broadcastable, an index out of range. */
+export class ShapeError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('SHAPE', message, options);
+  }
+}
+
+/** A dtype that an op or a device does not take. */
+export class DTypeError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('DTYPE', message, options);
+  }
+}
+
+/** A device that is absent, or tensors of different devices in one op, or a failing driver call. */
+export class DeviceError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('DEVICE', message, options);
+  }
+}
+
+/** The graph of a backward pass is missing, already freed, or was written to since. */
+export class AutogradError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('AUTOGRAD', message, options);
+  }
+}
+
+/** A tensor that was used after it had been disposed. */
+export class DisposedError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('DISPOSED', message, options);
+  }
+}
+
+export interface OutOfMemoryDetails {
+  device: string;
+  requestedBytes: number;
+  /** Bytes that this process holds on the device, live and cached. */
+  heldBytes: number;
+  /** Bytes that the device says are free. */
+  freeBytes: number;
+}
+
+/** The device has no room, even after the allocator gave its cached blocks back. */
+export class OutOfMemoryError extends RooflineError {
+  readonly details: OutOfMemoryDetails;
+
+  constructor(details: OutOfMemoryDetails, options?: ErrorOptions) {
+    const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+    super(
+      'OUT_OF_MEMORY',
+      `${details.device} is out of memory: asked for ${mebibytes(details.requestedBytes)}, ` +
+        `this process holds ${mebibytes(details.heldBytes)}, free are ${mebibytes(details.freeBytes)}. ` +
+        'Take a smaller batch, context or model, or dispose tensors that are no longer needed.',
+      options,
+    );
+    this.details = details;
+  }
+}
+
+/** NVRTC refused a kernel. The message carries its log and the numbered source. */
+export class KernelCompileError extends RooflineError {
+  readonly log: string;
+  readonly source: string;
+
+  constructor(kernel: string, log: string, source: string, options?: ErrorOptions) {
+    const numbered = source
+      .split('\n')
+      .map((line, index) => `${String(index + 1).padStart(4)} | ${line}`)
+      .join('\n');
+    super('KERNEL_COMPILE', `Kernel ${kernel} does not compile:\n${log}\n${numbered}`, options);
+    this.log = log;
+    this.source = source;
+  }
+}
+
+/** A shared library that a device needs was not found. The message says where it was looked for. */
+export class LibraryNotFoundError extends RooflineError {
+  readonly library: string;
+
+  constructor(library: string, searched: readonly string[], remedy: string, options?: ErrorOptions) {
+    super(
+      'LIBRARY_NOT_FOUND',
+      `${library} was not found. Looked for: ${searched.join(', ')}. ${remedy} \`roofline doctor\` shows the rest.`,
+      options,
+    );
+    this.library = library;
+  }
+}

@@ -1,0 +1,53 @@
+import type { DType } from './dtype.ts';
+
+const float = new Float32Array(1);
+const bits = new Uint32Array(float.buffer);
+
+/** The 16 bits of `value` as float16 or bfloat16, rounded to nearest, ties to even. */
+export function toBits16(dtype: DType, value: number): number {
+  return dtype === 'float16' ? toFloat16(value) : toBfloat16(value);
+}
+
+/** The value of 16 bits that hold a float16 or bfloat16. */
+export function fromBits16(dtype: DType, bits16: number): number {
+  return dtype === 'float16' ? fromFloat16(bits16) : fromBfloat16(bits16);
+}
+
+function toBfloat16(value: number): number {
+  float[0] = value;
+  const x = bits[0]!;
+  if (Number.isNaN(value)) return (x >>> 16) | 0x40;
+  return (x + 0x7fff + ((x >>> 16) & 1)) >>> 16;
+}
+
+function fromBfloat16(bits16: number): number {
+  bits[0] = bits16 << 16;
+  return float[0]!;
+}
+
+function toFloat16(value: number): number {
+  float[0] = value;
+  const x = bits[0]!;
+  const sign = (x >>> 16) & 0x8000;
+  const magnitude = Math.abs(float[0]!);
+  if (Number.isNaN(value)) return sign | 0x7e00;
+  if (magnitude >= 65520) return sign | 0x7c00;
+  if (magnitude < 2 ** -14) return sign | roundHalfToEven(magnitude * 2 ** 24);
+  const exponent = ((x >>> 23) & 0xff) - 127;
+  const mantissa = roundHalfToEven((magnitude / 2 ** exponent - 1) * 1024);
+  return sign | (((exponent + 15) << 10) + mantissa);
+}
+
+function fromFloat16(bits16: number): number {
+  const sign = bits16 & 0x8000 ? -1 : 1;
+  const exponent = (bits16 >>> 10) & 0x1f;
+  const mantissa = bits16 & 0x3ff;
+  if (exponent === 31) return mantissa ? NaN : sign * Infinity;
+  return exponent === 0 ? sign * mantissa * 2 ** -24 : sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
+}
+
+function roundHalfToEven(x: number): number {
+  const floor = Math.floor(x);
+  const rest = x - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+}

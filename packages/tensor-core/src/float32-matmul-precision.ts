@@ -1,0 +1,16 @@
+/** `highest`: full float32. `high`: TF32 tensor cores, which round the operands to 10 bits of mantissa. */
+export type Float32MatmulPrecision = 'highest' | 'high';
+
+let precision: Float32MatmulPrecision = 'highest';
+
+/** How CUDA devices multiply float32 matrices from now on; the default is `highest`, as in PyTorch. */
+export function setFloat32MatmulPrecision(next: Float32MatmulPrecision): void {
+  if (next !== 'highest' && next !== 'high') {
+    throw new TypeError(`setFloat32MatmulPrecision: takes 'highest' or 'high', not ${JSON.stringify(next)}.`);
+  }
+  precision = next;
+}
+
+export function getFloat32MatmulPrecision(): Float32MatmulPrecision {
+  return precision;
+}

@@ -1,0 +1,59 @@
+import './tensor-methods.ts';
+
+export { Tensor, reportLeaks } from './tensor.ts';
+export { Storage } from './storage.ts';
+export { keep, scope } from './scope.ts';
+export { type DType, type TypedArray, byteSize, dtypes, isFloatingPoint, promote } from './dtype.ts';
+export { type Layout, type Shape, formatShape, sizeOf } from './shape.ts';
+export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './device.ts';
+export { type DeviceSpec, device } from './device-registry.ts';
+export * from './errors.ts';
+
+export {
+  type NestedNumbers,
+  type TensorOptions,
+  arange,
+  empty,
+  fromTypedArray,
+  full,
+  ones,
+  onesLike,
+  tensor,
+  zeros,
+  zerosLike,
+} from './creation.ts';
+export { fromBits16, toBits16 } from './float16.ts';
+
+export * from './op.ts';
+export { type OpObserver, apply, applyOne, applyView, observeOps } from './apply.ts';
+export { costOf } from './cost.ts';
+export { type RangeListener, currentRange, onRange, range } from './range.ts';
+
+export { type BackwardOptions, backward } from './autograd/backward.ts';
+export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
+export { isGradEnabled, noGrad } from './autograd/grad-mode.ts';
+
+export { add, div, maximum, minimum, mul, neg, sub } from './ops/arithmetic.ts';
+export { equal, greater, greaterEqual, less, lessEqual } from './ops/comparisons.ts';
+export { logicalNot, notEqual } from './ops/logical-not.ts';
+export { cos, exp, gelu, log, pow, relu, rsqrt, sigmoid, silu, sin, sqrt, tanh } from './ops/math.ts';
+export { type Operand } from './ops/pointwise.ts';
+export { cast } from './ops/cast.ts';
+export { contiguous, copy } from './ops/contiguous.ts';
+export { addInPlace, copyInPlace, fillInPlace } from './ops/in-place.ts';
+export { type ReductionOptions, max, mean, sum } from './ops/reductions.ts';
+export {
+  expand,
+  permute,
+  reshape,
+  select,
+  slice,
+  squeeze,
+  transpose,
+  unsqueeze,
+  view,
+} from './ops/views.ts';
+export { concat, stack } from './ops/concat.ts';
+export { where } from './ops/where.ts';
+export { linear, matmul } from './ops/matmul.ts';
+export { toDevice } from './ops/to-device.ts';

@@ -1,0 +1,17 @@
+import { scope } from '../scope.ts';
+import type { Tensor } from '../tensor.ts';
+import { equal } from './comparisons.ts';
+import { type Operand, unary } from './pointwise.ts';
+
+/** !x of a bool tensor. */
+export const logicalNot = unary({
+  name: 'logicalNot',
+  dtype: () => 'bool',
+  expression: '!a',
+  onnx: (graph, a) => graph.node('Not', [graph.cast(a, 'bool')]),
+});
+
+/** a ≠ b, element by element with broadcasting; the result is bool. */
+export function notEqual(a: Operand, b: Operand): Tensor {
+  return scope(() => logicalNot(equal(a, b)));
+}

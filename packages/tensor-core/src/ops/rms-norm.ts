@@ -1,0 +1,93 @@
+import { apply } from '../apply.ts';
+import { bytesOf } from '../cost.ts';
+import { defineOp } from '../op.ts';
+import { sizeOf } from '../shape.ts';
+import type { Tensor } from '../tensor.ts';
+import { lastMean, sumToLast } from './norm-graph.ts';
+import { checkNorm, launchNorm, launchNormBackward, statisticsDType } from './norm-kernel.ts';
+
+interface RmsNormAttributes {
+  readonly eps: number;
+}
+
+const rmsNormOp = defineOp<RmsNormAttributes>({
+  name: 'rmsNorm',
+  autocast: 'float32',
+  infer: ([x, weight]) => {
+    checkNorm('rmsNorm', x!, { weight: weight! });
+    return [
+      { shape: x!.shape, dtype: x!.dtype },
+      { shape: x!.shape.slice(0, -1), dtype: statisticsDType(x!.dtype) },
+    ];
+  },
+  saves: () => ({ inputs: [0, 1], outputs: [1] }),
+  gradient: ({ gradients, input, output }) =>
+    apply(rmsNormBackwardOp, [gradients[0]!, input(0), input(1), output(1)], undefined),
+  cost: (inputs, outputs) => ({
+    flops: 4 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [x, weight], [y, rstd], { eps }) =>
+      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps),
+  },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [x, weight], { eps }) => {
+      const spec = { shape: x!.shape, dtype: x!.dtype };
+      const [y, rstd] = graph.nodes(
+        'SimplifiedLayerNormalization',
+        [x!, graph.cast(weight!, x!.dtype)],
+        { axis: -1, epsilon: eps },
+        [spec, { ...spec, shape: [...x!.shape.slice(0, -1), 1] }],
+      );
+      return [y!, graph.reshape(rstd!, x!.shape.slice(0, -1))];
+    },
+  },
+});
+
+/** dx and dweight from dy, x, weight and rstd. */
+const rmsNormBackwardOp = defineOp({
+  name: 'rmsNormBackward',
+  autocast: 'float32',
+  infer: ([, x, weight]) => [
+    { shape: x!.shape, dtype: x!.dtype },
+    { shape: weight!.shape, dtype: weight!.dtype },
+  ],
+  cost: (inputs, outputs) => ({
+    flops: 10 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [dy, x, weight, rstd], [dx, dweight]) =>
+      launchNormBackward(context, {
+        ...{ dy: dy!, x: x!, weight: weight!, rstd: rstd! },
+        ...{ dx: dx!, dweight: dweight! },
+      }),
+  },
+  cpu: {
+    kind: 'onnx',
+    // x̂ = x · rstd;  dx = rstd · (dy·w - x̂ · mean(dy·w·x̂));  dw = Σ dy·x̂
+    build: (graph, [dy, x, weight, rstd]) => {
+      const scale = graph.reshape(rstd!, [...rstd!.shape, 1]);
+      const normal = graph.node('Mul', [x!, scale]);
+      const product = graph.node('Mul', [dy!, normal]);
+      const w = graph.cast(weight!, x!.dtype);
+      const mean = lastMean(graph, graph.node('Mul', [product, w]));
+      const difference = graph.node('Sub', [graph.node('Mul', [dy!, w]), graph.node('Mul', [normal, mean])]);
+      return [graph.node('Mul', [difference, scale]), sumToLast(graph, product)];
+    },
+  },
+});
+
+/**
+ * x / √(mean(x²) + eps) · weight along the last dimension (Zhang & Sennrich 2019), with statistics in float32.
+ * x: [..., D], weight: [D]; the result has x's shape and dtype. Throws a ShapeError or DTypeError.
+ */
+export function rmsNorm(x: Tensor, weight: Tensor, eps = 1e-5): Tensor {
+  const [y, rstd] = apply(rmsNormOp, [x, weight], { eps });
+  rstd!.dispose();
+  return y!;
+}

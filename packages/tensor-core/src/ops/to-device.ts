@@ -1,0 +1,29 @@
+import { TapeNode } from '../autograd/tape.ts';
+import { isGradEnabled } from '../autograd/grad-mode.ts';
+import type { Device } from '../device.ts';
+import { bytesOfArray } from '../host-values.ts';
+import { currentRange } from '../range.ts';
+import { Tensor } from '../tensor.ts';
+import { toTypedArray } from '../transfer.ts';
+
+interface ToDeviceAttributes {
+  readonly device: Device;
+}
+
+const toDeviceOp = {
+  name: 'toDevice',
+  gradient: ({ gradients, attributes }: { gradients: readonly (Tensor | null)[]; attributes: ToDeviceAttributes }) => [
+    toDevice(gradients[0]!, attributes.device),
+  ],
+};
+
+/** The same values on another device, through host memory; `x` itself if it is there already. Differentiable. */
+export function toDevice(x: Tensor, target: Device): Tensor {
+  if (x.device === target) return x;
+  const result = Tensor.allocate(target, x.dtype, x.shape);
+  if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(toTypedArray(x)));
+  if (isGradEnabled() && x.requiresGrad) {
+    new TapeNode(toDeviceOp, { device: x.device }, [x], [result], [true], currentRange());
+  }
+  return result;
+}

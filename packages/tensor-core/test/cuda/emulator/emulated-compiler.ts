@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KernelCompileError } from '../../../src/errors.ts';
+import type { CompileRequest, KernelCompiler } from '../../../src/cuda/nvrtc.ts';
+
+const here = (file: string) => new URL(file, import.meta.url);
+const flags = ['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'];
+
+/** The host compiler's first version line; null if there is none. */
+export function hostCompilerVersion(): string | null {
+  try {
+    return execFileSync('g++', ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).split('\n')[0]!;
+  } catch {
+    return null;
+  }
+}
+
+/** Compiles kernels for the CPU: the image is a shared library with `emulate_NAME` for each kernel NAME. */
+export class EmulatedCompiler implements KernelCompiler {
+  readonly version: string;
+
+  constructor() {
+    const hash = createHash('sha256').update(flags.join(' '));
+    for (const file of ['cuda-on-host.hpp', 'float16.cuh', 'emulated-compiler.ts']) hash.update(readFileSync(here(file)));
+    this.version = `emulator ${hostCompilerVersion()} ${hash.digest('hex')}`;
+  }
+
+  compile({ name, source, headers, options }: CompileRequest): Uint8Array {
+    const folder = mkdtempSync(join(tmpdir(), 'roofline-kernel-'));
+    try {
+      for (const [file, text] of headers) writeFileSync(join(folder, file), prepare(text));
+      writeFileSync(join(folder, 'float16.cuh'), readFileSync(here('float16.cuh')));
+      writeFileSync(join(folder, 'kernel.cpp'), prepare(source) + entries(source));
+      const defines = options.map((option) => option.replace('--define-macro=', '-D'));
+      const header = here('cuda-on-host.hpp').pathname;
+      execFileSync('g++', [...flags, ...defines, '-include', header, '-o', 'kernel.so', 'kernel.cpp'], {
+        cwd: folder,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      return new Uint8Array(readFileSync(join(folder, 'kernel.so')));
+    } catch (error) {
+      throw new KernelCompileError(name, String((error as { stderr?: Buffer }).stderr ?? error), source);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+}
+
+// Dynamic shared memory has no size in the source; here it is an array that is large enough.
+function prepare(text: string): string {
+  return text.replace(/extern\s+__shared__\s+([^;]*?)(\w+)\s*\[\s*\]\s*;/g, 'static $1 $2[1 << 16];');
+}
+
+function entries(source: string): string {
+  const kernels = source.matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
+  return [...new Set([...kernels].map(([, name]) => name))]
+    .map(
+      (name) => `
+extern "C" void emulate_${name}(const char* arguments, unsigned x, unsigned y, unsigned z, unsigned threads) {
+  emulator::Launch<${name}>::run(arguments, x, y, z, threads);
+}
+`,
+    )
+    .join('');
+}
