@@ -57,3 +57,39 @@ export { concat, stack } from './ops/concat.ts';
 export { where } from './ops/where.ts';
 export { linear, matmul } from './ops/matmul.ts';
 export { toDevice } from './ops/to-device.ts';
+export { logSoftmax } from './ops/log-softmax.ts';
+export { softmax } from './ops/softmax.ts';
+export { layerNorm } from './ops/layer-norm.ts';
+export { rmsNorm } from './ops/rms-norm.ts';
+export { type CrossEntropyOptions, crossEntropy } from './ops/cross-entropy.ts';
+export { embedding } from './ops/embedding.ts';
+export { rope } from './ops/rope.ts';
+export { swiglu } from './ops/swiglu.ts';
+export { causalMask, tril } from './ops/tril.ts';
+export {
+  type RandomOptions,
+  type TruncatedNormalOptions,
+  randint,
+  randn,
+  truncatedNormal,
+  uniform,
+} from './ops/random.ts';
+export { Generator } from './random/generator.ts';
+
+export {
+  type Float32MatmulPrecision,
+  getFloat32MatmulPrecision,
+  setFloat32MatmulPrecision,
+} from './float32-matmul-precision.ts';
+export { setCpuThreads } from './cpu/threads.ts';
+export { cudaAvailable, cudaDeviceCount } from './cuda/device.ts';
+export { type Diagnosis, diagnose } from './cuda/diagnose.ts';
+export type {
+  CudaContext,
+  CudaKernel,
+  CudaProperties,
+  KernelSpec,
+  MatmulRequest,
+  StridedMemory,
+} from './cuda/context.ts';
+export type { OnnxAttributes, OnnxGraph, OnnxValue } from './cpu/onnx-graph.ts';

@@ -44,7 +44,13 @@ export function lowerPiece<A>(
   length: number,
 ): OpGraph {
   const shape = [length];
-  const operands = inputs.map(({ dtype }) => ({ dtype, shape, strides: [1], offset: 0, storageSize: length }));
+  const operands = inputs.map(({ dtype }) => ({
+    dtype,
+    shape,
+    strides: [1],
+    offset: 0,
+    storageSize: length,
+  }));
   const results = outputs.map(({ dtype }) => ({ dtype, shape }));
   const lowered = lowerToGraph(op, lowering, operands, results, attributes);
   op.mutates?.forEach((input, output) => checkReadBeforeWritten(op.name, lowered.graph, input, output));
@@ -91,7 +97,9 @@ function elementAddress(tensor: Tensor, element: number): number {
 
 // ONNX Runtime chooses the order of nodes; only those that lead to a node are sure to run before it.
 function checkReadBeforeWritten(op: string, graph: OnnxGraph, input: number, output: number): void {
-  const makers = new Map(graph.operations.flatMap((node) => node.outputs.map((name) => [name, node] as const)));
+  const makers = new Map(
+    graph.operations.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
+  );
   const earlier = new Set<object>();
   const pending = [graph.outputs[output]!.name];
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {

@@ -162,7 +162,9 @@ export class OnnxGraph {
 
 function elementsOf(dtype: DType, numbers: readonly number[]): TypedArray {
   if (isFloatingPoint(dtype) && dtype !== 'float32' && dtype !== 'float64') {
-    throw new DTypeError(`constant: write float32 numbers and cast() them to ${dtype}, or give its raw bits.`);
+    throw new DTypeError(
+      `constant: write float32 numbers and cast() them to ${dtype}, or give its raw bits.`,
+    );
   }
   const elements = typedArray(dtype, numbers.length);
   if (elements instanceof BigInt64Array) numbers.forEach((number, i) => (elements[i] = BigInt(number)));

@@ -38,7 +38,14 @@ const apiTable = {
 
 type Api = Readonly<Record<keyof typeof apiTable, ApiFunction>>;
 
-const cTypes = { p: 'uint64_t', z: 'size_t', i: 'int', s: 'const char *', b: 'const uint8_t *', v: 'void' } as const;
+const cTypes = {
+  p: 'uint64_t',
+  z: 'size_t',
+  i: 'int',
+  s: 'const char *',
+  b: 'const uint8_t *',
+  v: 'void',
+} as const;
 
 /** Errors come back as statuses; logged too, they would stand twice on the terminal. */
 const loggingFatal = 4;
@@ -203,7 +210,9 @@ function loadApi(): LoadedApi {
   const library = openLibrary(path);
   const base = library.func('OrtGetApiBase', 'void *', [])() as bigint;
   const [getApi, getVersion] = koffi.decode(base, koffi.array('void *', 2)) as [bigint, bigint];
-  const table = (koffi.decode(getApi, koffi.proto('void *', ['uint32_t'])) as (version: number) => bigint)(apiVersion);
+  const table = (koffi.decode(getApi, koffi.proto('void *', ['uint32_t'])) as (version: number) => bigint)(
+    apiVersion,
+  );
   const version = (koffi.decode(getVersion, koffi.proto('const char *', [])) as () => string)();
   const length = 1 + Math.max(...Object.values(apiTable).map(([index]) => index));
   const pointers = koffi.decode(table, koffi.array('void *', length)) as bigint[];

@@ -9,7 +9,16 @@ const opset = 21;
 const attributeTypes = { float: 1, int: 2, string: 3, tensor: 4, ints: 7 };
 
 /** Attributes that ONNX declares as `float`; other numbers are `int`. */
-const floatAttributes = new Set(['alpha', 'beta', 'epsilon', 'gamma', 'lambd', 'bias', 'scale', 'value_float']);
+const floatAttributes = new Set([
+  'alpha',
+  'beta',
+  'epsilon',
+  'gamma',
+  'lambd',
+  'bias',
+  'scale',
+  'value_float',
+]);
 
 /** The graph as the bytes of an ONNX ModelProto. */
 export function encodeModel(graph: OnnxGraph): Uint8Array {
@@ -17,7 +26,10 @@ export function encodeModel(graph: OnnxGraph): Uint8Array {
   writer.integer(1, irVersion);
   writer.string(2, 'roofline');
   writer.message(7, () => writeGraph(writer, graph));
-  for (const [domain, version] of [['', opset], ['com.microsoft', 1]] as const) {
+  for (const [domain, version] of [
+    ['', opset],
+    ['com.microsoft', 1],
+  ] as const) {
     writer.message(8, () => {
       writer.string(1, domain);
       writer.integer(2, version);
@@ -29,7 +41,8 @@ export function encodeModel(graph: OnnxGraph): Uint8Array {
 function writeGraph(writer: ProtobufWriter, graph: OnnxGraph): void {
   for (const node of graph.operations) writer.message(1, () => writeNode(writer, node));
   writer.string(2, 'graph');
-  for (const constant of graph.constants) writer.message(5, () => writeTensor(writer, constant, constant.name));
+  for (const constant of graph.constants)
+    writer.message(5, () => writeTensor(writer, constant, constant.name));
   for (const value of graph.inputs) writer.message(11, () => writeValueInfo(writer, value));
   for (const value of graph.outputs) writer.message(12, () => writeValueInfo(writer, value));
 }

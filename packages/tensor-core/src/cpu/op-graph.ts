@@ -6,7 +6,8 @@ import { OnnxGraph, type OnnxValue } from './onnx-graph.ts';
 import { type ViewPlan, buildView, planView } from './view-graph.ts';
 
 /** Where the graph reads an input: the memory from an element of its storage on, or a gathered copy. */
-export type InputBinding = { readonly kind: 'memory'; readonly start: number } | { readonly kind: 'gathered' };
+export type InputBinding =
+  { readonly kind: 'memory'; readonly start: number } | { readonly kind: 'gathered' };
 
 /** An input as a graph must know it: its layout, in a storage of so many elements. */
 export interface OperandLayout extends Layout {
@@ -70,7 +71,11 @@ function swapLastTwo({ shape, strides, offset }: Layout): Layout {
   return { shape: swap(shape), strides: swap(strides), offset };
 }
 
-function buildOperand(graph: OnnxGraph, { input, view, transposed }: OperandPlan, repeat: boolean): OnnxValue {
+function buildOperand(
+  graph: OnnxGraph,
+  { input, view, transposed }: OperandPlan,
+  repeat: boolean,
+): OnnxValue {
   const { dtype, shape } = input;
   const low = dtype === 'float16' || dtype === 'bfloat16';
   const memory = graph.input(dtype, view?.box ?? shape);
@@ -93,11 +98,22 @@ function broadcastsItself<A>(
   if (outputs.length !== 1) return false;
   const shapes = operands.map(({ view, input }) => view?.unrepeated ?? input.shape);
   const spans = (lists: readonly Shape[], whole: Shape) =>
-    sameShape(lists.reduce((a, b) => broadcastShapes(op.name, a, b)), whole);
+    sameShape(
+      lists.reduce((a, b) => broadcastShapes(op.name, a, b)),
+      whole,
+    );
   if (op.cuda.kind === 'pointwise') return spans(shapes, outputs[0]!.shape);
   if (!strided) return false;
-  const matrices = operands.every(({ view }, i) => !view || sameShape(view.shape.slice(-2), shapes[i]!.slice(-2)));
-  return matrices && spans(shapes.map((shape) => shape.slice(0, -2)), outputs[0]!.shape.slice(0, -2));
+  const matrices = operands.every(
+    ({ view }, i) => !view || sameShape(view.shape.slice(-2), shapes[i]!.slice(-2)),
+  );
+  return (
+    matrices &&
+    spans(
+      shapes.map((shape) => shape.slice(0, -2)),
+      outputs[0]!.shape.slice(0, -2),
+    )
+  );
 }
 
 /** An op's result in the shape and, rounded, the dtype of its output. */
@@ -108,7 +124,11 @@ function finish(graph: OnnxGraph, result: OnnxValue, { shape, dtype }: TensorSpe
   return graph.cast(whole, dtype);
 }
 
-function scalarDTypeOf<A>(op: ComputeOp<A>, inputs: readonly TensorSpec[], outputs: readonly TensorSpec[]): DType {
+function scalarDTypeOf<A>(
+  op: ComputeOp<A>,
+  inputs: readonly TensorSpec[],
+  outputs: readonly TensorSpec[],
+): DType {
   const dtypes = (specs: readonly TensorSpec[]) => specs.map(({ dtype }) => dtype);
   const computed = computeDType(dtypes(inputs), dtypes(outputs));
   return op.cuda.kind === 'pointwise' || isFloatingPoint(computed) ? computed : 'float32';

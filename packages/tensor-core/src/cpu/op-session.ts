@@ -21,7 +21,11 @@ export class OpSession {
   /** Buffers that live as long as one run. */
   readonly #temporary: CpuBuffer[] = [];
 
-  constructor(pool: BufferPool, { graph, bindings, scalarDType }: OpGraph, mutates: ComputeOp<never>['mutates'] = []) {
+  constructor(
+    pool: BufferPool,
+    { graph, bindings, scalarDType }: OpGraph,
+    mutates: ComputeOp<never>['mutates'] = [],
+  ) {
     this.#pool = pool;
     this.#session = new Session(graph);
     this.#bindings = bindings;
@@ -35,7 +39,8 @@ export class OpSession {
   run(inputs: readonly Tensor[], outputs: readonly Tensor[], scalars: readonly number[] | undefined): void {
     if (scalars) this.#scalars.write(scalars);
     try {
-      for (let i = 0; i < inputs.length; i++) this.#addresses[i] = this.#inputAddress(inputs[i]!, this.#bindings[i]!);
+      for (let i = 0; i < inputs.length; i++)
+        this.#addresses[i] = this.#inputAddress(inputs[i]!, this.#bindings[i]!);
       const replacements: (CpuBuffer | null)[] = [];
       for (let i = 0; i < outputs.length; i++) {
         const output = outputs[i]!;
@@ -75,7 +80,11 @@ export class OpSession {
       this.#temporary[this.#temporary.indexOf(replacement)] = storage.buffer as CpuBuffer;
       storage.buffer = replacement;
     } else {
-      scatter(viewAs(dtype, replacement.memory, replacement.byteOffset, size), storageElements(output), output);
+      scatter(
+        viewAs(dtype, replacement.memory, replacement.byteOffset, size),
+        storageElements(output),
+        output,
+      );
     }
   }
 }

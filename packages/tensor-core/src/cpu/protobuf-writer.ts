@@ -40,7 +40,9 @@ export class ProtobufWriter {
     write();
     const length = this.#position - start;
     if (length >= 2 ** (7 * reservedLengthBytes)) {
-      throw new RangeError(`protobuf: a nested message of ${length} bytes; the most is 256 MiB. Pass large constants as inputs.`);
+      throw new RangeError(
+        `protobuf: a nested message of ${length} bytes; the most is 256 MiB. Pass large constants as inputs.`,
+      );
     }
     for (let i = 0; i < reservedLengthBytes; i++) {
       const more = i < reservedLengthBytes - 1 ? 0x80 : 0;

@@ -77,7 +77,12 @@ function writePorts(values: readonly OnnxValue[], memory: HostMemory, start: num
       memory.writeInt64(offset, length);
       offset += wordBytes;
     }
-    return { byteLength: sizeOf(shape) * byteSize(dtype), onnxType: onnxTypes[dtype], shapeAddress, rank: shape.length };
+    return {
+      byteLength: sizeOf(shape) * byteSize(dtype),
+      onnxType: onnxTypes[dtype],
+      shapeAddress,
+      rank: shape.length,
+    };
   });
 }
 

@@ -14,7 +14,9 @@ export function cpuThreads(): number {
 export function setCpuThreads(threads: number): void {
   checkThreads('setCpuThreads', threads);
   if (fixed !== null && fixed !== threads) {
-    throw new DeviceError(`setCpuThreads: ${fixed} threads have started; set ${threads} before the first op runs.`);
+    throw new DeviceError(
+      `setCpuThreads: ${fixed} threads have started; set ${threads} before the first op runs.`,
+    );
   }
   requested = threads;
 }

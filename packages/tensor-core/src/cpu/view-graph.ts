@@ -52,7 +52,12 @@ export function planView(layout: Layout, storageSize: number): ViewPlan | null {
 }
 
 /** Adds the nodes that read a view from `box`, the memory as the plan sees it. */
-export function buildView(graph: OnnxGraph, box: OnnxValue, plan: ViewPlan, options = { repeat: true }): OnnxValue {
+export function buildView(
+  graph: OnnxGraph,
+  box: OnnxValue,
+  plan: ViewPlan,
+  options = { repeat: true },
+): OnnxValue {
   let value = sliceBox(graph, box, plan);
   if (plan.permutation.some((source, i) => source !== i)) {
     const shape = plan.permutation.map((source) => value.shape[source]!);

@@ -50,12 +50,20 @@ export class KernelCache {
       writeFileSync(temporary, Buffer.concat([digest(image), image]));
       renameSync(temporary, this.#path(key));
     } catch {
-      rmSync(temporary, { force: true });
+      removeIfThere(temporary);
     }
   }
 
   #path(key: string): string {
     return join(this.folder, `${key}.cubin`);
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    rmSync(path);
+  } catch {
+    // The folder itself may be missing or read-only; then there is nothing to remove.
   }
 }
 

@@ -95,9 +95,10 @@ const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
         dtype: logits!.dtype,
       });
       const probabilities = graph.node('Softmax', [logits!], { axis: -1 });
-      const scaled = graph.node('Mul', [probabilities, scales]);
-      const updates = graph.node('Neg', [scales]);
-      return [graph.node('ScatterElements', [scaled, column, updates], { axis: 1, reduction: 'add' })];
+      const minusOnes = graph.constant(logits!.dtype, column.shape, new Array<number>(column.shape[0]!).fill(-1));
+      // Before the product, where ONNX Runtime scatters in place.
+      const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], { axis: 1, reduction: 'add' });
+      return [graph.node('Mul', [difference, scales])];
     },
   },
 });

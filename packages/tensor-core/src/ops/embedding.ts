@@ -13,7 +13,7 @@ import { requireFloatingPoint, requireIndices } from './require-dtype.ts';
 import { vectorLength } from './row-kernel.ts';
 
 const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
-const backwardKernel = kernelVariants('embedding.cu', 'embedding_backward', 'pppii');
+const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'pppii');
 const maxThreads = 256;
 const maxVectors = 4;
 

@@ -3,7 +3,7 @@ import { bytesOf } from '../cost.ts';
 import { defineOp } from '../op.ts';
 import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
-import { lastMean, sumToLast } from './norm-graph.ts';
+import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
 import { checkNorm, launchNorm, launchNormBackward, statisticsDType } from './norm-kernel.ts';
 
 interface LayerNormAttributes {
@@ -33,16 +33,17 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   cpu: {
     kind: 'onnx',
     build: (graph, [x, weight, bias], { eps }) => {
-      const spec = { shape: x!.shape, dtype: x!.dtype };
-      const statistics = { ...spec, shape: [...x!.shape.slice(0, -1), 1] };
-      const parameters = [weight!, bias!].map((parameter) => graph.cast(parameter, x!.dtype));
-      const [y, mean, rstd] = graph.nodes(
-        'LayerNormalization',
-        [x!, ...parameters],
-        { axis: -1, epsilon: eps },
-        [spec, statistics, statistics],
-      );
-      return [y!, ...[mean!, rstd!].map((value) => graph.reshape(value, x!.shape.slice(0, -1)))];
+      const [w, b] = [weight!, bias!].map((parameter) => graph.cast(parameter, x!.dtype));
+      const rows = x!.shape.slice(0, -1);
+      if (x!.dtype === 'float64') {
+        const { normal, mean, rstd } = float64Statistics(graph, x!, eps, true);
+        const y = graph.node('Add', [graph.node('Mul', [normal, w!]), b!]);
+        return [y, graph.reshape(mean, rows), graph.reshape(rstd, rows)];
+      }
+      const statistics = { ...x!, shape: [...rows, 1] };
+      const attributes = { axis: -1, epsilon: eps };
+      const [y, mean, rstd] = graph.nodes('LayerNormalization', [x!, w!, b!], attributes, [x!, statistics, statistics]);
+      return [y!, graph.reshape(mean!, rows), graph.reshape(rstd!, rows)];
     },
   },
 });

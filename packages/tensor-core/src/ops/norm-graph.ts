@@ -12,3 +12,13 @@ export function sumToLast(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const rows = graph.reshape(x, [sizeOf(x.shape) / columns, columns]);
   return graph.node('ReduceSum', [rows, graph.integers([0])], { keepdims: 0 }, { shape: [columns] });
 }
+
+/** The statistics [..., 1] of rows of float64, for which ONNX Runtime's norms would give float32. */
+export function float64Statistics(graph: OnnxGraph, x: OnnxValue, eps: number, centered: boolean) {
+  const mean = centered ? lastMean(graph, x) : graph.scalar(x.dtype, 0);
+  const difference = graph.node('Sub', [x, mean]);
+  const variance = lastMean(graph, graph.node('Mul', [difference, difference]));
+  const deviation = graph.node('Sqrt', [graph.node('Add', [variance, graph.scalar(x.dtype, eps)])]);
+  const rstd = graph.node('Reciprocal', [deviation]);
+  return { mean, rstd, normal: graph.node('Mul', [difference, rstd]) };
+}

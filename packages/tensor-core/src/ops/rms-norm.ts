@@ -3,7 +3,7 @@ import { bytesOf } from '../cost.ts';
 import { defineOp } from '../op.ts';
 import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
-import { lastMean, sumToLast } from './norm-graph.ts';
+import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
 import { checkNorm, launchNorm, launchNormBackward, statisticsDType } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
@@ -35,14 +35,16 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
   cpu: {
     kind: 'onnx',
     build: (graph, [x, weight], { eps }) => {
-      const spec = { shape: x!.shape, dtype: x!.dtype };
-      const [y, rstd] = graph.nodes(
-        'SimplifiedLayerNormalization',
-        [x!, graph.cast(weight!, x!.dtype)],
-        { axis: -1, epsilon: eps },
-        [spec, { ...spec, shape: [...x!.shape.slice(0, -1), 1] }],
-      );
-      return [y!, graph.reshape(rstd!, x!.shape.slice(0, -1))];
+      const w = graph.cast(weight!, x!.dtype);
+      const rows = x!.shape.slice(0, -1);
+      if (x!.dtype === 'float64') {
+        const { normal, rstd } = float64Statistics(graph, x!, eps, false);
+        return [graph.node('Mul', [normal, w]), graph.reshape(rstd, rows)];
+      }
+      const specs = [x!, { ...x!, shape: [...rows, 1] }];
+      const attributes = { axis: -1, epsilon: eps };
+      const [y, rstd] = graph.nodes('SimplifiedLayerNormalization', [x!, w], attributes, specs);
+      return [y!, graph.reshape(rstd!, rows)];
     },
   },
 });

@@ -40,7 +40,7 @@ const swigluOp = defineOp({
 });
 
 /** da = dy·b·σ(a)·(1 + a·(1 - σ(a))) and db = dy·a·σ(a), from dy, a and b. */
-export const swigluBackwardOp = defineOp({
+const swigluBackwardOp = defineOp({
   name: 'swigluBackward',
   autocast: 'promote',
   infer: ([, a, b]) => [

@@ -38,7 +38,11 @@ test('statistics', () => {
   });
   pool.emptyCache();
   pool.resetPeak();
-  expect(pool.statistics()).toMatchObject({ reservedBytes: 1024, peakAllocatedBytes: 1000, peakReservedBytes: 1024 });
+  expect(pool.statistics()).toMatchObject({
+    reservedBytes: 1024,
+    peakAllocatedBytes: 1000,
+    peakReservedBytes: 1024,
+  });
   expect(b.memory.byteLength).toBe(0);
   expect(a.memory.byteLength).toBeGreaterThan(1000);
 });

@@ -58,7 +58,6 @@ export const copyOp = defineOp({
   cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Identity', [x!])] },
 });
 
-
 function longest(shapes: readonly Shape[]): Shape {
   return shapes.reduce((a, b) => (sizeOf(b) > sizeOf(a) ? b : a));
 }

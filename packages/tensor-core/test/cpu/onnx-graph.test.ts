@@ -9,11 +9,15 @@ import { sizeOf } from '../../src/shape.ts';
 /** Runs a graph of float32 inputs and outputs. */
 function run(graph: OnnxGraph, ...inputs: number[][]): number[][] {
   const session = new Session(graph);
-  const memories = [...graph.inputs, ...graph.outputs].map(({ shape }) => new HostMemory(4 * Math.max(1, sizeOf(shape))));
+  const memories = [...graph.inputs, ...graph.outputs].map(
+    ({ shape }) => new HostMemory(4 * Math.max(1, sizeOf(shape))),
+  );
   inputs.forEach((values, i) => memories[i]!.floats.set(values));
   session.run(memories.map(({ address }) => address));
   session.dispose();
-  return graph.outputs.map(({ shape }, i) => [...memories[graph.inputs.length + i]!.floats.subarray(0, sizeOf(shape))]);
+  return graph.outputs.map(({ shape }, i) => [
+    ...memories[graph.inputs.length + i]!.floats.subarray(0, sizeOf(shape)),
+  ]);
 }
 
 describe('OnnxGraph', () => {
@@ -27,7 +31,9 @@ describe('OnnxGraph', () => {
       { dtype: 'float32', shape: [2, 2] },
     );
     const product = graph.node('Gemm', [x, filled], { alpha: 2, transA: 1 });
-    const gelu = graph.node('Gelu', [graph.node('Transpose', [product], { perm: [1, 0] })], { approximate: 'none' });
+    const gelu = graph.node('Gelu', [graph.node('Transpose', [product], { perm: [1, 0] })], {
+      approximate: 'none',
+    });
     graph.output(product);
     graph.output(gelu);
     const [values, activated] = run(graph, [1, 2, 3, 40]);
@@ -94,7 +100,9 @@ describe('ProtobufWriter', () => {
     writer.string(2, 'testing');
     writer.float(1, 1.5);
     writer.message(3, () => writer.integer(1, 150));
-    expect(Buffer.from(writer.finish()).toString('hex')).toBe('120774657374696e67' + '0d0000c03f' + '1a83808000' + '089601');
+    expect(Buffer.from(writer.finish()).toString('hex')).toBe(
+      ['120774657374696e67', '0d0000c03f', '1a83808000', '089601'].join(''),
+    );
   });
 
   test('grows', () => {

@@ -61,12 +61,15 @@ describe('dtypes', () => {
     expect(valuesOf(applyOne(pointwise('Not'), [mask], undefined))).toEqual([0, 1, 1]);
   });
 
-  test.each(['float32', 'float64', 'int32', 'int64'] as const)('scalars of %s change without a new session', (dtype) => {
-    const x = tensorOf([2], [1, 2], dtype);
-    for (const scalar of [3, -4]) {
-      expect(valuesOf(applyOne(addScalar, [x], { scalar }))).toEqual([1 + scalar, 2 + scalar]);
-    }
-  });
+  test.each(['float32', 'float64', 'int32', 'int64'] as const)(
+    'scalars of %s change without a new session',
+    (dtype) => {
+      const x = tensorOf([2], [1, 2], dtype);
+      for (const scalar of [3, -4]) {
+        expect(valuesOf(applyOne(addScalar, [x], { scalar }))).toEqual([1 + scalar, 2 + scalar]);
+      }
+    },
+  );
 });
 
 describe('ops that write in place', () => {

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyOne } from '../../src/apply.ts';
 import { planView } from '../../src/cpu/view-graph.ts';
@@ -20,9 +20,15 @@ const views = fc
       { maxLength: 5 },
     ),
   })
-  .map(({ shape, steps }) => ({ shape, layout: steps.reduce(changed, { shape, strides: contiguousStrides(shape), offset: 0 }) }));
+  .map(({ shape, steps }) => ({
+    shape,
+    layout: steps.reduce(changed, { shape, strides: contiguousStrides(shape), offset: 0 }),
+  }));
 
-function changed(layout: Layout, { kind, a, b, step }: { kind: string; a: number; b: number; step: number }): Layout {
+function changed(
+  layout: Layout,
+  { kind, a, b, step }: { kind: string; a: number; b: number; step: number },
+): Layout {
   const [shape, strides] = [[...layout.shape], [...layout.strides]];
   let { offset } = layout;
   const rank = shape.length;
@@ -68,7 +74,9 @@ describe('views', () => {
     const unitSteps = views.filter(({ layout }) => layout.shape.length > 0);
     fc.assert(
       fc.property(unitSteps, ({ shape, layout }) => {
-        const stepped = layout.strides.some((stride) => stride !== 0 && !contiguousStrides(shape).includes(stride));
+        const stepped = layout.strides.some(
+          (stride) => stride !== 0 && !contiguousStrides(shape).includes(stride),
+        );
         fc.pre(!stepped);
         expect(planView(layout, sizeOf(shape))).not.toBeNull();
       }),
@@ -77,7 +85,11 @@ describe('views', () => {
   });
 
   test.each<DType>(['float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'])('of %s', (dtype) => {
-    const base = tensorOf([2, 3, 4], Array.from({ length: 24 }, (_, i) => (dtype === 'bool' ? i % 2 : i)), dtype);
+    const base = tensorOf(
+      [2, 3, 4],
+      Array.from({ length: 24 }, (_, i) => (dtype === 'bool' ? i % 2 : i)),
+      dtype,
+    );
     const view = viewOf(base, { shape: [4, 2, 2, 2], strides: [1, 0, 12, 8], offset: 0 });
     expect(valuesOf(applyOne(copyOp, [view], undefined))).toEqual(valuesOf(view));
   });
@@ -101,16 +113,26 @@ describe('views', () => {
   test('pointwise ops broadcast repeated operands by themselves', () => {
     const add = pointwise('Add');
     const repeated = viewOf(tensorOf([1, 3], [10, 20, 30]), { shape: [2, 3], strides: [0, 1], offset: 0 });
-    expect(valuesOf(applyOne(add, [tensorOf([2, 3]), repeated], undefined))).toEqual([10, 21, 32, 13, 24, 35]);
-    expect(valuesOf(applyOne(add, [repeated, tensorOf([2, 3])], undefined))).toEqual([10, 21, 32, 13, 24, 35]);
+    expect(valuesOf(applyOne(add, [tensorOf([2, 3]), repeated], undefined))).toEqual([
+      10, 21, 32, 13, 24, 35,
+    ]);
+    expect(valuesOf(applyOne(add, [repeated, tensorOf([2, 3])], undefined))).toEqual([
+      10, 21, 32, 13, 24, 35,
+    ]);
     expect(valuesOf(applyOne(add, [repeated, repeated], undefined))).toEqual([20, 40, 60, 20, 40, 60]);
-    expect(valuesOf(applyOne(pointwise('Neg'), [repeated], undefined))).toEqual([-10, -20, -30, -10, -20, -30]);
+    expect(valuesOf(applyOne(pointwise('Neg'), [repeated], undefined))).toEqual([
+      -10, -20, -30, -10, -20, -30,
+    ]);
   });
 
   test('contiguous views at different offsets share a session', () => {
     const base = tensorOf([4, 2]);
     const rows = [0, 2, 4].map((offset) => viewOf(base, { shape: [1, 2], strides: [2, 1], offset }));
-    expect(rows.map((row) => valuesOf(applyOne(copyOp, [row], undefined)))).toEqual([[0, 1], [2, 3], [4, 5]]);
+    expect(rows.map((row) => valuesOf(applyOne(copyOp, [row], undefined)))).toEqual([
+      [0, 1],
+      [2, 3],
+      [4, 5],
+    ]);
   });
 
   test('empty tensors and rank 0', () => {

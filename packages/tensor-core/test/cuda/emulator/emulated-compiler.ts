@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KernelCompileError } from '../../../src/errors.ts';
@@ -21,11 +21,14 @@ export function hostCompilerVersion(): string | null {
 /** Compiles kernels for the CPU: the image is a shared library with `emulate_NAME` for each kernel NAME. */
 export class EmulatedCompiler implements KernelCompiler {
   readonly version: string;
+  readonly #runtime: string;
 
   constructor() {
     const hash = createHash('sha256').update(flags.join(' '));
     for (const file of ['cuda-on-host.hpp', 'float16.cuh', 'emulated-compiler.ts']) hash.update(readFileSync(here(file)));
-    this.version = `emulator ${hostCompilerVersion()} ${hash.digest('hex')}`;
+    hash.update(String(hostCompilerVersion()));
+    this.version = `emulator ${hash.digest('hex')}`;
+    this.#runtime = precompileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
   }
 
   compile({ name, source, headers, options }: CompileRequest): Uint8Array {
@@ -35,8 +38,7 @@ export class EmulatedCompiler implements KernelCompiler {
       writeFileSync(join(folder, 'float16.cuh'), readFileSync(here('float16.cuh')));
       writeFileSync(join(folder, 'kernel.cpp'), prepare(source) + entries(source));
       const defines = options.map((option) => option.replace('--define-macro=', '-D'));
-      const header = here('cuda-on-host.hpp').pathname;
-      execFileSync('g++', [...flags, ...defines, '-include', header, '-o', 'kernel.so', 'kernel.cpp'], {
+      execFileSync('g++', [...flags, ...defines, '-include', this.#runtime, '-o', 'kernel.so', 'kernel.cpp'], {
         cwd: folder,
         stdio: ['ignore', 'ignore', 'pipe'],
       });
@@ -47,6 +49,20 @@ export class EmulatedCompiler implements KernelCompiler {
       rmSync(folder, { recursive: true });
     }
   }
+}
+
+/** Puts the runtime header and its precompiled form, which halves each kernel's time, into `folder`. */
+function precompileRuntime(folder: string): string {
+  const header = join(folder, 'cuda-on-host.hpp');
+  const precompiled = `${header}.gch`;
+  if (!existsSync(precompiled)) {
+    mkdirSync(folder, { recursive: true });
+    copyFileSync(here('cuda-on-host.hpp'), header);
+    const temporary = `${precompiled}.${process.pid}`;
+    execFileSync('g++', [...flags, '-x', 'c++-header', header, '-o', temporary]);
+    renameSync(temporary, precompiled);
+  }
+  return header;
 }
 
 // Dynamic shared memory has no size in the source; here it is an array that is large enough.

@@ -1,0 +1,191 @@
+"""Times the Transformer language model in eager PyTorch, on request and in blocks of steps.
+
+Requests and answers are JSON, one a line, on stdin and stdout:
+  {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "device", "seed", "threads"}
+      -> {"torch", "python", "device"}
+  {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
+  {"command": "reset-peak-memory"}    -> {}
+  {"command": "memory"}               -> {"peakAllocatedBytes", "peakReservedBytes"}, null on the CPU
+A failure answers {"error": {"name", "message", "code"}}. The end of stdin ends the program.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+
+import torch
+
+from transformer_lm import TransformerLM, adamw, cross_entropy
+
+
+class CpuTimeline:
+    def mark(self):
+        return time.perf_counter()
+
+    def elapsed_ms(self, start, end):
+        return (end - start) * 1e3
+
+    def synchronize(self):
+        pass
+
+    def reset_peak_memory(self):
+        pass
+
+    def memory(self):
+        return {"peakAllocatedBytes": None, "peakReservedBytes": None}
+
+
+class CudaTimeline:
+    def __init__(self, device):
+        self.device = device
+
+    def mark(self):
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_ms(self, start, end):
+        return start.elapsed_time(end)
+
+    def synchronize(self):
+        torch.cuda.synchronize(self.device)
+
+    def reset_peak_memory(self):
+        torch.cuda.reset_peak_memory_stats(self.device)
+
+    def memory(self):
+        return {
+            "peakAllocatedBytes": torch.cuda.max_memory_allocated(self.device),
+            "peakReservedBytes": torch.cuda.max_memory_reserved(self.device),
+        }
+
+
+class Workload:
+    def __init__(self, job):
+        self.mode = job["mode"]
+        device = torch.device(job["device"])
+        self.device_type = device.type
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+            self.timeline = CudaTimeline(device)
+        else:
+            torch.set_num_threads(job["threads"])
+            self.timeline = CpuTimeline()
+        self.autocast_dtype = None if job["dtype"] == "float32" else getattr(torch, job["dtype"])
+
+        torch.manual_seed(job["seed"])
+        with default_device(device):
+            self.model = TransformerLM(job["config"], job["context"]).to(device)
+        shape = (job["batch"], job["context"])
+        self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
+        self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
+        self.optimizer = adamw(self.model, device) if self.mode == "train-step" else None
+
+    def autocast(self):
+        return torch.autocast(self.device_type, self.autocast_dtype, enabled=self.autocast_dtype is not None)
+
+    def step(self, marks):
+        """One step; (phase, start, end) of each phase is appended to `marks`."""
+        mark = self.timeline.mark
+        start = mark()
+        if self.mode == "forward":
+            with torch.no_grad(), self.autocast():
+                self.model(self.ids)
+            marks.append(("forward", start, mark()))
+            return
+        with self.autocast():
+            loss = cross_entropy(self.model(self.ids), self.targets)
+        forward_end = mark()
+        marks.append(("forward", start, forward_end))
+        loss.backward()
+        backward_end = mark()
+        marks.append(("backward", forward_end, backward_end))
+        if self.optimizer is not None:
+            self.optimizer.step()
+            marks.append(("optimizer", backward_end, mark()))
+        self.model.zero_grad(set_to_none=True)
+
+    def run(self, steps):
+        device_ms, wall_ms, phases_ms = [], [], {}
+        timeline = self.timeline
+        for _ in range(steps):
+            marks = []
+            timeline.synchronize()
+            wall_start = time.perf_counter()
+            start = timeline.mark()
+            self.step(marks)
+            end = timeline.mark()
+            timeline.synchronize()
+            wall_ms.append((time.perf_counter() - wall_start) * 1e3)
+            device_ms.append(timeline.elapsed_ms(start, end))
+            for name, phase_start, phase_end in marks:
+                phases_ms.setdefault(name, []).append(timeline.elapsed_ms(phase_start, phase_end))
+        return {"deviceMs": device_ms, "wallMs": wall_ms, "phasesMs": phases_ms}
+
+
+class default_device:
+    """Makes parameters on the device at once where PyTorch (2.0 and newer) can; elsewhere they are moved."""
+
+    def __init__(self, device):
+        self.context = torch.device(device) if hasattr(torch.device, "__enter__") else None
+
+    def __enter__(self):
+        if self.context is not None:
+            self.context.__enter__()
+
+    def __exit__(self, *exception):
+        if self.context is not None:
+            self.context.__exit__(*exception)
+
+
+def describe(job):
+    on_gpu = job["device"].startswith("cuda")
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "device": torch.cuda.get_device_name(job["device"]) if on_gpu else "cpu",
+    }
+
+
+def answer(workload, request):
+    command = request["command"]
+    if command == "run":
+        return workload.run(request["steps"])
+    if command == "reset-peak-memory":
+        workload.timeline.reset_peak_memory()
+        return {}
+    if command == "memory":
+        return workload.timeline.memory()
+    raise ValueError(f"unknown command {command}")
+
+
+def describe_error(error):
+    # torch.cuda.OutOfMemoryError is a RuntimeError whose name says it; older ones say it in words only.
+    out_of_memory = "out of memory" in str(error) or "can't allocate memory" in str(error)
+    code = {"code": "OUT_OF_MEMORY"} if out_of_memory else {}
+    return {"name": type(error).__name__, "message": str(error), **code}
+
+
+def main():
+    # Answers keep a descriptor of their own: whatever else prints goes to stderr.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    workload = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["command"] == "prepare":
+                workload = Workload(request)
+                reply = describe(request)
+            else:
+                reply = answer(workload, request)
+        except Exception as error:
+            reply = {"error": describe_error(error)}
+        answers.write(json.dumps(reply) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+import type { Benchmark } from './benchmark.ts';
+import { e2eBenchmark } from './e2e/benchmark.ts';
+import { UsageError } from './errors.ts';
+import type { CellRecord } from './records/record.ts';
+
+/** What reading records needs of a benchmark. */
+export type RecordReader = Pick<
+  Benchmark<never, never, never, never>,
+  'name' | 'title' | 'samplesMs' | 'toTable' | 'toReport'
+>;
+
+const benchmarks: readonly RecordReader[] = [e2eBenchmark];
+
+/** The benchmark that wrote `record`. Throws UsageError for one that this version does not know. */
+export function benchmarkOf(record: CellRecord): RecordReader {
+  const found = benchmarks.find(({ name }) => name === record.benchmark);
+  if (found) return found;
+  const known = benchmarks.map(({ name }) => name).join(', ');
+  throw new UsageError(`There is no benchmark ${record.benchmark} in this version; there are: ${known}.`);
+}

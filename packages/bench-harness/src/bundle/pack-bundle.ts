@@ -1,0 +1,31 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { execa } from 'execa';
+import { writeBundle } from './write-bundle.ts';
+
+const ARCHIVE_ENDING = '.tar.xz';
+
+/** Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz. Returns its size in bytes. */
+export async function packBundle(out: string): Promise<number> {
+  if (!out.endsWith(ARCHIVE_ENDING)) {
+    writeBundle(out);
+    return folderSize(out);
+  }
+  const workspace = mkdtempSync(join(tmpdir(), 'roofline-bundle-'));
+  try {
+    const name = basename(out, ARCHIVE_ENDING);
+    writeBundle(join(workspace, name));
+    mkdirSync(dirname(resolve(out)), { recursive: true });
+    await execa('tar', ['-C', workspace, '-cJf', resolve(out), name], { env: { XZ_OPT: '-9 -T2' } });
+    return statSync(out).size;
+  } finally {
+    rmSync(workspace, { recursive: true });
+  }
+}
+
+function folderSize(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+
+export const dtypes = ['float32', 'bfloat16', 'float16'] as const;
+export type BenchmarkDType = (typeof dtypes)[number];
+
+/** What the device reaches at its best: the roof under which every measured time stands. */
+export const ceilingsSchema = z.object({
+  /** FLOP/s of the best large square matrix product, for each dtype that was measured. */
+  matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), z.number()),
+  /** Bytes read plus bytes written, each second, by a large pointwise op. */
+  copyBytesPerSecond: z.number(),
+});
+export type Ceilings = z.infer<typeof ceilingsSchema>;
+
+/** Work of one phase: its floating-point operations and the fewest bytes it must move. */
+export interface PhaseWork {
+  readonly flops: number;
+  readonly bytes: number;
+}
+
+/**
+ * The least time in which a phase could run under the ceilings (Williams, Waterman and Patterson, "Roofline",
+ * 2009): whichever of arithmetic and memory traffic takes longer. Phases follow one another, so theirs add up.
+ * Null where the ceiling of this dtype was not measured.
+ */
+export function floorMs(
+  phases: readonly PhaseWork[],
+  ceilings: Ceilings,
+  dtype: BenchmarkDType,
+): number | null {
+  const peak = ceilings.matmulFlopsPerSecond[dtype];
+  if (peak === undefined) return null;
+  const seconds = phases.map(({ flops, bytes }) =>
+    Math.max(flops / peak, bytes / ceilings.copyBytesPerSecond),
+  );
+  return seconds.reduce((sum, each) => sum + each, 0) * 1000;
+}

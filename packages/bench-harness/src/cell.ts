@@ -1,0 +1,50 @@
+// The program of a cell's process: one job in, progress and one result out. See runner/cell-protocol.ts.
+import { writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { CellError } from './records/record.ts';
+import { sendEvent, type CellJob } from './runner/cell-protocol.ts';
+import { loadTask } from './tasks.ts';
+
+volunteerForMemoryKill();
+process.on('uncaughtException', fail);
+const input = createInterface({ input: process.stdin });
+input.once('line', (line) => void run(JSON.parse(line) as CellJob).catch(fail));
+// The runner holds stdin open for as long as it lives.
+input.once('close', () => process.exit(1));
+
+async function run(job: CellJob): Promise<void> {
+  const task = await loadTask(job.task);
+  const result = await task.measure(job.parameters, {
+    settings: job.settings,
+    deviceLabel: job.deviceLabel,
+    progress: (done, total, message) => sendEvent({ type: 'progress', done, total, message }),
+  });
+  sendEvent({ type: 'result', result: result as Record<string, never> });
+  process.exit(0);
+}
+
+function fail(thrown: unknown): never {
+  sendEvent({ type: 'error', error: describeError(thrown) });
+  process.exit(1);
+}
+
+function describeError(thrown: unknown): CellError {
+  if (!(thrown instanceof Error)) return { name: 'Error', message: String(thrown) };
+  const code = (thrown as Error & { code?: unknown }).code;
+  return {
+    name: thrown.name,
+    ...(typeof code === 'string' ? { code } : {}),
+    message: thrown.message,
+    ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
+  };
+}
+
+/** Should the machine's memory run out, the kernel takes the cell, and neither the sweep nor a bystander. */
+function volunteerForMemoryKill(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000');
+  } catch {
+    // Some sandboxes mount /proc read-only; the kernel then chooses by size, which is mostly the cell as well.
+  }
+}

@@ -1,0 +1,29 @@
+import type { InferredOptionTypes, Options } from 'yargs';
+
+/** A flag, with the values that tab completion offers for it. */
+export interface Flag extends Options {
+  readonly completions?: () => readonly string[] | Promise<readonly string[]>;
+}
+export type Flags = Readonly<Record<string, Flag>>;
+
+/** One sub-command of `roofline`. */
+export interface Command<F extends Flags = Flags> {
+  readonly name: string;
+  /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
+  readonly positionals?: string;
+  readonly summary: string;
+  readonly flags: F;
+  readonly examples: readonly (readonly [command: string, meaning: string])[];
+  /** Returns the exit code. */
+  run(args: InferredOptionTypes<F> & Record<string, unknown>): Promise<number>;
+}
+
+/** Infers the types of the arguments from the flags. */
+export function defineCommand<const F extends Flags>(command: Command<F>): Command<F> {
+  return command;
+}
+
+/** The flag that every command has. */
+export const jsonFlag = {
+  json: { type: 'boolean', default: false, describe: 'Print JSON to stdout, and nothing else' },
+} as const satisfies Flags;

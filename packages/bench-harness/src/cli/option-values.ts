@@ -1,0 +1,62 @@
+import { UsageError } from '../errors.ts';
+import { unknownChoice } from './nearest.ts';
+
+/** What yargs hands to `coerce`: a flag given twice is an array. */
+type Given = string | readonly string[];
+
+function splitList(given: Given): string[] {
+  return [given].flat().flatMap((part) => part.split(',').map((item) => item.trim()));
+}
+
+/** `a,b` or the flag given twice; empty items are refused. */
+export function parseList(flag: string): (given: Given) => string[] {
+  return (given) => {
+    const items = splitList(given);
+    if (items.includes('')) throw new UsageError(`--${flag} wants one value or several between commas.`);
+    return [...new Set(items)];
+  };
+}
+
+export function parseChoices<T extends string>(flag: string, choices: readonly T[]): (given: Given) => T[] {
+  const parse = parseList(flag);
+  return (given) => parse(given).map((item) => parseChoice(flag, item, choices));
+}
+
+export function parseChoice<T extends string>(flag: string, given: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === given);
+  if (found === undefined) throw unknownChoice(flag, given, choices);
+  return found;
+}
+
+export function parseWholeNumbers(flag: string, least: number): (given: Given) => number[] {
+  const parse = parseList(flag);
+  return (given) => parse(given).map((item) => wholeNumber(flag, item, least));
+}
+
+export function parseWholeNumber(flag: string, least: number): (given: Given) => number {
+  return (given) => wholeNumber(flag, single(flag, given), least);
+}
+
+export function parsePositiveNumber(flag: string): (given: Given) => number {
+  return (given) => {
+    const text = single(flag, given);
+    const value = Number(text);
+    if (text === '' || !(value > 0 && Number.isFinite(value))) {
+      throw new UsageError(`--${flag} wants a number above 0, not '${text}'.`);
+    }
+    return value;
+  };
+}
+
+function single(flag: string, given: Given): string {
+  if (typeof given === 'string') return given;
+  throw new UsageError(`--${flag} was given ${given.length} times; it takes one value.`);
+}
+
+function wholeNumber(flag: string, text: string, least: number): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) {
+    throw new UsageError(`--${flag} wants a whole number of at least ${least}, not '${text}'.`);
+  }
+  return value;
+}

@@ -1,0 +1,69 @@
+import { formatDuration } from '@roofline/reports';
+import colors from 'picocolors';
+import type { SweepObserver } from '../runner/sweep.ts';
+import type { CellStatus } from '../records/record.ts';
+
+/** Where progress is shown; stderr, or a stand-in. */
+export interface ProgressStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+const ERASE_LINE = '\r\u001b[2K';
+
+const symbols: Record<CellStatus, string> = {
+  ok: colors.green('✓'),
+  failed: colors.red('✗'),
+  timeout: colors.red('✗'),
+  'out-of-memory': colors.yellow('!'),
+};
+
+/**
+ * One line for each finished cell; on a terminal also a status line below them, which is rewritten in place.
+ */
+export class ProgressDisplay implements SweepObserver {
+  readonly #stream: ProgressStream;
+  #total = 0;
+  #current = '';
+
+  constructor(stream: ProgressStream = process.stderr) {
+    this.#stream = stream;
+  }
+
+  /** Shows what is being done; on a terminal only. */
+  status(text: string): void {
+    if (!this.#stream.isTTY) return;
+    const width = (this.#stream.columns ?? 80) - 1;
+    this.#stream.write(`${ERASE_LINE}${text.slice(0, width)}`);
+  }
+
+  clear(): void {
+    if (this.#stream.isTTY) this.#stream.write(ERASE_LINE);
+  }
+
+  line(text: string): void {
+    this.clear();
+    this.#stream.write(`${text}\n`);
+  }
+
+  sweepStarted(total: number, kept: number): void {
+    this.#total = total;
+    if (kept > 0) this.line(`${kept} of ${total} cells were measured before and are kept.`);
+  }
+
+  cellStarted(description: string, index: number): void {
+    this.#current = `[${index}/${this.#total}] ${description}`;
+    this.status(`${this.#current} · starting`);
+  }
+
+  cellProgressed(done: number, total: number, message = ''): void {
+    this.status(`${this.#current} · ${message} ${done}/${total}`);
+  }
+
+  cellFinished(record: Parameters<NonNullable<SweepObserver['cellFinished']>>[0]): void {
+    const reason = record.error ? `: ${record.error.message.split('\n')[0]}` : '';
+    const outcome = record.status === 'ok' ? formatDuration(record.durationMs) : record.status + reason;
+    this.line(`${symbols[record.status]} ${this.#current} · ${outcome}`);
+  }
+}

@@ -1,0 +1,32 @@
+import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { printJson, printLine } from '../cli/output.ts';
+import { ProgressDisplay } from '../cli/progress.ts';
+import { EXIT } from '../errors.ts';
+
+export const bundleCommand = defineCommand({
+  name: 'bundle',
+  summary:
+    'Pack Node, the built packages and the GPU tests to run on a Linux host with neither Node nor network',
+  flags: {
+    out: {
+      type: 'string',
+      demandOption: true,
+      describe: 'A new folder, or a file that ends in .tar.xz',
+    },
+    ...jsonFlag,
+  },
+  examples: [
+    ['roofline bundle --out roofline-bundle', 'a folder'],
+    ['roofline bundle --out roofline-bundle.tar.xz', 'one file; on the host: tar xf, then ./roofline doctor'],
+  ],
+  async run({ out, json }) {
+    const { packBundle } = await import('../bundle/pack-bundle.ts');
+    const progress = new ProgressDisplay();
+    progress.status(`Writing ${out}`);
+    const byteLength = await packBundle(out);
+    progress.clear();
+    if (json) printJson({ path: out, byteLength });
+    else printLine(`${out}: ${(byteLength / 2 ** 20).toFixed(1)} MiB`);
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,39 @@
+import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { parsePositiveNumber } from '../cli/option-values.ts';
+import { printJson, printTable, tell } from '../cli/output.ts';
+import { EXIT, UsageError } from '../errors.ts';
+
+export const compareCommand = defineCommand({
+  name: 'compare',
+  positionals: '<before> <after>',
+  summary: 'Contrast the records of two folders (or .jsonl files) cell by cell',
+  flags: {
+    'fail-over': {
+      type: 'string',
+      describe: 'Exit with 1 when a ratio of medians is above this',
+      coerce: parsePositiveNumber('fail-over'),
+    },
+    ...jsonFlag,
+  },
+  examples: [
+    ['roofline compare results/main results/branch', 'ratios with their 95 % intervals'],
+    ['roofline compare results/main results/branch --fail-over 1.05', 'a gate for continuous integration'],
+  ],
+  async run({ before, after, 'fail-over': limit, json }) {
+    const { readResults } = await import('../records/results-folder.ts');
+    const { compareRecords, comparisonTable, regressions } = await import('../report/compare.ts');
+    const comparisons = compareRecords(readResults(before as string), readResults(after as string));
+    if (comparisons.length === 0) {
+      throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);
+    }
+    const table = comparisonTable(comparisons);
+    const slower = limit === undefined ? [] : regressions(comparisons, limit);
+    if (json) {
+      printJson({ rows: table.rows, failOver: limit ?? null, regressions: slower.length });
+    } else {
+      printTable(table);
+    }
+    if (slower.length > 0) tell(`${slower.length} of ${comparisons.length} cells are over ${limit}.`);
+    return slower.length > 0 ? EXIT.failure : EXIT.ok;
+  },
+});

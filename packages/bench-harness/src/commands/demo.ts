@@ -1,0 +1,59 @@
+import { existsSync } from 'node:fs';
+import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { printLine, tell } from '../cli/output.ts';
+import { modes, type E2eParameters } from '../e2e/parameters.ts';
+import { deviceFlag } from './device-flag.ts';
+import { loadPresets } from './model-flags.ts';
+
+export const demoCommand = defineCommand({
+  name: 'demo',
+  summary: 'A small end-to-end benchmark on the best device here, with a report to look at',
+  flags: {
+    ...deviceFlag,
+    out: { type: 'string', describe: 'Folder; default: results/demo, or the next free results/demo-N' },
+    ...jsonFlag,
+  },
+  examples: [['roofline demo', 'measures for some seconds and says where the report lies']],
+  async run({ device, out = freshFolder(), json }) {
+    const { runBenchmark } = await import('../cli/run-benchmark.ts');
+    const { e2eBenchmark } = await import('../e2e/benchmark.ts');
+    const { writeReport } = await import('../report/write-report.ts');
+    const presets = await loadPresets();
+    const { exitCode, records } = await runBenchmark(e2eBenchmark, {
+      parameters: ({ type }) => demoParameters(type === 'cuda' ? 'small' : 'tiny', presets),
+      device,
+      dtypes: ['float32'],
+      out,
+      forceNew: false,
+      timeoutMs: null,
+      outOfMemory: 'report',
+      json,
+    });
+    if (records.length === 0) return exitCode;
+    const { html } = await writeReport(e2eBenchmark.toReport(records), out);
+    (json ? tell : printLine)(`\nReport: ${html}`);
+    return exitCode;
+  },
+});
+
+function demoParameters(size: string, presets: Awaited<ReturnType<typeof loadPresets>>): E2eParameters {
+  return {
+    models: [{ size, shape: presets[size]! }],
+    contexts: [64, 128],
+    batches: [4],
+    modes: [...modes],
+    dtypes: ['float32'],
+    warmup: 3,
+    steps: 10,
+    seed: 0,
+    peer: null,
+  };
+}
+
+/** Every run of the demo measures anew. */
+function freshFolder(): string {
+  for (let number = 1; ; number++) {
+    const folder = number === 1 ? 'results/demo' : `results/demo-${number}`;
+    if (!existsSync(folder)) return folder;
+  }
+}

@@ -1,0 +1,73 @@
+import type { InferredOptionTypes } from 'yargs';
+import { dtypes } from '../ceilings.ts';
+import { jsonFlag, type Flags } from '../cli/command.ts';
+import { outOfMemoryPolicies } from '../cli/exit-code.ts';
+import { parseChoices, parsePositiveNumber, parseWholeNumber } from '../cli/option-values.ts';
+import { modes } from '../e2e/parameters.ts';
+import { deviceFlag } from './device-flag.ts';
+import { modelFlags, sweptFlags } from './model-flags.ts';
+
+export const e2eFlags = {
+  ...modelFlags,
+  ...sweptFlags,
+  mode: {
+    type: 'string',
+    default: modes.join(','),
+    describe: 'What a step does',
+    coerce: parseChoices('mode', modes),
+    completions: () => modes,
+  },
+  dtype: {
+    type: 'string',
+    default: 'float32',
+    describe: 'Precision of the arithmetic',
+    coerce: parseChoices('dtype', dtypes),
+    completions: () => dtypes,
+  },
+  warmup: {
+    type: 'string',
+    default: '5',
+    describe: 'Steps before those that count',
+    coerce: parseWholeNumber('warmup', 0),
+  },
+  steps: {
+    type: 'string',
+    default: '10',
+    describe: 'Steps that count',
+    coerce: parseWholeNumber('steps', 1),
+  },
+  ...deviceFlag,
+  seed: {
+    type: 'string',
+    default: '0',
+    describe: 'Seed of weights and tokens',
+    coerce: parseWholeNumber('seed', 0),
+  },
+  peer: {
+    type: 'string',
+    choices: ['torch'],
+    describe: 'Run the same work in eager PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
+    completions: () => ['torch'],
+  },
+  out: { type: 'string', describe: 'Folder of the records; the same one resumes a sweep', normalize: true },
+  'force-new': {
+    type: 'boolean',
+    default: false,
+    describe: 'Start a new file in --out beside results of other settings',
+  },
+  timeout: {
+    type: 'string',
+    describe: 'Seconds after which a cell is given up',
+    coerce: parsePositiveNumber('timeout'),
+  },
+  oom: {
+    type: 'string',
+    choices: outOfMemoryPolicies,
+    default: 'report',
+    describe: 'Exit code when cells ran out of memory: ok 0, report 3, fail 1',
+    completions: () => outOfMemoryPolicies,
+  },
+  ...jsonFlag,
+} as const satisfies Flags;
+
+export type E2eArguments = InferredOptionTypes<typeof e2eFlags>;

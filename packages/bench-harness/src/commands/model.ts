@@ -1,0 +1,58 @@
+import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { parseWholeNumber } from '../cli/option-values.ts';
+import { printJson, printLine, printTable } from '../cli/output.ts';
+import { EXIT, UsageError } from '../errors.ts';
+import { chooseModels, loadPresets, modelFlags, type ModelArguments } from './model-flags.ts';
+
+export const modelCommand = defineCommand({
+  name: 'model',
+  summary: 'Parameters, FLOPs and bytes of a model, without building it; without flags, the presets',
+  flags: {
+    ...modelFlags,
+    context: {
+      type: 'string',
+      default: '256',
+      describe: 'Tokens of a sequence',
+      coerce: parseWholeNumber('context', 1),
+    },
+    batch: {
+      type: 'string',
+      default: '4',
+      describe: 'Sequences of a batch',
+      coerce: parseWholeNumber('batch', 1),
+    },
+    ...jsonFlag,
+  },
+  examples: [
+    ['roofline model', 'the presets'],
+    ['roofline model --size small', 'parameters by module, FLOPs of a step, bytes'],
+    ['roofline model --size 2.7b --context 512 --json', 'the same for other programs'],
+    ['roofline model --size small --layers 24', 'a preset with a change'],
+  ],
+  async run(args) {
+    const { describeModel, modelTables, presetTable } = await import('../model/describe-model.ts');
+    if (!namesModel(args)) {
+      const presets = Object.entries(await loadPresets()).map(([size, shape]) => ({ size, shape }));
+      const descriptions = presets.map((model) => describeModel(model, args));
+      if (args.json) printJson({ presets: descriptions });
+      else printTable(presetTable(descriptions));
+      return EXIT.ok;
+    }
+    const models = await chooseModels(args, 'small');
+    if (models.length > 1) throw new UsageError('`roofline model` describes one size at a time.');
+    const description = describeModel(models[0]!, args);
+    if (args.json) {
+      printJson(description);
+      return EXIT.ok;
+    }
+    for (const table of modelTables(description)) {
+      printTable(table);
+      printLine();
+    }
+    return EXIT.ok;
+  },
+});
+
+function namesModel(args: ModelArguments): boolean {
+  return Object.keys(modelFlags).some((flag) => args[flag as keyof ModelArguments] !== undefined);
+}

@@ -1,0 +1,33 @@
+import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { printJson, printLine } from '../cli/output.ts';
+import { EXIT } from '../errors.ts';
+
+export const reportCommand = defineCommand({
+  name: 'report',
+  positionals: '<folders..>',
+  summary: 'Make a page, tables and plots of the records of one folder or several',
+  flags: {
+    out: { type: 'string', describe: 'Folder to write to; default: the first folder given' },
+    png: { type: 'boolean', default: false, describe: 'Write the plots as PNG too' },
+    ...jsonFlag,
+  },
+  examples: [
+    ['roofline report results/sweep', 'writes results/sweep/report.html, tables/ and plots/'],
+    ['roofline report results/a results/b --out results/both', 'one report of two sweeps'],
+  ],
+  async run({ folders, out, png, json }) {
+    const { readResults } = await import('../records/results-folder.ts');
+    const { reportOfRecords } = await import('../report/report-of-records.ts');
+    const { writeReport } = await import('../report/write-report.ts');
+    const paths = folders as string[];
+    const report = reportOfRecords(paths.flatMap(readResults));
+    const { html, files } = await writeReport(report, out ?? paths[0]!, { png });
+    if (json) {
+      printJson({ html, files, report });
+    } else {
+      for (const sentence of report.summary) printLine(sentence.replaceAll('**', ''));
+      printLine(`Report: ${html} and ${files.length - 1} files beside it`);
+    }
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,29 @@
+import { cudaAvailable, device, diagnose, RooflineError } from '@roofline/tensor-core';
+import type { CellTask } from '../benchmark.ts';
+import type { DeviceDescription } from '../records/environment.ts';
+import type { DiagnosisEntry } from './diagnosis.ts';
+import type { ProbeResult } from './probe-schema.ts';
+
+/** Opens a device and describes it, in a process of its own, so that the sweep's process holds none. */
+export const probeDevice: CellTask<{ device: string }, Record<string, never>, ProbeResult> = {
+  name: 'probe-device',
+  measure({ device: spec }) {
+    const diagnosis = diagnose().map((entry) => ({ ...entry })) satisfies DiagnosisEntry[];
+    if (spec.startsWith('cuda') && !cudaAvailable()) {
+      return { device: null, problem: `There is no usable NVIDIA GPU here for --device ${spec}.`, diagnosis };
+    }
+    try {
+      return { device: describe(spec), problem: null, diagnosis };
+    } catch (error) {
+      if (!(error instanceof RooflineError)) throw error;
+      return { device: null, problem: error.message, diagnosis };
+    }
+  },
+};
+
+function describe(spec: string): DeviceDescription {
+  const opened = device(spec as `cuda:${number}`);
+  // The name stands on its own; the uuid tells one machine from another, which records should not.
+  const { name: _, uuid: __, ...properties } = opened.properties();
+  return { label: opened.label, type: opened.type, name: opened.name, properties };
+}

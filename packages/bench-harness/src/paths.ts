@@ -1,0 +1,19 @@
+// This file stays at the top of src/: after bundling its code lies at the top of dist/, and relative URLs hold.
+import { fileURLToPath } from 'node:url';
+
+const runsFromSources = import.meta.url.endsWith('.ts');
+
+/** The program that a cell's process runs, and the flags Node needs for it. */
+export const cellProgram = {
+  path: fileURLToPath(new URL(runsFromSources ? './cell.ts' : './cell.js', import.meta.url)),
+  nodeFlags: [
+    '--disable-warning=ExperimentalWarning',
+    ...(runsFromSources ? ['--conditions=roofline-source'] : []),
+  ],
+} as const;
+
+/** This package's folder. */
+export const packageDirectory = fileURLToPath(new URL('..', import.meta.url));
+
+/** The Python programs that run and check the same work in PyTorch. */
+export const pythonDirectory = fileURLToPath(new URL('../python/', import.meta.url));

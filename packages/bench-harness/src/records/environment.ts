@@ -1,0 +1,98 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os';
+import { z } from 'zod';
+import { packageDirectory } from '../paths.ts';
+
+export const deviceDescription = z.object({
+  /** As users write it: `cpu`, `cuda:0`. */
+  label: z.string(),
+  type: z.enum(['cpu', 'cuda']),
+  /** The marketing name. */
+  name: z.string(),
+  /** Driver, compute capability, clocks, threads... as the device tells them. */
+  properties: z.record(z.string(), z.union([z.string(), z.number()])),
+});
+export type DeviceDescription = z.infer<typeof deviceDescription>;
+
+/** Everything about the machine that a reader of a record needs; the host's name is left out on purpose. */
+export const environmentSchema = z.object({
+  device: deviceDescription,
+  system: z.object({
+    platform: z.string(),
+    release: z.string(),
+    architecture: z.string(),
+    cpuModel: z.string(),
+    cpuCores: z.number(),
+    memoryBytes: z.number(),
+  }),
+  node: z.string(),
+  packages: z.record(z.string(), z.string()),
+  git: z.object({ commit: z.string(), dirty: z.boolean() }).nullable(),
+});
+export type Environment = z.infer<typeof environmentSchema>;
+
+const recordedPackages = [
+  '@roofline/tensor-core',
+  '@roofline/transformer',
+  '@roofline/optim',
+  '@roofline/reports',
+];
+
+/** The environment of measurements on `device`, as seen from this process. */
+export function describeEnvironment(device: DeviceDescription): Environment {
+  return {
+    device,
+    system: {
+      platform: platform(),
+      release: release(),
+      architecture: arch(),
+      cpuModel: cpuModel(),
+      cpuCores: availableParallelism(),
+      memoryBytes: totalmem(),
+    },
+    node: process.version,
+    packages: packageVersions(),
+    git: gitState(),
+  };
+}
+
+/**
+ * What must be equal for times to be comparable, in one line: for a GPU its name, for a CPU the model and the
+ * number of threads that compute.
+ */
+export function deviceIdentity({ device, system }: Environment): string {
+  if (device.type === 'cuda') return device.name;
+  return `${system.cpuModel}, ${device.properties['threads'] ?? system.cpuCores} threads`;
+}
+
+function cpuModel(): string {
+  return cpus()[0]?.model.trim() ?? 'unknown CPU';
+}
+
+export function packageVersions(): Record<string, string> {
+  const require = createRequire(import.meta.url);
+  const version = (path: string) => (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+  return {
+    '@roofline/bench-harness': version(`${packageDirectory}/package.json`),
+    ...Object.fromEntries(
+      recordedPackages.map((name) => [name, version(require.resolve(`${name}/package.json`))]),
+    ),
+  };
+}
+
+/** The commit of the code that is measured; null outside of a git checkout. */
+function gitState(): Environment['git'] {
+  const git = (...args: string[]) =>
+    execFileSync('git', args, {
+      cwd: packageDirectory,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  try {
+    return { commit: git('rev-parse', 'HEAD').trim(), dirty: git('status', '--porcelain').trim() !== '' };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { ceilingsSchema } from '../ceilings.ts';
+import { canonicalJson, type Json, type JsonObject } from '../json.ts';
+import { deviceIdentity, environmentSchema, type Environment } from './environment.ts';
+
+/** Raised when a reader of older records would misunderstand newer ones. */
+export const SCHEMA_VERSION = 1;
+
+const jsonValue: z.ZodType<Json> = z.json();
+const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), jsonValue);
+
+export const cellStatus = z.enum(['ok', 'failed', 'timeout', 'out-of-memory']);
+export type CellStatus = z.infer<typeof cellStatus>;
+
+export const cellError = z.object({
+  name: z.string(),
+  code: z.string().optional(),
+  message: z.string(),
+  stack: z.string().optional(),
+});
+export type CellError = z.infer<typeof cellError>;
+
+/** One line of `results.jsonl`: one cell, measured once or failed once. */
+export const cellRecord = z.object({
+  schemaVersion: z.literal(SCHEMA_VERSION),
+  benchmark: z.string(),
+  /** Hash of what was asked: equal keys are the same measurement. */
+  key: z.string(),
+  status: cellStatus,
+  /** The cell's own parameters, those that are swept. */
+  parameters: jsonObject,
+  /** The parameters that all cells of a folder share. */
+  settings: jsonObject,
+  environment: environmentSchema,
+  ceilings: ceilingsSchema.nullable(),
+  startedAt: z.iso.datetime(),
+  durationMs: z.number(),
+  /** What the benchmark's `measure` returned; null unless status is `ok`. */
+  result: jsonObject.nullable(),
+  /** Null when status is `ok`. */
+  error: cellError.nullable(),
+});
+export type CellRecord = z.infer<typeof cellRecord>;
+
+/** What all records of one file have in common. */
+export interface SweepIdentity {
+  readonly benchmark: string;
+  readonly device: string;
+  readonly settings: JsonObject;
+}
+
+export function sweepIdentity(
+  benchmark: string,
+  settings: JsonObject,
+  environment: Environment,
+): SweepIdentity {
+  return { benchmark, device: deviceIdentity(environment), settings };
+}
+
+/** The identity of the sweep that wrote `record`. */
+export function identityOf(record: CellRecord): SweepIdentity {
+  return sweepIdentity(record.benchmark, record.settings, record.environment);
+}
+
+/** Names a cell by what was asked and of which device; commits and versions do not enter. */
+export function cellKey(identity: SweepIdentity, parameters: JsonObject): string {
+  const text = canonicalJson({ ...identity, parameters });
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
+
+/** For each cell the record that counts, in the order of first appearance: later records replace earlier. */
+export function latestRecords(records: readonly CellRecord[]): CellRecord[] {
+  return [...new Map(records.map((record) => [record.key, record])).values()];
+}

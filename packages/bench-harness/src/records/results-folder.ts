@@ -1,0 +1,129 @@
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { UsageError } from '../errors.ts';
+import { canonicalJson } from '../json.ts';
+import { lockFolder } from './folder-lock.ts';
+import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
+import { readResultsFile, ResultsWriter } from './results-file.ts';
+
+const RESULTS_FILE = /^results(-(\d+))?\.jsonl$/;
+
+/** A folder that one sweep has to itself until `close`. */
+export interface ResultsFolder {
+  readonly path: string;
+  /** Records of the same sweep that were there before, the latest of each cell. */
+  readonly earlier: readonly CellRecord[];
+  append(record: CellRecord): void;
+  close(): void;
+}
+
+/**
+ * Opens (or makes) `path` for the sweep `identity`. Throws UsageError when the folder cannot be written, is in
+ * use, or holds results of other settings or another device, unless `forceNew` asks for a file beside those.
+ */
+export function openResultsFolder(
+  path: string,
+  identity: SweepIdentity,
+  { forceNew = false }: { forceNew?: boolean } = {},
+): ResultsFolder {
+  makeWritable(path);
+  const unlock = lockFolder(path);
+  try {
+    const file = chooseFile(path, identity, forceNew);
+    const earlier = latestRecords(readResultsFile(file));
+    const writer = new ResultsWriter(file);
+    return {
+      path,
+      earlier,
+      append: (record) => writer.append(record),
+      close() {
+        writer.close();
+        unlock();
+      },
+    };
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+/** All records of a folder (or of one .jsonl file), the latest of each cell. Throws UsageError if none. */
+export function readResults(path: string): CellRecord[] {
+  if (!existsSync(path)) throw new UsageError(`${path} does not exist.`);
+  const files = statSync(path).isDirectory() ? resultsFiles(path).map((name) => join(path, name)) : [path];
+  const records = latestRecords(files.flatMap(readResultsFile));
+  if (records.length === 0) {
+    throw new UsageError(`${path} holds no results: \`roofline e2e --out ${path}\` would write some.`);
+  }
+  return records;
+}
+
+/** Creates the folder and proves that files can be written there. Throws UsageError. */
+export function makeWritable(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+    accessSync(path, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    throw new UsageError(
+      `Cannot write to ${path} (${(cause as NodeJS.ErrnoException).code}). Choose another folder by --out.`,
+      { cause },
+    );
+  }
+}
+
+function chooseFile(path: string, identity: SweepIdentity, forceNew: boolean): string {
+  const names = resultsFiles(path);
+  const next = names.length === 0 ? 'results.jsonl' : `results-${lastNumber(names) + 1}.jsonl`;
+  if (forceNew || names.length === 0) return join(path, next);
+
+  const identities = names.map((name) => {
+    const [record] = readResultsFile(join(path, name));
+    return { name, identity: record ? identityOf(record) : null };
+  });
+  const match = identities.findLast(({ identity: found }) => found === null || isSame(found, identity));
+  if (match) return join(path, match.name);
+
+  const other = identities.at(-1)!;
+  throw new UsageError(
+    `${path} holds results of another sweep (${differences(other.identity!, identity)}). ` +
+      `Take another --out, or --force-new to write a file of its own (${next}) beside them.`,
+  );
+}
+
+function isSame(a: SweepIdentity, b: SweepIdentity): boolean {
+  return canonicalJson({ ...a }) === canonicalJson({ ...b });
+}
+
+/** What differs, in words: `warmup 5 there, 2 asked`. */
+function differences(there: SweepIdentity, asked: SweepIdentity): string {
+  const flat = (identity: SweepIdentity) => ({
+    benchmark: identity.benchmark,
+    device: identity.device,
+    ...identity.settings,
+  });
+  const [a, b] = [flat(there), flat(asked)] as Record<string, unknown>[];
+  const names = new Set([...Object.keys(a!), ...Object.keys(b!)]);
+  return [...names]
+    .filter((name) => JSON.stringify(a![name]) !== JSON.stringify(b![name]))
+    .map((name) => `${name} ${show(a![name])} there, ${show(b![name])} asked`)
+    .join('; ');
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+}
+
+/** `results.jsonl`, `results-2.jsonl`... in the order of their making. */
+function resultsFiles(path: string): string[] {
+  return readdirSync(path)
+    .filter((name) => RESULTS_FILE.test(name))
+    .sort((a, b) => fileNumber(a) - fileNumber(b));
+}
+
+function fileNumber(name: string): number {
+  return Number(RESULTS_FILE.exec(name)?.[2] ?? 1);
+}
+
+function lastNumber(names: readonly string[]): number {
+  return Math.max(...names.map(fileNumber));
+}

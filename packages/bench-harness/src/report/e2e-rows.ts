@@ -1,0 +1,128 @@
+import type { Row } from '@roofline/reports';
+import { floorMs } from '../ceilings.ts';
+import { e2eCell, type E2eCell } from '../e2e/parameters.ts';
+import { e2eResult, phaseNames, type E2eResult, type PhaseName } from '../e2e/result.ts';
+import type { CellRecord } from '../records/record.ts';
+import { hasWideSpread, ratioOfMedians, summarize, type RatioEstimate, type Summary } from '../statistics.ts';
+
+/** A record with everything that is told of it worked out. Measured parts are null unless status is `ok`. */
+export interface E2eMeasurement {
+  readonly cell: E2eCell;
+  readonly record: CellRecord;
+  readonly measured: Measured | null;
+}
+
+export interface Measured {
+  readonly result: E2eResult;
+  readonly device: Summary;
+  readonly wall: Summary;
+  /** Median of each phase, in milliseconds. */
+  readonly phasesMs: Partial<Record<PhaseName, number>>;
+  readonly tokensPerSecond: number;
+  readonly flopsPerSecond: number;
+  /** Null where the ceiling of the dtype is not known. */
+  readonly floorMs: number | null;
+  /** Floor over median: 1 is the roof. */
+  readonly roofShare: number | null;
+  /** The peer's median device time, and ours over it. Null where no peer ran, or where it failed. */
+  readonly peer: {
+    readonly device: Summary;
+    readonly ratio: RatioEstimate;
+    readonly memoryRatio: number | null;
+  } | null;
+}
+
+export function interpretRecord(record: CellRecord): E2eMeasurement {
+  const cell = e2eCell.parse(record.parameters);
+  const measured =
+    record.status === 'ok' ? interpretResult(e2eResult.parse(record.result), cell, record) : null;
+  return { cell, record, measured };
+}
+
+function interpretResult(result: E2eResult, cell: E2eCell, record: CellRecord): Measured {
+  const device = summarize(result.deviceMs);
+  const work = Object.values(result.work);
+  const flops = work.reduce((sum, phase) => sum + phase.flops, 0);
+  const floor = record.ceilings ? floorMs(work, record.ceilings, cell.dtype) : null;
+  return {
+    result,
+    device,
+    wall: summarize(result.wallMs),
+    phasesMs: Object.fromEntries(
+      phaseNames.flatMap((name) => {
+        const samples = result.phasesMs[name];
+        return samples ? [[name, summarize(samples).median]] : [];
+      }),
+    ),
+    tokensPerSecond: (cell.batch * cell.context * 1000) / device.median,
+    flopsPerSecond: (flops * 1000) / device.median,
+    floorMs: floor,
+    roofShare: floor === null ? null : floor / device.median,
+    peer: interpretPeer(result),
+  };
+}
+
+function interpretPeer(result: E2eResult): Measured['peer'] {
+  const { peer, memory } = result;
+  if (peer?.status !== 'ok') return null;
+  return {
+    device: summarize(peer.deviceMs),
+    ratio: ratioOfMedians(result.deviceMs, peer.deviceMs),
+    memoryRatio:
+      peer.peakAllocatedBytes === null ? null : memory.peakAllocatedBytes / peer.peakAllocatedBytes,
+  };
+}
+
+/** The flat row of tables and of `--json`. Times in milliseconds, sizes in bytes, shares as fractions. */
+export function tableRow({ cell, record, measured }: E2eMeasurement): Row {
+  const { size, context, batch, mode, dtype } = cell;
+  return {
+    size,
+    context,
+    batch,
+    mode,
+    dtype,
+    status: record.status,
+    ...(record.error ? { error: record.error.message } : {}),
+    ...(measured ? measuredFields(measured) : {}),
+  };
+}
+
+function measuredFields(measured: Measured): Row {
+  const { device, result, peer, phasesMs } = measured;
+  return {
+    meanMs: device.mean,
+    stdMs: device.std,
+    medianMs: device.median,
+    minMs: device.min,
+    maxMs: device.max,
+    wallMedianMs: measured.wall.median,
+    forwardMs: phasesMs.forward,
+    backwardMs: phasesMs.backward,
+    optimizerMs: phasesMs.optimizer,
+    tokensPerSecond: measured.tokensPerSecond,
+    teraflopsPerSecond: measured.flopsPerSecond / 1e12,
+    floorMs: measured.floorMs,
+    roofShare: measured.roofShare,
+    peakBytes: result.memory.peakAllocatedBytes,
+    parameters: result.parameterCount,
+    loss: result.loss,
+    ...(peer && {
+      peerMs: peer.device.median,
+      ratio: peer.ratio.ratio,
+      ratioLow: peer.ratio.low,
+      ratioHigh: peer.ratio.high,
+      peerPeakBytes: result.peer?.status === 'ok' ? result.peer.peakAllocatedBytes : null,
+      memoryRatio: peer.memoryRatio,
+    }),
+    ...(result.peer &&
+      result.peer.status !== 'ok' && {
+        peerStatus: result.peer.status,
+        peerError: result.peer.error.message,
+      }),
+  };
+}
+
+export function spreadIsWide(measured: Measured): boolean {
+  return hasWideSpread(measured.device);
+}

@@ -1,0 +1,65 @@
+import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
+import { geometricMean } from 'simple-statistics';
+import { modes, type Mode } from '../e2e/parameters.ts';
+import type { E2eMeasurement, Measured } from './e2e-rows.ts';
+
+type MeasuredCell = E2eMeasurement & { measured: Measured };
+
+/** The findings, one sentence each, computed from the records. */
+export function e2eSummary(measurements: readonly E2eMeasurement[]): string[] {
+  const measured = measurements.filter((each): each is MeasuredCell => each.measured !== null);
+  return [
+    countSentence(measurements),
+    ...roofSentence(measured),
+    ...modes.flatMap((mode) => ratioSentence(measured, mode)),
+    ...memorySentence(measured),
+  ];
+}
+
+function countSentence(measurements: readonly E2eMeasurement[]): string {
+  const device = measurements[0]!.record.environment.device.name;
+  const count = (status: string) => measurements.filter(({ record }) => record.status === status).length;
+  const outcomes = [
+    [count('out-of-memory'), 'ran out of memory'],
+    [count('timeout'), 'took longer than allowed'],
+    [count('failed'), 'failed'],
+  ] as const;
+  const rest = outcomes.filter(([number]) => number > 0).map(([number, how]) => `${number} ${how}`);
+  const total = measurements.length;
+  const whole = `${count('ok')} of ${total} ${total === 1 ? 'cell' : 'cells'} measured on ${device}`;
+  return `${[whole, ...rest].join('; ')}.`;
+}
+
+function roofSentence(measured: readonly MeasuredCell[]): string[] {
+  const known = measured
+    .filter(({ measured: { roofShare } }) => roofShare !== null)
+    .sort((a, b) => b.measured.roofShare! - a.measured.roofShare!);
+  const [best, worst] = [known[0], known.at(-1)];
+  if (!best || !worst) return [];
+  const name = ({ cell }: E2eMeasurement) => `${cell.size}, ${cell.mode}, context ${cell.context}`;
+  const share = ({ measured: { roofShare } }: MeasuredCell) => `**${formatPercent(roofShare!)}**`;
+  const floor = ({ measured: { device, floorMs } }: MeasuredCell) =>
+    `${formatDuration(device.median)} against a floor of ${formatDuration(floorMs!)}`;
+  const first = `Closest to the roof: ${share(best)} (${name(best)}: ${floor(best)}).`;
+  return best === worst ? [first] : [first, `Farthest from it: ${share(worst)} (${name(worst)}).`];
+}
+
+function ratioSentence(measured: readonly MeasuredCell[], mode: Mode): string[] {
+  const ratios = measured
+    .filter(({ cell }) => cell.mode === mode)
+    .flatMap((each) => each.measured.peer?.ratio.ratio ?? []);
+  if (ratios.length === 0) return [];
+  const peer = measured[0]!.measured.result.peer;
+  const version = peer?.status === 'ok' ? ` ${peer.torch}` : '';
+  const takes = `Mode \`${mode}\` takes **${formatRatio(geometricMean(ratios))}** the time of PyTorch${version} eager`;
+  if (ratios.length === 1) return [`${takes}.`];
+  const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
+  return [`${takes} in the geometric mean, between ${low} and ${high}.`];
+}
+
+function memorySentence(measured: readonly MeasuredCell[]): string[] {
+  const ratios = measured.flatMap((each) => each.measured.peer?.memoryRatio ?? []);
+  if (ratios.length === 0) return [];
+  const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
+  return [`Peak memory is between ${low} and ${high} that of PyTorch.`];
+}

@@ -1,0 +1,111 @@
+import type { Column, Row, Table } from '@roofline/reports';
+import { tableRow, type E2eMeasurement } from './e2e-rows.ts';
+
+const parameterColumns: Column[] = [
+  { key: 'size', label: 'Size', kind: 'text' },
+  { key: 'context', label: 'Context', kind: 'text', align: 'right' },
+  { key: 'batch', label: 'Batch', kind: 'text', align: 'right' },
+  { key: 'mode', label: 'Mode', kind: 'text' },
+  { key: 'dtype', label: 'Dtype', kind: 'text' },
+];
+
+const timeColumns: Column[] = [
+  {
+    key: 'meanMs',
+    label: 'Device time',
+    unit: 'ms',
+    kind: 'duration',
+    uncertaintyKey: 'stdMs',
+    description: 'Mean and standard deviation of the time between two events on the device around each step.',
+  },
+  { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
+  { key: 'tokensPerSecond', label: 'Tokens/s', kind: 'number', digits: 3 },
+  {
+    key: 'teraflopsPerSecond',
+    label: 'Achieved',
+    unit: 'TFLOP/s',
+    kind: 'number',
+    digits: 3,
+    description: "The model's FLOPs over the median time.",
+  },
+  {
+    key: 'floorMs',
+    label: 'Floor',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'The least time that the measured ceilings of this device allow for this work.',
+  },
+  {
+    key: 'roofShare',
+    label: 'Of the roof',
+    kind: 'percent',
+    emphasis: 'roof',
+    description: 'Floor over median: at 100 % the work runs as fast as the measured ceilings allow.',
+  },
+  {
+    key: 'peakBytes',
+    label: 'Peak memory',
+    kind: 'bytes',
+    description: 'Most bytes held by tensors at once.',
+  },
+];
+
+const peerColumns: Column[] = [
+  {
+    key: 'peerMs',
+    label: 'PyTorch',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'Median, eager, measured in turn.',
+  },
+  {
+    key: 'ratio',
+    label: 'Ours / PyTorch',
+    kind: 'ratio',
+    emphasis: 'strong',
+    description: 'Ratio of the medians: below 1 is faster than PyTorch.',
+  },
+  {
+    key: 'memoryRatio',
+    label: 'Memory ratio',
+    kind: 'ratio',
+    description: "Our peak memory over PyTorch's.",
+  },
+];
+
+/** One row a cell: its time, its distance from the roof, and the peer beside it where one ran. */
+export function timeTable(measurements: readonly E2eMeasurement[]): Table {
+  const rows = measurements.map(tableRow);
+  return {
+    kind: 'table',
+    id: 'step-times',
+    title: 'Time of one step',
+    columns: [...parameterColumns, ...timeColumns, ...peerColumns.filter(({ key }) => isFilled(rows, key))],
+    rows,
+  };
+}
+
+/** Where the time of a step goes; null when only forward passes were measured. */
+export function phaseTable(measurements: readonly E2eMeasurement[]): Table | null {
+  const rows = measurements.map(tableRow).filter((row) => typeof row['backwardMs'] === 'number');
+  if (rows.length === 0) return null;
+  const phase = (key: string, label: string): Column => ({ key, label, unit: 'ms', kind: 'duration' });
+  const phases = [
+    phase('forwardMs', 'Forward'),
+    phase('backwardMs', 'Backward'),
+    phase('optimizerMs', 'Optimizer'),
+    { ...phase('wallMedianMs', 'Wall clock'), description: "Median of a whole step by the host's clock." },
+  ];
+  return {
+    kind: 'table',
+    id: 'phases',
+    title: 'Phases of a step',
+    caption: 'Medians of the device time.',
+    columns: [...parameterColumns, ...phases],
+    rows,
+  };
+}
+
+function isFilled(rows: readonly Row[], key: string): boolean {
+  return rows.some((row) => row[key] !== undefined && row[key] !== null);
+}

@@ -1,0 +1,35 @@
+import { formatBytes, formatNumber, type Report } from '@roofline/reports';
+import type { Ceilings } from '../ceilings.ts';
+import type { CellRecord } from '../records/record.ts';
+
+/** What a reader needs to judge the numbers, and to measure them again. */
+export function environmentFacts({ environment, ceilings, settings }: CellRecord): Report['environment'] {
+  const { device, system, git } = environment;
+  const facts: [string, string | number][] = [
+    ['Device', `${device.name} (${device.label})`],
+    ...Object.entries(device.properties),
+    ...(ceilings ? ceilingFacts(ceilings) : []),
+    ['CPU', `${system.cpuModel}, ${system.cpuCores} cores`],
+    ['Memory', formatBytes(system.memoryBytes)],
+    ['System', `${system.platform} ${system.release} ${system.architecture}`],
+    ['Node.js', environment.node],
+    ...Object.entries(environment.packages),
+    ['Commit', git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout'],
+    ...Object.entries(settings).map(([name, value]): [string, string] => [name, describeSetting(value)]),
+  ];
+  return facts.map(([label, value]) => ({ label, value: String(value) }));
+}
+
+export function ceilingFacts(ceilings: Ceilings): [string, string][] {
+  const products = Object.entries(ceilings.matmulFlopsPerSecond).map(([dtype, flops]): [string, string] => [
+    `Matrix product ceiling, ${dtype}`,
+    `${formatNumber(flops / 1e12, 3)} TFLOP/s`,
+  ]);
+  return [...products, ['Copy ceiling', `${formatNumber(ceilings.copyBytesPerSecond / 1e9, 3)} GB/s`]];
+}
+
+function describeSetting(value: unknown): string {
+  if (value === null) return 'none';
+  if (typeof value !== 'object') return String(value);
+  return Object.values(value).join(' ');
+}

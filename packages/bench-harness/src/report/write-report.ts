@@ -1,0 +1,62 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import {
+  renderCsv,
+  renderHtml,
+  renderJson,
+  renderLatex,
+  renderMarkdown,
+  renderPng,
+  renderSvg,
+  type Plot,
+  type Report,
+  type Table,
+} from '@roofline/reports';
+import { makeWritable } from '../records/results-folder.ts';
+
+const tableRenderers = { md: renderMarkdown, tex: renderLatex, csv: renderCsv, json: renderJson } as const;
+
+export interface WrittenReport {
+  /** The page with everything inside. */
+  readonly html: string;
+  /** All files, absolute. */
+  readonly files: readonly string[];
+}
+
+/**
+ * Writes `report.html`, `report.md`, `tables/ID.{md,tex,csv,json}` and `plots/ID.svg` (with `png`, also
+ * `plots/ID.png`) into `folder`. Throws UsageError when it cannot be written.
+ */
+export async function writeReport(
+  report: Report,
+  folder: string,
+  { png = false }: { png?: boolean } = {},
+): Promise<WrittenReport> {
+  makeWritable(folder);
+  for (const name of ['tables', 'plots']) mkdirSync(join(folder, name), { recursive: true });
+  const files: string[] = [];
+  const write = (name: string, content: string | Uint8Array) => {
+    const path = resolve(folder, name);
+    writeFileSync(path, content);
+    files.push(path);
+    return path;
+  };
+
+  const html = write('report.html', renderHtml(report));
+  write('report.md', renderMarkdown(report));
+  for (const table of blocksOf(report, 'table')) {
+    for (const [extension, render] of Object.entries(tableRenderers)) {
+      write(`tables/${table.id}.${extension}`, render(table));
+    }
+  }
+  for (const plot of blocksOf(report, 'plot')) {
+    write(`plots/${plot.id}.svg`, renderSvg(plot));
+    if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
+  }
+  return { html, files };
+}
+
+function blocksOf<K extends 'table' | 'plot'>(report: Report, kind: K): (K extends 'table' ? Table : Plot)[] {
+  const blocks = report.sections.flatMap((section) => section.blocks);
+  return blocks.filter((block) => block.kind === kind) as (K extends 'table' ? Table : Plot)[];
+}

@@ -1,0 +1,67 @@
+import { max, mean, median, min, quantileSorted, sampleStandardDeviation } from 'simple-statistics';
+import { seededRandom } from './seeded-random.ts';
+
+/** What is told of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
+export interface Summary {
+  readonly count: number;
+  readonly mean: number;
+  readonly std: number;
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Above this share of the mean, a standard deviation deserves a warning. */
+export const WIDE_SPREAD = 0.05;
+
+/** Throws RangeError for an empty list. */
+export function summarize(samples: readonly number[]): Summary {
+  if (samples.length === 0) throw new RangeError('No samples to summarize: measure at least one step.');
+  const values = [...samples];
+  return {
+    count: values.length,
+    mean: mean(values),
+    std: values.length > 1 ? sampleStandardDeviation(values) : 0,
+    median: median(values),
+    min: min(values),
+    max: max(values),
+  };
+}
+
+/** Standard deviation over mean. */
+export function relativeSpread(summary: Summary): number {
+  return summary.mean === 0 ? 0 : summary.std / summary.mean;
+}
+
+export function hasWideSpread(summary: Summary): boolean {
+  return relativeSpread(summary) > WIDE_SPREAD;
+}
+
+/** A ratio and the bounds of its 95 % confidence interval. */
+export interface RatioEstimate {
+  readonly ratio: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+const RESAMPLES = 2000;
+
+/**
+ * median(numerator) / median(denominator), with percentile-bootstrap bounds (Efron and Tibshirani, 1993,
+ * chapter 13), which need no assumption on how step times are spread. The draws are seeded: equal samples
+ * give equal bounds.
+ */
+export function ratioOfMedians(numerator: readonly number[], denominator: readonly number[]): RatioEstimate {
+  const random = seededRandom(0x5eed);
+  const resampledMedian = (samples: readonly number[]) =>
+    median(samples.map(() => samples[Math.floor(random() * samples.length)]!));
+  const ratios = Array.from(
+    { length: RESAMPLES },
+    () => resampledMedian(numerator) / resampledMedian(denominator),
+  ).sort((a, b) => a - b);
+  return {
+    ratio: median([...numerator]) / median([...denominator]),
+    low: quantileSorted(ratios, 0.025),
+    high: quantileSorted(ratios, 0.975),
+  };
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { completeList } from '../../src/cli/completion.ts';
+import {
+  parseChoices,
+  parseList,
+  parsePositiveNumber,
+  parseWholeNumber,
+  parseWholeNumbers,
+} from '../../src/cli/option-values.ts';
+
+describe('option values', () => {
+  it('reads lists between commas and from repeated flags, each item once', () => {
+    expect(parseList('size')('small, medium')).toEqual(['small', 'medium']);
+    expect(parseWholeNumbers('context', 1)(['128,256', '128'])).toEqual([128, 256]);
+  });
+
+  it.each(['', 'small,', ',small'])('refuses the list %j', (given) => {
+    expect(() => parseList('size')(given)).toThrow('--size wants one value or several');
+  });
+
+  it.each(['0', '-1', '1.5', '1e3', 'x', '99999999999999999999'])('refuses %j as a count', (given) => {
+    expect(() => parseWholeNumber('steps', 1)(given)).toThrow(`--steps wants a whole number of at least 1`);
+  });
+
+  it.each(['0', '-3', 'x', '', 'Infinity'])('refuses %j as seconds', (given) => {
+    expect(() => parsePositiveNumber('timeout')(given)).toThrow('--timeout wants a number above 0');
+  });
+
+  it('refuses a choice that there is not', () => {
+    expect(() => parseChoices('mode', ['forward', 'train-step'])('forward,trainstep')).toThrow(
+      "Unknown mode 'trainstep'. Did you mean train-step?",
+    );
+  });
+});
+
+it('completes the last item of a list', () => {
+  expect(completeList('small,m', ['small', 'medium', 'xl'])).toEqual(['small,medium']);
+  expect(completeList('', ['small', 'xl'])).toEqual(['small', 'xl']);
+});

@@ -1,0 +1,38 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { ProgressDisplay } from '../../src/cli/progress.ts';
+import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
+
+function display(isTTY: boolean) {
+  let text = '';
+  const progress = new ProgressDisplay({ isTTY, columns: 40, write: (part) => (text += part) });
+  return { progress, text: () => stripVTControlCharacters(text), raw: () => text };
+}
+
+describe('ProgressDisplay', () => {
+  it('writes plain lines where nobody watches', () => {
+    const { progress, text, raw } = display(false);
+    progress.sweepStarted(3, 1);
+    progress.cellStarted('small · forward', 2);
+    progress.cellProgressed(1, 10, 'steps');
+    progress.cellFinished(toyRecord());
+    progress.cellFinished(outOfMemoryRecord());
+    expect(text().split('\n')).toEqual([
+      '1 of 3 cells were measured before and are kept.',
+      '✓ [2/3] small · forward · 1.23 s',
+      '! [2/3] small · forward · out-of-memory: asked for 1 GiB, free are 2 MiB',
+      '',
+    ]);
+    expect(raw()).not.toContain('\r');
+  });
+
+  it('rewrites one line, never wider than the terminal, where somebody does', () => {
+    const { progress, raw } = display(true);
+    progress.sweepStarted(3, 0);
+    progress.cellStarted('a description that is longer than the terminal is wide', 1);
+    progress.cellProgressed(1, 10, 'steps');
+    const lines = raw().split('\r').map(stripVTControlCharacters);
+    expect(lines.every((line) => line.length < 40)).toBe(true);
+    expect(raw()).not.toContain('\n');
+  });
+});

@@ -1,0 +1,109 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endOf, runCli, startCli } from '../fixtures/run-cli.ts';
+
+/** A model that trains in milliseconds. */
+const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --batch 2'.split(' ');
+const quick = [...model, '--device', 'cpu', '--warmup', '1', '--steps', '3'];
+
+describe('roofline e2e on the CPU', () => {
+  let root: string;
+  let environment: NodeJS.ProcessEnv;
+  beforeAll(() => {
+    root = mkdtempSync(join(tmpdir(), 'roofline-e2e-'));
+    environment = { XDG_CACHE_HOME: join(root, 'cache'), ROOFLINE_PYTHON: '' };
+  });
+  afterAll(() => rmSync(root, { recursive: true }));
+  const e2e = (...args: string[]) => runCli(['e2e', ...quick, ...args], environment);
+
+  it('prints JSON and nothing else to stdout, and keeps records and ceilings', async () => {
+    const out = join(root, 'json');
+    const { exitCode, stdout, stderr } = await e2e('--out', out, '--json');
+    expect(stderr).toContain('[3/3] custom · context 8 · batch 2 · train-step · float32');
+    expect(exitCode).toBe(0);
+    const { rows, environment: described, ceilings } = JSON.parse(stdout);
+    expect(rows.map((row: { mode: string }) => row.mode)).toEqual(['forward', 'forward-backward', 'train-step']);
+    for (const row of rows) {
+      expect(row).toMatchObject({ status: 'ok', size: 'custom', context: 8, batch: 2 });
+      expect(row.medianMs).toBeGreaterThan(0);
+      expect(row.roofShare).toBeGreaterThan(0);
+      expect(row.peakBytes).toBeGreaterThan(0);
+    }
+    expect(rows[2].loss).toBeCloseTo(Math.log(50), 0);
+    expect(described.device.type).toBe('cpu');
+    expect(ceilings.matmulFlopsPerSecond.float32).toBeGreaterThan(1e9);
+    expect(existsSync(join(root, 'cache', 'roofline', 'ceilings.json'))).toBe(true);
+    expect(readFileSync(join(out, 'results.jsonl'), 'utf8').trim().split('\n')).toHaveLength(3);
+  });
+
+  it('resumes, and refuses other settings', async () => {
+    const out = join(root, 'resume');
+    await e2e('--mode', 'forward', '--out', out);
+    const more = await e2e('--mode', 'forward', '--context', '8,12', '--out', out);
+    expect(more.stderr).toContain('1 of 2 cells were measured before and are kept.');
+    expect(more.stdout).toContain('12');
+    const other = await e2e('--mode', 'forward', '--seed', '7', '--out', out);
+    expect(other).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(other.stderr).toContain('seed 0 there, 7 asked');
+  });
+
+  it('makes a row of a cell that runs out of memory and measures the rest', async () => {
+    const { exitCode, stdout } = await e2e(
+      ...['--mode', 'forward', '--batch', '100000000000,3', '--out', join(root, 'memory'), '--json'],
+    );
+    const { rows } = JSON.parse(stdout);
+    expect(rows.map((row: { status: string }) => row.status)).toEqual(['out-of-memory', 'ok']);
+    expect(rows[0].error).toContain('out of memory');
+    expect(exitCode).toBe(3);
+  });
+
+  it('keeps what was measured on Ctrl-C', async () => {
+    const out = join(root, 'interrupted');
+    const args = ['e2e', ...quick, '--mode', 'forward', '--context', '8', '--batch', '1,2', '--out', out];
+    // The second cell takes long.
+    const slow = ['--steps', '200', '--batch', '20000'];
+    const child = startCli([...args, ...slow], environment);
+    child.stderr!.on('data', (text: Buffer) => text.includes('[1/3]') && child.kill('SIGINT'));
+    const { exitCode, stderr } = await endOf(child);
+    expect(stderr).toMatch(/Interrupted: [12] of 3 cells are kept.*--out/);
+    expect(exitCode).toBe(130);
+    expect(existsSync(join(out, '.lock'))).toBe(false);
+  });
+
+  it('reports and compares', async () => {
+    const out = join(root, 'json');
+    const report = await runCli(['report', out, '--json']);
+    expect(report.exitCode).toBe(0);
+    const { files, html } = JSON.parse(report.stdout);
+    expect(html).toBe(join(out, 'report.html'));
+    expect(files.every((file: string) => existsSync(file))).toBe(true);
+    expect(files.map((file: string) => file.slice(out.length + 1))).toEqual(
+      expect.arrayContaining(['tables/step-times.tex', 'tables/step-times.csv', 'plots/time-by-size.svg']),
+    );
+    const same = await runCli(['compare', out, out, '--fail-over', '1.05', '--json']);
+    expect(same.exitCode).toBe(0);
+    expect(JSON.parse(same.stdout).rows).toHaveLength(3);
+    expect((await runCli(['compare', out, out, '--fail-over', '0.5'])).exitCode).toBe(1);
+  });
+});
+
+it('roofline model counts parameters', async () => {
+  const { stdout, exitCode } = await runCli(['model', '--size', 'small', '--json']);
+  expect(exitCode).toBe(0);
+  const { parameters, modules } = JSON.parse(stdout);
+  expect((parameters / 1e6).toFixed(3)).toBe('128.625');
+  expect(Object.values<number>(modules).reduce((a, b) => a + b)).toBe(parameters);
+});
+
+it('roofline doctor says what there is, and --device cuda without a GPU what is missing', async () => {
+  const doctor = await runCli(['doctor', '--json']);
+  const { diagnosis, device } = JSON.parse(doctor.stdout);
+  expect(device.type).toMatch(/cpu|cuda/);
+  expect(diagnosis.map((entry: { component: string }) => entry.component)).toContain('GPU');
+  if (device.type === 'cuda') return;
+  const cuda = await runCli(['e2e', '--size', 'tiny', '--device', 'cuda', '--out', mkdtempSync(join(tmpdir(), 'roofline-'))]);
+  expect(cuda).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(cuda.stderr).toMatch(/no usable NVIDIA GPU.*\n.*missing/);
+});

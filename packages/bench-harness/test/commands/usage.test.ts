@@ -1,0 +1,67 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../fixtures/run-cli.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+
+describe('wrong usage ends with 2 and says what would be right', () => {
+  it.concurrent.each([
+    ['', 'Name a command'],
+    ['e3e', 'Did you mean e2e?'],
+    ['e2e --contxt 128', 'Unknown argument: contxt. Did you mean --context?'],
+    ['e2e --size smal', "Unknown size 'smal'. Did you mean small? Choices: tiny, small"],
+    ['e2e --mode forwards', 'Did you mean forward?'],
+    ['e2e --dtype float23', 'Did you mean float32?'],
+    ['e2e --steps 0', '--steps wants a whole number of at least 1'],
+    ['e2e --device cdua', "Unknown device 'cdua'. Did you mean cuda?"],
+    ['e2e --peer jax', 'Choices: "torch"'],
+    ['e2e --d-model 64 --heads 2', 'needs --d-ff, --layers too'],
+    ['e2e --size tiny --heads 3', 'modelDimension 128 must be a multiple'],
+    ['model --size small,medium', 'one size at a time'],
+    ['report /does/not/exist', '/does/not/exist does not exist'],
+    ['compare only-one', 'Try `roofline compare --help`'],
+  ])('roofline %s', async (line, message) => {
+    const { exitCode, stdout, stderr } = await runCli(line.split(' ').filter(Boolean));
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^ {4}at /m);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  });
+
+  it('an unwritable folder, before anything is measured', async () => {
+    const file = join(temporaryFolder(), 'file');
+    writeFileSync(file, '');
+    const { exitCode, stderr } = await runCli(['e2e', '--size', 'tiny', '--out', join(file, 'out')]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
+  });
+
+  it('a peer that is not there', async () => {
+    const { exitCode, stderr } = await runCli(
+      ['e2e', '--size', 'tiny', '--peer', 'torch', '--out', temporaryFolder()],
+      { ROOFLINE_PYTHON: '/does/not/exist/python' },
+    );
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining('Set ROOFLINE_PYTHON'),
+    });
+  });
+});
+
+describe('help', () => {
+  it.concurrent.each(['e2e', 'report', 'compare', 'model', 'doctor', 'agree', 'demo', 'bundle'])(
+    'of %s has examples',
+    async (command) => {
+      const { exitCode, stdout } = await runCli([command, '--help']);
+      expect(exitCode).toBe(0);
+      expect(stdout).toContain(`Examples:\n  roofline ${command}`);
+      expect(stdout).toContain('--json');
+    },
+  );
+
+  it('completes values, lists and flags', async () => {
+    const complete = async (...words: string[]) =>
+      (await runCli(['--get-yargs-completions', 'roofline', ...words])).stdout.split('\n').filter(Boolean);
+    expect(await complete('e2e', '--size', 'small,me')).toEqual(['small,medium']);
+    expect(await complete('e2e', '--mode', '')).toEqual(['forward', 'forward-backward', 'train-step']);
+    expect((await complete('e2e', '--d-')).some((flag) => flag.startsWith('--d-model'))).toBe(true);
+  });
+});

@@ -1,0 +1,41 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { identityOf } from '../../src/records/record.ts';
+import { makeWritable, openResultsFolder, readResults } from '../../src/records/results-folder.ts';
+import { toyRecord, toyResult } from '../fixtures/records.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+
+describe('results folder', () => {
+  it('keeps the latest record of each cell', () => {
+    const path = temporaryFolder();
+    const folder = openResultsFolder(path, identityOf(toyRecord()));
+    folder.append(toyRecord());
+    folder.append(toyRecord({ context: 32 }));
+    folder.append(toyRecord({}, { result: toyResult(2) }));
+    folder.close();
+    expect(readResults(path)).toEqual([toyRecord({}, { result: toyResult(2) }), toyRecord({ context: 32 })]);
+  });
+
+  it('gives the lock back when it refuses', () => {
+    const path = temporaryFolder();
+    const folder = openResultsFolder(path, identityOf(toyRecord()));
+    folder.append(toyRecord());
+    folder.close();
+    const other = { ...identityOf(toyRecord()), device: 'another' };
+    expect(() => openResultsFolder(path, other)).toThrow(/device .* another asked/);
+    openResultsFolder(path, identityOf(toyRecord())).close();
+  });
+
+  it('says that a folder cannot be written', () => {
+    const file = join(temporaryFolder(), 'file');
+    writeFileSync(file, '');
+    expect(() => makeWritable(join(file, 'below'))).toThrow(/Cannot write to .*ENOTDIR.*--out/);
+  });
+
+  it('says that there is nothing to read', () => {
+    const path = temporaryFolder();
+    expect(() => readResults(path)).toThrow(/holds no results/);
+    expect(() => readResults(join(path, 'absent'))).toThrow(/does not exist/);
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { compareRecords, comparisonTable, regressions } from '../../src/report/compare.ts';
+import { outOfMemoryRecord, toyRecord, toyResult } from '../fixtures/records.ts';
+
+const before = [toyRecord(), toyRecord({ context: 32 }), toyRecord({ context: 64 })];
+const after = [
+  toyRecord({}, { result: toyResult(1.2) }),
+  outOfMemoryRecord({ context: 32 }),
+  toyRecord({ context: 128 }),
+];
+
+describe('compareRecords', () => {
+  it('pairs equal cells and gives the ratio with its interval', () => {
+    const comparisons = compareRecords(before, after);
+    expect(comparisons).toHaveLength(2);
+    const { ratio } = comparisons[0]!.times!;
+    expect(ratio.ratio).toBeCloseTo(1.2, 10);
+    expect(ratio.low).toBeGreaterThan(1.15);
+    expect(comparisons[1]!.times).toBeNull();
+  });
+
+  it('counts slower cells and lost ones as regressions', () => {
+    const comparisons = compareRecords(before, after);
+    expect(regressions(comparisons, 1.05)).toHaveLength(2);
+    expect(regressions(comparisons, 1.3)).toHaveLength(1);
+    expect(regressions(compareRecords(before, before), 1.05)).toEqual([]);
+  });
+
+  it('tells a verdict for each row', () => {
+    const { rows, columns } = comparisonTable(compareRecords(before, after));
+    expect(rows.map((row) => row['verdict'])).toEqual(['slower', 'ok before, out-of-memory after']);
+    expect(columns.map(({ key }) => key)).not.toContain('shape');
+    const same = comparisonTable(compareRecords(before, before)).rows[0]!;
+    expect(same['verdict']).toBe('no clear difference');
+  });
+});

@@ -1,0 +1,85 @@
+import { type Tensor, applyOne, defineOp, noGrad, range, scope } from '@roofline/tensor-core';
+import { blocksOf, launchOverTensors, multiTensorKernel } from './multi-tensor.ts';
+import { multiTensorOp } from './multi-tensor-op.ts';
+import { withGradients } from './optimizer.ts';
+import { kernelSource } from './package-root.ts';
+
+const squaredNormsKernel = multiTensorKernel('squared_norms', 1, 'p');
+const finishNormKernel = { source: kernelSource('multi_tensor.cu'), name: 'finish_norm', parameters: 'pip' };
+const clipKernel = multiTensorKernel('clip', 1, 'pf');
+const finishThreads = 1024;
+/** As torch.nn.utils.clip_grad_norm_. */
+const epsilon = 1e-6;
+
+const globalNorm = defineOp({
+  name: 'globalNorm',
+  autocast: 'none',
+  infer: () => [{ shape: [], dtype: 'float32' }],
+  variant: () => '',
+  cuda: {
+    kind: 'custom',
+    launch(context, tensors, [norm]) {
+      const blocks = blocksOf(tensors);
+      const partialSums = context.workspace(4 * blocks);
+      launchOverTensors(context, squaredNormsKernel, [tensors], (before) => [partialSums + 4 * before]);
+      context
+        .kernel(finishNormKernel)
+        .launch([1, 1, 1], finishThreads, 0, [partialSums, blocks, context.pointer(norm!)]);
+    },
+  },
+  cpu: {
+    kind: 'onnx',
+    build(graph, tensors) {
+      const squares = tensors.map((x) => graph.node('ReduceSumSquare', [x], { keepdims: 0 }, { shape: [] }));
+      return [graph.node('Sqrt', [graph.node('Sum', squares)])];
+    },
+  },
+});
+
+interface ClipAttributes {
+  readonly maxNorm: number;
+}
+
+const clipByNorm = multiTensorOp<ClipAttributes>({
+  name: 'clipByNorm',
+  lists: 1,
+  written: 1,
+  scalars: ({ maxNorm }) => [maxNorm],
+  variant: () => '',
+  launch: (context, lists, [norm], { maxNorm }) =>
+    launchOverTensors(context, clipKernel, lists, () => [context.pointer(norm!), maxNorm]),
+  cpu: {
+    kind: 'onnx',
+    build(graph, [gradient, norm], _, { scalars: [maxNorm] }) {
+      const quotient = graph.node('Div', [
+        maxNorm!,
+        graph.node('Add', [norm!, graph.scalar('float32', epsilon)]),
+      ]);
+      const scale = graph.node('Min', [quotient, graph.scalar('float32', 1)]);
+      return [graph.node('Mul', [gradient!, scale])];
+    },
+  },
+});
+
+/**
+ * Scales all gradients by one factor so that their norm, taken over all of them as one vector, is at most
+ * `maxNorm` (Pascanu et al. 2013). Parameters without a gradient are passed over.
+ *
+ * Returns the norm before clipping, a float32 scalar on the parameters' device: nothing waits for it unless
+ * you read it. Throws a RangeError if no parameter has a gradient, or `maxNorm` is not positive.
+ */
+export function clipGradientNorm(parameters: Iterable<Tensor>, maxNorm: number): Tensor {
+  const gradients = withGradients('clipGradientNorm', [...parameters]).map(({ grad }) => grad!);
+  if (gradients.length === 0)
+    throw new RangeError('clipGradientNorm: no parameter has a gradient; run backward first.');
+  if (!(maxNorm > 0)) throw new RangeError(`clipGradientNorm: maxNorm must be positive, got ${maxNorm}.`);
+  return range('clipGradientNorm', () =>
+    noGrad(() =>
+      scope(() => {
+        const norm = applyOne(globalNorm, gradients, undefined);
+        clipByNorm([gradients], [norm], { maxNorm });
+        return norm;
+      }),
+    ),
+  );
+}

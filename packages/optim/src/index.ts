@@ -1,0 +1,11 @@
+export { AdamW, type AdamWOptions } from './adamw.ts';
+export { clipGradientNorm } from './clip-gradient-norm.ts';
+export { type CosineScheduleOptions, cosineSchedule } from './cosine-schedule.ts';
+export {
+  Optimizer,
+  type OptimizerState,
+  OptimizerStateError,
+  type ParameterGroup,
+  type ParameterGroupOptions,
+} from './optimizer.ts';
+export { SGD, type SGDOptions } from './sgd.ts';

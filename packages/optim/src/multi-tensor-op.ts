@@ -1,0 +1,70 @@
+import { type ComputeOp, type CudaContext, type Tensor, apply, defineOp } from '@roofline/tensor-core';
+
+/** What is special to an op over a number of tensors, in terms of its lists. */
+export interface MultiTensorDefinition<A> extends Omit<
+  ComputeOp<A>,
+  'kind' | 'autocast' | 'infer' | 'mutates' | 'cuda' | 'cpu'
+> {
+  /** How many of the lists, the first ones, are written. */
+  readonly written: number;
+  /** How many lists there are; inputs behind them are shared by all tensors. */
+  readonly lists: number;
+  /** Over all tensors of a call: `lists[l][t]` plays role l for tensor t. */
+  launch(
+    context: CudaContext,
+    lists: readonly (readonly Tensor[])[],
+    shared: readonly Tensor[],
+    attributes: A,
+  ): void;
+  /** Over one tensor: its roles, then what is shared. Gives the written ones. */
+  readonly cpu: ComputeOp<A>['cpu'];
+}
+
+/** Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. */
+export type MultiTensorOp<A> = (
+  lists: readonly (readonly Tensor[])[],
+  shared: readonly Tensor[],
+  attributes: A,
+) => void;
+
+/**
+ * An op that updates any number of tensors in place, without a gradient. A GPU updates all of them in one call;
+ * the CPU one at a time, because its work is cut into pieces of one length.
+ */
+export function multiTensorOp<A>(definition: MultiTensorDefinition<A>): MultiTensorOp<A> {
+  const ops = new Map<number, ComputeOp<A>>();
+  const opFor = (count: number) => {
+    let op = ops.get(count);
+    if (!op) ops.set(count, (op = defineForCount(definition, count)));
+    return op;
+  };
+  return (lists, shared, attributes) => {
+    const count = lists[0]!.length;
+    const perCall = lists[0]![0]!.device.type === 'cuda' ? count : 1;
+    for (let from = 0; from < count; from += perCall) {
+      const inputs = lists.flatMap((tensors) => tensors.slice(from, from + perCall));
+      for (const output of apply(opFor(perCall), [...inputs, ...shared], attributes)) output.dispose();
+    }
+  };
+}
+
+/** Which inputs an op writes depends on the number of tensors, so each number has an op of its own. */
+function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number): ComputeOp<A> {
+  const { written, lists, launch, cpu, ...rest } = definition;
+  return defineOp<A>({
+    ...rest,
+    autocast: 'none',
+    infer: (inputs) => inputs.slice(0, written * count),
+    mutates: Array.from({ length: written * count }, (_, i) => i),
+    cuda: {
+      kind: 'custom',
+      launch(context, inputs, _, attributes) {
+        const split = Array.from({ length: lists }, (_, list) =>
+          inputs.slice(list * count, (list + 1) * count),
+        );
+        launch(context, split, inputs.slice(lists * count), attributes);
+      },
+    },
+    cpu,
+  });
+}

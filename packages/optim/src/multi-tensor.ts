@@ -1,0 +1,72 @@
+import type { CudaContext, KernelSpec, Tensor } from '@roofline/tensor-core';
+import { kernelSource } from './package-root.ts';
+
+// These mirror kernels/multi_tensor.cu.
+const maxTensors = 88;
+const threads = 256;
+const chunkElements = threads * 4 * 4;
+const unusedFirstBlock = 0x7fffffff;
+/** The size of the one by-value parameter there is, T; a table fills several in a row. */
+const slotBytes = 128;
+
+/** A kernel of kernels/multi_tensor.cu over `lists` tensors each; `parameters` follow the table. */
+export function multiTensorKernel(name: string, lists: number, parameters: string): KernelSpec {
+  const slots = 'T'.repeat(tableBytes(lists) / slotBytes);
+  return { source: kernelSource('multi_tensor.cu'), name, parameters: slots + parameters };
+}
+
+/** Blocks that `launchOverTensors` starts for `tensors`, over all its launches. */
+export function blocksOf(tensors: readonly Tensor[]): number {
+  return tensors.reduce((blocks, tensor) => blocks + Math.ceil(tensor.size / chunkElements), 0);
+}
+
+/**
+ * Launches `spec` once for each 88 tensors. `lists[l][t]` is the tensor that plays role `l` for the `t`-th
+ * element of the group; all of one `t` have one size. `rest` gives the arguments after the table, from the
+ * number of blocks in earlier launches.
+ */
+export function launchOverTensors(
+  context: CudaContext,
+  spec: KernelSpec,
+  lists: readonly (readonly Tensor[])[],
+  rest: (blocksBefore: number) => readonly number[],
+): void {
+  const kernel = context.kernel(spec);
+  const count = lists[0]!.length;
+  let blocksBefore = 0;
+  for (let from = 0; from < count; from += maxTensors) {
+    const part = lists.map((tensors) => tensors.slice(from, from + maxTensors));
+    const blocks = blocksOf(part[0]!);
+    if (blocks === 0) continue;
+    kernel.launch([blocks, 1, 1], threads, 0, [...tensorTable(context, part), ...rest(blocksBefore)]);
+    blocksBefore += blocks;
+  }
+}
+
+// struct TensorTable: addresses by list, sizes, and the first block of each tensor.
+function tableBytes(lists: number): number {
+  return Math.ceil(((lists + 1) * maxTensors * 8 + maxTensors * 4) / slotBytes) * slotBytes;
+}
+
+function tensorTable(context: CudaContext, lists: readonly (readonly Tensor[])[]): Uint8Array[] {
+  const words = new Uint32Array(tableBytes(lists.length) / 4);
+  const write64 = (index: number, value: number) => {
+    words[2 * index] = value % 2 ** 32;
+    words[2 * index + 1] = value / 2 ** 32;
+  };
+  const sizes = lists.length * maxTensors;
+  const firstBlocks = 2 * (sizes + maxTensors);
+  words.fill(unusedFirstBlock, firstBlocks);
+  let block = 0;
+  lists[0]!.forEach((tensor, t) => {
+    lists.forEach((tensors, list) => write64(list * maxTensors + t, context.pointer(tensors[t]!)));
+    write64(sizes + t, tensor.size);
+    words[firstBlocks + t] = block;
+    block += Math.ceil(tensor.size / chunkElements);
+  });
+  const slots = words.byteLength / slotBytes;
+  return Array.from(
+    { length: slots },
+    (_, slot) => new Uint8Array(words.buffer, slot * slotBytes, slotBytes),
+  );
+}

@@ -1,0 +1,128 @@
+import { device, fromTypedArray, tensor, zeros } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { AdamW, OptimizerStateError } from '../src/index.ts';
+import { parameterOf, setGradient } from './parameters.ts';
+import { type AdamWReference, referenceAdamW, relativeError } from './reference.ts';
+
+const options: AdamWReference = { learningRate: 3e-3, betas: [0.9, 0.95], eps: 1e-8, weightDecay: 0.1 };
+
+function arraysOf(values: readonly number[]) {
+  return {
+    p: Float64Array.from(values),
+    m: new Float64Array(values.length),
+    v: new Float64Array(values.length),
+  };
+}
+
+describe('AdamW', () => {
+  it('follows the rule over many steps, in tensors of many shapes', () => {
+    const parameters = [[3], [5, 7], [], [300, 1000]].map((shape, i) => parameterOf(shape, i));
+    const references = parameters.map((parameter) => arraysOf(parameter.toArray()));
+    const optimizer = new AdamW(parameters, options);
+    for (let step = 1; step <= 5; step++) {
+      parameters.forEach((parameter, i) => {
+        referenceAdamW(references[i]!, setGradient(parameter, 100 * step + i), step, options);
+      });
+      optimizer.step();
+    }
+    parameters.forEach((parameter, i) => {
+      expect(relativeError(parameter.toArray(), references[i]!.p)).toBeLessThan(3e-7);
+    });
+  });
+
+  it('takes hyperparameters by group, and counts the steps of each parameter', () => {
+    const [decayed, plain, late] = [parameterOf([4], 1), parameterOf([4], 2), parameterOf([4], 3)];
+    const optimizer = new AdamW(
+      [{ parameters: [decayed] }, { parameters: [plain, late], weightDecay: 0 }],
+      options,
+    );
+    const references = [decayed, plain, late].map((parameter) => arraysOf(parameter.toArray()));
+    const optionsOf = [options, { ...options, weightDecay: 0 }, { ...options, weightDecay: 0 }];
+    for (let step = 1; step <= 2; step++) {
+      [decayed, plain].forEach((parameter, i) => {
+        referenceAdamW(references[i]!, setGradient(parameter, step), step, optionsOf[i]!);
+      });
+      if (step === 2) referenceAdamW(references[2]!, setGradient(late, 9), 1, optionsOf[2]!);
+      optimizer.step();
+    }
+    [decayed, plain, late].forEach((parameter, i) => {
+      expect(relativeError(parameter.toArray(), references[i]!.p)).toBeLessThan(3e-7);
+    });
+  });
+
+  it('leaves a parameter without a gradient alone', () => {
+    const parameter = parameterOf([3], 1);
+    const before = parameter.toArray();
+    new AdamW([parameter], options).step();
+    expect(parameter.toArray()).toEqual(before);
+  });
+
+  it('changes the learning rate of all groups', () => {
+    const optimizer = new AdamW([
+      { parameters: [parameterOf([1], 1)] },
+      { parameters: [parameterOf([1], 2)] },
+    ]);
+    optimizer.learningRate = 0.5;
+    expect(optimizer.groups.map((group) => group.learningRate)).toEqual([0.5, 0.5]);
+  });
+
+  it('continues from a saved state as if it had not stopped', () => {
+    const runs = [1, 2].map(() => {
+      const parameter = parameterOf([6], 1);
+      return { parameter, optimizer: new AdamW([parameter], options) };
+    });
+    const [whole, stopped] = runs as [(typeof runs)[0], (typeof runs)[0]];
+    for (const { parameter, optimizer } of runs) {
+      setGradient(parameter, 5);
+      optimizer.step();
+    }
+    const continued = new AdamW([stopped.parameter], options);
+    continued.loadStateDict(stopped.optimizer.stateDict());
+    stopped.optimizer.dispose();
+    for (const { parameter, optimizer } of [whole, { parameter: stopped.parameter, optimizer: continued }]) {
+      setGradient(parameter, 6);
+      optimizer.step();
+    }
+    expect(stopped.parameter.toArray()).toEqual(whole.parameter.toArray());
+    expect(continued.stateDict().metadata).toEqual({ optimizer: 'AdamW', steps: '[2]' });
+  });
+
+  it('refuses the state of another model', () => {
+    const [small, large] = [parameterOf([2], 1), parameterOf([3], 1)];
+    setGradient(small, 1);
+    const optimizer = new AdamW([small]);
+    optimizer.step();
+    expect(() => new AdamW([large]).loadStateDict(optimizer.stateDict())).toThrow(/exp_avg.0.*\[2\].*\[3\]/);
+    expect(() => new AdamW([small, large]).loadStateDict(optimizer.stateDict())).toThrow(OptimizerStateError);
+  });
+
+  it('makes no memory in the steady state, and gives all of its own back', () => {
+    const live = () => device('cpu').memoryStatistics().liveStorages;
+    const parameter = parameterOf([10], 1);
+    setGradient(parameter, 1);
+    const before = live();
+    const optimizer = new AdamW([parameter]);
+    optimizer.step();
+    const after = live();
+    for (let step = 0; step < 10; step++) optimizer.step();
+    expect(live()).toBe(after);
+    expect(after - before).toBe(2);
+    optimizer.dispose();
+    expect(live()).toBe(before);
+    optimizer.zeroGrad();
+    expect(parameter.grad).toBeNull();
+    expect(live()).toBe(before - 1);
+  });
+
+  it('refuses what it cannot update', () => {
+    const parameter = parameterOf([2], 1);
+    expect(() => new AdamW([])).toThrow(/no parameters/);
+    expect(() => new AdamW([parameter, parameter])).toThrow(/twice/);
+    expect(() => new AdamW([zeros([2], { dtype: 'float16' })])).toThrow(/float16.*float32/);
+    expect(() => new AdamW([parameter], { learningRate: -1 })).toThrow(/learningRate -1/);
+    expect(() => new AdamW([parameter], { betas: [0.9, 1] })).toThrow(/betas 0.9, 1/);
+    parameter.grad = tensor([1, 2], { dtype: 'float64' });
+    expect(() => new AdamW([parameter]).step()).toThrow(/gradient \[2\] is float64/);
+    parameter.grad = fromTypedArray(new Float32Array(2), [2]);
+  });
+});

@@ -1,0 +1,81 @@
+import { expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import type { Shape } from '../../src/index.ts';
+import { embedding } from '../../src/ops/embedding.ts';
+import { sample, tensorOf, uniformStream } from './samples.ts';
+import {
+  type OpenDevice,
+  type Reference,
+  expectFiniteDifferences,
+  expectReference,
+  floatingPointDTypes,
+  rowsOf,
+} from './vector-jacobian.ts';
+
+const embeddingReference = (dimension: number) => (weight: number[], ids: number[]): Reference => {
+  const rows = rowsOf(weight, dimension);
+  return {
+    y: ids.flatMap((id) => rows[id]!),
+    gradients: (g) => {
+      const dweight = new Array<number>(weight.length).fill(0);
+      rowsOf(g, dimension).forEach((row, n) => row.forEach((value, i) => (dweight[ids[n]! * dimension + i]! += value)));
+      return [dweight, null];
+    },
+  };
+};
+
+/** embedding on one device. */
+export function describeEmbedding(open: OpenDevice): void {
+  const idsOf = (shape: Shape, vocabulary: number, dtype: 'int32' | 'int64') => {
+    const next = uniformStream(12);
+    // The square makes small ids frequent, so that many rows of the gradient meet.
+    const values = Array.from({ length: t.sizeOf(shape) }, () => Math.floor(next() ** 2 * vocabulary));
+    return tensorOf(values, shape, dtype, open());
+  };
+  const cases = [
+    { vocabulary: 3, dimension: 1, ids: [5] },
+    { vocabulary: 11, dimension: 6, ids: [2, 3] },
+    { vocabulary: 40, dimension: 33, ids: [70] },
+    { vocabulary: 50, dimension: 64, ids: [3, 1000] },
+    { vocabulary: 7, dimension: 2560, ids: [40] },
+    { vocabulary: 2, dimension: 9000, ids: [3] },
+  ];
+
+  it.each(floatingPointDTypes.flatMap((dtype) => (['int32', 'int64'] as const).map((index) => [dtype, index] as const)))(
+    'agrees with float64 for %s rows and %s ids, and so does its gradient',
+    (dtype, index) => {
+      for (const { vocabulary, dimension, ids } of cases) {
+        t.scope(() => {
+          const weight = sample([vocabulary, dimension], { dtype, seed: 13 }, open());
+          const inputs = [weight, idsOf(ids, vocabulary, index)];
+          expect(embedding(inputs[0]!, inputs[1]!).shape).toEqual([...ids, dimension]);
+          expectReference((w, n) => embedding(w!, n!), inputs, embeddingReference(dimension), { forward: 0 });
+        });
+      }
+    },
+  );
+
+  it('has the gradient that finite differences show', () => {
+    t.scope(() => {
+      const ids = tensorOf([2, 0, 2], [3], 'int64', open());
+      expectFiniteDifferences((weight) => embedding(weight, ids), [sample([4, 3], { dtype: 'float64' }, open())]);
+    });
+  });
+
+  it('names shapes and dtypes that do not fit', () => {
+    t.scope(() => {
+      const ids = tensorOf([0, 1], [2], 'int32', open());
+      expect(() => embedding(sample([4], {}, open()), ids)).toThrow('weight must be [vocabulary, dimension], not [4]');
+      expect(() => embedding(sample([4, 2], {}, open()), t.cast(ids, 'float32'))).toThrow('ids must be int32 or int64');
+    });
+  });
+
+  it.each([-1, 4])('refuses id %i of a table of four rows', (id) => {
+    t.scope(() => {
+      const weight = sample([4, 2], {}, open());
+      const ids = tensorOf([1, id], [2], 'int64', open());
+      if (weight.device.type === 'cpu') expect(() => embedding(weight, ids)).toThrow(`id ${id} at position 1`);
+      else expect(embedding(weight, ids).toArray().slice(2)).toEqual([NaN, NaN]);
+    });
+  });
+}

@@ -1,0 +1,85 @@
+import {
+  type Tensor,
+  causalMask,
+  matmul,
+  range,
+  reshape,
+  softmax,
+  transpose,
+  view,
+} from '@roofline/tensor-core';
+import { Linear } from './linear.ts';
+import { Module } from './module.ts';
+import type { ParameterOptions } from './parameter.ts';
+import type { RotaryEmbedding } from './rope.ts';
+
+/**
+ * Causal attention over heads: queries, keys and values [B, H, T, d], possibly strided views, to [B, H, T, d].
+ * The scale 1/√d is the function's own duty.
+ */
+export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor) => Tensor;
+
+/**
+ * softmax(q kᵀ / √d + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
+ * T² numbers a head, so each form of them is freed as soon as the next one exists.
+ */
+export const plainAttention: AttentionFunction = (q, k, v) => {
+  const scale = 1 / Math.sqrt(q.shape.at(-1)!);
+  const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
+  const masked = range('attention.mask', () => causalMask(scores));
+  scores.dispose();
+  const weights = range('attention.softmax', () => softmax(masked, -1));
+  masked.dispose();
+  return range('attention.values', () => matmul(weights, v));
+};
+
+export interface AttentionOptions extends ParameterOptions {
+  readonly modelDimension: number;
+  readonly heads: number;
+  readonly positions: RotaryEmbedding;
+  /** Default `plainAttention`. */
+  readonly attention?: AttentionFunction;
+}
+
+/** Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. */
+export class CausalSelfAttention extends Module<[x: Tensor], Tensor> {
+  readonly qProj: Linear;
+  readonly kProj: Linear;
+  readonly vProj: Linear;
+  readonly outputProj: Linear;
+  readonly #heads: number;
+  readonly #positions: RotaryEmbedding;
+  readonly #attention: AttentionFunction;
+
+  constructor({
+    modelDimension,
+    heads,
+    positions,
+    attention = plainAttention,
+    ...options
+  }: AttentionOptions) {
+    super();
+    const projection = () => new Linear(modelDimension, modelDimension, options);
+    this.qProj = projection();
+    this.kProj = projection();
+    this.vProj = projection();
+    this.outputProj = projection();
+    this.#heads = heads;
+    this.#positions = positions;
+    this.#attention = attention;
+  }
+
+  protected override compute(x: Tensor): Tensor {
+    const q = this.#positions.apply(this.#splitHeads(this.qProj.forward(x)));
+    const k = this.#positions.apply(this.#splitHeads(this.kProj.forward(x)));
+    const v = this.#splitHeads(this.vProj.forward(x));
+    const merged = reshape(transpose(this.#attention(q, k, v), 1, 2), x.shape);
+    return this.outputProj.forward(merged);
+  }
+
+  // [B, T, d] seen as [B, heads, T, d / heads], without a copy.
+  #splitHeads(x: Tensor): Tensor {
+    const [batch, length, dimension] = x.shape as [number, number, number];
+    return transpose(view(x, [batch, length, this.#heads, dimension / this.#heads]), 1, 2);
+  }
+}

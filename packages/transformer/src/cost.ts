@@ -1,0 +1,59 @@
+import { type DType, byteSize } from '@roofline/tensor-core';
+import type { ModelConfig } from './model-config.ts';
+import { countParametersByModule } from './parameter-count.ts';
+
+export interface CostOptions {
+  /** Sequences. */
+  readonly batch: number;
+  /** Tokens of a sequence. Default the model's context length. */
+  readonly context?: number;
+  /** The dtype of parameters and activations. Default float32. */
+  readonly dtype?: DType;
+}
+
+/** What one training step of a model must do and hold. */
+export interface ModelCost {
+  /** Floating-point operations of matrix products; all else is below a percent of them. */
+  readonly forwardFlops: number;
+  readonly backwardFlops: number;
+  readonly stepFlops: number;
+  readonly parameterBytes: number;
+  readonly gradientBytes: number;
+  /** AdamW's two float32 moments. */
+  readonly optimizerBytes: number;
+  /** What the forward pass saves for the backward pass, with plain attention. */
+  readonly activationBytes: number;
+}
+
+/**
+ * The cost of a step (Kaplan et al. 2020, section 2.1): a product with a weight takes two FLOPs a token and
+ * parameter; plain attention takes 4·B·T²·d more in each layer, masked or not; backward is twice forward.
+ * Throws a ModelConfigError for sizes that do not fit together.
+ */
+export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
+  const { batch, context = config.contextLength, dtype = 'float32' } = options;
+  const { attention, feedForward, head, total } = countParametersByModule(config);
+  const matmulParameters = attention + feedForward + head;
+  const attentionFlops = 4 * batch * context ** 2 * config.modelDimension * config.layers;
+  const forwardFlops = 2 * batch * context * matmulParameters + attentionFlops;
+  return {
+    forwardFlops,
+    backwardFlops: 2 * forwardFlops,
+    stepFlops: 3 * forwardFlops,
+    parameterBytes: total * byteSize(dtype),
+    gradientBytes: total * byteSize(dtype),
+    optimizerBytes: 2 * total * byteSize('float32'),
+    activationBytes: savedElements(config, batch, context) * byteSize(dtype),
+  };
+}
+
+/**
+ * A layer saves for each token: the input of both norms and their outputs, the turned queries and keys, the
+ * values and the merged heads (8 d), both branches of the feed-forward network and their product (3 d_ff), and
+ * each head's attention weights. The end saves the last norm's input and output, and the logits.
+ */
+function savedElements(config: ModelConfig, batch: number, context: number): number {
+  const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = config;
+  const perToken = 8 * modelDimension + 3 * feedForwardDimension + heads * context;
+  return batch * context * (layers * perToken + 2 * modelDimension + vocabularySize);
+}

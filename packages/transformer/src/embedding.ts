@@ -1,0 +1,17 @@
+import { type Tensor, embedding } from '@roofline/tensor-core';
+import { Module } from './module.ts';
+import { type ParameterOptions, truncatedNormalParameter } from './parameter.ts';
+
+/** Rows of a table by id: int32 or int64 ids [...] -> [..., dimension]. Drawn with std 1. */
+export class Embedding extends Module<[ids: Tensor], Tensor> {
+  readonly weight: Tensor;
+
+  constructor(count: number, dimension: number, options: ParameterOptions) {
+    super();
+    this.weight = truncatedNormalParameter([count, dimension], 1, options);
+  }
+
+  protected override compute(ids: Tensor): Tensor {
+    return embedding(this.weight, ids);
+  }
+}

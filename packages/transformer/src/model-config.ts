@@ -1,0 +1,52 @@
+import { RooflineError } from '@roofline/tensor-core';
+
+/** The sizes of a language model. */
+export interface ModelConfig {
+  /** Tokens there are: ids run from 0 to this, exclusive. */
+  readonly vocabularySize: number;
+  /** The longest sequence that the model takes. */
+  readonly contextLength: number;
+  /** Features of a token between the layers (d_model). */
+  readonly modelDimension: number;
+  /** Features inside the feed-forward network (d_ff). */
+  readonly feedForwardDimension: number;
+  readonly layers: number;
+  /** Attention heads; each sees modelDimension / heads features. */
+  readonly heads: number;
+  /** The base of the rotary position angles. Default 10000. */
+  readonly ropeTheta?: number;
+}
+
+/** Sizes that do not fit together. */
+export class ModelConfigError extends RooflineError {
+  constructor(message: string) {
+    super('MODEL_CONFIG', message);
+  }
+}
+
+/** Throws a ModelConfigError unless a model of these sizes can be built. */
+export function checkConfig(config: ModelConfig): void {
+  const sizes = [
+    'vocabularySize',
+    'contextLength',
+    'modelDimension',
+    'feedForwardDimension',
+    'layers',
+    'heads',
+  ] as const;
+  for (const name of sizes) {
+    if (!Number.isInteger(config[name]) || config[name] < 1) {
+      throw new ModelConfigError(`${name} must be a whole number of one or more, got ${config[name]}.`);
+    }
+  }
+  const { modelDimension, heads, ropeTheta } = config;
+  if (modelDimension % (2 * heads) !== 0) {
+    throw new ModelConfigError(
+      `modelDimension ${modelDimension} must be a multiple of 2 · heads = ${2 * heads}: rotary positions turn pairs ` +
+        'of features inside each head.',
+    );
+  }
+  if (ropeTheta !== undefined && !(ropeTheta > 0)) {
+    throw new ModelConfigError(`ropeTheta must be positive, got ${ropeTheta}.`);
+  }
+}

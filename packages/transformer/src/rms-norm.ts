@@ -1,0 +1,22 @@
+import { type Tensor, rmsNorm } from '@roofline/tensor-core';
+import { Module } from './module.ts';
+import { type ParameterOptions, onesParameter } from './parameter.ts';
+
+/**
+ * x / √(mean(x²) + eps) · weight over the last dimension (Zhang & Sennrich 2019), with the statistics in
+ * float32. The weight starts as ones.
+ */
+export class RMSNorm extends Module<[x: Tensor], Tensor> {
+  readonly weight: Tensor;
+  readonly eps: number;
+
+  constructor(dimension: number, options: Omit<ParameterOptions, 'generator'>, eps = 1e-5) {
+    super();
+    this.weight = onesParameter([dimension], options);
+    this.eps = eps;
+  }
+
+  protected override compute(x: Tensor): Tensor {
+    return rmsNorm(x, this.weight, this.eps);
+  }
+}

@@ -1,0 +1,119 @@
+import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  type SafetensorsEntry,
+  type SafetensorsHeader,
+  SafetensorsError,
+  type TensorSpecification,
+  decodeHeader,
+  decodeHeaderLength,
+  encodeHeader,
+  lengthBytes,
+} from './safetensors-header.ts';
+
+/** A tensor to write. `read` is called once, when its turn comes. */
+export interface TensorSource extends TensorSpecification {
+  /** The elements in row-major order, little-endian. */
+  read(): Uint8Array;
+}
+
+/** One system call moves at most this much: some systems refuse 2 GiB or more. */
+const maxTransferBytes = 2 ** 30;
+
+/**
+ * Writes a safetensors file, holding one tensor at a time. The file appears under its name only when it is
+ * whole. Throws a SafetensorsError for a name given twice, and what the file system throws.
+ */
+export function writeSafetensors(
+  path: string,
+  tensors: readonly TensorSource[],
+  metadata: Readonly<Record<string, string>> = {},
+): void {
+  const header = encodeHeader(tensors, metadata);
+  const partial = `${path}.${process.pid}.partial`;
+  const file = openSync(partial, 'w');
+  try {
+    let position = writeFully(file, header, 0);
+    for (const tensor of tensors) position = writeFully(file, tensor.read(), position);
+    closeSync(file);
+    renameSync(partial, path);
+  } catch (error) {
+    closeQuietly(file);
+    rmSync(partial, { force: true });
+    throw error;
+  }
+}
+
+/** A safetensors file that is open for reading. Dispose it, or close it. */
+export class SafetensorsFile implements SafetensorsHeader {
+  readonly path: string;
+  readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly #file: number;
+
+  /** Reads and checks the header alone. Throws a SafetensorsError that names what is wrong with the file. */
+  constructor(path: string) {
+    this.path = path;
+    this.#file = openSync(path, 'r');
+    try {
+      const fileBytes = fstatSync(this.#file).size;
+      if (fileBytes < lengthBytes)
+        throw new SafetensorsError(`${path} is no safetensors file: it has ${fileBytes} bytes.`);
+      const length = decodeHeaderLength(path, this.#read(0, lengthBytes), fileBytes);
+      const { tensors, metadata } = decodeHeader(path, this.#read(lengthBytes, length), fileBytes);
+      this.tensors = tensors;
+      this.metadata = metadata;
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** The bytes of one tensor, in an array buffer of their own. Throws a SafetensorsError for an unknown name. */
+  read(name: string): Uint8Array<ArrayBuffer> {
+    const entry = this.tensors.get(name);
+    if (!entry) throw new SafetensorsError(`${this.path} has no tensor "${name}".`);
+    return this.#read(entry.byteOffset, entry.byteLength);
+  }
+
+  #read(position: number, byteLength: number): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(byteLength);
+    for (let done = 0; done < byteLength;) {
+      const count = readSync(
+        this.#file,
+        bytes,
+        done,
+        Math.min(byteLength - done, maxTransferBytes),
+        position + done,
+      );
+      if (count === 0)
+        throw new SafetensorsError(`${this.path} ends at byte ${position + done}, inside a tensor.`);
+      done += count;
+    }
+    return bytes;
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+/** Writes all of `bytes`; returns the position behind them. */
+function writeFully(file: number, bytes: Uint8Array, position: number): number {
+  for (let done = 0; done < bytes.byteLength;) {
+    const length = Math.min(bytes.byteLength - done, maxTransferBytes);
+    done += writeSync(file, bytes, done, length, position + done);
+  }
+  return position + bytes.byteLength;
+}
+
+function closeQuietly(file: number): void {
+  try {
+    closeSync(file);
+  } catch {
+    // It was closed already: the error on its way says what went wrong.
+  }
+}

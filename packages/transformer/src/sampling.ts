@@ -1,0 +1,71 @@
+export interface SamplingOptions {
+  /** Divides the logits: below 1 bolder, above 1 more even; 0 always takes the likeliest. Default 1. */
+  readonly temperature?: number;
+  /** Draw only from this many of the likeliest tokens. */
+  readonly topK?: number;
+  /**
+   * Draw only from the smallest set of likeliest tokens whose probabilities sum to at least this (nucleus
+   * sampling, Holtzman et al. 2019).
+   */
+  readonly topP?: number;
+}
+
+/** Throws a RangeError for options out of range. */
+export function checkSamplingOptions({ temperature = 1, topK, topP }: SamplingOptions): void {
+  if (!(temperature >= 0)) throw new RangeError(`temperature must not be negative, got ${temperature}.`);
+  if (topK !== undefined && !(Number.isInteger(topK) && topK >= 1)) {
+    throw new RangeError(`topK must be a whole number of one or more, got ${topK}.`);
+  }
+  if (topP !== undefined && !(topP > 0 && topP <= 1)) {
+    throw new RangeError(`topP must lie above 0 and at most at 1, got ${topP}.`);
+  }
+}
+
+/**
+ * Draws a token from the softmax of `logits`. `random` gives numbers in [0, 1). With both, topK applies before
+ * topP. Of equal logits the lower token counts as likelier.
+ */
+export function sampleToken(
+  logits: ArrayLike<number>,
+  options: SamplingOptions,
+  random: () => number,
+): number {
+  const { temperature = 1, topK = logits.length, topP = 1 } = options;
+  if (temperature === 0) return likeliest(logits);
+  const tokens = Array.from(logits, (_, token) => token);
+  if (topK < tokens.length || topP < 1) tokens.sort((a, b) => logits[b]! - logits[a]! || a - b);
+  tokens.length = Math.min(topK, tokens.length);
+  const largest = tokens.reduce((most, token) => Math.max(most, logits[token]!), -Infinity);
+  const weights = tokens.map((token) => Math.exp((logits[token]! - largest) / temperature));
+  const kept = nucleusSize(weights, topP);
+  let rest = random() * sumOf(weights, kept);
+  for (let i = 0; i < kept; i++) {
+    rest -= weights[i]!;
+    if (rest < 0) return tokens[i]!;
+  }
+  // Rounding can leave a rest; only tokens that can be drawn at all qualify.
+  return tokens[weights.findLastIndex((weight, i) => i < kept && weight > 0)]!;
+}
+
+function likeliest(logits: ArrayLike<number>): number {
+  let best = 0;
+  for (let token = 1; token < logits.length; token++) if (logits[token]! > logits[best]!) best = token;
+  return best;
+}
+
+function nucleusSize(weights: readonly number[], topP: number): number {
+  if (topP === 1) return weights.length;
+  const enough = topP * sumOf(weights, weights.length);
+  let sum = 0;
+  for (let i = 0; i < weights.length; i++) {
+    sum += weights[i]!;
+    if (sum >= enough) return i + 1;
+  }
+  return weights.length;
+}
+
+function sumOf(weights: readonly number[], count: number): number {
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += weights[i]!;
+  return sum;
+}

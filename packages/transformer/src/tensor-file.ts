@@ -1,0 +1,44 @@
+import { type Device, type DeviceSpec, type Tensor, empty } from '@roofline/tensor-core';
+import { SafetensorsFile, writeSafetensors } from './safetensors.ts';
+
+/** Tensors and text, as a safetensors file holds them; the state of an optimizer is such a pair. */
+export interface NamedTensors {
+  readonly tensors: Readonly<Record<string, Tensor>>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Writes tensors to a safetensors file; one at a time passes through the host's memory. */
+export function saveTensors({ tensors, metadata }: NamedTensors, path: string): void {
+  const sources = Object.entries(tensors).map(([name, tensor]) => ({
+    name,
+    dtype: tensor.dtype,
+    shape: tensor.shape,
+    read: () => {
+      const { buffer, byteOffset, byteLength } = tensor.toTypedArray();
+      return new Uint8Array(buffer, byteOffset, byteLength);
+    },
+  }));
+  writeSafetensors(path, sources, metadata);
+}
+
+/** Reads all tensors of a safetensors file to a device. Throws a SafetensorsError for a damaged file. */
+export function loadTensors(
+  path: string,
+  { device = 'cpu' }: { device?: DeviceSpec | Device } = {},
+): NamedTensors {
+  using file = new SafetensorsFile(path);
+  const names = [...file.tensors.keys()];
+  return {
+    tensors: Object.fromEntries(names.map((name) => [name, readTensor(file, name, device)])),
+    metadata: file.metadata,
+  };
+}
+
+/** One tensor of an open file, on a device. */
+export function readTensor(file: SafetensorsFile, name: string, device: DeviceSpec | Device): Tensor {
+  const bytes = file.read(name);
+  const { dtype, shape } = file.tensors.get(name)!;
+  const tensor = empty(shape, { dtype, device });
+  if (bytes.byteLength > 0) tensor.device.write(tensor.storage.buffer, 0, bytes);
+  return tensor;
+}

@@ -1,0 +1,85 @@
+import {
+  type DType,
+  type Device,
+  type DeviceSpec,
+  Generator,
+  ShapeError,
+  type Tensor,
+  device,
+  formatShape,
+} from '@roofline/tensor-core';
+import type { AttentionFunction } from './attention.ts';
+import { TransformerBlock } from './block.ts';
+import { Embedding } from './embedding.ts';
+import { Linear } from './linear.ts';
+import { type ModelConfig, checkConfig } from './model-config.ts';
+import { Module } from './module.ts';
+import { RMSNorm } from './rms-norm.ts';
+import { RotaryEmbedding } from './rope.ts';
+
+export interface TransformerOptions {
+  /** Default cpu. */
+  readonly device?: DeviceSpec | Device;
+  /** The dtype of parameters and activations. Default float32. */
+  readonly dtype?: DType;
+  /** The same seed gives the same weights on every device. Default 0. */
+  readonly seed?: number;
+  /** Default `plainAttention`. */
+  readonly attention?: AttentionFunction;
+}
+
+/**
+ * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head of its own weights. Ids,
+ * int32 or int64 [B, T], to logits [B, T, vocabulary]. Parameters are named as in Stanford's cs336_basics.
+ * Throws a ModelConfigError for sizes that do not fit together.
+ */
+export class TransformerLM extends Module<[ids: Tensor], Tensor> {
+  readonly config: ModelConfig;
+  readonly tokenEmbeddings: Embedding;
+  readonly layers: readonly TransformerBlock[];
+  readonly lnFinal: RMSNorm;
+  readonly lmHead: Linear;
+  readonly #positions: RotaryEmbedding;
+
+  constructor(
+    config: ModelConfig,
+    { device: spec = 'cpu', dtype = 'float32', seed = 0, attention }: TransformerOptions = {},
+  ) {
+    super();
+    checkConfig(config);
+    const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
+    const options = { device: device(spec), dtype, generator: new Generator(seed) };
+    const headDimension = modelDimension / heads;
+    this.config = config;
+    this.#positions = new RotaryEmbedding({
+      headDimension,
+      contextLength,
+      theta: config.ropeTheta,
+      device: spec,
+    });
+    const sizes = { modelDimension, feedForwardDimension, heads, positions: this.#positions, attention };
+    this.tokenEmbeddings = new Embedding(vocabularySize, modelDimension, options);
+    this.layers = Array.from({ length: layers }, () => new TransformerBlock({ ...options, ...sizes }));
+    this.lnFinal = new RMSNorm(modelDimension, options);
+    this.lmHead = new Linear(modelDimension, vocabularySize, options);
+  }
+
+  protected override compute(ids: Tensor): Tensor {
+    if (ids.rank !== 2) {
+      throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
+    }
+    let x = this.tokenEmbeddings.forward(ids);
+    for (const layer of this.layers) {
+      const next = layer.forward(x);
+      // Without a tape nothing else holds it; waiting for the scope's end would keep one for each layer.
+      x.dispose();
+      x = next;
+    }
+    return this.lmHead.forward(this.lnFinal.forward(x));
+  }
+
+  override dispose(): void {
+    super.dispose();
+    this.#positions.dispose();
+  }
+}
