@@ -34,9 +34,13 @@ function describeError(thrown: unknown): CellError {
   return {
     name: thrown.name,
     ...(typeof code === 'string' ? { code } : {}),
-    message: thrown.message,
+    message: messageOf(thrown),
     ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
   };
+}
+
+function messageOf({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}\nCaused by: ${messageOf(cause)}` : message;
 }
 
 /** Should the machine's memory run out, the kernel takes the cell, and neither the sweep nor a bystander. */

@@ -80,7 +80,6 @@ extern "C" __global__ void embedding_backward(const Element* dy, const Index* id
         }
       }
     }
-    __syncthreads();
   }
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {

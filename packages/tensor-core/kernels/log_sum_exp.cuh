@@ -30,13 +30,13 @@ __device__ __forceinline__ ExpSum<compute_t<Stored>> exp_sum(const Row<Stored>& 
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) next = x[i] > next ? x[i] : next;
     const C shift = finite_shift(next);
-    sum *= exp(finite_shift(largest) - shift);
+    sum *= exp(largest - shift);
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) sum += exp(x[i] - shift);
     largest = next;
   });
   const C shift = finite_shift(row_reduce(largest, Larger{}));
-  return {shift, row_sum(sum * exp(finite_shift(largest) - shift))};
+  return {shift, row_sum(sum * exp(largest - shift))};
 }
 
 #endif

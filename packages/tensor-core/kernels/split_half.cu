@@ -24,7 +24,8 @@
 //  44  pitch              int32          elements between rows of planes: columns rounded up to a multiple of 8
 //  48  blocks             int32          batch · ceil(rows/64) · ceil(columns/64)
 //  52  (padding)
-// Bound by memory: 4 bytes read and 4 written an element.
+// Bound by memory: 4 bytes read and 4 written an element. A dependent launch may begin early; it must wait
+// (griddepcontrol.wait) before it reads the planes.
 
 namespace {
 

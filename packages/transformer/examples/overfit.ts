@@ -38,7 +38,8 @@ export function overfit({ steps = 300, device: spec = 'cpu', log = () => {} }: O
   for (let step = 0; step < steps; step++) {
     optimizer.learningRate = schedule(step);
     losses.push(trainStep(model, optimizer, bytes, step));
-    if (step % 25 === 0 || step === steps - 1) log(`step ${String(step).padStart(4)}   loss ${losses[step]!.toFixed(4)}`);
+    if (step % 25 === 0 || step === steps - 1)
+      log(`step ${String(step).padStart(4)}   loss ${losses[step]!.toFixed(4)}`);
   }
   const prompt = bytes.subarray(0, 16);
   const continued = generate(model, [...prompt], { maxNewTokens: 100, temperature: 0 });
@@ -59,9 +60,14 @@ function trainStep(model: TransformerLM, optimizer: AdamW, bytes: Buffer, step: 
 
 /** Windows of the text at places that move on with each step, and the bytes that follow each of theirs. */
 function windows(bytes: Buffer, step: number, on: Device) {
-  const starts = Array.from({ length: batch }, (_, b) => ((step * batch + b) * 31) % (bytes.length - config.contextLength));
+  const starts = Array.from(
+    { length: batch },
+    (_, b) => ((step * batch + b) * 31) % (bytes.length - config.contextLength),
+  );
   const tokens = (shift: number) => {
-    const ids = starts.flatMap((start) => [...bytes.subarray(start + shift, start + shift + config.contextLength)]);
+    const ids = starts.flatMap((start) => [
+      ...bytes.subarray(start + shift, start + shift + config.contextLength),
+    ]);
     return fromTypedArray(Int32Array.from(ids), [batch, config.contextLength], { device: on });
   };
   return { ids: tokens(0), targets: tokens(1) };

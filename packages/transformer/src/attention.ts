@@ -4,6 +4,7 @@ import {
   matmul,
   range,
   reshape,
+  scope,
   softmax,
   transpose,
   view,
@@ -70,11 +71,16 @@ export class CausalSelfAttention extends Module<[x: Tensor], Tensor> {
   }
 
   protected override compute(x: Tensor): Tensor {
-    const q = this.#positions.apply(this.#splitHeads(this.qProj.forward(x)));
-    const k = this.#positions.apply(this.#splitHeads(this.kProj.forward(x)));
+    const q = this.#turnedHeads(this.qProj, x);
+    const k = this.#turnedHeads(this.kProj, x);
     const v = this.#splitHeads(this.vProj.forward(x));
     const merged = reshape(transpose(this.#attention(q, k, v), 1, 2), x.shape);
     return this.outputProj.forward(merged);
+  }
+
+  // In a scope of its own: what it was before it was turned is not needed beside the scores.
+  #turnedHeads(projection: Linear, x: Tensor): Tensor {
+    return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x))));
   }
 
   // [B, T, d] seen as [B, heads, T, d / heads], without a copy.

@@ -9,8 +9,14 @@ export interface Closure {
   readonly links: ReadonlyMap<string, string>;
 }
 
+/** Types, and an optional peer of the test runner that it does without: of no use at run time. */
+function isDeadWeight(name: string): boolean {
+  return name.startsWith('@types/') || name === 'esbuild';
+}
+
 interface Manifest {
   readonly dependencies?: Record<string, string>;
+  readonly devDependencies?: Record<string, string>;
   readonly optionalDependencies?: Record<string, string>;
   readonly peerDependencies?: Record<string, string>;
   readonly peerDependenciesMeta?: Record<string, { optional?: boolean }>;
@@ -29,7 +35,7 @@ export function dependencyClosure(root: string, packages: readonly string[]): Cl
     if (seen.has(folder)) return;
     seen.add(folder);
     if (isInStore(root, folder)) folders.add(relative(root, folder));
-    for (const { name, optional } of dependenciesOf(folder)) {
+    for (const { name, optional } of dependenciesOf(root, folder)) {
       const path = join(neighbours(root, folder), name);
       if (!existsSync(path)) {
         if (optional) continue;
@@ -45,21 +51,22 @@ export function dependencyClosure(root: string, packages: readonly string[]): Cl
   return { folders, links };
 }
 
-function dependenciesOf(folder: string): { name: string; optional: boolean }[] {
+/** A package of the workspace comes with what its tests need; what is optional is taken where it is installed. */
+function dependenciesOf(root: string, folder: string): { name: string; optional: boolean }[] {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
-  const names = (group: Record<string, string> = {}) => Object.keys(group);
-  const all = [
-    ...names(manifest.dependencies).map((name) => ({ name, optional: false })),
-    ...names(manifest.optionalDependencies).map((name) => ({ name, optional: true })),
-    ...names(manifest.peerDependencies)
-      .filter((name) => !manifest.peerDependenciesMeta?.[name]?.optional)
-      .map((name) => ({ name, optional: false })),
-  ];
-  const optional = new Set(names(manifest.optionalDependencies));
-  // Types are no use at run time.
-  return all
-    .filter(({ name }) => !name.startsWith('@types/'))
-    .map(({ name, ...rest }) => ({ name, optional: rest.optional || optional.has(name) }));
+  const { optionalDependencies = {}, peerDependenciesMeta = {} } = manifest;
+  const names = Object.keys({
+    ...manifest.dependencies,
+    ...optionalDependencies,
+    ...manifest.peerDependencies,
+    ...(isInStore(root, folder) ? {} : manifest.devDependencies),
+  });
+  return names
+    .filter((name) => !isDeadWeight(name))
+    .map((name) => ({
+      name,
+      optional: name in optionalDependencies || (peerDependenciesMeta[name]?.optional ?? false),
+    }));
 }
 
 function isInStore(root: string, folder: string): boolean {

@@ -24,8 +24,11 @@ export async function packBundle(out: string): Promise<number> {
   }
 }
 
+/** Bytes of all files below; links are not followed. */
 function folderSize(folder: string): number {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+  return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return sum + folderSize(path);
+    return entry.isFile() ? sum + statSync(path).size : sum;
+  }, 0);
 }

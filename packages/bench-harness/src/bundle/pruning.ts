@@ -10,7 +10,7 @@ const DEAD_WEIGHT = /\.(map|d\.[cm]?ts|md|markdown|flow|tsbuildinfo)$/i;
 const FOREIGN_FOLDERS: readonly RegExp[] = [
   /node_modules\/onnxruntime-node\/bin\/napi-v\d+\/(?!linux(\/x64|$))/,
   /node_modules\/onnxruntime-node\/bin\/napi-v\d+\/linux\/(?!x64)/,
-  /node_modules\/koffi\/(doc|src|vendor)$/,
+  /node_modules\/koffi\/(doc|vendor)$/,
 ];
 
 /** Whether a third-party file or folder belongs in the bundle. Licences always do. */

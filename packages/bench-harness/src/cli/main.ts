@@ -5,11 +5,10 @@ import { packageVersions } from '../records/environment.ts';
 import type { Command } from './command.ts';
 import { completeWords } from './completion.ts';
 import { nearest } from './nearest.ts';
-import { tell, tolerateClosedPipes } from './output.ts';
+import { tell } from './output.ts';
 
 /** Runs the command line and returns its exit code; see EXIT. */
 export async function main(words: readonly string[]): Promise<number> {
-  tolerateClosedPipes();
   let exitCode: number = EXIT.ok;
   const parser = buildParser(words, (code) => (exitCode = code));
   try {

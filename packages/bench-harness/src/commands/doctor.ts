@@ -1,3 +1,4 @@
+import { dtypes } from '../ceilings.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { printJson, printLine, printTable } from '../cli/output.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
@@ -25,7 +26,7 @@ export const doctorCommand = defineCommand({
     const { device, problem, diagnosis } = probe!;
     const prepared =
       measure && device
-        ? await prepareDevice(spec, ['float32'], {
+        ? await prepareDevice(spec, device.type === 'cuda' ? dtypes : ['float32'], {
             freshCeilings: true,
             onStatus: (text) => progress.status(text),
           })

@@ -1,9 +1,8 @@
 import type { InferredOptionTypes } from 'yargs';
-import { dtypes } from '../ceilings.ts';
 import { jsonFlag, type Flags } from '../cli/command.ts';
 import { outOfMemoryPolicies } from '../cli/exit-code.ts';
 import { parseChoices, parsePositiveNumber, parseWholeNumber } from '../cli/option-values.ts';
-import { modes } from '../e2e/parameters.ts';
+import { e2eDtypes, modes } from '../e2e/parameters.ts';
 import { deviceFlag } from './device-flag.ts';
 import { modelFlags, sweptFlags } from './model-flags.ts';
 
@@ -21,8 +20,8 @@ export const e2eFlags = {
     type: 'string',
     default: 'float32',
     describe: 'Precision of the arithmetic',
-    coerce: parseChoices('dtype', dtypes),
-    completions: () => dtypes,
+    coerce: parseChoices('dtype', e2eDtypes),
+    completions: () => e2eDtypes,
   },
   warmup: {
     type: 'string',

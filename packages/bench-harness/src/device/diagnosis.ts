@@ -36,7 +36,7 @@ export function diagnosisTable(entries: readonly DiagnosisEntry[]): Table {
 export function remedies(entries: readonly DiagnosisEntry[]): string[] {
   return entries
     .filter(({ status }) => status !== 'found')
-    .map(({ component, status, detail, remedy }) =>
-      [`${component} is ${status}: ${detail}`, remedy].filter(Boolean).join(' '),
+    .map(({ component, status, detail, remedy = '' }) =>
+      `${component} is ${status} (${detail}). ${remedy}`.trimEnd(),
     );
 }

@@ -102,6 +102,7 @@ function measuredFields(measured: Measured): Row {
     optimizerMs: phasesMs.optimizer,
     tokensPerSecond: measured.tokensPerSecond,
     teraflopsPerSecond: measured.flopsPerSecond / 1e12,
+    gigaflopsPerSecond: measured.flopsPerSecond / 1e9,
     floorMs: measured.floorMs,
     roofShare: measured.roofShare,
     peakBytes: result.memory.peakAllocatedBytes,

@@ -20,14 +20,22 @@ const timeColumns: Column[] = [
   },
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
   { key: 'tokensPerSecond', label: 'Tokens/s', kind: 'number', digits: 3 },
-  {
-    key: 'teraflopsPerSecond',
+];
+
+/** In TFLOP/s, or in GFLOP/s where no row reaches one of them. */
+function achievedColumn(rows: readonly Row[]): Column {
+  const inTera = rows.some((row) => Number(row['teraflopsPerSecond'] ?? 0) >= 1);
+  return {
+    key: inTera ? 'teraflopsPerSecond' : 'gigaflopsPerSecond',
     label: 'Achieved',
-    unit: 'TFLOP/s',
+    unit: inTera ? 'TFLOP/s' : 'GFLOP/s',
     kind: 'number',
     digits: 3,
     description: "The model's FLOPs over the median time.",
-  },
+  };
+}
+
+const roofColumns: Column[] = [
   {
     key: 'floorMs',
     label: 'Floor',
@@ -80,7 +88,13 @@ export function timeTable(measurements: readonly E2eMeasurement[]): Table {
     kind: 'table',
     id: 'step-times',
     title: 'Time of one step',
-    columns: [...parameterColumns, ...timeColumns, ...peerColumns.filter(({ key }) => isFilled(rows, key))],
+    columns: [
+      ...parameterColumns,
+      ...timeColumns,
+      achievedColumn(rows),
+      ...roofColumns,
+      ...peerColumns.filter(({ key }) => isFilled(rows, key)),
+    ],
     rows,
   };
 }

@@ -20,7 +20,7 @@ describe('dependencyClosure', () => {
     const root = temporaryFolder();
     makePackage(root, 'packages/app', {
       dependencies: { a: '1', '@types/a': '1' },
-      devDependencies: { unused: '1' },
+      devDependencies: { '@types/b': '1' },
     });
     makePackage(root, 'node_modules/.pnpm/a@1/node_modules/a', {
       dependencies: { '@scope/b': '1' },
@@ -65,7 +65,7 @@ it.each([
   ['node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1', true],
   ['node_modules/onnxruntime-node/bin/napi-v6/linux/arm64', false],
   ['node_modules/onnxruntime-node/bin/napi-v6/darwin', false],
-  ['node_modules/koffi/src', false],
+  ['node_modules/koffi/vendor', false],
 ])('isNeeded(%j) is %j', (path, needed) => {
   expect(isNeeded(path)).toBe(needed);
 });

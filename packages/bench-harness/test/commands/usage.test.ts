@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runCli } from '../fixtures/run-cli.ts';
+import { runMain } from '../fixtures/run-main.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 describe('wrong usage ends with 2 and says what would be right', () => {
-  it.concurrent.each([
+  it.each([
     ['', 'Name a command'],
     ['e3e', 'Did you mean e2e?'],
     ['e2e --contxt 128', 'Unknown argument: contxt. Did you mean --context?'],
@@ -21,7 +22,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['report /does/not/exist', '/does/not/exist does not exist'],
     ['compare only-one', 'Try `roofline compare --help`'],
   ])('roofline %s', async (line, message) => {
-    const { exitCode, stdout, stderr } = await runCli(line.split(' ').filter(Boolean));
+    const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^ {4}at /m);
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
@@ -30,15 +31,15 @@ describe('wrong usage ends with 2 and says what would be right', () => {
   it('an unwritable folder, before anything is measured', async () => {
     const file = join(temporaryFolder(), 'file');
     writeFileSync(file, '');
-    const { exitCode, stderr } = await runCli(['e2e', '--size', 'tiny', '--out', join(file, 'out')]);
+    const { exitCode, stderr } = await runMain(['e2e', '--size', 'tiny', '--out', join(file, 'out')]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
   });
 
   it('a peer that is not there', async () => {
-    const { exitCode, stderr } = await runCli(
-      ['e2e', '--size', 'tiny', '--peer', 'torch', '--out', temporaryFolder()],
-      { ROOFLINE_PYTHON: '/does/not/exist/python' },
-    );
+    vi.stubEnv('ROOFLINE_PYTHON', '/does/not/exist/python');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const words = ['e2e', '--size', 'tiny', '--peer', 'torch', '--out', temporaryFolder()];
+    const { exitCode, stderr } = await runMain(words);
     expect({ exitCode, stderr }).toEqual({
       exitCode: 2,
       stderr: expect.stringContaining('Set ROOFLINE_PYTHON'),
@@ -47,10 +48,10 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 });
 
 describe('help', () => {
-  it.concurrent.each(['e2e', 'report', 'compare', 'model', 'doctor', 'agree', 'demo', 'bundle'])(
+  it.each(['e2e', 'report', 'compare', 'model', 'doctor', 'agree', 'demo', 'bundle'])(
     'of %s has examples',
     async (command) => {
-      const { exitCode, stdout } = await runCli([command, '--help']);
+      const { exitCode, stdout } = await runMain([command, '--help']);
       expect(exitCode).toBe(0);
       expect(stdout).toContain(`Examples:\n  roofline ${command}`);
       expect(stdout).toContain('--json');

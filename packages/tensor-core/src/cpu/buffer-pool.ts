@@ -69,7 +69,7 @@ export class BufferPool {
   /** Uninitialised memory, aligned to 64 bytes. Throws an OutOfMemoryError before the system runs out. */
   allocate(byteLength: number): CpuBuffer {
     const capacity = sizeClass(byteLength);
-    const block = this.#cached.get(capacity)?.pop() ?? this.#reserve(capacity);
+    const block = this.#cached.get(capacity)?.pop() ?? this.#reserve(capacity, byteLength);
     this.#live++;
     this.#allocatedBytes += byteLength;
     if (this.#allocatedBytes > this.#peakAllocatedBytes) this.#peakAllocatedBytes = this.#allocatedBytes;
@@ -113,13 +113,13 @@ export class BufferPool {
     this.#peakReservedBytes = this.#reservedBytes;
   }
 
-  #reserve(capacity: number): Block {
+  #reserve(capacity: number, requestedBytes: number): Block {
     this.#sinceCheckBytes += capacity;
     if (this.#sinceCheckBytes > uncheckedBytes && !this.#fits(capacity)) {
       this.emptyCache();
-      if (!this.#fits(capacity)) throw this.#outOfMemory(capacity);
+      if (!this.#fits(capacity)) throw this.#outOfMemory(requestedBytes);
     }
-    const block = this.#newBlock(capacity);
+    const block = this.#newBlock(capacity, requestedBytes);
     this.#reservedBytes += capacity;
     if (this.#reservedBytes > this.#peakReservedBytes) this.#peakReservedBytes = this.#reservedBytes;
     return block;
@@ -136,14 +136,14 @@ export class BufferPool {
     );
   }
 
-  #newBlock(capacity: number): Block {
+  #newBlock(capacity: number, requestedBytes: number): Block {
     try {
       const memory = new ArrayBuffer(capacity + alignment);
       const start = addressOf(new Uint8Array(memory));
       const byteOffset = (alignment - (start % alignment)) % alignment;
       return { capacity, memory, byteOffset, address: start + byteOffset };
     } catch (cause) {
-      throw this.#outOfMemory(capacity, cause);
+      throw this.#outOfMemory(requestedBytes, cause);
     }
   }
 

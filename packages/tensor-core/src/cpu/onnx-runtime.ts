@@ -33,7 +33,7 @@ const apiTable = {
   SetGlobalIntraOpNumThreads: [147, 'p', 'pi'],
   SetGlobalInterOpNumThreads: [148, 'p', 'pi'],
   SetGlobalSpinControl: [149, 'p', 'pi'],
-  CreateArenaCfg: [156, 'p', 'ziip'],
+  CreateArenaCfg: [156, 'p', 'ziiip'],
 } as const;
 
 type Api = Readonly<Record<keyof typeof apiTable, ApiFunction>>;

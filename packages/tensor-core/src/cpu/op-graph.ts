@@ -27,13 +27,21 @@ export interface OpGraph {
 }
 
 /** How an input is read, and whether the op is to swap its last two dimensions. */
-interface OperandPlan {
+export interface OperandPlan {
   readonly input: OperandLayout;
+  /** Null if the op must get the input's elements gathered, in row-major order. */
   readonly view: ViewPlan | null;
   readonly transposed: boolean;
 }
 
-/** Lowers one call of an op to a graph: its views, the casts of low precision, its scalars and its nodes. */
+/** Where an op's operands are in a graph. */
+export interface OperandSources {
+  /** The memory of input `index`, as its plan's box (or its own shape, if it has no view). */
+  memory(index: number, plan: OperandPlan): OnnxValue;
+  scalar(index: number, dtype: DType): OnnxValue;
+}
+
+/** Lowers one call of an op to a graph of its own. */
 export function lowerToGraph<A>(
   op: ComputeOp<A>,
   lowering: OnnxLowering<A>,
@@ -42,17 +50,39 @@ export function lowerToGraph<A>(
   attributes: A,
 ): OpGraph {
   const graph = new OnnxGraph();
-  const operands = inputs.map((input) => planOperand(input, lowering.strided ?? false));
-  const repeat = !broadcastsItself(op, lowering, operands, outputs);
-  const values = operands.map((operand) => buildOperand(graph, operand, repeat));
+  const bindings: InputBinding[] = [];
+  const sources: OperandSources = {
+    memory(index, { input, view }) {
+      bindings[index] = view ? { kind: 'memory', start: view.start } : { kind: 'gathered' };
+      return graph.input(input.dtype, view?.box ?? input.shape);
+    },
+    scalar: (_, dtype) => graph.input(dtype, []),
+  };
+  for (const result of addToGraph(graph, op, lowering, inputs, outputs, attributes, sources))
+    graph.output(result);
+  return { graph, bindings, scalarDType: scalarDTypeOf(op, inputs, outputs) };
+}
+
+/**
+ * Adds one call of an op to a graph, which may hold others: the views of its inputs, the casts of low precision
+ * and its nodes. Gives its outputs, in their dtypes.
+ */
+export function addToGraph<A>(
+  graph: OnnxGraph,
+  op: ComputeOp<A>,
+  lowering: OnnxLowering<A>,
+  inputs: readonly OperandLayout[],
+  outputs: readonly TensorSpec[],
+  attributes: A,
+  sources: OperandSources,
+): OnnxValue[] {
+  const plans = inputs.map((input) => planOperand(input, lowering.strided ?? false));
+  const repeat = !broadcastsItself(op, lowering, plans, outputs);
+  const values = plans.map((plan, i) => readOperand(graph, sources.memory(i, plan), plan, repeat));
   const scalarDType = scalarDTypeOf(op, inputs, outputs);
-  const scalars = (op.scalars?.(attributes) ?? []).map(() => graph.input(scalarDType, []));
+  const scalars = (op.scalars?.(attributes) ?? []).map((_, i) => sources.scalar(i, scalarDType));
   const results = lowering.build(graph, values, attributes, { scalars, outputs });
-  results.forEach((result, i) => graph.output(finish(graph, result, outputs[i]!)));
-  const bindings = operands.map(({ view }): InputBinding =>
-    view ? { kind: 'memory', start: view.start } : { kind: 'gathered' },
-  );
-  return { graph, bindings, scalarDType };
+  return results.map((result, i) => finish(graph, result, outputs[i]!));
 }
 
 function planOperand(input: OperandLayout, strided: boolean): OperandPlan {
@@ -71,14 +101,13 @@ function swapLastTwo({ shape, strides, offset }: Layout): Layout {
   return { shape: swap(shape), strides: swap(strides), offset };
 }
 
-function buildOperand(
+function readOperand(
   graph: OnnxGraph,
-  { input, view, transposed }: OperandPlan,
+  memory: OnnxValue,
+  { view, transposed }: OperandPlan,
   repeat: boolean,
 ): OnnxValue {
-  const { dtype, shape } = input;
-  const low = dtype === 'float16' || dtype === 'bfloat16';
-  const memory = graph.input(dtype, view?.box ?? shape);
+  const low = memory.dtype === 'float16' || memory.dtype === 'bfloat16';
   const computable = low ? graph.cast(memory, 'float32') : memory;
   if (!view) return computable;
   const value = buildView(graph, computable, view, { repeat });

@@ -12,8 +12,9 @@ export interface CudaProperties {
 }
 
 /**
- * A kernel in a `.cu` file. `parameters` has one letter each: p pointer, i int32, u uint32, l int64,
- * f float32, d float64, T a 128-byte tensor map (CUtensorMap, passed as __grid_constant__).
+ * A kernel in a `.cu` file. `parameters` has one letter for each argument: p pointer, i int32, u uint32, l int64,
+ * f float32, d float64, T 128 bytes of a structure passed by value (a CUtensorMap, say); Ts in a row are one
+ * structure of up to that many bytes.
  */
 export interface KernelSpec {
   readonly source: URL;

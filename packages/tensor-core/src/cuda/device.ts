@@ -10,6 +10,7 @@ import { type CudaEvent, EventPool } from './event.ts';
 import { Launcher } from './launch.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './modules.ts';
+import { SplitHalfProduct } from './matmul-split-half.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { StagingBuffer } from './staging.ts';
 import { CudaStream } from './stream.ts';
@@ -62,6 +63,10 @@ export class CudaDevice implements Device {
       modules: new KernelModules(driver, builder, launcher),
       properties: this.facts,
       memory: this,
+      makeFloat32Product: (context, { computeCapability }) =>
+        computeCapability === 90
+          ? new SplitHalfProduct(context, driver, (byteLength) => this.allocateBlock(byteLength).address)
+          : null,
     });
   }
 

@@ -1,5 +1,5 @@
 import { DeviceError } from '../errors.ts';
-import type { CudaKernel } from './context.ts';
+import type { CudaKernel, KernelSpec } from './context.ts';
 import type { CudaDriver } from './driver.ts';
 import { HostMemory } from './host-memory.ts';
 import type { CudaStream } from './stream.ts';
@@ -7,61 +7,85 @@ import type { CudaStream } from './stream.ts';
 /** The most bytes that a kernel's parameters may take. */
 export const maxArgumentBytes = 4096;
 
+// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, from cuda.h.
+const programmaticSerialization = 6;
+
+// Bytes in CUlaunchConfig.
+const configStream = 32;
+const configAttributes = 40;
+const configAttributeCount = 48;
+
+const sizeOffset = 40;
+
 /**
- * Queues kernels on a stream. Arguments are packed into one block of host memory that the driver reads during
- * the call (CU_LAUNCH_PARAM_BUFFER_POINTER), so that a launch allocates nothing.
+ * Queues kernels on a stream. Arguments lie in one block of host memory that the driver reads during the call,
+ * so that a launch allocates nothing.
  */
 export class Launcher {
-  /** Write the arguments of the next launch here, each aligned to its size. */
+  /** Write the arguments of the next launch here. */
   readonly arguments = new HostMemory(maxArgumentBytes);
+  /** For `launchByPointers`: where each argument lies. */
+  readonly pointers = new HostMemory(1024);
   readonly #driver: CudaDriver;
-  readonly #launch: CudaDriver['functions']['cuLaunchKernel'];
   readonly #stream: number;
   readonly #extra = new HostMemory(64);
-  readonly #extraAddress: number;
+  readonly #config = new HostMemory(64);
+  readonly #attributes = new HostMemory(128);
 
   constructor(driver: CudaDriver, stream: CudaStream) {
     this.#driver = driver;
-    this.#launch = driver.functions.cuLaunchKernel;
     this.#stream = stream.handle;
-    this.#extraAddress = this.#extra.address;
     // { CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END }
     this.#extra.writeInt64(0, 1);
     this.#extra.writeInt64(8, this.arguments.address);
     this.#extra.writeInt64(16, 2);
     this.#extra.writeInt64(24, this.#extra.address + sizeOffset);
     this.#extra.writeInt64(32, 0);
+    this.#config.writeInt64(configStream, stream.handle);
+    this.#config.writeInt64(configAttributes, this.#attributes.address);
+    this.#config.words[configAttributeCount / 4] = 1;
+    this.#attributes.words[0] = programmaticSerialization;
+    this.#attributes.words[2] = 1;
   }
 
-  /** Launches `function_` (a CUfunction) with the first `argumentBytes` bytes of `arguments`. */
-  launch(
-    function_: number,
-    gridX: number,
-    gridY: number,
-    gridZ: number,
+  /**
+   * Launches `kernel` (a CUfunction) with the first `argumentBytes` bytes of `arguments`, packed by C's rules of
+   * alignment. Alignments above 16 do not follow those rules: see `launchByPointers`.
+   */
+  launch(kernel: number, gridX: number, blockSize: number, argumentBytes: number): void {
+    this.#extra.words[sizeOffset / 4] = argumentBytes;
+    const { cuLaunchKernel } = this.#driver.functions;
+    const extra = this.#extra.address;
+    const result = cuLaunchKernel(kernel, gridX, 1, 1, blockSize, 1, 1, 0, this.#stream, 0, extra);
+    if (result !== 0) this.#driver.check(result, 'cuLaunchKernel');
+  }
+
+  /** Launches `kernel` with arguments at the addresses that `pointers` holds, one for each parameter. */
+  launchByPointers(
+    kernel: number,
+    grid: readonly [number, number, number],
     blockSize: number,
     sharedBytes: number,
-    argumentBytes: number,
+    overlapsPrevious: boolean,
   ): void {
-    this.#extra.words[sizeOffset / 4] = argumentBytes;
-    const result = this.#launch(
-      function_,
-      gridX,
-      gridY,
-      gridZ,
-      blockSize,
-      1,
-      1,
-      sharedBytes,
-      this.#stream,
-      0,
-      this.#extraAddress,
-    );
+    const { cuLaunchKernel, cuLaunchKernelEx } = this.#driver.functions;
+    const parameters = this.pointers.address;
+    let result: number;
+    if (overlapsPrevious) {
+      this.#config.words.set([...grid, blockSize, 1, 1, sharedBytes]);
+      result = cuLaunchKernelEx(this.#config.address, kernel, parameters, 0);
+    } else {
+      const [x, y, z] = grid;
+      result = cuLaunchKernel(kernel, x, y, z, blockSize, 1, 1, sharedBytes, this.#stream, parameters, 0);
+    }
     if (result !== 0) this.#driver.check(result, 'cuLaunchKernel');
   }
 }
 
-const sizeOffset = 40;
+const slotBytes = 8;
+const structureAlignment = 64;
+const letters = 'piulfdT';
+const [letterP, letterI, letterU, letterL, letterF, letterD] = Array.from(letters, (letter) => letter.charCodeAt(0));
 
 /** A kernel of a `.cu` file with arguments by their letters; see `KernelSpec.parameters`. */
 export class LoadedKernel implements CudaKernel {
@@ -70,17 +94,20 @@ export class LoadedKernel implements CudaKernel {
   readonly handle: number;
   readonly #launcher: Launcher;
   readonly #parameters: string;
-  readonly #offsets: readonly number[];
-  readonly #argumentBytes: number;
+  readonly #overlapsPrevious: boolean;
 
-  constructor(launcher: Launcher, name: string, handle: number, parameters: string) {
+  /** Throws a DeviceError for a parameter letter without meaning. */
+  constructor(launcher: Launcher, spec: Pick<KernelSpec, 'name' | 'parameters' | 'overlapsPrevious'>, handle: number) {
+    const { name, parameters, overlapsPrevious = false } = spec;
     this.name = name;
     this.handle = handle;
     this.#launcher = launcher;
     this.#parameters = parameters;
-    const { offsets, byteLength } = packParameters(name, parameters);
-    this.#offsets = offsets;
-    this.#argumentBytes = byteLength;
+    this.#overlapsPrevious = overlapsPrevious;
+    const unknown = Array.from(parameters).find((letter) => !letters.includes(letter));
+    if (unknown !== undefined) {
+      throw new DeviceError(`Kernel ${name}: "${unknown}" in "${parameters}" is no parameter; take ${letters}.`);
+    }
   }
 
   launch(
@@ -89,48 +116,34 @@ export class LoadedKernel implements CudaKernel {
     sharedBytes: number,
     arguments_: readonly (number | Uint8Array)[],
   ): void {
-    const parameters = this.#parameters;
-    if (arguments_.length !== parameters.length) {
+    const count = this.#parameters.length;
+    if (arguments_.length !== count) {
       throw new DeviceError(
-        `Kernel ${this.name} takes ${parameters.length} arguments (${parameters}), got ${arguments_.length}.`,
+        `Kernel ${this.name} takes ${count} arguments (${this.#parameters}), got ${arguments_.length}.`,
       );
     }
-    const memory = this.#launcher.arguments;
-    for (let i = 0; i < parameters.length; i++) {
-      writeArgument(memory, this.#offsets[i]!, parameters.charCodeAt(i), arguments_[i]!);
+    const { pointers, arguments: memory } = this.#launcher;
+    let structure = Math.ceil((slotBytes * count) / structureAlignment) * structureAlignment;
+    for (let i = 0; i < count; i++) {
+      const value = arguments_[i]!;
+      let offset = slotBytes * i;
+      if (typeof value === 'number') {
+        writeNumber(memory, offset, this.#parameters.charCodeAt(i), value);
+      } else {
+        offset = structure;
+        structure += Math.ceil(value.length / structureAlignment) * structureAlignment;
+        memory.bytes.set(value, offset);
+      }
+      pointers.writeInt64(8 * i, memory.address + offset);
     }
-    this.#launcher.launch(this.handle, grid[0], grid[1], grid[2], blockSize, sharedBytes, this.#argumentBytes);
+    this.#launcher.launchByPointers(this.handle, grid, blockSize, sharedBytes, this.#overlapsPrevious);
   }
 }
 
-const parameterBytes: Readonly<Record<string, number>> = { p: 8, i: 4, u: 4, l: 8, f: 4, d: 8, T: 128 };
-const tensorMapAlignment = 64;
-
-/** Where each argument lies by C's rules of alignment. Throws a DeviceError for a letter without meaning. */
-export function packParameters(name: string, parameters: string): { offsets: number[]; byteLength: number } {
-  let byteLength = 0;
-  const offsets = Array.from(parameters, (letter) => {
-    const bytes = parameterBytes[letter];
-    if (bytes === undefined) {
-      throw new DeviceError(`Kernel ${name}: "${letter}" in "${parameters}" is no parameter type; take one of p i u l f d T.`);
-    }
-    const alignment = Math.min(bytes, tensorMapAlignment);
-    const offset = Math.ceil(byteLength / alignment) * alignment;
-    byteLength = offset + bytes;
-    return offset;
-  });
-  if (byteLength > maxArgumentBytes) {
-    throw new DeviceError(`Kernel ${name}: its parameters take ${byteLength} bytes, more than ${maxArgumentBytes}.`);
-  }
-  return { offsets, byteLength };
-}
-
-const [letterP, letterL, letterF, letterD, letterT] = Array.from('plfdT', (letter) => letter.charCodeAt(0));
-
-function writeArgument(memory: HostMemory, offset: number, letter: number, value: number | Uint8Array): void {
-  if (letter === letterT) memory.bytes.set(value as Uint8Array, offset);
-  else if (letter === letterP || letter === letterL) memory.writeInt64(offset, value as number);
-  else if (letter === letterF) memory.floats[offset / 4] = value as number;
-  else if (letter === letterD) memory.doubles[offset / 8] = value as number;
-  else memory.words[offset / 4] = value as number;
+function writeNumber(memory: HostMemory, offset: number, letter: number, value: number): void {
+  if (letter === letterP || letter === letterL) memory.writeInt64(offset, value);
+  else if (letter === letterI || letter === letterU) memory.words[offset / 4] = value;
+  else if (letter === letterF) memory.floats[offset / 4] = value;
+  else if (letter === letterD) memory.doubles[offset / 8] = value;
+  else throw new DeviceError(`A structure parameter takes its bytes, not the number ${value}.`);
 }

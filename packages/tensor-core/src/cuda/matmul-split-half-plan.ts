@@ -172,6 +172,17 @@ export interface SplitHalfOperandLayout {
 /** Threads of a block of `split_half`; its grid is the sum of its operands' `blocks`. */
 export const splitHalfThreads = 256;
 
+/**
+ * What the model expects of one launch of `split_half` over `elements` in all, in microseconds. With a plan's
+ * `modelledUs` it tells where the detour pays: not for a few rows against a large weight, which splitting reads
+ * and writes as a whole.
+ */
+export function modelSplitHalfUs(elements: number): number {
+  const bytesEach = 8;
+  const bytesPerUs = 3.9e6;
+  return 3 + (elements * bytesEach) / bytesPerUs;
+}
+
 /** Where the split of an operand lies. TMA wants rows of a multiple of 16 bytes, hence the pitch. */
 export function layoutSplitHalfOperand(shape: SplitHalfOperandShape): SplitHalfOperandLayout {
   const { rows, columns, batch = 1 } = shape;

@@ -4,7 +4,12 @@ import type { Tensor } from '../tensor.ts';
 import { transpose } from './views.ts';
 
 /** Applies `fn`, which works along the last dimension, along another one, by transposed views. */
-export function alongLastDimension(op: string, x: Tensor, dimension: number, fn: (x: Tensor) => Tensor): Tensor {
+export function alongLastDimension(
+  op: string,
+  x: Tensor,
+  dimension: number,
+  fn: (x: Tensor) => Tensor,
+): Tensor {
   const dim = normalizeDimension(op, dimension, x.rank);
   if (dim === x.rank - 1) return fn(x);
   return scope(() => transpose(fn(transpose(x, dim, -1)), dim, -1));

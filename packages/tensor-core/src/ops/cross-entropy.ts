@@ -32,7 +32,9 @@ function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
     );
   }
   if (sizeOf(logits.shape) === 0) {
-    throw new ShapeError(`crossEntropy: the mean over logits ${formatShape(logits.shape)} without elements has no value.`);
+    throw new ShapeError(
+      `crossEntropy: the mean over logits ${formatShape(logits.shape)} without elements has no value.`,
+    );
   }
 }
 
@@ -66,7 +68,12 @@ const crossEntropyOp = defineOp<CrossEntropyAttributes>({
       const logProbabilities = graph.node('LogSoftmax', [logits!], { axis: -1 });
       const pick = (from: OnnxValue) => graph.node('GatherElements', [from, column], { axis: 1 }, { shape });
       const chosen = pick(logProbabilities);
-      const losses = graph.node('Where', [counted, graph.node('Neg', [chosen]), zero], {}, { ...logits!, shape });
+      const losses = graph.node(
+        'Where',
+        [counted, graph.node('Neg', [chosen]), zero],
+        {},
+        { ...logits!, shape },
+      );
       const count = sumAll(graph, graph.cast(counted, logits!.dtype));
       const logSumExp = graph.reshape(graph.node('Sub', [pick(logits!), chosen]), targets!.shape);
       const loss = graph.node('Div', [sumAll(graph, losses), count]);
@@ -90,14 +97,26 @@ const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
     build: (graph, [dloss, logits, targets, , inverseCount], { ignoreIndex }) => {
       const { counted, column } = targetColumns(graph, logits!, targets!, ignoreIndex);
       const scale = graph.cast(graph.node('Mul', [dloss!, inverseCount!]), logits!.dtype);
-      const scales = graph.node('Where', [counted, scale, graph.scalar(logits!.dtype, 0)], {}, {
-        shape: column.shape,
-        dtype: logits!.dtype,
-      });
+      const scales = graph.node(
+        'Where',
+        [counted, scale, graph.scalar(logits!.dtype, 0)],
+        {},
+        {
+          shape: column.shape,
+          dtype: logits!.dtype,
+        },
+      );
       const probabilities = graph.node('Softmax', [logits!], { axis: -1 });
-      const minusOnes = graph.constant(logits!.dtype, column.shape, new Array<number>(column.shape[0]!).fill(-1));
+      const minusOnes = graph.constant(
+        logits!.dtype,
+        column.shape,
+        new Array<number>(column.shape[0]!).fill(-1),
+      );
       // Before the product, where ONNX Runtime scatters in place.
-      const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], { axis: 1, reduction: 'add' });
+      const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], {
+        axis: 1,
+        reduction: 'add',
+      });
       return [graph.node('Mul', [difference, scales])];
     },
   },
@@ -145,14 +164,14 @@ function launchForward(
   context
     .kernel(rowsKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [
-      ...[context.pointer(logits!), context.pointer(targets!), context.pointer(logSumExp!), losses],
-      ...[rows, columns, ignoreIndex],
+      context.pointer(logits!), context.pointer(targets!), context.pointer(logSumExp!), losses,
+      rows, columns, ignoreIndex,
     ]);
   context
     .kernel(meanKernel(variant))
     .launch([1, 1, 1], meanThreads, 0, [
-      ...[losses, context.pointer(targets!), context.pointer(loss!), context.pointer(inverseCount!)],
-      ...[rows, ignoreIndex],
+      losses, context.pointer(targets!), context.pointer(loss!), context.pointer(inverseCount!),
+      rows, ignoreIndex,
     ]);
 }
 
@@ -168,7 +187,7 @@ function launchBackward(
     .kernel(backwardKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [
       ...[...inputs, dlogits!].map((tensor) => context.pointer(tensor)),
-      ...[rows, columns, ignoreIndex],
+      rows, columns, ignoreIndex,
     ]);
 }
 
@@ -182,7 +201,11 @@ export interface CrossEntropyOptions {
  * logits: [N, V]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`. A target out of range is a
  * DeviceError on the CPU and makes the loss NaN on CUDA. Throws a ShapeError or DTypeError.
  */
-export function crossEntropy(logits: Tensor, targets: Tensor, { ignoreIndex = -100 }: CrossEntropyOptions = {}): Tensor {
+export function crossEntropy(
+  logits: Tensor,
+  targets: Tensor,
+  { ignoreIndex = -100 }: CrossEntropyOptions = {},
+): Tensor {
   const [loss, logSumExp, inverseCount] = apply(crossEntropyOp, [logits, targets], { ignoreIndex });
   logSumExp!.dispose();
   inverseCount!.dispose();

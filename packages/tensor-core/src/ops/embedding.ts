@@ -4,7 +4,7 @@ import { storageType } from '../cuda/c-types.ts';
 import type { CudaContext } from '../cuda/context.ts';
 import { byteSize } from '../dtype.ts';
 import { ShapeError } from '../errors.ts';
-import { fromNumbers, toNumbers } from '../host-values.ts';
+import { fromBits16, toBits16 } from '../float16.ts';
 import { type HostArray, defineOp } from '../op.ts';
 import { formatShape, sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
@@ -24,7 +24,9 @@ const embeddingOp = defineOp({
     requireFloatingPoint('embedding', 'weight', weight!);
     requireIndices('embedding', 'ids', ids!);
     if (weight!.shape.length !== 2) {
-      throw new ShapeError(`embedding: weight must be [vocabulary, dimension], not ${formatShape(weight!.shape)}.`);
+      throw new ShapeError(
+        `embedding: weight must be [vocabulary, dimension], not ${formatShape(weight!.shape)}.`,
+      );
     }
     return [{ shape: [...ids!.shape, weight!.shape[1]!], dtype: weight!.dtype }];
   },
@@ -63,9 +65,10 @@ const embeddingBackwardOp = defineOp<EmbeddingBackwardAttributes>({
     run([dy, ids], [dweight], { vocabulary }) {
       const { data, shape, dtype } = dweight!;
       if (data instanceof Uint16Array) {
+        const rows = Float32Array.from(dy!.data as Uint16Array, (bits) => fromBits16(dtype, bits));
         const sums = new Float32Array(data.length);
-        addRows(new Float32Array(toNumbers(dtype, dy!.data)), ids!, sums, vocabulary, shape[1]!);
-        data.set(fromNumbers(dtype, Array.from(sums)) as Uint16Array);
+        addRows(rows, ids!, sums, vocabulary, shape[1]!);
+        for (let i = 0; i < data.length; i++) data[i] = toBits16(dtype, sums[i]!);
       } else {
         const sums = data as Float32Array | Float64Array;
         sums.fill(0);
@@ -89,7 +92,11 @@ function addRows(
 }
 
 /** Calls `visit` with each id and its position. Throws a ShapeError for an id outside the table. */
-function forEachId({ data }: HostArray, vocabulary: number, visit: (id: number, position: number) => void): void {
+function forEachId(
+  { data }: HostArray,
+  vocabulary: number,
+  visit: (id: number, position: number) => void,
+): void {
   for (let n = 0; n < data.length; n++) {
     const id = Number(data[n]);
     if (id < 0 || id >= vocabulary) {
@@ -100,7 +107,10 @@ function forEachId({ data }: HostArray, vocabulary: number, visit: (id: number, 
 }
 
 /** The widest unsigned integers that rows of so many bytes consist of, and how many of them one load takes. */
-function copyUnit(rowBytes: number, addresses: readonly number[]): { bytes: number; word: string; words: number } {
+function copyUnit(
+  rowBytes: number,
+  addresses: readonly number[],
+): { bytes: number; word: string; words: number } {
   const bytes = [16, 8, 4, 2].find((size) => [rowBytes, ...addresses].every((value) => value % size === 0))!;
   return bytes === 2 ? { bytes, word: 'uint16', words: 1 } : { bytes, word: 'uint32', words: bytes / 4 };
 }
@@ -138,7 +148,7 @@ function launchBackward(
   context
     .kernel(backwardKernel(variant))
     .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
-      ...[...pointers, ids!.size, columns],
+      ...pointers, ids!.size, columns,
     ]);
 }
 

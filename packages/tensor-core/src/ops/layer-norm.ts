@@ -42,7 +42,11 @@ const layerNormOp = defineOp<LayerNormAttributes>({
       }
       const statistics = { ...x!, shape: [...rows, 1] };
       const attributes = { axis: -1, epsilon: eps };
-      const [y, mean, rstd] = graph.nodes('LayerNormalization', [x!, w!, b!], attributes, [x!, statistics, statistics]);
+      const [y, mean, rstd] = graph.nodes('LayerNormalization', [x!, w!, b!], attributes, [
+        x!,
+        statistics,
+        statistics,
+      ]);
       return [y!, graph.reshape(mean!, rows), graph.reshape(rstd!, rows)];
     },
   },
@@ -64,8 +68,8 @@ const layerNormBackwardOp = defineOp({
     kind: 'custom',
     launch: (context, [dy, x, weight, mean, rstd], [dx, dweight, dbias]) =>
       launchNormBackward(context, {
-        ...{ dy: dy!, x: x!, weight: weight!, mean: mean!, rstd: rstd! },
-        ...{ dx: dx!, dweight: dweight!, dbias: dbias! },
+        dy: dy!, x: x!, weight: weight!, mean: mean!, rstd: rstd!,
+        dx: dx!, dweight: dweight!, dbias: dbias!,
       }),
   },
   cpu: {

@@ -19,7 +19,9 @@ const logSoftmaxOp = defineOp({
     return [{ shape: x!.shape, dtype: x!.dtype }];
   },
   saves: () => ({ outputs: [0] }),
-  gradient: ({ gradients, output }) => [applyOne(logSoftmaxBackwardOp, [gradients[0]!, output(0)], undefined)],
+  gradient: ({ gradients, output }) => [
+    applyOne(logSoftmaxBackwardOp, [gradients[0]!, output(0)], undefined),
+  ],
   cost: (inputs, outputs) => ({
     flops: 5 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
@@ -47,9 +49,14 @@ const logSoftmaxBackwardOp = defineOp({
   cpu: {
     kind: 'onnx',
     build: (graph, [dy, y]) => {
-      const sum = graph.node('ReduceSum', [dy!, graph.integers([-1])], { keepdims: 1 }, {
-        shape: [...y!.shape.slice(0, -1), 1],
-      });
+      const sum = graph.node(
+        'ReduceSum',
+        [dy!, graph.integers([-1])],
+        { keepdims: 1 },
+        {
+          shape: [...y!.shape.slice(0, -1), 1],
+        },
+      );
       return [graph.node('Sub', [dy!, graph.node('Mul', [graph.node('Exp', [y!]), sum])])];
     },
   },

@@ -97,13 +97,20 @@ function operandOf(context: CudaContext, x: Tensor, batchShape: Shape): Operand 
       return { pointer, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
     }
   }
-  const strides = contiguousStrides(x.shape);
-  const pointer = context.workspace(x.size * byteSize(x.dtype));
+  return copied(context, x, batchStride === null ? [...batchShape, rows, columns] : x.shape, batchShape);
+}
+
+/** A contiguous copy, repeated to `shape` where its own batch dimensions cannot be walked by one stride. */
+function copied(context: CudaContext, x: Tensor, shape: Shape, batchShape: Shape): Operand {
+  const strides = contiguousStrides(shape);
+  const pointer = context.workspace(sizeOf(shape) * byteSize(x.dtype));
+  const repeated = broadcastStrides(x.shape, x.strides, shape);
   context.copy(
-    { pointer: context.pointer(x), dtype: x.dtype, shape: x.shape, strides: x.strides },
-    { pointer, dtype: x.dtype, shape: x.shape, strides },
+    { pointer: context.pointer(x), dtype: x.dtype, shape, strides: repeated },
+    { pointer, dtype: x.dtype, shape, strides },
   );
-  return { pointer, transposed: false, pitch: columns, batchStride: singleStride({ shape: x.shape, strides }, batchShape)! };
+  const batchStride = singleStride({ shape, strides }, batchShape)!;
+  return { pointer, transposed: false, pitch: shape.at(-1)!, batchStride };
 }
 
 // Whether lines of `inner` dense elements follow one another every `outerStride` elements.

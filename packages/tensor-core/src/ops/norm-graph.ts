@@ -3,7 +3,12 @@ import { sizeOf } from '../shape.ts';
 
 /** The mean along the last dimension, which stays with length one. */
 export function lastMean(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  return graph.node('ReduceMean', [x, graph.integers([-1])], { keepdims: 1 }, { shape: [...x.shape.slice(0, -1), 1] });
+  return graph.node(
+    'ReduceMean',
+    [x, graph.integers([-1])],
+    { keepdims: 1 },
+    { shape: [...x.shape.slice(0, -1), 1] },
+  );
 }
 
 /** The sum over all dimensions but the last. */

@@ -48,7 +48,7 @@ function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): 
         context
           .kernel(kernel({ ELEMENT: storageType(y!.dtype) }))
           .launch([gridFor(context, y!.size), 1, 1], threads, 0, [
-            ...[context.pointer(y!), y!.size, low, high, attributes.offset],
+            context.pointer(y!), y!.size, low, high, attributes.offset,
             ...definition.arguments(attributes),
           ]);
       },
@@ -81,7 +81,8 @@ function fillOnHost<A extends RandomAttributes>(
 
 function store(values: Float64Array, data: TypedArray, dtype: DType, start: number): void {
   if (data instanceof BigInt64Array) values.forEach((value, i) => (data[start + i] = BigInt(value)));
-  else if (data instanceof Uint16Array) values.forEach((value, i) => (data[start + i] = toBits16(dtype, value)));
+  else if (data instanceof Uint16Array)
+    values.forEach((value, i) => (data[start + i] = toBits16(dtype, value)));
   else data.set(values, start);
 }
 
@@ -163,7 +164,8 @@ function fill<A extends RandomAttributes>(
 }
 
 function floatingPointOf(op: string, { dtype = 'float32' }: RandomOptions): DType {
-  if (!isFloatingPoint(dtype)) throw new DTypeError(`${op}: takes a floating-point dtype, not ${dtype}; see randint.`);
+  if (!isFloatingPoint(dtype))
+    throw new DTypeError(`${op}: takes a floating-point dtype, not ${dtype}; see randint.`);
   return dtype;
 }
 
@@ -181,14 +183,19 @@ export function uniform(shape: Shape, options: RandomOptions & { low?: number; h
 export function randn(shape: Shape, options: RandomOptions & { mean?: number; std?: number } = {}): Tensor {
   const { mean = 0, std = 1, ...rest } = options;
   const dtype = floatingPointOf('randn', options);
-  return fill(normalOp, shape, { ...rest, dtype }, {
-    mean,
-    standardDeviation: std,
-    firstProbability: 0,
-    probabilityRange: 1,
-    low: -Infinity,
-    high: Infinity,
-  });
+  return fill(
+    normalOp,
+    shape,
+    { ...rest, dtype },
+    {
+      mean,
+      standardDeviation: std,
+      firstProbability: 0,
+      probabilityRange: 1,
+      low: -Infinity,
+      high: Infinity,
+    },
+  );
 }
 
 export interface TruncatedNormalOptions extends RandomOptions {
@@ -206,10 +213,15 @@ export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = 
   const dtype = floatingPointOf('truncatedNormal', options);
   const firstProbability = normalCdf((low - mean) / std);
   const probabilityRange = normalCdf((high - mean) / std) - firstProbability;
-  return fill(normalOp, shape, { ...rest, dtype }, {
-    ...{ mean, standardDeviation: std, low, high },
-    ...{ firstProbability, probabilityRange },
-  });
+  return fill(
+    normalOp,
+    shape,
+    { ...rest, dtype },
+    {
+      mean, standardDeviation: std, low, high,
+      firstProbability, probabilityRange,
+    },
+  );
 }
 
 /** Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. */
@@ -220,7 +232,10 @@ export function randint(low: number, high: number, shape: Shape, options: Random
   }
   const range = high - low;
   if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || range < 1 || range > 2 ** 32) {
-    throw new RooflineError('RANGE', `randint: [${low}, ${high}) must hold between one and 2^32 whole numbers.`);
+    throw new RooflineError(
+      'RANGE',
+      `randint: [${low}, ${high}) must hold between one and 2^32 whole numbers.`,
+    );
   }
   return fill(integerOp, shape, { ...options, dtype }, { low, range });
 }

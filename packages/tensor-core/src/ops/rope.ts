@@ -61,7 +61,9 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     kind: 'onnx',
     build: (graph, [x, cosine, sine], { inverse }) => {
       const turn = inverse ? graph.node('Neg', [sine!]) : sine!;
-      return [x!.dtype === 'float64' ? rotatePairs(graph, x!, cosine!, turn) : rotary(graph, x!, cosine!, turn)];
+      return [
+        x!.dtype === 'float64' ? rotatePairs(graph, x!, cosine!, turn) : rotary(graph, x!, cosine!, turn),
+      ];
     },
   },
 });
@@ -82,7 +84,9 @@ function rotatePairs(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: On
   const pairs = graph.reshape(x, [matricesOf(x), x.shape.at(-2)!, x.shape.at(-1)! / 2, 2]);
   const half = { shape: [...pairs.shape.slice(0, -1), 1], dtype: x.dtype };
   const [first, second] = graph.nodes('Split', [pairs], { axis: -1, num_outputs: 2 }, [half, half]);
-  const [c, s] = [cosine, sine].map((table) => graph.reshape(graph.cast(table, x.dtype), [...table.shape, 1]));
+  const [c, s] = [cosine, sine].map((table) =>
+    graph.reshape(graph.cast(table, x.dtype), [...table.shape, 1]),
+  );
   const product = (a: OnnxValue, b: OnnxValue) => graph.node('Mul', [a, b]);
   const left = graph.node('Sub', [product(first!, c!), product(second!, s!)]);
   const right = graph.node('Add', [product(first!, s!), product(second!, c!)]);
@@ -109,7 +113,8 @@ function leadingDimensions(shape: Shape, strides: Shape): Dimension[] | null {
     const [length, stride] = [shape[i]!, strides[i]!];
     if (length === 1) continue;
     const outer = joined.at(-1);
-    if (outer?.stride === stride * length) joined[joined.length - 1] = { length: outer.length * length, stride };
+    if (outer?.stride === stride * length)
+      joined[joined.length - 1] = { length: outer.length * length, stride };
     else joined.push({ length, stride });
   }
   while (joined.length < 3) joined.unshift({ length: 1, stride: 0 });
@@ -126,7 +131,10 @@ function kernelInput(
   const rowStrides = [...leading.map(({ stride }) => stride), strides.at(-2)!];
   const size = byteSize(dtype);
   for (let length = maxVectorBytes / size; length >= 2; length /= 2) {
-    if (pointer % (length * size) === 0 && [shape.at(-1)!, ...rowStrides].every((stride) => stride % length === 0)) {
+    if (
+      pointer % (length * size) === 0 &&
+      [shape.at(-1)!, ...rowStrides].every((stride) => stride % length === 0)
+    ) {
       return { pointer, lengths: leading.map((d) => d.length), strides: rowStrides, vectorLength: length };
     }
   }
@@ -138,7 +146,10 @@ function copiedInput(context: CudaContext, x: Tensor): KernelInput {
   const { shape, dtype } = x;
   const strides = contiguousStrides(shape);
   const pointer = context.workspace(x.byteLength);
-  context.copy({ pointer: context.pointer(x), dtype, shape, strides: x.strides }, { pointer, dtype, shape, strides });
+  context.copy(
+    { pointer: context.pointer(x), dtype, shape, strides: x.strides },
+    { pointer, dtype, shape, strides },
+  );
   return kernelInput(pointer, { shape, strides, dtype })!;
 }
 
@@ -152,12 +163,16 @@ function launch(
   const input = kernelInput(context.pointer(x!), x!) ?? copiedInput(context, x!);
   const [length, columns] = x!.shape.slice(-2) as [number, number];
   const vectors = (length * columns) / input.vectorLength;
-  const grid = [Math.ceil(vectors / (threads * vectorsPerThread)), Math.min(matricesOf(x!), maxGridY), 1] as const;
+  const grid = [
+    Math.ceil(vectors / (threads * vectorsPerThread)),
+    Math.min(matricesOf(x!), maxGridY),
+    1,
+  ] as const;
   context
     .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: input.vectorLength }))
     .launch(grid, threads, 0, [
-      ...[input.pointer, context.pointer(cosine!), context.pointer(sine!), context.pointer(y!)],
-      ...[...input.lengths, length, columns, ...input.strides, inverse ? -1 : 1],
+      input.pointer, context.pointer(cosine!), context.pointer(sine!), context.pointer(y!),
+      ...input.lengths, length, columns, ...input.strides, inverse ? -1 : 1,
     ]);
 }
 

@@ -32,7 +32,8 @@ const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 
 export function vectorLength(context: CudaContext, columns: number, tensors: readonly Tensor[]): number {
   let length = maxVectorBytes / byteSize(tensors[0]!.dtype);
   const fits = (tensor: Tensor) =>
-    columns % length === 0 && context.pointer(tensor) % Math.min(maxVectorBytes, length * byteSize(tensor.dtype)) === 0;
+    columns % length === 0 &&
+    context.pointer(tensor) % Math.min(maxVectorBytes, length * byteSize(tensor.dtype)) === 0;
   while (length > 1 && !tensors.every(fits)) length /= 2;
   return length;
 }
@@ -77,7 +78,9 @@ function makePlan(dtype: DType, columns: number, length: number, budget: Registe
 
 function shareOut(vectors: number, length: number, { preferredElements, mostElements }: RegisterBudget) {
   if (vectors <= 32) return { threads: nextPowerOfTwo(vectors), vectors: 1 };
-  const [preferred, most] = [preferredElements, mostElements].map((elements) => Math.max(1, elements / length));
+  const [preferred, most] = [preferredElements, mostElements].map((elements) =>
+    Math.max(1, elements / length),
+  );
   const widest = Math.min(maxBlockThreads, Math.max(32, nextPowerOfTwo(vectors / preferred!)));
   // Half the threads with more vectors each may leave fewer of them idle.
   const [best] = [widest, widest / 2]

@@ -48,9 +48,14 @@ const softmaxBackwardOp = defineOp({
     kind: 'onnx',
     build: (graph, [dy, y]) => {
       const product = graph.node('Mul', [dy!, y!]);
-      const sum = graph.node('ReduceSum', [product, graph.integers([-1])], { keepdims: 1 }, {
-        shape: [...y!.shape.slice(0, -1), 1],
-      });
+      const sum = graph.node(
+        'ReduceSum',
+        [product, graph.integers([-1])],
+        { keepdims: 1 },
+        {
+          shape: [...y!.shape.slice(0, -1), 1],
+        },
+      );
       return [graph.node('Sub', [product, graph.node('Mul', [y!, sum])])];
     },
   },

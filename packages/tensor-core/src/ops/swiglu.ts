@@ -14,7 +14,9 @@ function checkOperands(a: TensorSpec, b: TensorSpec): void {
   requireFloatingPoint('swiglu', 'a', a);
   requireFloatingPoint('swiglu', 'b', b);
   if (!sameShape(a.shape, b.shape)) {
-    throw new ShapeError(`swiglu: a ${formatShape(a.shape)} and b ${formatShape(b.shape)} must be of one shape.`);
+    throw new ShapeError(
+      `swiglu: a ${formatShape(a.shape)} and b ${formatShape(b.shape)} must be of one shape.`,
+    );
   }
 }
 
@@ -26,7 +28,8 @@ const swigluOp = defineOp({
     return [{ shape: a!.shape, dtype: a!.dtype }];
   },
   saves: () => ({ inputs: [0, 1] }),
-  gradient: ({ gradients, input }) => apply(swigluBackwardOp, [contiguous(gradients[0]!), input(0), input(1)], undefined),
+  gradient: ({ gradients, input }) =>
+    apply(swigluBackwardOp, [contiguous(gradients[0]!), input(0), input(1)], undefined),
   cost: (inputs, outputs) => ({
     flops: 6 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
@@ -62,7 +65,10 @@ const swigluBackwardOp = defineOp({
       const sigmoid = graph.node('Sigmoid', [a!]);
       const scaled = graph.node('Mul', [dy!, sigmoid]);
       const db = graph.node('Mul', [scaled, a!]);
-      const slope = graph.node('Sub', [graph.node('Add', [a!, graph.scalar(a!.dtype, 1)]), graph.node('Mul', [a!, sigmoid])]);
+      const slope = graph.node('Sub', [
+        graph.node('Add', [a!, graph.scalar(a!.dtype, 1)]),
+        graph.node('Mul', [a!, sigmoid]),
+      ]);
       return [graph.node('Mul', [graph.node('Mul', [scaled, b!]), slope]), db];
     },
   },
@@ -75,5 +81,11 @@ const swigluBackwardOp = defineOp({
 export function swiglu(a: Tensor, b: Tensor): Tensor {
   const dtype = promote(a.dtype, b.dtype);
   // In one layout: on the CPU both are worked on piece by piece.
-  return scope(() => applyOne(swigluOp, [a, b].map((x) => contiguous(cast(x, dtype))), undefined));
+  return scope(() =>
+    applyOne(
+      swigluOp,
+      [a, b].map((x) => contiguous(cast(x, dtype))),
+      undefined,
+    ),
+  );
 }

@@ -49,7 +49,8 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
 function bounds(graph: OnnxGraph, { shape, dtype }: OnnxValue, diagonal: number): OnnxValue {
   const [rows, columns] = shape.slice(-2) as [number, number];
   const data = new (dtype === 'float64' ? Float64Array : Float32Array)(rows * columns).fill(-Infinity);
-  for (let i = 0; i < rows; i++) data.fill(Infinity, i * columns, i * columns + clamp(i + diagonal + 1, columns));
+  for (let i = 0; i < rows; i++)
+    data.fill(Infinity, i * columns, i * columns + clamp(i + diagonal + 1, columns));
   return graph.constant(dtype, [rows, columns], data);
 }
 
@@ -71,8 +72,8 @@ function launch(
   context
     .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length }))
     .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
-      ...[context.pointer(x!), context.pointer(y!), matrices, rows, columns],
-      ...[diagonal, fill === 'zero' ? 0 : -Infinity],
+      context.pointer(x!), context.pointer(y!), matrices, rows, columns,
+      diagonal, fill === 'zero' ? 0 : -Infinity,
     ]);
 }
 

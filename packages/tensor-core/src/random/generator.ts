@@ -12,7 +12,10 @@ export class Generator {
   /** `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError with code SEED. */
   constructor(seed: number, offset = 0) {
     if (!Number.isSafeInteger(seed) || seed < 0) {
-      throw new RooflineError('SEED', `Generator: the seed must be a whole number from 0 to 2^53 - 1, not ${seed}.`);
+      throw new RooflineError(
+        'SEED',
+        `Generator: the seed must be a whole number from 0 to 2^53 - 1, not ${seed}.`,
+      );
     }
     this.seed = seed;
     this.offset = offset;

@@ -60,7 +60,7 @@ test('a request beyond the memory is refused with its facts', () => {
   // The cache was given back before giving up.
   expect((error as OutOfMemoryError).details).toMatchObject({
     device: 'cpu',
-    requestedBytes: sizeClass(600 * mebibyte),
+    requestedBytes: 600 * mebibyte,
     heldBytes: 0,
     freeBytes: 512 * mebibyte,
   });

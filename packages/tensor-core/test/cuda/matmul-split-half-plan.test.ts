@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   layoutSplitHalfOperand,
+  modelSplitHalfUs,
   planSplitHalfMatmul,
   splitHalfDefines,
   splitHalfTiles,
@@ -72,5 +73,12 @@ describe('layoutSplitHalfOperand', () => {
       blocks: 6,
       tensorMap: { dimensions: [33, 65, 2, 3], strideBytes: [80, 5200, 10400], box: [64, 64, 1, 1] },
     });
+  });
+});
+
+describe('modelSplitHalfUs', () => {
+  it('follows the times measured on an H200', () => {
+    expect(modelSplitHalfUs(1024 * 768 + 768 * 768)).toBeCloseTo(6, 0);
+    expect(modelSplitHalfUs(1024 * 2560 + 10240 * 2560)).toBeGreaterThan(55);
   });
 });

@@ -22,13 +22,17 @@ function crossEntropyReference(logits: number[], targets: number[]): Reference {
     return { row, logSumExp };
   });
   const count = targets.filter((target) => target !== ignoreIndex).length;
-  const losses = rows.map(({ row, logSumExp }, i) => (targets[i] === ignoreIndex ? 0 : logSumExp - row[targets[i]!]!));
+  const losses = rows.map(({ row, logSumExp }, i) =>
+    targets[i] === ignoreIndex ? 0 : logSumExp - row[targets[i]!]!,
+  );
   return {
     y: [losses.reduce((a, b) => a + b, 0) / count],
     gradients: ([g]) => [
       rows.flatMap(({ row, logSumExp }, i) =>
         row.map((value, j) =>
-          targets[i] === ignoreIndex ? 0 : ((Math.exp(value - logSumExp) - Number(j === targets[i])) * g!) / count,
+          targets[i] === ignoreIndex
+            ? 0
+            : ((Math.exp(value - logSumExp) - Number(j === targets[i])) * g!) / count,
         ),
       ),
       null,
@@ -37,17 +41,30 @@ function crossEntropyReference(logits: number[], targets: number[]): Reference {
 }
 
 /** crossEntropy on one device. */
-export function describeCrossEntropy(open: OpenDevice): void {
-  const targetsFor = (rows: number, columns: number, dtype: DType, ignored: readonly number[] = []): Tensor => {
+export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTypes): void {
+  const targetsFor = (
+    rows: number,
+    columns: number,
+    dtype: DType,
+    ignored: readonly number[] = [],
+  ): Tensor => {
     const next = uniformStream(8);
-    const values = Array.from({ length: rows }, (_, i) => (ignored.includes(i) ? ignoreIndex : Math.floor(next() * columns)));
+    const values = Array.from({ length: rows }, (_, i) =>
+      ignored.includes(i) ? ignoreIndex : Math.floor(next() * columns),
+    );
     return tensorOf(values, [rows], dtype, open());
   };
 
-  it.each(floatingPointDTypes.flatMap((dtype) => (['int32', 'int64'] as const).map((index) => [dtype, index] as const)))(
+  it.each(dtypes.flatMap((dtype) => (['int32', 'int64'] as const).map((index) => [dtype, index] as const)))(
     'agrees with float64 for %s logits and %s targets, and so does its gradient',
     (dtype, index) => {
-      for (const [rows, columns] of [[1, 2], [6, 17], [5, 256], [3, 10000], [2, 50257]] as const) {
+      for (const [rows, columns] of [
+        [1, 2],
+        [6, 17],
+        [5, 256],
+        [3, 10000],
+        [2, 50257],
+      ] as const) {
         t.scope(() => {
           const logits = sample([rows, columns], { dtype, domain: [-5, 5], seed: 9 }, open());
           const targets = targetsFor(rows, columns, index);
@@ -89,9 +106,15 @@ export function describeCrossEntropy(open: OpenDevice): void {
     t.scope(() => {
       const logits = sample([2, 3, 4], {}, open());
       const targets = targetsFor(6, 4, 'int64');
-      expect(() => crossEntropy(logits, targets)).toThrow('takes logits [N, V] and targets [N], got [2, 3, 4] and [6]');
-      expect(() => crossEntropy(t.view(logits, [6, 4]), t.cast(targets, 'float32'))).toThrow('must be int32 or int64');
-      expect(() => crossEntropy(sample([0, 4], {}, open()), targetsFor(0, 4, 'int64'))).toThrow('without elements');
+      expect(() => crossEntropy(logits, targets)).toThrow(
+        'takes logits [N, V] and targets [N], got [2, 3, 4] and [6]',
+      );
+      expect(() => crossEntropy(t.view(logits, [6, 4]), t.cast(targets, 'float32'))).toThrow(
+        'must be int32 or int64',
+      );
+      expect(() => crossEntropy(sample([0, 4], {}, open()), targetsFor(0, 4, 'int64'))).toThrow(
+        'without elements',
+      );
     });
   });
 

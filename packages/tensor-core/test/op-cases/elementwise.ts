@@ -35,8 +35,20 @@ const twoInputs = (
   differentiable = true,
 ): ElementwiseCase[] => [
   { name, fn, reference, domain: [a!, b!], differentiable },
-  { name: `${name} number`, fn: (x) => fn(x!, 1.75), reference: (x) => reference(x, 1.75), domain: [a!], differentiable },
-  { name: `number ${name}`, fn: (x) => fn(1.75, x!), reference: (x) => reference(1.75, x), domain: [b!], differentiable },
+  {
+    name: `${name} number`,
+    fn: (x) => fn(x!, 1.75),
+    reference: (x) => reference(x, 1.75),
+    domain: [a!],
+    differentiable,
+  },
+  {
+    name: `number ${name}`,
+    fn: (x) => fn(1.75, x!),
+    reference: (x) => reference(1.75, x),
+    domain: [b!],
+    differentiable,
+  },
 ];
 
 // Abramowitz & Stegun 7.1.5, the series of the error function, which converges fast enough on [-3, 3].

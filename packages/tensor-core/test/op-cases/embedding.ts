@@ -12,20 +12,24 @@ import {
   rowsOf,
 } from './vector-jacobian.ts';
 
-const embeddingReference = (dimension: number) => (weight: number[], ids: number[]): Reference => {
-  const rows = rowsOf(weight, dimension);
-  return {
-    y: ids.flatMap((id) => rows[id]!),
-    gradients: (g) => {
-      const dweight = new Array<number>(weight.length).fill(0);
-      rowsOf(g, dimension).forEach((row, n) => row.forEach((value, i) => (dweight[ids[n]! * dimension + i]! += value)));
-      return [dweight, null];
-    },
+const embeddingReference =
+  (dimension: number) =>
+  (weight: number[], ids: number[]): Reference => {
+    const rows = rowsOf(weight, dimension);
+    return {
+      y: ids.flatMap((id) => rows[id]!),
+      gradients: (g) => {
+        const dweight = new Array<number>(weight.length).fill(0);
+        rowsOf(g, dimension).forEach((row, n) =>
+          row.forEach((value, i) => (dweight[ids[n]! * dimension + i]! += value)),
+        );
+        return [dweight, null];
+      },
+    };
   };
-};
 
 /** embedding on one device. */
-export function describeEmbedding(open: OpenDevice): void {
+export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes): void {
   const idsOf = (shape: Shape, vocabulary: number, dtype: 'int32' | 'int64') => {
     const next = uniformStream(12);
     // The square makes small ids frequent, so that many rows of the gradient meet.
@@ -41,7 +45,7 @@ export function describeEmbedding(open: OpenDevice): void {
     { vocabulary: 2, dimension: 9000, ids: [3] },
   ];
 
-  it.each(floatingPointDTypes.flatMap((dtype) => (['int32', 'int64'] as const).map((index) => [dtype, index] as const)))(
+  it.each(dtypes.flatMap((dtype) => (['int32', 'int64'] as const).map((index) => [dtype, index] as const)))(
     'agrees with float64 for %s rows and %s ids, and so does its gradient',
     (dtype, index) => {
       for (const { vocabulary, dimension, ids } of cases) {
@@ -58,15 +62,22 @@ export function describeEmbedding(open: OpenDevice): void {
   it('has the gradient that finite differences show', () => {
     t.scope(() => {
       const ids = tensorOf([2, 0, 2], [3], 'int64', open());
-      expectFiniteDifferences((weight) => embedding(weight, ids), [sample([4, 3], { dtype: 'float64' }, open())]);
+      expectFiniteDifferences(
+        (weight) => embedding(weight, ids),
+        [sample([4, 3], { dtype: 'float64' }, open())],
+      );
     });
   });
 
   it('names shapes and dtypes that do not fit', () => {
     t.scope(() => {
       const ids = tensorOf([0, 1], [2], 'int32', open());
-      expect(() => embedding(sample([4], {}, open()), ids)).toThrow('weight must be [vocabulary, dimension], not [4]');
-      expect(() => embedding(sample([4, 2], {}, open()), t.cast(ids, 'float32'))).toThrow('ids must be int32 or int64');
+      expect(() => embedding(sample([4], {}, open()), ids)).toThrow(
+        'weight must be [vocabulary, dimension], not [4]',
+      );
+      expect(() => embedding(sample([4, 2], {}, open()), t.cast(ids, 'float32'))).toThrow(
+        'ids must be int32 or int64',
+      );
     });
   });
 
@@ -74,7 +85,8 @@ export function describeEmbedding(open: OpenDevice): void {
     t.scope(() => {
       const weight = sample([4, 2], {}, open());
       const ids = tensorOf([1, id], [2], 'int64', open());
-      if (weight.device.type === 'cpu') expect(() => embedding(weight, ids)).toThrow(`id ${id} at position 1`);
+      if (weight.device.type === 'cpu')
+        expect(() => embedding(weight, ids)).toThrow(`id ${id} at position 1`);
       else expect(embedding(weight, ids).toArray().slice(2)).toEqual([NaN, NaN]);
     });
   });

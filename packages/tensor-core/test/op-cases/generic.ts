@@ -5,9 +5,15 @@ import { type ElementwiseCase, elementwiseCases } from './elementwise.ts';
 import { relativeError, sample, unitRoundoff } from './samples.ts';
 
 const broadcasts: readonly (readonly Shape[])[] = [
-  [[4, 5], [4, 5]],
+  [
+    [4, 5],
+    [4, 5],
+  ],
   [[2, 3, 4], [4]],
-  [[3, 1], [1, 5]],
+  [
+    [3, 1],
+    [1, 5],
+  ],
   [[], [2, 2]],
   [[7], []],
 ];
@@ -28,7 +34,9 @@ function inputsFor(c: ElementwiseCase, shapes: readonly Shape[], dtype: DType, d
 export function describeElementwise(open: () => Device, options: { float64: boolean }): void {
   describe.each(elementwiseCases)('$name', (c) => {
     const float64 = options.float64 && c.float64 !== false;
-    const dtypes: readonly DType[] = float64 ? ['float64', 'float32', ...lowDTypes] : ['float32', ...lowDTypes];
+    const dtypes: readonly DType[] = float64
+      ? ['float64', 'float32', ...lowDTypes]
+      : ['float32', ...lowDTypes];
     it.each(dtypes)('agrees with float64 in %s, with broadcasting', (dtype) => {
       for (const shapes of broadcasts) {
         t.scope(() => {
@@ -57,14 +65,17 @@ export function describeElementwise(open: () => Device, options: { float64: bool
       }
     });
 
-    it.runIf(c.differentiable && options.float64 && !float64)('has the gradient that differences in float32 show', () => {
-      t.scope(() =>
-        t.checkGradients((...x) => c.fn(...x), inputsFor(c, [[2], [2]], 'float32', open()), {
-          epsilon: 2 ** -7,
-          tolerance: 2 ** -12,
-        }),
-      );
-    });
+    it.runIf(c.differentiable && options.float64 && !float64)(
+      'has the gradient that differences in float32 show',
+      () => {
+        t.scope(() =>
+          t.checkGradients((...x) => c.fn(...x), inputsFor(c, [[2], [2]], 'float32', open()), {
+            epsilon: 2 ** -7,
+            tolerance: 2 ** -12,
+          }),
+        );
+      },
+    );
 
     it.runIf(c.differentiable && !options.float64)('has the gradients that the CPU has', () => {
       t.scope(() => {
@@ -81,7 +92,10 @@ export function describeElementwise(open: () => Device, options: { float64: bool
 
 /** Indices of a row-major tensor, one list for each element. */
 function indices(shape: Shape): number[][] {
-  return shape.reduce<number[][]>((all, length) => all.flatMap((head) => Array.from({ length }, (_, i) => [...head, i])), [[]]);
+  return shape.reduce<number[][]>(
+    (all, length) => all.flatMap((head) => Array.from({ length }, (_, i) => [...head, i])),
+    [[]],
+  );
 }
 
 export function describeReductions(open: () => Device): void {
@@ -95,8 +109,14 @@ export function describeReductions(open: () => Device): void {
     [[3, 4, 5], [2]],
     [[3, 4, 5], [0]],
     [[3, 4, 5], [1]],
-    [[3, 4, 5], [0, 2]],
-    [[3, 4, 5], [0, 1, 2]],
+    [
+      [3, 4, 5],
+      [0, 2],
+    ],
+    [
+      [3, 4, 5],
+      [0, 1, 2],
+    ],
     [[700, 3], [0]],
     [[2, 3000], [1]],
     [[70000], [0]],
@@ -117,14 +137,24 @@ export function describeReductions(open: () => Device): void {
         expect(y.shape).toEqual(shape.filter((_, d) => !dims.includes(d)));
         // Each of n additions in a row may round by half a unit; they partly cancel.
         const tolerance = 2 ** -23 * Math.sqrt(x.size);
-        expect(relativeError(y.toArray(), [...groups.values()].map(folds[name]))).toBeLessThanOrEqual(tolerance);
-        expect(t[name](x, { dims, keepDims: true }).shape).toEqual(shape.map((n, d) => (dims.includes(d) ? 1 : n)));
+        expect(relativeError(y.toArray(), [...groups.values()].map(folds[name]))).toBeLessThanOrEqual(
+          tolerance,
+        );
+        expect(t[name](x, { dims, keepDims: true }).shape).toEqual(
+          shape.map((n, d) => (dims.includes(d) ? 1 : n)),
+        );
       });
     });
 
     it('lets NaN win', () => {
       t.scope(() => {
-        const x = t.tensor([[1, NaN, 2], [3, 4, 5]], { device: open() });
+        const x = t.tensor(
+          [
+            [1, NaN, 2],
+            [3, 4, 5],
+          ],
+          { device: open() },
+        );
         const [first, second] = t[name](x, { dims: 1 }).toArray();
         expect(first).toBeNaN();
         expect(second).toBe(folds[name]([3, 4, 5]));
@@ -135,14 +165,32 @@ export function describeReductions(open: () => Device): void {
 
 export function describeMatmul(open: () => Device): void {
   const shapes: readonly [Shape, Shape][] = [
-    [[3, 4], [4, 5]],
-    [[1, 7], [7, 1]],
-    [[2, 3, 4], [4, 5]],
-    [[2, 3, 4], [2, 4, 5]],
-    [[2, 1, 3, 4], [3, 4, 2]],
+    [
+      [3, 4],
+      [4, 5],
+    ],
+    [
+      [1, 7],
+      [7, 1],
+    ],
+    [
+      [2, 3, 4],
+      [4, 5],
+    ],
+    [
+      [2, 3, 4],
+      [2, 4, 5],
+    ],
+    [
+      [2, 1, 3, 4],
+      [3, 4, 2],
+    ],
     [[4], [4, 3]],
     [[2, 3, 4], [4]],
-    [[65, 130], [130, 33]],
+    [
+      [65, 130],
+      [130, 33],
+    ],
   ];
   const layouts = ['plain', 'a transposed', 'b transposed', 'sliced'] as const;
   it.each(shapes.flatMap(([a, b]) => layouts.map((layout) => [a, b, layout] as const)))(

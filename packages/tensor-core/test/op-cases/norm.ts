@@ -45,7 +45,16 @@ function normReference(x: number[], weight: number[], bias?: number[]): Referenc
 }
 
 // Rows that share a warp; a warp each; odd; a block each; more rows than blocks; too long for registers.
-const shapes: readonly Shape[] = [[5, 8], [2, 3, 33], [7, 256], [3, 770], [4, 2560], [2100, 16], [1100, 768], [2, 40001]];
+const shapes: readonly Shape[] = [
+  [5, 8],
+  [2, 3, 33],
+  [7, 256],
+  [3, 770],
+  [4, 2560],
+  [2100, 16],
+  [1100, 768],
+  [2, 40001],
+];
 
 const ops = [
   { name: 'rmsNorm', fn: (x: Tensor, weight: Tensor) => rmsNorm(x, weight, eps), parameters: 1 },
@@ -53,7 +62,7 @@ const ops = [
 ] as const;
 
 /** rmsNorm and layerNorm on one device. */
-export function describeNorms(open: OpenDevice): void {
+export function describeNorms(open: OpenDevice, dtypes = floatingPointDTypes): void {
   describe.each(ops)('$name', ({ name, fn, parameters }) => {
     const inputsFor = (shape: Shape, dtype: DType, parameterDType = dtype) => [
       sample(shape, { dtype, domain: [-2, 3], seed: 6 }, open()),
@@ -63,9 +72,11 @@ export function describeNorms(open: OpenDevice): void {
     ];
     const apply = fn as (...inputs: Tensor[]) => Tensor;
 
-    it.each(floatingPointDTypes)('agrees with float64 in %s, and so do its gradients', (dtype) => {
+    it.each(dtypes)('agrees with float64 in %s, and so do its gradients', (dtype) => {
       for (const shape of shapes) {
-        t.scope(() => expectReference(apply, inputsFor(shape, dtype), normReference, { forward: 8, backward: 16 }));
+        t.scope(() =>
+          expectReference(apply, inputsFor(shape, dtype), normReference, { forward: 8, backward: 16 }),
+        );
       }
     });
 
@@ -81,7 +92,9 @@ export function describeNorms(open: OpenDevice): void {
       t.scope(() => {
         const [x, ...vectors] = inputsFor([4, 6, 10], 'float32');
         const strided = t.transpose(x!, 0, 1);
-        expect(apply(strided, ...vectors).toArray()).toEqual(apply(t.contiguous(strided), ...vectors).toArray());
+        expect(apply(strided, ...vectors).toArray()).toEqual(
+          apply(t.contiguous(strided), ...vectors).toArray(),
+        );
       });
     });
 

@@ -26,7 +26,11 @@ export function tensorOf(values: readonly number[], shape: Shape, dtype: DType, 
 /** Evenly drawn values as a tensor, and as it holds them after rounding to its dtype. */
 export function sample(
   shape: Shape,
-  { dtype = 'float32', domain = [-3, 3], seed = 1 }: { dtype?: DType; domain?: readonly [number, number]; seed?: number },
+  {
+    dtype = 'float32',
+    domain = [-3, 3],
+    seed = 1,
+  }: { dtype?: DType; domain?: readonly [number, number]; seed?: number },
   device: Device,
 ): Tensor {
   return tensorOf(sampleNumbers(sizeOf(shape), domain, seed), shape, dtype, device);
@@ -39,7 +43,7 @@ export function relativeError(actual: readonly number[], expected: readonly numb
   }
   let [difference, norm] = [0, 0];
   expected.forEach((value, i) => {
-    if (Object.is(value, actual[i]) || (value === actual[i])) return;
+    if (Object.is(value, actual[i]) || value === actual[i]) return;
     difference += (actual[i]! - value) ** 2;
   });
   for (const value of expected) if (Number.isFinite(value)) norm += value ** 2;

@@ -2,7 +2,13 @@ import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { swiglu } from '../../src/ops/swiglu.ts';
 import { sample } from './samples.ts';
-import { type OpenDevice, type Reference, expectFiniteDifferences, expectReference, floatingPointDTypes } from './vector-jacobian.ts';
+import {
+  type OpenDevice,
+  type Reference,
+  expectFiniteDifferences,
+  expectReference,
+  floatingPointDTypes,
+} from './vector-jacobian.ts';
 
 function swigluReference(a: number[], b: number[]): Reference {
   const sigmoid = a.map((x) => 1 / (1 + Math.exp(-x)));
@@ -16,8 +22,8 @@ function swigluReference(a: number[], b: number[]): Reference {
 }
 
 /** swiglu on one device. */
-export function describeSwiglu(open: OpenDevice): void {
-  it.each(floatingPointDTypes)('agrees with float64 in %s, and so do its gradients', (dtype) => {
+export function describeSwiglu(open: OpenDevice, dtypes = floatingPointDTypes): void {
+  it.each(dtypes)('agrees with float64 in %s, and so do its gradients', (dtype) => {
     for (const shape of [[1], [3, 5], [2, 40, 96], [300, 1001]]) {
       t.scope(() => {
         const inputs = [16, 17].map((seed) => sample(shape, { dtype, domain: [-8, 8], seed }, open()));

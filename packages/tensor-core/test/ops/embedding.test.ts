@@ -2,4 +2,6 @@ import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
 import { describeEmbedding } from '../op-cases/embedding.ts';
 
-describe('embedding on the CPU', () => describeEmbedding(() => device('cpu')));
+describe('embedding on the CPU', () => {
+  describeEmbedding(() => device('cpu'));
+});

@@ -2,4 +2,6 @@ import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
 import { describeSwiglu } from '../op-cases/swiglu.ts';
 
-describe('swiglu on the CPU', () => describeSwiglu(() => device('cpu')));
+describe('swiglu on the CPU', () => {
+  describeSwiglu(() => device('cpu'));
+});

@@ -2,4 +2,6 @@ import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
 import { describeTriangles } from '../op-cases/tril.ts';
 
-describe('tril on the CPU', () => describeTriangles(() => device('cpu')));
+describe('tril on the CPU', () => {
+  describeTriangles(() => device('cpu'));
+});

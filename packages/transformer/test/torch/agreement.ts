@@ -27,11 +27,18 @@ export function compareWithReference(path: string, device: DeviceSpec): Disagree
   const { lr, betas, eps, weight_decay } = JSON.parse(reference.metadata['optimizer']!) as TorchOptimizer;
   const model = new TransformerLM(config, { device });
   for (const [name, parameter] of model.namedParameters()) copyInPlace(parameter, theirs[`weights.${name}`]!);
-  const optimizer = new AdamW(model.parameters(), { learningRate: lr, betas, eps, weightDecay: weight_decay });
+  const optimizer = new AdamW(model.parameters(), {
+    learningRate: lr,
+    betas,
+    eps,
+    weightDecay: weight_decay,
+  });
 
   const logits = noGrad(() => relativeError(model.forward(theirs['ids']!), theirs['logits']!));
   const worst = (kind: string, of: (parameter: Tensor) => Tensor) =>
-    Math.max(...[...model.namedParameters()].map(([name, p]) => relativeError(of(p), theirs[`${kind}.${name}`]!)));
+    Math.max(
+      ...[...model.namedParameters()].map(([name, p]) => relativeError(of(p), theirs[`${kind}.${name}`]!)),
+    );
   const losses: number[] = [];
   let gradients = NaN;
   for (let step = 0; step < steps; step++) {
@@ -50,5 +57,6 @@ export function compareWithReference(path: string, device: DeviceSpec): Disagree
 /** ‖ours - theirs‖ / ‖theirs‖. */
 export function relativeError(ours: Tensor, theirs: Tensor): number {
   const [a, b] = [ours.toArray(), theirs.toArray()];
-  return Math.hypot(...a.map((x, i) => x - b[i]!)) / Math.hypot(...b);
+  const squares = (values: readonly number[]) => values.reduce((sum, x) => sum + x * x, 0);
+  return Math.sqrt(squares(a.map((x, i) => x - b[i]!)) / squares(b));
 }

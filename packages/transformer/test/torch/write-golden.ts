@@ -11,5 +11,6 @@ const config = {
   heads: 3,
 };
 const python = findTorchPython();
-if (!python) throw new Error('The golden file is written by a Python with PyTorch; set ROOFLINE_PYTHON to one.');
+if (!python)
+  throw new Error('The golden file is written by a Python with PyTorch; set ROOFLINE_PYTHON to one.');
 runReference(python, config, 20_250_101, fileURLToPath(new URL('golden.safetensors', import.meta.url)));

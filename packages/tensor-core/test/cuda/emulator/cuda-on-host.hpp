@@ -2,6 +2,7 @@
 // another, so that tests can hold kernels against references without a GPU. Only what this package's kernels
 // use is here; nothing about speed or memory ordering is.
 #pragma once
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cmath>
@@ -42,48 +43,63 @@ struct alignas(16) int4 {
 
 namespace emulator {
 
+/** Where threads wait for one another: a block, or a warp. Threads that have returned are not waited for. */
+struct Barrier {
+  unsigned live = 0, arrived = 0;
+  unsigned long generation = 0;
+
+  void release_if_complete() {
+    if (arrived < live) return;
+    arrived = 0;
+    generation++;
+  }
+};
+
 struct Fiber {
-  ucontext_t context;
+  ucontext_t entry;
+  jmp_buf resume;
   std::unique_ptr<char[]> stack;
   unsigned thread = 0;
-  bool finished = false;
-  long blockPhase = 0, warpPhase = 0;
-  unsigned long long slot = 0;
+  bool started = false, finished = false;
+  Barrier* barrier = nullptr;
+  unsigned long awaited = 0;
+  unsigned long long slots[2] = {0, 0};
+
+  bool is_blocked() const { return barrier && barrier->generation == awaited; }
 };
 
 inline std::vector<Fiber> fibers;
-inline ucontext_t scheduler;
+inline std::vector<Barrier> warps;
+inline Barrier blockBarrier;
+inline jmp_buf scheduler;
 inline Fiber* current = nullptr;
 inline dim3_ block{}, grid{}, blockSize{};
 
 constexpr size_t kStackBytes = 128 * 1024;
 
-inline void yield() { swapcontext(&current->context, &scheduler); }
-
-inline void barrier(long Fiber::*phase, size_t first, size_t last) {
-  const long mine = ++(current->*phase);
-  for (bool waiting = true; waiting;) {
-    waiting = false;
-    for (size_t i = first; i < last; i++) waiting |= !fibers[i].finished && fibers[i].*phase < mine;
-    if (waiting) yield();
-  }
+inline void yield() {
+  if (!_setjmp(current->resume)) _longjmp(scheduler, 1);
 }
 
-inline void block_barrier() { barrier(&Fiber::blockPhase, 0, fibers.size()); }
-
-inline void warp_barrier() {
-  const size_t first = current->thread / 32 * 32;
-  barrier(&Fiber::warpPhase, first, std::min<size_t>(first + 32, fibers.size()));
+inline void wait(Barrier& barrier) {
+  current->awaited = barrier.generation;
+  barrier.arrived++;
+  barrier.release_if_complete();
+  current->barrier = &barrier;
+  while (current->is_blocked()) yield();
+  current->barrier = nullptr;
 }
 
-/** What `lane` of this warp passed in the same call. */
+inline Barrier& own_warp() { return warps[current->thread / 32]; }
+
+/** What `lane` of this warp passed in the same call. Two slots, as a fast lane may be one call ahead. */
 template <typename T>
 T exchange(T value, unsigned lane) {
-  std::memcpy(&current->slot, &value, sizeof(T));
-  warp_barrier();
+  const unsigned long parity = own_warp().generation % 2;
+  std::memcpy(&current->slots[parity], &value, sizeof(T));
+  wait(own_warp());
   T result;
-  std::memcpy(&result, &fibers[current->thread / 32 * 32 + lane % 32].slot, sizeof(T));
-  warp_barrier();
+  std::memcpy(&result, &fibers[current->thread / 32 * 32 + lane % 32].slots[parity], sizeof(T));
   return result;
 }
 
@@ -92,28 +108,43 @@ inline void (*body)() = nullptr;
 inline void enter() {
   body();
   current->finished = true;
-  yield();
+  for (Barrier* barrier : {&blockBarrier, &own_warp()}) {
+    barrier->live--;
+    if (barrier->live > 0) barrier->release_if_complete();
+  }
+  _longjmp(scheduler, 1);
+}
+
+inline void resume(Fiber& fiber) {
+  current = &fiber;
+  if (_setjmp(scheduler)) return;
+  if (fiber.started) _longjmp(fiber.resume, 1);
+  fiber.started = true;
+  setcontext(&fiber.entry);
 }
 
 inline void run_block() {
-  for (unsigned i = 0; i < fibers.size(); i++) {
+  const unsigned count = fibers.size();
+  blockBarrier = {count};
+  warps.assign((count + 31) / 32, {});
+  for (unsigned i = 0; i < count; i++) {
     Fiber& fiber = fibers[i];
     fiber.thread = i;
-    fiber.finished = false;
-    fiber.blockPhase = fiber.warpPhase = 0;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, enter, 0);
+    fiber.started = fiber.finished = false;
+    fiber.barrier = nullptr;
+    warps[i / 32].live++;
+    getcontext(&fiber.entry);
+    fiber.entry.uc_stack.ss_sp = fiber.stack.get();
+    fiber.entry.uc_stack.ss_size = kStackBytes;
+    fiber.entry.uc_link = nullptr;
+    makecontext(&fiber.entry, enter, 0);
   }
   for (bool running = true; running;) {
     running = false;
     for (Fiber& fiber : fibers) {
       if (fiber.finished) continue;
-      current = &fiber;
-      swapcontext(&scheduler, &fiber.context);
-      running |= !fiber.finished;
+      running = true;
+      if (!fiber.is_blocked()) resume(fiber);
     }
   }
 }
@@ -161,8 +192,8 @@ struct Launch<kernel> {
 #define blockDim (emulator::blockSize)
 #define gridDim (emulator::grid)
 
-inline void __syncthreads() { emulator::block_barrier(); }
-inline void __syncwarp(unsigned = ~0u) { emulator::warp_barrier(); }
+inline void __syncthreads() { emulator::wait(emulator::blockBarrier); }
+inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::own_warp()); }
 
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, int mask, int = 32) {

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import { relativeError, sample } from '../op-cases/samples.ts';
+
+const cuda = () => t.device('cuda');
+
+/** ‖product - float64 product‖ / ‖float64 product‖, the float64 one on the CPU. */
+function errorOf(product: t.Tensor, a: t.Tensor, b: t.Tensor): number {
+  const exact = t.matmul(a.to('cpu').to('float64'), b.to('cpu').to('float64'));
+  return relativeError(product.toArray(), exact.toArray());
+}
+
+// Half a unit in the last place, times the growth of rounding errors over a sum of k terms.
+const float32Error = (k: number) => 2 ** -24 * Math.sqrt(k);
+
+describe('float32 products on tensor cores', () => {
+  const shapes = [
+    [1024, 768, 768],
+    [1024, 3072, 768],
+    [777, 1030, 515],
+  ] as const;
+
+  it.each(shapes)('x·Wᵀ, dY·W and dYᵀ·x of %i × %i × %i are as exact as float32', (m, n, k) => {
+    t.scope(() => {
+      const x = sample([m, k], { seed: 1, domain: [-1, 1] }, cuda());
+      const w = sample([n, k], { seed: 2, domain: [-1, 1] }, cuda());
+      const dy = sample([m, n], { seed: 3, domain: [-1, 1] }, cuda());
+      expect(errorOf(t.linear(x, w), x, t.transpose(w))).toBeLessThan(float32Error(k));
+      expect(errorOf(t.matmul(dy, w), dy, w)).toBeLessThan(float32Error(n));
+      expect(errorOf(t.matmul(t.transpose(dy), x), t.transpose(dy), x)).toBeLessThan(float32Error(m));
+    });
+  });
+
+  it('keeps the digits of tensors of very different magnitude', () => {
+    t.scope(() => {
+      const x = sample([1024, 768], { seed: 4, domain: [-1e-20, 1e-20] }, cuda());
+      const w = sample([768, 768], { seed: 5, domain: [-1e18, 1e18] }, cuda());
+      expect(errorOf(t.linear(x, w), x, t.transpose(w))).toBeLessThan(float32Error(768));
+    });
+  });
+
+  it('gives the same bits every time, also when shapes alternate', () => {
+    t.scope(() => {
+      const x = sample([1024, 768], { seed: 6 }, cuda());
+      const w = sample([768, 768], { seed: 7 }, cuda());
+      const v = sample([3072, 768], { seed: 8 }, cuda());
+      const first = t.linear(x, w).toArray();
+      t.linear(x, v);
+      expect(t.linear(x, w).toArray()).toEqual(first);
+    });
+  });
+
+  it('lets Inf and NaN through to their rows, and only there', () => {
+    t.scope(() => {
+      const values = new Float32Array(512 * 512).fill(0.5);
+      values[3] = Infinity;
+      values[512 * 7] = NaN;
+      const x = t.fromTypedArray(values, [512, 512], { device: cuda() });
+      const y = t.linear(x, sample([512, 512], { domain: [0.1, 1] }, cuda()));
+      const rows = Array.from({ length: 512 }, (_, r) => t.select(y, 0, r).toArray().every(Number.isFinite));
+      expect(rows.map((finite, r) => (finite ? -1 : r)).filter((r) => r >= 0)).toEqual([0, 7]);
+    });
+  });
+});

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { kernelSource } from '../../src/package-root.ts';
+import { inverseNormal, normalCoefficients } from '../../src/random/inverse-normal.ts';
+import { normalCdf } from '../../src/random/normal-cdf.ts';
+
+describe('inverseNormal', () => {
+  it('inverts Φ', () => {
+    for (let x = -5; x <= 5; x += 0.01) {
+      const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
+      expect(Math.abs(inverseNormal(normalCdf(x)) - x)).toBeLessThan(4e-15 + 2e-15 / density);
+    }
+  });
+
+  // Quantiles that Wichura's paper gives as checks of the three branches.
+  it.each([
+    [0.25, -0.6744897501960817],
+    [0.001, -3.090232306167814],
+    [1e-20, -9.262340089798409],
+  ])('of %d is %d', (p, x) => {
+    expect(Math.abs(inverseNormal(p) / x - 1)).toBeLessThan(1e-15);
+  });
+
+  it('has the coefficients of the kernel', () => {
+    const source = readFileSync(kernelSource('normal_coefficients.cuh'), 'utf8');
+    for (const [name, coefficients] of Object.entries(normalCoefficients)) {
+      const kernelName = `k${name[0]!.toUpperCase()}${name.slice(1)}`;
+      const [, list] = source.match(new RegExp(`${kernelName}\\[\\] = \\{([^}]*)\\}`))!;
+      const values = list!.split(',').map((text) =>
+        text
+          .split('/')
+          .map(Number)
+          .reduce((a, b) => a / b),
+      );
+      expect(values).toEqual([...coefficients]);
+    }
+    expect(source).toContain(`kSqrt2 = ${Math.SQRT2};`);
+    expect(source).toContain(`kLn2 = ${Math.LN2};`);
+  });
+});
+
+describe('normalCdf', () => {
+  it.each([
+    [0, 0.5],
+    [1, 0.8413447460685429],
+    [-2, 0.02275013194817921],
+    [3, 0.9986501019683699],
+    [9, 1],
+    [-9, 0],
+  ])('of %d is %d', (x, p) => expect(normalCdf(x)).toBeCloseTo(p, 14));
+});

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type PresetName,
+  countParameters,
+  countParametersByModule,
+  parameterShapes,
+  presets,
+} from '../src/index.ts';
+import { toyConfig, toyModel } from './toy-model.ts';
+
+describe('countParameters', () => {
+  it.each<[PresetName, number]>([
+    ['small', 128.625],
+    ['medium', 423.183],
+    ['large', 969.412],
+    ['xl', 1998.235],
+    ['2.35b', 2357.814],
+  ])('%s has %f million', (name, millions) => {
+    expect((countParameters(presets[name]) / 1e6).toFixed(3)).toBe(millions.toFixed(3));
+  });
+
+  it('counts what a model has, part by part', () => {
+    const model = toyModel();
+    const built = [...model.namedParameters()].map(([name, { shape }]) => [name, shape]);
+    expect([...parameterShapes(toyConfig)]).toEqual(built);
+    const { total, ...parts } = countParametersByModule(toyConfig);
+    expect(total).toBe([...model.parameters()].reduce((sum, { size }) => sum + size, 0));
+    expect(Object.values(parts).reduce((a, b) => a + b)).toBe(total);
+    expect(parts).toEqual({ tokenEmbeddings: 88, attention: 512, feedForward: 576, norms: 40, head: 88 });
+  });
+});
