@@ -11,7 +11,12 @@ const folders = readdirSync(join(root, 'packages')).map((name) => join(root, 'pa
 const manifests = folders.map((folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
 
 function run(command: string, args: readonly string[], cwd: string): string {
-  return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 240_000 });
+  return execFileSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 240_000,
+  });
 }
 
 describe('the packages as npm would serve them', () => {
@@ -19,11 +24,26 @@ describe('the packages as npm would serve them', () => {
 
   beforeAll(() => {
     project = mkdtempSync(join(tmpdir(), 'roofline-install-'));
-    for (const folder of folders) run('npx', ['-y', packageManager, 'pack', '--pack-destination', project], folder);
-    writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }));
+    for (const folder of folders)
+      run('npx', ['-y', packageManager, 'pack', '--pack-destination', project], folder);
+    writeFileSync(
+      join(project, 'package.json'),
+      JSON.stringify({ name: 'empty', private: true, type: 'module' }),
+    );
     const tarballs = readdirSync(project).filter((file) => file.endsWith('.tgz'));
     expect(tarballs).toHaveLength(folders.length);
-    run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', ...tarballs.map((file) => `./${file}`)], project);
+    run(
+      'npm',
+      [
+        'install',
+        '--no-audit',
+        '--no-fund',
+        '--ignore-scripts',
+        '--prefer-offline',
+        ...tarballs.map((file) => `./${file}`),
+      ],
+      project,
+    );
   }, 300_000);
 
   afterAll(() => rmSync(project, { recursive: true, force: true }));
@@ -41,7 +61,14 @@ describe('the packages as npm would serve them', () => {
        export const values: number[] = tensor([1, 2]).toArray();
        export const all = [${manifests.map((_, i) => `package${i}`).join()}];`,
     );
-    const compilerOptions = { strict: true, module: 'nodenext', target: 'es2023', noEmit: true, types: [], lib: ['es2023', 'esnext.disposable', 'dom'] };
+    const compilerOptions = {
+      strict: true,
+      module: 'nodenext',
+      target: 'es2023',
+      noEmit: true,
+      types: [],
+      lib: ['es2023', 'esnext.disposable', 'dom'],
+    };
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['use.ts'] }));
     run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.json'], project);
   });
@@ -52,9 +79,13 @@ describe('the packages as npm would serve them', () => {
 });
 
 describe('releases', () => {
-  it.each(folders)('%s passes a dry-run publish', (folder) => {
-    run('npx', ['-y', packageManager, 'publish', '--dry-run', '--no-git-checks'], folder);
-  }, 120_000);
+  it.each(folders)(
+    '%s passes a dry-run publish',
+    (folder) => {
+      run('npx', ['-y', packageManager, 'publish', '--dry-run', '--no-git-checks'], folder);
+    },
+    120_000,
+  );
 
   it('every package is covered by a readable changeset or a released version', () => {
     expect(run('npx', ['changeset', 'status'], root)).not.toContain('error');

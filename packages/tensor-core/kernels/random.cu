@@ -5,7 +5,8 @@
 //            low + range · k / 2^bits, k the upper `bits` bits of a random word
 //          random_normal(y, count, seedLow, seedHigh, offset, mean, standardDeviation, firstProbability,
 //                        probabilityRange, low, high)
-//            mean + standardDeviation · Φ⁻¹(firstProbability + probabilityRange · (k + ½) / 2^32), held to [low, high]
+//            mean + standardDeviation · Φ⁻¹(firstProbability + probabilityRange · (k + ½) / 2^32), held to
+//            [low, high]
 //          random_integer(y, count, seedLow, seedHigh, offset, low, range)
 //            low + ⌊k · range / 2^32⌋
 //          y: ELEMENT [count], rounded from float64; count and offset int64, seed halves uint32, bits int32, the
@@ -60,7 +61,7 @@ __device__ __forceinline__ double polynomial(const double (&coefficients)[N], do
 
 constexpr double kWordUnit = 1.0 / 4294967296.0;
 
-/** The natural logarithm of a positive normal number: exponent · ln 2 + 2 artanh((m - 1) / (m + 1)), m ∈ [√½, √2). */
+/** Of a positive normal number: exponent · ln 2 + 2 artanh((m - 1) / (m + 1)), √½ <= m < √2. */
 __device__ __forceinline__ double deterministic_log(double x) {
   const uint64 bits = static_cast<uint64>(__double_as_longlong(x));
   int exponent = static_cast<int>(bits >> 52) - 1023;

@@ -67,7 +67,9 @@ __device__ __forceinline__ void for_each_vector(int columns, Body body) {
     }
   } else {
 #pragma unroll 4
-    for (int column = row_thread() * VECTOR_LENGTH; column < columns; column += kRowThreads * VECTOR_LENGTH) body(column, 0);
+    for (int column = row_thread() * VECTOR_LENGTH; column < columns; column += kRowThreads * VECTOR_LENGTH) {
+      body(column, 0);
+    }
   }
 }
 

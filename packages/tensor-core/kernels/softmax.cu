@@ -13,7 +13,8 @@
 using Element = ELEMENT;
 using C = compute_t<Element>;
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) softmax(const Element* x, Element* y, int64 rows, int columns) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    softmax(const Element* x, Element* y, int64 rows, int columns) {
   const int64 at = first_row();
   if (at >= rows) return;
   Row<Element> row;
@@ -29,7 +30,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) softmax(const Elemen
   });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) log_softmax(const Element* x, Element* y, int64 rows, int columns) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    log_softmax(const Element* x, Element* y, int64 rows, int columns) {
   const int64 at = first_row();
   if (at >= rows) return;
   Row<Element> row;

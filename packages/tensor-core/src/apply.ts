@@ -63,7 +63,7 @@ function record<A>(
   attributes: A,
 ): void {
   if (!isGradEnabled() || !inputs.some((input) => input.requiresGrad)) return;
-  new TapeNode(
+  TapeNode.record(
     op,
     attributes,
     inputs,

@@ -63,7 +63,23 @@ export class TapeNode {
   #references = 0;
   #freed = false;
 
-  constructor(
+  /** Puts a call on the tape: its outputs then lead here. */
+  static record(
+    op: DifferentiableOp,
+    attributes: unknown,
+    inputs: readonly Tensor[],
+    outputs: readonly Tensor[],
+    needs: readonly boolean[],
+    range: readonly string[],
+  ): void {
+    const node = new TapeNode(op, attributes, inputs, outputs, needs, range);
+    outputs.forEach((output, i) => {
+      output.node = node.retain();
+      output.outputIndex = i;
+    });
+  }
+
+  private constructor(
     op: DifferentiableOp,
     attributes: unknown,
     inputs: readonly Tensor[],
@@ -83,10 +99,6 @@ export class TapeNode {
     const saves = op.saves?.(needs, attributes as never);
     this.#savedInputs = saveAll(saves?.inputs, inputs);
     this.#savedOutputs = saveAll(saves?.outputs, outputs);
-    outputs.forEach((output, i) => {
-      output.node = this.retain();
-      output.outputIndex = i;
-    });
   }
 
   savedInput(index: number): SavedTensor {

@@ -91,7 +91,8 @@ export class CachingAllocator {
 
   /** Takes a block back. Throws a DeviceError if it is free already. */
   free(block: Block): void {
-    if (block.isFree) throw new DeviceError(`free: the block at 0x${block.address.toString(16)} is free already.`);
+    if (block.isFree)
+      throw new DeviceError(`free: the block at 0x${block.address.toString(16)} is free already.`);
     this.#statistics.allocatedBytes -= block.size;
     const pool = block.isSmall ? this.#small : this.#large;
     let merged = block;

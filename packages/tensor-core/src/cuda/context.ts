@@ -12,9 +12,8 @@ export interface CudaProperties {
 }
 
 /**
- * A kernel in a `.cu` file. `parameters` has one letter for each argument: p pointer, i int32, u uint32, l int64,
- * f float32, d float64, T 128 bytes of a structure passed by value (a CUtensorMap, say); Ts in a row are one
- * structure of up to that many bytes.
+ * A kernel in a `.cu` file. `parameters` has one letter for each: p pointer, i int32, u uint32, l int64, f float32,
+ * d float64, T a structure passed by value, whose argument is its bytes (the 128 of a CUtensorMap, say).
  */
 export interface KernelSpec {
   readonly source: URL;
@@ -24,6 +23,11 @@ export interface KernelSpec {
   readonly defines?: Readonly<Record<string, string | number>>;
   /** Dynamic shared memory above 48 KiB must be announced. */
   readonly dynamicSharedBytes?: number;
+  /**
+   * May begin while the kernel queued before it still runs, on compute capability 9.0 and newer: it must wait by
+   * `griddepcontrol.wait` before it reads what that one writes (programmatic dependent launch).
+   */
+  readonly overlapsPrevious?: boolean;
 }
 
 /** A loaded kernel, ready to launch. */

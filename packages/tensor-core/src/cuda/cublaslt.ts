@@ -116,8 +116,10 @@ export class CublasLt {
     const desc = this.#create('cublasLtMatmulDescCreate', (out) =>
       functions.cublasLtMatmulDescCreate(out, computeType, scaleType),
     );
-    if (transposeA) this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeA, operationTranspose);
-    if (transposeB) this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeB, operationTranspose);
+    if (transposeA)
+      this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeA, operationTranspose);
+    if (transposeB)
+      this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeB, operationTranspose);
     const [a, b, d] = [this.#layout(description.a), this.#layout(description.b), this.#layout(description.d)];
     const { algorithm, workspaceBytes } = this.#chooseAlgorithm(desc, a, b, d, description);
     return { desc, a, b, d, algorithm, workspaceBytes };
@@ -167,7 +169,10 @@ export class CublasLt {
     );
     const set = functions.cublasLtMatmulPreferenceSetAttribute;
     this.#scratch.writeInt64(0, description.workspaceBytes);
-    check(set(preference, preferenceWorkspaceBytes, this.#scratch.address, 8), 'cublasLtMatmulPreferenceSetAttribute');
+    check(
+      set(preference, preferenceWorkspaceBytes, this.#scratch.address, 8),
+      'cublasLtMatmulPreferenceSetAttribute',
+    );
     const { alignments } = description;
     [alignments.a, alignments.b, alignments.d, alignments.d].forEach((bytes, i) =>
       this.#setInt(set, preference, preferenceAlignment[i]!, bytes),
@@ -198,7 +203,12 @@ export class CublasLt {
     return layout;
   }
 
-  #setInt(set: Functions['cublasLtMatmulDescSetAttribute'], object: number, attribute: number, value: number): void {
+  #setInt(
+    set: Functions['cublasLtMatmulDescSetAttribute'],
+    object: number,
+    attribute: number,
+    value: number,
+  ): void {
     this.#scratch.words[0] = value;
     check(set(object, attribute, this.#scratch.address, 4), `setting cublasLt's attribute ${attribute}`);
   }

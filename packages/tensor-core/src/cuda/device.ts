@@ -36,7 +36,11 @@ export class CudaDevice implements Device {
   #staging: StagingBuffer | null = null;
   #liveStorages = 0;
 
-  constructor(driver: CudaDriver, index: number, makeBuilder = (architecture: string) => new KernelBuilder(architecture)) {
+  constructor(
+    driver: CudaDriver,
+    index: number,
+    makeBuilder = (architecture: string) => new KernelBuilder(architecture),
+  ) {
     const { functions } = driver;
     this.#driver = driver;
     this.index = index;
@@ -191,7 +195,9 @@ export function openCudaDevice(index = 0): CudaDevice {
     const driver = loadDriver();
     const count = countDevices();
     if (index >= count) {
-      throw new DeviceError(`There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`);
+      throw new DeviceError(
+        `There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`,
+      );
     }
     device = new CudaDevice(driver, index);
     opened.set(index, device);

@@ -27,7 +27,9 @@ export function diagnose(): Diagnosis[] {
 }
 
 function diagnoseDriver(): Diagnosis {
-  return diagnoseLibrary(libraries.cuda, "NVIDIA's driver", () => formatCudaVersion(driverVersion(loadDriver())));
+  return diagnoseLibrary(libraries.cuda, "NVIDIA's driver", () =>
+    formatCudaVersion(driverVersion(loadDriver())),
+  );
 }
 
 function diagnoseGpus(): Diagnosis[] {
@@ -49,7 +51,12 @@ function diagnoseGpu(index: number): Diagnosis {
     const detail = `${name}, compute capability ${formatTenths(computeCapability)}, ${multiprocessors} multiprocessors, ${gibibytes} GiB`;
     return computeCapability >= 80
       ? { component, status: 'found', detail }
-      : { component, status: 'unusable', detail, remedy: 'Compute capability 8.0 (Ampere) or newer is needed.' };
+      : {
+          component,
+          status: 'unusable',
+          detail,
+          remedy: 'Compute capability 8.0 (Ampere) or newer is needed.',
+        };
   } catch (error) {
     return { component, status: 'unusable', detail: (error as Error).message };
   }

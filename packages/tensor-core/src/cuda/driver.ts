@@ -19,7 +19,8 @@ const prototypes = {
   cuMemAlloc: 'int cuMemAlloc_v2(uintptr_t address, size_t bytes)',
   cuMemFree: 'int cuMemFree_v2(uintptr_t address)',
   cuMemHostAlloc: 'int cuMemHostAlloc(uintptr_t address, size_t bytes, uint flags)',
-  cuMemcpyHtoDAsync: 'int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, uintptr_t stream)',
+  cuMemcpyHtoDAsync:
+    'int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, uintptr_t stream)',
   cuMemcpyDtoHAsync: 'int cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, uintptr_t stream)',
   cuMemsetD8Async: 'int cuMemsetD8Async(uintptr_t address, uint8 value, size_t count, uintptr_t stream)',
   cuModuleLoadData: 'int cuModuleLoadData(uintptr_t module, const void *image)',
@@ -28,6 +29,8 @@ const prototypes = {
   cuLaunchKernel:
     'int cuLaunchKernel(uintptr_t function, uint gridX, uint gridY, uint gridZ, uint blockX, uint blockY, ' +
     'uint blockZ, uint sharedBytes, uintptr_t stream, uintptr_t parameters, uintptr_t extra)',
+  cuLaunchKernelEx:
+    'int cuLaunchKernelEx(uintptr_t config, uintptr_t function, uintptr_t parameters, uintptr_t extra)',
   cuStreamCreate: 'int cuStreamCreate(uintptr_t stream, uint flags)',
   cuStreamSynchronize: 'int cuStreamSynchronize(uintptr_t stream)',
   cuStreamWaitEvent: 'int cuStreamWaitEvent(uintptr_t stream, uintptr_t event, uint flags)',

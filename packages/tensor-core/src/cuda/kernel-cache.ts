@@ -8,7 +8,8 @@ const digestBytes = 32;
 /** Where compiled kernels are kept: ROOFLINE_CACHE_DIR, or `roofline` in XDG's cache folder. */
 export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
   const base =
-    environment.ROOFLINE_CACHE_DIR || join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'roofline');
+    environment.ROOFLINE_CACHE_DIR ||
+    join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'roofline');
   return join(base, 'kernels');
 }
 

@@ -85,7 +85,9 @@ export class Launcher {
 const slotBytes = 8;
 const structureAlignment = 64;
 const letters = 'piulfdT';
-const [letterP, letterI, letterU, letterL, letterF, letterD] = Array.from(letters, (letter) => letter.charCodeAt(0));
+const [letterP, letterI, letterU, letterL, letterF, letterD] = Array.from(letters, (letter) =>
+  letter.charCodeAt(0),
+);
 
 /** A kernel of a `.cu` file with arguments by their letters; see `KernelSpec.parameters`. */
 export class LoadedKernel implements CudaKernel {
@@ -97,7 +99,11 @@ export class LoadedKernel implements CudaKernel {
   readonly #overlapsPrevious: boolean;
 
   /** Throws a DeviceError for a parameter letter without meaning. */
-  constructor(launcher: Launcher, spec: Pick<KernelSpec, 'name' | 'parameters' | 'overlapsPrevious'>, handle: number) {
+  constructor(
+    launcher: Launcher,
+    spec: Pick<KernelSpec, 'name' | 'parameters' | 'overlapsPrevious'>,
+    handle: number,
+  ) {
     const { name, parameters, overlapsPrevious = false } = spec;
     this.name = name;
     this.handle = handle;
@@ -106,7 +112,9 @@ export class LoadedKernel implements CudaKernel {
     this.#overlapsPrevious = overlapsPrevious;
     const unknown = Array.from(parameters).find((letter) => !letters.includes(letter));
     if (unknown !== undefined) {
-      throw new DeviceError(`Kernel ${name}: "${unknown}" in "${parameters}" is no parameter; take ${letters}.`);
+      throw new DeviceError(
+        `Kernel ${name}: "${unknown}" in "${parameters}" is no parameter; take ${letters}.`,
+      );
     }
   }
 

@@ -86,7 +86,9 @@ export function candidates({ files }: LibraryDescription, environment: NodeJS.Pr
 
 /** The folders outside the loader's own path where CUDA's libraries may lie. */
 export function searchFolders(environment: NodeJS.ProcessEnv): string[] {
-  const toolkits = [environment.CUDA_HOME, environment.CUDA_PATH, '/usr/local/cuda', '/opt/cuda'].filter(isSet);
+  const toolkits = [environment.CUDA_HOME, environment.CUDA_PATH, '/usr/local/cuda', '/opt/cuda'].filter(
+    isSet,
+  );
   const folders = [
     ...overrideFolders(environment),
     ...toolkits.flatMap((toolkit) => [
@@ -155,7 +157,9 @@ function isSet(value: string | undefined): value is string {
 /** The file that the loader mapped for a bare name. */
 function loadedPath(file: string): string {
   try {
-    const line = readFileSync('/proc/self/maps', 'utf8').split('\n').find((entry) => entry.includes(`/${file}`));
+    const line = readFileSync('/proc/self/maps', 'utf8')
+      .split('\n')
+      .find((entry) => entry.includes(`/${file}`));
     return line?.slice(line.indexOf('/')) ?? file;
   } catch {
     return file;

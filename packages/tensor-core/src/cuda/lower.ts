@@ -3,7 +3,14 @@ import type { ComputeOp } from '../op.ts';
 import { formatShape } from '../shape.ts';
 import { Tensor } from '../tensor.ts';
 import type { Block } from './allocator.ts';
-import type { CudaContext, CudaKernel, CudaProperties, KernelSpec, MatmulRequest, StridedMemory } from './context.ts';
+import type {
+  CudaContext,
+  CudaKernel,
+  CudaProperties,
+  KernelSpec,
+  MatmulRequest,
+  StridedMemory,
+} from './context.ts';
 import type { CudaDriver } from './driver.ts';
 import type { Launcher } from './launch.ts';
 import { type Float32Product, Matmul } from './matmul.ts';
@@ -96,7 +103,10 @@ export class CudaLowering implements CudaContext {
   fillBytes(pointer: number, value: number, byteLength: number): void {
     if (byteLength === 0) return;
     const { functions } = this.#driver;
-    this.#driver.check(functions.cuMemsetD8Async(pointer, value, byteLength, this.#stream.handle), 'cuMemsetD8Async');
+    this.#driver.check(
+      functions.cuMemsetD8Async(pointer, value, byteLength, this.#stream.handle),
+      'cuMemsetD8Async',
+    );
   }
 
   matmul(request: MatmulRequest): void {
@@ -108,7 +118,11 @@ export class CudaLowering implements CudaContext {
   }
 
   /** Copies what is not contiguous first; what the op mutates must be, as it cannot be a copy. */
-  #runOnContiguous<A>(op: ComputeOp<A>, inputs: readonly Tensor[], launch: (dense: readonly Tensor[]) => void): void {
+  #runOnContiguous<A>(
+    op: ComputeOp<A>,
+    inputs: readonly Tensor[],
+    launch: (dense: readonly Tensor[]) => void,
+  ): void {
     if (inputs.every((input) => input.isContiguous)) {
       launch(inputs);
       return;
@@ -130,7 +144,8 @@ export class CudaLowering implements CudaContext {
   }
 
   #freeWorkspaces(): void {
-    for (let block = this.#workspaces.pop(); block; block = this.#workspaces.pop()) this.#memory.freeBlock(block);
+    for (let block = this.#workspaces.pop(); block; block = this.#workspaces.pop())
+      this.#memory.freeBlock(block);
   }
 }
 

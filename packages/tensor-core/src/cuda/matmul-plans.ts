@@ -1,7 +1,13 @@
 import { type DType, byteSize } from '../dtype.ts';
 import { DTypeError } from '../errors.ts';
 import type { MatmulRequest } from './context.ts';
-import { type ColumnMajorLayout, type LtMatmul, type LtMatmulDescription, computeTypes, dataTypes } from './cublaslt.ts';
+import {
+  type ColumnMajorLayout,
+  type LtMatmul,
+  type LtMatmulDescription,
+  computeTypes,
+  dataTypes,
+} from './cublaslt.ts';
 
 /** What cublasLt may use beside the operands; PyTorch's on Hopper. */
 export const workspaceLimitBytes = 32 * 2 ** 20;
@@ -87,11 +93,17 @@ export class MatmulPlans {
 
   find(request: MatmulRequest, allowTf32: boolean): LtMatmul {
     const alignmentBits =
-      lowestBit(request.a) | (lowestBit(request.b) << alignmentWidth) | (lowestBit(request.d) << (2 * alignmentWidth));
+      lowestBit(request.a) |
+      (lowestBit(request.b) << alignmentWidth) |
+      (lowestBit(request.d) << (2 * alignmentWidth));
     const hash = hashOf(request);
     const first = this.#entries.get(hash);
     for (let entry = first; entry; entry = entry.next) {
-      if (entry.alignmentBits === alignmentBits && entry.allowTf32 === allowTf32 && sameProduct(entry.request, request)) {
+      if (
+        entry.alignmentBits === alignmentBits &&
+        entry.allowTf32 === allowTf32 &&
+        sameProduct(entry.request, request)
+      ) {
         return entry.matmul;
       }
     }

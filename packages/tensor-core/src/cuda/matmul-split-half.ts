@@ -34,8 +34,13 @@ interface ShapePlan {
   readonly b: SplitHalfOperandLayout;
 }
 
-const splitKernel: KernelSpec = { source: kernelSource('split_half.cu'), name: 'split_half', parameters: 'T' };
+const splitKernel: KernelSpec = {
+  source: kernelSource('split_half.cu'),
+  name: 'split_half',
+  parameters: 'T',
+};
 const splitOperandBytes = 56;
+const matmulParamsBytes = 384;
 
 // Enumerators of cuTensorMapEncodeTiled.
 const tensorMapFloat16 = 6;
@@ -61,7 +66,7 @@ export class SplitHalfProduct implements Float32Product {
   /** SplitParams; see kernels/split_half.cu. */
   readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
   /** MatmulParams; see kernels/matmul_split_half.cu. */
-  readonly #parameters = new HostMemory(384);
+  readonly #parameters = new HostMemory(matmulParamsBytes);
   readonly #mapArguments = new HostMemory(256);
   #partials = { address: 0, byteLength: 0 };
   #ready = { address: 0, byteLength: 0 };
@@ -72,8 +77,8 @@ export class SplitHalfProduct implements Float32Product {
     this.#permanent = permanent;
   }
 
-  tryRun(request: MatmulRequest): boolean {
-    const plan = this.#planOf(request);
+  tryRun(request: MatmulRequest, force: boolean): boolean {
+    const plan = this.#planOf(request, force);
     if (!plan) return false;
     const [a, b] = storedOperands(request);
     const context = this.#context;
@@ -84,32 +89,41 @@ export class SplitHalfProduct implements Float32Product {
     this.#writeSplit(0, a, plan.a, planesA, exponentsA);
     this.#writeSplit(splitOperandBytes, b, plan.b, planesB, exponentsB);
     const blocks = plan.a.blocks + plan.b.blocks;
-    context.kernel(splitKernel).launch([blocks, 1, 1], splitHalfThreads, 0, [this.#splitParameters.bytes.subarray(0, 128)]);
+    context
+      .kernel(splitKernel)
+      .launch([blocks, 1, 1], splitHalfThreads, 0, [
+        this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
+      ]);
     this.#encodeMap(0, plan.a, planesA);
     this.#encodeMap(128, plan.b, planesB);
     this.#multiply(request, plan, exponentsA, exponentsB);
     return true;
   }
 
-  #planOf(request: MatmulRequest): ShapePlan | null {
+  #planOf(request: MatmulRequest, force: boolean): ShapePlan | null {
     const { m, n, k, batch, transposeA, transposeB, batchStrideA, batchStrideB } = request;
-    const key = `${m},${n},${k},${batch},${transposeA},${transposeB},${batchStrideA === 0},${batchStrideB === 0}`;
+    const key = `${force},${m},${n},${k},${batch},${transposeA},${transposeB},${batchStrideA === 0},${batchStrideB === 0}`;
     let plan = this.#plans.get(key);
-    if (plan === undefined) this.#plans.set(key, (plan = this.#makePlan(request)));
+    if (plan === undefined) this.#plans.set(key, (plan = this.#makePlan(request, force)));
     return plan;
   }
 
-  /** Null where cublasLt is expected to be faster, or where both operands lie transposed. */
-  #makePlan(request: MatmulRequest): ShapePlan | null {
+  /** Null where cublasLt is expected to be faster, unless forced, and where both operands lie transposed. */
+  #makePlan(request: MatmulRequest, force: boolean): ShapePlan | null {
     const { m, n, k, batch, transposeA, transposeB } = request;
     if (transposeA && transposeB) return null;
     const matmul = planSplitHalfMatmul({ m, n, k, batch, smCount: this.#context.properties.multiprocessors });
     const [a, b] = storedOperands(request);
     const elements = a.batch * a.rows * a.columns + b.batch * b.rows * b.columns;
     const sgemmUs = sgemmLaunchUs + (2 * m * n * k * batch) / sgemmFlopsPerUs;
-    if (matmul.modelledUs + modelSplitHalfUs(elements) >= sgemmUs) return null;
+    if (!force && matmul.modelledUs + modelSplitHalfUs(elements) >= sgemmUs) return null;
     const defines = splitHalfDefines(matmul.tile, transposeA, transposeB);
-    return { matmul, kernel: this.#specOf(matmul, defines), a: layoutSplitHalfOperand(a), b: layoutSplitHalfOperand(b) };
+    return {
+      matmul,
+      kernel: this.#specOf(matmul, defines),
+      a: layoutSplitHalfOperand(a),
+      b: layoutSplitHalfOperand(b),
+    };
   }
 
   #specOf({ sharedMemoryBytes }: SplitHalfMatmulPlan, defines: Record<string, number>): KernelSpec {
@@ -117,7 +131,14 @@ export class SplitHalfProduct implements Float32Product {
     let spec = this.#specs.get(key);
     if (!spec) {
       const source = kernelSource('matmul_split_half.cu');
-      spec = { source, name: 'matmul_split_half', parameters: 'TTT', defines, dynamicSharedBytes: sharedMemoryBytes };
+      spec = {
+        source,
+        name: 'matmul_split_half',
+        parameters: 'T',
+        defines,
+        dynamicSharedBytes: sharedMemoryBytes,
+        overlapsPrevious: true,
+      };
       this.#specs.set(key, spec);
     }
     return spec;
@@ -165,7 +186,12 @@ export class SplitHalfProduct implements Float32Product {
     this.#driver.check(result, 'cuTensorMapEncodeTiled');
   }
 
-  #multiply(request: MatmulRequest, { matmul, kernel, a, b }: ShapePlan, exponentsA: number, exponentsB: number): void {
+  #multiply(
+    request: MatmulRequest,
+    { matmul, kernel, a, b }: ShapePlan,
+    exponentsA: number,
+    exponentsB: number,
+  ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
     memory.writeInt64(256, exponentsA);
@@ -181,8 +207,8 @@ export class SplitHalfProduct implements Float32Product {
     memory.floats[336 / 4] = request.scale;
     memory.words[340 / 4] = streamTiles;
     memory.words[344 / 4] = groupM;
-    const slots = [0, 128, 256].map((start) => memory.bytes.subarray(start, start + 128));
-    this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, slots);
+    const structure = memory.bytes.subarray(0, matmulParamsBytes);
+    this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }
 
   /** Memory that outlives the launch, zeroed once: the kernel leaves its flags as it found them. */
@@ -197,7 +223,14 @@ export class SplitHalfProduct implements Float32Product {
 /** A and B as they are stored. A batch stride of zero is one matrix for all products. */
 function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] {
   const { m, n, k, batch, transposeA, transposeB } = request;
-  const stored = (pointer: number, transposed: boolean, rows: number, columns: number, pitch: number, stride: number) => ({
+  const stored = (
+    pointer: number,
+    transposed: boolean,
+    rows: number,
+    columns: number,
+    pitch: number,
+    stride: number,
+  ) => ({
     pointer,
     rows: transposed ? columns : rows,
     columns: transposed ? rows : columns,

@@ -1,14 +1,19 @@
+import { DeviceError } from '../errors.ts';
 import { getFloat32MatmulPrecision } from '../float32-matmul-precision.ts';
 import { byteSize } from '../dtype.ts';
 import type { MatmulRequest } from './context.ts';
 import { CublasLt } from './cublaslt.ts';
+import { getFloat32MatmulKernel } from './float32-matmul-kernel.ts';
 import { MatmulPlans } from './matmul-plans.ts';
 import type { Workspace } from './reduction.ts';
 
 /** Another way to multiply float32 matrices at full precision. */
 export interface Float32Product {
-  /** Queues the product and returns true, or returns false if this request is better off with cublasLt. */
-  tryRun(request: MatmulRequest): boolean;
+  /**
+   * Queues the product and returns true, or returns false if it cannot, or, unless `force` is set, if this
+   * request is better off with cublasLt.
+   */
+  tryRun(request: MatmulRequest, force: boolean): boolean;
 }
 
 /** Matrix products of one device. */
@@ -41,7 +46,7 @@ export class Matmul {
       return;
     }
     const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
-    if (inputDType === 'float32' && !allowTf32 && this.#float32?.tryRun(request)) return;
+    if (inputDType === 'float32' && !allowTf32 && this.#runOnTensorCores(request)) return;
     const matmul = this.#plans.find(request, allowTf32);
     const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
     const factors = {
@@ -50,14 +55,33 @@ export class Matmul {
       isDouble: inputDType === 'float64',
     };
     // cublasLt is column-major, so the operands change places; see describeMatmul.
-    this.#loaded().run(matmul, { a: request.b, b: request.a, d: request.d }, factors, workspace, this.#stream);
+    this.#loaded().run(
+      matmul,
+      { a: request.b, b: request.a, d: request.d },
+      factors,
+      workspace,
+      this.#stream,
+    );
+  }
+
+  #runOnTensorCores(request: MatmulRequest): boolean {
+    const kernel = getFloat32MatmulKernel();
+    if (kernel === 'simt') return false;
+    const force = kernel === 'split-half';
+    if (this.#float32?.tryRun(request, force)) return true;
+    if (!force) return false;
+    const { m, n, k, batch } = request;
+    throw new DeviceError(
+      `matmul: split-half cannot multiply ${batch} × [${m}, ${k}] · [${k}, ${n}] here; choose 'auto'.`,
+    );
   }
 
   /** An empty sum: D is zero. */
   #zero({ m, n, batch, d, pitchD, batchStrideD, outputDType }: MatmulRequest): void {
     const bytes = byteSize(outputDType);
     for (let i = 0; i < batch; i++) {
-      for (let row = 0; row < m; row++) this.#fillZeros(d + (i * batchStrideD + row * pitchD) * bytes, n * bytes);
+      for (let row = 0; row < m; row++)
+        this.#fillZeros(d + (i * batchStrideD + row * pitchD) * bytes, n * bytes);
     }
   }
 

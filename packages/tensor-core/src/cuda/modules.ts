@@ -37,8 +37,15 @@ export class KernelModules {
   }
 
   #load(spec: KernelSpec): LoadedKernel {
-    const { source, name, parameters, defines = {}, dynamicSharedBytes = 0 } = spec;
-    const text = JSON.stringify([source.href, name, parameters, defines, dynamicSharedBytes]);
+    const { source, name, parameters, defines = {}, dynamicSharedBytes = 0, overlapsPrevious = false } = spec;
+    const text = JSON.stringify([
+      source.href,
+      name,
+      parameters,
+      defines,
+      dynamicSharedBytes,
+      overlapsPrevious,
+    ]);
     const known = this.#byText.get(text);
     if (known) return known;
     const moduleText = JSON.stringify([source.href, defines]);
@@ -51,9 +58,12 @@ export class KernelModules {
     if (dynamicSharedBytes > sharedBytesWithoutAsking) {
       const { functions } = this.#driver;
       const result = functions.cuFuncSetAttribute(handle, maxDynamicSharedAttribute, dynamicSharedBytes);
-      this.#driver.check(result, `Kernel ${name}: cuFuncSetAttribute(${dynamicSharedBytes} bytes of shared memory)`);
+      this.#driver.check(
+        result,
+        `Kernel ${name}: cuFuncSetAttribute(${dynamicSharedBytes} bytes of shared memory)`,
+      );
     }
-    const kernel = new LoadedKernel(this.#launcher, name, handle, parameters);
+    const kernel = new LoadedKernel(this.#launcher, spec, handle);
     this.#byText.set(text, kernel);
     return kernel;
   }

@@ -94,7 +94,10 @@ class Nvrtc implements KernelCompiler {
   }
 
   #log(program: number): string {
-    this.#check(this.#functions.nvrtcGetProgramLogSize(program, this.#result.address), 'nvrtcGetProgramLogSize');
+    this.#check(
+      this.#functions.nvrtcGetProgramLogSize(program, this.#result.address),
+      'nvrtcGetProgramLogSize',
+    );
     const log = Buffer.alloc(this.#result.readUint64(0));
     this.#check(this.#functions.nvrtcGetProgramLog(program, log), 'nvrtcGetProgramLog');
     return log.toString('utf8').replace(/\0+$/, '').trim();

@@ -46,7 +46,8 @@ export function densePointwiseSource(
 ): string {
   const dense = read.filter((i) => !broadcast.has(i));
   const { inputs, outputs } = signature;
-  const value = (i: number, element: string) => (broadcast.has(i) ? names[i]! : `convert<Compute>(${element})`);
+  const value = (i: number, element: string) =>
+    broadcast.has(i) ? names[i]! : `convert<Compute>(${element})`;
   return `${prologue(signature, read)}
 constexpr int kVector = ${vectorLength};
 constexpr int kUnroll = 2;
@@ -75,7 +76,12 @@ ${lines(dense, (i) => `        vector${i}[u] = load_vector<kVector>(in${i} + v *
 ${lines(outputs, (dtype, i) => `        Vector<${storageType(dtype)}, kVector> result${i};`)}
 #pragma unroll
         for (int j = 0; j < kVector; j++) {
-          ${evaluate(signature, read, (i) => value(i, `vector${i}[u][j]`), (i) => `result${i}[j]`)}
+          ${evaluate(
+            signature,
+            read,
+            (i) => value(i, `vector${i}[u][j]`),
+            (i) => `result${i}[j]`,
+          )}
         }
 ${lines(outputs, (_, i) => `        store_vector(out${i} + v * kVector, result${i});`)}
       }
@@ -83,7 +89,12 @@ ${lines(outputs, (_, i) => `        store_vector(out${i} + v * kVector, result${
   }
   const int64 rest = vectors * kVector + thread;
   if (rest < size) {
-    ${evaluate(signature, read, (i) => value(i, `in${i}[rest]`), (i) => `out${i}[rest]`)}
+    ${evaluate(
+      signature,
+      read,
+      (i) => value(i, `in${i}[rest]`),
+      (i) => `out${i}[rest]`,
+    )}
   }
 }
 `;
@@ -104,7 +115,11 @@ export interface StridedWalk {
  * the iteration space, innermost dimension first and counted in vectors, then the strides of the inputs read
  * and the outputs, in elements; see `writeLayout` in pointwise.ts.
  */
-export function stridedPointwiseSource(signature: PointwiseSignature, read: readonly number[], walk: StridedWalk): string {
+export function stridedPointwiseSource(
+  signature: PointwiseSignature,
+  read: readonly number[],
+  walk: StridedWalk,
+): string {
   const { outputs, inputs } = signature;
   const { rank, wide, vectorLength, broadcast } = walk;
   const offset = (operand: number) => `offset${operand}`;
@@ -191,7 +206,11 @@ ${lines(expressions, (text, i) => `  y${i} = convert<${storageType(outputs[i]!)}
 `;
 }
 
-function parameters(signature: PointwiseSignature, read: readonly number[], middle: readonly string[]): string {
+function parameters(
+  signature: PointwiseSignature,
+  read: readonly number[],
+  middle: readonly string[],
+): string {
   return [
     ...read.map((i) => `const ${storageType(signature.inputs[i]!)}* in${i}`),
     ...signature.outputs.map((dtype, i) => `${storageType(dtype)}* out${i}`),
@@ -206,7 +225,11 @@ function evaluate(
   value: (input: number) => string,
   result: (output: number) => string,
 ): string {
-  const arguments_ = [...read.map(value), ...scalarNames(signature), ...signature.outputs.map((_, i) => result(i))];
+  const arguments_ = [
+    ...read.map(value),
+    ...scalarNames(signature),
+    ...signature.outputs.map((_, i) => result(i)),
+  ];
   return `evaluate(${arguments_.join(', ')});`;
 }
 

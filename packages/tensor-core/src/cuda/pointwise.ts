@@ -64,7 +64,13 @@ export class PointwiseRunner {
   readonly #generate: GenerateKernel;
   readonly #maxBlocks: number;
   readonly #programs = new WeakMap<object, Map<string, Program>>();
-  readonly #copy: Program = { name: 'copy_strided', expressions: ['a'], read: [0], scalars: 0, kernels: new Map() };
+  readonly #copy: Program = {
+    name: 'copy_strided',
+    expressions: ['a'],
+    read: [0],
+    scalars: 0,
+    kernels: new Map(),
+  };
   readonly #layout = new StridedLayout();
 
   constructor(launcher: Launcher, generate: GenerateKernel, multiprocessors: number) {
@@ -101,7 +107,9 @@ export class PointwiseRunner {
     let program = variants.get(variant);
     if (!program) {
       if (inputCount > maxInputs || inputCount + outputCount > maxOperands) {
-        throw new DTypeError(`${op.name}: a pointwise op takes at most ${maxInputs} inputs and ${maxOperands} operands in all.`);
+        throw new DTypeError(
+          `${op.name}: a pointwise op takes at most ${maxInputs} inputs and ${maxOperands} operands in all.`,
+        );
       }
       const expressions = (op.cuda as PointwiseKernel<A>).expressions(attributes);
       program = {
@@ -172,7 +180,14 @@ export class PointwiseRunner {
     const dense = program.read.filter((i) => !isBroadcast(i)).map((i) => signature.inputs[i]!);
     const vectorLength = aligned ? vectorLengthOf([...dense, ...signature.outputs]) : 1;
     const source = densePointwiseSource(signature, program.read, broadcast, vectorLength);
-    return this.#make(program, key, signature, source, vectorLength, 8 * (program.read.length + outputs.length) + 8);
+    return this.#make(
+      program,
+      key,
+      signature,
+      source,
+      vectorLength,
+      8 * (program.read.length + outputs.length) + 8,
+    );
   }
 
   #runStrided(
@@ -243,7 +258,7 @@ export class PointwiseRunner {
 
   #launch({ handle, argumentBytes }: GeneratedKernel, vectors: number): void {
     const blocks = Math.min(Math.ceil(vectors / blockSize), this.#maxBlocks);
-    this.#launcher.launch(handle, blocks, 1, 1, blockSize, 0, argumentBytes);
+    this.#launcher.launch(handle, blocks, blockSize, argumentBytes);
   }
 }
 
@@ -293,7 +308,10 @@ function isNarrow(layout: StridedLayout): boolean {
 /** The longest vector along the innermost dimension that all operands allow. */
 function stridedVectorLength(layout: StridedLayout, operands: readonly Operand[], readCount: number): number {
   let length = vectorLengthOf(operands.map(({ dtype }) => dtype));
-  while (length > 1 && !operands.every((operand, o) => allowsVector(layout, operand, o, o < readCount, length))) {
+  while (
+    length > 1 &&
+    !operands.every((operand, o) => allowsVector(layout, operand, o, o < readCount, length))
+  ) {
     length /= 2;
   }
   return length;
@@ -333,7 +351,8 @@ function writeLayout(
     memory.writeInt64(offset, layout.size / vectorLength);
     for (let d = 0; d < rank; d++) memory.writeInt64(offset + 8 * (1 + d), lengthOf(d));
     for (let o = 0; o < operands; o++) {
-      for (let d = 0; d < rank; d++) memory.writeInt64(offset + 8 * (1 + rank + o * rank + d), strideOf(o, d));
+      for (let d = 0; d < rank; d++)
+        memory.writeInt64(offset + 8 * (1 + rank + o * rank + d), strideOf(o, d));
     }
     return;
   }

@@ -37,7 +37,10 @@ export function reductionArgumentBytes(accumulator: DType): number {
  * The output is [outer, chunks, inner]. The order of every fold depends on the shape alone, so equal inputs
  * give equal bits.
  */
-export function reductionSource(signature: ReductionSignature, pass: Pick<ReductionPass, 'kind' | 'width' | 'vectorLength'>): string {
+export function reductionSource(
+  signature: ReductionSignature,
+  pass: Pick<ReductionPass, 'kind' | 'width' | 'vectorLength'>,
+): string {
   const { name, input, output, accumulator, identity, combine, finish } = signature;
   return `#include "prelude.cuh"
 

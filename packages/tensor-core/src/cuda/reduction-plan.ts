@@ -57,7 +57,11 @@ export function foldedShape(shape: Shape, dims: readonly number[]): FoldedShape 
  * fold the chunks' results; with `multiprocessors` 0 there is one. `widestVector` is what dtype and alignment
  * allow.
  */
-export function planReduction(folded: FoldedShape, widestVector: number, multiprocessors: number): ReductionPass {
+export function planReduction(
+  folded: FoldedShape,
+  widestVector: number,
+  multiprocessors: number,
+): ReductionPass {
   const wantedBlocks = blocksPerMultiprocessor * multiprocessors;
   return folded.inner === 1
     ? planRows(folded, widestVector, wantedBlocks)
@@ -69,7 +73,14 @@ function planRows({ outer, length }: FoldedShape, widestVector: number, wantedBl
   const width = length <= longestRowOfWarp ? warp : blockThreads;
   const wantedChunks = Math.min(Math.ceil(wantedBlocks / outer), Math.floor(length / smallestRowChunk));
   const { chunk, chunks } = cut(length, wantedChunks, vectorLength);
-  return { kind: 'rows', width, vectorLength, chunk, chunks, blocks: Math.ceil((outer * chunks * width) / blockThreads) };
+  return {
+    kind: 'rows',
+    width,
+    vectorLength,
+    chunk,
+    chunks,
+    blocks: Math.ceil((outer * chunks * width) / blockThreads),
+  };
 }
 
 function planColumns(
@@ -80,7 +91,10 @@ function planColumns(
   let vectorLength = dividing(inner, widestVector);
   while (vectorLength > 1 && warp * vectorLength > inner) vectorLength /= 2;
   const blocksOfRow = outer * Math.ceil(inner / (warp * vectorLength));
-  const wantedChunks = Math.min(Math.ceil(wantedBlocks / blocksOfRow), Math.floor(length / smallestColumnChunk));
+  const wantedChunks = Math.min(
+    Math.ceil(wantedBlocks / blocksOfRow),
+    Math.floor(length / smallestColumnChunk),
+  );
   const { chunk, chunks } = cut(length, wantedChunks, 1);
   return { kind: 'columns', width: warp, vectorLength, chunk, chunks, blocks: blocksOfRow * chunks };
 }

@@ -6,7 +6,12 @@ import type { Tensor } from '../tensor.ts';
 import type { Launcher } from './launch.ts';
 import type { GenerateKernel, PointwiseRunner } from './pointwise.ts';
 import { blockSize } from './pointwise-kernel.ts';
-import { accumulatorDType, countOffset, reductionArgumentBytes, reductionSource } from './reduction-kernel.ts';
+import {
+  accumulatorDType,
+  countOffset,
+  reductionArgumentBytes,
+  reductionSource,
+} from './reduction-kernel.ts';
 import { type FoldedShape, type ReductionPass, foldedShape, planReduction } from './reduction-plan.ts';
 import { addressOfTensor, codeOf } from './tensor-address.ts';
 
@@ -96,7 +101,12 @@ export class ReductionRunner {
     this.#launch(op, rest, this.#plan(rest, partials, accumulator, 0), second, accumulator, folded.length);
   }
 
-  #plan(folded: FoldedShape, address: number, dtype: DType, multiprocessors = this.#multiprocessors): ReductionPass {
+  #plan(
+    folded: FoldedShape,
+    address: number,
+    dtype: DType,
+    multiprocessors = this.#multiprocessors,
+  ): ReductionPass {
     const widest = (address & (vectorBytes - 1)) === 0 ? vectorBytes / byteSize(dtype) : 1;
     return planReduction(folded, widest, multiprocessors);
   }
@@ -122,7 +132,7 @@ export class ReductionRunner {
     if (accumulator === 'float32') memory.floats[countOffset / 4] = count ?? 0;
     else if (accumulator === 'float64') memory.doubles[countOffset / 8] = count ?? 0;
     else memory.writeInt64(countOffset, count ?? 0);
-    this.#launcher.launch(handle, pass.blocks, 1, 1, blockSize, 0, reductionArgumentBytes(accumulator));
+    this.#launcher.launch(handle, pass.blocks, blockSize, reductionArgumentBytes(accumulator));
   }
 
   #kernel<A>(
@@ -139,7 +149,8 @@ export class ReductionRunner {
       this.#kernels.set(op, kernels);
     }
     const shapeCode = (kind === 'rows' ? 0 : 2) + (width === blockSize ? 1 : 0);
-    const key = (((codeOf(input) * 8 + codeOf(output)) * 4 + shapeCode) * 32 + vectorLength) * 2 + (finishes ? 1 : 0);
+    const key =
+      (((codeOf(input) * 8 + codeOf(output)) * 4 + shapeCode) * 32 + vectorLength) * 2 + (finishes ? 1 : 0);
     let handle = kernels.get(key);
     if (handle === undefined) {
       const { identity, combine, finish } = op.cuda as ReductionKernel;

@@ -26,13 +26,15 @@ export class StagingBuffer {
     this.#stream = stream;
     this.#events = events;
     const { functions } = driver;
-    this.#address = driver.handleFrom('cuMemHostAlloc', (out) => functions.cuMemHostAlloc(out, 2 * halfBytes, 0));
+    this.#address = driver.handleFrom('cuMemHostAlloc', (out) =>
+      functions.cuMemHostAlloc(out, 2 * halfBytes, 0),
+    );
     this.#bytes = new Uint8Array(ffi().view(this.#address, 2 * halfBytes));
   }
 
   /** Queues a copy to the device; `bytes` may be reused when this returns. */
   upload(address: number, bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length; ) {
+    for (let done = 0; done < bytes.length;) {
       const count = Math.min(bytes.length - done, halfBytes);
       const start = this.#take(count);
       this.#bytes.set(bytes.subarray(done, done + count), start);
@@ -46,7 +48,7 @@ export class StagingBuffer {
 
   /** Copies from the device once everything queued before has run. */
   download(address: number, bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length; ) {
+    for (let done = 0; done < bytes.length;) {
       const count = Math.min(bytes.length - done, halfBytes);
       const start = this.#take(count);
       const { functions } = this.#driver;

@@ -10,7 +10,9 @@ export class CudaStream {
 
   constructor(driver: CudaDriver) {
     this.#driver = driver;
-    this.handle = driver.handleFrom('cuStreamCreate', (out) => driver.functions.cuStreamCreate(out, nonBlocking));
+    this.handle = driver.handleFrom('cuStreamCreate', (out) =>
+      driver.functions.cuStreamCreate(out, nonBlocking),
+    );
   }
 
   /** Blocks until everything queued has run. Throws a DeviceError if a kernel failed. */

@@ -34,7 +34,12 @@ export class StridedLayout {
  * Fills `layout` with operands that are read or written with broadcasting over `shape`. Throws a ShapeError
  * if more than `maxRank` dimensions remain.
  */
-export function collapse(layout: StridedLayout, shape: Shape, shapes: readonly Shape[], strides: readonly Shape[]): void {
+export function collapse(
+  layout: StridedLayout,
+  shape: Shape,
+  shapes: readonly Shape[],
+  strides: readonly Shape[],
+): void {
   const count = shapes.length;
   let rank = 0;
   let size = 1;
@@ -48,7 +53,9 @@ export function collapse(layout: StridedLayout, shape: Shape, shapes: readonly S
       continue;
     }
     if (rank === maxRank) {
-      throw new ShapeError(`${formatShape(shape)} has more than ${maxRank} dimensions that cannot be merged; call contiguous() first.`);
+      throw new ShapeError(
+        `${formatShape(shape)} has more than ${maxRank} dimensions that cannot be merged; call contiguous() first.`,
+      );
     }
     layout.lengths[rank] = length;
     for (let o = 0; o < count; o++) {

@@ -21,7 +21,8 @@ const concatOp = defineOp<ConcatAttributes>({
     shape[dimension] = 0;
     for (const input of inputs) {
       const fits =
-        input.shape.length === shape.length && input.shape.every((length, i) => i === dimension || length === shape[i]);
+        input.shape.length === shape.length &&
+        input.shape.every((length, i) => i === dimension || length === shape[i]);
       if (!fits) {
         throw new ShapeError(
           `concat: ${formatShape(input.shape)} does not fit behind ${formatShape(first!.shape)}: ` +
@@ -70,10 +71,21 @@ export function concat(tensors: readonly Tensor[], dimension = 0): Tensor {
   if (!first) throw new ShapeError('concat: takes at least one tensor.');
   const dtype = tensors.reduce((promoted, tensor) => promote(promoted, tensor.dtype), first.dtype);
   const attributes = { dimension: normalizeDimension('concat', dimension, first.rank) };
-  return scope(() => applyOne(concatOp, tensors.map((tensor) => cast(tensor, dtype)), attributes));
+  return scope(() =>
+    applyOne(
+      concatOp,
+      tensors.map((tensor) => cast(tensor, dtype)),
+      attributes,
+    ),
+  );
 }
 
 /** Joins tensors of one shape along a new dimension. */
 export function stack(tensors: readonly Tensor[], dimension = 0): Tensor {
-  return scope(() => concat(tensors.map((tensor) => unsqueeze(tensor, dimension)), dimension));
+  return scope(() =>
+    concat(
+      tensors.map((tensor) => unsqueeze(tensor, dimension)),
+      dimension,
+    ),
+  );
 }

@@ -110,7 +110,7 @@ const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
       const minusOnes = graph.constant(
         logits!.dtype,
         column.shape,
-        new Array<number>(column.shape[0]!).fill(-1),
+        Array.from({ length: targets!.shape[0]! }, () => -1),
       );
       // Before the product, where ONNX Runtime scatters in place.
       const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], {
@@ -164,14 +164,23 @@ function launchForward(
   context
     .kernel(rowsKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [
-      context.pointer(logits!), context.pointer(targets!), context.pointer(logSumExp!), losses,
-      rows, columns, ignoreIndex,
+      context.pointer(logits!),
+      context.pointer(targets!),
+      context.pointer(logSumExp!),
+      losses,
+      rows,
+      columns,
+      ignoreIndex,
     ]);
   context
     .kernel(meanKernel(variant))
     .launch([1, 1, 1], meanThreads, 0, [
-      losses, context.pointer(targets!), context.pointer(loss!), context.pointer(inverseCount!),
-      rows, ignoreIndex,
+      losses,
+      context.pointer(targets!),
+      context.pointer(loss!),
+      context.pointer(inverseCount!),
+      rows,
+      ignoreIndex,
     ]);
 }
 
@@ -187,7 +196,9 @@ function launchBackward(
     .kernel(backwardKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [
       ...[...inputs, dlogits!].map((tensor) => context.pointer(tensor)),
-      rows, columns, ignoreIndex,
+      rows,
+      columns,
+      ignoreIndex,
     ]);
 }
 

@@ -148,7 +148,9 @@ function launchBackward(
   context
     .kernel(backwardKernel(variant))
     .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
-      ...pointers, ids!.size, columns,
+      ...pointers,
+      ids!.size,
+      columns,
     ]);
 }
 

@@ -8,7 +8,9 @@ import type { Tensor } from '../tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
   if (!sameShape(target!.shape, source!.shape)) {
-    throw new ShapeError(`${op}: ${formatShape(source!.shape)} cannot be written into ${formatShape(target!.shape)}.`);
+    throw new ShapeError(
+      `${op}: ${formatShape(source!.shape)} cannot be written into ${formatShape(target!.shape)}.`,
+    );
   }
   return [target!];
 }

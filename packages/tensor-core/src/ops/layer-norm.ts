@@ -68,8 +68,14 @@ const layerNormBackwardOp = defineOp({
     kind: 'custom',
     launch: (context, [dy, x, weight, mean, rstd], [dx, dweight, dbias]) =>
       launchNormBackward(context, {
-        dy: dy!, x: x!, weight: weight!, mean: mean!, rstd: rstd!,
-        dx: dx!, dweight: dweight!, dbias: dbias!,
+        dy: dy!,
+        x: x!,
+        weight: weight!,
+        mean: mean!,
+        rstd: rstd!,
+        dx: dx!,
+        dweight: dweight!,
+        dbias: dbias!,
       }),
   },
   cpu: {

@@ -128,7 +128,9 @@ export const gelu = unary({
 // Φ(x) = (1 + erf(x/√2)) / 2.
 function normalCdfNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   if (x.dtype === 'float64') {
-    throw new DTypeError('gelu: the CPU has no error function in float64; cast() to float32, or use another activation.');
+    throw new DTypeError(
+      'gelu: the CPU has no error function in float64; cast() to float32, or use another activation.',
+    );
   }
   const erf = graph.node('Erf', [graph.node('Mul', [x, graph.scalar(x.dtype, Math.SQRT1_2)])]);
   return graph.node('Mul', [graph.node('Add', [erf, graph.scalar(x.dtype, 1)]), graph.scalar(x.dtype, 0.5)]);

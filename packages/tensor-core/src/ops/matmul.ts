@@ -5,7 +5,14 @@ import { bytesOf } from '../cost.ts';
 import { byteSize } from '../dtype.ts';
 import { DTypeError, ShapeError } from '../errors.ts';
 import { defineOp } from '../op.ts';
-import { type Shape, broadcastShapes, broadcastStrides, contiguousStrides, formatShape, sizeOf } from '../shape.ts';
+import {
+  type Shape,
+  broadcastShapes,
+  broadcastStrides,
+  contiguousStrides,
+  formatShape,
+  sizeOf,
+} from '../shape.ts';
 import { scope } from '../scope.ts';
 import type { Tensor } from '../tensor.ts';
 import { reshape, squeeze, transpose, unsqueeze } from './views.ts';
@@ -32,7 +39,9 @@ const matmulOp = defineOp<MatmulAttributes>({
   autocast: 'lower',
   infer: ([a, b]) => {
     if (a!.dtype !== b!.dtype) {
-      throw new DTypeError(`matmul: operands are ${a!.dtype} and ${b!.dtype}; cast() one to the other's dtype.`);
+      throw new DTypeError(
+        `matmul: operands are ${a!.dtype} and ${b!.dtype}; cast() one to the other's dtype.`,
+      );
     }
     return [{ shape: productShape(a!.shape, b!.shape), dtype: a!.dtype }];
   },
@@ -61,11 +70,25 @@ const matmulOp = defineOp<MatmulAttributes>({
       const left = operandOf(context, a!, batchShape);
       const right = operandOf(context, b!, batchShape);
       context.matmul({
-        ...{ m, n, k, batch: sizeOf(batchShape), scale, accumulate: false },
-        ...{ inputDType: a!.dtype, outputDType: d!.dtype },
-        ...{ a: left.pointer, transposeA: left.transposed, pitchA: left.pitch, batchStrideA: left.batchStride },
-        ...{ b: right.pointer, transposeB: right.transposed, pitchB: right.pitch, batchStrideB: right.batchStride },
-        ...{ d: context.pointer(d!), pitchD: n, batchStrideD: m * n },
+        m,
+        n,
+        k,
+        batch: sizeOf(batchShape),
+        inputDType: a!.dtype,
+        outputDType: d!.dtype,
+        a: left.pointer,
+        b: right.pointer,
+        d: context.pointer(d!),
+        transposeA: left.transposed,
+        transposeB: right.transposed,
+        pitchA: left.pitch,
+        pitchB: right.pitch,
+        pitchD: n,
+        batchStrideA: left.batchStride,
+        batchStrideB: right.batchStride,
+        batchStrideD: m * n,
+        scale,
+        accumulate: false,
       });
     },
   },
@@ -119,7 +142,10 @@ function fits(innerStride: number, inner: number, outerStride: number, outer: nu
 }
 
 /** The one stride that walks the batch dimensions in row-major order, or null. */
-function singleStride({ shape, strides }: { shape: Shape; strides: Shape }, batchShape: Shape): number | null {
+function singleStride(
+  { shape, strides }: { shape: Shape; strides: Shape },
+  batchShape: Shape,
+): number | null {
   const walked = broadcastStrides(shape.slice(0, -2), strides.slice(0, -2), batchShape);
   let stride: number | null = null;
   let covered = 1;
@@ -139,7 +165,9 @@ function singleStride({ shape, strides }: { shape: Shape; strides: Shape }, batc
  */
 export function matmul(a: Tensor, b: Tensor, { scale = 1 }: { scale?: number } = {}): Tensor {
   if (a.rank === 0 || b.rank === 0) {
-    throw new ShapeError(`matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`);
+    throw new ShapeError(
+      `matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`,
+    );
   }
   if (a.rank === 1) return scope(() => squeeze(matmul(unsqueeze(a, 0), b, { scale }), -2));
   if (b.rank === 1) return scope(() => squeeze(matmul(a, unsqueeze(b, 1), { scale }), -1));

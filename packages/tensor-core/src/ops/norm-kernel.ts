@@ -63,7 +63,9 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
     .kernel(forwardKernel({ ...defines, WEIGHT: storageType(weight.dtype), CENTERED: mean ? 1 : 0 }))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
       ...[x, weight, bias, y, mean, rstd].map((tensor) => address(context, tensor)),
-      rows, columns, eps,
+      rows,
+      columns,
+      eps,
     ]);
 }
 
@@ -101,14 +103,21 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
       .kernel(backwardKernel(variant))
       .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
         ...[dy, x, weight, mean, rstd, dx].map((tensor) => address(context, tensor)),
-        partialWeight, partialBias, rows, columns,
+        partialWeight,
+        partialBias,
+        rows,
+        columns,
       ]);
   }
   context
     .kernel(foldKernel(variant))
     .launch([Math.ceil(columns / foldColumns), mean ? 2 : 1, 1], foldThreads, 0, [
-      partialWeight, context.pointer(dweight), partialBias, address(context, dbias),
-      count, columns,
+      partialWeight,
+      context.pointer(dweight),
+      partialBias,
+      address(context, dbias),
+      count,
+      columns,
     ]);
 }
 

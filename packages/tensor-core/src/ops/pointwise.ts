@@ -1,7 +1,13 @@
 import { applyOne } from '../apply.ts';
 import type { OnnxGraph, OnnxValue } from '../cpu/onnx-graph.ts';
 import { type DType, computeDType, promote, promoteWithNumber } from '../dtype.ts';
-import { type AutocastClass, type ComputeOp, type GradientContext, type TensorSpec, defineOp } from '../op.ts';
+import {
+  type AutocastClass,
+  type ComputeOp,
+  type GradientContext,
+  type TensorSpec,
+  defineOp,
+} from '../op.ts';
 import { bytesOf } from '../cost.ts';
 import { broadcastShapes, sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
@@ -37,7 +43,9 @@ export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
       gradient &&
       ((context) => {
         const g = context.gradients[0]!;
-        return [gradient(g, reads === 'output' ? context.output(0) : reads === 'input' ? context.input(0) : g)];
+        return [
+          gradient(g, reads === 'output' ? context.output(0) : reads === 'input' ? context.input(0) : g),
+        ];
       }),
     cost: (inputs, outputs) => elementwiseCost(flops, inputs, outputs),
     cuda: { kind: 'pointwise', expressions: () => [expression] },
@@ -82,11 +90,15 @@ export function binary(definition: BinaryDefinition): (a: Operand, b: Operand) =
   return (a, b) => {
     if (typeof a === 'number') {
       if (typeof b === 'number') {
-        throw new TypeError(`${definition.name}: one operand must be a tensor, got the numbers ${a} and ${b}.`);
+        throw new TypeError(
+          `${definition.name}: one operand must be a tensor, got the numbers ${a} and ${b}.`,
+        );
       }
       return applyOne(numberLeft, [b], { scalar: a });
     }
-    return typeof b === 'number' ? applyOne(numberRight, [a], { scalar: b }) : applyOne(both, [a, b], undefined);
+    return typeof b === 'number'
+      ? applyOne(numberRight, [a], { scalar: b })
+      : applyOne(both, [a, b], undefined);
   };
 }
 
@@ -112,7 +124,14 @@ function binaryTensors(definition: BinaryDefinition): ComputeOp<undefined> {
       kind: 'onnx',
       build: (graph, [a, b], _, { outputs }) => {
         const dtype = computeDType([a!.dtype, b!.dtype], [lowered(outputs[0]!.dtype)]);
-        return [graph.node(definition.onnx, [graph.cast(a!, dtype), graph.cast(b!, dtype)], {}, specOf(outputs[0]!))];
+        return [
+          graph.node(
+            definition.onnx,
+            [graph.cast(a!, dtype), graph.cast(b!, dtype)],
+            {},
+            specOf(outputs[0]!),
+          ),
+        ];
       },
     },
   });
@@ -150,7 +169,12 @@ function binaryWithNumber(definition: BinaryDefinition, side: 'left' | 'right'):
 }
 
 /** Which inputs and outputs to save; `a` and `b` are the operands' input indices, null for a number. */
-function savesOf(gradients: readonly BinaryGradient[], needs: readonly boolean[], a: number | null, b: number | null) {
+function savesOf(
+  gradients: readonly BinaryGradient[],
+  needs: readonly boolean[],
+  a: number | null,
+  b: number | null,
+) {
   const reads = new Set(gradients.flatMap((gradient, i) => (needs[i] ? gradient.reads : [])));
   const inputs: number[] = [];
   if (a !== null && reads.has('a')) inputs.push(a);

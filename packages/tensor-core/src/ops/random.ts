@@ -48,7 +48,11 @@ function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): 
         context
           .kernel(kernel({ ELEMENT: storageType(y!.dtype) }))
           .launch([gridFor(context, y!.size), 1, 1], threads, 0, [
-            context.pointer(y!), y!.size, low, high, attributes.offset,
+            context.pointer(y!),
+            y!.size,
+            low,
+            high,
+            attributes.offset,
             ...definition.arguments(attributes),
           ]);
       },
@@ -218,8 +222,12 @@ export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = 
     shape,
     { ...rest, dtype },
     {
-      mean, standardDeviation: std, low, high,
-      firstProbability, probabilityRange,
+      mean,
+      standardDeviation: std,
+      low,
+      high,
+      firstProbability,
+      probabilityRange,
     },
   );
 }

@@ -3,7 +3,13 @@ import { bytesOf } from '../cost.ts';
 import { type DType, floatingPoint, isFloatingPoint } from '../dtype.ts';
 import { ShapeError } from '../errors.ts';
 import type { OnnxGraph, OnnxValue } from '../cpu/onnx-graph.ts';
-import { type AutocastClass, type ComputeOp, type GradientContext, type ReductionKernel, defineOp } from '../op.ts';
+import {
+  type AutocastClass,
+  type ComputeOp,
+  type GradientContext,
+  type ReductionKernel,
+  defineOp,
+} from '../op.ts';
 import { type Shape, formatShape, normalizeDimension, sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { div, mul } from './arithmetic.ts';
@@ -39,7 +45,9 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
   const op: ComputeOp<ReductionAttributes> = defineOp<ReductionAttributes>({
     name,
     autocast: definition.autocast,
-    infer: ([x], attributes) => [{ shape: reducedShape(x!.shape, attributes), dtype: definition.dtype(x!.dtype) }],
+    infer: ([x], attributes) => [
+      { shape: reducedShape(x!.shape, attributes), dtype: definition.dtype(x!.dtype) },
+    ],
     saves: definition.saves && (() => definition.saves!),
     gradient: (context) => [definition.gradient(context.gradients[0]!, context)],
     variant: ({ dims, keepDims }) => `${dims.join()}${keepDims ? 'k' : ''}`,
@@ -53,9 +61,18 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
       build: (graph, [x], { dims, keepDims }, { outputs }) => {
         const dtype = floatOf(outputs[0]!.dtype);
         const reduce = (type: string, value: OnnxValue) =>
-          graph.node(type, [value, graph.integers(dims)], { keepdims: keepDims ? 1 : 0 }, { shape: outputs[0]!.shape });
+          graph.node(
+            type,
+            [value, graph.integers(dims)],
+            { keepdims: keepDims ? 1 : 0 },
+            { shape: outputs[0]!.shape },
+          );
         const folded = reduce(definition.onnx, graph.cast(x!, dtype));
-        return [definition.onnx === 'ReduceMax' && isFloatingPoint(dtype) ? lettingNaNWin(graph, x!, folded, reduce) : folded];
+        return [
+          definition.onnx === 'ReduceMax' && isFloatingPoint(dtype)
+            ? lettingNaNWin(graph, x!, folded, reduce)
+            : folded,
+        ];
       },
     },
   });

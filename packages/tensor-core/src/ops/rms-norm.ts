@@ -65,8 +65,12 @@ const rmsNormBackwardOp = defineOp({
     kind: 'custom',
     launch: (context, [dy, x, weight, rstd], [dx, dweight]) =>
       launchNormBackward(context, {
-        dy: dy!, x: x!, weight: weight!, rstd: rstd!,
-        dx: dx!, dweight: dweight!,
+        dy: dy!,
+        x: x!,
+        weight: weight!,
+        rstd: rstd!,
+        dx: dx!,
+        dweight: dweight!,
       }),
   },
   cpu: {

@@ -171,8 +171,15 @@ function launch(
   context
     .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: input.vectorLength }))
     .launch(grid, threads, 0, [
-      input.pointer, context.pointer(cosine!), context.pointer(sine!), context.pointer(y!),
-      ...input.lengths, length, columns, ...input.strides, inverse ? -1 : 1,
+      input.pointer,
+      context.pointer(cosine!),
+      context.pointer(sine!),
+      context.pointer(y!),
+      ...input.lengths,
+      length,
+      columns,
+      ...input.strides,
+      inverse ? -1 : 1,
     ]);
 }
 

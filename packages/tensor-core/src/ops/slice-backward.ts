@@ -52,7 +52,11 @@ const sliceBackwardOp = defineOp<SliceBackwardAttributes>({
 });
 
 /** A tensor of zeros of `shape` that has `g` where a slice was taken. */
-export function sliceBackward(g: Tensor, shape: Shape, slice: Omit<SliceBackwardAttributes, 'shape'>): Tensor {
+export function sliceBackward(
+  g: Tensor,
+  shape: Shape,
+  slice: Omit<SliceBackwardAttributes, 'shape'>,
+): Tensor {
   const { dimension, start, step } = slice;
   return applyOne(sliceBackwardOp, [g], { shape, dimension, start, step });
 }

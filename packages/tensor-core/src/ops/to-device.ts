@@ -12,9 +12,13 @@ interface ToDeviceAttributes {
 
 const toDeviceOp = {
   name: 'toDevice',
-  gradient: ({ gradients, attributes }: { gradients: readonly (Tensor | null)[]; attributes: ToDeviceAttributes }) => [
-    toDevice(gradients[0]!, attributes.device),
-  ],
+  gradient: ({
+    gradients,
+    attributes,
+  }: {
+    gradients: readonly (Tensor | null)[];
+    attributes: ToDeviceAttributes;
+  }) => [toDevice(gradients[0]!, attributes.device)],
 };
 
 /** The same values on another device, through host memory; `x` itself if it is there already. Differentiable. */
@@ -23,7 +27,7 @@ export function toDevice(x: Tensor, target: Device): Tensor {
   const result = Tensor.allocate(target, x.dtype, x.shape);
   if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(toTypedArray(x)));
   if (isGradEnabled() && x.requiresGrad) {
-    new TapeNode(toDeviceOp, { device: x.device }, [x], [result], [true], currentRange());
+    TapeNode.record(toDeviceOp, { device: x.device }, [x], [result], [true], currentRange());
   }
   return result;
 }

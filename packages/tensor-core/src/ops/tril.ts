@@ -72,8 +72,13 @@ function launch(
   context
     .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length }))
     .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
-      context.pointer(x!), context.pointer(y!), matrices, rows, columns,
-      diagonal, fill === 'zero' ? 0 : -Infinity,
+      context.pointer(x!),
+      context.pointer(y!),
+      matrices,
+      rows,
+      columns,
+      diagonal,
+      fill === 'zero' ? 0 : -Infinity,
     ]);
 }
 

@@ -94,7 +94,11 @@ function inferLength(op: string, x: Tensor, shape: Shape): Shape {
   const known = shape.reduce((size, length) => (length === -1 ? size : size * length), 1);
   const unknown = shape.filter((length) => length === -1).length;
   const full = unknown === 1 ? shape.map((length) => (length === -1 ? x.size / known : length)) : shape;
-  if (unknown > 1 || full.some((length) => !Number.isInteger(length) || length < 0) || sizeOf(full) !== x.size) {
+  if (
+    unknown > 1 ||
+    full.some((length) => !Number.isInteger(length) || length < 0) ||
+    sizeOf(full) !== x.size
+  ) {
     throw new ShapeError(
       `${op}: ${formatShape(x.shape)} has ${x.size} elements and cannot take the shape ${formatShape(shape)}.`,
     );
@@ -108,7 +112,9 @@ function inferLength(op: string, x: Tensor, shape: Shape): Shape {
  */
 function stridesAfterReshape(input: Layout, shape: Shape): number[] | null {
   if (sizeOf(shape) === 0) return contiguousStrides(shape);
-  const dims = input.shape.map((length, i) => ({ length, stride: input.strides[i]! })).filter((d) => d.length !== 1);
+  const dims = input.shape
+    .map((length, i) => ({ length, stride: input.strides[i]! }))
+    .filter((d) => d.length !== 1);
   const strides = new Array<number>(shape.length);
   let next = shape.length - 1;
   for (let i = dims.length - 1; i >= 0; i--) {
@@ -187,7 +193,9 @@ export function select(x: Tensor, dimension: number, index: number): Tensor {
   const dim = normalizeDimension('select', dimension, x.rank);
   const at = index < 0 ? index + x.shape[dim]! : index;
   if (!Number.isInteger(index) || at < 0 || at >= x.shape[dim]!) {
-    throw new ShapeError(`select: index ${index} is outside dimension ${dimension} of ${formatShape(x.shape)}.`);
+    throw new ShapeError(
+      `select: index ${index} is outside dimension ${dimension} of ${formatShape(x.shape)}.`,
+    );
   }
   return scope(() => squeeze(slice(x, dim, at, at + 1), dim));
 }
@@ -195,7 +203,10 @@ export function select(x: Tensor, dimension: number, index: number): Tensor {
 /** Removes a dimension of length one. A view. */
 export function squeeze(x: Tensor, dimension: number): Tensor {
   const dim = normalizeDimension('squeeze', dimension, x.rank);
-  return view(x, x.shape.filter((length, i) => i !== dim || length !== 1));
+  return view(
+    x,
+    x.shape.filter((length, i) => i !== dim || length !== 1),
+  );
 }
 
 /** Inserts a dimension of length one. A view. */

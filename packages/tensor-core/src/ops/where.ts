@@ -4,7 +4,6 @@ import { DTypeError } from '../errors.ts';
 import { type TensorSpec, defineOp } from '../op.ts';
 import { broadcastShapes } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
-import { cast } from './cast.ts';
 import type { Operand } from './pointwise.ts';
 
 interface WhereAttributes {
@@ -18,7 +17,10 @@ function shapeOf(inputs: readonly TensorSpec[]) {
 
 function dtypeOf([, ...inputs]: readonly TensorSpec[], { numbers }: WhereAttributes) {
   const promoted = inputs.map(({ dtype }) => dtype).reduce(promote);
-  return numbers.reduce((dtype, value) => (value === undefined ? dtype! : promoteWithNumber(dtype!, value)), promoted);
+  return numbers.reduce(
+    (dtype, value) => (value === undefined ? dtype! : promoteWithNumber(dtype!, value)),
+    promoted,
+  );
 }
 
 /** The names that the two alternatives have in a kernel. */
@@ -52,7 +54,10 @@ const whereOp = defineOp<WhereAttributes>({
   cpu: {
     kind: 'onnx',
     build: (graph, [condition, ...inputs], attributes, { scalars, outputs }) => {
-      const dtype = computeDType(inputs.map((input) => input.dtype), [outputs[0]!.dtype]);
+      const dtype = computeDType(
+        inputs.map((input) => input.dtype),
+        [outputs[0]!.dtype],
+      );
       const values = names(attributes).map((name) =>
         graph.cast(name.startsWith('s') ? scalars[Number(name[1])]! : inputs['bc'.indexOf(name)]!, dtype),
       );
@@ -64,10 +69,14 @@ const whereOp = defineOp<WhereAttributes>({
 /** `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. */
 export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
   if (condition.dtype !== 'bool') {
-    throw new DTypeError(`where: the condition must be bool, not ${condition.dtype}; compare it with something.`);
+    throw new DTypeError(
+      `where: the condition must be bool, not ${condition.dtype}; compare it with something.`,
+    );
   }
   if (typeof a === 'number' && typeof b === 'number') {
-    throw new TypeError(`where: one alternative must be a tensor, got the numbers ${a} and ${b}; use full().`);
+    throw new TypeError(
+      `where: one alternative must be a tensor, got the numbers ${a} and ${b}; use full().`,
+    );
   }
   const inputs = [condition, ...[a, b].filter((side): side is Tensor => typeof side !== 'number')];
   const numbers = [a, b].map((side) => (typeof side === 'number' ? side : undefined));

@@ -66,7 +66,12 @@ describe('CachingAllocator', () => {
   });
 
   it('merges free neighbours, in any order of freeing', () => {
-    for (const order of [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0]]) {
+    for (const order of [
+      [0, 1, 2],
+      [0, 2, 1],
+      [1, 0, 2],
+      [2, 1, 0],
+    ]) {
       const { allocator, memory } = make();
       const blocks = [0, 1, 2].map(() => allocator.allocate(2 ** 19)!);
       for (const i of order) allocator.free(blocks[i]!);
@@ -153,6 +158,10 @@ function expectFits(memory: FakeMemory, live: readonly Block[], block: Block, by
   const end = block.address + block.size;
   expect(block.size).toBeGreaterThanOrEqual(byteLength);
   expect(block.address % 512).toBe(0);
-  expect([...memory.segments].some(([start, bytes]) => start <= block.address && end <= start + bytes)).toBe(true);
-  expect(live.every((other) => other.address + other.size <= block.address || end <= other.address)).toBe(true);
+  expect([...memory.segments].some(([start, bytes]) => start <= block.address && end <= start + bytes)).toBe(
+    true,
+  );
+  expect(live.every((other) => other.address + other.size <= block.address || end <= other.address)).toBe(
+    true,
+  );
 }

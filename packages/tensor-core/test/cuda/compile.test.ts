@@ -42,7 +42,9 @@ describe('collectHeaders', () => {
   });
 
   it('names a header that is missing', () => {
-    expect(() => collectHeaders('#include "nowhere.cuh"', pathToFileURL(`${folder}/`))).toThrow(/nowhere\.cuh/);
+    expect(() => collectHeaders('#include "nowhere.cuh"', pathToFileURL(`${folder}/`))).toThrow(
+      /nowhere\.cuh/,
+    );
   });
 });
 

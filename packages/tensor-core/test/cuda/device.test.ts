@@ -8,7 +8,13 @@ const mebibyte = 2 ** 20;
 
 describe('architectureOf', () => {
   it('takes the targets with an `a` where tensor cores need them', () => {
-    expect([80, 86, 90, 100, 120].map(architectureOf)).toEqual(['sm_80', 'sm_86', 'sm_90a', 'sm_100a', 'sm_120']);
+    expect([80, 86, 90, 100, 120].map(architectureOf)).toEqual([
+      'sm_80',
+      'sm_86',
+      'sm_90a',
+      'sm_100a',
+      'sm_120',
+    ]);
   });
 
   it('refuses what is too old', () => {
@@ -88,7 +94,11 @@ describe('CudaDevice on a stand-in for the driver', () => {
   it('tells what it is', () => {
     const device = openEmulatedDevice();
     expect(device).toMatchObject({ type: 'cuda', index: 0, label: 'cuda:0', name: 'Emulated GPU' });
-    expect(device.properties()).toMatchObject({ computeCapability: '8.0', multiprocessors: 2, driverCuda: '13.0' });
+    expect(device.properties()).toMatchObject({
+      computeCapability: '8.0',
+      multiprocessors: 2,
+      driverCuda: '13.0',
+    });
   });
 });
 
@@ -103,8 +113,14 @@ usesPointwise('custom ops', () => {
         expect(x!.isContiguous).toBe(true);
         const scratch = context.workspace(x!.byteLength);
         const { shape, strides, dtype } = x!;
-        context.copy({ pointer: context.pointer(x!), dtype, shape, strides }, { pointer: scratch, dtype, shape, strides });
-        context.copy({ pointer: scratch, dtype, shape, strides }, { pointer: context.pointer(y!), dtype, shape, strides });
+        context.copy(
+          { pointer: context.pointer(x!), dtype, shape, strides },
+          { pointer: scratch, dtype, shape, strides },
+        );
+        context.copy(
+          { pointer: scratch, dtype, shape, strides },
+          { pointer: context.pointer(y!), dtype, shape, strides },
+        );
       },
     },
     cpu: { kind: 'host', run: () => undefined },
@@ -113,7 +129,15 @@ usesPointwise('custom ops', () => {
   it('get contiguous inputs and a workspace that is freed behind them', () => {
     const device = openEmulatedDevice();
     t.scope(() => {
-      const x = t.transpose(t.tensor([[1, 2, 3], [4, 5, 6]], { device }));
+      const x = t.transpose(
+        t.tensor(
+          [
+            [1, 2, 3],
+            [4, 5, 6],
+          ],
+          { device },
+        ),
+      );
       const before = device.memoryStatistics();
       const y = t.applyOne(doubling, [x], undefined);
       const after = device.memoryStatistics();

@@ -5,7 +5,7 @@ import { multiplierOf, shiftOf } from '../../src/cuda/divisor.ts';
 /** What the kernels do with 32-bit registers. */
 function divide(x: number, multiplier: number, shift: number): number {
   const high = Number((BigInt(x) * BigInt(multiplier)) >> 32n);
-  return (high + x) / 2 ** shift >> 0;
+  return ((high + x) / 2 ** shift) >> 0;
 }
 
 it('divides every number below 2^31 by every divisor', () => {

@@ -18,27 +18,27 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   const open = () => emulated;
 
   describe('softmax', () => {
-  describeSoftmax(open, dtypes);
-});
+    describeSoftmax(open, dtypes);
+  });
   describe('norms', () => {
-  describeNorms(open, dtypes);
-});
+    describeNorms(open, dtypes);
+  });
   describe('crossEntropy', () => {
-  describeCrossEntropy(open, dtypes);
-});
+    describeCrossEntropy(open, dtypes);
+  });
   describe('embedding', () => {
-  describeEmbedding(open, dtypes);
-});
+    describeEmbedding(open, dtypes);
+  });
   describe('rope', () => {
-  describeRope(open, dtypes);
-});
+    describeRope(open, dtypes);
+  });
   describe('swiglu', () => {
-  describeSwiglu(open, dtypes);
-});
+    describeSwiglu(open, dtypes);
+  });
   describe('triangles', () => {
-  describeTriangles(open, dtypes);
-});
+    describeTriangles(open, dtypes);
+  });
   describe('random', () => {
-  describeRandom(open);
-});
+    describeRandom(open);
+  });
 });

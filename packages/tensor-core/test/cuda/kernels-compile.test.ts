@@ -6,7 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DType } from '../../src/dtype.ts';
-import { densePointwiseSource, stridedPointwiseSource, vectorLengthOf } from '../../src/cuda/pointwise-kernel.ts';
+import {
+  densePointwiseSource,
+  stridedPointwiseSource,
+  vectorLengthOf,
+} from '../../src/cuda/pointwise-kernel.ts';
 import { accumulatorDType, reductionSource } from '../../src/cuda/reduction-kernel.ts';
 import { splitHalfDefines, splitHalfTiles } from '../../src/cuda/matmul-split-half-plan.ts';
 import { kernelSource } from '../../src/package-root.ts';
@@ -16,7 +20,13 @@ const kernelsFolder = fileURLToPath(kernelSource(''));
 type Defines = Record<string, string | number>;
 
 const storageTypes = ['float', 'float16', 'bfloat16'];
-const row = (element: string, vector: number, threads: number, vectors: number, block = threads): Defines => ({
+const row = (
+  element: string,
+  vector: number,
+  threads: number,
+  vectors: number,
+  block = threads,
+): Defines => ({
   ELEMENT: element,
   VECTOR_LENGTH: vector,
   ROW_THREADS: threads,
@@ -36,8 +46,17 @@ const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
 /** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
 const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
   'cross_entropy.cu': with_(rows, { INDEX: 'int32' }, { INDEX: 'int64' }),
-  'embedding.cu': with_(indices, { WORD: 'uint32', WORDS: 4 }, { WORD: 'uint16', WORDS: 1 }, { WORD: 'uint64', WORDS: 2 }),
-  'embedding_backward.cu': with_(with_(elements, ...indices), { VECTOR_LENGTH: 2, VECTORS: 2 }, { VECTOR_LENGTH: 1, VECTORS: 1 }),
+  'embedding.cu': with_(
+    indices,
+    { WORD: 'uint32', WORDS: 4 },
+    { WORD: 'uint16', WORDS: 1 },
+    { WORD: 'uint64', WORDS: 2 },
+  ),
+  'embedding_backward.cu': with_(
+    with_(elements, ...indices),
+    { VECTOR_LENGTH: 2, VECTORS: 2 },
+    { VECTOR_LENGTH: 1, VECTORS: 1 },
+  ),
   'lower_triangle.cu': with_(elements, { VECTOR_LENGTH: 2 }, { VECTOR_LENGTH: 1 }),
   'matmul_split_half.cu': splitHalfTiles.flatMap((tile) =>
     [0, 1, 2, 3].map((bits) => splitHalfDefines(tile, (bits & 1) === 1, bits > 1)),
@@ -61,7 +80,9 @@ interface Variant {
 }
 
 function generatedVariants(): Variant[] {
-  const pointwise = (['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'] as const).flatMap((dtype) => {
+  const pointwise = (
+    ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'] as const
+  ).flatMap((dtype) => {
     const signature = {
       ...{ name: 'k', inputs: [dtype, dtype], outputs: [dtype], scalars: 1 },
       expressions: ['larger(a, b) + power(a, s0)'],
@@ -71,13 +92,31 @@ function generatedVariants(): Variant[] {
       densePointwiseSource(signature, [0, 1], new Set(), vectorLengthOf([dtype])),
       densePointwiseSource(signature, [0, 1], new Set([1]), 1),
       stridedPointwiseSource(signature, [0, 1], { ...walk, wide: false }),
-      stridedPointwiseSource(signature, [0, 1], { ...walk, wide: true, vectorLength: 1, broadcast: new Set() }),
+      stridedPointwiseSource(signature, [0, 1], {
+        ...walk,
+        wide: true,
+        vectorLength: 1,
+        broadcast: new Set(),
+      }),
     ];
   });
-  const functions = ['exp(a)', 'log(a)', 'rsqrt(a)', 'tanh(a)', 'a * normcdf(a)', 'a / (1 + exp(-a))', 'sin(a) + cos(a)'];
+  const functions = [
+    'exp(a)',
+    'log(a)',
+    'rsqrt(a)',
+    'tanh(a)',
+    'a * normcdf(a)',
+    'a / (1 + exp(-a))',
+    'sin(a) + cos(a)',
+  ];
   const unary = (['float32', 'float64'] as const).map((dtype) => {
     const outputs = functions.map(() => dtype);
-    return densePointwiseSource({ name: 'k', inputs: [dtype], outputs, expressions: functions, scalars: 0 }, [0], new Set(), 2);
+    return densePointwiseSource(
+      { name: 'k', inputs: [dtype], outputs, expressions: functions, scalars: 0 },
+      [0],
+      new Set(),
+      2,
+    );
   });
   const folds: [DType, DType][] = [
     ['float32', 'float32'],
@@ -90,7 +129,15 @@ function generatedVariants(): Variant[] {
   const reductions = folds.flatMap(([input, output]) =>
     (['zero', 'lowest'] as const).flatMap((identity) => {
       const combine = identity === 'zero' ? 'x + y' : 'larger(x, y)';
-      const signature = { name: 'k', input, output, accumulator: accumulatorDType(input, output), identity, combine, finish: 'x / n' };
+      const signature = {
+        name: 'k',
+        input,
+        output,
+        accumulator: accumulatorDType(input, output),
+        identity,
+        combine,
+        finish: 'x / n',
+      };
       const vectorLength = vectorLengthOf([input]);
       return [
         reductionSource(signature, { kind: 'rows', width: 32, vectorLength }),
@@ -115,7 +162,9 @@ function fileVariants(architecture: string): Variant[] {
 function combine(variants: readonly Variant[]): string {
   const headers = readdirSync(kernelsFolder).filter((file) => file.endsWith('.cuh'));
   const guards = headers.flatMap((file) =>
-    [...readFileSync(join(kernelsFolder, file), 'utf8').matchAll(/#define (ROOFLINE_\w+)/g)].map(([, guard]) => guard!),
+    [...readFileSync(join(kernelsFolder, file), 'utf8').matchAll(/#define (ROOFLINE_\w+)/g)].map(
+      ([, guard]) => guard!,
+    ),
   );
   return variants
     .map(({ source, defines }, i) => {
@@ -152,11 +201,15 @@ describe.skipIf(!findNvcc())('nvcc', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it.concurrent.each(architectures)('compiles every kernel for sm_%s', { timeout: 300_000 }, async (architecture) => {
-    const path = join(folder, `${architecture}.cu`);
-    writeFileSync(path, combine([...fileVariants(architecture), ...generatedVariants()]));
-    const target = `-gencode=arch=compute_${architecture},code=sm_${architecture}`;
-    const options = ['-std=c++17', '-cubin', '-I', kernelsFolder, target, '-o', `${path}.cubin`];
-    await promisify(execFile)('nvcc', [...options, path]);
-  });
+  it.concurrent.each(architectures)(
+    'compiles every kernel for sm_%s',
+    { timeout: 300_000 },
+    async (architecture) => {
+      const path = join(folder, `${architecture}.cu`);
+      writeFileSync(path, combine([...fileVariants(architecture), ...generatedVariants()]));
+      const target = `-gencode=arch=compute_${architecture},code=sm_${architecture}`;
+      const options = ['-std=c++17', '-cubin', '-I', kernelsFolder, target, '-o', `${path}.cubin`];
+      await promisify(execFile)('nvcc', [...options, path]);
+    },
+  );
 });

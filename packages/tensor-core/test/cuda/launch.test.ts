@@ -13,7 +13,10 @@ function fakeLauncher(result = 0) {
       calls.push({ name, arguments_ });
       return result;
     };
-  const functions = { cuLaunchKernel: record('cuLaunchKernel'), cuLaunchKernelEx: record('cuLaunchKernelEx') };
+  const functions = {
+    cuLaunchKernel: record('cuLaunchKernel'),
+    cuLaunchKernelEx: record('cuLaunchKernelEx'),
+  };
   const driver = new CudaDriver(functions as unknown as DriverFunctions, (status) => `CUresult ${status}`);
   return { calls, launcher: new Launcher(driver, { handle: stream } as CudaStream) };
 }
@@ -34,7 +37,10 @@ describe('LoadedKernel', () => {
     const values = [pointer, -7, -(2 ** 40), 0.5, Math.PI, 2 ** 32 - 1];
     kernel(launcher, 'pilfdu').launch([1, 2, 3], 64, 16, values);
     expect(calls).toEqual([
-      { name: 'cuLaunchKernel', arguments_: [5, 1, 2, 3, 64, 1, 1, 16, stream, launcher.pointers.address, 0] },
+      {
+        name: 'cuLaunchKernel',
+        arguments_: [5, 1, 2, 3, 64, 1, 1, 16, stream, launcher.pointers.address, 0],
+      },
     ]);
     expect(argument(launcher, 0, 8).getBigUint64(0, true)).toBe(BigInt(pointer));
     expect(argument(launcher, 1, 4).getInt32(0, true)).toBe(-7);
@@ -65,7 +71,9 @@ describe('LoadedKernel', () => {
   it('refuses unknown letters, wrong numbers of arguments and numbers for structures', () => {
     const { launcher } = fakeLauncher();
     expect(() => kernel(launcher, 'px')).toThrow(/Kernel k: "x" in "px"/);
-    expect(() => kernel(launcher, 'pi').launch([1, 1, 1], 32, 0, [1])).toThrow(/takes 2 arguments \(pi\), got 1/);
+    expect(() => kernel(launcher, 'pi').launch([1, 1, 1], 32, 0, [1])).toThrow(
+      /takes 2 arguments \(pi\), got 1/,
+    );
     expect(() => kernel(launcher, 'T').launch([1, 1, 1], 32, 0, [1])).toThrow(/takes its bytes/);
   });
 

@@ -2,7 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { candidates, libraries, loadLibrary, searchFolders, sitePackages } from '../../src/cuda/library-search.ts';
+import {
+  candidates,
+  libraries,
+  loadLibrary,
+  searchFolders,
+  sitePackages,
+} from '../../src/cuda/library-search.ts';
 import { LibraryNotFoundError } from '../../src/errors.ts';
 
 let root: string;
@@ -25,13 +31,24 @@ describe('candidates', () => {
   it('puts ROOFLINE_CUDA_LIBRARIES first, then the loader, then the toolkit, then wheels', () => {
     const override = touch('mine', 'libnvrtc.so.13');
     const toolkit = touch('toolkit', 'lib64', 'libnvrtc.so.12');
-    const wheel = touch('venv', 'lib', 'python3.12', 'site-packages', 'nvidia', 'cu13', 'lib', 'libnvrtc.so.13');
+    const wheel = touch(
+      'venv',
+      'lib',
+      'python3.12',
+      'site-packages',
+      'nvidia',
+      'cu13',
+      'lib',
+      'libnvrtc.so.13',
+    );
     const found = candidates(libraries.nvrtc, {
       ROOFLINE_CUDA_LIBRARIES: join(root, 'mine'),
       CUDA_HOME: join(root, 'toolkit'),
       VIRTUAL_ENV: join(root, 'venv'),
     });
-    const positions = [override, 'libnvrtc.so.13', 'libnvrtc.so', wheel, toolkit].map((path) => found.indexOf(path));
+    const positions = [override, 'libnvrtc.so.13', 'libnvrtc.so', wheel, toolkit].map((path) =>
+      found.indexOf(path),
+    );
     expect(positions).toEqual(positions.toSorted((a, b) => a - b));
     expect(positions).not.toContain(-1);
     expect(positions[0]).toBe(0);
@@ -50,7 +67,8 @@ describe('sitePackages', () => {
   });
 
   it('finds every wheel folder under nvidia', () => {
-    for (const name of ['cu13', 'nccl']) touch('v', 'lib', 'python3.12', 'site-packages', 'nvidia', name, 'lib', 'x');
+    for (const name of ['cu13', 'nccl'])
+      touch('v', 'lib', 'python3.12', 'site-packages', 'nvidia', name, 'lib', 'x');
     const folders = searchFolders({ VIRTUAL_ENV: join(root, 'v') });
     expect(folders.filter((folder) => folder.startsWith(root))).toHaveLength(2);
   });

@@ -20,7 +20,10 @@ describe('describeMatmul', () => {
   });
 
   it('keeps transposed operands as they are stored', () => {
-    const { a, b, transposeA, transposeB } = describeMatmul({ ...request, transposeB: true, pitchB: 4 }, false);
+    const { a, b, transposeA, transposeB } = describeMatmul(
+      { ...request, transposeB: true, pitchB: 4 },
+      false,
+    );
     expect(a).toMatchObject({ rows: 4, columns: 3, pitch: 4 });
     expect(b).toMatchObject({ rows: 4, columns: 2 });
     expect([transposeA, transposeB]).toEqual([true, false]);
@@ -68,7 +71,9 @@ describe('MatmulPlans', () => {
     ];
     const first = variants.map(([variant, tf32]) => plans.find(variant, tf32).desc);
     expect(new Set(first).size).toBe(variants.length);
-    const moved = variants.map(([variant, tf32]) => plans.find({ ...variant, a: variant.a + 512, scale: 2 }, tf32).desc);
+    const moved = variants.map(
+      ([variant, tf32]) => plans.find({ ...variant, a: variant.a + 512, scale: 2 }, tf32).desc,
+    );
     expect(moved).toEqual(first);
     expect(prepared).toHaveLength(variants.length);
     expect(prepared.at(-1)!.alignments).toEqual({ a: 4, b: 256, d: 256 });

@@ -47,7 +47,9 @@ describe('generated sources', () => {
 
   it('use 64-bit offsets only where asked', () => {
     const walk = { rank: 2, vectorLength: 1, broadcast: new Set<number>() };
-    expect(stridedPointwiseSource(signature, [0, 1, 2], { ...walk, wide: true })).toContain('using Index = int64;');
+    expect(stridedPointwiseSource(signature, [0, 1, 2], { ...walk, wide: true })).toContain(
+      'using Index = int64;',
+    );
     expect(stridedPointwiseSource(signature, [0, 1, 2], { ...walk, wide: false })).toContain('__umulhi');
   });
 });
@@ -80,12 +82,15 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
     });
   });
 
-  it.each(['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64'] as const)('takes numbers with %s', (dtype) => {
-    t.scope(() => {
-      expect(t.add(make([10], dtype), 3).toArray()).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-      expect(t.sub(2, make([3], dtype)).toArray()).toEqual([2, 1, 0]);
-    });
-  });
+  it.each(['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64'] as const)(
+    'takes numbers with %s',
+    (dtype) => {
+      t.scope(() => {
+        expect(t.add(make([10], dtype), 3).toArray()).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        expect(t.sub(2, make([3], dtype)).toArray()).toEqual([2, 1, 0]);
+      });
+    },
+  );
 
   it('repeats a tensor of one element', () => {
     t.scope(() => {
@@ -124,10 +129,22 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
   });
 
   it.each([
-    [[2, 3, 5, 8], [0, 2, 1, 3]],
-    [[2, 3, 5, 7], [0, 2, 1, 3]],
-    [[2, 3, 5, 8], [3, 2, 1, 0]],
-    [[4, 6], [1, 0]],
+    [
+      [2, 3, 5, 8],
+      [0, 2, 1, 3],
+    ],
+    [
+      [2, 3, 5, 7],
+      [0, 2, 1, 3],
+    ],
+    [
+      [2, 3, 5, 8],
+      [3, 2, 1, 0],
+    ],
+    [
+      [4, 6],
+      [1, 0],
+    ],
   ] as const)('copies %j permuted by %j', (shape, order) => {
     t.scope(() => {
       const x = make(shape);

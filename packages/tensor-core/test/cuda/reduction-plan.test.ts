@@ -21,8 +21,16 @@ describe('foldedShape', () => {
 
 describe('planReduction', () => {
   it('lets a warp take a short row and a block a long one', () => {
-    expect(planReduction({ outer: 1024, length: 256, inner: 1 }, 4, 132)).toMatchObject({ width: 32, chunks: 1, blocks: 128 });
-    expect(planReduction({ outer: 1024, length: 10_000, inner: 1 }, 4, 132)).toMatchObject({ width: 256, chunks: 1, blocks: 1024 });
+    expect(planReduction({ outer: 1024, length: 256, inner: 1 }, 4, 132)).toMatchObject({
+      width: 32,
+      chunks: 1,
+      blocks: 128,
+    });
+    expect(planReduction({ outer: 1024, length: 10_000, inner: 1 }, 4, 132)).toMatchObject({
+      width: 256,
+      chunks: 1,
+      blocks: 1024,
+    });
   });
 
   it('cuts what would leave the GPU idle', () => {

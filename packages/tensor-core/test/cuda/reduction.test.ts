@@ -18,7 +18,17 @@ describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
   const device = openEmulatedDevice();
   /** Whole numbers that sum exactly in float32. */
   const make = (shape: readonly number[], dtype: DType = 'float32') =>
-    t.cast(t.reshape(t.fromTypedArray(Float32Array.from({ length: t.sizeOf(shape) }, (_, i) => i % 7), [t.sizeOf(shape)], { device }), shape), dtype);
+    t.cast(
+      t.reshape(
+        t.fromTypedArray(
+          Float32Array.from({ length: t.sizeOf(shape) }, (_, i) => i % 7),
+          [t.sizeOf(shape)],
+          { device },
+        ),
+        shape,
+      ),
+      dtype,
+    );
   const total = (count: number, start = 0, step = 1) => {
     let sum = 0;
     for (let i = 0; i < count; i++) sum += (start + i * step) % 7;
@@ -29,14 +39,25 @@ describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
     t.scope(() => expect(t.sum(make([length])).item()).toBe(total(length)));
   });
 
-  it.each([[3, 33], [40, 128], [2, 9000], [2, 20_000]])('sums the rows of [%i, %i]', (rows, columns) => {
+  it.each([
+    [3, 33],
+    [40, 128],
+    [2, 9000],
+    [2, 20_000],
+  ])('sums the rows of [%i, %i]', (rows, columns) => {
     t.scope(() => {
       const expected = Array.from({ length: rows }, (_, i) => total(columns, i * columns));
       expect(t.sum(make([rows, columns]), { dims: 1 }).toArray()).toEqual(expected);
     });
   });
 
-  it.each([[5, 3], [1000, 4], [700, 130], [3000, 8], [33, 257]])('sums the columns of [%i, %i]', (rows, columns) => {
+  it.each([
+    [5, 3],
+    [1000, 4],
+    [700, 130],
+    [3000, 8],
+    [33, 257],
+  ])('sums the columns of [%i, %i]', (rows, columns) => {
     t.scope(() => {
       const expected = Array.from({ length: columns }, (_, j) => total(rows, j, columns));
       expect(t.sum(make([rows, columns]), { dims: 0 }).toArray()).toEqual(expected);

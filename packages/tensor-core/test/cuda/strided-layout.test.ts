@@ -37,7 +37,12 @@ describe('collapse', () => {
   });
 
   it('repeats missing and single dimensions by stride 0', () => {
-    const { lengths, strides } = collapsed([4, 6, 8], { shape: [8] }, { shape: [4, 1, 1] }, { shape: [4, 6, 8] });
+    const { lengths, strides } = collapsed(
+      [4, 6, 8],
+      { shape: [8] },
+      { shape: [4, 1, 1] },
+      { shape: [4, 6, 8] },
+    );
     expect(lengths).toEqual([8, 6, 4]);
     expect(strides).toEqual([
       [1, 0, 0],
@@ -56,7 +61,10 @@ describe('collapse', () => {
   });
 
   it('gives a single element one dimension', () => {
-    expect(collapsed([1, 1], { shape: [] }, { shape: [1, 1] })).toMatchObject({ lengths: [1], strides: [[0], [0]] });
+    expect(collapsed([1, 1], { shape: [] }, { shape: [1, 1] })).toMatchObject({
+      lengths: [1],
+      strides: [[0], [0]],
+    });
   });
 
   it('knows how far an operand reaches', () => {

@@ -4,6 +4,6 @@ import { describeElementwise, describeMatmul, describeReductions } from '../op-c
 
 const cuda = () => device('cuda');
 
-describe('element-wise ops on CUDA', () => describeElementwise(cuda, { float64: false }));
+describe('element-wise ops on CUDA', () => describeElementwise(cuda, { float64: true }));
 describe('reductions on CUDA', () => describeReductions(cuda));
 describe('matmul on CUDA', () => describeMatmul(cuda));

@@ -9,6 +9,7 @@ import {
   expectFiniteDifferences,
   expectReference,
   floatingPointDTypes,
+  outcomeOf,
   rowsOf,
 } from './vector-jacobian.ts';
 
@@ -19,7 +20,7 @@ const embeddingReference =
     return {
       y: ids.flatMap((id) => rows[id]!),
       gradients: (g) => {
-        const dweight = new Array<number>(weight.length).fill(0);
+        const dweight = weight.map(() => 0);
         rowsOf(g, dimension).forEach((row, n) =>
           row.forEach((value, i) => (dweight[ids[n]! * dimension + i]! += value)),
         );
@@ -85,9 +86,8 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     t.scope(() => {
       const weight = sample([4, 2], {}, open());
       const ids = tensorOf([1, id], [2], 'int64', open());
-      if (weight.device.type === 'cpu')
-        expect(() => embedding(weight, ids)).toThrow(`id ${id} at position 1`);
-      else expect(embedding(weight, ids).toArray().slice(2)).toEqual([NaN, NaN]);
+      const outcome = outcomeOf(() => embedding(weight, ids).toArray().slice(2));
+      expect(outcome).toMatch(weight.device.type === 'cpu' ? `id ${id} at position 1` : 'NaN,NaN');
     });
   });
 }

@@ -18,7 +18,7 @@ function turn(
   sine: readonly number[],
   sign: number,
 ): number[] {
-  const y = new Array<number>(x.length);
+  const y: number[] = [];
   for (let i = 0; i < x.length; i += 2) {
     const pair = (i / 2) % cosine.length;
     const [c, s] = [cosine[pair]!, sign * sine[pair]!];

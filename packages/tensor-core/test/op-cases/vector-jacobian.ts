@@ -72,3 +72,12 @@ export function dot(a: readonly number[], b: readonly number[]): number {
 }
 
 export type OpenDevice = () => Device;
+
+/** What `fn` gives, or the message of the error that it throws. */
+export function outcomeOf(fn: () => unknown): string {
+  try {
+    return String(fn());
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -165,13 +165,16 @@ struct Launch;
 template <typename... P, void (*kernel)(P...)>
 struct Launch<kernel> {
   static inline const char* packed = nullptr;
+  static inline const char* const* pointers = nullptr;
   static void call() {
-    size_t offset = 0;
-    std::tuple<P...> arguments{argument<P>(packed, offset)...};
+    size_t offset = 0, index = 0;
+    std::tuple<P...> arguments{pointers ? *reinterpret_cast<const P*>(pointers[index++]) : argument<P>(packed, offset)...};
     std::apply(kernel, arguments);
   }
-  static void run(const char* arguments, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned threads) {
-    packed = arguments;
+  static void run(const char* packed_, const char* const* pointers_, unsigned gridX, unsigned gridY, unsigned gridZ,
+                  unsigned threads) {
+    packed = packed_;
+    pointers = pointers_;
     body = call;
     grid = {gridX, gridY, gridZ};
     blockSize = {threads, 1, 1};

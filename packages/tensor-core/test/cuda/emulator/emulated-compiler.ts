@@ -1,6 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KernelCompileError } from '../../../src/errors.ts';
@@ -12,7 +21,10 @@ const flags = ['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC
 /** The host compiler's first version line; null if there is none. */
 export function hostCompilerVersion(): string | null {
   try {
-    return execFileSync('g++', ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).split('\n')[0]!;
+    return execFileSync('g++', ['--version'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).split('\n')[0]!;
   } catch {
     return null;
   }
@@ -25,7 +37,8 @@ export class EmulatedCompiler implements KernelCompiler {
 
   constructor() {
     const hash = createHash('sha256').update(flags.join(' '));
-    for (const file of ['cuda-on-host.hpp', 'float16.cuh', 'emulated-compiler.ts']) hash.update(readFileSync(here(file)));
+    for (const file of ['cuda-on-host.hpp', 'float16.cuh', 'emulated-compiler.ts'])
+      hash.update(readFileSync(here(file)));
     hash.update(String(hostCompilerVersion()));
     this.version = `emulator ${hash.digest('hex')}`;
     this.#runtime = precompileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
@@ -38,10 +51,14 @@ export class EmulatedCompiler implements KernelCompiler {
       writeFileSync(join(folder, 'float16.cuh'), readFileSync(here('float16.cuh')));
       writeFileSync(join(folder, 'kernel.cpp'), prepare(source) + entries(source));
       const defines = options.map((option) => option.replace('--define-macro=', '-D'));
-      execFileSync('g++', [...flags, ...defines, '-include', this.#runtime, '-o', 'kernel.so', 'kernel.cpp'], {
-        cwd: folder,
-        stdio: ['ignore', 'ignore', 'pipe'],
-      });
+      execFileSync(
+        'g++',
+        [...flags, ...defines, '-include', this.#runtime, '-o', 'kernel.so', 'kernel.cpp'],
+        {
+          cwd: folder,
+          stdio: ['ignore', 'ignore', 'pipe'],
+        },
+      );
       return new Uint8Array(readFileSync(join(folder, 'kernel.so')));
     } catch (error) {
       throw new KernelCompileError(name, String((error as { stderr?: Buffer }).stderr ?? error), source);
@@ -75,8 +92,9 @@ function entries(source: string): string {
   return [...new Set([...kernels].map(([, name]) => name))]
     .map(
       (name) => `
-extern "C" void emulate_${name}(const char* arguments, unsigned x, unsigned y, unsigned z, unsigned threads) {
-  emulator::Launch<${name}>::run(arguments, x, y, z, threads);
+extern "C" void emulate_${name}(const char* packed, const char* const* pointers, unsigned x, unsigned y, unsigned z,
+                                unsigned threads) {
+  emulator::Launch<${name}>::run(packed, pointers, x, y, z, threads);
 }
 `,
     )

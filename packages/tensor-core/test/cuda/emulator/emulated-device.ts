@@ -65,13 +65,18 @@ class EmulatedDriver {
       cuDeviceTotalMem: (out: number) => this.#giveHandle(out, memoryBytes),
       cuDevicePrimaryCtxRetain: (out: number) => this.#giveHandle(out, 1),
       cuCtxSetCurrent: () => 0,
-      cuMemGetInfo: (free: number, total: number) => this.#giveHandle(free, this.#freeBytes) + this.#giveHandle(total, memoryBytes),
+      cuMemGetInfo: (free: number, total: number) =>
+        this.#giveHandle(free, this.#freeBytes) + this.#giveHandle(total, memoryBytes),
       cuMemAlloc: (out: number, bytes: number) => this.#allocate(out, bytes),
       cuMemFree: (address: number) => this.#release(address),
-      cuMemHostAlloc: (out: number, bytes: number) => this.#giveHandle(out, this.#malloc(4096, bytes) as number),
-      cuMemcpyHtoDAsync: (to: number, from: Uint8Array, bytes: number) => success(() => this.#toDevice(to, from, bytes)),
-      cuMemcpyDtoHAsync: (to: Uint8Array, from: number, bytes: number) => success(() => this.#fromDevice(to, from, bytes)),
-      cuMemsetD8Async: (to: number, value: number, bytes: number) => success(() => this.#memset(to, value, bytes)),
+      cuMemHostAlloc: (out: number, bytes: number) =>
+        this.#giveHandle(out, this.#malloc(4096, bytes) as number),
+      cuMemcpyHtoDAsync: (to: number, from: Uint8Array, bytes: number) =>
+        success(() => this.#toDevice(to, from, bytes)),
+      cuMemcpyDtoHAsync: (to: Uint8Array, from: number, bytes: number) =>
+        success(() => this.#fromDevice(to, from, bytes)),
+      cuMemsetD8Async: (to: number, value: number, bytes: number) =>
+        success(() => this.#memset(to, value, bytes)),
       cuModuleLoadData: (out: number, image: Uint8Array) => this.#loadModule(out, image),
       cuModuleGetFunction: (out: number, module: number, name: string) => this.#findKernel(out, module, name),
       cuFuncSetAttribute: () => 0,
@@ -109,15 +114,15 @@ class EmulatedDriver {
   }
 
   #findKernel(out: number, module: number, name: string): number {
-    const prototype = `void emulate_${name}(uintptr_t arguments, uint x, uint y, uint z, uint threads)`;
+    const prototype = `void emulate_${name}(uintptr_t packed, uintptr_t pointers, uint x, uint y, uint z, uint threads)`;
     return this.#giveHandle(out, this.#kernels.push(this.#modules[module]!.func(prototype)) - 1);
   }
 
-  // The tenth argument is CUDA's `extra`; its second word is the address of the packed arguments.
-  #launch([kernel, gridX, gridY, gridZ, threads, , , , , , extra]: number[]): number {
+  // `extra`, if there is one, holds the address of the packed arguments in its second word.
+  #launch([kernel, gridX, gridY, gridZ, threads, , , , , parameters, extra]: number[]): number {
     const words = new BigUint64Array(5);
-    this.#fromDevice(new Uint8Array(words.buffer), extra!, 40);
-    this.#kernels[kernel!]!(Number(words[1]), gridX!, gridY!, gridZ!, threads!);
+    if (extra !== 0) this.#fromDevice(new Uint8Array(words.buffer), extra!, 40);
+    this.#kernels[kernel!]!(Number(words[1]), parameters!, gridX!, gridY!, gridZ!, threads!);
     return 0;
   }
 

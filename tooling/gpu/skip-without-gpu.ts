@@ -1,0 +1,6 @@
+import { beforeEach } from 'vitest';
+import { cudaAvailable } from '../../packages/tensor-core/src/cuda/device.ts';
+
+const usable = cudaAvailable();
+
+beforeEach(({ skip }) => skip(!usable, 'no usable GPU'));
