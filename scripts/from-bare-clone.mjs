@@ -32,7 +32,17 @@ const steps = {
     run('node', 'packages/bench-harness/dist/cli.js', 'demo');
   },
   test() {
-    run('turbo', 'run', 'lint', 'build', 'typecheck', 'test', 'test:repository', 'typecheck:repository', '--output-logs=new-only');
+    run(
+      'turbo',
+      'run',
+      'lint',
+      'build',
+      'typecheck',
+      'test',
+      'test:repository',
+      'typecheck:repository',
+      '--output-logs=new-only',
+    );
   },
 };
 

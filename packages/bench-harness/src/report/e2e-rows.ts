@@ -110,6 +110,7 @@ function measuredFields(measured: Measured): Row {
     loss: result.loss,
     ...(peer && {
       peerMs: peer.device.median,
+      peerMinMs: peer.device.min,
       ratio: peer.ratio.ratio,
       ratioLow: peer.ratio.low,
       ratioHigh: peer.ratio.high,

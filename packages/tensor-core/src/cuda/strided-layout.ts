@@ -5,6 +5,12 @@ import { type Shape, formatShape } from '../shape.ts';
 export const maxRank = 8;
 const maxOperands = 12;
 
+/** What is read or written with broadcasting over an iteration space; strides count elements. */
+export interface StridedOperand {
+  readonly shape: Shape;
+  readonly strides: Shape;
+}
+
 /**
  * How several operands of one iteration space lie in memory, with as few dimensions as possible. Dimension 0
  * is the innermost. One object is filled again for every call, because eager ops may not allocate.
@@ -34,20 +40,15 @@ export class StridedLayout {
  * Fills `layout` with operands that are read or written with broadcasting over `shape`. Throws a ShapeError
  * if more than `maxRank` dimensions remain.
  */
-export function collapse(
-  layout: StridedLayout,
-  shape: Shape,
-  shapes: readonly Shape[],
-  strides: readonly Shape[],
-): void {
-  const count = shapes.length;
+export function collapse(layout: StridedLayout, shape: Shape, operands: readonly StridedOperand[]): void {
+  const count = operands.length;
   let rank = 0;
   let size = 1;
   for (let dimension = shape.length - 1; dimension >= 0; dimension--) {
     const length = shape[dimension]!;
     size *= length;
     if (length === 1) continue;
-    const merges = rank > 0 && canMerge(layout, rank - 1, shape, dimension, shapes, strides);
+    const merges = rank > 0 && canMerge(layout, rank - 1, shape, dimension, operands);
     if (merges) {
       layout.lengths[rank - 1]! *= length;
       continue;
@@ -59,7 +60,7 @@ export function collapse(
     }
     layout.lengths[rank] = length;
     for (let o = 0; o < count; o++) {
-      layout.strides[o * maxRank + rank] = broadcastStride(shape, dimension, shapes[o]!, strides[o]!);
+      layout.strides[o * maxRank + rank] = broadcastStride(shape, dimension, operands[o]!);
     }
     rank++;
   }
@@ -78,19 +79,17 @@ function canMerge(
   inner: number,
   shape: Shape,
   dimension: number,
-  shapes: readonly Shape[],
-  strides: readonly Shape[],
+  operands: readonly StridedOperand[],
 ): boolean {
-  for (let o = 0; o < shapes.length; o++) {
+  for (let o = 0; o < operands.length; o++) {
     const expected = layout.strides[o * maxRank + inner]! * layout.lengths[inner]!;
-    if (broadcastStride(shape, dimension, shapes[o]!, strides[o]!) !== expected) return false;
+    if (broadcastStride(shape, dimension, operands[o]!) !== expected) return false;
   }
   return true;
 }
 
 /** The stride of an operand along a dimension of the space that it is broadcast to. */
-function broadcastStride(shape: Shape, dimension: number, own: Shape, ownStrides: Shape): number {
-  const ownDimension = dimension - shape.length + own.length;
-  if (ownDimension < 0 || own[ownDimension] === 1) return 0;
-  return ownStrides[ownDimension]!;
+function broadcastStride(shape: Shape, dimension: number, operand: StridedOperand): number {
+  const own = dimension - shape.length + operand.shape.length;
+  return own < 0 || operand.shape[own] === 1 ? 0 : operand.strides[own]!;
 }

@@ -3,13 +3,12 @@ import { bytesOf } from '../cost.ts';
 import type { OnnxGraph, OnnxValue } from '../cpu/onnx-graph.ts';
 import { storageType } from '../cuda/c-types.ts';
 import type { CudaContext } from '../cuda/context.ts';
-import { byteSize } from '../dtype.ts';
+import { byteSize, computeDType } from '../dtype.ts';
 import { ShapeError } from '../errors.ts';
 import { type TensorSpec, defineOp } from '../op.ts';
 import { formatShape, sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { kernelVariants } from './kernel-variants.ts';
-import { statisticsDType } from './norm-kernel.ts';
 import { requireFloatingPoint, requireIndices } from './require-dtype.ts';
 import { rowPlan, vectorLength } from './row-kernel.ts';
 
@@ -43,7 +42,7 @@ const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   autocast: 'float32',
   infer: ([logits, targets]) => {
     checkOperands(logits!, targets!);
-    const dtype = statisticsDType(logits!.dtype);
+    const dtype = computeDType([logits!.dtype], []);
     return [
       { shape: [], dtype },
       { shape: targets!.shape, dtype },

@@ -1,10 +1,11 @@
 import { apply } from '../apply.ts';
 import { bytesOf } from '../cost.ts';
+import { computeDType } from '../dtype.ts';
 import { defineOp } from '../op.ts';
 import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward, statisticsDType } from './norm-kernel.ts';
+import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
 interface LayerNormAttributes {
   readonly eps: number;
@@ -15,7 +16,7 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   autocast: 'float32',
   infer: ([x, weight, bias]) => {
     checkNorm('layerNorm', x!, { weight: weight!, bias: bias! });
-    const statistics = { shape: x!.shape.slice(0, -1), dtype: statisticsDType(x!.dtype) };
+    const statistics = { shape: x!.shape.slice(0, -1), dtype: computeDType([x!.dtype], []) };
     return [{ shape: x!.shape, dtype: x!.dtype }, statistics, statistics];
   },
   saves: () => ({ inputs: [0, 1], outputs: [1, 2] }),

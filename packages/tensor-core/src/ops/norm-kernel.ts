@@ -1,6 +1,6 @@
 import { storageType } from '../cuda/c-types.ts';
 import type { CudaContext } from '../cuda/context.ts';
-import { type DType, byteSize } from '../dtype.ts';
+import { byteSize } from '../dtype.ts';
 import { DTypeError, ShapeError } from '../errors.ts';
 import type { TensorSpec } from '../op.ts';
 import { formatShape } from '../shape.ts';
@@ -18,11 +18,6 @@ const backwardBudget = { preferredElements: 8, mostElements: 16 };
 const backwardBlocksPerMultiprocessor = 2;
 const foldThreads = 1024;
 const foldColumns = 32;
-
-/** The dtype of a norm's statistics. */
-export function statisticsDType(dtype: DType): DType {
-  return dtype === 'float64' ? 'float64' : 'float32';
-}
 
 /** Throws a ShapeError or DTypeError unless `parameters` are vectors that fit the last dimension of `x`. */
 export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record<string, TensorSpec>>): void {

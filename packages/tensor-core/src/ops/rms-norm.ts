@@ -1,10 +1,11 @@
 import { apply } from '../apply.ts';
 import { bytesOf } from '../cost.ts';
+import { computeDType } from '../dtype.ts';
 import { defineOp } from '../op.ts';
 import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward, statisticsDType } from './norm-kernel.ts';
+import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
   readonly eps: number;
@@ -17,7 +18,7 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
     checkNorm('rmsNorm', x!, { weight: weight! });
     return [
       { shape: x!.shape, dtype: x!.dtype },
-      { shape: x!.shape.slice(0, -1), dtype: statisticsDType(x!.dtype) },
+      { shape: x!.shape.slice(0, -1), dtype: computeDType([x!.dtype], []) },
     ];
   },
   saves: () => ({ inputs: [0, 1], outputs: [1] }),

@@ -7,8 +7,7 @@ function collapsed(shape: number[], ...operands: { shape: number[]; strides?: nu
   collapse(
     layout,
     shape,
-    operands.map((operand) => operand.shape),
-    operands.map((operand) => operand.strides ?? contiguousStrides(operand.shape)),
+    operands.map(({ shape: own, strides }) => ({ shape: own, strides: strides ?? contiguousStrides(own) })),
   );
   const { rank } = layout;
   return {

@@ -20,7 +20,8 @@ describe('rowPlan', () => {
   });
 
   it('keeps common rows in registers, and reads only the longest again', () => {
-    const vectorsOf = (columns: number, length: number) => rowPlan('float32', columns, length).defines.ROW_VECTORS;
+    const vectorsOf = (columns: number, length: number) =>
+      rowPlan('float32', columns, length).defines.ROW_VECTORS;
     expect([768, 2560, 10000, 32768].every((columns) => vectorsOf(columns, 4) > 0)).toBe(true);
     expect(vectorsOf(151936, 4)).toBe(0);
   });
