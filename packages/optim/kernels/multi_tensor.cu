@@ -24,7 +24,7 @@ namespace {
 
 constexpr int maxTensors = 88;
 
-// Padded to the 128-byte slots in which the host passes structures by value.
+// Padded as the host pads it.
 template <int lists>
 struct alignas(128) TensorTable {
   float* data[lists][maxTensors];

@@ -23,7 +23,7 @@ function coefficients({ learningRate, betas: [beta1, beta2], eps, weightDecay, s
   return [decay, 1 - beta1, beta2, 1 - beta2, root * eps, root * stepSize];
 }
 
-const kernel = multiTensorKernel('adamw', 4, 'ffffff');
+const kernel = multiTensorKernel('adamw', 'ffffff');
 const flopsPerElement = 13;
 /** Four float32 read, three written. */
 const bytesPerElement = 28;

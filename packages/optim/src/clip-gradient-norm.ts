@@ -4,9 +4,9 @@ import { multiTensorOp } from './multi-tensor-op.ts';
 import { withGradients } from './optimizer.ts';
 import { kernelSource } from './package-root.ts';
 
-const squaredNormsKernel = multiTensorKernel('squared_norms', 1, 'p');
+const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
 const finishNormKernel = { source: kernelSource('multi_tensor.cu'), name: 'finish_norm', parameters: 'pip' };
-const clipKernel = multiTensorKernel('clip', 1, 'pf');
+const clipKernel = multiTensorKernel('clip', 'pf');
 const finishThreads = 1024;
 /** As torch.nn.utils.clip_grad_norm_. */
 const epsilon = 1e-6;

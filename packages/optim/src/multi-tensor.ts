@@ -6,13 +6,12 @@ const maxTensors = 88;
 const threads = 256;
 const chunkElements = threads * 4 * 4;
 const unusedFirstBlock = 0x7fffffff;
-/** The size of the one by-value parameter there is, T; a table fills several in a row. */
-const slotBytes = 128;
+/** The table's alignment, to which the kernels pad it. */
+const tableAlignment = 128;
 
-/** A kernel of kernels/multi_tensor.cu over `lists` tensors each; `parameters` follow the table. */
-export function multiTensorKernel(name: string, lists: number, parameters: string): KernelSpec {
-  const slots = 'T'.repeat(tableBytes(lists) / slotBytes);
-  return { source: kernelSource('multi_tensor.cu'), name, parameters: slots + parameters };
+/** A kernel of kernels/multi_tensor.cu; `parameters` follow the table. */
+export function multiTensorKernel(name: string, parameters: string): KernelSpec {
+  return { source: kernelSource('multi_tensor.cu'), name, parameters: `T${parameters}` };
 }
 
 /** Blocks that `launchOverTensors` starts for `tensors`, over all its launches. */
@@ -38,17 +37,17 @@ export function launchOverTensors(
     const part = lists.map((tensors) => tensors.slice(from, from + maxTensors));
     const blocks = blocksOf(part[0]!);
     if (blocks === 0) continue;
-    kernel.launch([blocks, 1, 1], threads, 0, [...tensorTable(context, part), ...rest(blocksBefore)]);
+    kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(context, part), ...rest(blocksBefore)]);
     blocksBefore += blocks;
   }
 }
 
 // struct TensorTable: addresses by list, sizes, and the first block of each tensor.
 function tableBytes(lists: number): number {
-  return Math.ceil(((lists + 1) * maxTensors * 8 + maxTensors * 4) / slotBytes) * slotBytes;
+  return Math.ceil(((lists + 1) * maxTensors * 8 + maxTensors * 4) / tableAlignment) * tableAlignment;
 }
 
-function tensorTable(context: CudaContext, lists: readonly (readonly Tensor[])[]): Uint8Array[] {
+function tensorTable(context: CudaContext, lists: readonly (readonly Tensor[])[]): Uint8Array {
   const words = new Uint32Array(tableBytes(lists.length) / 4);
   const write64 = (index: number, value: number) => {
     words[2 * index] = value % 2 ** 32;
@@ -64,9 +63,5 @@ function tensorTable(context: CudaContext, lists: readonly (readonly Tensor[])[]
     words[firstBlocks + t] = block;
     block += Math.ceil(tensor.size / chunkElements);
   });
-  const slots = words.byteLength / slotBytes;
-  return Array.from(
-    { length: slots },
-    (_, slot) => new Uint8Array(words.buffer, slot * slotBytes, slotBytes),
-  );
+  return new Uint8Array(words.buffer);
 }

@@ -9,8 +9,8 @@ export interface SGDStep {
   readonly nesterov: boolean;
 }
 
-const plainKernel = multiTensorKernel('sgd', 2, 'ff');
-const momentumKernel = multiTensorKernel('sgd_momentum', 3, 'fffi');
+const plainKernel = multiTensorKernel('sgd', 'ff');
+const momentumKernel = multiTensorKernel('sgd_momentum', 'fffi');
 
 /** One step over float32 tensors, in place; the lists are parameters p and gradients g: p ← p - η(g + λp). */
 export const sgdUpdate = multiTensorOp<SGDStep>({

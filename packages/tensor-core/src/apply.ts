@@ -7,7 +7,12 @@ import { Tensor } from './tensor.ts';
 
 /** Sees every op call before it runs: profilers and recorders hook in here and nowhere else. */
 export interface OpObserver {
-  before(op: ComputeOp<never>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: unknown): void;
+  before(
+    op: ComputeOp<never>,
+    inputs: readonly Tensor[],
+    outputs: readonly Tensor[],
+    attributes: unknown,
+  ): void;
   after(op: ComputeOp<never>): void;
 }
 

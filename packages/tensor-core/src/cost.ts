@@ -14,5 +14,7 @@ export function costOf<A>(
   outputs: readonly TensorSpec[],
   attributes: A,
 ): Cost {
-  return op.cost?.(inputs, outputs, attributes) ?? { flops: 0, bytesMoved: bytesOf(inputs) + bytesOf(outputs) };
+  return (
+    op.cost?.(inputs, outputs, attributes) ?? { flops: 0, bytesMoved: bytesOf(inputs) + bytesOf(outputs) }
+  );
 }

@@ -75,7 +75,9 @@ export function tensor(values: NestedNumbers, options: TensorOptions = {}): Tens
 function flatten(values: NestedNumbers, shape: Shape, depth: number, into: number[]): void {
   const isNumber = typeof values === 'number';
   if (isNumber !== (depth === shape.length) || (!isNumber && values.length !== shape[depth])) {
-    throw new ShapeError(`tensor: the nested arrays are ragged; the first elements say ${formatShape(shape)}.`);
+    throw new ShapeError(
+      `tensor: the nested arrays are ragged; the first elements say ${formatShape(shape)}.`,
+    );
   }
   if (isNumber) into.push(values);
   else for (const value of values) flatten(value, shape, depth + 1, into);

@@ -42,17 +42,7 @@ export { cast } from './ops/cast.ts';
 export { contiguous, copy } from './ops/contiguous.ts';
 export { addInPlace, copyInPlace, fillInPlace } from './ops/in-place.ts';
 export { type ReductionOptions, max, mean, sum } from './ops/reductions.ts';
-export {
-  expand,
-  permute,
-  reshape,
-  select,
-  slice,
-  squeeze,
-  transpose,
-  unsqueeze,
-  view,
-} from './ops/views.ts';
+export { expand, permute, reshape, select, slice, squeeze, transpose, unsqueeze, view } from './ops/views.ts';
 export { concat, stack } from './ops/concat.ts';
 export { where } from './ops/where.ts';
 export { linear, matmul } from './ops/matmul.ts';
@@ -63,6 +53,7 @@ export { layerNorm } from './ops/layer-norm.ts';
 export { rmsNorm } from './ops/rms-norm.ts';
 export { type CrossEntropyOptions, crossEntropy } from './ops/cross-entropy.ts';
 export { embedding } from './ops/embedding.ts';
+export { gather } from './ops/gather.ts';
 export { rope } from './ops/rope.ts';
 export { swiglu } from './ops/swiglu.ts';
 export { causalMask, tril } from './ops/tril.ts';

@@ -51,7 +51,9 @@ function handOver(value: unknown, from: Scope): void {
   } else if (Object.getPrototypeOf(value) === Object.prototype) {
     for (const item of Object.values(value)) handOver(item, from);
   } else if (value instanceof Promise) {
-    throw new TypeError('scope: the function returned a promise; a scope frees its tensors at once, so it must be synchronous.');
+    throw new TypeError(
+      'scope: the function returned a promise; a scope frees its tensors at once, so it must be synchronous.',
+    );
   }
 }
 

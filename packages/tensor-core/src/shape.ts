@@ -94,7 +94,9 @@ export function normalizeDimension(op: string, dimension: number, rank: number):
 export function checkShape(op: string, shape: Shape): void {
   for (const length of shape) {
     if (!Number.isInteger(length) || length < 0) {
-      throw new ShapeError(`${op}: ${formatShape(shape)} is no shape; every length must be a whole number >= 0.`);
+      throw new ShapeError(
+        `${op}: ${formatShape(shape)} is no shape; every length must be a whole number >= 0.`,
+      );
     }
   }
 }

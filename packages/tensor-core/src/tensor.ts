@@ -92,7 +92,9 @@ export class Tensor implements Layout {
       );
     }
     if (requires && !isFloatingPoint(this.dtype)) {
-      throw new DTypeError(`requiresGrad_: only floating-point tensors have gradients, this one is ${this.dtype}.`);
+      throw new DTypeError(
+        `requiresGrad_: only floating-point tensors have gradients, this one is ${this.dtype}.`,
+      );
     }
     this.#leaf = requires ? (this.#leaf ?? new LeafNode(this)) : null;
     return this;
@@ -104,7 +106,9 @@ export class Tensor implements Layout {
    */
   onGradientAccumulated(hook: (parameter: Tensor) => void): () => void {
     if (!this.#leaf) {
-      throw new AutogradError('onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.');
+      throw new AutogradError(
+        'onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.',
+      );
     }
     const { hooks } = this.#leaf;
     hooks.add(hook);
@@ -165,7 +169,10 @@ const leakWatch = new FinalizationRegistry<Leaked>(({ storage, describe }) => {
 function watchForLeak(tensor: Tensor): void {
   leakWatch.register(
     tensor,
-    { storage: tensor.storage, describe: `${tensor.dtype} ${formatShape(tensor.shape)} on ${tensor.device.label}` },
+    {
+      storage: tensor.storage,
+      describe: `${tensor.dtype} ${formatShape(tensor.shape)} on ${tensor.device.label}`,
+    },
     tensor,
   );
 }

@@ -89,10 +89,17 @@ describe.skipIf(!cudaAvailable())('updates on a GPU', () => {
     setGradients(5);
     const gradients = () => cuda.map(({ grad }) => Float64Array.from(grad!.toArray()));
     const before = gradients();
-    const exact = Math.sqrt(before.reduce((sum, values) => values.reduce((inner, value) => inner + value ** 2, sum), 0));
+    const exact = Math.sqrt(
+      before.reduce((sum, values) => values.reduce((inner, value) => inner + value ** 2, sum), 0),
+    );
     expect(clipGradientNorm(cuda, maxNorm).item() / exact).toBeCloseTo(1, 6);
     const scale = Math.min(1, maxNorm / (exact + 1e-6));
-    const errors = gradients().map((values, i) => relativeError([...values], before[i]!.map((value) => value * scale)));
+    const errors = gradients().map((values, i) =>
+      relativeError(
+        [...values],
+        before[i]!.map((value) => value * scale),
+      ),
+    );
     expect(Math.max(...errors)).toBeLessThan(3e-7);
   });
 

@@ -35,7 +35,9 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   if (gradient ? !sameShape(gradient.shape, root.shape) : root.size !== 1) {
     throw new ShapeError(
       `backward: the tensor is ${formatShape(root.shape)} and ` +
-        (gradient ? `its gradient ${formatShape(gradient.shape)}; they must be equal.` : 'needs a gradient of its shape.'),
+        (gradient
+          ? `its gradient ${formatShape(gradient.shape)}; they must be equal.`
+          : 'needs a gradient of its shape.'),
     );
   }
   noGrad(() =>

@@ -64,5 +64,8 @@ function centralDifference(
 }
 
 function copyOf(like: Tensor, values: readonly number[]): Tensor {
-  return fromTypedArray(fromNumbers(like.dtype, values), like.shape, { dtype: like.dtype, device: like.device });
+  return fromTypedArray(fromNumbers(like.dtype, values), like.shape, {
+    dtype: like.dtype,
+    device: like.device,
+  });
 }

@@ -37,7 +37,10 @@ function save(tensor: Tensor): SavedTensor {
   return { storage: storage.retain(), version: storage.version, dtype, shape, strides, offset };
 }
 
-function saveAll(indices: readonly number[] | undefined, tensors: readonly Tensor[]): (SavedTensor | undefined)[] {
+function saveAll(
+  indices: readonly number[] | undefined,
+  tensors: readonly Tensor[],
+): (SavedTensor | undefined)[] {
   const saved: (SavedTensor | undefined)[] = [];
   if (indices) for (const index of indices) saved[index] = save(tensors[index]!);
   return saved;
@@ -142,7 +145,9 @@ export class TapeNode {
       );
     }
     if (!saved) {
-      throw new AutogradError(`${this.op.name}: its gradient reads ${role} ${index}, which its \`saves\` does not name.`);
+      throw new AutogradError(
+        `${this.op.name}: its gradient reads ${role} ${index}, which its \`saves\` does not name.`,
+      );
     }
     if (saved.storage.version !== saved.version) {
       throw new AutogradError(

@@ -137,11 +137,15 @@ export class BufferPool {
   }
 
   #newBlock(capacity: number, requestedBytes: number): Block {
+    const memory = this.#memory(capacity + alignment, requestedBytes);
+    const start = addressOf(new Uint8Array(memory));
+    const byteOffset = (alignment - (start % alignment)) % alignment;
+    return { capacity, memory, byteOffset, address: start + byteOffset };
+  }
+
+  #memory(byteLength: number, requestedBytes: number): ArrayBuffer {
     try {
-      const memory = new ArrayBuffer(capacity + alignment);
-      const start = addressOf(new Uint8Array(memory));
-      const byteOffset = (alignment - (start % alignment)) % alignment;
-      return { capacity, memory, byteOffset, address: start + byteOffset };
+      return new ArrayBuffer(byteLength);
     } catch (cause) {
       throw this.#outOfMemory(requestedBytes, cause);
     }

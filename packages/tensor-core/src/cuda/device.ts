@@ -5,16 +5,35 @@ import type { Tensor } from '../tensor.ts';
 import { type Block, CachingAllocator } from './allocator.ts';
 import { architectureOf } from './architecture.ts';
 import { KernelBuilder } from './compile.ts';
+import type { CudaContext } from './context.ts';
 import { type CudaDriver, countDevices, loadDriver, outOfMemory } from './driver.ts';
 import { type CudaEvent, EventPool } from './event.ts';
 import { Launcher } from './launch.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './modules.ts';
-import { SplitHalfProduct } from './matmul-split-half.ts';
+import type { Float32Product } from './matmul.ts';
+import { type PermanentMemory, SplitHalfProduct } from './matmul-split-half.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { StagingBuffer } from './staging.ts';
 import { CudaStream } from './stream.ts';
 import { addressOfTensor } from './tensor-address.ts';
+
+/** What a device gets from outside, so that tests can stand in for it. */
+export interface DeviceParts {
+  makeBuilder(architecture: string): KernelBuilder;
+  /** Another way than cublasLt to multiply float32 matrices, if this GPU has one. */
+  makeFloat32Product(
+    context: CudaContext,
+    driver: CudaDriver,
+    permanent: PermanentMemory,
+  ): Float32Product | null;
+}
+
+const nvidiaParts: DeviceParts = {
+  makeBuilder: (architecture) => new KernelBuilder(architecture),
+  makeFloat32Product: (context, driver, permanent) =>
+    context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, permanent) : null,
+};
 
 /** The context that this thread's driver calls go to. */
 let currentContext = 0;
@@ -36,11 +55,7 @@ export class CudaDevice implements Device {
   #staging: StagingBuffer | null = null;
   #liveStorages = 0;
 
-  constructor(
-    driver: CudaDriver,
-    index: number,
-    makeBuilder = (architecture: string) => new KernelBuilder(architecture),
-  ) {
+  constructor(driver: CudaDriver, index: number, parts: DeviceParts = nvidiaParts) {
     const { functions } = driver;
     this.#driver = driver;
     this.index = index;
@@ -48,7 +63,7 @@ export class CudaDevice implements Device {
     const handle = driver.intFrom('cuDeviceGet', (out) => functions.cuDeviceGet(out, index));
     this.facts = readFacts(driver, handle);
     this.name = this.facts.name;
-    const builder = makeBuilder(architectureOf(this.facts.computeCapability));
+    const builder = parts.makeBuilder(architectureOf(this.facts.computeCapability));
     this.#context = driver.handleFrom('cuDevicePrimaryCtxRetain', (out) =>
       functions.cuDevicePrimaryCtxRetain(out, handle),
     );
@@ -67,10 +82,8 @@ export class CudaDevice implements Device {
       modules: new KernelModules(driver, builder, launcher),
       properties: this.facts,
       memory: this,
-      makeFloat32Product: (context, { computeCapability }) =>
-        computeCapability === 90
-          ? new SplitHalfProduct(context, driver, (byteLength) => this.allocateBlock(byteLength).address)
-          : null,
+      makeFloat32Product: (context) =>
+        parts.makeFloat32Product(context, driver, (byteLength) => this.allocateBlock(byteLength).address),
     });
   }
 

@@ -1,5 +1,5 @@
 import { DeviceError, LibraryNotFoundError } from '../errors.ts';
-import { type NativeFunctions, declareFunctions, ffi } from './ffi.ts';
+import { type NativeFunctions, declareFunctions } from './ffi.ts';
 import { HostMemory } from './host-memory.ts';
 import { libraries, loadLibrary } from './library-search.ts';
 
@@ -126,15 +126,5 @@ export function countDevices(): number {
   } catch (error) {
     if (error instanceof LibraryNotFoundError || error instanceof DeviceError) return 0;
     throw error;
-  }
-}
-
-/** Whether koffi itself, the way to every native library, can be loaded here. */
-export function nativeCallsWork(): boolean {
-  try {
-    ffi();
-    return true;
-  } catch {
-    return false;
   }
 }

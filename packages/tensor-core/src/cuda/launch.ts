@@ -4,8 +4,8 @@ import type { CudaDriver } from './driver.ts';
 import { HostMemory } from './host-memory.ts';
 import type { CudaStream } from './stream.ts';
 
-/** The most bytes that a kernel's parameters may take. */
-export const maxArgumentBytes = 4096;
+// Kernels take up to 4 KiB of parameters; alignment may stretch them.
+const argumentBytes = 8192;
 
 // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, from cuda.h.
 const programmaticSerialization = 6;
@@ -23,7 +23,7 @@ const sizeOffset = 40;
  */
 export class Launcher {
   /** Write the arguments of the next launch here. */
-  readonly arguments = new HostMemory(maxArgumentBytes);
+  readonly arguments = new HostMemory(argumentBytes);
   /** For `launchByPointers`: where each argument lies. */
   readonly pointers = new HostMemory(1024);
   readonly #driver: CudaDriver;
@@ -49,11 +49,11 @@ export class Launcher {
   }
 
   /**
-   * Launches `kernel` (a CUfunction) with the first `argumentBytes` bytes of `arguments`, packed by C's rules of
+   * Launches `kernel` (a CUfunction) with the first `byteLength` bytes of `arguments`, packed by C's rules of
    * alignment. Alignments above 16 do not follow those rules: see `launchByPointers`.
    */
-  launch(kernel: number, gridX: number, blockSize: number, argumentBytes: number): void {
-    this.#extra.words[sizeOffset / 4] = argumentBytes;
+  launch(kernel: number, gridX: number, blockSize: number, byteLength: number): void {
+    this.#extra.words[sizeOffset / 4] = byteLength;
     const { cuLaunchKernel } = this.#driver.functions;
     const extra = this.#extra.address;
     const result = cuLaunchKernel(kernel, gridX, 1, 1, blockSize, 1, 1, 0, this.#stream, 0, extra);

@@ -35,7 +35,7 @@ export interface LoweringParts {
   readonly properties: CudaProperties;
   readonly memory: BlockMemory;
   /** Given the context that it will work with. */
-  readonly makeFloat32Product?: (context: CudaContext, properties: CudaProperties) => Float32Product | null;
+  readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
 }
 
 /** Turns ops into kernel launches on one stream. Custom ops see it as their CudaContext. */
@@ -66,7 +66,7 @@ export class CudaLowering implements CudaContext {
       stream.handle,
       workspace,
       (address, byteLength) => this.fillBytes(address, 0, byteLength),
-      makeFloat32Product?.(this, properties) ?? null,
+      makeFloat32Product(this),
     );
   }
 
@@ -114,7 +114,7 @@ export class CudaLowering implements CudaContext {
   }
 
   copy(from: StridedMemory, to: StridedMemory): void {
-    this.#pointwise.copy({ ...from, address: from.pointer }, { ...to, address: to.pointer });
+    this.#pointwise.copy(from, to);
   }
 
   /** Copies what is not contiguous first; what the op mutates must be, as it cannot be a copy. */
@@ -149,9 +149,9 @@ export class CudaLowering implements CudaContext {
   }
 }
 
-function memoryOf(tensor: Tensor) {
+function memoryOf(tensor: Tensor): StridedMemory {
   const { dtype, shape, strides } = tensor;
-  return { address: addressOfTensor(tensor), dtype, shape, strides };
+  return { pointer: addressOfTensor(tensor), dtype, shape, strides };
 }
 
 function notContiguous(op: string, index: number, input: Tensor): ShapeError {

@@ -113,7 +113,7 @@ export interface StridedWalk {
 /**
  * Operands of any strides. Parameters: the inputs read, the outputs, a Layout, the scalars. The Layout holds
  * the iteration space, innermost dimension first and counted in vectors, then the strides of the inputs read
- * and the outputs, in elements; see `writeLayout` in pointwise.ts.
+ * and the outputs, in elements; see `writeLayout`.
  */
 export function stridedPointwiseSource(
   signature: PointwiseSignature,

@@ -76,12 +76,12 @@ export class ReductionRunner {
     const shape = order.map((d) => input.shape[d]!);
     const strides = order.map((d) => input.strides[d]!);
     const { dtype } = input;
-    const address = this.#workspace(sizeOf(shape) * byteSize(dtype));
+    const pointer = this.#workspace(sizeOf(shape) * byteSize(dtype));
     this.#pointwise.copy(
-      { address: addressOfTensor(input), dtype, shape, strides },
-      { address, dtype, shape, strides: contiguousStrides(shape) },
+      { pointer: addressOfTensor(input), dtype, shape, strides },
+      { pointer, dtype, shape, strides: contiguousStrides(shape) },
     );
-    return address;
+    return pointer;
   }
 
   #fold<A>(op: ComputeOp<A>, folded: FoldedShape, operands: PassOperands): void {

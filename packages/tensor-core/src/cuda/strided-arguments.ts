@@ -13,17 +13,19 @@ export function isNarrow(layout: StridedLayout): boolean {
 }
 
 /**
- * The longest vector, up to `longest`, that every operand allows along the innermost dimension: operands lie
- * dense and aligned there, or are inputs (the first `inputCount` operands) that repeat.
+ * The longest vector of at most `vectorBytes` that every operand allows along the innermost dimension: operands
+ * lie dense and aligned there, or are inputs (the first `inputCount` operands) that repeat.
  */
 export function stridedVectorLength(
   layout: StridedLayout,
   operands: readonly { readonly dtype: DType }[],
   addresses: Float64Array,
   inputCount: number,
-  longest: number,
+  vectorBytes: number,
 ): number {
-  let length = longest;
+  let widest = 1;
+  for (let o = 0; o < operands.length; o++) widest = Math.max(widest, byteSize(operands[o]!.dtype));
+  let length = vectorBytes / widest;
   while (length > 1 && !allowsVectors(layout, operands, addresses, inputCount, length)) length /= 2;
   return length;
 }
@@ -82,7 +84,8 @@ function writeWide(memory: HostMemory, offset: number, layout: StridedLayout, ve
   const { rank, operands, lengths } = layout;
   memory.writeInt64(offset, layout.size / vectorLength);
   let at = offset + 8;
-  for (let d = 0; d < rank; d++, at += 8) memory.writeInt64(at, d === 0 ? lengths[0]! / vectorLength : lengths[d]!);
+  for (let d = 0; d < rank; d++, at += 8)
+    memory.writeInt64(at, d === 0 ? lengths[0]! / vectorLength : lengths[d]!);
   for (let o = 0; o < operands; o++) {
     for (let d = 0; d < rank; d++, at += 8) {
       memory.writeInt64(at, layout.strideAt(o, d) * (d === 0 ? vectorLength : 1));

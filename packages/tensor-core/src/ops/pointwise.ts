@@ -1,6 +1,6 @@
 import { applyOne } from '../apply.ts';
 import type { OnnxGraph, OnnxValue } from '../cpu/onnx-graph.ts';
-import { type DType, computeDType, promote, promoteWithNumber } from '../dtype.ts';
+import { type DType, computeDType, isFloatingPoint, promote, promoteWithNumber } from '../dtype.ts';
 import {
   type AutocastClass,
   type ComputeOp,
@@ -10,7 +10,9 @@ import {
 } from '../op.ts';
 import { bytesOf } from '../cost.ts';
 import { broadcastShapes, sizeOf } from '../shape.ts';
+import { scope } from '../scope.ts';
 import type { Tensor } from '../tensor.ts';
+import { cast } from './cast.ts';
 
 /** An operand of a binary op. Numbers take part without changing a floating-point tensor's dtype. */
 export type Operand = Tensor | number;
@@ -88,18 +90,19 @@ export function binary(definition: BinaryDefinition): (a: Operand, b: Operand) =
   const numberRight = binaryWithNumber(definition, 'right');
   const numberLeft = binaryWithNumber(definition, 'left');
   return (a, b) => {
-    if (typeof a === 'number') {
-      if (typeof b === 'number') {
-        throw new TypeError(
-          `${definition.name}: one operand must be a tensor, got the numbers ${a} and ${b}.`,
-        );
-      }
-      return applyOne(numberLeft, [b], { scalar: a });
+    if (typeof a !== 'number') {
+      return typeof b === 'number' ? withNumber(numberRight, a, b) : applyOne(both, [a, b], undefined);
     }
-    return typeof b === 'number'
-      ? applyOne(numberRight, [a], { scalar: b })
-      : applyOne(both, [a, b], undefined);
+    if (typeof b !== 'number') return withNumber(numberLeft, b, a);
+    throw new TypeError(`${definition.name}: one operand must be a tensor, got the numbers ${a} and ${b}.`);
   };
+}
+
+/** A fraction beside integers is calculated with in floating point, also where the result is bool. */
+function withNumber(op: ComputeOp<ScalarAttributes>, x: Tensor, scalar: number): Tensor {
+  const dtype = promoteWithNumber(x.dtype, scalar);
+  if (!isFloatingPoint(dtype) || isFloatingPoint(x.dtype)) return applyOne(op, [x], { scalar });
+  return scope(() => applyOne(op, [cast(x, dtype)], { scalar }));
 }
 
 function binaryTensors(definition: BinaryDefinition): ComputeOp<undefined> {

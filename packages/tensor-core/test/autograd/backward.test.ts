@@ -80,7 +80,13 @@ describe('backward', () => {
 
   it('differentiates views', () => {
     t.scope(() => {
-      const x = t.tensor([[1, 2, 3], [4, 5, 6]], { dtype: 'float64' });
+      const x = t.tensor(
+        [
+          [1, 2, 3],
+          [4, 5, 6],
+        ],
+        { dtype: 'float64' },
+      );
       t.checkGradients((a) => t.mul(t.transpose(a), t.transpose(a)), [x]);
       t.checkGradients((a) => t.exp(t.slice(a, 1, 0, 3, 2)), [x]);
       t.checkGradients((a) => t.exp(t.reshape(t.transpose(a), [2, 3])), [x]);
@@ -93,8 +99,21 @@ describe('backward', () => {
 
   it('differentiates matmul in every layout', () => {
     t.scope(() => {
-      const a = t.tensor([[1, 2, 3], [4, 5, 6]], { dtype: 'float64' });
-      const b = t.tensor([[0.5, -1], [2, 0.25], [-3, 1]], { dtype: 'float64' });
+      const a = t.tensor(
+        [
+          [1, 2, 3],
+          [4, 5, 6],
+        ],
+        { dtype: 'float64' },
+      );
+      const b = t.tensor(
+        [
+          [0.5, -1],
+          [2, 0.25],
+          [-3, 1],
+        ],
+        { dtype: 'float64' },
+      );
       t.checkGradients((x, y) => t.sin(t.matmul(x, y)), [a, b]);
       t.checkGradients((x, y) => t.sin(t.matmul(t.transpose(y), t.transpose(x), { scale: 0.3 })), [a, b]);
       t.checkGradients((x, w) => t.sin(t.linear(x, t.transpose(w))), [a, b]);
@@ -105,7 +124,13 @@ describe('backward', () => {
 
   it('differentiates reductions', () => {
     t.scope(() => {
-      const x = t.tensor([[1, 2, 3], [4, 5, 6.5]], { dtype: 'float64' });
+      const x = t.tensor(
+        [
+          [1, 2, 3],
+          [4, 5, 6.5],
+        ],
+        { dtype: 'float64' },
+      );
       for (const options of [{}, { dims: 0 }, { dims: [1], keepDims: true }]) {
         t.checkGradients((a) => t.sin(t.sum(a, options)), [x]);
         t.checkGradients((a) => t.sin(t.mean(a, options)), [x]);

@@ -46,6 +46,7 @@ const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
 /** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
 const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
   'cross_entropy.cu': with_(rows, { INDEX: 'int32' }, { INDEX: 'int64' }),
+  'gather.cu': with_(elements, ...indices),
   'embedding.cu': with_(
     indices,
     { WORD: 'uint32', WORDS: 4 },

@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
 import { describeCrossEntropy } from '../op-cases/cross-entropy.ts';
 import { describeEmbedding } from '../op-cases/embedding.ts';
+import { describeGather } from '../op-cases/gather.ts';
 import { describeNorms } from '../op-cases/norm.ts';
 import { describeRandom } from '../op-cases/random.ts';
 import { describeRope } from '../op-cases/rope.ts';
@@ -22,6 +23,9 @@ describe('crossEntropy on CUDA', () => {
 });
 describe('embedding on CUDA', () => {
   describeEmbedding(cuda);
+});
+describe('gather on CUDA', () => {
+  describeGather(cuda);
 });
 describe('rope on CUDA', () => {
   describeRope(cuda);

@@ -1,5 +1,5 @@
-import { describe } from 'vitest';
-import { device } from '../../src/index.ts';
+import { describe, expect, it } from 'vitest';
+import { device, greater, scope, tensor } from '../../src/index.ts';
 import { describeElementwise, describeMatmul, describeReductions } from '../op-cases/generic.ts';
 
 const cpu = () => device('cpu');
@@ -7,3 +7,9 @@ const cpu = () => device('cpu');
 describe('element-wise ops on the CPU', () => describeElementwise(cpu, { float64: true }));
 describe('reductions on the CPU', () => describeReductions(cpu));
 describe('matmul on the CPU', () => describeMatmul(cpu));
+
+describe('integers beside a fraction', () => {
+  it('are compared as what they are', () => {
+    scope(() => expect(greater(tensor([0, 1], { dtype: 'int64' }), 0.5).toArray()).toEqual([0, 1]));
+  });
+});

@@ -149,14 +149,20 @@ inline void run_block() {
   }
 }
 
+/** Reads a value from an address that need not be aligned. */
+template <typename T>
+T value_at(const char* address) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), address, sizeof(T));
+  return value;
+}
+
 /** Reads a packed argument, aligned as C would. */
 template <typename T>
 T argument(const char* packed, size_t& offset) {
   offset = (offset + alignof(T) - 1) / alignof(T) * alignof(T);
-  T value;
-  std::memcpy(static_cast<void*>(&value), packed + offset, sizeof(T));
   offset += sizeof(T);
-  return value;
+  return value_at<T>(packed + offset - sizeof(T));
 }
 
 template <auto kernel>
@@ -168,7 +174,7 @@ struct Launch<kernel> {
   static inline const char* const* pointers = nullptr;
   static void call() {
     size_t offset = 0, index = 0;
-    std::tuple<P...> arguments{pointers ? *reinterpret_cast<const P*>(pointers[index++]) : argument<P>(packed, offset)...};
+    std::tuple<P...> arguments{pointers ? value_at<P>(pointers[index++]) : argument<P>(packed, offset)...};
     std::apply(kernel, arguments);
   }
   static void run(const char* packed_, const char* const* pointers_, unsigned gridX, unsigned gridY, unsigned gridZ,
@@ -234,6 +240,18 @@ inline int __float_as_int(float x) { return bits_as<int>(x); }
 inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
 inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
+template <typename T>
+T __ldcs(const T* address) {
+  return *address;
+}
+template <typename T>
+T __ldg(const T* address) {
+  return *address;
+}
+template <typename T>
+void __stcs(T* address, T value) {
+  *address = value;
+}
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned long long>(a) * b >> 32; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -7,6 +7,7 @@ import { CudaDevice } from '../../../src/cuda/device.ts';
 import { CudaDriver, type DriverFunctions } from '../../../src/cuda/driver.ts';
 import { KernelCache } from '../../../src/cuda/kernel-cache.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
+import { EmulatedMatmul } from './emulated-matmul.ts';
 
 export { hostCompilerVersion } from './emulated-compiler.ts';
 
@@ -31,7 +32,10 @@ export function openEmulatedDevice(memoryBytes = 2 ** 30): CudaDevice {
   const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
   const compiler = new EmulatedCompiler();
   const driver = new CudaDriver(new EmulatedDriver(memoryBytes).functions, (result) => `CUresult ${result}`);
-  return new CudaDevice(driver, 0, (architecture) => new KernelBuilder(architecture, () => compiler, cache));
+  return new CudaDevice(driver, 0, {
+    makeBuilder: (architecture) => new KernelBuilder(architecture, () => compiler, cache),
+    makeFloat32Product: () => new EmulatedMatmul(),
+  });
 }
 
 class EmulatedDriver {
