@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,13 +10,16 @@ const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), '
 const folders = readdirSync(join(root, 'packages')).map((name) => join(root, 'packages', name));
 const manifests = folders.map((folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
 
+/** What a command prints. Throws an error that holds all its output. */
 function run(command: string, args: readonly string[], cwd: string): string {
-  return execFileSync(command, args, {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
     cwd,
     encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 240_000,
   });
+  if (status !== 0)
+    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}\n${stderr}`, { cause: error });
+  return stdout;
 }
 
 describe('the packages as npm would serve them', () => {

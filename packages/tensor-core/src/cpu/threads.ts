@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import type { Environment } from '../environment.ts';
 import { DeviceError } from '../errors.ts';
 
 let requested: number | null = null;
@@ -26,7 +27,7 @@ export function fixCpuThreads(): number {
   return (fixed = cpuThreads());
 }
 
-export function threadsFromEnvironment(environment: NodeJS.ProcessEnv): number | null {
+export function threadsFromEnvironment(environment: Environment): number | null {
   const value = environment.ROOFLINE_CPU_THREADS;
   if (value === undefined || value === '') return null;
   checkThreads('ROOFLINE_CPU_THREADS', Number(value));

@@ -1,5 +1,5 @@
 import type { Device, MemoryStatistics } from '../device.ts';
-import { DeviceError, OutOfMemoryError } from '../errors.ts';
+import { DeviceError, OutOfMemoryError, RooflineError } from '../errors.ts';
 import type { Op } from '../op.ts';
 import type { Tensor } from '../tensor.ts';
 import { type Block, CachingAllocator } from './allocator.ts';
@@ -9,6 +9,7 @@ import type { CudaContext } from './context.ts';
 import { type CudaDriver, countDevices, loadDriver, outOfMemory } from './driver.ts';
 import { type CudaEvent, EventPool } from './event.ts';
 import { Launcher } from './launch.ts';
+import { libraries, loadLibrary } from './library-search.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './modules.ts';
 import type { Float32Product } from './matmul.ts';
@@ -223,7 +224,27 @@ export function cudaDeviceCount(): number {
   return countDevices();
 }
 
-/** Whether there is a GPU to open. Never throws. */
+let available: boolean | null = null;
+
+/**
+ * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with NVRTC and cublasLt beside the
+ * driver. `diagnose` says what is missing. Never throws.
+ */
 export function cudaAvailable(): boolean {
-  return countDevices() > 0;
+  available ??= countDevices() > 0 && canRunOps(0);
+  return available;
+}
+
+function canRunOps(index: number): boolean {
+  try {
+    const driver = loadDriver();
+    const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
+    architectureOf(readFacts(driver, handle).computeCapability);
+    loadLibrary(libraries.nvrtc);
+    loadLibrary(libraries.cublasLt);
+    return true;
+  } catch (error) {
+    if (error instanceof RooflineError) return false;
+    throw error;
+  }
 }

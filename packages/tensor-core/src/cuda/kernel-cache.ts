@@ -2,11 +2,12 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import type { Environment } from '../environment.ts';
 
 const digestBytes = 32;
 
 /** Where compiled kernels are kept: ROOFLINE_CACHE_DIR, or `roofline` in XDG's cache folder. */
-export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
+export function cacheFolder(environment: Environment = process.env): string {
   const base =
     environment.ROOFLINE_CACHE_DIR ||
     join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'roofline');

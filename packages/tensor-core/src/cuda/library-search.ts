@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import type { Environment } from '../environment.ts';
 import type koffi from 'koffi';
 import { LibraryNotFoundError } from '../errors.ts';
 import { ffi } from './ffi.ts';
@@ -78,14 +79,14 @@ export function loadLibrary(description: LibraryDescription): LoadedLibrary {
 }
 
 /** What to hand to the loader, best first: full paths that exist, and bare names for its own search. */
-export function candidates({ files }: LibraryDescription, environment: NodeJS.ProcessEnv): string[] {
+export function candidates({ files }: LibraryDescription, environment: Environment): string[] {
   const inFolders = (folders: readonly string[]) =>
     files.flatMap((file) => folders.map((folder) => join(folder, file))).filter((path) => existsSync(path));
   return [...inFolders(overrideFolders(environment)), ...files, ...inFolders(searchFolders(environment))];
 }
 
 /** The folders outside the loader's own path where CUDA's libraries may lie. */
-export function searchFolders(environment: NodeJS.ProcessEnv): string[] {
+export function searchFolders(environment: Environment): string[] {
   const toolkits = [environment.CUDA_HOME, environment.CUDA_PATH, '/usr/local/cuda', '/opt/cuda'].filter(
     isSet,
   );
@@ -101,12 +102,12 @@ export function searchFolders(environment: NodeJS.ProcessEnv): string[] {
   return [...new Set(folders)].filter((folder) => existsSync(folder));
 }
 
-function overrideFolders(environment: NodeJS.ProcessEnv): string[] {
+function overrideFolders(environment: Environment): string[] {
   return (environment.ROOFLINE_CUDA_LIBRARIES ?? '').split(delimiter).filter(isSet);
 }
 
 /** Python's package folders, found without running Python: the active environment's first. */
-export function sitePackages(environment: NodeJS.ProcessEnv): string[] {
+export function sitePackages(environment: Environment): string[] {
   const interpreters = (environment.PATH ?? '')
     .split(delimiter)
     .filter(isSet)

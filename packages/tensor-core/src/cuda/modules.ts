@@ -70,7 +70,8 @@ export class KernelModules {
 
   #loadModule(image: Uint8Array): number {
     const { functions } = this.#driver;
-    return this.#driver.handleFrom('cuModuleLoadData', (out) => functions.cuModuleLoadData(out, image));
+    const call = 'cuModuleLoadData (is NVRTC newer than the driver? `roofline doctor` shows both)';
+    return this.#driver.handleFrom(call, (out) => functions.cuModuleLoadData(out, image));
   }
 
   #function(module: number, name: string): number {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { CudaProperties } from './context.ts';
 import { type CudaDriver, driverVersion } from './driver.ts';
 
@@ -70,7 +71,17 @@ export function describeFacts(facts: DeviceFacts): Record<string, string | numbe
     memoryClockMHz: facts.memoryClockKhz / 1000,
     memoryBusBits: facts.memoryBusBits,
     driverCuda: formatCudaVersion(facts.driverVersion),
+    ...kernelModuleVersion(),
   };
+}
+
+/** The version of NVIDIA's kernel module, such as 580.95.05, where the system shows it. */
+function kernelModuleVersion(): { driver?: string } {
+  try {
+    return { driver: readFileSync('/sys/module/nvidia/version', 'utf8').trim() };
+  } catch {
+    return {};
+  }
 }
 
 /** 13000 as `13.0`. */
