@@ -70,12 +70,12 @@ export function floatingPoint(dtype: DType): DType {
 }
 
 /**
- * The dtype that an element-wise op calculates in: its inputs' promoted dtype, or its floating-point outputs'
- * if that is wider; float32 for float16 and bfloat16.
+ * The dtype that an element-wise op calculates in: its inputs' promoted dtype, or an output's if that is wider;
+ * float32 for float16 and bfloat16.
  */
 export function computeDType(inputs: readonly DType[], outputs: readonly DType[]): DType {
   let result = inputs[0]!;
   for (let i = 1; i < inputs.length; i++) result = promote(result, inputs[i]!);
-  for (const output of outputs) if (isFloatingPoint(output)) result = promote(result, output);
+  for (const output of outputs) result = promote(result, output);
   return result === 'float16' || result === 'bfloat16' ? 'float32' : result;
 }

@@ -1,5 +1,5 @@
 import type { DeviceBuffer, MemoryStatistics } from '../device.ts';
-import { addressOf } from '../cuda/host-memory.ts';
+import { addressOf } from '../native/host-memory.ts';
 import { OutOfMemoryError } from '../errors.ts';
 
 /** Memory of the CPU device: a range of an array buffer, at an address that does not move. */

@@ -1,8 +1,8 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { ffi } from '../cuda/ffi.ts';
-import { HostMemory } from '../cuda/host-memory.ts';
+import { ffi } from '../native/ffi.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import { DeviceError, LibraryNotFoundError } from '../errors.ts';
 import { fixCpuThreads } from './threads.ts';
 

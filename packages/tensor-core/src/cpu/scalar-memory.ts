@@ -1,4 +1,4 @@
-import { HostMemory } from '../cuda/host-memory.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import type { DType } from '../dtype.ts';
 
 const slotBytes = 8;

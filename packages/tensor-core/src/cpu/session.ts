@@ -1,5 +1,5 @@
 import { byteSize } from '../dtype.ts';
-import { HostMemory } from '../cuda/host-memory.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import type { OnnxGraph, OnnxValue } from './onnx-graph.ts';
 import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';

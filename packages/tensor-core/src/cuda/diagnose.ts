@@ -1,6 +1,6 @@
 import { LibraryNotFoundError } from '../errors.ts';
 import { countDevices, driverVersion, loadDriver } from './driver.ts';
-import { HostMemory } from './host-memory.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import { type LibraryDescription, type LoadedLibrary, libraries, loadLibrary } from './library-search.ts';
 import { formatCudaVersion, formatTenths, readFacts } from './properties.ts';
 

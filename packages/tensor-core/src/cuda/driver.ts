@@ -1,6 +1,6 @@
 import { DeviceError, LibraryNotFoundError } from '../errors.ts';
-import { type NativeFunctions, declareFunctions } from './ffi.ts';
-import { HostMemory } from './host-memory.ts';
+import { type NativeFunctions, declareFunctions } from '../native/ffi.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import { libraries, loadLibrary } from './library-search.ts';
 
 // Handles and device addresses travel as numbers; results arrive through addresses of host memory.

@@ -1,7 +1,7 @@
 import { DeviceError } from '../errors.ts';
 import type { CudaKernel, KernelSpec } from './context.ts';
 import type { CudaDriver } from './driver.ts';
-import { HostMemory } from './host-memory.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import type { CudaStream } from './stream.ts';
 
 // Kernels take up to 4 KiB of parameters; alignment may stretch them.

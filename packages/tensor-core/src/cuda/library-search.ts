@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from 'node:path';
 import type { Environment } from '../environment.ts';
 import type koffi from 'koffi';
 import { LibraryNotFoundError } from '../errors.ts';
-import { ffi } from './ffi.ts';
+import { ffi } from '../native/ffi.ts';
 
 /** A shared library and how to get it. */
 export interface LibraryDescription {

@@ -1,7 +1,7 @@
 import { kernelSource } from '../package-root.ts';
 import type { CudaContext, KernelSpec, MatmulRequest } from './context.ts';
 import type { CudaDriver } from './driver.ts';
-import { HostMemory } from './host-memory.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import type { Float32Product } from './matmul.ts';
 import {
   type SplitHalfMatmulPlan,

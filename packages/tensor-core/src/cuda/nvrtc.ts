@@ -1,8 +1,8 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DeviceError, KernelCompileError } from '../errors.ts';
-import { type NativeFunctions, declareFunctions, ffi } from './ffi.ts';
-import { HostMemory } from './host-memory.ts';
+import { type NativeFunctions, declareFunctions, ffi } from '../native/ffi.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import { libraries, loadLibrary } from './library-search.ts';
 
 /** CUDA C++ on its way to machine code. */

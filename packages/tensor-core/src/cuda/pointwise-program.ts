@@ -1,7 +1,7 @@
 import { type DType, byteSize } from '../dtype.ts';
 import { DTypeError } from '../errors.ts';
 import type { ComputeOp, PointwiseKernel } from '../op.ts';
-import type { HostMemory } from './host-memory.ts';
+import type { HostMemory } from '../native/host-memory.ts';
 import { type PointwiseSignature, inputsRead, scalarDType } from './pointwise-kernel.ts';
 
 /** What makes an op's generated kernels: its expressions, whatever the dtypes and layouts. */

@@ -1,4 +1,4 @@
-import { ffi } from './ffi.ts';
+import { ffi } from '../native/ffi.ts';
 import type { CudaDriver } from './driver.ts';
 import type { CudaEvent, EventPool } from './event.ts';
 import type { CudaStream } from './stream.ts';

@@ -1,5 +1,5 @@
 import { type DType, byteSize } from '../dtype.ts';
-import type { HostMemory } from './host-memory.ts';
+import type { HostMemory } from '../native/host-memory.ts';
 import { multiplierOf, shiftOf } from './divisor.ts';
 import type { StridedLayout } from './strided-layout.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HostMemory } from '../../src/cuda/host-memory.ts';
+import { HostMemory } from '../../src/native/host-memory.ts';
 import { OnnxGraph } from '../../src/cpu/onnx-graph.ts';
 import { ProtobufWriter } from '../../src/cpu/protobuf-writer.ts';
 import { Session } from '../../src/cpu/session.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { OnnxGraph, type OnnxValue } from '../../src/cpu/onnx-graph.ts';
 import { type OperandLayout, type OperandSources, addToGraph } from '../../src/cpu/op-graph.ts';
 import { Session } from '../../src/cpu/session.ts';
-import { HostMemory } from '../../src/cuda/host-memory.ts';
+import { HostMemory } from '../../src/native/host-memory.ts';
 import type { OnnxLowering, Op } from '../../src/op.ts';
 import { contiguousStrides, sizeOf } from '../../src/shape.ts';
 import { copyOp, pointwise } from './fixtures.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { device, greater, scope, tensor } from '../../src/index.ts';
+import { add, device, greater, scope, tensor } from '../../src/index.ts';
 import { describeElementwise, describeMatmul, describeReductions } from '../op-cases/generic.ts';
 
 const cpu = () => device('cpu');
@@ -8,8 +8,9 @@ describe('element-wise ops on the CPU', () => describeElementwise(cpu, { float64
 describe('reductions on the CPU', () => describeReductions(cpu));
 describe('matmul on the CPU', () => describeMatmul(cpu));
 
-describe('integers beside a fraction', () => {
-  it('are compared as what they are', () => {
+describe('numbers beside narrower tensors', () => {
+  it('keep their value', () => {
+    scope(() => expect(add(tensor([0, 1], { dtype: 'bool' }), 2).toArray()).toEqual([2, 3]));
     scope(() => expect(greater(tensor([0, 1], { dtype: 'int64' }), 0.5).toArray()).toEqual([0, 1]));
   });
 });
