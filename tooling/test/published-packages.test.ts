@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const pnpm = join(root, 'node_modules/.bin/pnpm');
 const folders = readdirSync(join(root, 'packages')).map((name) => join(root, 'packages', name));
 const manifests = folders.map((folder) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
 
@@ -27,8 +27,7 @@ describe('the packages as npm would serve them', () => {
 
   beforeAll(() => {
     project = mkdtempSync(join(tmpdir(), 'roofline-install-'));
-    for (const folder of folders)
-      run('npx', ['-y', packageManager, 'pack', '--pack-destination', project], folder);
+    for (const folder of folders) run(pnpm, ['pack', '--pack-destination', project], folder);
     writeFileSync(
       join(project, 'package.json'),
       JSON.stringify({ name: 'empty', private: true, type: 'module' }),
@@ -85,7 +84,7 @@ describe('releases', () => {
   it.each(folders)(
     '%s passes a dry-run publish',
     (folder) => {
-      run('npx', ['-y', packageManager, 'publish', '--dry-run', '--no-git-checks'], folder);
+      run(pnpm, ['publish', '--dry-run', '--no-git-checks'], folder);
     },
     120_000,
   );
