@@ -82,6 +82,9 @@ class Workload:
         self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.optimizer = adamw(self.model, device) if self.mode == "train-step" else None
+        # PyTorch scales losses on the GPU alone; on the CPU it has no float16 autocast before 2.1 either.
+        scaled = device.type == "cuda" and self.optimizer is not None and job["dtype"] == "float16"
+        self.scaler = torch.cuda.amp.GradScaler(enabled=scaled)
 
     def autocast(self):
         return torch.autocast(self.device_type, self.autocast_dtype, enabled=self.autocast_dtype is not None)
@@ -99,11 +102,12 @@ class Workload:
             loss = cross_entropy(self.model(self.ids), self.targets)
         forward_end = mark()
         marks.append(("forward", start, forward_end))
-        loss.backward()
+        self.scaler.scale(loss).backward()
         backward_end = mark()
         marks.append(("backward", forward_end, backward_end))
         if self.optimizer is not None:
-            self.optimizer.step()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
             marks.append(("optimizer", backward_end, mark()))
         self.model.zero_grad(set_to_none=True)
 

@@ -12,6 +12,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
+def at_least_float32(x):
+    return x if x.dtype == torch.float64 else x.float()
+
+
 class Linear(nn.Linear):
     def __init__(self, inputs, outputs):
         super().__init__(inputs, outputs, bias=False)
@@ -29,7 +33,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         dtype = x.dtype
-        x = x.float()
+        x = at_least_float32(x)
         x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
         return (self.weight * x).to(dtype)
 
@@ -117,7 +121,7 @@ class TransformerLM(nn.Module):
 
 
 def cross_entropy(logits, targets):
-    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+    return F.cross_entropy(at_least_float32(logits.flatten(0, 1)), targets.flatten())
 
 
 def adamw(model, device, **options):

@@ -1,7 +1,12 @@
 import type { Benchmark } from './benchmark.ts';
 import { e2eBenchmark } from './e2e/benchmark.ts';
 import { UsageError } from './errors.ts';
+import { overheadBenchmark } from './overhead/benchmark.ts';
+import { memoryBenchmark } from './memory/benchmark.ts';
+import { precisionBenchmark } from './precision/benchmark.ts';
+import { profileBenchmark } from './profile/benchmark.ts';
 import type { CellRecord } from './records/record.ts';
+import { warmupBenchmark } from './warmup/benchmark.ts';
 
 /** What reading records needs of a benchmark. */
 export type RecordReader = Pick<
@@ -9,7 +14,14 @@ export type RecordReader = Pick<
   'name' | 'title' | 'samplesMs' | 'toTable' | 'toReport'
 >;
 
-const benchmarks: readonly RecordReader[] = [e2eBenchmark];
+const benchmarks: readonly RecordReader[] = [
+  e2eBenchmark,
+  profileBenchmark,
+  warmupBenchmark,
+  overheadBenchmark,
+  memoryBenchmark,
+  precisionBenchmark,
+];
 
 /** The benchmark that wrote `record`. Throws UsageError for one that this version does not know. */
 export function benchmarkOf(record: CellRecord): RecordReader {

@@ -2,6 +2,10 @@ export { defineBenchmark, type Benchmark, type CellContext, type CellTask } from
 export { floorMs, type Ceilings, type PhaseWork } from './ceilings.ts';
 export { prepareDevice, type PreparedDevice } from './device/prepare-device.ts';
 export { e2eBenchmark } from './e2e/benchmark.ts';
+export { memoryBenchmark } from './memory/benchmark.ts';
+export { overheadBenchmark } from './overhead/benchmark.ts';
+export { precisionBenchmark } from './precision/benchmark.ts';
+export { profileBenchmark } from './profile/benchmark.ts';
 export { EXIT, UsageError } from './errors.ts';
 export { type Json, type JsonObject } from './json.ts';
 export { describeEnvironment, type DeviceDescription, type Environment } from './records/environment.ts';

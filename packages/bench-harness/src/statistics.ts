@@ -46,6 +46,11 @@ export interface RatioEstimate {
 
 const RESAMPLES = 2000;
 
+/** `0.981–1.043`. */
+export function formatInterval({ low, high }: RatioEstimate): string {
+  return `${low.toFixed(3)}–${high.toFixed(3)}`;
+}
+
 /**
  * median(numerator) / median(denominator), with percentile-bootstrap bounds (Efron and Tibshirani, 1993,
  * chapter 13), which need no assumption on how step times are spread. The draws are seeded: equal samples

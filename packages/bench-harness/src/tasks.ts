@@ -7,6 +7,12 @@ type AnyTask = CellTask<JsonObject, JsonObject, JsonObject>;
 /** Tasks are loaded where they run, so that the process that only runs cells never opens a device. */
 const builtInTasks: Readonly<Record<string, () => Promise<unknown>>> = {
   e2e: async () => (await import('./e2e/benchmark.ts')).e2eBenchmark,
+  warmup: async () => (await import('./warmup/benchmark.ts')).warmupBenchmark,
+  overhead: async () => (await import('./overhead/benchmark.ts')).overheadBenchmark,
+  precision: async () => (await import('./precision/benchmark.ts')).precisionBenchmark,
+  'first-op': async () => (await import('./overhead/first-op.ts')).firstOpTask,
+  memory: async () => (await import('./memory/benchmark.ts')).memoryBenchmark,
+  profile: async () => (await import('./profile/benchmark.ts')).profileBenchmark,
   'probe-device': async () => (await import('./device/probe-device.ts')).probeDevice,
   'measure-ceilings': async () => (await import('./device/measure-ceilings.ts')).measureCeilings,
   agree: async () => (await import('./agree/agree-task.ts')).agreeTask,

@@ -10,6 +10,7 @@
 //   squared_norms    lists: gradient; one partial sum a block                       4
 //   finish_norm      the square root of the sum of all partial sums
 //   clip             lists: gradient; scaled only where the norm exceeds the limit  8 or 0
+//   unscale          lists: gradient; *foundInf becomes 1 if one is infinite or NaN 8
 //
 // grid (chunks of all tensors, 1, 1), block (THREADS, 1, 1); finish_norm: grid (1, 1, 1), block (1024, 1, 1).
 // All are bound by memory. Tensors whose data are not 16-byte aligned, and last chunks, go element by element.
@@ -175,4 +176,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const float scale = maxNorm / (*norm + 1e-6f);
   if (scale >= 1) return;
   updateChunk<1, 1>(chunkOfBlock(table), [=](float (&values)[1]) { values[0] *= scale; });
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    unscale(const __grid_constant__ TensorTable<1> table, float* foundInf, float inverseScale) {
+  bool finite = true;
+  updateChunk<1, 1>(chunkOfBlock(table), [&](float (&values)[1]) {
+    values[0] *= inverseScale;
+    finite &= fabsf(values[0]) <= 3.402823466e38f;
+  });
+  // All that write here write the same.
+  if (!finite) *foundInf = 1;
 }

@@ -1,6 +1,7 @@
 export { AdamW, type AdamWOptions } from './adamw.ts';
 export { clipGradientNorm } from './clip-gradient-norm.ts';
 export { type CosineScheduleOptions, cosineSchedule } from './cosine-schedule.ts';
+export { GradientScaler, type GradientScalerOptions, type GradientScalerState } from './gradient-scaler.ts';
 export {
   Optimizer,
   type OptimizerState,

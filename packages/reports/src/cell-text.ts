@@ -45,17 +45,21 @@ export function rowTexts(table: Table, row: Row): string[] {
   return texts.map((text, index) => (index === texts.length - 1 ? `${text} (${marker})` : text));
 }
 
-/** How many rows ended in each way but well, with the first line of each distinct error. */
+/** How many rows ended in each way but well, with the first line of the error; errors may differ in their numbers. */
 export function failureNotes(table: Table): string[] {
-  const counts = new Map<string, number>();
-  for (const row of table.rows) {
+  const failures = table.rows.flatMap((row) => {
     const marker = statusMarker(row);
-    if (marker === undefined) continue;
-    const reason = row.error?.split('\n', 1)[0]?.trim();
-    const note = reason ? `${marker}: ${reason}` : marker;
-    counts.set(note, (counts.get(note) ?? 0) + 1);
-  }
-  return [...counts].map(([note, count]) => `${count} ${count === 1 ? 'row' : 'rows'} ${note}`);
+    return marker === undefined ? [] : [{ marker, reason: row.error?.split('\n', 1)[0]?.trim() ?? '' }];
+  });
+  const groups = Map.groupBy(failures, ({ marker, reason }) => `${marker}: ${reason.replace(/\d+/g, '#')}`);
+  return [...groups.values()].map((group) => {
+    const { marker, reason } = group[0]!;
+    const rows = `${group.length} ${group.length === 1 ? 'row' : 'rows'} ${marker}`;
+    if (reason === '') return rows;
+    return group.every((each) => each.reason === reason)
+      ? `${rows}: ${reason}`
+      : `${rows}, such as: ${reason}`;
+  });
 }
 
 /** Whether a row of this table shows its status, in a column for it or in an empty measured cell. */

@@ -1,10 +1,13 @@
 export { ReportError } from './model.ts';
 export type {
+  Allocation,
+  AllocationPlot,
   Axis,
   Block,
   Cell,
   Column,
   ColumnKind,
+  Counter,
   Note,
   Plot,
   Point,
@@ -13,7 +16,10 @@ export type {
   RowStatus,
   Section,
   Series,
+  Slice,
   Table,
+  Timeline,
+  Track,
 } from './model.ts';
 export {
   formatBytes,
@@ -34,6 +40,8 @@ export { renderJson } from './json.ts';
 export { renderTerminal } from './terminal.ts';
 export type { TerminalOptions } from './terminal.ts';
 export { plotTable } from './plot-table.ts';
+export { timelineTable } from './timeline/table.ts';
+export { allocationTable } from './allocations/table.ts';
 export { renderSvg } from './svg.ts';
 export type { SvgOptions } from './svg.ts';
 export type { Theme } from './plot/palette.ts';

@@ -1,7 +1,7 @@
 import { alignmentOf, failureNotes, headingText, rowTexts } from './cell-text.ts';
 import { environmentTable } from './environment-table.ts';
 import type { Block, Column, Plot, Report, Table } from './model.ts';
-import { plotTable } from './plot-table.ts';
+import { blockTable } from './block-table.ts';
 import { escaper, writeRow } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 
@@ -103,7 +103,7 @@ function renderBlock(block: Block, options: MarkdownOptions): string[] {
   if (block.kind === 'plot' && options.plotPath) {
     return [...parts, `![${escape(block.title)}](${encodeURI(options.plotPath(block))})`];
   }
-  const table = block.kind === 'plot' ? plotTable(block) : block;
+  const table = blockTable(block);
   parts.push(renderPipeTable(table).trimEnd());
   const failures = failureNotes(table);
   if (failures.length > 0) parts.push(bullets(failures.map(escape)));

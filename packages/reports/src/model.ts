@@ -91,9 +91,73 @@ export interface Plot {
   y: Axis;
   /** `bar` takes its x as categories, whatever the scale. */
   marks: 'line' | 'bar' | 'area' | 'dot';
+  /** For `bar` on a linear axis: the bars of one category stand upon each other, the first series lowest. */
+  stacked?: boolean;
   series: Series[];
   /** Levels to compare with, drawn across the plot: a ceiling, a peer. */
   references?: { label: string; y: number }[];
+}
+
+/** One thing that took time on a track: a kernel, a range, a node. */
+export interface Slice {
+  name: string;
+  /** Microseconds since the timeline's zero. */
+  startUs: number;
+  durationUs: number;
+  /** The line within its track, 0 on top; without it a slice takes the first line that is free at its start. */
+  depth?: number;
+  /** Slices of one category share a colour; without it those of one name do. */
+  category?: string;
+}
+
+export interface Track {
+  name: string;
+  slices: Slice[];
+}
+
+/** A value over time: it holds from its point to the next one. */
+export interface Counter {
+  name: string;
+  /** `bytes` is written as KiB, MiB and so on; any other unit behind the number. */
+  unit: string;
+  points: [timeUs: number, value: number][];
+}
+
+/** What ran when: flame-like and zoomable in HTML, a table of the names that took most time elsewhere. */
+export interface Timeline {
+  kind: 'timeline';
+  /** Unique in its report. */
+  id: string;
+  title: string;
+  caption?: string;
+  tracks: Track[];
+  counters?: Counter[];
+}
+
+export interface Allocation {
+  /** What it is for: the op, or the range that made it. */
+  label: string;
+  /** Allocations of one category share a colour; without it those of one label do. */
+  category?: string;
+  bytes: number;
+  /** Microseconds since the plot's zero. */
+  startUs: number;
+  /** Null for what was still held at the end. */
+  endUs: number | null;
+  /** The calls that led to it, the innermost first. */
+  stack?: string[];
+}
+
+/** Memory by what holds it: stacked over time in HTML, a table of what was live at the peak elsewhere. */
+export interface AllocationPlot {
+  kind: 'allocations';
+  /** Unique in its report. */
+  id: string;
+  title: string;
+  caption?: string;
+  allocations: Allocation[];
+  /** Bytes that the allocator held of the device; each holds from its point to the next one. */
+  reserved?: [timeUs: number, bytes: number][];
 }
 
 export interface Note {
@@ -103,7 +167,7 @@ export interface Note {
   tone?: 'info' | 'warning';
 }
 
-export type Block = Table | Plot | Note;
+export type Block = Table | Plot | Timeline | AllocationPlot | Note;
 
 /** Prose may hold `code`, **bold** and [links](https://example.org); HTML is shown as written. */
 export interface Section {

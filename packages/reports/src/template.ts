@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs';
 
 /** The files of the page that run or apply in the browser. */
-export type TemplateName = 'page.css' | 'theme.js' | 'navigation.js' | 'tables.js' | 'plots.js';
+export type TemplateName =
+  | 'page.css'
+  | 'theme.js'
+  | 'navigation.js'
+  | 'tables.js'
+  | 'plots.js'
+  | 'chart.js'
+  | 'timeline.js'
+  | 'allocations.js';
 
 /**
  * The text of a file in `templates/`. This module stands one folder below the package's root, in `src/` as in
@@ -9,4 +17,18 @@ export type TemplateName = 'page.css' | 'theme.js' | 'navigation.js' | 'tables.j
  */
 export function readTemplate(name: TemplateName): string {
   return readFileSync(new URL(`../templates/${name}`, import.meta.url), 'utf8');
+}
+
+/**
+ * Scripts that import from each other, as one: a page that may fetch nothing has no place to import from. Each
+ * stands after those that it imports from.
+ */
+export function joinModules(names: readonly TemplateName[]): string {
+  return names
+    .map((name) =>
+      readTemplate(name)
+        .replace(/^import .*$\n*/gm, '')
+        .replace(/^export /gm, ''),
+    )
+    .join('');
 }

@@ -55,7 +55,8 @@ export function renderTerminal(table: Table, { width = 80, color = false }: Term
     ]),
   );
   const notes = failureNotes(table).map((note) => style(YELLOW, note));
-  return `${[style(BOLD, table.title), parts.join('\n\n'), ...notes].join('\n')}\n`;
+  const caption = table.caption ? [style(DIM, table.caption)] : [];
+  return `${[style(BOLD, table.title), ...caption, parts.join('\n\n'), ...notes].join('\n')}\n`;
 }
 
 function drawGrid(part: FittedColumn[], lines: string[][]): string {

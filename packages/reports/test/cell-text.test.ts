@@ -32,6 +32,13 @@ it('shows a status column, a missing value and a diverged one', () => {
   expect(texts(table, { loss: 2, status: 'out-of-memory' })).toEqual(['2', 'OOM']);
 });
 
+it('counts failures that differ only in their numbers together', () => {
+  const row = (bytes: number) => ({ status: 'out-of-memory' as const, error: `asked for ${bytes} bytes` });
+  expect(failureNotes({ ...measurements(), rows: [row(7), row(8), row(7)] })).toEqual([
+    '3 rows OOM, such as: asked for 7 bytes',
+  ]);
+});
+
 it('counts failures by their reason', () => {
   const table = measurements();
   table.rows.push({ size: 'slower', status: 'timeout', error: 'no result in 600 s' });

@@ -8,6 +8,8 @@ interface Drawing {
   source: string;
   texts: string[];
   count: (selector: string) => number;
+  /** `x`, `y`, `height` of each bar. */
+  bars: { x: number; y: number; height: number }[];
 }
 
 function draw(plot: Plot, options?: SvgOptions): Drawing {
@@ -18,6 +20,12 @@ function draw(plot: Plot, options?: SvgOptions): Drawing {
     source,
     texts: all('text').map((text) => text.textContent),
     count: (selector) => all(selector).length,
+    bars: all('rect')
+      .filter((rect) => rect.querySelector('title'))
+      .map((rect) => {
+        const [x, y, height] = ['x', 'y', 'height'].map((name) => Number(rect.getAttribute(name)));
+        return { x: x!, y: y!, height: height! };
+      }),
   };
 }
 
@@ -66,6 +74,14 @@ describe('renderSvg', () => {
     expect(source).toContain('rotate(-35)');
   });
 
+  it('leaves room for turned names: none begins left of the image', () => {
+    const points = ['a quite long category', 'another such one', 'c'].map((x, y) => ({ x, y }));
+    const { source } = draw(throughput({ marks: 'bar', series: [{ name: 's', points }] }), { width: 300 });
+    const [, end] = /translate\(([\d.]+),[\d.]+\) rotate\(-35\)/.exec(source)!;
+    // At 6 pixels a character, the 21 characters of the first name need 103 to the left of its end.
+    expect(Number(end)).toBeGreaterThan(103);
+  });
+
   it('refuses values that the axes cannot take, naming plot and value', () => {
     const withPoint = (x: number | string, y: number, scale: 'linear' | 'log') =>
       throughput({ y: { label: 'Rate', scale }, series: [{ name: 's', points: [{ x, y }] }] });
@@ -78,6 +94,34 @@ describe('renderSvg', () => {
     const points = [{ x: 1024, y: null, note: 'OOM' }];
     expect(draw(throughput({ series: [{ name: 's', points }], references: [] })).texts).toContain('OOM');
     expect(draw(throughput({ series: [] })).texts).toContain('Rate (TFLOP/s)');
+  });
+
+  it('stacks bars: the axis spans their sum, and each begins where the one below ends', () => {
+    const plot = throughput({
+      x: { label: 'Model', scale: 'category' },
+      marks: 'bar',
+      stacked: true,
+      references: [],
+      series: [
+        { name: 'forward', points: [{ x: 'small', y: 40, low: 35, high: 45 }] },
+        { name: 'backward', points: [{ x: 'small', y: 60, low: 50, high: 70 }] },
+      ],
+    });
+    const { source, texts, bars } = draw(plot);
+    expect(texts).toContain('100');
+    const [lower, upper] = bars;
+    expect(upper!.x).toBe(lower!.x);
+    expect(upper!.y + upper!.height).toBeCloseTo(lower!.y, 3);
+    expect(upper!.height / lower!.height).toBeCloseTo(1.5, 3);
+    expect(source).toContain('Rate: 60 TFLOP/s (50 to 70)');
+  });
+
+  it('refuses to stack what cannot be', () => {
+    expect(() => renderSvg(throughput({ stacked: true }))).toThrow(
+      /'throughput': only bars on a linear y axis/,
+    );
+    const series = [{ name: 's', points: [{ x: 1, y: -1 }] }];
+    expect(() => renderSvg(throughput({ marks: 'bar', stacked: true, series }))).toThrow(/y is -1, stacked/);
   });
 
   it('cuts an error bar off where a logarithmic axis ends', () => {

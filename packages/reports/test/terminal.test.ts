@@ -15,6 +15,7 @@ describe('renderTerminal', () => {
     const lines = renderTerminal(plainTable(), { width: 120 }).split('\n');
     expect(lines).toEqual([
       'Steps & more',
+      'Batch 4, 100% measured',
       'Size    Time (ms)  Peak memory  Ours / PyTorch  Share of the roof',
       '─────  ──────────  ───────────  ──────────────  ─────────────────',
       'small  12.3 ± 0.4     3.00 GiB           0.58×             50.0 %',

@@ -12,19 +12,21 @@
 //          norm_fold(partialWeight, dweight, partialBias, dbias, count, columns)
 //            dweight, dbias = the sums of `count` rows of partials, in a fixed order
 //            grid (ceil(columns / 32), 2 with a bias, else 1), block 1024
-//          x, y, dy, dx: ELEMENT; weight, bias and their gradients: WEIGHT; the rest float, or double for double.
+//          x, dx: ELEMENT; y, dy: RESULT; weight, bias and their gradients: WEIGHT; the rest float, or double for
+//          double.
 //          rows int64, columns and count int32, eps float64
-//   macros those of row.cuh; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
+//   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: x is read and y written once; backward reads dy and x and writes dx once.
 #include "row.cuh"
 
 using Element = ELEMENT;
+using Result = RESULT;
 using Weight = WEIGHT;
 using C = compute_t<Element>;
 constexpr bool kCentered = CENTERED;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    norm_forward(const Element* x, const Weight* weight, const Weight* bias, Element* y, C* mean, C* rstd,
+    norm_forward(const Element* x, const Weight* weight, const Weight* bias, Result* y, C* mean, C* rstd,
                  int64 rows, int columns, double eps) {
   const int64 at = first_row();
   if (at >= rows) return;
@@ -109,7 +111,7 @@ struct RowStatistics {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    norm_backward(const Element* dy, const Element* x, const Weight* weight, const C* mean, const C* rstd, Element* dx,
+    norm_backward(const Result* dy, const Element* x, const Weight* weight, const C* mean, const C* rstd, Element* dx,
                   C* partialWeight, C* partialBias, int64 rows, int columns) {
   const int64 group = first_row();
   const int64 step = static_cast<int64>(gridDim.x) * kRowsPerBlock;
@@ -117,7 +119,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   weightSums.start(partialWeight + group * columns, columns);
   if (kCentered) biasSums.start(partialBias + group * columns, columns);
 
-  Row<Element> nextGradient, nextInput;
+  Row<Result> nextGradient;
+  Row<Element> nextInput;
   RowStatistics next = {};
   const auto fetch = [&](int64 at) {
     if (at >= rows) return;
@@ -128,7 +131,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   fetch(group);
   // Groups that share a warp stay together to the end, because they reduce by shuffles of the whole warp.
   for (int64 at = group; at - threadIdx.x / kRowThreads < rows; at += step) {
-    const Row<Element> gradient = nextGradient, input = nextInput;
+    const Row<Result> gradient = nextGradient;
+    const Row<Element> input = nextInput;
     const RowStatistics statistics = next;
     fetch(at + step);
     const int length = at < rows ? columns : 0;

@@ -1,5 +1,8 @@
+import { autocastOperands } from './autocast/autocast.ts';
+import { castOp } from './autocast/cast-op.ts';
 import { isGradEnabled } from './autograd/grad-mode.ts';
 import { TapeNode } from './autograd/tape.ts';
+import type { DType } from './dtype.ts';
 import { DeviceError } from './errors.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
 import { currentRange } from './range.ts';
@@ -26,10 +29,18 @@ export function observeOps(next: OpObserver | null): OpObserver | null {
 }
 
 /**
- * Runs an op: infers its outputs, lowers it on its inputs' device, and records it on the tape if an input
- * requires a gradient. This is the only way that an op runs.
+ * Runs an op: casts its inputs if autocast says so, infers its outputs, lowers it on its inputs' device, and
+ * records it on the tape if an input requires a gradient. This is the only way that an op runs.
  */
 export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+  const operands = autocastOperands(op.autocast, inputs, convert);
+  const outputs = run(op, operands, attributes);
+  if (op.gradient) record(op, inputs, operands, outputs, attributes);
+  if (operands !== inputs) disposeCasts(inputs, operands);
+  return outputs;
+}
+
+function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
   const device = commonDevice(op.name, inputs);
   const specs = op.infer(inputs, attributes);
   const outputs = new Array<Tensor>(specs.length);
@@ -43,8 +54,16 @@ export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes
   observer?.before(op as ComputeOp<never>, inputs, outputs, attributes);
   device.run(op, inputs, outputs, attributes);
   observer?.after(op as ComputeOp<never>);
-  if (op.gradient) record(op, inputs, outputs, attributes);
   return outputs;
+}
+
+function convert(x: Tensor, dtype: DType): Tensor {
+  return run(castOp, [x], { dtype })[0]!;
+}
+
+// What the backward pass needs of the casts, the tape has saved.
+function disposeCasts(inputs: readonly Tensor[], operands: readonly Tensor[]): void {
+  for (let i = 0; i < operands.length; i++) if (operands[i] !== inputs[i]) operands[i]!.dispose();
 }
 
 /** Runs an op of one output. */
@@ -57,13 +76,14 @@ export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tenso
   input.assertAlive(op.name);
   const { shape, strides, offset } = op.layout(input, attributes);
   const output = new Tensor(input.storage.retain(), input.dtype, shape, strides, offset);
-  record(op, [input], [output], attributes);
+  record(op, [input], [input], [output], attributes);
   return output;
 }
 
 function record<A>(
   op: ComputeOp<A> | ViewOp<A>,
   inputs: readonly Tensor[],
+  operands: readonly Tensor[],
   outputs: readonly Tensor[],
   attributes: A,
 ): void {
@@ -72,6 +92,7 @@ function record<A>(
     op,
     attributes,
     inputs,
+    operands,
     outputs,
     inputs.map((input) => input.requiresGrad),
     currentRange(),

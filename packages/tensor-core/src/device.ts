@@ -1,3 +1,4 @@
+import type { MemoryObserver, MemorySegment } from './memory/observer.ts';
 import type { Op } from './op.ts';
 import type { Tensor } from './tensor.ts';
 
@@ -5,6 +6,8 @@ import type { Tensor } from './tensor.ts';
 export interface DeviceBuffer {
   /** The bytes that were asked for; the block behind it may be larger. */
   readonly byteLength: number;
+  /** Where it starts in the device's memory. */
+  readonly address: number;
 }
 
 /** A point on a device's timeline. */
@@ -50,8 +53,14 @@ export interface Device {
 
   recordEvent(): DeviceEvent;
   synchronize(): void;
+  /** The same as `memoryStatistics().allocatedBytes`, cheap enough to read at every op. */
+  readonly allocatedBytes: number;
   memoryStatistics(): MemoryStatistics;
   resetPeakMemory(): void;
+  /** Tells `observer` of every allocation and free from now on, or nobody; returns the one before. */
+  observeMemory(observer: MemoryObserver | null): MemoryObserver | null;
+  /** What the allocator holds of the system, and what of it is handed out. */
+  memorySegments(): MemorySegment[];
   /** Gives cached blocks back to the system. */
   emptyCache(): void;
   /** Facts for records: driver, compute capability, multiprocessors, threads... */

@@ -27,10 +27,26 @@ export { fromBits16, toBits16 } from './float16.ts';
 export * from './op.ts';
 export { type OpObserver, apply, applyOne, applyView, observeOps } from './apply.ts';
 export { costOf } from './cost.ts';
+export { type RecordMemoryOptions, recordMemory } from './memory/record-memory.ts';
+export type { Allocation, MemoryEvent, MemoryRecord } from './memory/record.ts';
+export type { AllocationKind, MemoryBlock, MemoryObserver, MemorySegment } from './memory/observer.ts';
+export type { StackFrame } from './memory/call-stack.ts';
+export { type MemoryPeak, peakMemory, reservedOverTime } from './memory/peaks.ts';
+export { type SavedForBackward, savedForBackward } from './memory/saved-for-backward.ts';
+export { memorySnapshot } from './memory/snapshot.ts';
 export { type RangeListener, currentRange, onRange, range } from './range.ts';
+export {
+  type Profile,
+  type ProfiledKernel,
+  type ProfiledOp,
+  type ProfiledRange,
+  profile,
+  rangePath,
+} from './profiler/profile.ts';
 
 export { type BackwardOptions, backward } from './autograd/backward.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
+export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './autocast/autocast.ts';
 export { isGradEnabled, noGrad } from './autograd/grad-mode.ts';
 
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/arithmetic.ts';
@@ -45,12 +61,12 @@ export { type ReductionOptions, max, mean, sum } from './ops/reductions.ts';
 export { expand, permute, reshape, select, slice, squeeze, transpose, unsqueeze, view } from './ops/views.ts';
 export { concat, stack } from './ops/concat.ts';
 export { where } from './ops/where.ts';
-export { linear, matmul } from './ops/matmul.ts';
+export { type MatmulOptions, linear, matmul } from './ops/matmul.ts';
 export { toDevice } from './ops/to-device.ts';
 export { logSoftmax } from './ops/log-softmax.ts';
-export { softmax } from './ops/softmax.ts';
+export { type SoftmaxOptions, softmax } from './ops/softmax.ts';
 export { layerNorm } from './ops/layer-norm.ts';
-export { rmsNorm } from './ops/rms-norm.ts';
+export { type RmsNormOptions, rmsNorm } from './ops/rms-norm.ts';
 export { type CrossEntropyOptions, crossEntropy } from './ops/cross-entropy.ts';
 export { embedding } from './ops/embedding.ts';
 export { gather } from './ops/gather.ts';

@@ -92,6 +92,7 @@ export interface GradientContext<A> {
   readonly gradients: readonly (Tensor | null)[];
   /** Whether the gradient of input `i` is wanted. */
   readonly needs: readonly boolean[];
+  /** As they were given: autocast may have cast what `input` returns. Gradients are cast to these dtypes. */
   readonly inputSpecs: readonly TensorSpec[];
   readonly outputSpecs: readonly TensorSpec[];
   input(index: number): Tensor;
@@ -104,7 +105,10 @@ export interface Saves {
   readonly outputs?: readonly number[];
 }
 
-/** How autocast treats an op: run it in the low dtype, in float32, in its widest input's, or leave it alone. */
+/**
+ * How autocast treats an op: `lower` and `float32` cast its floating-point inputs to the low dtype or to float32;
+ * a `promote` op takes them as they come and works in the widest, and `none` is left alone.
+ */
 export type AutocastClass = 'lower' | 'float32' | 'promote' | 'none';
 
 interface OpBase<A> {

@@ -1,27 +1,43 @@
-/** Tells of ranges as they open and close: a profiler, an NVTX emitter. */
+/** Tells of ranges as they open and close, such as an NVTX emitter. */
 export interface RangeListener {
   enter(name: string): void;
   exit(name: string): void;
 }
 
-let path: readonly string[] = [];
+/** One opening of a range. */
+export interface OpenRange {
+  readonly name: string;
+  /** The one that it was opened in. */
+  readonly outer: OpenRange | null;
+  /** The names of this range and those around it, outermost first. */
+  readonly path: readonly string[];
+}
+
+const noNames: readonly string[] = [];
+
+let open: OpenRange | null = null;
 const listeners = new Set<RangeListener>();
 
 /** The names of the ranges that are open, outermost first. */
 export function currentRange(): readonly string[] {
-  return path;
+  return open?.path ?? noNames;
+}
+
+/** The innermost range that is open: another object for each opening. */
+export function currentOpenRange(): OpenRange | null {
+  return open;
 }
 
 /** Names what `fn` runs. Ranges nest; the backward pass opens the range of each op it differentiates again. */
 export function range<T>(name: string, fn: () => T): T {
-  const outer = path;
-  path = [...outer, name];
+  const outer = open;
+  open = within(outer, name);
   for (const listener of listeners) listener.enter(name);
   try {
     return fn();
   } finally {
     for (const listener of listeners) listener.exit(name);
-    path = outer;
+    open = outer;
   }
 }
 
@@ -31,10 +47,59 @@ export function onRange(listener: RangeListener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Opens the ranges of an earlier call again, below those that are open now; the forward phase's own is left out. */
+/**
+ * Opens the ranges of an earlier call again, below those that are open now; the forward phase's own is left out.
+ * Calls that follow each other share their outer ranges, as those of the forward pass did.
+ */
 export function resumeRange<T>(names: readonly string[], fn: () => T): T {
-  if (listeners.size === 0 || names.length === 0) return fn();
-  const [first, ...rest] = names;
-  if (first === 'forward') return resumeRange(rest, fn);
-  return range(first!, () => resumeRange(rest, fn));
+  const outer = open;
+  open = openAgain(outer, names);
+  if (listeners.size > 0) for (const name of resumedNames(names)) notify('enter', name);
+  try {
+    return fn();
+  } finally {
+    if (listeners.size > 0) for (const name of resumedNames(names).reverse()) notify('exit', name);
+    open = outer;
+  }
+}
+
+/** The ranges that were opened again last. */
+interface Resumed {
+  readonly outer: OpenRange | null;
+  readonly names: readonly string[];
+  readonly innermost: OpenRange | null;
+}
+
+let resumed: Resumed | null = null;
+
+function openAgain(outer: OpenRange | null, names: readonly string[]): OpenRange | null {
+  if (resumed?.outer === outer && resumed.names === names) return resumed.innermost;
+  const earlier = resumed?.outer === outer ? chainBelow(outer, resumed.innermost) : [];
+  let innermost = outer;
+  let shared = true;
+  for (const [depth, name] of resumedNames(names).entries()) {
+    shared &&= earlier[depth]?.name === name;
+    innermost = shared ? earlier[depth]! : within(innermost, name);
+  }
+  resumed = { outer, names, innermost };
+  return innermost;
+}
+
+function resumedNames(names: readonly string[]): string[] {
+  return names[0] === 'forward' ? names.slice(1) : [...names];
+}
+
+/** The ranges between `outer` and `innermost`, outermost first. */
+function chainBelow(outer: OpenRange | null, innermost: OpenRange | null): OpenRange[] {
+  const chain: OpenRange[] = [];
+  for (let range = innermost; range && range !== outer; range = range.outer) chain.unshift(range);
+  return chain;
+}
+
+function within(outer: OpenRange | null, name: string): OpenRange {
+  return { name, outer, path: outer ? [...outer.path, name] : [name] };
+}
+
+function notify(event: 'enter' | 'exit', name: string): void {
+  for (const listener of listeners) listener[event](name);
 }

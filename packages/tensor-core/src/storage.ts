@@ -12,6 +12,8 @@ export class Storage {
   buffer: DeviceBuffer;
   /** Counts writes after creation, so that backward can tell that a saved tensor has changed. */
   version = 0;
+  /** Whether a leaf that requires a gradient lies here: autocast casts it once a region, not once a use. */
+  holdsParameter = false;
   #references = 1;
 
   constructor(device: Device, byteLength: number) {

@@ -97,6 +97,7 @@ export class Tensor implements Layout {
       );
     }
     this.#leaf = requires ? (this.#leaf ?? new LeafNode(this)) : null;
+    this.storage.holdsParameter = requires;
     return this;
   }
 

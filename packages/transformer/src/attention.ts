@@ -22,14 +22,15 @@ export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor) => Tensor;
 
 /**
  * softmax(q kᵀ / √d + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
- * T² numbers a head, so each form of them is freed as soon as the next one exists.
+ * T² numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
+ * calculated in float32 and rounded to what the product with the values takes.
  */
 export const plainAttention: AttentionFunction = (q, k, v) => {
   const scale = 1 / Math.sqrt(q.shape.at(-1)!);
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
   const masked = range('attention.mask', () => causalMask(scores));
   scores.dispose();
-  const weights = range('attention.softmax', () => softmax(masked, -1));
+  const weights = range('attention.softmax', () => softmax(masked, -1, { dtype: v.dtype }));
   masked.dispose();
   return range('attention.values', () => matmul(weights, v));
 };

@@ -1,10 +1,11 @@
-import { type Tensor, rmsNorm } from '@roofline/tensor-core';
+import { type Tensor, autocastDType, rmsNorm } from '@roofline/tensor-core';
 import { Module } from './module.ts';
 import { type ParameterOptions, onesParameter } from './parameter.ts';
 
 /**
  * x / √(mean(x²) + eps) · weight over the last dimension (Zhang & Sennrich 2019), with the statistics in
- * float32. The weight starts as ones.
+ * float32. The weight starts as ones. Under autocast the result is in the low precision, to which the matrix
+ * products behind a norm would round it anyway.
  */
 export class RMSNorm extends Module<[x: Tensor], Tensor> {
   readonly weight: Tensor;
@@ -17,6 +18,6 @@ export class RMSNorm extends Module<[x: Tensor], Tensor> {
   }
 
   protected override compute(x: Tensor): Tensor {
-    return rmsNorm(x, this.weight, this.eps);
+    return rmsNorm(x, this.weight, this.eps, { dtype: autocastDType() ?? x.dtype });
   }
 }

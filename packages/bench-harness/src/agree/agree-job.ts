@@ -4,7 +4,7 @@ import { seededRandom } from '../seeded-random.ts';
 
 const tokens = z.array(z.array(z.int()));
 
-/** A tiny model with its data: what both sides run. */
+/** A small model with its data: what both sides run. */
 export const agreeJob = z.object({
   shape: modelShape,
   batch: z.int(),
@@ -35,19 +35,20 @@ export type AgreeResult = z.infer<typeof agreeResult>;
 /** Largest relative error by norm that float32 rounding explains. */
 export const TOLERANCES = { values: 1e-5, gradients: 1e-4, parameters: 1e-5 } as const;
 
-/** A random small configuration with random tokens; odd contexts and vocabularies on purpose. */
-export function randomJob(seed: number): AgreeJob {
+/**
+ * How large a random configuration is: `tiny` ones have odd contexts and vocabularies on purpose, `wide` ones
+ * matrices large enough for the kernels that large models use.
+ */
+export const agreeScales = ['tiny', 'wide'] as const;
+export type AgreeScale = (typeof agreeScales)[number];
+
+type Between = (low: number, high: number) => number;
+
+/** A random configuration with random tokens; all of it is drawn from the seed. */
+export function randomJob(seed: number, scale: AgreeScale): AgreeJob {
   const random = seededRandom(seed);
-  const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1));
-  const heads = between(1, 4);
-  const shape = {
-    vocabularySize: between(50, 300),
-    modelDimension: heads * 2 * between(2, 10),
-    feedForwardDimension: between(16, 120),
-    layers: between(1, 3),
-    heads,
-  };
-  const [batch, context] = [between(1, 3), between(5, 40)];
+  const between: Between = (low, high) => low + Math.floor(random() * (high - low + 1));
+  const { shape, batch, context } = scale === 'tiny' ? drawTiny(between) : drawWide(between);
   const draw = () =>
     Array.from({ length: batch }, () =>
       Array.from({ length: context }, () => between(0, shape.vocabularySize - 1)),
@@ -63,4 +64,34 @@ export function randomJob(seed: number): AgreeJob {
     learningRate: 1e-3,
     weightDecay: 0.01,
   };
+}
+
+type Drawn = Pick<AgreeJob, 'shape' | 'batch' | 'context'>;
+
+function drawTiny(between: Between): Drawn {
+  const heads = between(1, 4);
+  const shape = {
+    vocabularySize: between(50, 300),
+    modelDimension: heads * 2 * between(2, 10),
+    feedForwardDimension: between(16, 120),
+    layers: between(1, 3),
+    heads,
+  };
+  return { shape, batch: between(1, 3), context: between(5, 40) };
+}
+
+/** Widths of 256 to 768, 512 to 1024 tokens. */
+function drawWide(between: Between): Drawn {
+  const heads = between(4, 12);
+  // RoPE turns pairs: the width of a head is even.
+  const pairs = between(Math.ceil(256 / (2 * heads)), Math.floor(768 / (2 * heads)));
+  const shape = {
+    vocabularySize: between(900, 1100),
+    modelDimension: heads * 2 * pairs,
+    feedForwardDimension: between(768, 2048),
+    layers: 2,
+    heads,
+  };
+  const batch = between(2, 4);
+  return { shape, batch, context: between(Math.ceil(512 / batch), Math.floor(1024 / batch)) };
 }

@@ -1,7 +1,13 @@
 import { openDevice } from '../device/prepare-device.ts';
 import { findTorchPython } from '../peer/find-python.ts';
 import { runCellProcess } from '../runner/cell-process.ts';
-import { agreeResult, randomJob, type AgreeJob, type AgreeResult } from './agree-job.ts';
+import { agreeResult, randomJob, type AgreeJob, type AgreeResult, type AgreeScale } from './agree-job.ts';
+
+/** A random configuration by its name. */
+export interface AgreeRequest {
+  readonly seed: number;
+  readonly scale: AgreeScale;
+}
 
 export interface Agreement {
   readonly job: AgreeJob;
@@ -9,12 +15,12 @@ export interface Agreement {
 }
 
 /**
- * Checks one random configuration for each seed. Throws UsageError without the device or PyTorch, and Error when
+ * Checks each random configuration that is asked for. Throws UsageError without the device or PyTorch, and Error when
  * a side fails.
  */
 export async function agreeOnDevice(
   deviceSpec: string,
-  seeds: readonly number[],
+  requests: readonly AgreeRequest[],
   onStatus: (text: string) => void,
 ): Promise<Agreement[]> {
   onStatus('Looking for PyTorch');
@@ -22,9 +28,9 @@ export async function agreeOnDevice(
   process.env['ROOFLINE_PYTHON'] = executable;
   const device = await openDevice(deviceSpec);
   const agreements: Agreement[] = [];
-  for (const seed of seeds) {
-    onStatus(`Configuration of seed ${seed}`);
-    const job = randomJob(seed);
+  for (const { seed, scale } of requests) {
+    onStatus(`Configuration of seed ${seed}, ${scale}`);
+    const job = randomJob(seed, scale);
     const outcome = await runCellProcess({
       task: 'agree',
       parameters: job,

@@ -11,6 +11,7 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { UsageError } from '../errors.ts';
 import { packageDirectory } from '../paths.ts';
+import { stampBundle } from '../records/git-state.ts';
 import { dependencyClosure } from './dependency-closure.ts';
 import { launchers, readme } from './launchers.ts';
 import { BUNDLE_PLATFORM, isNeeded } from './pruning.ts';
@@ -41,6 +42,7 @@ export function writeBundle(out: string): void {
     writeFileSync(join(out, name), script);
     chmodSync(join(out, name), 0o755);
   }
+  stampBundle(out);
   writeFileSync(join(out, 'README.md'), readme);
 }
 

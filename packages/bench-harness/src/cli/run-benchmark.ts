@@ -17,7 +17,7 @@ export interface RunOptions<Parameters> {
   readonly parameters: (device: DeviceDescription) => Parameters;
   /** As given by --device: `auto`, `cpu`, `cuda`, `cuda:1`. */
   readonly device: string;
-  /** Dtypes whose matrix-product ceilings the rows need. */
+  /** Dtypes whose matrix-product ceilings the rows need; none for rows without a roof. */
   readonly dtypes: readonly BenchmarkDType[];
   readonly out: string;
   readonly forceNew: boolean;
@@ -66,12 +66,19 @@ export async function runBenchmark<
   });
   progress.clear();
   if (records.length > 0 || options.json) printRecords(benchmark, records, options, interrupted);
-  if (interrupted) {
-    const kept = `Interrupted: ${records.length} of ${total} cells are kept in ${options.out}.`;
-    tell(`${kept} Run the same command with --out ${options.out} to measure the rest.`);
-    return { exitCode: EXIT.interrupted, records };
-  }
-  return { exitCode: exitCodeOf(records, options.outOfMemory), records };
+  tell(interrupted ? howToResume(options.out, records.length, total) : howToReport(options.out));
+  return { exitCode: interrupted ? EXIT.interrupted : exitCodeOf(records, options.outOfMemory), records };
+}
+
+function howToResume(out: string, kept: number, total: number): string {
+  return (
+    `Interrupted: ${kept} of ${total} cells are kept in ${out}. ` +
+    `Run the same command with --out ${out} to measure the rest.`
+  );
+}
+
+function howToReport(out: string): string {
+  return `Records are in ${out}; \`roofline report ${out}\` makes tables, plots and a page of them.`;
 }
 
 function printRecords(

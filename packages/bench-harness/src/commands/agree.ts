@@ -4,19 +4,25 @@ import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
 import { printJson, printTable, tell } from '../cli/output.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
-import { EXIT } from '../errors.ts';
+import { EXIT, UsageError } from '../errors.ts';
 import { deviceFlag } from './device-flag.ts';
 
 export const agreeCommand = defineCommand({
   name: 'agree',
-  summary: 'Check that random tiny models agree with PyTorch: values, gradients, parameters after AdamW',
+  summary: 'Check that random small models agree with PyTorch: values, gradients, parameters after AdamW',
   flags: {
     peer: { type: 'string', choices: ['torch'], default: 'torch', describe: 'What to check against' },
     configurations: {
       type: 'string',
       default: '2',
-      describe: 'How many random configurations',
-      coerce: parseWholeNumber('configurations', 1),
+      describe: 'How many tiny random configurations',
+      coerce: parseWholeNumber('configurations', 0),
+    },
+    wide: {
+      type: 'string',
+      default: '2',
+      describe: 'How many wide ones, which use the kernels of large models; their seeds follow',
+      coerce: parseWholeNumber('wide', 0),
     },
     seed: {
       type: 'string',
@@ -29,12 +35,18 @@ export const agreeCommand = defineCommand({
   },
   examples: [
     ['roofline agree --peer torch --device cpu', 'relative errors by norm, exit code 1 if too large'],
+    ['roofline agree --configurations 0 --wide 1 --seed 7', 'one wide configuration, drawn from seed 7'],
   ],
-  async run({ configurations, seed, device, json }) {
+  async run({ configurations, wide, seed, device, json }) {
+    if (configurations + wide === 0)
+      throw new UsageError('Ask for one of --configurations or --wide at least.');
     const { agreeOnDevice } = await import('../agree/agree-on-device.ts');
     const progress = new ProgressDisplay();
-    const seeds = Array.from({ length: configurations }, (_, index) => seed + index);
-    const checks = await agreeOnDevice(device, seeds, (text) => progress.status(text));
+    const requests = Array.from({ length: configurations + wide }, (_, index) => ({
+      seed: seed + index,
+      scale: index < configurations ? ('tiny' as const) : ('wide' as const),
+    }));
+    const checks = await agreeOnDevice(device, requests, (text) => progress.status(text));
     progress.clear();
     const rows = checks.flatMap(({ job, result }) => agreementRows(job, result));
     if (json) printJson({ torch: checks[0]!.result.torch, rows, details: checks });

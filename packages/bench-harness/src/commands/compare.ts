@@ -1,6 +1,6 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePositiveNumber } from '../cli/option-values.ts';
-import { printJson, printTable, tell } from '../cli/output.ts';
+import { printJson, printLine, printTable, tell } from '../cli/output.ts';
 import { EXIT, UsageError } from '../errors.ts';
 
 export const compareCommand = defineCommand({
@@ -10,7 +10,7 @@ export const compareCommand = defineCommand({
   flags: {
     'fail-over': {
       type: 'string',
-      describe: 'Exit with 1 when a ratio of medians is above this',
+      describe: 'Exit with 1 when a ratio of medians is above this beyond noise, or a cell is lost',
       coerce: parsePositiveNumber('fail-over'),
     },
     ...jsonFlag,
@@ -21,19 +21,24 @@ export const compareCommand = defineCommand({
   ],
   async run({ before, after, 'fail-over': limit, json }) {
     const { readResults } = await import('../records/results-folder.ts');
-    const { compareRecords, comparisonTable, regressions } = await import('../report/compare.ts');
-    const comparisons = compareRecords(readResults(before as string), readResults(after as string));
+    const { compareRecords, comparisonSummary, comparisonTable, regressions } =
+      await import('../report/compare.ts');
+    const [old, recent] = [readResults(before as string), readResults(after as string)];
+    const comparisons = compareRecords(old, recent);
     if (comparisons.length === 0) {
       throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);
     }
+    const summary = comparisonSummary(comparisons, old.length + recent.length - 2 * comparisons.length);
     const table = comparisonTable(comparisons);
     const slower = limit === undefined ? [] : regressions(comparisons, limit);
     if (json) {
-      printJson({ rows: table.rows, failOver: limit ?? null, regressions: slower.length });
+      printJson({ rows: table.rows, summary, failOver: limit ?? null, regressions: slower.length });
     } else {
       printTable(table);
+      for (const sentence of summary) printLine(sentence);
     }
-    if (slower.length > 0) tell(`${slower.length} of ${comparisons.length} cells are over ${limit}.`);
+    if (slower.length > 0)
+      tell(`${slower.length} of ${comparisons.length} cells are over ${limit} or were lost.`);
     return slower.length > 0 ? EXIT.failure : EXIT.ok;
   },
 });

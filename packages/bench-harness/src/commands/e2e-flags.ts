@@ -1,10 +1,10 @@
 import type { InferredOptionTypes } from 'yargs';
-import { jsonFlag, type Flags } from '../cli/command.ts';
-import { outOfMemoryPolicies } from '../cli/exit-code.ts';
-import { parseChoices, parsePositiveNumber, parseWholeNumber } from '../cli/option-values.ts';
+import type { Flags } from '../cli/command.ts';
+import { parseChoices, parseWholeNumber } from '../cli/option-values.ts';
 import { e2eDtypes, modes } from '../e2e/parameters.ts';
 import { deviceFlag } from './device-flag.ts';
 import { modelFlags, sweptFlags } from './model-flags.ts';
+import { sweepFlags } from './sweep-flags.ts';
 
 export const e2eFlags = {
   ...modelFlags,
@@ -48,25 +48,7 @@ export const e2eFlags = {
     describe: 'Run the same work in eager PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
     completions: () => ['torch'],
   },
-  out: { type: 'string', describe: 'Folder of the records; the same one resumes a sweep', normalize: true },
-  'force-new': {
-    type: 'boolean',
-    default: false,
-    describe: 'Start a new file in --out beside results of other settings',
-  },
-  timeout: {
-    type: 'string',
-    describe: 'Seconds after which a cell is given up',
-    coerce: parsePositiveNumber('timeout'),
-  },
-  oom: {
-    type: 'string',
-    choices: outOfMemoryPolicies,
-    default: 'report',
-    describe: 'Exit code when cells ran out of memory: ok 0, report 3, fail 1',
-    completions: () => outOfMemoryPolicies,
-  },
-  ...jsonFlag,
+  ...sweepFlags,
 } as const satisfies Flags;
 
 export type E2eArguments = InferredOptionTypes<typeof e2eFlags>;

@@ -25,9 +25,14 @@ export const reportCommand = defineCommand({
     if (json) {
       printJson({ html, files, report });
     } else {
-      for (const sentence of report.summary) printLine(sentence.replaceAll('**', ''));
+      for (const sentence of report.summary) printLine(plainText(sentence));
       printLine(`Report: ${html} and ${files.length - 1} files beside it`);
     }
     return EXIT.ok;
   },
 });
+
+/** Prose without its markup. */
+function plainText(prose: string): string {
+  return prose.replace(/\*\*|`/g, '').replace(/\[([^\]]+)\]\([^)]*\)/g, '$1');
+}

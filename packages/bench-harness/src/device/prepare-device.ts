@@ -14,14 +14,14 @@ export interface PrepareOptions {
   readonly freshCeilings?: boolean;
 }
 
-/** A device as found, and its roof. */
+/** A device as found, and its roof; null where none was asked for. */
 export interface PreparedDevice {
   readonly environment: Environment;
-  readonly ceilings: Ceilings;
+  readonly ceilings: Ceilings | null;
 }
 
 /**
- * Finds the device and its ceilings, cached or measured now. Throws UsageError, with what is missing and how to
+ * Finds the device and its ceilings for `dtypes`, cached or measured now; none for no dtypes. Throws UsageError, with what is missing and how to
  * get it, when the device cannot be used. Null when interrupted.
  */
 export async function prepareDevice(
@@ -33,6 +33,7 @@ export async function prepareDevice(
   const device = await openDevice(spec, options.signal);
   if (device === null) return null;
   const environment = describeEnvironment(device);
+  if (dtypes.length === 0) return { environment, ceilings: null };
   const ceilings = await findCeilings(environment, dtypes, options);
   return ceilings && { environment, ceilings };
 }

@@ -1,7 +1,7 @@
 import { defineBenchmark } from '../benchmark.ts';
 import { e2eReport } from '../report/e2e-report.ts';
 import { interpretRecord } from '../report/e2e-rows.ts';
-import { timeTable } from '../report/e2e-tables.ts';
+import { stepTable } from '../report/e2e-tables.ts';
 import {
   e2eParameters,
   expandCells,
@@ -25,7 +25,7 @@ export const e2eBenchmark = defineBenchmark({
     return measureE2e(cell, context);
   },
   samplesMs: (record) => e2eResult.parse(record.result).deviceMs,
-  toTable: (records) => timeTable(records.map(interpretRecord)),
+  toTable: (records) => stepTable(records.map(interpretRecord)),
   toReport: e2eReport,
 });
 

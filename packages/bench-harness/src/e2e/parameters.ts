@@ -4,8 +4,9 @@ import { z } from 'zod';
 export const modes = ['forward', 'forward-backward', 'train-step'] as const;
 export type Mode = (typeof modes)[number];
 
-/** Lower precisions want autocast, which tensor-core does not have yet. */
-export const e2eDtypes = ['float32'] as const;
+/** The lower ones by autocast: parameters and gradients stay float32. */
+export const e2eDtypes = ['float32', 'bfloat16', 'float16'] as const;
+export type E2eDType = (typeof e2eDtypes)[number];
 
 const count = z.int().positive();
 

@@ -1,6 +1,7 @@
+import { byteSize } from '@roofline/tensor-core';
 import { costOf, countParameters, type ModelConfig } from '@roofline/transformer';
 import type { PhaseWork } from '../ceilings.ts';
-import type { Mode } from './parameters.ts';
+import type { E2eDType, Mode } from './parameters.ts';
 import type { PhaseName } from './result.ts';
 
 const FLOAT32_BYTES = 4;
@@ -11,18 +12,19 @@ const ADAMW_FLOPS = 12;
 
 /**
  * FLOPs and the fewest bytes of each phase. Bytes count what no implementation avoids: the float32 parameters
- * read, the gradients written, the logits written and read back; activations may live in caches and do not
- * count.
+ * read, the gradients written, and the logits, in the dtype of the arithmetic, written and read back; activations
+ * may live in caches and do not count.
  */
 export function phaseWork(
   config: ModelConfig,
   batch: number,
   mode: Mode,
+  dtype: E2eDType,
 ): Partial<Record<PhaseName, PhaseWork>> {
   const { forwardFlops, backwardFlops } = costOf(config, { batch });
   const parameters = countParameters(config);
   const parameterBytes = parameters * FLOAT32_BYTES;
-  const logitBytes = batch * config.contextLength * config.vocabularySize * FLOAT32_BYTES;
+  const logitBytes = batch * config.contextLength * config.vocabularySize * byteSize(dtype);
   const forward = { flops: forwardFlops, bytes: parameterBytes + logitBytes };
   if (mode === 'forward') return { forward };
   const backward = { flops: backwardFlops, bytes: 2 * parameterBytes + logitBytes };

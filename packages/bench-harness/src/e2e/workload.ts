@@ -1,5 +1,14 @@
-import { Generator, noGrad, randint, range, scope, type Device, type Tensor } from '@roofline/tensor-core';
-import { AdamW } from '@roofline/optim';
+import {
+  autocast,
+  Generator,
+  noGrad,
+  randint,
+  range,
+  scope,
+  type Device,
+  type Tensor,
+} from '@roofline/tensor-core';
+import { AdamW, GradientScaler } from '@roofline/optim';
 import { countParameters, languageModelLoss, TransformerLM } from '@roofline/transformer';
 import type { Phase } from '../timing.ts';
 import type { E2eCell } from './parameters.ts';
@@ -23,23 +32,29 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' });
   const [ids, targets] = [tokens(), tokens()];
   const optimizer = cell.mode === 'train-step' ? new AdamW(model.parameters()) : null;
+  const scaler = new GradientScaler({ enabled: optimizer !== null && cell.dtype === 'float16' });
 
-  const forwardLoss = (): Tensor => languageModelLoss(model, ids, targets);
+  const inPrecision = <T>(fn: () => T): T => (cell.dtype === 'float32' ? fn() : autocast(cell.dtype, fn));
+  const forwardLoss = (): Tensor => inPrecision(() => languageModelLoss(model, ids, targets));
+  const optimize = (optimizer: AdamW): void => {
+    scaler.step(optimizer);
+    scaler.update();
+  };
   const trainStep = (phase: Phase): void =>
     scope(() => {
       const loss = phase('forward', () => range('forward', forwardLoss));
-      phase('backward', () => range('backward', () => loss.backward()));
-      if (optimizer) phase('optimizer', () => range('optimizer', () => optimizer.step()));
+      phase('backward', () => range('backward', () => scaler.scale(loss).backward()));
+      if (optimizer) phase('optimizer', () => range('optimizer', () => optimize(optimizer)));
       model.zeroGrad();
     });
   const forwardStep = (phase: Phase): void =>
     scope(() => {
-      phase('forward', () => range('forward', () => noGrad(() => model.forward(ids))));
+      phase('forward', () => range('forward', () => noGrad(() => inPrecision(() => model.forward(ids)))));
     });
 
   return {
     parameterCount: countParameters(config),
-    work: phaseWork(config, cell.batch, cell.mode),
+    work: phaseWork(config, cell.batch, cell.mode, cell.dtype),
     step: cell.mode === 'forward' ? forwardStep : trainStep,
     loss: () => (cell.mode === 'forward' ? null : noGrad(() => scope(() => forwardLoss().item()))),
   };

@@ -13,7 +13,12 @@ export interface ModelDescription {
   readonly parameters: number;
   readonly modules: Readonly<Record<string, number>>;
   /** Of one step. */
-  readonly flops: { readonly forward: number; readonly backward: number; readonly optimizer: number };
+  readonly flops: {
+    readonly forward: number;
+    readonly backward: number;
+    readonly optimizer: number;
+    readonly total: number;
+  };
   readonly bytes: {
     readonly parameters: number;
     readonly gradients: number;
@@ -30,7 +35,8 @@ export function describeModel(
   const config = { ...shape, contextLength: context };
   const cost = costOf(config, { batch });
   const { total, ...modules } = countParametersByModule(config);
-  const { optimizer } = phaseWork(config, batch, 'train-step');
+  const { forwardFlops: forward, backwardFlops: backward } = cost;
+  const optimizer = phaseWork(config, batch, 'train-step', 'float32').optimizer!.flops;
   return {
     size,
     shape,
@@ -38,7 +44,7 @@ export function describeModel(
     context,
     parameters: total,
     modules,
-    flops: { forward: cost.forwardFlops, backward: cost.backwardFlops, optimizer: optimizer!.flops },
+    flops: { forward, backward, optimizer, total: forward + backward + optimizer },
     bytes: {
       parameters: cost.parameterBytes,
       gradients: cost.gradientBytes,
@@ -49,53 +55,56 @@ export function describeModel(
 }
 
 export function modelTables(model: ModelDescription): Table[] {
-  const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = model.shape;
+  return [parameterTable(model), flopsTable(model), memoryTable(model)];
+}
+
+function parameterTable({ size, shape, modules, parameters }: ModelDescription): Table {
+  const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = shape;
   const words = `d_model ${modelDimension}, d_ff ${feedForwardDimension}, ${layers} layers, ${heads} heads`;
-  return [
-    {
-      kind: 'table',
-      id: 'parameters',
-      title: `${model.size}: ${words}, vocabulary ${vocabularySize}`,
-      columns: [
-        { key: 'module', label: 'Module', kind: 'text' },
-        { key: 'parameters', label: 'Parameters', kind: 'number' },
-        { key: 'share', label: 'Share', kind: 'percent' },
-      ],
-      rows: [
-        ...Object.entries(model.modules).map(([module, parameters]) => ({
-          module,
-          parameters,
-          share: parameters / model.parameters,
-        })),
-        { module: 'total', parameters: model.parameters, share: 1 },
-      ],
-    },
-    {
-      kind: 'table',
-      id: 'step',
-      title: `One training step, batch ${model.batch}, context ${model.context}, float32, AdamW`,
-      columns: [
-        { key: 'what', label: '', kind: 'text' },
-        { key: 'teraflops', label: 'FLOPs', unit: 'TFLOP', kind: 'number', digits: 4 },
-      ],
-      rows: Object.entries(model.flops).map(([what, flops]) => ({ what, teraflops: flops / 1e12 })),
-    },
-    {
-      kind: 'table',
-      id: 'memory',
-      title: 'Memory of it',
-      columns: [
-        { key: 'what', label: '', kind: 'text' },
-        { key: 'bytes', label: 'Size', kind: 'bytes' },
-      ],
-      rows: Object.entries({
-        parameters: model.bytes.parameters,
-        gradients: model.bytes.gradients,
-        'optimizer state': model.bytes.optimizerState,
-        'activations (estimate)': model.bytes.activations,
-      }).map(([what, bytes]) => ({ what, bytes })),
-    },
-  ];
+  const row = (module: string, count: number) => ({ module, parameters: count, share: count / parameters });
+  return {
+    kind: 'table',
+    id: 'parameters',
+    title: `${size}: ${words}, vocabulary ${vocabularySize}`,
+    columns: [
+      { key: 'module', label: 'Module', kind: 'text' },
+      { key: 'parameters', label: 'Parameters', kind: 'number' },
+      { key: 'share', label: 'Share', kind: 'percent' },
+    ],
+    rows: [...Object.entries(modules).map(([name, count]) => row(name, count)), row('total', parameters)],
+  };
+}
+
+function flopsTable({ batch, context, flops }: ModelDescription): Table {
+  return {
+    kind: 'table',
+    id: 'step',
+    title: `One training step, batch ${batch}, context ${context}, float32, AdamW`,
+    columns: [
+      { key: 'what', label: '', kind: 'text' },
+      { key: 'teraflops', label: 'FLOPs', unit: 'TFLOP', kind: 'number', digits: 4 },
+    ],
+    rows: Object.entries(flops).map(([what, count]) => ({ what, teraflops: count / 1e12 })),
+  };
+}
+
+function memoryTable({ bytes }: ModelDescription): Table {
+  const rows = {
+    parameters: bytes.parameters,
+    gradients: bytes.gradients,
+    'optimizer state': bytes.optimizerState,
+    'activations (estimate)': bytes.activations,
+  };
+  return {
+    kind: 'table',
+    id: 'memory',
+    title: 'Memory of it',
+    columns: [
+      { key: 'what', label: '', kind: 'text' },
+      { key: 'bytes', label: 'Size', kind: 'bytes' },
+    ],
+    rows: Object.entries(rows).map(([what, byteLength]) => ({ what, bytes: byteLength })),
+  };
 }
 
 /** The presets side by side. */

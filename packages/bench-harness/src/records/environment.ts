@@ -1,9 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os';
 import { z } from 'zod';
 import { packageDirectory } from '../paths.ts';
+import { gitState, gitStateSchema } from './git-state.ts';
 
 export const deviceDescription = z.object({
   /** As users write it: `cpu`, `cuda:0`. */
@@ -29,7 +29,9 @@ export const environmentSchema = z.object({
   }),
   node: z.string(),
   packages: z.record(z.string(), z.string()),
-  git: z.object({ commit: z.string(), dirty: z.boolean() }).nullable(),
+  /** Environment variables that change how the device computes. */
+  variables: z.record(z.string(), z.string()).default({}),
+  git: gitStateSchema.nullable(),
 });
 export type Environment = z.infer<typeof environmentSchema>;
 
@@ -39,6 +41,8 @@ const recordedPackages = [
   '@roofline/optim',
   '@roofline/reports',
 ];
+
+const recordedVariables = ['ROOFLINE_FLOAT32_MATMUL', 'ROOFLINE_CPU_THREADS'];
 
 /** The environment of measurements on `device`, as seen from this process. */
 export function describeEnvironment(device: DeviceDescription): Environment {
@@ -54,6 +58,9 @@ export function describeEnvironment(device: DeviceDescription): Environment {
     },
     node: process.version,
     packages: packageVersions(),
+    variables: Object.fromEntries(
+      recordedVariables.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+    ),
     git: gitState(),
   };
 }
@@ -80,19 +87,4 @@ export function packageVersions(): Record<string, string> {
       recordedPackages.map((name) => [name, version(require.resolve(`${name}/package.json`))]),
     ),
   };
-}
-
-/** The commit of the code that is measured; null outside of a git checkout. */
-function gitState(): Environment['git'] {
-  const git = (...args: string[]) =>
-    execFileSync('git', args, {
-      cwd: packageDirectory,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-  try {
-    return { commit: git('rev-parse', 'HEAD').trim(), dirty: git('status', '--porcelain').trim() !== '' };
-  } catch {
-    return null;
-  }
 }

@@ -47,6 +47,7 @@ export type CellRecord = z.infer<typeof cellRecord>;
 export interface SweepIdentity {
   readonly benchmark: string;
   readonly device: string;
+  readonly variables: Readonly<Record<string, string>>;
   readonly settings: JsonObject;
 }
 
@@ -55,7 +56,8 @@ export function sweepIdentity(
   settings: JsonObject,
   environment: Environment,
 ): SweepIdentity {
-  return { benchmark, device: deviceIdentity(environment), settings };
+  const { variables } = environment;
+  return { benchmark, device: deviceIdentity(environment), variables, settings };
 }
 
 /** The identity of the sweep that wrote `record`. */

@@ -1,8 +1,9 @@
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../errors.ts';
-import { canonicalJson } from '../json.ts';
+import { canonicalJson, type JsonObject } from '../json.ts';
 import { lockFolder } from './folder-lock.ts';
+import { describeValue } from './describe-value.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
 import { readResultsFile, ResultsWriter } from './results-file.ts';
 
@@ -61,13 +62,24 @@ export function readResults(path: string): CellRecord[] {
 /** Creates the folder and proves that files can be written there. Throws UsageError. */
 export function makeWritable(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    makeFolders(resolve(path));
     accessSync(path, constants.W_OK | constants.X_OK);
   } catch (cause) {
     throw new UsageError(
       `Cannot write to ${path} (${(cause as NodeJS.ErrnoException).code}). Choose another folder by --out.`,
       { cause },
     );
+  }
+}
+
+/** Level by level: Node's own recursive mkdir never returns where the system answers ENOENT for ever (/proc). */
+function makeFolders(path: string): void {
+  if (existsSync(path)) return;
+  makeFolders(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
 
@@ -99,18 +111,15 @@ function differences(there: SweepIdentity, asked: SweepIdentity): string {
   const flat = (identity: SweepIdentity) => ({
     benchmark: identity.benchmark,
     device: identity.device,
+    ...identity.variables,
     ...identity.settings,
   });
-  const [a, b] = [flat(there), flat(asked)] as Record<string, unknown>[];
+  const [a, b] = [flat(there), flat(asked)] as JsonObject[];
   const names = new Set([...Object.keys(a!), ...Object.keys(b!)]);
   return [...names]
     .filter((name) => JSON.stringify(a![name]) !== JSON.stringify(b![name]))
-    .map((name) => `${name} ${show(a![name])} there, ${show(b![name])} asked`)
+    .map((name) => `${name} ${describeValue(a![name])} there, ${describeValue(b![name])} asked`)
     .join('; ');
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
 }
 
 /** `results.jsonl`, `results-2.jsonl`... in the order of their making. */

@@ -1,8 +1,8 @@
-import type { Row, Table } from '@roofline/reports';
+import { formatRatio, type Row, type Table } from '@roofline/reports';
 import { benchmarkOf } from '../benchmarks.ts';
 import { canonicalJson } from '../json.ts';
 import type { CellRecord } from '../records/record.ts';
-import { ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
+import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
 
 /** The same cell in two sets of records. */
 export interface Comparison {
@@ -29,6 +29,7 @@ export function compareRecords(before: readonly CellRecord[], after: readonly Ce
 function compareTimes(before: CellRecord, after: CellRecord): Comparison['times'] {
   if (before.status !== 'ok' || after.status !== 'ok') return null;
   const [a, b] = [before, after].map((record) => benchmarkOf(record).samplesMs(record));
+  if (a!.length === 0 || b!.length === 0) return null;
   return {
     beforeMs: summarize(a!).median,
     afterMs: summarize(b!).median,
@@ -36,12 +37,53 @@ function compareTimes(before: CellRecord, after: CellRecord): Comparison['times'
   };
 }
 
-/** The comparisons whose ratio is above `limit`, or whose cell no longer gets measured. */
+/**
+ * The comparisons whose ratio is above `limit` beyond noise, or whose cell no longer gets measured. A ratio that
+ * may as well be 1 is noise, however large.
+ */
 export function regressions(comparisons: readonly Comparison[], limit: number): Comparison[] {
   return comparisons.filter(
     ({ before, after, times }) =>
-      (times !== null && times.ratio.ratio > limit) || (before.status === 'ok' && after.status !== 'ok'),
+      (times !== null && times.ratio.ratio > limit && times.ratio.low > Math.min(1, limit)) ||
+      (before.status === 'ok' && after.status !== 'ok'),
   );
+}
+
+/** What the comparison comes to, one sentence each; `unpaired` cells are in one of the sets alone. */
+export function comparisonSummary(comparisons: readonly Comparison[], unpaired: number): string[] {
+  const timed = comparisons.flatMap(({ before, times }) => (times ? [{ before, ...times }] : []));
+  const told = (cells: typeof timed) =>
+    cells.map(
+      ({ before, ratio }) => `${cellName(before)} ${formatRatio(ratio.ratio)} (${formatInterval(ratio)})`,
+    );
+  const sentence = (verdictWanted: string, cells: typeof timed) =>
+    cells.length === 0
+      ? []
+      : [`${cells.length} of ${timed.length} got ${verdictWanted} beyond noise: ${told(cells).join('; ')}.`];
+  const slower = timed
+    .filter(({ ratio }) => verdict(ratio) === 'slower')
+    .sort((a, b) => b.ratio.ratio - a.ratio.ratio);
+  const faster = timed
+    .filter(({ ratio }) => verdict(ratio) === 'faster')
+    .sort((a, b) => a.ratio.ratio - b.ratio.ratio);
+  const lost = comparisons.filter(({ before, after }) => before.status === 'ok' && after.status !== 'ok');
+  return [
+    ...sentence('slower', slower),
+    ...sentence('faster', faster),
+    ...(timed.length > 0 && slower.length + faster.length === 0
+      ? ['Nothing got slower or faster beyond noise.']
+      : []),
+    ...lost.map(
+      ({ before, after }) => `${cellName(before)} was measured before, and is ${after.status} now.`,
+    ),
+    ...(unpaired > 0 ? [`${unpaired} cells are in one of the two alone.`] : []),
+  ];
+}
+
+function cellName({ parameters }: CellRecord): string {
+  return Object.values(parameters)
+    .filter((value) => typeof value !== 'object')
+    .join(' ');
 }
 
 export function comparisonTable(comparisons: readonly Comparison[]): Table {
@@ -71,7 +113,10 @@ function comparisonRow({ before, after, times }: Comparison, names: readonly str
     return {
       ...parameters,
       status: unmeasured.status,
-      verdict: `${before.status} before, ${after.status} after`,
+      verdict:
+        before.status === 'ok' && after.status === 'ok'
+          ? 'not timed'
+          : `${before.status} before, ${after.status} after`,
     };
   }
   const { ratio, low, high } = times.ratio;
@@ -82,7 +127,7 @@ function comparisonRow({ before, after, times }: Comparison, names: readonly str
     ratio,
     ratioLow: low,
     ratioHigh: high,
-    interval: `${low.toFixed(3)}–${high.toFixed(3)}`,
+    interval: formatInterval(times.ratio),
     verdict: verdict(times.ratio),
   };
 }

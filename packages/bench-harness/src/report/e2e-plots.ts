@@ -60,12 +60,18 @@ function timePlot(measurements: readonly E2eMeasurement[], label: Label): Plot |
     kind: 'plot',
     id: 'time-by-size',
     title: 'Time of one step',
-    caption: 'Device time; bars of error are one standard deviation.',
+    caption: 'Mean of the device time; error bars are one standard deviation.',
     x: { label: 'Model', scale: 'category' },
-    y: { label: 'Time', unit: 'ms', scale: 'linear' },
+    y: { label: 'Time', unit: 'ms', scale: spansDecades(series) ? 'log' : 'linear' },
     marks: 'bar',
     series,
   };
+}
+
+/** On a linear axis bars below a fiftieth of the longest cannot be seen. */
+function spansDecades(series: readonly Series[]): boolean {
+  const values = series.flatMap(({ points }) => points.flatMap(({ y }) => y ?? []));
+  return Math.max(...values) > 50 * Math.min(...values);
 }
 
 function roofPlot(measurements: readonly E2eMeasurement[], label: Label): Plot | null {
@@ -87,18 +93,25 @@ function roofPlot(measurements: readonly E2eMeasurement[], label: Label): Plot |
 }
 
 function phasePlot(measurements: readonly E2eMeasurement[], label: Label): Plot | null {
-  const steps = measurements.filter(({ cell, measured }) => cell.mode === 'train-step' && measured !== null);
-  if (steps.length === 0) return null;
+  const steps = measurements.filter(({ cell }) => cell.mode === 'train-step');
+  if (steps.every(({ measured }) => measured === null)) return null;
   return {
     kind: 'plot',
     id: 'phases-of-a-train-step',
     title: 'Where the time of a train step goes',
+    caption: 'Medians of the phases, the first one lowest.',
     x: { label: 'Model', scale: 'category' },
-    y: { label: 'Median device time', unit: 'ms', scale: 'linear' },
+    y: { label: 'Device time', unit: 'ms', scale: 'linear' },
     marks: 'bar',
+    stacked: true,
     series: phaseNames.map((name) => ({
       name,
-      points: steps.map((step) => ({ x: label(step), y: step.measured!.phasesMs[name] ?? null })),
+      points: steps.map((step): Point => {
+        const { measured, record } = step;
+        const x = label(step);
+        if (measured !== null) return { x, y: measured.phasesMs[name] ?? null };
+        return name === 'forward' ? { x, y: null, note: record.status } : { x, y: null };
+      }),
     })),
   };
 }

@@ -3,7 +3,7 @@ import type { CellRecord } from '../records/record.ts';
 import { e2ePlots } from './e2e-plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './e2e-rows.ts';
 import { e2eSummary } from './e2e-summary.ts';
-import { phaseTable, timeTable } from './e2e-tables.ts';
+import { peerTable, phaseTable, timeTable } from './e2e-tables.ts';
 import { environmentFacts } from './environment-facts.ts';
 
 /** The report of end-to-end records of one device and one set of settings. */
@@ -22,7 +22,7 @@ export function e2eReport(records: readonly CellRecord[]): Report {
 }
 
 function timeSection(measurements: readonly E2eMeasurement[]): Section {
-  const phases = phaseTable(measurements);
+  const others = [peerTable(measurements), phaseTable(measurements)].flatMap((table) => table ?? []);
   return {
     id: 'times',
     title: 'Times',
@@ -30,7 +30,7 @@ function timeSection(measurements: readonly E2eMeasurement[]): Section {
       'Each step begins and ends with an idle device. Beside each time stands its floor: for each phase the ' +
         'larger of FLOPs over the measured matrix-product ceiling and bytes over the measured copy bandwidth.',
     ],
-    blocks: [timeTable(measurements), ...warnings(measurements), ...(phases ? [phases] : [])],
+    blocks: [timeTable(measurements), ...warnings(measurements), ...others],
   };
 }
 
@@ -45,17 +45,28 @@ function warnings(measurements: readonly E2eMeasurement[]): Block[] {
     const status = measured?.result.peer?.status;
     return status !== undefined && status !== 'ok';
   });
+  const commits = [
+    ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
+  ];
   const name = ({ cell }: E2eMeasurement) => `${cell.size} ${cell.mode} at context ${cell.context}`;
   return [
     ...(wide.length > 0
       ? [
           warning(
-            `The spread is wide (standard deviation over 5 % of the mean) for: ${wide.map(name).join('; ')}.`,
+            `The spread is wide (standard deviation over 5 % of the mean) for ${listSome(wide.map(name))}.`,
           ),
         ]
       : []),
-    ...(peers.length > 0 ? [warning(`PyTorch could not run: ${peers.map(name).join('; ')}.`)] : []),
+    ...(peers.length > 0 ? [warning(`PyTorch could not run ${listSome(peers.map(name))}.`)] : []),
+    ...(commits.length > 1 ? [warning(`Not all cells are of one commit: ${commits.join(', ')}.`)] : []),
   ];
+}
+
+const MOST_NAMES = 4;
+
+function listSome(names: readonly string[]): string {
+  const rest = names.length - MOST_NAMES;
+  return names.slice(0, MOST_NAMES).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
 }
 
 function warning(text: string): Block {

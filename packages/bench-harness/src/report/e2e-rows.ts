@@ -3,7 +3,14 @@ import { floorMs } from '../ceilings.ts';
 import { e2eCell, type E2eCell } from '../e2e/parameters.ts';
 import { e2eResult, phaseNames, type E2eResult, type PhaseName } from '../e2e/result.ts';
 import type { CellRecord } from '../records/record.ts';
-import { hasWideSpread, ratioOfMedians, summarize, type RatioEstimate, type Summary } from '../statistics.ts';
+import {
+  formatInterval,
+  hasWideSpread,
+  ratioOfMedians,
+  summarize,
+  type RatioEstimate,
+  type Summary,
+} from '../statistics.ts';
 
 /** A record with everything that is told of it worked out. Measured parts are null unless status is `ok`. */
 export interface E2eMeasurement {
@@ -20,6 +27,8 @@ export interface Measured {
   readonly phasesMs: Partial<Record<PhaseName, number>>;
   readonly tokensPerSecond: number;
   readonly flopsPerSecond: number;
+  /** Null unless the step has an optimizer. */
+  readonly optimizer: OptimizerTraffic | null;
   /** Null where the ceiling of the dtype is not known. */
   readonly floorMs: number | null;
   /** Floor over median: 1 is the roof. */
@@ -30,6 +39,13 @@ export interface Measured {
     readonly ratio: RatioEstimate;
     readonly memoryRatio: number | null;
   } | null;
+}
+
+/** What AdamW moves over the median of its phase, and that over the ceiling of copies. */
+export interface OptimizerTraffic {
+  readonly bytesPerSecond: number;
+  /** Null where no ceiling was measured. */
+  readonly copyShare: number | null;
 }
 
 export function interpretRecord(record: CellRecord): E2eMeasurement {
@@ -44,22 +60,38 @@ function interpretResult(result: E2eResult, cell: E2eCell, record: CellRecord): 
   const work = Object.values(result.work);
   const flops = work.reduce((sum, phase) => sum + phase.flops, 0);
   const floor = record.ceilings ? floorMs(work, record.ceilings, cell.dtype) : null;
+  const phasesMs = phaseMedians(result);
   return {
     result,
     device,
     wall: summarize(result.wallMs),
-    phasesMs: Object.fromEntries(
-      phaseNames.flatMap((name) => {
-        const samples = result.phasesMs[name];
-        return samples ? [[name, summarize(samples).median]] : [];
-      }),
-    ),
+    phasesMs,
+    optimizer: optimizerTraffic(result, phasesMs, record),
     tokensPerSecond: (cell.batch * cell.context * 1000) / device.median,
     flopsPerSecond: (flops * 1000) / device.median,
     floorMs: floor,
     roofShare: floor === null ? null : floor / device.median,
     peer: interpretPeer(result),
   };
+}
+
+function phaseMedians({ phasesMs }: E2eResult): Measured['phasesMs'] {
+  return Object.fromEntries(
+    phaseNames.flatMap((name) => {
+      const samples = phasesMs[name];
+      return samples ? [[name, summarize(samples).median]] : [];
+    }),
+  );
+}
+
+function optimizerTraffic(
+  { work }: E2eResult,
+  { optimizer: milliseconds }: Measured['phasesMs'],
+  { ceilings }: CellRecord,
+): OptimizerTraffic | null {
+  if (work.optimizer === undefined || milliseconds === undefined) return null;
+  const bytesPerSecond = (work.optimizer.bytes * 1000) / milliseconds;
+  return { bytesPerSecond, copyShare: ceilings && bytesPerSecond / ceilings.copyBytesPerSecond };
 }
 
 function interpretPeer(result: E2eResult): Measured['peer'] {
@@ -89,10 +121,11 @@ export function tableRow({ cell, record, measured }: E2eMeasurement): Row {
 }
 
 function measuredFields(measured: Measured): Row {
-  const { device, result, peer, phasesMs } = measured;
+  const { device, result, phasesMs } = measured;
   return {
     meanMs: device.mean,
-    stdMs: device.std,
+    // One step has no spread.
+    stdMs: device.count > 1 ? device.std : null,
     medianMs: device.median,
     minMs: device.min,
     maxMs: device.max,
@@ -100,6 +133,10 @@ function measuredFields(measured: Measured): Row {
     forwardMs: phasesMs.forward,
     backwardMs: phasesMs.backward,
     optimizerMs: phasesMs.optimizer,
+    ...(measured.optimizer && {
+      optimizerGigabytesPerSecond: measured.optimizer.bytesPerSecond / 1e9,
+      optimizerCopyShare: measured.optimizer.copyShare,
+    }),
     tokensPerSecond: measured.tokensPerSecond,
     teraflopsPerSecond: measured.flopsPerSecond / 1e12,
     gigaflopsPerSecond: measured.flopsPerSecond / 1e9,
@@ -108,20 +145,24 @@ function measuredFields(measured: Measured): Row {
     peakBytes: result.memory.peakAllocatedBytes,
     parameters: result.parameterCount,
     loss: result.loss,
-    ...(peer && {
-      peerMs: peer.device.median,
-      peerMinMs: peer.device.min,
-      ratio: peer.ratio.ratio,
-      ratioLow: peer.ratio.low,
-      ratioHigh: peer.ratio.high,
-      peerPeakBytes: result.peer?.status === 'ok' ? result.peer.peakAllocatedBytes : null,
-      memoryRatio: peer.memoryRatio,
-    }),
-    ...(result.peer &&
-      result.peer.status !== 'ok' && {
-        peerStatus: result.peer.status,
-        peerError: result.peer.error.message,
-      }),
+    ...peerFields(measured),
+  };
+}
+
+function peerFields({ peer, result }: Measured): Row {
+  if (result.peer && result.peer.status !== 'ok') {
+    return { peerStatus: result.peer.status, peerError: result.peer.error.message };
+  }
+  if (peer === null) return {};
+  return {
+    peerMs: peer.device.median,
+    peerMinMs: peer.device.min,
+    ratio: peer.ratio.ratio,
+    ratioLow: peer.ratio.low,
+    ratioHigh: peer.ratio.high,
+    ratioInterval: formatInterval(peer.ratio),
+    peerPeakBytes: result.peer?.peakAllocatedBytes,
+    memoryRatio: peer.memoryRatio,
   };
 }
 

@@ -1,6 +1,7 @@
 import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { geometricMean } from 'simple-statistics';
-import { modes, type Mode } from '../e2e/parameters.ts';
+import { e2eDtypes, modes, type E2eDType, type Mode } from '../e2e/parameters.ts';
+import { canonicalJson } from '../json.ts';
 import type { E2eMeasurement, Measured } from './e2e-rows.ts';
 
 type MeasuredCell = E2eMeasurement & { measured: Measured };
@@ -13,6 +14,7 @@ export function e2eSummary(measurements: readonly E2eMeasurement[]): string[] {
     ...roofSentence(measured),
     ...modes.flatMap((mode) => ratioSentence(measured, mode)),
     ...memorySentence(measured),
+    ...e2eDtypes.flatMap((dtype) => modes.flatMap((mode) => precisionSentence(measured, dtype, mode))),
   ];
 }
 
@@ -62,4 +64,33 @@ function memorySentence(measured: readonly MeasuredCell[]): string[] {
   if (ratios.length === 0) return [];
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
   return [`Peak memory is between ${low} and ${high} that of PyTorch.`];
+}
+
+/** How much a lower precision gains, and how that follows the size of the model. */
+function precisionSentence(measured: readonly MeasuredCell[], dtype: E2eDType, mode: Mode): string[] {
+  const work = ({ cell }: MeasuredCell) => canonicalJson({ ...cell, dtype: 'float32' });
+  const float32 = new Map(
+    measured.filter(({ cell }) => cell.dtype === 'float32').map((each) => [work(each), each]),
+  );
+  const gains = measured
+    .filter(({ cell }) => dtype !== 'float32' && cell.dtype === dtype && cell.mode === mode)
+    .sort((a, b) => a.measured.result.parameterCount - b.measured.result.parameterCount)
+    .flatMap((each) => {
+      const slow = float32.get(work(each))?.measured;
+      return slow ? [{ size: each.cell.size, gain: slow.device.median / each.measured.device.median }] : [];
+    });
+  const [smallest, largest] = [gains[0], gains.at(-1)];
+  if (!smallest || !largest) return [];
+  const told = (each: typeof smallest) => `**${formatRatio(each.gain)}** for ${each.size}`;
+  const speed = `Mode \`${mode}\` runs in ${dtype} at ${told(smallest)}`;
+  if (gains.length === 1) return [`${speed}, against float32.`];
+  return [`${speed} and ${told(largest)}, against float32${trend(gains.map(({ gain }) => gain))}.`];
+}
+
+/** Said only where each size follows the one before. */
+function trend(values: readonly number[]): string {
+  const isRising = values.every((value, index) => index === 0 || value > values[index - 1]!);
+  const isFalling = values.every((value, index) => index === 0 || value < values[index - 1]!);
+  if (isRising) return ': the gain grows with the size';
+  return isFalling ? ': the gain shrinks with the size' : '';
 }

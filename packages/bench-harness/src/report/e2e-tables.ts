@@ -9,6 +9,20 @@ const parameterColumns: Column[] = [
   { key: 'dtype', label: 'Dtype', kind: 'text' },
 ];
 
+/** Batch and dtype take a column only where they are swept; else the caption tells them. */
+function configurationColumns(rows: readonly Row[]): Column[] {
+  const isSwept = (key: string) => new Set(rows.map((row) => row[key])).size > 1;
+  return parameterColumns.filter(({ key }) => (key !== 'batch' && key !== 'dtype') || isSwept(key));
+}
+
+/** What all rows share and no column tells. */
+function sharedCaption(rows: readonly Row[]): string {
+  const told = new Set(configurationColumns(rows).map(({ key }) => key));
+  const [{ batch, dtype } = {}] = rows;
+  const words = [...(told.has('batch') ? [] : [`batch ${batch}`]), ...(told.has('dtype') ? [] : [dtype])];
+  return words.length === 0 ? '' : `All rows: ${words.join(', ')}.`;
+}
+
 const timeColumns: Column[] = [
   {
     key: 'meanMs',
@@ -74,6 +88,13 @@ const peerColumns: Column[] = [
     description: 'Ratio of the medians: below 1 is faster than PyTorch.',
   },
   {
+    key: 'ratioInterval',
+    label: '95 % interval',
+    kind: 'text',
+    align: 'right',
+    description: 'Of the ratio, by bootstrap over the steps of both.',
+  },
+  {
     key: 'memoryRatio',
     label: 'Memory ratio',
     kind: 'ratio',
@@ -81,20 +102,62 @@ const peerColumns: Column[] = [
   },
 ];
 
+const optimizerTrafficColumn: Column = {
+  key: 'optimizerGigabytesPerSecond',
+  label: 'Optimizer traffic',
+  unit: 'GB/s',
+  kind: 'number',
+  digits: 3,
+  description: '28 bytes a parameter over the median of the optimizer phase.',
+};
+
+const optimizerColumn: Column = {
+  key: 'optimizerCopyShare',
+  label: 'Optimizer bandwidth',
+  kind: 'percent',
+  description:
+    'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
+    'the optimizer phase, against the measured ceiling of copies.',
+};
+
 /** One row a cell: its time, its distance from the roof, and the peer beside it where one ran. */
+export function stepTable(measurements: readonly E2eMeasurement[]): Table {
+  const rows = measurements.map(tableRow);
+  const extra = [optimizerColumn, ...peerColumns].filter(({ key }) => isFilled(rows, key));
+  const table = timeTable(measurements);
+  return { ...table, columns: [...table.columns, ...extra] };
+}
+
+/** The part of it that a page has room for. */
 export function timeTable(measurements: readonly E2eMeasurement[]): Table {
   const rows = measurements.map(tableRow);
   return {
     kind: 'table',
     id: 'step-times',
     title: 'Time of one step',
-    columns: [
-      ...parameterColumns,
-      ...timeColumns,
-      achievedColumn(rows),
-      ...roofColumns,
-      ...peerColumns.filter(({ key }) => isFilled(rows, key)),
-    ],
+    caption: sharedCaption(rows),
+    columns: [...configurationColumns(rows), ...timeColumns, achievedColumn(rows), ...roofColumns],
+    rows,
+  };
+}
+
+/** Ours beside PyTorch; null where no peer ran. */
+export function peerTable(measurements: readonly E2eMeasurement[]): Table | null {
+  const rows = measurements.map(tableRow).filter((row) => typeof row['ratio'] === 'number');
+  if (rows.length === 0) return null;
+  const ours: Column = {
+    key: 'medianMs',
+    label: 'Ours',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'Median.',
+  };
+  return {
+    kind: 'table',
+    id: 'beside-pytorch',
+    title: 'Beside PyTorch',
+    caption: `Steps of both in turn, in one sitting. ${sharedCaption(rows)}`.trim(),
+    columns: [...configurationColumns(rows), ours, ...peerColumns.filter(({ key }) => isFilled(rows, key))],
     rows,
   };
 }
@@ -108,14 +171,15 @@ export function phaseTable(measurements: readonly E2eMeasurement[]): Table | nul
     phase('forwardMs', 'Forward'),
     phase('backwardMs', 'Backward'),
     phase('optimizerMs', 'Optimizer'),
+    ...[optimizerTrafficColumn, optimizerColumn].filter(({ key }) => isFilled(rows, key)),
     { ...phase('wallMedianMs', 'Wall clock'), description: "Median of a whole step by the host's clock." },
   ];
   return {
     kind: 'table',
     id: 'phases',
     title: 'Phases of a step',
-    caption: 'Medians of the device time.',
-    columns: [...parameterColumns, ...phases],
+    caption: `Medians of the device time. ${sharedCaption(rows)}`.trim(),
+    columns: [...configurationColumns(rows), ...phases],
     rows,
   };
 }

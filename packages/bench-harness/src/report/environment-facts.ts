@@ -1,5 +1,6 @@
 import { formatBytes, formatNumber, type Report } from '@roofline/reports';
 import type { Ceilings } from '../ceilings.ts';
+import { describeValue } from '../records/describe-value.ts';
 import type { CellRecord } from '../records/record.ts';
 
 /** What a reader needs to judge the numbers, and to measure them again. */
@@ -15,7 +16,8 @@ export function environmentFacts({ environment, ceilings, settings }: CellRecord
     ['Node.js', environment.node],
     ...Object.entries(environment.packages),
     ['Commit', git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout'],
-    ...Object.entries(settings).map(([name, value]): [string, string] => [name, describeSetting(value)]),
+    ...Object.entries(environment.variables),
+    ...Object.entries(settings).map(([name, value]): [string, string] => [name, describeValue(value)]),
   ];
   return facts.map(([label, value]) => ({ label, value: String(value) }));
 }
@@ -26,10 +28,4 @@ export function ceilingFacts(ceilings: Ceilings): [string, string][] {
     `${formatNumber(flops / 1e12, 3)} TFLOP/s`,
   ]);
   return [...products, ['Copy ceiling', `${formatNumber(ceilings.copyBytesPerSecond / 1e9, 3)} GB/s`]];
-}
-
-function describeSetting(value: unknown): string {
-  if (value === null) return 'none';
-  if (typeof value !== 'object') return String(value);
-  return Object.values(value).join(' ');
 }

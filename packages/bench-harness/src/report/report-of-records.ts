@@ -3,40 +3,108 @@ import { benchmarkOf } from '../benchmarks.ts';
 import { canonicalJson } from '../json.ts';
 import { identityOf, type CellRecord } from '../records/record.ts';
 
+/** The report of the records of one benchmark, device and settings. */
+interface Part {
+  readonly benchmark: string;
+  readonly report: Report;
+}
+
+/** A part with its place in a report of several. */
+interface NamedPart {
+  /** Before the ids of what is in it: `e2e`, `e2e-2`. */
+  readonly id: string;
+  readonly benchmark: string;
+  /** Before the titles: the benchmark, and what sets this part apart from others of the same benchmark. */
+  readonly label: string;
+  readonly report: Report;
+}
+
 /** One report of all records; those of different devices, settings or benchmarks stay apart in it. */
 export function reportOfRecords(records: readonly CellRecord[]): Report {
   const groups = Map.groupBy(records, (record) => canonicalJson({ ...identityOf(record) }));
-  const reports = [...groups.values()].map((group) => benchmarkOf(group[0]!).toReport(group));
-  return reports.length === 1 ? reports[0]! : joinReports(reports);
+  const parts = [...groups.values()].map((group): Part => {
+    const { name, toReport } = benchmarkOf(group[0]!);
+    return { benchmark: name, report: toReport(group) };
+  });
+  return parts.length === 1 ? parts[0]!.report : joinReports(nameParts(parts));
 }
 
-function joinReports(reports: readonly Report[]): Report {
-  const subtitles = [...new Set(reports.flatMap(({ subtitle }) => subtitle ?? []))];
+function nameParts(parts: readonly Part[]): NamedPart[] {
+  return [...Map.groupBy(parts, ({ benchmark }) => benchmark).values()].flatMap((alike) => {
+    const subtitles = new Set(alike.map(({ report }) => report.subtitle));
+    return alike.map(({ benchmark, report }, index) => {
+      const number = index === 0 ? '' : String(index + 1);
+      const distinction = subtitles.size === alike.length && alike.length > 1 ? report.subtitle : number;
+      return {
+        benchmark,
+        id: number ? `${benchmark}-${number}` : benchmark,
+        label: distinction ? `${benchmark} ${distinction}` : benchmark,
+        report,
+      };
+    });
+  });
+}
+
+function joinReports(parts: readonly NamedPart[]): Report {
+  const reports = parts.map(({ report }) => report);
+  const titles = new Set(reports.map(({ title }) => title));
+  const subtitles = new Set(reports.flatMap(({ subtitle }) => subtitle ?? []));
   return {
-    title: [...new Set(reports.map(({ title }) => title))].join('; '),
-    subtitle: subtitles.join('; '),
+    title: titles.size === 1 ? reports[0]!.title : `Measurements: ${benchmarksOf(parts).join(', ')}`,
+    subtitle: [...subtitles].join('; '),
     createdAt: reports
       .map(({ createdAt }) => createdAt)
       .sort()
       .at(-1)!,
-    summary: reports.flatMap(({ summary }) => summary),
-    environment: reports.flatMap(({ environment }, index) =>
-      environment.map(({ label, value }) => ({ label: `${index + 1}. ${label}`, value })),
-    ),
-    sections: reports.flatMap((report, index) =>
-      report.sections.map((section) => prefix(section, report, index + 1)),
-    ),
+    summary: parts.flatMap(partSummary),
+    environment: joinEnvironments(parts),
+    sections: parts.flatMap((part) => part.report.sections.map((section) => sectionOf(part, section))),
   };
 }
 
+function benchmarksOf(parts: readonly NamedPart[]): string[] {
+  return [...new Set(parts.map(({ benchmark }) => benchmark))];
+}
+
+/** Each sentence leads to the first section of what it is about. */
+function partSummary({ id, label, report }: NamedPart): string[] {
+  const [first] = report.sections;
+  const origin = first ? `[${label}](#${id}-${first.id})` : label;
+  return report.summary.map((sentence) => `${origin}: ${relink(sentence, id)}`);
+}
+
+/** What is the same everywhere stands once. */
+function joinEnvironments(parts: readonly NamedPart[]): Report['environment'] {
+  const facts = parts.flatMap((part) => part.report.environment.map((fact) => ({ ...fact, part })));
+  const groups = [...Map.groupBy(facts, ({ label, value }) => canonicalJson([label, value])).values()];
+  return groups.map((group) => {
+    const { label, value } = group[0]!;
+    const isShared = group.length === parts.length;
+    return {
+      label: isShared ? label : `${label} (${group.map(({ part }) => part.label).join(', ')})`,
+      value,
+    };
+  });
+}
+
 /** Ids are unique within a report. */
-function prefix(section: Section, { subtitle }: Report, number: number): Section {
+function sectionOf({ id, label }: NamedPart, section: Section): Section {
   return {
     ...section,
-    id: `${number}-${section.id}`,
-    title: `${number}. ${section.title}${subtitle ? `, ${subtitle}` : ''}`,
-    blocks: section.blocks.map((block): Block =>
-      'id' in block ? { ...block, id: `${number}-${block.id}` } : block,
-    ),
+    id: `${id}-${section.id}`,
+    title: `${label}: ${section.title}`,
+    ...(section.text && { text: section.text.map((text) => relink(text, id)) }),
+    blocks: section.blocks.map((block) => prefixed(block, id)),
   };
+}
+
+function prefixed(block: Block, id: string): Block {
+  return block.kind === 'note'
+    ? { ...block, text: relink(block.text, id) }
+    : { ...block, id: `${id}-${block.id}` };
+}
+
+/** Links into the part follow its ids. */
+function relink(text: string, id: string): string {
+  return text.replace(/\]\(#([\w:.-]+)\)/g, `](#${id}-$1)`);
 }

@@ -8,13 +8,22 @@ import {
   renderMarkdown,
   renderPng,
   renderSvg,
-  type Plot,
+  renderTypst,
+  allocationTable,
+  timelineTable,
+  type Block,
   type Report,
   type Table,
 } from '@roofline/reports';
 import { makeWritable } from '../records/results-folder.ts';
 
-const tableRenderers = { md: renderMarkdown, tex: renderLatex, csv: renderCsv, json: renderJson } as const;
+const tableRenderers = {
+  md: renderMarkdown,
+  tex: renderLatex,
+  typ: renderTypst,
+  csv: renderCsv,
+  json: renderJson,
+} as const;
 
 export interface WrittenReport {
   /** The page with everything inside. */
@@ -24,7 +33,7 @@ export interface WrittenReport {
 }
 
 /**
- * Writes `report.html`, `report.md`, `tables/ID.{md,tex,csv,json}` and `plots/ID.svg` (with `png`, also
+ * Writes `report.html`, `report.md`, `tables/ID.{md,tex,typ,csv,json}` and `plots/ID.svg` (with `png`, also
  * `plots/ID.png`) into `folder`. Throws UsageError when it cannot be written.
  */
 export async function writeReport(
@@ -42,21 +51,24 @@ export async function writeReport(
     return path;
   };
 
+  const blocks = report.sections.flatMap((section) => section.blocks);
   const html = write('report.html', renderHtml(report));
   write('report.md', renderMarkdown(report));
-  for (const table of blocksOf(report, 'table')) {
+  for (const table of blocks.flatMap(tablesOf)) {
     for (const [extension, render] of Object.entries(tableRenderers)) {
       write(`tables/${table.id}.${extension}`, render(table));
     }
   }
-  for (const plot of blocksOf(report, 'plot')) {
+  for (const plot of blocks.filter((block) => block.kind === 'plot')) {
     write(`plots/${plot.id}.svg`, renderSvg(plot));
     if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
   }
   return { html, files };
 }
 
-function blocksOf<K extends 'table' | 'plot'>(report: Report, kind: K): (K extends 'table' ? Table : Plot)[] {
-  const blocks = report.sections.flatMap((section) => section.blocks);
-  return blocks.filter((block) => block.kind === kind) as (K extends 'table' ? Table : Plot)[];
+/** A chart that moves is written as the table of its numbers. */
+function tablesOf(block: Block): Table[] {
+  if (block.kind === 'table') return [block];
+  if (block.kind === 'timeline') return [timelineTable(block)];
+  return block.kind === 'allocations' ? [allocationTable(block)] : [];
 }

@@ -1,10 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import type { JsonObject } from '../json.ts';
 import { cellProgram } from '../paths.ts';
-import type { CellError } from '../records/record.ts';
-import { classifyEnding, type CellOutcome } from './cell-outcome.ts';
+import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
 import { countMemoryKills } from './kernel-memory-kills.ts';
 import { killTree } from './process-tree.ts';
@@ -14,6 +12,8 @@ export interface CellProcessOptions {
   readonly timeoutMs?: number | null;
   /** Aborting kills the process likewise; the outcome is then `interrupted`. */
   readonly signal?: AbortSignal;
+  /** Variables besides those of this process. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly onProgress?: (progress: Extract<CellEvent, { type: 'progress' }>) => void;
 }
 
@@ -25,58 +25,70 @@ const STDERR_TAIL_CHARACTERS = 4000;
 export function runCellProcess(job: CellJob, options: CellProcessOptions = {}): Promise<CellOutcome> {
   if (options.signal?.aborted) return Promise.resolve({ status: 'interrupted' });
   const memoryKillsBefore = countMemoryKills();
-  const child = spawn(process.execPath, [...cellProgram.nodeFlags, cellProgram.path], {
-    // A process group of its own, so that it can be killed with everything it started.
-    detached: true,
-    stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
-  });
-
+  const child = spawnCell(options.environment);
+  const supervision = supervise(child, options);
   return new Promise((resolve) => {
-    let killedBy: 'timeout' | 'interrupt' | null = null;
-    let result: JsonObject | null = null;
-    let error: CellError | null = null;
-    const kill = (reason: 'timeout' | 'interrupt') => {
-      killedBy ??= reason;
-      if (child.pid !== undefined) killTree(child.pid);
-    };
-    const interrupt = () => kill('interrupt');
-    options.signal?.addEventListener('abort', interrupt, { once: true });
-    const timers: NodeJS.Timeout[] = [];
-    if (options.timeoutMs) timers.push(setTimeout(() => kill('timeout'), options.timeoutMs));
-
-    const stderr = tailOf(child);
-    readEvents(child, (event) => {
-      if (event.type === 'progress') options.onProgress?.(event);
-      if (event.type === 'error') error = event.error;
-      if (event.type === 'result') {
-        result = event.result;
-        timers.push(setTimeout(() => child.pid !== undefined && killTree(child.pid), EXIT_GRACE_MS));
-      }
-    });
-    child.on('error', (cause) => {
-      error = { name: cause.name, message: `The cell's process could not be started: ${cause.message}` };
-    });
-    // What the cell started must not outlive it, nor hold its pipes open.
-    child.on('exit', () => child.pid !== undefined && killTree(child.pid));
     child.on('close', (exitCode, exitSignal) => {
-      timers.forEach(clearTimeout);
-      options.signal?.removeEventListener('abort', interrupt);
+      const seen = supervision.end();
       const memoryKills = countMemoryKills();
-      resolve(
-        classifyEnding({
-          result,
-          error,
-          exitCode,
-          exitSignal,
-          killedBy,
-          timeoutMs: options.timeoutMs ?? null,
-          stderrTail: stderr(),
-          kernelRanOutOfMemory: memoryKills !== null && memoryKills > (memoryKillsBefore ?? 0),
-        }),
-      );
+      const kernelRanOutOfMemory = memoryKills !== null && memoryKills > (memoryKillsBefore ?? 0);
+      const timeoutMs = options.timeoutMs ?? null;
+      resolve(classifyEnding({ ...seen, exitCode, exitSignal, timeoutMs, kernelRanOutOfMemory }));
     });
     sendJob(child, job);
   });
+}
+
+function spawnCell(environment: CellProcessOptions['environment']): ChildProcess {
+  return spawn(process.execPath, [...cellProgram.nodeFlags, cellProgram.path], {
+    // A process group of its own, so that it can be killed with everything it started.
+    detached: true,
+    stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
+}
+
+type Seen = Pick<CellEnding, 'result' | 'error' | 'killedBy' | 'stderrTail'>;
+
+/** Listens to a cell, and kills it in time; `end` stops that and tells what was seen. */
+function supervise(child: ChildProcess, options: CellProcessOptions): { end(): Seen } {
+  const seen: { -readonly [K in keyof Seen]: Seen[K] } = {
+    result: null,
+    error: null,
+    killedBy: null,
+    stderrTail: '',
+  };
+  const timers: NodeJS.Timeout[] = [];
+  const killAll = () => child.pid !== undefined && killTree(child.pid);
+  const kill = (reason: 'timeout' | 'interrupt') => {
+    seen.killedBy ??= reason;
+    killAll();
+  };
+  const interrupt = () => kill('interrupt');
+  options.signal?.addEventListener('abort', interrupt, { once: true });
+  if (options.timeoutMs) timers.push(setTimeout(() => kill('timeout'), options.timeoutMs));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    seen.stderrTail = (seen.stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
+  });
+  readEvents(child, (event) => {
+    if (event.type === 'progress') options.onProgress?.(event);
+    if (event.type === 'error') seen.error = event.error;
+    if (event.type !== 'result') return;
+    seen.result = event.result;
+    timers.push(setTimeout(killAll, EXIT_GRACE_MS));
+  });
+  child.on('error', ({ name, message }) => {
+    seen.error = { name, message: `The cell's process could not be started: ${message}` };
+  });
+  // What the cell started must not outlive it, nor hold its pipes open.
+  child.on('exit', killAll);
+  return {
+    end() {
+      timers.forEach(clearTimeout);
+      options.signal?.removeEventListener('abort', interrupt);
+      return seen;
+    },
+  };
 }
 
 /** Stdin stays open: its end tells the cell that the runner is gone. */
@@ -103,12 +115,4 @@ function parseEvent(line: string): CellEvent | null {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
-}
-
-function tailOf(child: ChildProcess): () => string {
-  let tail = '';
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    tail = (tail + text).slice(-STDERR_TAIL_CHARACTERS);
-  });
-  return () => tail;
 }

@@ -76,6 +76,19 @@ describe('roofline e2e on the CPU', () => {
     expect(existsSync(join(out, '.lock'))).toBe(false);
   });
 
+  it('contrasts numbers of warm-up steps, and reports them beside the others', async () => {
+    const out = join(root, 'warmup');
+    const sweep = ['--mode', 'forward', '--warmup', '0,2', '--steps', '2', '--device', 'cpu', '--out', out];
+    const study = await runCli(['e2e', ...model, ...sweep, '--json'], environment);
+    expect(JSON.parse(study.stdout).rows.map((row: { warmup: number }) => row.warmup)).toEqual([0, 2]);
+    const report = await runCli(['report', join(root, 'json'), out, '--out', join(root, 'both')]);
+    expect(report.stdout).toMatch(/^warmup: Warm-up \(custom, forward/m);
+    expect(readFileSync(join(root, 'both', 'report.html'), 'utf8')).toContain('href="#warmup-warm-up-study"');
+    const withPeer = await runCli(['e2e', ...model, ...sweep, '--peer', 'torch'], environment);
+    expect(withPeer.exitCode).toBe(2);
+    expect(withPeer.stderr).toContain('--peer goes with one number of --warmup steps');
+  });
+
   it('reports and compares', async () => {
     const out = join(root, 'json');
     const report = await runCli(['report', out, '--json']);
@@ -89,7 +102,7 @@ describe('roofline e2e on the CPU', () => {
     const same = await runCli(['compare', out, out, '--fail-over', '1.05', '--json']);
     expect(same.exitCode).toBe(0);
     expect(JSON.parse(same.stdout).rows).toHaveLength(3);
-    expect((await runCli(['compare', out, out, '--fail-over', '0.5'])).exitCode).toBe(1);
+    expect((await runCli(['compare', out, out, '--fail-over', '0.01'])).exitCode).toBe(1);
   });
 });
 

@@ -11,6 +11,8 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
       'cpu',
       '--configurations',
       '1',
+      '--wide',
+      '0',
       '--json',
     ]);
     const { rows } = JSON.parse(stdout);

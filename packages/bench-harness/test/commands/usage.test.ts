@@ -20,6 +20,8 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['e2e --size tiny --heads 3', 'modelDimension 128 must be a multiple'],
     ['model --size small,medium', 'one size at a time'],
     ['report /does/not/exist', '/does/not/exist does not exist'],
+    ['overhead --op ad', 'Did you mean add?'],
+    ['agree --configurations 0 --wide 0', 'Ask for one of --configurations or --wide'],
     ['compare only-one', 'Try `roofline compare --help`'],
   ])('roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
@@ -32,6 +34,11 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     const file = join(temporaryFolder(), 'file');
     writeFileSync(file, '');
     const { exitCode, stderr } = await runMain(['e2e', '--size', 'tiny', '--out', join(file, 'out')]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
+  });
+
+  it.runIf(process.platform === 'linux')('a folder below /proc, where mkdir never succeeds', async () => {
+    const { exitCode, stderr } = await runMain(['e2e', '--size', 'tiny', '--out', '/proc/no/such']);
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
   });
 
@@ -48,7 +55,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 });
 
 describe('help', () => {
-  it.each(['e2e', 'report', 'compare', 'model', 'doctor', 'agree', 'demo', 'bundle'])(
+  it.each(['e2e', 'overhead', 'report', 'compare', 'model', 'doctor', 'agree', 'demo', 'bundle'])(
     'of %s has examples',
     async (command) => {
       const { exitCode, stdout } = await runMain([command, '--help']);

@@ -27,6 +27,18 @@ describe('results folder', () => {
     openResultsFolder(path, identityOf(toyRecord())).close();
   });
 
+  it('refuses results that other variables of the environment shaped, and names them', () => {
+    const path = temporaryFolder();
+    const folder = openResultsFolder(path, identityOf(toyRecord()));
+    folder.append(toyRecord());
+    folder.close();
+    const other = { ...identityOf(toyRecord()), variables: { ROOFLINE_FLOAT32_MATMUL: 'simt' } };
+    expect(() => openResultsFolder(path, other)).toThrow('ROOFLINE_FLOAT32_MATMUL none there, simt asked');
+    const peer = { name: 'torch', version: '2.11.0' };
+    const withPeer = { ...identityOf(toyRecord()), settings: { ...toyRecord().settings, peer } };
+    expect(() => openResultsFolder(path, withPeer)).toThrow('peer none there, torch 2.11.0 asked');
+  });
+
   it('says that a folder cannot be written', () => {
     const file = join(temporaryFolder(), 'file');
     writeFileSync(file, '');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareRecords, comparisonTable, regressions } from '../../src/report/compare.ts';
+import { compareRecords, comparisonSummary, comparisonTable, regressions } from '../../src/report/compare.ts';
 import { outOfMemoryRecord, toyRecord, toyResult } from '../fixtures/records.ts';
 
 const before = [toyRecord(), toyRecord({ context: 32 }), toyRecord({ context: 64 })];
@@ -32,5 +32,25 @@ describe('compareRecords', () => {
     expect(columns.map(({ key }) => key)).not.toContain('shape');
     const same = comparisonTable(compareRecords(before, before)).rows[0]!;
     expect(same['verdict']).toBe('no clear difference');
+  });
+
+  it('says what got slower beyond noise, what was lost, and what has no counterpart', () => {
+    expect(comparisonSummary(compareRecords(before, after), 2)).toEqual([
+      expect.stringMatching(
+        /^1 of 1 got slower beyond noise: small 16 2 train-step float32 1\.20× \(1\.1\d\d–1\.2\d\d\)\.$/,
+      ),
+      'small 32 2 train-step float32 was measured before, and is out-of-memory now.',
+      '2 cells are in one of the two alone.',
+    ]);
+    expect(comparisonSummary(compareRecords(before, before), 0)).toEqual([
+      'Nothing got slower or faster beyond noise.',
+    ]);
+  });
+
+  it('lets noise pass, however large its ratio', () => {
+    const noisy = (deviceMs: number[]) => [toyRecord({}, { result: { ...toyResult(), deviceMs } })];
+    const comparisons = compareRecords(noisy([8, 9, 10, 30]), noisy([8, 9.5, 12.5, 30]));
+    expect(comparisons[0]!.times!.ratio.ratio).toBeGreaterThan(1.1);
+    expect(regressions(comparisons, 1.05)).toEqual([]);
   });
 });

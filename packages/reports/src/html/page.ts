@@ -2,12 +2,15 @@ import { environmentTable } from '../environment-table.ts';
 import { ReportError } from '../model.ts';
 import type { Block, Report, Section } from '../model.ts';
 import { paletteVariables } from '../plot/palette.ts';
-import { readTemplate } from '../template.ts';
+import { joinModules, readTemplate } from '../template.ts';
+import type { TemplateName } from '../template.ts';
+import { allocationsHtml } from './allocations.ts';
 import { jsonHtml, proseHtml } from './markup.ts';
 import { escapeXml } from '../xml.ts';
 import { plotHtml } from './plot.ts';
 import { FORM_ESCAPES } from './table-data.ts';
 import { tableHtml } from './table.ts';
+import { timelineHtml } from './timeline.ts';
 
 /** Nothing is fetched, whatever the report says. */
 const CONTENT_POLICY =
@@ -40,15 +43,20 @@ ${report.sections.map(sectionHtml).join('\n')}
 ${environmentHtml(report)}
 </main>
 <script type="application/json" id="form-escapes">${jsonHtml(FORM_ESCAPES)}</script>
-${scriptsHtml()}
+${scriptsHtml(report)}
 </body>
 </html>
 `;
 }
 
-function scriptsHtml(): string {
-  const names = ['theme.js', 'navigation.js', 'tables.js', 'plots.js'] as const;
-  return names.map((name) => `<script type="module">\n${readTemplate(name)}</script>`).join('\n');
+/** Each script is a module of its own, but for those of the charts, which build on `chart.js`. */
+function scriptsHtml(report: Report): string {
+  const modules: TemplateName[][] = [['theme.js'], ['navigation.js'], ['tables.js'], ['plots.js']];
+  const hasCharts = report.sections.some(({ blocks }) =>
+    blocks.some(({ kind }) => kind === 'timeline' || kind === 'allocations'),
+  );
+  if (hasCharts) modules.push(['chart.js', 'timeline.js', 'allocations.js']);
+  return modules.map((names) => `<script type="module">\n${joinModules(names)}</script>`).join('\n');
 }
 
 function navigationHtml(report: Report): string {
@@ -89,6 +97,8 @@ function sectionHtml({ id, title, text = [], blocks }: Section): string {
 function blockHtml(block: Block): string {
   if (block.kind === 'table') return tableHtml(block);
   if (block.kind === 'plot') return plotHtml(block);
+  if (block.kind === 'timeline') return timelineHtml(block);
+  if (block.kind === 'allocations') return allocationsHtml(block);
   return `<aside class="${block.tone ?? 'info'}"><p>${proseHtml(block.text)}</p></aside>`;
 }
 

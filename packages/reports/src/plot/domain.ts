@@ -1,5 +1,6 @@
 import { ReportError } from '../model.ts';
 import type { Plot } from '../model.ts';
+import { stackPoints } from './stack.ts';
 import { linearTicks, logTicks, tickTexts } from './ticks.ts';
 
 /** An axis ready to be drawn. */
@@ -31,7 +32,7 @@ export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
 }
 
 /**
- * The vertical axis: from zero for bars and areas, and wherever zero is near; error bars that end below a
+ * The vertical axis: from zero for bars and areas, and wherever zero is near; stacked bars count as high as they reach; error bars that end below a
  * logarithmic axis are cut off there.
  *
  * @throws ReportError as {@link resolveX}, and for a vertical axis of categories.
@@ -39,12 +40,14 @@ export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
 export function resolveY(plot: Plot, tickCount: number): NumericAxis {
   const { scale } = plot.y;
   if (scale === 'category') throw new ReportError(`plot '${plot.id}': the y axis must be 'linear' or 'log'`);
-  const points = plot.series.flatMap((series) => series.points);
+  const points = stackPoints(plot).flat();
   const values = [
-    ...points.flatMap(({ y }) => (y === null ? [] : [checked(plot, 'y', y)])),
+    ...points.flatMap(({ y, offset }) => (y === null ? [] : [offset + checked(plot, 'y', y)])),
     ...(plot.references ?? []).map(({ y }) => checked(plot, 'y', y)),
   ];
-  const ends = points.flatMap(({ low, high }) => [low, high]).filter((end) => end !== undefined);
+  const ends = points.flatMap(({ low, high, offset }) =>
+    [low, high].flatMap((end) => (end === undefined ? [] : [offset + end])),
+  );
   const all = [...values, ...ends.filter((end) => Number.isFinite(end) && (scale === 'linear' || end > 0))];
   if (values.length === 0) return numericAxis(scale, scale === 'log' ? [1, 10] : [0, 1], [], tickCount);
   let [low, high] = extent(all);

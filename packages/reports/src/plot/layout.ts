@@ -43,15 +43,18 @@ export function layOut(plot: Plot, size: PlotSize): PlotLayout {
   const y = resolveY(plot, Math.max(3, Math.round(size.height / 60)));
   const x = resolveX(plot, Math.max(3, Math.round(size.width / 90)));
   const padding = size.standalone ? PADDING : 0;
-  const left = padding + Math.max(...y.texts.map(textWidth), 16) + 12;
   const right = 16;
   const titleHeight = size.standalone ? PADDING + 28 : 0;
   const legend = layOutLegend(plot, size.width, padding, titleHeight);
   const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
   const texts = x.scale === 'category' ? x.domain : x.texts;
   const longest = Math.max(...texts.map(textWidth), 0);
-  const slot = (size.width - left - right) / Math.max(1, texts.length);
+  const ticksWidth = padding + Math.max(...y.texts.map(textWidth), 16) + 12;
+  const slot = (size.width - ticksWidth - right) / Math.max(1, texts.length);
   const turned = x.scale === 'category' && longest + 6 > slot;
+  const left = turned
+    ? Math.max(ticksWidth, padding + marginForTurned(texts, size.width - right))
+    : ticksWidth;
   const textHeight = turned ? longest * Math.sin((ROTATION * Math.PI) / 180) + FONT_SIZE : FONT_SIZE;
   return {
     ...size,
@@ -62,6 +65,19 @@ export function layOut(plot: Plot, size: PlotSize): PlotLayout {
     xRotation: turned ? -ROTATION : 0,
     legend,
   };
+}
+
+/**
+ * The left margin that keeps turned texts inside: text i ends below the middle of its slot, at
+ * left + (i + 1/2) (right − left) / n, and reaches back by the cosine of its width.
+ */
+function marginForTurned(texts: readonly string[], right: number): number {
+  const cosine = Math.cos((ROTATION * Math.PI) / 180);
+  const margins = texts.map((text, index) => {
+    const position = (index + 0.5) / texts.length;
+    return (textWidth(text) * cosine - position * right) / (1 - position);
+  });
+  return Math.max(...margins) + FONT_SIZE / 2;
 }
 
 export function textWidth(text: string): number {

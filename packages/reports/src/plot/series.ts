@@ -2,6 +2,8 @@ import * as ObservablePlot from '@observablehq/plot';
 import type { Markish, SymbolImplementation } from '@observablehq/plot';
 import { formatNumber } from '../format.ts';
 import type { Plot, Point } from '../model.ts';
+import { stackPoints } from './stack.ts';
+import type { StackedPoint } from './stack.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
 
@@ -14,6 +16,8 @@ const MOST_TITLES = 300;
 
 /** The part of a category's width that its bars take. */
 const BARS_WIDTH = 0.76;
+/** The part that a stack takes. */
+const STACK_WIDTH = 0.5;
 
 /** What Plot gives a symbol to draw on. */
 interface CanvasPath {
@@ -39,7 +43,8 @@ export function symbolOf(series: number): (typeof SYMBOLS)[number] {
 
 /** The marks of one series, error bars and notes included. */
 export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palette: Palette): Markish[] {
-  const { name, points } = plot.series[index]!;
+  const { name } = plot.series[index]!;
+  const points = stackPoints(plot)[index]!;
   const color = colorOf(index, palette);
   const x = placement(plot, index, layout);
   const style: Style = {
@@ -59,16 +64,17 @@ export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palet
 
 type Placement = (point: Point) => number;
 
-/** Categories stand at 0, 1, 2 and so on; the bars of one category side by side around it. */
+/** Categories stand at 0, 1, 2 and so on; the bars of one category side by side around it, or upon each other. */
 function placement(plot: Plot, index: number, { x }: PlotLayout): Placement {
   if (x.scale !== 'category') return (point) => Number(point.x);
-  const offset = plot.marks === 'bar' ? (index + 0.5 - plot.series.length / 2) * barWidth(plot) : 0;
+  const isBesideOthers = plot.marks === 'bar' && !plot.stacked;
+  const offset = isBesideOthers ? (index + 0.5 - plot.series.length / 2) * barWidth(plot) : 0;
   const order = new Map(x.domain.map((category, position) => [category, position]));
   return (point) => order.get(String(point.x))! + offset;
 }
 
 function barWidth(plot: Plot): number {
-  return BARS_WIDTH / plot.series.length;
+  return plot.stacked ? STACK_WIDTH : BARS_WIDTH / plot.series.length;
 }
 
 interface Style {
@@ -79,13 +85,17 @@ interface Style {
   base: number;
 }
 
-function shapeMarks(plot: Plot, points: Point[], x: Placement, style: Style): Markish[] {
+function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Style): Markish[] {
   const { color, symbol, described, base } = style;
   const measured = points.filter(({ y }) => y !== null);
   if (plot.marks === 'bar') {
     const half = barWidth(plot) * 0.46;
     const sides = { x1: (point: Point) => x(point) - half, x2: (point: Point) => x(point) + half };
-    return [ObservablePlot.rect(measured, { ...sides, ...described, y1: base, y2: 'y', fill: color })];
+    const ends = {
+      y1: ({ offset }: StackedPoint) => base + offset,
+      y2: ({ y, offset }: StackedPoint) => offset + y!,
+    };
+    return [ObservablePlot.rect(measured, { ...sides, ...ends, ...described, fill: color })];
   }
   const showDots = plot.marks === 'dot' || (plot.marks === 'line' && points.length <= MOST_DOTS);
   const dots = ObservablePlot.dot(measured, {
@@ -115,16 +125,17 @@ function areaMark(points: Point[], x: Placement, { color, base }: Style): Markis
   return ObservablePlot.areaY(points, { x, y1, y2, fill: color, fillOpacity: 0.18 });
 }
 
-function errorBarMarks(points: Point[], x: Placement, layout: PlotLayout, color: string): Markish[] {
+function errorBarMarks(points: StackedPoint[], x: Placement, layout: PlotLayout, color: string): Markish[] {
   const barred = points.filter(({ y, low, high }) => y !== null && low !== undefined && high !== undefined);
   if (barred.length === 0) return [];
-  const low = (point: Point) => Math.max(point.low!, layout.y.domain[0]);
+  const low = (point: StackedPoint) => Math.max(point.offset + point.low!, layout.y.domain[0]);
+  const high = (point: StackedPoint) => point.offset + point.high!;
   const stroke = { stroke: color, strokeWidth: 1.25, className: 'error-bars' };
   const cap = { ...stroke, x, symbol: CAP, fill: 'none' };
   return [
-    ObservablePlot.ruleX(barred, { ...stroke, x, y1: low, y2: 'high' }),
+    ObservablePlot.ruleX(barred, { ...stroke, x, y1: low, y2: high }),
     ObservablePlot.dot(barred, { ...cap, y: low }),
-    ObservablePlot.dot(barred, { ...cap, y: 'high' }),
+    ObservablePlot.dot(barred, { ...cap, y: high }),
   ];
 }
 

@@ -1,62 +1,22 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { renderHtml } from '../../src/index.ts';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Report } from '../../src/index.ts';
 import { HOSTILE, manyRows, measurements, sampleReport } from '../fixtures.ts';
+import { openBrowser } from './browser.ts';
 
-const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const browser = BROWSERS.find((path) => existsSync(path));
-
-/** What the page is asked to do. Its last expression, or what it resolves to, comes back as JSON. */
-type Steps = string;
-
-const HELPERS = `
-  const $ = (selector) => document.querySelector(selector);
-  const texts = (selector) => [...document.querySelectorAll(selector)].map((element) => element.textContent);
-  const filter = (text) => {
-    const input = $('#many input');
-    input.value = text;
-    input.dispatchEvent(new Event('input'));
-  };`;
+const browser = openBrowser();
 
 describe.skipIf(!browser)('the page in a browser (skipped where there is no Chromium)', () => {
-  let folder = '';
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'roofline-page-'));
-  });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
-
-  async function ask(report: Report, steps: Steps): Promise<unknown> {
-    const probe = `<script type="module">${HELPERS}
-      const answer = await (async () => {${steps}})().catch((error) => 'threw ' + error.stack);
-      const out = document.createElement('pre');
-      out.id = 'answer';
-      out.textContent = encodeURIComponent(JSON.stringify(answer));
-      document.body.append(out);</script>`;
-    const path = join(folder, 'page.html');
-    await writeFile(
-      path,
-      renderHtml(report).replace('</body>', () => `${probe}</body>`),
+  afterAll(() => browser?.close());
+  const ask = (report: Report, steps: string) =>
+    browser!.ask(
+      report,
+      `const filter = (text) => {
+      const input = $('#many input');
+      input.value = text;
+      input.dispatchEvent(new Event('input'));
+    };
+    ${steps}`,
     );
-    const options = [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--virtual-time-budget=5000',
-      '--dump-dom',
-    ];
-    const { stdout } = await promisify(execFile)(browser!, [...options, `file://${path}`], {
-      maxBuffer: 1e8,
-    });
-    const [, answer] = /<pre id="answer">([^<]*)</.exec(stdout) ?? [];
-    if (answer === undefined) throw new Error(`the page did not answer:\n${stdout.slice(0, 500)}`);
-    return JSON.parse(decodeURIComponent(answer));
-  }
 
   const long = (): Report => sampleReport({ sections: [{ id: 's', title: 'S', blocks: [manyRows(1500)] }] });
 

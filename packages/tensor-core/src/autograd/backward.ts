@@ -1,3 +1,4 @@
+import { withoutAutocast } from '../autocast/autocast.ts';
 import { AutogradError, ShapeError } from '../errors.ts';
 import type { GradientContext } from '../op.ts';
 import { add } from '../ops/arithmetic.ts';
@@ -40,13 +41,12 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
           : 'needs a gradient of its shape.'),
     );
   }
-  noGrad(() =>
-    scope(() => {
-      const seed = gradient ?? ones(root);
-      const pass = new BackwardPass(options.retainGraph ?? false);
-      pass.run(start, root.outputIndex, seed);
-    }),
-  );
+  const run = () => {
+    const seed = gradient ?? ones(root);
+    new BackwardPass(options.retainGraph ?? false).run(start, root.outputIndex, seed);
+  };
+  // In the dtypes that the forward pass worked in, wherever this is called.
+  withoutAutocast(() => noGrad(() => scope(run)));
 }
 
 function ones(root: Tensor): Tensor {

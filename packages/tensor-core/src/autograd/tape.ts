@@ -66,16 +66,20 @@ export class TapeNode {
   #references = 0;
   #freed = false;
 
-  /** Puts a call on the tape: its outputs then lead here. */
+  /**
+   * Puts a call on the tape: its outputs then lead here. `operands` are what the op worked on: `inputs`, or
+   * casts of them. Gradients go to the inputs, in their dtypes.
+   */
   static record(
     op: DifferentiableOp,
     attributes: unknown,
     inputs: readonly Tensor[],
+    operands: readonly Tensor[],
     outputs: readonly Tensor[],
     needs: readonly boolean[],
     range: readonly string[],
   ): void {
-    const node = new TapeNode(op, attributes, inputs, outputs, needs, range);
+    const node = new TapeNode(op, attributes, inputs, operands, outputs, needs, range);
     outputs.forEach((output, i) => {
       output.node = node.retain();
       output.outputIndex = i;
@@ -86,6 +90,7 @@ export class TapeNode {
     op: DifferentiableOp,
     attributes: unknown,
     inputs: readonly Tensor[],
+    operands: readonly Tensor[],
     outputs: readonly Tensor[],
     needs: readonly boolean[],
     range: readonly string[],
@@ -100,8 +105,15 @@ export class TapeNode {
     this.inputSpecs = inputs.map(({ shape, dtype }) => ({ shape, dtype }));
     this.outputSpecs = outputs.map(({ shape, dtype }) => ({ shape, dtype }));
     const saves = op.saves?.(needs, attributes as never);
-    this.#savedInputs = saveAll(saves?.inputs, inputs);
+    this.#savedInputs = saveAll(saves?.inputs, operands);
     this.#savedOutputs = saveAll(saves?.outputs, outputs);
+  }
+
+  /** All that was saved and is not freed yet, each with the entry that it came from; null for what needs none. */
+  get saved(): readonly { tensor: SavedTensor; source: TapeNode | LeafNode | null }[] {
+    const inputs = this.#savedInputs.map((tensor, i) => tensor && { tensor, source: this.edges[i]! });
+    const outputs = this.#savedOutputs.map((tensor) => tensor && { tensor, source: this });
+    return [...inputs, ...outputs].filter((saved) => saved !== undefined);
   }
 
   savedInput(index: number): SavedTensor {

@@ -1,6 +1,7 @@
 import type { DeviceBuffer, MemoryStatistics } from '../device.ts';
 import { addressOf } from '../native/host-memory.ts';
 import { OutOfMemoryError } from '../errors.ts';
+import type { AllocationKind, MemoryObserver, MemorySegment } from '../memory/observer.ts';
 
 /** Memory of the CPU device: a range of an array buffer, at an address that does not move. */
 export class CpuBuffer implements DeviceBuffer {
@@ -31,6 +32,8 @@ interface Block {
   readonly memory: ArrayBuffer;
   readonly byteOffset: number;
   readonly address: number;
+  /** What the buffer that has it was asked for; null in the cache. */
+  requestedBytes: number | null;
 }
 
 /** What the system can give: asked for seldom, because reading it costs tens of microseconds. */
@@ -53,8 +56,12 @@ const uncheckedBytes = 64 * 2 ** 20;
  * fresh memory cost more than most ops.
  */
 export class BufferPool {
+  /** Told of what happens here, if there is one. */
+  observer: MemoryObserver | null = null;
   readonly #system: SystemMemory;
   readonly #cached = new Map<number, Block[]>();
+  /** All that is held of the system, handed out or cached. */
+  readonly #blocks = new Set<Block>();
   #allocatedBytes = 0;
   #reservedBytes = 0;
   #peakAllocatedBytes = 0;
@@ -67,16 +74,20 @@ export class BufferPool {
   }
 
   /** Uninitialised memory, aligned to 64 bytes. Throws an OutOfMemoryError before the system runs out. */
-  allocate(byteLength: number): CpuBuffer {
+  allocate(byteLength: number, kind: AllocationKind = 'workspace'): CpuBuffer {
     const capacity = sizeClass(byteLength);
     const block = this.#cached.get(capacity)?.pop() ?? this.#reserve(capacity, byteLength);
     this.#live++;
     this.#allocatedBytes += byteLength;
     if (this.#allocatedBytes > this.#peakAllocatedBytes) this.#peakAllocatedBytes = this.#allocatedBytes;
+    block.requestedBytes = byteLength;
+    this.observer?.allocated(block.address, byteLength, byteLength, kind);
     return new CpuBuffer(byteLength, block);
   }
 
   free({ byteLength, block }: CpuBuffer): void {
+    this.observer?.freed(block.address);
+    block.requestedBytes = null;
     this.#live--;
     this.#allocatedBytes -= byteLength;
     const blocks = this.#cached.get(block.capacity);
@@ -87,13 +98,19 @@ export class BufferPool {
   /** Gives the blocks that nobody holds back to the system, at once. */
   emptyCache(): void {
     for (const blocks of this.#cached.values()) {
-      for (const { memory, capacity } of blocks) {
+      for (const block of blocks) {
         // Detaching frees the memory now; the garbage collector would wait.
-        memory.transfer(0);
-        this.#reservedBytes -= capacity;
+        block.memory.transfer(0);
+        this.#blocks.delete(block);
+        this.#reservedBytes -= block.capacity;
+        this.observer?.segmentReleased(block.address, block.capacity);
       }
     }
     this.#cached.clear();
+  }
+
+  get allocatedBytes(): number {
+    return this.#allocatedBytes;
   }
 
   statistics(): MemoryStatistics {
@@ -108,6 +125,15 @@ export class BufferPool {
     };
   }
 
+  /** Each block is a segment of its own. */
+  segments(): MemorySegment[] {
+    return [...this.#blocks].map(({ address, capacity, requestedBytes }) => ({
+      address,
+      bytes: capacity,
+      blocks: [{ address, size: capacity, requestedBytes, allocatedBytes: requestedBytes ?? 0 }],
+    }));
+  }
+
   resetPeak(): void {
     this.#peakAllocatedBytes = this.#allocatedBytes;
     this.#peakReservedBytes = this.#reservedBytes;
@@ -120,6 +146,8 @@ export class BufferPool {
       if (!this.#fits(capacity)) throw this.#outOfMemory(requestedBytes);
     }
     const block = this.#newBlock(capacity, requestedBytes);
+    this.#blocks.add(block);
+    this.observer?.segmentReserved(block.address, capacity);
     this.#reservedBytes += capacity;
     if (this.#reservedBytes > this.#peakReservedBytes) this.#peakReservedBytes = this.#reservedBytes;
     return block;
@@ -140,7 +168,7 @@ export class BufferPool {
     const memory = this.#memory(capacity + alignment, requestedBytes);
     const start = addressOf(new Uint8Array(memory));
     const byteOffset = (alignment - (start % alignment)) % alignment;
-    return { capacity, memory, byteOffset, address: start + byteOffset };
+    return { capacity, memory, byteOffset, address: start + byteOffset, requestedBytes: null };
   }
 
   #memory(byteLength: number, requestedBytes: number): ArrayBuffer {

@@ -1,5 +1,6 @@
 import { arch, availableParallelism, cpus, totalmem } from 'node:os';
 import type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from '../device.ts';
+import type { MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import type { Op } from '../op.ts';
 import type { Tensor } from '../tensor.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from './buffer-pool.ts';
@@ -26,7 +27,7 @@ export class CpuDevice implements Device {
   }
 
   allocate(byteLength: number): DeviceBuffer {
-    return this.#pool.allocate(byteLength);
+    return this.#pool.allocate(byteLength, 'storage');
   }
 
   free(buffer: DeviceBuffer): void {
@@ -52,12 +53,26 @@ export class CpuDevice implements Device {
   /** Nothing is ever under way. */
   synchronize(): void {}
 
+  get allocatedBytes(): number {
+    return this.#pool.allocatedBytes;
+  }
+
   memoryStatistics(): MemoryStatistics {
     return this.#pool.statistics();
   }
 
   resetPeakMemory(): void {
     this.#pool.resetPeak();
+  }
+
+  observeMemory(observer: MemoryObserver | null): MemoryObserver | null {
+    const before = this.#pool.observer;
+    this.#pool.observer = observer;
+    return before;
+  }
+
+  memorySegments(): MemorySegment[] {
+    return this.#pool.segments();
   }
 
   emptyCache(): void {

@@ -1,4 +1,5 @@
 import { byteSize, viewAs } from '../dtype.ts';
+import type { AllocationKind } from '../memory/observer.ts';
 import type { ComputeOp } from '../op.ts';
 import type { Tensor } from '../tensor.ts';
 import type { BufferPool, CpuBuffer } from './buffer-pool.ts';
@@ -44,7 +45,8 @@ export class OpSession {
       const replacements: (CpuBuffer | null)[] = [];
       for (let i = 0; i < outputs.length; i++) {
         const output = outputs[i]!;
-        const replacement = this.#mutates[i] === undefined ? null : this.#allocate(output.byteLength);
+        const replacement =
+          this.#mutates[i] === undefined ? null : this.#allocate(output.byteLength, 'storage');
         replacements.push(replacement);
         this.#addresses[this.#firstOutput + i] = (replacement ?? bufferOf(output)).address;
       }
@@ -62,13 +64,13 @@ export class OpSession {
   #inputAddress(input: Tensor, binding: InputBinding): number {
     if (input.isContiguous) return bufferOf(input).address + input.offset * byteSize(input.dtype);
     if (binding.kind === 'memory') return bufferOf(input).address + binding.start * byteSize(input.dtype);
-    const copy = this.#allocate(input.byteLength);
+    const copy = this.#allocate(input.byteLength, 'workspace');
     gather(storageElements(input), input, viewAs(input.dtype, copy.memory, copy.byteOffset, input.size));
     return copy.address;
   }
 
-  #allocate(byteLength: number): CpuBuffer {
-    const buffer = this.#pool.allocate(byteLength);
+  #allocate(byteLength: number, kind: AllocationKind): CpuBuffer {
+    const buffer = this.#pool.allocate(byteLength, kind);
     this.#temporary.push(buffer);
     return buffer;
   }

@@ -1,5 +1,6 @@
 import type { DeviceBuffer } from '../device.ts';
 import { DeviceError } from '../errors.ts';
+import type { AllocationKind, MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import { FreeBlocks } from './free-blocks.ts';
 
 /** Where an allocator gets memory from, in large segments. */
@@ -53,9 +54,13 @@ export interface AllocatorStatistics {
  * since whatever uses it next runs later. Best fit; blocks are split, and merged with free neighbours.
  */
 export class CachingAllocator {
+  /** Told of what happens here, if there is one. */
+  observer: MemoryObserver | null = null;
   readonly #source: SegmentSource;
   readonly #small = new FreeBlocks();
   readonly #large = new FreeBlocks();
+  /** The first block of each segment: splits and merges keep it. */
+  readonly #segments = new Set<Block>();
   readonly #statistics: AllocatorStatistics = {
     allocatedBytes: 0,
     reservedBytes: 0,
@@ -72,7 +77,7 @@ export class CachingAllocator {
   }
 
   /** Memory of at least `byteLength` bytes, aligned to 512; null if the device has no room, cache given back. */
-  allocate(byteLength: number): Block | null {
+  allocate(byteLength: number, kind: AllocationKind = 'storage'): Block | null {
     const size = Math.max(granularity, Math.ceil(byteLength / granularity) * granularity);
     const isSmall = size <= smallLimit;
     const pool = isSmall ? this.#small : this.#large;
@@ -86,6 +91,7 @@ export class CachingAllocator {
     if (statistics.allocatedBytes > statistics.peakAllocatedBytes) {
       statistics.peakAllocatedBytes = statistics.allocatedBytes;
     }
+    this.observer?.allocated(block.address, byteLength, block.size, kind);
     return block;
   }
 
@@ -93,6 +99,7 @@ export class CachingAllocator {
   free(block: Block): void {
     if (block.isFree)
       throw new DeviceError(`free: the block at 0x${block.address.toString(16)} is free already.`);
+    this.observer?.freed(block.address);
     this.#statistics.allocatedBytes -= block.size;
     const pool = block.isSmall ? this.#small : this.#large;
     let merged = block;
@@ -118,9 +125,16 @@ export class CachingAllocator {
         if (block.previous || block.next) continue;
         pool.remove(block);
         this.#source.release(block.address);
+        this.#segments.delete(block);
         this.#statistics.reservedBytes -= block.size;
+        this.observer?.segmentReleased(block.address, block.size);
       }
     }
+  }
+
+  /** Every segment with its blocks, free ones included. */
+  segments(): MemorySegment[] {
+    return [...this.#segments].map(describeSegment);
   }
 
   /** Starts the peaks over from what is held now. */
@@ -140,8 +154,27 @@ export class CachingAllocator {
     const statistics = this.#statistics;
     statistics.reservedBytes += bytes;
     statistics.peakReservedBytes = Math.max(statistics.peakReservedBytes, statistics.reservedBytes);
-    return new Block(address, bytes, isSmall);
+    this.observer?.segmentReserved(address, bytes);
+    const block = new Block(address, bytes, isSmall);
+    this.#segments.add(block);
+    return block;
   }
+}
+
+function describeSegment(first: Block): MemorySegment {
+  const blocks = [];
+  let bytes = 0;
+  for (let block: Block | null = first; block; block = block.next) {
+    const { address, size, isFree, byteLength } = block;
+    bytes += size;
+    blocks.push({
+      address,
+      size,
+      requestedBytes: isFree ? null : byteLength,
+      allocatedBytes: isFree ? 0 : size,
+    });
+  }
+  return { address: first.address, bytes, blocks };
 }
 
 function segmentBytes(size: number): number {

@@ -1,5 +1,6 @@
 import type { Device, MemoryStatistics } from '../device.ts';
 import { DeviceError, OutOfMemoryError, RooflineError } from '../errors.ts';
+import type { AllocationKind, MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import type { Op } from '../op.ts';
 import type { Tensor } from '../tensor.ts';
 import { type Block, CachingAllocator } from './allocator.ts';
@@ -14,6 +15,7 @@ import { CudaLowering } from './lower.ts';
 import { KernelModules } from './modules.ts';
 import type { Float32Product } from './matmul.ts';
 import { type PermanentMemory, SplitHalfProduct } from './matmul-split-half.ts';
+import { startNvtx } from './nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { StagingBuffer } from './staging.ts';
 import { CudaStream } from './stream.ts';
@@ -96,7 +98,7 @@ export class CudaDevice implements Device {
   }
 
   allocate(byteLength: number): Block {
-    const block = this.allocateBlock(byteLength);
+    const block = this.#take(byteLength, 'storage');
     this.#liveStorages++;
     return block;
   }
@@ -108,14 +110,7 @@ export class CudaDevice implements Device {
 
   /** Memory that no storage owns: workspaces, buffers of other libraries. Throws an OutOfMemoryError. */
   allocateBlock(byteLength: number): Block {
-    const block = this.#allocator.allocate(byteLength);
-    if (block) return block;
-    throw new OutOfMemoryError({
-      device: this.label,
-      requestedBytes: byteLength,
-      heldBytes: this.#allocator.statistics.reservedBytes,
-      freeBytes: this.#memoryInfo().freeBytes,
-    });
+    return this.#take(byteLength, 'workspace');
   }
 
   freeBlock(block: Block): void {
@@ -152,6 +147,10 @@ export class CudaDevice implements Device {
     this.stream.synchronize();
   }
 
+  get allocatedBytes(): number {
+    return this.#allocator.statistics.allocatedBytes;
+  }
+
   memoryStatistics(): MemoryStatistics {
     return { ...this.#allocator.statistics, liveStorages: this.#liveStorages, ...this.#memoryInfo() };
   }
@@ -165,8 +164,29 @@ export class CudaDevice implements Device {
     this.#allocator.emptyCache();
   }
 
+  observeMemory(observer: MemoryObserver | null): MemoryObserver | null {
+    const before = this.#allocator.observer;
+    this.#allocator.observer = observer;
+    return before;
+  }
+
+  memorySegments(): MemorySegment[] {
+    return this.#allocator.segments();
+  }
+
   properties(): Record<string, string | number> {
     return describeFacts(this.facts);
+  }
+
+  #take(byteLength: number, kind: AllocationKind): Block {
+    const block = this.#allocator.allocate(byteLength, kind);
+    if (block) return block;
+    throw new OutOfMemoryError({
+      device: this.label,
+      requestedBytes: byteLength,
+      heldBytes: this.#allocator.statistics.reservedBytes,
+      freeBytes: this.#memoryInfo().freeBytes,
+    });
   }
 
   #stagingBuffer(): StagingBuffer {
@@ -213,10 +233,16 @@ export function openCudaDevice(index = 0): CudaDevice {
         `There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`,
       );
     }
+    startNvtx();
     device = new CudaDevice(driver, index);
     opened.set(index, device);
   }
   return device;
+}
+
+/** The GPUs that this process has opened. */
+export function openedCudaDevices(): readonly CudaDevice[] {
+  return [...opened.values()];
 }
 
 /** How many GPUs can be opened. Never throws. */

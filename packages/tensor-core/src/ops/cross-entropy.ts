@@ -39,7 +39,8 @@ function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
 
 const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropy',
-  autocast: 'float32',
+  // Reads low precision as float32 and gives a float32 loss itself; a cast of the logits would only cost memory.
+  autocast: 'none',
   infer: ([logits, targets]) => {
     checkOperands(logits!, targets!);
     const dtype = computeDType([logits!.dtype], []);
@@ -84,7 +85,7 @@ const crossEntropyOp = defineOp<CrossEntropyAttributes>({
 /** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in rows that are ignored. */
 const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropyBackward',
-  autocast: 'float32',
+  autocast: 'none',
   infer: ([, logits]) => [{ shape: logits!.shape, dtype: logits!.dtype }],
   cost: (inputs, outputs) => ({
     flops: 4 * sizeOf(outputs[0]!.shape),

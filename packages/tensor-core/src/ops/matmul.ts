@@ -2,9 +2,9 @@ import { applyOne } from '../apply.ts';
 import { buildMatmul } from '../cpu/matmul-graph.ts';
 import type { CudaContext } from '../cuda/context.ts';
 import { bytesOf } from '../cost.ts';
-import { byteSize } from '../dtype.ts';
+import { type DType, byteSize } from '../dtype.ts';
 import { DTypeError, ShapeError } from '../errors.ts';
-import { defineOp } from '../op.ts';
+import { type TensorSpec, defineOp } from '../op.ts';
 import {
   type Shape,
   broadcastShapes,
@@ -15,11 +15,14 @@ import {
 } from '../shape.ts';
 import { scope } from '../scope.ts';
 import type { Tensor } from '../tensor.ts';
+import { cast } from './cast.ts';
 import { reshape, squeeze, transpose, unsqueeze } from './views.ts';
 
 interface MatmulAttributes {
   /** Multiplies the product. */
   readonly scale: number;
+  /** Of the result, where it is not the operands'. */
+  readonly dtype?: DType;
 }
 
 function productShape(a: Shape, b: Shape): Shape {
@@ -37,22 +40,27 @@ function productShape(a: Shape, b: Shape): Shape {
 const matmulOp = defineOp<MatmulAttributes>({
   name: 'matmul',
   autocast: 'lower',
-  infer: ([a, b]) => {
+  infer: ([a, b], { dtype = a!.dtype }) => {
     if (a!.dtype !== b!.dtype) {
       throw new DTypeError(
         `matmul: operands are ${a!.dtype} and ${b!.dtype}; cast() one to the other's dtype.`,
       );
     }
-    return [{ shape: productShape(a!.shape, b!.shape), dtype: a!.dtype }];
+    if (dtype !== a!.dtype && (dtype !== 'float32' || a!.dtype === 'float64')) {
+      throw new DTypeError(
+        `matmul: a product of ${a!.dtype} operands is ${a!.dtype} or, of low precision, float32; not ${dtype}.`,
+      );
+    }
+    return [{ shape: productShape(a!.shape, b!.shape), dtype }];
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
-  gradient: ({ gradients, input, needs, attributes: { scale } }) => {
+  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale } }) => {
     const g = gradients[0]!;
     return [
-      needs[0] ? matmul(g, transpose(input(1)), { scale }) : null,
+      needs[0] ? gradientProduct(g, transpose(input(1)), scale, inputSpecs[0]!) : null,
       // As the transpose of its own transpose: the usual second operand is a weight seen transposed, whose
       // gradient then comes out in the weight's own layout.
-      needs[1] ? transpose(matmul(transpose(g), input(0), { scale })) : null,
+      needs[1] ? transpose(gradientProduct(transpose(g), input(0), scale, inputSpecs[1]!)) : null,
     ];
   },
   cost: (inputs, outputs) => ({
@@ -98,6 +106,12 @@ const matmulOp = defineOp<MatmulAttributes>({
     build: (graph, [a, b], { scale }, { outputs }) => [buildMatmul(graph, a!, b!, scale, outputs[0]!)],
   },
 });
+
+/** A product for the gradient of an input: a float32 input that was multiplied as a cast gets its sums unrounded. */
+function gradientProduct(g: Tensor, operand: Tensor, scale: number, input: TensorSpec): Tensor {
+  const unrounded = input.dtype === 'float32' && operand.dtype !== 'float32';
+  return matmul(cast(g, operand.dtype), operand, unrounded ? { scale, dtype: 'float32' } : { scale });
+}
 
 interface Operand {
   readonly pointer: number;
@@ -158,23 +172,34 @@ function singleStride(
   return stride ?? 0;
 }
 
+export interface MatmulOptions {
+  /** Multiplies the product. Default 1. */
+  scale?: number;
+  /** Of the result. Default the operands', or the one that autocast gives them. */
+  dtype?: DType;
+}
+
 /**
  * The matrix product over the last two dimensions, batched and broadcast over the others as torch.matmul does:
  * [..., m, k] · [..., k, n] -> [..., m, n], times `scale`. A transposed view is read as it lies, without a copy.
- * One-dimensional operands are a row or a column. Throws ShapeError and DTypeError.
+ * One-dimensional operands are a row or a column. `dtype: 'float32'` keeps the sums of low-precision operands as
+ * they are, unrounded. Throws ShapeError and DTypeError.
  */
-export function matmul(a: Tensor, b: Tensor, { scale = 1 }: { scale?: number } = {}): Tensor {
+export function matmul(a: Tensor, b: Tensor, { scale = 1, dtype }: MatmulOptions = {}): Tensor {
+  const attributes = dtype === undefined ? { scale } : { scale, dtype };
   if (a.rank === 0 || b.rank === 0) {
     throw new ShapeError(
       `matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`,
     );
   }
-  if (a.rank === 1) return scope(() => squeeze(matmul(unsqueeze(a, 0), b, { scale }), -2));
-  if (b.rank === 1) return scope(() => squeeze(matmul(a, unsqueeze(b, 1), { scale }), -1));
-  if (a.rank === 2 || b.rank > 2) return applyOne(matmulOp, [a, b], { scale });
+  if (a.rank === 1) return scope(() => squeeze(matmul(unsqueeze(a, 0), b, attributes), -2));
+  if (b.rank === 1) return scope(() => squeeze(matmul(a, unsqueeze(b, 1), attributes), -1));
+  if (a.rank === 2 || b.rank > 2) return applyOne(matmulOp, [a, b], attributes);
   const shape = productShape(a.shape, b.shape);
   const rows = sizeOf(shape.slice(0, -1));
-  return scope(() => reshape(applyOne(matmulOp, [reshape(a, [rows, a.shape.at(-1)!]), b], { scale }), shape));
+  return scope(() =>
+    reshape(applyOne(matmulOp, [reshape(a, [rows, a.shape.at(-1)!]), b], attributes), shape),
+  );
 }
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */

@@ -55,7 +55,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const vectors = [x, y, weight, ...(bias ? [bias] : [])];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(context, columns, vectors));
   context
-    .kernel(forwardKernel({ ...defines, WEIGHT: storageType(weight.dtype), CENTERED: mean ? 1 : 0 }))
+    .kernel(forwardKernel({ ...defines, ...typesOf(y, weight), CENTERED: mean ? 1 : 0 }))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
       ...[x, weight, bias, y, mean, rstd].map((tensor) => address(context, tensor)),
       rows,
@@ -86,7 +86,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     vectorLength(context, columns, [x, dy, dx, weight]),
     backwardBudget,
   );
-  const variant = { ...defines, WEIGHT: storageType(weight.dtype), CENTERED: mean ? 1 : 0 };
+  const variant = { ...defines, ...typesOf(dy, weight), CENTERED: mean ? 1 : 0 };
   const most = backwardBlocksPerMultiprocessor * context.properties.multiprocessors;
   const blocks = Math.min(Math.ceil(rows / rowsPerBlock), most);
   const count = blocks * rowsPerBlock;
@@ -114,6 +114,10 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
       count,
       columns,
     ]);
+}
+
+function typesOf(result: Tensor, weight: Tensor) {
+  return { RESULT: storageType(result.dtype), WEIGHT: storageType(weight.dtype) };
 }
 
 function address(context: CudaContext, tensor: Tensor | undefined): number {

@@ -1,6 +1,7 @@
 import { apply } from '../apply.ts';
 import { bytesOf } from '../cost.ts';
-import { computeDType } from '../dtype.ts';
+import { type DType, computeDType } from '../dtype.ts';
+import { DTypeError } from '../errors.ts';
 import { defineOp } from '../op.ts';
 import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
@@ -9,15 +10,20 @@ import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
   readonly eps: number;
+  readonly dtype: DType;
 }
 
 const rmsNormOp = defineOp<RmsNormAttributes>({
   name: 'rmsNorm',
-  autocast: 'float32',
-  infer: ([x, weight]) => {
+  // Its statistics are in float32 whatever x is.
+  autocast: 'none',
+  infer: ([x, weight], { dtype }) => {
     checkNorm('rmsNorm', x!, { weight: weight! });
+    if (computeDType([dtype], []) !== computeDType([x!.dtype], [])) {
+      throw new DTypeError(`rmsNorm: of ${x!.dtype} the result cannot be ${dtype}; cast() it.`);
+    }
     return [
-      { shape: x!.shape, dtype: x!.dtype },
+      { shape: x!.shape, dtype },
       { shape: x!.shape.slice(0, -1), dtype: computeDType([x!.dtype], []) },
     ];
   },
@@ -53,7 +59,7 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
 /** dx and dweight from dy, x, weight and rstd. */
 const rmsNormBackwardOp = defineOp({
   name: 'rmsNormBackward',
-  autocast: 'float32',
+  autocast: 'none',
   infer: ([, x, weight]) => [
     { shape: x!.shape, dtype: x!.dtype },
     { shape: weight!.shape, dtype: weight!.dtype },
@@ -89,12 +95,23 @@ const rmsNormBackwardOp = defineOp({
   },
 });
 
+export interface RmsNormOptions {
+  /** Of the result. Default x's. */
+  dtype?: DType;
+}
+
 /**
  * x / √(mean(x²) + eps) · weight along the last dimension (Zhang & Sennrich 2019), with statistics in float32.
- * x: [..., D], weight: [D]; the result has x's shape and dtype. Throws a ShapeError or DTypeError.
+ * x: [..., D], weight: [D]; the result has x's shape and, unless `dtype` says otherwise, its dtype: a norm of
+ * float32 for a product in low precision needs no cast between them. Throws a ShapeError or DTypeError.
  */
-export function rmsNorm(x: Tensor, weight: Tensor, eps = 1e-5): Tensor {
-  const [y, rstd] = apply(rmsNormOp, [x, weight], { eps });
+export function rmsNorm(
+  x: Tensor,
+  weight: Tensor,
+  eps = 1e-5,
+  { dtype = x.dtype }: RmsNormOptions = {},
+): Tensor {
+  const [y, rstd] = apply(rmsNormOp, [x, weight], { eps, dtype });
   rstd!.dispose();
   return y!;
 }

@@ -1,9 +1,12 @@
 import { applyOne } from '../apply.ts';
+import { withoutAutocast } from '../autocast/autocast.ts';
 import { bytesOf } from '../cost.ts';
+import type { DType } from '../dtype.ts';
 import { defineOp } from '../op.ts';
 import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { alongLastDimension } from './along-last-dimension.ts';
+import { cast } from './cast.ts';
 import { kernelVariants } from './kernel-variants.ts';
 import { requireFloatingPoint } from './require-dtype.ts';
 import { launchRows } from './row-kernel.ts';
@@ -61,7 +64,17 @@ const softmaxBackwardOp = defineOp({
   },
 });
 
-/** e^x / Σ e^x along one dimension, the last by default. Throws a ShapeError or DTypeError. */
-export function softmax(x: Tensor, dimension = -1): Tensor {
-  return alongLastDimension('softmax', x, dimension, (rows) => applyOne(softmaxOp, [rows], undefined));
+export interface SoftmaxOptions {
+  /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
+  dtype?: DType;
+}
+
+/**
+ * e^x / Σ e^x along one dimension, the last by default; low precision is calculated in float32 and rounded at
+ * the end. Throws a ShapeError or DTypeError.
+ */
+export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {
+  const run = () =>
+    alongLastDimension('softmax', x, dimension, (rows) => applyOne(softmaxOp, [rows], undefined));
+  return dtype === undefined ? run() : cast(withoutAutocast(run), dtype);
 }

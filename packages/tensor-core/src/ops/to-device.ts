@@ -27,7 +27,7 @@ export function toDevice(x: Tensor, target: Device): Tensor {
   const result = Tensor.allocate(target, x.dtype, x.shape);
   if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(toTypedArray(x)));
   if (isGradEnabled() && x.requiresGrad) {
-    TapeNode.record(toDeviceOp, { device: x.device }, [x], [result], [true], currentRange());
+    TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], [true], currentRange());
   }
   return result;
 }

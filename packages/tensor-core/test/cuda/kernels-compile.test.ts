@@ -62,7 +62,11 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
   'matmul_split_half.cu': splitHalfTiles.flatMap((tile) =>
     [0, 1, 2, 3].map((bits) => splitHalfDefines(tile, (bits & 1) === 1, bits > 1)),
   ),
-  'norm.cu': with_(rows, { WEIGHT: 'float', CENTERED: 0 }, { WEIGHT: 'bfloat16', CENTERED: 1 }),
+  'norm.cu': with_(
+    rows,
+    { RESULT: 'bfloat16', WEIGHT: 'float', CENTERED: 0 },
+    { RESULT: 'float', WEIGHT: 'bfloat16', CENTERED: 1 },
+  ),
   'random.cu': [...elements, { ELEMENT: 'int32' }, { ELEMENT: 'int64' }],
   'rope.cu': with_(elements, { VECTOR_LENGTH: 2 }),
   'softmax.cu': [...rows, row('double', 2, 256, 2)],

@@ -1,0 +1,65 @@
+import { defineCommand, type Flags } from '../cli/command.ts';
+import { parseChoices, parseWholeNumber } from '../cli/option-values.ts';
+import { e2eDtypes } from '../e2e/parameters.ts';
+import { studies } from '../precision/parameters.ts';
+import { e2eFlags } from './e2e-flags.ts';
+import { findPeer } from './e2e.ts';
+import { chooseModels } from './model-flags.ts';
+import { sweepOptions } from './sweep-flags.ts';
+
+const precisionFlags = {
+  ...e2eFlags,
+  study: {
+    type: 'string',
+    default: studies.join(','),
+    describe: 'Parts to run; accuracy needs --peer torch',
+    coerce: parseChoices('study', studies),
+    completions: () => studies,
+  },
+  dtype: { ...e2eFlags.dtype, default: e2eDtypes.join(',') },
+  'loss-steps': {
+    type: 'string',
+    default: '200',
+    describe: 'Steps of the loss curves',
+    coerce: parseWholeNumber('loss-steps', 1),
+  },
+} as const satisfies Flags;
+
+export const precisionCommand = defineCommand({
+  name: 'precision',
+  summary: 'Mixed precision: accumulation, dtypes under autocast, accuracy, loss curves, and speed-ups',
+  flags: precisionFlags,
+  examples: [
+    ['roofline precision', 'all of it: tiny on the CPU, small on a GPU'],
+    ['roofline precision --study accumulation,dtypes', 'what is rounded, in seconds'],
+    [
+      'roofline precision --size small,medium,large,xl,2.7b --peer torch',
+      'speed-ups by size, PyTorch beside',
+    ],
+  ],
+  async run(args) {
+    const { runBenchmark } = await import('../cli/run-benchmark.ts');
+    const { precisionBenchmark } = await import('../precision/benchmark.ts');
+    const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
+    const peer = args.peer === undefined ? null : await findPeer();
+    const { exitCode } = await runBenchmark(precisionBenchmark, {
+      parameters: ({ type }) => ({
+        studies: args.study,
+        models: type === 'cpu' ? tiny : small,
+        contexts: args.context,
+        batches: args.batch,
+        modes: args.mode,
+        dtypes: args.dtype,
+        warmup: args.warmup,
+        steps: args.steps,
+        lossSteps: args['loss-steps'],
+        seed: args.seed,
+        peer,
+      }),
+      device: args.device,
+      dtypes: args.study.includes('speed') ? args.dtype : [],
+      ...sweepOptions(args, 'precision'),
+    });
+    return exitCode;
+  },
+});

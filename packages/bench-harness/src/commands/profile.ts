@@ -1,0 +1,84 @@
+import { defineCommand, type Flags } from '../cli/command.ts';
+import { parseChoices, parseWholeNumber } from '../cli/option-values.ts';
+import { printLine, printTable, tell } from '../cli/output.ts';
+import { modes } from '../e2e/parameters.ts';
+import type { CellRecord } from '../records/record.ts';
+import { phases } from '../profile/parameters.ts';
+import { e2eFlags } from './e2e-flags.ts';
+import { chooseModels } from './model-flags.ts';
+import { sweepOptions } from './sweep-flags.ts';
+
+const { peer: _, ...stepFlags } = e2eFlags;
+
+const flags = {
+  ...stepFlags,
+  mode: { ...e2eFlags.mode, default: 'train-step', coerce: parseChoices('mode', modes) },
+  warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
+  steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to profile' },
+  phase: {
+    type: 'string',
+    choices: phases,
+    default: 'all',
+    describe: 'Only the kernels of this phase',
+    completions: () => phases,
+  },
+  range: {
+    type: 'string',
+    describe: "Only kernels inside ranges of this name; * stands for any text: 'attention.*'",
+    completions: () => ['attention.*', 'layers.0', 'loss', 'optimizer'],
+  },
+} as const satisfies Flags;
+
+export const profileCommand = defineCommand({
+  name: 'profile',
+  summary: 'Show the kernels of a training step: by name, by range, over time; no Nsight needed',
+  flags,
+  examples: [
+    ['roofline profile --size small', 'a whole step'],
+    ['roofline profile --size small --phase backward', 'the backward pass alone'],
+    ["roofline profile --size small --range 'attention.*'", 'attention alone'],
+    ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
+  ],
+  async run(args) {
+    const { runBenchmark } = await import('../cli/run-benchmark.ts');
+    const { profileBenchmark } = await import('../profile/benchmark.ts');
+    const { writeTraces } = await import('../profile/write-traces.ts');
+    const options = sweepOptions(args, 'profile');
+    const models = await chooseModels(args, 'small');
+    const { exitCode, records } = await runBenchmark(profileBenchmark, {
+      parameters: () => ({
+        models,
+        contexts: args.context,
+        batches: args.batch,
+        modes: args.mode,
+        dtypes: args.dtype,
+        warmup: args.warmup,
+        steps: args.steps,
+        seed: args.seed,
+        phase: args.phase,
+        range: args.range ?? null,
+      }),
+      device: args.device,
+      // Under autocast some ops stay in float32.
+      dtypes: [...new Set([...args.dtype, 'float32' as const])],
+      ...options,
+    });
+    if (!args.json) await printOverview(records);
+    for (const path of writeTraces(records, options.out)) tell(`Trace: ${path} (open in ui.perfetto.dev).`);
+    return exitCode;
+  },
+});
+
+/** What the table of kernels does not say. */
+async function printOverview(records: readonly CellRecord[]): Promise<void> {
+  const { interpretProfile } = await import('../profile/interpret.ts');
+  const { attentionTable, matmulTable, stepTable } = await import('../profile/profile-tables.ts');
+  const { profileSummary } = await import('../profile/profile-report.ts');
+  const measurements = records.map(interpretProfile);
+  if (measurements.length === 0) return;
+  printTable(stepTable(measurements));
+  printTable(matmulTable(measurements));
+  const attention = attentionTable(measurements);
+  if (attention) printTable(attention);
+  for (const sentence of measurements.flatMap(profileSummary)) printLine(sentence.replaceAll('**', ''));
+}

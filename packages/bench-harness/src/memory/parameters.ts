@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import { e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+
+/** The cells are those of the end-to-end benchmark. */
+export const memoryParameters = e2eParameters
+  .pick({ models: true, contexts: true, batches: true, modes: true, dtypes: true, seed: true })
+  .extend({
+    /** Steps that run before the recorded one. */
+    warmup: z.int().nonnegative(),
+    /** Steps that are timed with recording off, and as many with it on. */
+    steps: z.int().positive(),
+  });
+export type MemoryParameters = z.infer<typeof memoryParameters>;
+export type MemoryCell = E2eCell;
+export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed'>;
+
+/** Names a cell's snapshot: `small-context256-batch4-train-step-float32.pickle`. */
+export function snapshotName({ size, context, batch, mode, dtype }: MemoryCell): string {
+  const name = `${size}-context${context}-batch${batch}-${mode}-${dtype}`;
+  return `${name.replaceAll(/[^\w.=-]+/g, '-')}.pickle`;
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
+import { e2eResult } from '../e2e/result.ts';
+
+export const lowDtypes = ['float16', 'bfloat16'] as const;
+export type LowDType = (typeof lowDtypes)[number];
+
+/** The parts of the study of mixed precision. */
+export const studies = ['accumulation', 'dtypes', 'accuracy', 'loss', 'speed'] as const;
+
+export const precisionParameters = e2eParameters.extend({
+  studies: z.array(z.enum(studies)).min(1),
+  /** Steps of the loss curves. */
+  lossSteps: z.int().positive(),
+});
+export type PrecisionParameters = z.infer<typeof precisionParameters>;
+export type PrecisionSettings = Pick<PrecisionParameters, 'warmup' | 'steps' | 'seed' | 'peer' | 'lossSteps'>;
+
+/** The mode of a cell of accuracy is that of one loss and its gradients. */
+export const precisionCell = z.discriminatedUnion('study', [
+  z.object({ study: z.literal('accumulation') }),
+  z.object({ study: z.literal('dtypes'), dtype: z.enum(lowDtypes) }),
+  e2eCell.extend({ study: z.literal('accuracy'), dtype: z.enum(lowDtypes) }),
+  z.object({ study: z.literal('loss'), dtype: z.enum(e2eDtypes) }),
+  e2eCell.extend({ study: z.literal('speed') }),
+]);
+export type PrecisionCell = z.infer<typeof precisionCell>;
+export type AccuracyCell = Extract<PrecisionCell, { study: 'accuracy' }>;
+
+/** The tensors of the toy model whose dtypes are read, in the order of the table. */
+export const toyTensors = ['parameters', 'first layer', 'layerNorm', 'logits', 'loss', 'gradients'] as const;
+export type ToyDtypes = Record<(typeof toyTensors)[number], string>;
+
+const toyDtypes = z.record(z.enum(toyTensors), z.string());
+
+export const precisionResult = z.discriminatedUnion('study', [
+  z.object({
+    study: z.literal('accumulation'),
+    sums: z.array(z.object({ device: z.string(), experiment: z.string(), sum: z.number() })),
+  }),
+  z.object({ study: z.literal('dtypes'), ours: toyDtypes, torch: toyDtypes.nullable() }),
+  z.object({
+    study: z.literal('accuracy'),
+    torch: z.string(),
+    /** |loss - exact loss| / |exact loss|, and ‖g - exact g‖ / ‖exact g‖ over all gradients; exact is float64. */
+    ours: z.object({ loss: z.number(), gradients: z.number() }),
+    theirs: z.object({ loss: z.number(), gradients: z.number() }),
+    /** The parameter with the largest ratio of our gradient's error to PyTorch's, and that ratio. */
+    worst: z.object({ parameter: z.string(), ratio: z.number() }),
+  }),
+  z.object({
+    study: z.literal('loss'),
+    losses: z.array(z.number()),
+    /** Steps that the loss scaling left out. */
+    skipped: z.int(),
+  }),
+  e2eResult.extend({ study: z.literal('speed') }),
+]);
+export type PrecisionResult = z.infer<typeof precisionResult>;
+export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResult, { study: S }>;
+
+/** All cells, study by study; accuracy is against PyTorch, so there is none of it without. */
+export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {
+  const low = parameters.dtypes.filter((dtype) => dtype !== 'float32');
+  const accuracy = () =>
+    expandCells({ ...parameters, dtypes: low, modes: ['forward-backward'] }).map(
+      (cell) => ({ ...cell, study: 'accuracy' }) as AccuracyCell,
+    );
+  const cells: Record<(typeof studies)[number], () => PrecisionCell[]> = {
+    accumulation: () => [{ study: 'accumulation' }],
+    dtypes: () => low.map((dtype) => ({ study: 'dtypes', dtype })),
+    accuracy: () => (parameters.peer === null ? [] : accuracy()),
+    loss: () => parameters.dtypes.map((dtype) => ({ study: 'loss', dtype })),
+    speed: () => expandCells(parameters).map((cell) => ({ ...cell, study: 'speed' })),
+  };
+  return studies.filter((study) => parameters.studies.includes(study)).flatMap((study) => cells[study]());
+}

@@ -1,0 +1,132 @@
+import type { PackedProfile } from './packed-profile.ts';
+import type { PhaseChoice } from './parameters.ts';
+
+/** An opening of a range; `step` and `index` tell it from others of its name. */
+export interface RangeOpening {
+  readonly name: string;
+  readonly step: number;
+  readonly index: number;
+}
+
+/** The op behind a kernel. */
+export interface KernelOp {
+  readonly name: string;
+  readonly dtype: string;
+  readonly isMatrixProduct: boolean;
+  readonly allocatedBytes: number;
+}
+
+/** A kernel of one step with all that is known of it. Times are microseconds since the step began. */
+export interface KernelSpan {
+  readonly name: string;
+  readonly kind: string;
+  readonly stream: string;
+  readonly step: number;
+  readonly startUs: number;
+  readonly durationUs: number;
+  /** Null for what no op queued, such as copies to the host. */
+  readonly op: KernelOp | null;
+  /** The ranges around it, outermost first. */
+  readonly ranges: readonly RangeOpening[];
+  /** The op's work. An op's longest kernel carries it; null for its helpers, whose share is not known. */
+  readonly work: { readonly flops: number; readonly bytes: number } | null;
+}
+
+/** Puts the lists of all steps together again, in the order in which the kernels ran. */
+export function kernelSpans(steps: readonly PackedProfile[]): KernelSpan[] {
+  return steps.flatMap((profile, step) => spansOfStep(profile, step));
+}
+
+function spansOfStep({ strings, ranges, ops, kernels }: PackedProfile, step: number): KernelSpan[] {
+  const paths = pathsOf(ranges, strings, step);
+  const carriers = longestKernels(kernels);
+  return kernels.name.map((name, i): KernelSpan => {
+    const op = kernels.op[i]!;
+    return {
+      name: strings[name]!,
+      kind: strings[kernels.kind[i]!]!,
+      stream: strings[kernels.stream[i]!]!,
+      step,
+      startUs: kernels.startUs[i]!,
+      durationUs: kernels.durationUs[i]!,
+      op:
+        op < 0
+          ? null
+          : {
+              name: strings[ops.name[op]!]!,
+              dtype: strings[ops.dtype[op]!]!,
+              isMatrixProduct: ops.isMatrixProduct[op] === 1,
+              allocatedBytes: ops.allocatedBytes[op]!,
+            },
+      ranges: op < 0 ? [] : (paths[ops.range[op]!] ?? []),
+      work: carriers.get(op) === i ? { flops: ops.flops[op]!, bytes: ops.bytesMoved[op]! } : null,
+    };
+  });
+}
+
+/** The openings around each range and itself; those around a range come before it. */
+function pathsOf(
+  { name, parent }: PackedProfile['ranges'],
+  strings: readonly string[],
+  step: number,
+): RangeOpening[][] {
+  const paths: RangeOpening[][] = [];
+  for (let index = 0; index < name.length; index++) {
+    const opening = { name: strings[name[index]!]!, step, index };
+    paths.push([...(paths[parent[index]!] ?? []), opening]);
+  }
+  return paths;
+}
+
+/** For each op the index of its longest kernel. */
+function longestKernels({ op, durationUs }: PackedProfile['kernels']): Map<number, number> {
+  const longest = new Map<number, number>();
+  for (let i = 0; i < op.length; i++) {
+    if (op[i]! < 0) continue;
+    const best = longest.get(op[i]!);
+    if (best === undefined || durationUs[i]! > durationUs[best]!) longest.set(op[i]!, i);
+  }
+  return longest;
+}
+
+/** What of a profile is told. */
+export interface Selection {
+  readonly phase: PhaseChoice;
+  readonly range: string | null;
+}
+
+/** The kernels of the phase, inside ranges that the pattern matches. */
+export function selectSpans(spans: readonly KernelSpan[], { phase, range }: Selection): KernelSpan[] {
+  const matches = range === null ? null : globToRegExp(range);
+  return spans.filter(
+    (span) =>
+      (phase === 'all' || phaseOf(span) === phase) &&
+      (matches === null || span.ranges.some(({ name }) => matches.test(name))),
+  );
+}
+
+/** The outermost range, which is the phase; `other` for work outside of any. */
+export function phaseOf({ ranges }: KernelSpan): string {
+  return ranges[0]?.name ?? 'other';
+}
+
+/** `*` stands for any text, `?` for one character. */
+function globToRegExp(glob: string): RegExp {
+  const escaped = glob.replace(/[.+^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`);
+}
+
+export function totalUs(spans: readonly KernelSpan[]): number {
+  return spans.reduce((sum, { durationUs }) => sum + durationUs, 0);
+}
+
+/** Microseconds in which at least one of the kernels ran. The spans are of one step. */
+export function busyUs(spans: readonly KernelSpan[]): number {
+  let busy = 0;
+  let end = -Infinity;
+  for (const { startUs, durationUs } of [...spans].sort((a, b) => a.startUs - b.startUs)) {
+    busy += Math.max(0, startUs + durationUs - Math.max(startUs, end));
+    end = Math.max(end, startUs + durationUs);
+  }
+  return busy;
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { e2eCell, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+
+export const phases = ['forward', 'backward', 'optimizer', 'all'] as const;
+export type PhaseChoice = (typeof phases)[number];
+
+/** The sweep of the end-to-end benchmark, and what of each step is told. */
+export const profileParameters = e2eParameters.omit({ peer: true }).extend({
+  phase: z.enum(phases),
+  /** Only kernels inside ranges whose name this pattern matches; null for all. `*` stands for any text. */
+  range: z.string().nullable(),
+});
+export type ProfileParameters = z.infer<typeof profileParameters>;
+
+export const profileSettings = profileParameters.pick({
+  warmup: true,
+  steps: true,
+  seed: true,
+  phase: true,
+  range: true,
+});
+export type ProfileSettings = z.infer<typeof profileSettings>;
+
+export const profileCell = e2eCell;
+export type ProfileCell = E2eCell;

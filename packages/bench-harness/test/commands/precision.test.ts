@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../fixtures/run-cli.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+import { torchPython } from '../fixtures/torch.ts';
+
+interface FoundRow {
+  readonly study: string;
+  readonly what: string;
+  readonly dtype?: string;
+  readonly finding: string;
+}
+
+const toySize = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
+
+async function runPrecision(words: string, root: string) {
+  const out = join(root, 'out');
+  const { exitCode, stdout } = await runCli(
+    ['precision', ...toySize, ...words.split(' '), '--device', 'cpu', '--json', '--out', out],
+    { XDG_CACHE_HOME: join(root, 'cache') },
+  );
+  expect(exitCode).toBe(0);
+  return { rows: JSON.parse(stdout).rows as FoundRow[], out };
+}
+
+describe('roofline precision', () => {
+  it('tells sums, dtypes and losses, and makes a report of them', async () => {
+    const { rows, out } = await runPrecision(
+      '--study accumulation,dtypes,loss --loss-steps 4',
+      temporaryFolder(),
+    );
+    const findings = (study: string) =>
+      rows.filter((row) => row.study === study).map(({ finding }) => finding);
+    expect(findings('accumulation')).toEqual(['10.00013351', '9.95312500', '10.00213623', '10.00213623']);
+    const dtypes = (low: string) => ['float32', low, 'float32', low, 'float32', 'float32'];
+    // Table rows go tensor by tensor, with both precisions in each.
+    for (const low of ['bfloat16', 'float16']) {
+      const of = rows.filter(({ study, dtype }) => study === 'dtypes' && dtype === low);
+      expect(of.map(({ finding }) => finding)).toEqual(dtypes(low));
+    }
+    expect(findings('loss')).toHaveLength(3);
+    const report = await runCli(['report', out]);
+    expect(report.exitCode).toBe(0);
+    expect(report.stdout).toContain('A thousand times 0.01 is 9.95312500 summed in float16');
+  });
+
+  it.skipIf(torchPython === null)(
+    "bfloat16 gradients are within twice PyTorch's error, and steps are timed",
+    async () => {
+      const { rows } = await runPrecision(
+        '--study accuracy,speed --dtype float32,bfloat16 --mode train-step --warmup 1 --steps 2 --peer torch',
+        temporaryFolder(),
+      );
+      const accuracy = rows.find(({ study }) => study === 'accuracy')!;
+      expect(Number.parseFloat(accuracy.finding)).toBeLessThan(2);
+      expect(rows.filter(({ study }) => study === 'speed').map(({ dtype }) => dtype)).toEqual([
+        'float32',
+        'bfloat16',
+      ]);
+    },
+  );
+});

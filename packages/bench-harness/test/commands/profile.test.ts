@@ -1,0 +1,48 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../fixtures/run-cli.ts';
+
+const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
+
+describe('roofline profile on the CPU', () => {
+  let root: string;
+  beforeAll(() => void (root = mkdtempSync(join(tmpdir(), 'roofline-profile-'))));
+  afterAll(() => rmSync(root, { recursive: true }));
+  const profile = (...args: string[]) =>
+    runCli(['profile', ...model, '--device', 'cpu', '--warmup', '1', '--steps', '2', ...args], {
+      XDG_CACHE_HOME: join(root, 'cache'),
+    });
+
+  it('prints the tables and writes a trace', async () => {
+    const out = join(root, 'whole');
+    const { exitCode, stdout, stderr } = await profile('--out', out);
+    expect(exitCode).toBe(0);
+    for (const title of [
+      'Kernel summary',
+      'Kernel time against wall time',
+      'Matrix products against the rest',
+    ]) {
+      expect(stdout).toContain(title);
+    }
+    const [, path] = /Trace: (\S+)/.exec(stderr)!;
+    const { traceEvents } = JSON.parse(readFileSync(path!, 'utf8')) as { traceEvents: { name: string }[] };
+    const names = new Set(traceEvents.map(({ name }) => name));
+    for (const range of ['forward', 'backward', 'optimizer', 'attention.softmax', 'loss', 'layers.0']) {
+      expect(names).toContain(range);
+    }
+  });
+
+  it('prints JSON of the selected kernels and nothing else', async () => {
+    const { exitCode, stdout } = await profile(
+      ...'--phase backward --range attention.* --json --out'.split(' '),
+      join(root, 'part'),
+    );
+    expect(exitCode).toBe(0);
+    const { rows, settings } = JSON.parse(stdout);
+    expect(settings).toMatchObject({ phase: 'backward', range: 'attention.*' });
+    expect(rows.length).toBeGreaterThan(0);
+    for (const row of rows) expect(row.totalNs).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { busyUs, kernelSpans, phaseOf, selectSpans, totalUs } from '../../src/profile/kernel-spans.ts';
+import { packedProfile } from '../../src/profile/packed-profile.ts';
+import { toyProfileResult } from '../fixtures/profiles.ts';
+
+const spans = kernelSpans(toyProfileResult.steps);
+const names = (list: typeof spans) => list.map(({ name }) => name);
+
+describe('kernel spans', () => {
+  it('survive the way through a record', () => {
+    const stored = packedProfile.parse(JSON.parse(JSON.stringify(toyProfileResult.steps[0])));
+    expect(kernelSpans([stored])).toEqual(kernelSpans([toyProfileResult.steps[0]!]));
+  });
+
+  it('know their op, ranges and step', () => {
+    expect(spans).toHaveLength(10);
+    expect(spans[6]).toMatchObject({ name: 'gemm', step: 1, startUs: 12, op: { name: 'matmul' } });
+    expect(spans[6]!.ranges.map(({ name }) => name)).toEqual(['forward', 'attention.scores']);
+    expect(spans[4]).toMatchObject({ op: null, ranges: [], work: null });
+  });
+
+  it("give an op's work to its longest kernel alone", () => {
+    expect(spans[0]!.work).toBeNull();
+    expect(spans[1]!.work).toEqual({ flops: 8_000_000, bytes: 4000 });
+  });
+
+  it('are selected by phase and by pattern', () => {
+    expect(names(selectSpans(spans, { phase: 'backward', range: null }))).toEqual(['gemm', 'gemm']);
+    expect(names(selectSpans(spans, { phase: 'all', range: 'attention.so*' }))).toEqual([
+      'softmax_rows',
+      'softmax_rows',
+    ]);
+    // A dot is a dot.
+    expect(selectSpans(spans, { phase: 'all', range: 'attention?scores' })).toHaveLength(6);
+    expect(selectSpans(spans, { phase: 'all', range: 'attentionXscores' })).toEqual([]);
+    expect(selectSpans(spans, { phase: 'all', range: null })).toHaveLength(10);
+  });
+
+  it('tell phases and add up; overlapping kernels keep the device busy once', () => {
+    const step = spans.filter((span) => span.step === 0);
+    expect(step.map(phaseOf)).toEqual(['forward', 'forward', 'forward', 'backward', 'other']);
+    expect(totalUs(step)).toBe(39);
+    expect(busyUs(step)).toBe(39);
+    const twin = { ...step[3]!, stream: 'cuda:0 stream 8', startUs: 50 };
+    expect(busyUs([...step, twin])).toBe(39 + 10);
+  });
+});

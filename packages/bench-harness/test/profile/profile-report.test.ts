@@ -1,0 +1,64 @@
+import { renderHtml, renderMarkdown } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { profileBenchmark } from '../../src/profile/benchmark.ts';
+import { reportOfRecords } from '../../src/report/report-of-records.ts';
+import { profileRecord } from '../fixtures/profiles.ts';
+import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
+
+describe('profile report', () => {
+  const report = reportOfRecords([profileRecord()]);
+
+  it('says which kernel leads, how long the device idles and what softmax costs', () => {
+    expect(report.summary).toEqual([
+      'small · context 16 · batch 2 · train-step · float32: the top kernel of forward is `gemm` with **55.6 %** of its ' +
+        'time; the top kernel of forward and backward is `gemm` with **78.9 %** of its time.',
+      'Kernels take 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it. Matrix products make up **82.1 %** ' +
+        'of the kernel time.',
+      'Inside attention, forward, softmax takes **50.0 %** of the time of the matrix products with 0.0625 % of their ' +
+        'FLOPs.',
+    ]);
+  });
+
+  it('has a timeline and renders', () => {
+    const blocks = report.sections.flatMap(({ blocks }) => blocks);
+    expect(blocks.some(({ kind }) => kind === 'timeline')).toBe(true);
+    expect(renderMarkdown(report)).toContain('NVTX Range');
+    expect(renderHtml(report)).toContain('attention.softmax');
+  });
+
+  it('stands beside other benchmarks in one report', () => {
+    const mixed = reportOfRecords([profileRecord(), toyRecord()]);
+    const ids = mixed.sections.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('stays under 5 MB for a profile of 10,000 kernels', () => {
+    const record = profileRecord();
+    const result = structuredClone(record.result!) as { steps: { kernels: Record<string, number[]> }[] };
+    for (const { kernels } of result.steps) {
+      for (const list of Object.values(kernels)) {
+        const once = [...list];
+        for (let i = 1; i < 2000; i++) list.push(...once);
+      }
+      kernels['startUs'] = kernels['startUs']!.map((_, i) => i * 21.123);
+    }
+    const html = renderHtml(reportOfRecords([{ ...record, result: result as never }]));
+    expect(html.length).toBeLessThan(5e6);
+  });
+
+  it('tells of selections in titles, and of cells that failed in rows', () => {
+    const table = profileBenchmark.toTable(
+      [profileRecord({ phase: 'forward', range: 'attention.*' }), outOfMemoryRecord()].map((record) => ({
+        ...record,
+        settings: profileRecord({ phase: 'forward', range: 'attention.*' }).settings,
+      })),
+    );
+    expect(table.title).toBe('Kernel summary: forward, ranges attention.*');
+    expect(table.rows.map(({ name, status }) => name ?? status)).toEqual([
+      'gemm',
+      'softmax_rows',
+      'split',
+      'out-of-memory',
+    ]);
+  });
+});

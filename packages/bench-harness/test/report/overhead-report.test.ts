@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { overheadBenchmark } from '../../src/overhead/benchmark.ts';
+import type { OverheadResult } from '../../src/overhead/parameters.ts';
+import { cellKey, SCHEMA_VERSION, sweepIdentity, type CellRecord } from '../../src/records/record.ts';
+import { toyEnvironment } from '../fixtures/environment.ts';
+
+const settings = { calls: 100, repeats: 3 };
+
+function record(
+  op: string,
+  firstOp: OverheadResult['firstOp'],
+  changes: Partial<CellRecord> = {},
+): CellRecord {
+  return {
+    schemaVersion: SCHEMA_VERSION,
+    benchmark: 'overhead',
+    key: cellKey(sweepIdentity('overhead', settings, toyEnvironment), { op }),
+    status: 'ok',
+    parameters: { op },
+    settings,
+    environment: toyEnvironment,
+    ceilings: null,
+    startedAt: '2026-01-02T03:04:05.000Z',
+    durationMs: 1,
+    result: { hostUs: [4, 6, 5], firstOp },
+    error: null,
+    ...changes,
+  };
+}
+
+describe('overhead', () => {
+  it('tells host times, and first ops where they were measured', () => {
+    const { rows, columns } = overheadBenchmark.toTable([record('add', { coldMs: 900, warmMs: 300 })]);
+    expect(rows).toEqual([
+      {
+        op: 'add',
+        status: 'ok',
+        hostUs: 5,
+        hostMeanUs: 5,
+        hostStdUs: 1,
+        hostMinUs: 4,
+        coldMs: 900,
+        warmMs: 300,
+      },
+    ]);
+    expect(columns.map(({ key }) => key)).toContain('warmMs');
+    const onCpu = overheadBenchmark.toTable([record('add', null)]);
+    expect(onCpu.columns.map(({ key }) => key)).not.toContain('warmMs');
+  });
+
+  it('reports each op in a sentence, and a failed one as a gap', () => {
+    const error = { name: 'Error', message: 'no softmax' };
+    const failed = record('softmax', null, { status: 'failed', result: null, error });
+    const { summary, sections } = overheadBenchmark.toReport([
+      record('add', { coldMs: 900, warmMs: 300 }),
+      failed,
+    ]);
+    expect(summary).toEqual([
+      'An eager `add` costs the host **5.00 µs**; the first one in a process takes 900 ms, with compiled kernels 300 ms.',
+    ]);
+    const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
+    expect(plot.series[0]!.points).toEqual([
+      { x: 'add', y: 5, low: 4, high: 6 },
+      { x: 'softmax', y: null, note: 'failed' },
+    ]);
+  });
+
+  it('gives its samples in milliseconds for comparisons', () => {
+    expect(overheadBenchmark.samplesMs(record('add', null))).toEqual([0.004, 0.006, 0.005]);
+  });
+});

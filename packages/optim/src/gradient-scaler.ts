@@ -1,0 +1,163 @@
+import { type Tensor, keep, mul, noGrad, range, scope, zeros } from '@roofline/tensor-core';
+import { type Optimizer, withGradients } from './optimizer.ts';
+import { unscale } from './unscale.ts';
+
+export interface GradientScalerOptions {
+  /** Default 65536. */
+  readonly initialScale?: number;
+  /** The scale times this after `growthInterval` steps without an overflow. Default 2. */
+  readonly growthFactor?: number;
+  /** The scale times this after a step with one. Default 0.5. */
+  readonly backoffFactor?: number;
+  /** Default 2000. */
+  readonly growthInterval?: number;
+  /** False lets losses and steps through as they are, for training that also runs without float16. Default true. */
+  readonly enabled?: boolean;
+}
+
+/** What is needed to continue a run. */
+export interface GradientScalerState {
+  readonly scale: number;
+  readonly growthTracker: number;
+}
+
+type AnyOptimizer = Optimizer<{ learningRate: number }>;
+
+/**
+ * Dynamic loss scaling (Micikevicius et al. 2018), with the defaults and the arithmetic of torch.amp.GradScaler:
+ * float16 gradients below 6e-8 would vanish, so the loss is scaled up before the backward pass and the gradients
+ * down after it; a step whose gradients overflowed is skipped.
+ *
+ *     scaler.scale(loss).backward();
+ *     scaler.step(optimizer);
+ *     scaler.update();
+ *
+ * Throws a RangeError for factors that would not grow and shrink the scale.
+ */
+export class GradientScaler {
+  readonly #options: Required<GradientScalerOptions>;
+  #scale: number;
+  /** Steps without an overflow since the scale last changed. */
+  #growthTracker = 0;
+  /** For each optimizer unscaled since the last update: whether its gradients overflowed, on the device. */
+  readonly #foundInf = new Map<AnyOptimizer, Tensor>();
+  readonly #stepped = new Set<AnyOptimizer>();
+  #overflowed = false;
+
+  constructor(options: GradientScalerOptions = {}) {
+    this.#options = {
+      initialScale: 2 ** 16,
+      growthFactor: 2,
+      backoffFactor: 0.5,
+      growthInterval: 2000,
+      enabled: true,
+      ...options,
+    };
+    const { initialScale, growthFactor, backoffFactor, growthInterval } = this.#options;
+    if (!(initialScale > 0) || !(growthFactor > 1) || !(backoffFactor > 0 && backoffFactor < 1)) {
+      throw new RangeError(
+        `GradientScaler: initialScale ${initialScale} must be positive, growthFactor ${growthFactor} above 1, and ` +
+          `backoffFactor ${backoffFactor} between 0 and 1.`,
+      );
+    }
+    if (!Number.isInteger(growthInterval) || growthInterval < 1) {
+      throw new RangeError(
+        `GradientScaler: growthInterval must be a whole number above 0, got ${growthInterval}.`,
+      );
+    }
+    this.#scale = initialScale;
+  }
+
+  /** The factor of the next loss; 1 where the scaler is not enabled. */
+  get currentScale(): number {
+    return this.#options.enabled ? this.#scale : 1;
+  }
+
+  /** `loss` times the current scale: run backward from it. */
+  scale(loss: Tensor): Tensor {
+    return this.#options.enabled ? mul(loss, this.#scale) : loss;
+  }
+
+  /**
+   * Divides the gradients of an optimizer's parameters by the scale, in place; `step` does so itself, but
+   * clipping must see true gradients. Throws a RangeError if called twice before `update`.
+   */
+  unscale(optimizer: AnyOptimizer): void {
+    if (!this.#options.enabled) return;
+    if (this.#foundInf.has(optimizer)) {
+      throw new RangeError(
+        'GradientScaler.unscale: the gradients of this optimizer have been unscaled since the last update().',
+      );
+    }
+    const gradients = withGradients('GradientScaler', optimizer.parameters()).map(({ grad }) => grad!);
+    if (gradients.length === 0) {
+      throw new RangeError('GradientScaler.unscale: no parameter has a gradient; run backward first.');
+    }
+    range('optimizer', () =>
+      noGrad(() =>
+        scope(() => {
+          const foundInf = keep(zeros([], { device: gradients[0]!.device }));
+          this.#foundInf.set(optimizer, foundInf);
+          unscale(gradients, foundInf, 1 / this.#scale);
+        }),
+      ),
+    );
+  }
+
+  /**
+   * Unscales the gradients unless that was done, and makes a step of `optimizer` unless they overflowed; tells
+   * whether it did. Waits for the device. Throws a RangeError if called twice before `update`.
+   */
+  step(optimizer: AnyOptimizer): boolean {
+    if (!this.#options.enabled) {
+      optimizer.step();
+      return true;
+    }
+    if (this.#stepped.has(optimizer)) {
+      throw new RangeError('GradientScaler.step: this optimizer has made its step since the last update().');
+    }
+    if (!this.#foundInf.has(optimizer)) this.unscale(optimizer);
+    this.#stepped.add(optimizer);
+    const overflowed = this.#foundInf.get(optimizer)!.item() !== 0;
+    if (overflowed) this.#overflowed = true;
+    else optimizer.step();
+    return !overflowed;
+  }
+
+  /** Adapts the scale to what the steps since the last update met. */
+  update(): void {
+    if (!this.#options.enabled) return;
+    if (this.#stepped.size === 0) {
+      throw new RangeError(
+        'GradientScaler.update: call step() first; there is nothing to adapt the scale to.',
+      );
+    }
+    const { growthFactor, backoffFactor, growthInterval } = this.#options;
+    if (this.#overflowed) {
+      this.#scale *= backoffFactor;
+      this.#growthTracker = 0;
+    } else if (++this.#growthTracker === growthInterval) {
+      const grown = this.#scale * growthFactor;
+      if (Math.fround(grown) < Infinity) this.#scale = grown;
+      this.#growthTracker = 0;
+    }
+    this.#overflowed = false;
+    this.#stepped.clear();
+    this.dispose();
+  }
+
+  stateDict(): GradientScalerState {
+    return { scale: this.#scale, growthTracker: this.#growthTracker };
+  }
+
+  loadStateDict({ scale, growthTracker }: GradientScalerState): void {
+    this.#scale = scale;
+    this.#growthTracker = growthTracker;
+  }
+
+  /** Frees what `unscale` has kept for a step that will not come. */
+  dispose(): void {
+    for (const foundInf of this.#foundInf.values()) foundInf.dispose();
+    this.#foundInf.clear();
+  }
+}

@@ -1,0 +1,86 @@
+import { type Tensor, mul, ones, sum } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { GradientScaler, SGD } from '../src/index.ts';
+import { parameterOf, setGradient } from './parameters.ts';
+
+const shapes = [[3], [40, 50], []];
+const setup = (options = {}) => {
+  const parameters = shapes.map((shape, i) => parameterOf(shape, i));
+  return {
+    parameters,
+    optimizer: new SGD(parameters, { learningRate: 0.5 }),
+    scaler: new GradientScaler({ initialScale: 1024, growthInterval: 2, ...options }),
+  };
+};
+const values = (parameters: readonly Tensor[]) => parameters.map((parameter) => parameter.toArray());
+
+describe('GradientScaler', () => {
+  it('scales the loss, and unscales the gradients before the step', () => {
+    const { scaler } = setup();
+    const parameter = parameterOf([4], 1);
+    const [before, optimizer] = [parameter.toArray(), new SGD([parameter], { learningRate: 0.5 })];
+    scaler.scale(sum(mul(parameter, 3))).backward();
+    expect(parameter.grad!.toArray()).toEqual([3072, 3072, 3072, 3072]);
+    expect(scaler.step(optimizer)).toBe(true);
+    expect(parameter.grad!.toArray()).toEqual([3, 3, 3, 3]);
+    parameter.toArray().forEach((value, i) => expect(value).toBeCloseTo(before[i]! - 1.5, 6));
+  });
+
+  it.each([Infinity, -Infinity, NaN])('skips a step with a gradient of %f, and backs off', (bad) => {
+    const { parameters, optimizer, scaler } = setup();
+    const before = values(parameters);
+    parameters.forEach((parameter, i) => setGradient(parameter, i));
+    parameters[1]!.grad!.dispose();
+    parameters[1]!.grad = mul(ones([40, 50]), bad);
+    expect(scaler.step(optimizer)).toBe(false);
+    scaler.update();
+    expect(values(parameters)).toEqual(before);
+    expect(scaler.currentScale).toBe(512);
+    parameters.forEach((parameter, i) => setGradient(parameter, i));
+    expect(scaler.step(optimizer)).toBe(true);
+  });
+
+  it('grows after as many good steps as growthInterval says, one bad step apart or not', () => {
+    const { parameters, optimizer, scaler } = setup();
+    const step = (bad = false) => {
+      parameters.forEach((parameter, i) => setGradient(parameter, i));
+      if (bad) {
+        parameters[0]!.grad!.dispose();
+        parameters[0]!.grad = mul(ones([3]), Infinity);
+      }
+      scaler.step(optimizer);
+      scaler.update();
+      return scaler.currentScale;
+    };
+    expect([step(), step(true), step(), step(), step()]).toEqual([1024, 512, 512, 1024, 1024]);
+    const restored = new GradientScaler();
+    restored.loadStateDict(scaler.stateDict());
+    expect(restored.stateDict()).toEqual({ scale: 1024, growthTracker: 1 });
+  });
+
+  it('unscales once for clipping, and refuses what is out of turn', () => {
+    const { parameters, optimizer, scaler } = setup();
+    expect(() => scaler.unscale(optimizer)).toThrow(/no parameter has a gradient/);
+    expect(() => scaler.update()).toThrow(/call step\(\) first/);
+    const gradient = setGradient(parameters[0]!, 3);
+    scaler.unscale(optimizer);
+    expect(parameters[0]!.grad!.toArray()).toEqual(Array.from(gradient, (value) => value / 1024));
+    expect(() => scaler.unscale(optimizer)).toThrow(/have been unscaled/);
+    scaler.step(optimizer);
+    expect(parameters[0]!.grad!.toArray()).toEqual(Array.from(gradient, (value) => value / 1024));
+    expect(() => scaler.step(optimizer)).toThrow(/has made its step/);
+    expect(() => new GradientScaler({ growthFactor: 1 })).toThrow(/growthFactor 1 above 1/);
+  });
+
+  it('lets everything through when it is not enabled', () => {
+    const { parameters, optimizer, scaler } = setup({ enabled: false });
+    const loss = ones([]);
+    expect(scaler.scale(loss)).toBe(loss);
+    setGradient(parameters[0]!, 1);
+    const before = parameters[0]!.toArray();
+    expect(scaler.step(optimizer)).toBe(true);
+    scaler.update();
+    expect(parameters[0]!.toArray()).not.toEqual(before);
+    expect(scaler.currentScale).toBe(1);
+  });
+});

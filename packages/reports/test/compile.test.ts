@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { renderLatex, renderTypst } from '../src/index.ts';
+import type { Table } from '../src/index.ts';
+import { measurements } from './fixtures.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'roofline-compile-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The first of these programs that is installed. */
+function findProgram(names: readonly string[]): string | undefined {
+  const paths = (process.env['PATH'] ?? '').split(delimiter);
+  return names.flatMap((name) => paths.map((path) => join(path, name))).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** All that the escapes know, in cells, heading and caption. */
+function hostileTable(): Table {
+  const table = measurements();
+  const symbols = '± × · − ∞ ≤ ≥ ≈ → ² ³ µ … – —';
+  table.caption = `50% of {it} & #1_x^2 ~ \\ ${symbols}`;
+  table.columns[0]!.label = 'Size_$ #[1]';
+  table.rows.push({ size: `[a] *b* ${symbols}`, timeMs: 1, peakBytes: 5 }, { size: '#eval("x")', timeMs: 2 });
+  return table;
+}
+
+it('leaves LaTeX nothing but ASCII and matching braces', () => {
+  const text = renderLatex(hostileTable());
+  expect(text).toMatch(/^[\n -~]*$/);
+  const braces = text.replace(/\\[{}]/g, '').match(/[{}]/g)!;
+  let depth = 0;
+  for (const brace of braces) {
+    depth += brace === '{' ? 1 : -1;
+    expect(depth).toBeGreaterThanOrEqual(0);
+  }
+  expect(depth).toBe(0);
+});
+
+const tex = findProgram(['pdflatex', 'xelatex', 'lualatex']);
+
+describe.skipIf(!tex)('LaTeX (skipped where no TeX is installed)', () => {
+  it('compiles with booktabs alone', () => {
+    const preamble = '\\documentclass{article}\n\\usepackage{booktabs}\n';
+    writeFileSync(
+      join(folder, 'table.tex'),
+      `${preamble}\\begin{document}\n${renderLatex(hostileTable())}\\end{document}\n`,
+    );
+    const options = ['-interaction=nonstopmode', '-halt-on-error', '-no-shell-escape', 'table.tex'];
+    execFileSync(tex!, options, { cwd: folder, stdio: 'pipe' });
+    expect(statSync(join(folder, 'table.pdf')).size).toBeGreaterThan(1000);
+  });
+});
+
+const typst = findProgram(['typst']);
+
+describe.skipIf(!typst)('Typst (skipped where it is not installed)', () => {
+  it('compiles', () => {
+    writeFileSync(join(folder, 'table.typ'), renderTypst(hostileTable()));
+    execFileSync(typst!, ['compile', 'table.typ', 'typst.pdf'], { cwd: folder, stdio: 'pipe' });
+    expect(statSync(join(folder, 'typst.pdf')).size).toBeGreaterThan(1000);
+  });
+});

@@ -1,0 +1,121 @@
+import { type DType, byteSize, isFloatingPoint } from '../dtype.ts';
+import { DTypeError } from '../errors.ts';
+import type { AutocastClass } from '../op.ts';
+import { Scope } from '../scope.ts';
+import type { Storage } from '../storage.ts';
+import { Tensor } from '../tensor.ts';
+
+/** The dtypes that `autocast` can lower to. */
+export type AutocastDType = 'float16' | 'bfloat16';
+
+/** Makes a contiguous tensor of the same values in another dtype, without recording it. */
+export type Convert = (x: Tensor, dtype: DType) => Tensor;
+
+/** All elements of a parameter's storage in a lower dtype. */
+interface ParameterCast {
+  readonly version: number;
+  readonly elements: Tensor;
+}
+
+/** The casts of the parameters that one outermost region has used. */
+class ParameterCasts {
+  readonly #casts = new Map<Storage, ParameterCast>();
+  // Not the caller's: a parameter may be used first in a scope that ends long before the region.
+  readonly #owner = new Scope(null);
+
+  /** `x`, which lies in a parameter's storage, as it lies there, in `dtype`. */
+  get(x: Tensor, dtype: DType, convert: Convert): Tensor {
+    const { storage, shape, strides, offset } = x;
+    let cast = this.#casts.get(storage);
+    if (cast?.version !== storage.version || cast.elements.dtype !== dtype) {
+      cast?.elements.dispose();
+      cast = { version: storage.version, elements: this.#make(x, dtype, convert) };
+      this.#casts.set(storage, cast);
+    }
+    return new Tensor(cast.elements.storage.retain(), dtype, shape, strides, offset);
+  }
+
+  #make({ storage, dtype }: Tensor, lower: DType, convert: Convert): Tensor {
+    const whole = new Tensor(storage.retain(), dtype, [storage.byteLength / byteSize(dtype)]);
+    const elements = convert(whole, lower);
+    elements.moveTo(this.#owner);
+    whole.dispose();
+    return elements;
+  }
+
+  dispose(): void {
+    for (const { elements } of this.#casts.values()) elements.dispose();
+    this.#casts.clear();
+  }
+}
+
+let current: AutocastDType | null = null;
+let casts: ParameterCasts | null = null;
+
+/** The dtype that the running `autocast` lowers to; null outside of one. */
+export function autocastDType(): AutocastDType | null {
+  return current;
+}
+
+/**
+ * Runs `fn` in mixed precision (Micikevicius et al. 2018): each op gets its floating-point inputs by its autocast
+ * class, as by torch.autocast on CUDA. Matrix products take `dtype`; softmax, layerNorm, sum, mean, exp, log and
+ * pow float32; the rest takes what comes, and where dtypes meet, the wider one. float64 is left alone.
+ * Parameters stay as they are, and gradients are of their dtype: float16 also needs a loss scale, see
+ * @roofline/optim's GradientScaler.
+ *
+ * A parameter is cast once in the outermost region, or again after it was written; the casts are freed when the
+ * region ends, but for those that the tape has saved, which the backward pass frees as it goes. Call backward
+ * behind the region or in it: it runs in the dtypes of the forward pass. Throws a DTypeError for other dtypes.
+ */
+export function autocast<T>(dtype: AutocastDType, fn: () => T): T {
+  if (dtype !== 'float16' && dtype !== 'bfloat16') {
+    throw new DTypeError(`autocast: lowers to float16 or bfloat16, not ${dtype as string}.`);
+  }
+  const outermost = casts === null;
+  casts ??= new ParameterCasts();
+  try {
+    return inMode(dtype, fn);
+  } finally {
+    if (outermost) {
+      casts.dispose();
+      casts = null;
+    }
+  }
+}
+
+/** Runs `fn` in its inputs' own dtypes, also inside `autocast`. */
+export function withoutAutocast<T>(fn: () => T): T {
+  return current === null ? fn() : inMode(null, fn);
+}
+
+function inMode<T>(mode: AutocastDType | null, fn: () => T): T {
+  const before = current;
+  current = mode;
+  try {
+    return fn();
+  } finally {
+    current = before;
+  }
+}
+
+/**
+ * What an op of class `autocastClass` is to work on: `inputs` itself where nothing is to be cast, else a list with
+ * new handles, the caller's to dispose, in the places of those that are.
+ */
+export function autocastOperands(
+  autocastClass: AutocastClass,
+  inputs: readonly Tensor[],
+  convert: Convert,
+): readonly Tensor[] {
+  if (current === null || (autocastClass !== 'lower' && autocastClass !== 'float32')) return inputs;
+  const dtype = autocastClass === 'lower' ? current : 'float32';
+  let operands: Tensor[] | null = null;
+  for (let i = 0; i < inputs.length; i++) {
+    const input = inputs[i]!;
+    if (input.dtype === dtype || input.dtype === 'float64' || !isFloatingPoint(input.dtype)) continue;
+    operands ??= [...inputs];
+    operands[i] = input.storage.holdsParameter ? casts!.get(input, dtype, convert) : convert(input, dtype);
+  }
+  return operands ?? inputs;
+}

@@ -1,0 +1,136 @@
+import { openedCudaDevices } from '../cuda/device.ts';
+import { type RecordedActivities, loadCupti } from '../cuda/cupti.ts';
+import { costOf } from '../cost.ts';
+import type { Cost } from '../op.ts';
+import { cpuKernels, gpuKernels } from './kernels.ts';
+import type { OpenRange } from '../range.ts';
+import { type OpCall, OpRecorder } from './op-recorder.ts';
+
+/** Something that ran on a device. Times are microseconds since the profile began. */
+export interface ProfiledKernel {
+  /** Demangled; on the CPU the ONNX nodes of the op, in order. */
+  readonly name: string;
+  readonly kind: 'kernel' | 'memcpy' | 'memset';
+  readonly startUs: number;
+  readonly durationUs: number;
+  /** The queue it ran on: `cuda:0 stream 13`, or `cpu`. */
+  readonly stream: string;
+  /** Index of the op that queued it; null for what no op queued, such as copies to and from the host. */
+  readonly op: number | null;
+  readonly byteLength: number | null;
+  readonly grid: readonly [number, number, number] | null;
+  readonly block: readonly [number, number, number] | null;
+}
+
+/** One call of an op. */
+export interface ProfiledOp {
+  readonly name: string;
+  /** Whether it is a matrix product, or holds some, as autocast sees it. */
+  readonly isMatrixProduct: boolean;
+  readonly dtype: string;
+  readonly cost: Cost;
+  /** Index of the innermost range that was open. */
+  readonly range: number | null;
+  /** What tensors held on the device when the op began, its outputs among them. */
+  readonly allocatedBytes: number;
+  /** When the host ran it (CPU) or queued it (GPU). */
+  readonly hostStartUs: number;
+  readonly hostDurationUs: number;
+}
+
+/** One opening of a range in which an op ran. */
+export interface ProfiledRange {
+  readonly name: string;
+  /** Index of the range that it was opened in. */
+  readonly parent: number | null;
+}
+
+export interface Profile {
+  /** In the order of their start. */
+  readonly kernels: readonly ProfiledKernel[];
+  readonly ops: readonly ProfiledOp[];
+  readonly ranges: readonly ProfiledRange[];
+  /** From idle devices to idle devices again, by the host's clock. */
+  readonly wallUs: number;
+  /** Records that found no room in CUPTI's buffers: the profile lacks as many. */
+  readonly droppedRecords: number;
+}
+
+const nothingRecorded: RecordedActivities = { activities: [], externalIds: new Map(), droppedRecords: 0 };
+
+/**
+ * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
+ * CUPTI's activity records; on the CPU each op is timed. CUDA allows one profiler at a time: not inside Nsight.
+ *
+ * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way or
+ * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
+ */
+export async function profile(fn: () => void | Promise<void>): Promise<Profile> {
+  const devices = openedCudaDevices();
+  const cupti = devices.length > 0 ? loadCupti() : null;
+  const recorder = new OpRecorder((call) => cupti?.mark(call));
+  const synchronize = () => devices.forEach((device) => device.synchronize());
+  synchronize();
+  recorder.start();
+  let recorded = nothingRecorded;
+  let isRecording = false;
+  let startMs = 0;
+  let endMs = 0;
+  try {
+    cupti?.start();
+    isRecording = true;
+    startMs = performance.now();
+    await fn();
+    synchronize();
+    endMs = performance.now();
+  } finally {
+    recorder.stop();
+    if (cupti && isRecording) recorded = await cupti.stop();
+  }
+  const { calls } = recorder;
+  const ranges = new RangeTable();
+  return {
+    kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded)].sort((a, b) => a.startUs - b.startUs),
+    ops: calls.map((call) => describeOp(call, ranges.indexOf(call.range), startMs)),
+    ranges: ranges.ranges,
+    wallUs: (endMs - startMs) * 1000,
+    droppedRecords: recorded.droppedRecords,
+  };
+}
+
+/** Numbers ranges, those around a range before it. */
+class RangeTable {
+  readonly ranges: ProfiledRange[] = [];
+  readonly #indices = new Map<OpenRange, number>();
+
+  indexOf(range: OpenRange | null): number | null {
+    if (range === null) return null;
+    const known = this.#indices.get(range);
+    if (known !== undefined) return known;
+    const parent = this.indexOf(range.outer);
+    const index = this.ranges.push({ name: range.name, parent }) - 1;
+    this.#indices.set(range, index);
+    return index;
+  }
+}
+
+function describeOp(call: OpCall, range: number | null, profileStartMs: number): ProfiledOp {
+  const { op, inputs, outputs, attributes, startMs, endMs } = call;
+  return {
+    name: op.name,
+    isMatrixProduct: op.autocast === 'lower',
+    dtype: inputs[0]!.dtype,
+    cost: costOf(op, inputs, outputs, attributes as never),
+    range,
+    allocatedBytes: call.allocatedBytes,
+    hostStartUs: (startMs - profileStartMs) * 1000,
+    hostDurationUs: (endMs - startMs) * 1000,
+  };
+}
+
+/** The names of a range and those around it, outermost first. */
+export function rangePath({ ranges }: Pick<Profile, 'ranges'>, range: number | null): string[] {
+  const path: string[] = [];
+  for (let index = range; index !== null; index = ranges[index]!.parent) path.unshift(ranges[index]!.name);
+  return path;
+}

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { maxMarks } from '../../src/cuda/cupti.ts';
+import * as t from '../../src/index.ts';
+
+const device = () => t.device('cuda');
+const size = 1024;
+
+/** Products, softmax and a gradient, under ranges. */
+function step(x: t.Tensor, weight: t.Tensor): void {
+  t.scope(() => {
+    const loss = t.range('forward', () => {
+      const scores = t.range('attention.scores', () => t.matmul(x, weight));
+      return t.sum(t.range('attention.softmax', () => t.softmax(scores, -1)));
+    });
+    t.range('backward', () => loss.backward());
+  });
+  weight.grad?.dispose();
+  weight.grad = null;
+}
+
+const operands = () =>
+  [
+    t.randn([size, size], { device: device() }),
+    t.randn([size, size], { device: device(), requiresGrad: true }),
+  ] as const;
+
+describe('profile on a GPU', () => {
+  it('gives every kernel its op and its ranges', async () => {
+    const [x, weight] = operands();
+    step(x, weight);
+    const profile = await t.profile(() => step(x, weight));
+    expect(profile.kernels.length).toBeGreaterThanOrEqual(profile.ops.length);
+    expect(profile.kernels.filter(({ op }) => op === null)).toEqual([]);
+    expect(profile.ops.filter((_, op) => !profile.kernels.some((kernel) => kernel.op === op))).toEqual([]);
+    expect(profile.droppedRecords).toBe(0);
+
+    const softmax = profile.kernels.find(({ op }) => profile.ops[op!]!.name === 'softmax')!;
+    expect(softmax.name).toContain('softmax');
+    expect(t.rangePath(profile, profile.ops[softmax.op!]!.range)).toEqual(['forward', 'attention.softmax']);
+    const products = profile.kernels.filter(({ op }) => profile.ops[op!]!.isMatrixProduct);
+    const paths = products.map(({ op }) => t.rangePath(profile, profile.ops[op!]!.range).join('/'));
+    expect(new Set(paths)).toEqual(new Set(['forward/attention.scores', 'backward/attention.scores']));
+  });
+
+  it('times kernels as events do, within the wall time', async () => {
+    const x = t.randn([4096, 4096], { device: device() });
+    t.scope(() => t.matmul(x, x));
+    let eventsMs = 0;
+    const { kernels, wallUs } = await t.profile(() => {
+      const start = device().recordEvent();
+      for (let i = 0; i < 20; i++) t.scope(() => t.matmul(x, x));
+      eventsMs = device().recordEvent().elapsedMs(start);
+    });
+    const busyUs = kernels.reduce((sum, { durationUs }) => sum + durationUs, 0);
+    const last = kernels.at(-1)!;
+    expect(busyUs).toBeLessThanOrEqual(eventsMs * 1000 * 1.02);
+    expect(busyUs).toBeGreaterThan(eventsMs * 1000 * 0.9);
+    expect(kernels[0]!.startUs).toBeGreaterThan(-50);
+    expect(last.startUs + last.durationUs).toBeLessThan(wallUs + 50);
+  });
+
+  it('records copies to and from the host, apart from ops', async () => {
+    const [x] = operands();
+    const { kernels } = await t.profile(() => void x.toArray());
+    expect(kernels.some(({ name, op }) => name === '[CUDA memcpy DtoH]' && op === null)).toBe(true);
+    const bytes = kernels.reduce((sum, { byteLength }) => sum + (byteLength ?? 0), 0);
+    expect(bytes).toBe(4 * size * size);
+  });
+
+  it('drops nothing and stays ordered over as many ops as one profile takes, and refuses more', async () => {
+    const x = t.ones([64], { device: device() });
+    const run = (count: number) => () => {
+      for (let i = 0; i < count; i++) t.scope(() => t.neg(x));
+    };
+    const profile = await t.profile(run(maxMarks));
+    expect(profile.droppedRecords).toBe(0);
+    expect(profile.kernels.map(({ op }) => op)).toEqual(Array.from({ length: maxMarks }, (_, i) => i));
+    await expect(t.profile(run(maxMarks + 1))).rejects.toThrow('profile fewer steps at a time');
+    expect((await t.profile(run(1))).kernels).toHaveLength(1);
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+
+/** One small step with ranges, on the CPU. */
+function step(): void {
+  t.scope(() => {
+    const x = t.ones([4, 8]);
+    const weight = t.full([8, 2], 0.5, { requiresGrad: true });
+    const loss = t.range('forward', () =>
+      t.range('attention.scores', () => t.sum(t.softmax(t.matmul(x, weight), -1))),
+    );
+    t.range('backward', () => loss.backward());
+  });
+}
+
+describe('profile on the CPU', () => {
+  it('gives each op its time, its ONNX nodes, its cost and the ranges around it', async () => {
+    const profile = await t.profile(step);
+    const named = (name: string) => profile.ops.findIndex((op) => op.name === name);
+    const product = named('matmul');
+    expect(profile.ops[product]).toMatchObject({
+      isMatrixProduct: true,
+      dtype: 'float32',
+      cost: { flops: 2 * 4 * 8 * 2, bytesMoved: 4 * (4 * 8 + 8 * 2 + 4 * 2) },
+    });
+    expect(t.rangePath(profile, profile.ops[product]!.range)).toEqual(['forward', 'attention.scores']);
+    const kernel = profile.kernels.find(({ op }) => op === product)!;
+    expect(kernel).toMatchObject({ name: 'Gemm', kind: 'kernel', stream: 'cpu' });
+    expect(kernel.durationUs).toBeGreaterThan(0);
+    expect(profile.ops[named('softmax')]!.isMatrixProduct).toBe(false);
+    expect(profile.kernels).toHaveLength(profile.ops.length);
+    expect(profile.droppedRecords).toBe(0);
+  });
+
+  it('keeps kernels within the wall time, in order and apart', async () => {
+    const { kernels, wallUs } = await t.profile(step);
+    kernels.forEach(({ startUs, durationUs }, i) => {
+      expect(startUs).toBeGreaterThanOrEqual(
+        i === 0 ? 0 : kernels[i - 1]!.startUs + kernels[i - 1]!.durationUs,
+      );
+      expect(startUs + durationUs).toBeLessThanOrEqual(wallUs);
+    });
+  });
+
+  it('opens the ranges of the forward pass again in the backward pass', async () => {
+    const profile = await t.profile(step);
+    const backward = profile.ops.map(({ range }) => t.rangePath(profile, range).join('/'));
+    expect(backward).toContain('backward/attention.scores');
+    // Ops that follow each other share their ranges, as they did in the forward pass.
+    expect(profile.ranges.map(({ name }) => name)).toEqual([
+      'forward',
+      'attention.scores',
+      'backward',
+      'attention.scores',
+    ]);
+  });
+
+  it('refuses to begin inside another, and ends when what it runs throws', async () => {
+    await t.profile(async () => {
+      await expect(t.profile(step)).rejects.toThrow('ops are being observed already');
+    });
+    await expect(
+      t.profile(() => {
+        throw new Error('stop');
+      }),
+    ).rejects.toThrow('stop');
+    expect((await t.profile(step)).ops.length).toBeGreaterThan(0);
+  });
+
+  it('costs nothing when nothing is profiled: no observer stays behind', async () => {
+    await t.profile(step);
+    expect(t.observeOps(null)).toBeNull();
+  });
+});
