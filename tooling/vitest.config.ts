@@ -9,6 +9,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts', 'tooling/test/**/*.test.ts'],
     exclude: ['test/gpu/**', 'node_modules/**'],
     testTimeout: 60_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
   },
 });

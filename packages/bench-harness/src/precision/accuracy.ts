@@ -1,13 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Device, type Tensor, autocast, fromTypedArray } from '@roofline/tensor-core';
+import { type Device, type Tensor, autocast, fromTypedArray, mul } from '@roofline/tensor-core';
 import { TransformerLM, languageModelLoss, loadTensors, saveCheckpoint } from '@roofline/transformer';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { pythonDirectory } from '../paths.ts';
 import { seededRandom } from '../seeded-random.ts';
-import type { AccuracyCell, ResultOf } from './parameters.ts';
+import type { AccuracyCell, LowDType, ResultOf } from './parameters.ts';
 
 const torchAnswer = z.object({
   torch: z.string(),
@@ -17,6 +17,9 @@ const torchAnswer = z.object({
   lossError: z.number(),
   squaredErrors: z.record(z.string(), z.number()),
 });
+
+/** Of the backward pass, as training has them; torch_precision.py has the same. */
+const lossScales: Record<LowDType, number> = { float16: 65536, bfloat16: 1 };
 
 interface SquaredNorms {
   readonly name: string;
@@ -58,12 +61,12 @@ async function compareIn(
   const tokens = (values: number[]) =>
     fromTypedArray(BigInt64Array.from(values, BigInt), [batch, context], { device });
   const loss = autocast(dtype, () => languageModelLoss(model, tokens(ids), tokens(targets)));
-  loss.backward();
+  mul(loss, lossScales[dtype]).backward();
   const { tensors: exact } = loadTensors(join(folder, 'exact.safetensors'));
   const norms = [...model.namedParameters()].map(([name, parameter]): SquaredNorms => {
     const theirs = torch.squaredErrors[name];
     if (theirs === undefined || !exact[name]) throw new Error(`PyTorch gave no gradient of ${name}.`);
-    return { name, ...squaredError(parameter.grad!, exact[name]), theirs };
+    return { name, ...squaredError(parameter.grad!, exact[name], lossScales[dtype]), theirs };
   });
   return {
     study: 'accuracy',
@@ -85,11 +88,11 @@ async function runTorch(folder: string, job: object): Promise<z.infer<typeof tor
   return torchAnswer.parse(JSON.parse(readFileSync(join(folder, 'errors.json'), 'utf8')));
 }
 
-function squaredError(gradient: Tensor, exact: Tensor): { exact: number; ours: number } {
-  const [ours, reference] = [gradient.toTypedArray() as Float32Array, exact.toTypedArray() as Float32Array];
+function squaredError(scaled: Tensor, exact: Tensor, scale: number): { exact: number; ours: number } {
+  const [ours, reference] = [scaled.toTypedArray() as Float32Array, exact.toTypedArray() as Float32Array];
   let [error, norm] = [0, 0];
   for (let i = 0; i < ours.length; i++) {
-    error += (ours[i]! - reference[i]!) ** 2;
+    error += (ours[i]! / scale - reference[i]!) ** 2;
     norm += reference[i]! ** 2;
   }
   return { exact: norm, ours: error };
