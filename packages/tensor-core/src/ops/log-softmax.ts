@@ -1,68 +1,18 @@
 import { applyOne } from '../apply.ts';
-import { bytesOf } from '../cost.ts';
-import { defineOp } from '../op.ts';
-import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { alongLastDimension } from './along-last-dimension.ts';
-import { kernelVariants } from './kernel-variants.ts';
-import { requireFloatingPoint } from './require-dtype.ts';
-import { launchRows } from './row-kernel.ts';
+import { softmaxOp } from './softmax-op.ts';
 
-const forwardKernel = kernelVariants('softmax.cu', 'log_softmax', 'ppli');
-const backwardKernel = kernelVariants('softmax.cu', 'log_softmax_backward', 'pppli');
-
-const logSoftmaxOp = defineOp({
+const op = softmaxOp({
   name: 'logSoftmax',
-  autocast: 'float32',
-  infer: ([x]) => {
-    requireFloatingPoint('logSoftmax', 'x', x!);
-    return [{ shape: x!.shape, dtype: x!.dtype }];
-  },
-  saves: () => ({ outputs: [0] }),
-  gradient: ({ gradients, output }) => [
-    applyOne(logSoftmaxBackwardOp, [gradients[0]!, output(0)], undefined),
-  ],
-  cost: (inputs, outputs) => ({
-    flops: 5 * sizeOf(outputs[0]!.shape),
-    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
-  }),
-  cuda: {
-    kind: 'custom',
-    launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
-  },
-  cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('LogSoftmax', [x!], { axis: -1 })] },
-});
-
-/** dx = dy - e^y · Σ dy along the last dimension, from dy and y. */
-const logSoftmaxBackwardOp = defineOp({
-  name: 'logSoftmaxBackward',
-  autocast: 'float32',
-  infer: ([, y]) => [{ shape: y!.shape, dtype: y!.dtype }],
-  cost: (inputs, outputs) => ({
-    flops: 4 * sizeOf(outputs[0]!.shape),
-    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
-  }),
-  cuda: {
-    kind: 'custom',
-    launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, [dy!, y!, dx!]),
-  },
-  cpu: {
-    kind: 'onnx',
-    build: (graph, [dy, y]) => {
-      const sum = graph.node(
-        'ReduceSum',
-        [dy!, graph.integers([-1])],
-        { keepdims: 1 },
-        {
-          shape: [...y!.shape.slice(0, -1), 1],
-        },
-      );
-      return [graph.node('Sub', [dy!, graph.node('Mul', [graph.node('Exp', [y!]), sum])])];
-    },
-  },
+  kernel: 'log_softmax',
+  onnx: 'LogSoftmax',
+  // dx = dy - e^y · Σ dy
+  backward: (graph, dy, y, sum) =>
+    graph.node('Sub', [dy, graph.node('Mul', [graph.node('Exp', [y]), sum(dy)])]),
 });
 
 /** x - log Σ e^x along one dimension, the last by default. Throws a ShapeError or DTypeError. */
 export function logSoftmax(x: Tensor, dimension = -1): Tensor {
-  return alongLastDimension('logSoftmax', x, dimension, (rows) => applyOne(logSoftmaxOp, [rows], undefined));
+  return alongLastDimension('logSoftmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
 }

@@ -1,66 +1,19 @@
 import { applyOne } from '../apply.ts';
 import { withoutAutocast } from '../autocast/autocast.ts';
-import { bytesOf } from '../cost.ts';
 import type { DType } from '../dtype.ts';
-import { defineOp } from '../op.ts';
-import { sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { alongLastDimension } from './along-last-dimension.ts';
 import { cast } from './cast.ts';
-import { kernelVariants } from './kernel-variants.ts';
-import { requireFloatingPoint } from './require-dtype.ts';
-import { launchRows } from './row-kernel.ts';
+import { softmaxOp } from './softmax-op.ts';
 
-const forwardKernel = kernelVariants('softmax.cu', 'softmax', 'ppli');
-const backwardKernel = kernelVariants('softmax.cu', 'softmax_backward', 'pppli');
-
-const softmaxOp = defineOp({
+const op = softmaxOp({
   name: 'softmax',
-  autocast: 'float32',
-  infer: ([x]) => {
-    requireFloatingPoint('softmax', 'x', x!);
-    return [{ shape: x!.shape, dtype: x!.dtype }];
-  },
-  saves: () => ({ outputs: [0] }),
-  gradient: ({ gradients, output }) => [applyOne(softmaxBackwardOp, [gradients[0]!, output(0)], undefined)],
-  cost: (inputs, outputs) => ({
-    flops: 5 * sizeOf(outputs[0]!.shape),
-    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
-  }),
-  cuda: {
-    kind: 'custom',
-    launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
-  },
-  cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Softmax', [x!], { axis: -1 })] },
-});
-
-/** dx = y · (dy - Σ dy·y) along the last dimension, from dy and y. */
-const softmaxBackwardOp = defineOp({
-  name: 'softmaxBackward',
-  autocast: 'float32',
-  infer: ([, y]) => [{ shape: y!.shape, dtype: y!.dtype }],
-  cost: (inputs, outputs) => ({
-    flops: 4 * sizeOf(outputs[0]!.shape),
-    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
-  }),
-  cuda: {
-    kind: 'custom',
-    launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, [dy!, y!, dx!]),
-  },
-  cpu: {
-    kind: 'onnx',
-    build: (graph, [dy, y]) => {
-      const product = graph.node('Mul', [dy!, y!]);
-      const sum = graph.node(
-        'ReduceSum',
-        [product, graph.integers([-1])],
-        { keepdims: 1 },
-        {
-          shape: [...y!.shape.slice(0, -1), 1],
-        },
-      );
-      return [graph.node('Sub', [product, graph.node('Mul', [y!, sum])])];
-    },
+  kernel: 'softmax',
+  onnx: 'Softmax',
+  // dx = y · (dy - Σ dy·y)
+  backward: (graph, dy, y, sum) => {
+    const product = graph.node('Mul', [dy, y]);
+    return graph.node('Sub', [product, graph.node('Mul', [y, sum(product)])]);
   },
 });
 
@@ -74,7 +27,6 @@ export interface SoftmaxOptions {
  * the end. Throws a ShapeError or DTypeError.
  */
 export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {
-  const run = () =>
-    alongLastDimension('softmax', x, dimension, (rows) => applyOne(softmaxOp, [rows], undefined));
+  const run = () => alongLastDimension('softmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
   return dtype === undefined ? run() : cast(withoutAutocast(run), dtype);
 }
