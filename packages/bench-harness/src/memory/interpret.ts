@@ -4,6 +4,7 @@ import type { CellRecord } from '../records/record.ts';
 import { summarize } from '../statistics.ts';
 import type { MemoryCell } from './parameters.ts';
 import { memoryResult, type MemoryResult } from './result.ts';
+import { cellRow } from '../report/cell-row.ts';
 
 /** A record and what it says. `result` is null unless its status is `ok`. */
 export interface MemoryMeasurement {
@@ -29,17 +30,7 @@ export function overheadRatio({ overhead }: MemoryResult): number {
 
 /** The flat row of tables and of `--json`. Sizes in bytes. */
 export function memoryRow({ cell, record, result }: MemoryMeasurement): Row {
-  const { size, context, batch, mode, dtype } = cell;
-  return {
-    size,
-    context,
-    batch,
-    mode,
-    dtype,
-    status: record.status,
-    ...(record.error ? { error: record.error.message } : {}),
-    ...(result ? measuredFields(result) : {}),
-  };
+  return { ...cellRow(cell, record), ...(result ? measuredFields(result) : {}) };
 }
 
 function measuredFields(result: MemoryResult): Row {

@@ -2,6 +2,7 @@ import type { Column, Row, Table } from '@roofline/reports';
 import { describeProfileCell, type ProfileMeasurement } from './interpret.ts';
 import { attentionShares, matmulShares, stepRow } from './shares.ts';
 import { kernelSummary, rangeSummary } from './summaries.ts';
+import { outcomeOf } from '../report/cell-row.ts';
 
 const cellColumn: Column = { key: 'cell', label: 'Cell', kind: 'text' };
 
@@ -126,7 +127,7 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
     ],
     rows: measurements.map(({ cell, record, profiled }) => ({
       cell: describeProfileCell(cell),
-      ...outcome(record),
+      ...outcomeOf(record),
       ...(profiled ? stepRow(profiled.spans, profiled.result) : {}),
     })),
   };
@@ -189,13 +190,9 @@ function tableRows(
 ): Row[] {
   return measurements.flatMap((measurement) => {
     const cell = describeProfileCell(measurement.cell);
-    if (measurement.profiled === null) return [{ cell, ...outcome(measurement.record) }];
+    if (measurement.profiled === null) return [{ cell, ...outcomeOf(measurement.record) }];
     return rowsOf(measurement).map((row) => ({ cell, ...row }));
   });
-}
-
-function outcome({ status, error }: ProfileMeasurement['record']): Row {
-  return { status, ...(error ? { error: error.message } : {}) };
 }
 
 function selectionTitle(measurements: readonly ProfileMeasurement[]): string {

@@ -11,6 +11,7 @@ import {
   type RatioEstimate,
   type Summary,
 } from '../statistics.ts';
+import { cellRow } from './cell-row.ts';
 
 /** A record with everything that is told of it worked out. Measured parts are null unless status is `ok`. */
 export interface E2eMeasurement {
@@ -107,17 +108,7 @@ function interpretPeer(result: E2eResult): Measured['peer'] {
 
 /** The flat row of tables and of `--json`. Times in milliseconds, sizes in bytes, shares as fractions. */
 export function tableRow({ cell, record, measured }: E2eMeasurement): Row {
-  const { size, context, batch, mode, dtype } = cell;
-  return {
-    size,
-    context,
-    batch,
-    mode,
-    dtype,
-    status: record.status,
-    ...(record.error ? { error: record.error.message } : {}),
-    ...(measured ? measuredFields(measured) : {}),
-  };
+  return { ...cellRow(cell, record), ...(measured ? measuredFields(measured) : {}) };
 }
 
 function measuredFields(measured: Measured): Row {

@@ -1,0 +1,14 @@
+import type { Row } from '@roofline/reports';
+import type { E2eCell } from '../e2e/parameters.ts';
+import type { CellRecord } from '../records/record.ts';
+
+/** How a cell ended, and with what error if it failed. */
+export function outcomeOf({ status, error }: CellRecord): Row {
+  return { status, ...(error ? { error: error.message } : {}) };
+}
+
+/** What every row of a model's cell begins with, measured or not. */
+export function cellRow(cell: E2eCell, record: CellRecord): Row {
+  const { size, context, batch, mode, dtype } = cell;
+  return { size, context, batch, mode, dtype, ...outcomeOf(record) };
+}
