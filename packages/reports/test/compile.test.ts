@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { NodeCompiler } from '@myriaddreamin/typst-ts-node-compiler';
 import { afterAll, describe, expect, it } from 'vitest';
 import { renderLatex, renderTypst } from '../src/index.ts';
 import type { Table } from '../src/index.ts';
@@ -62,12 +63,17 @@ describe.skipIf(!tex)('LaTeX (skipped where no TeX is installed)', () => {
   });
 });
 
-const typst = findProgram(['typst']);
+describe('Typst', () => {
+  const compiler = NodeCompiler.create();
 
-describe.skipIf(!typst)('Typst (skipped where it is not installed)', () => {
   it('compiles', () => {
-    writeFileSync(join(folder, 'table.typ'), renderTypst(hostileTable()));
-    execFileSync(typst!, ['compile', 'table.typ', 'typst.pdf'], { cwd: folder, stdio: 'pipe' });
-    expect(statSync(join(folder, 'typst.pdf')).size).toBeGreaterThan(1000);
+    const pdf = compiler.pdf({ mainFileContent: renderTypst(hostileTable()) })!;
+    expect(pdf.subarray(0, 5).toString()).toBe('%PDF-');
+    expect(pdf.length).toBeGreaterThan(1000);
+  });
+
+  it('would not compile with an unescaped cell', () => {
+    const broken = renderTypst(hostileTable()).replace('\\"x\\"', '"x"');
+    expect(() => compiler.pdf({ mainFileContent: broken })).toThrow();
   });
 });
