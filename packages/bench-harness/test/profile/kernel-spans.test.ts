@@ -24,6 +24,16 @@ describe('kernel spans', () => {
     expect(spans[1]!.work).toEqual({ flops: 8_000_000, bytes: 4000 });
   });
 
+  it("share an op's work by their time where it takes several launches of one kernel", () => {
+    const step = structuredClone(toyProfileResult.steps[0]!);
+    // The helper of the first product becomes another launch of the same kernel.
+    step.kernels.name[0] = step.kernels.name[1]!;
+    const [first, second] = kernelSpans([step]);
+    expect([first!.durationUs, second!.durationUs]).toEqual([2, 10]);
+    expect(first!.work!.flops + second!.work!.flops).toBeCloseTo(8_000_000);
+    expect(second!.work!.bytes / first!.work!.bytes).toBeCloseTo(5);
+  });
+
   it('are selected by phase and by pattern', () => {
     expect(names(selectSpans(spans, { phase: 'backward', range: null }))).toEqual(['gemm', 'gemm']);
     expect(names(selectSpans(spans, { phase: 'all', range: 'attention.so*' }))).toEqual([

@@ -59,8 +59,8 @@ export class CudaLowering implements CudaContext {
     this.#memory = memory;
     const generate = (name: string, source: string) => modules.generated(name, source);
     const workspace = (byteLength: number) => this.workspace(byteLength);
+    this.#pointwise = new PointwiseRunner(launcher, generate);
     const { multiprocessors } = properties;
-    this.#pointwise = new PointwiseRunner(launcher, generate, multiprocessors);
     this.#reduction = new ReductionRunner(launcher, generate, this.#pointwise, workspace, multiprocessors);
     this.#matmul = new Matmul(
       stream.handle,

@@ -34,7 +34,6 @@ interface Elements {
 }
 
 const vectorBytes = 16;
-const threadsPerMultiprocessor = 2048;
 
 // An operand's part of a kernel's key: a dtype's code, and whether it repeats.
 const repeatsBit = 8;
@@ -47,7 +46,6 @@ const operandCodes = 16;
 export class PointwiseRunner {
   readonly #launcher: Launcher;
   readonly #generate: GenerateKernel;
-  readonly #maxBlocks: number;
   readonly #programs = new WeakMap<object, Map<string, PointwiseProgram>>();
   readonly #copy: PointwiseProgram = {
     name: 'copy_strided',
@@ -61,10 +59,9 @@ export class PointwiseRunner {
   readonly #operands: Elements[] = [];
   readonly #addresses = new Float64Array(maxOperands);
 
-  constructor(launcher: Launcher, generate: GenerateKernel, multiprocessors: number) {
+  constructor(launcher: Launcher, generate: GenerateKernel) {
     this.#launcher = launcher;
     this.#generate = generate;
-    this.#maxBlocks = multiprocessors * (threadsPerMultiprocessor / blockSize);
   }
 
   /** Outputs are contiguous, or are inputs themselves where the op mutates. */
@@ -234,8 +231,7 @@ export class PointwiseRunner {
   }
 
   #launch({ handle, argumentBytes }: GeneratedKernel, vectors: number): void {
-    const blocks = Math.min(Math.ceil(vectors / blockSize), this.#maxBlocks);
-    this.#launcher.launch(handle, blocks, blockSize, argumentBytes);
+    this.#launcher.launch(handle, Math.ceil(vectors / blockSize), blockSize, argumentBytes);
   }
 }
 

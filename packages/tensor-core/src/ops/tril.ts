@@ -1,10 +1,11 @@
 import { applyOne } from '../apply.ts';
+import { bytesOf } from '../cost.ts';
 import type { OnnxGraph, OnnxValue } from '../cpu/onnx-graph.ts';
 import { storageType } from '../cuda/c-types.ts';
 import type { CudaContext } from '../cuda/context.ts';
 import { ShapeError } from '../errors.ts';
 import { defineOp } from '../op.ts';
-import { formatShape, sizeOf } from '../shape.ts';
+import { type Shape, formatShape, sizeOf } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 import { kernelVariants } from './kernel-variants.ts';
 import { requireFloatingPoint } from './require-dtype.ts';
@@ -33,6 +34,11 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
     return [{ shape: x!.shape, dtype: x!.dtype }];
   },
   gradient: ({ gradients, attributes: { diagonal } }) => [tril(gradients[0]!, diagonal)],
+  // What is not kept is not read.
+  cost: ([x], [y], { diagonal }) => ({
+    flops: 0,
+    bytesMoved: bytesOf([x!]) * keptFraction(x!.shape, diagonal) + bytesOf([y!]),
+  }),
   variant: ({ diagonal, fill }) => `${diagonal},${fill}`,
   cuda: { kind: 'custom', launch },
   cpu: {
@@ -52,6 +58,14 @@ function bounds(graph: OnnxGraph, { shape, dtype }: OnnxValue, diagonal: number)
   for (let i = 0; i < rows; i++)
     data.fill(Infinity, i * columns, i * columns + clamp(i + diagonal + 1, columns));
   return graph.constant(dtype, [rows, columns], data);
+}
+
+/** Of the elements of a matrix, those with j <= i + diagonal. */
+function keptFraction(shape: Shape, diagonal: number): number {
+  const [rows, columns] = shape.slice(-2) as [number, number];
+  let kept = 0;
+  for (let i = 0; i < rows; i++) kept += clamp(i + diagonal + 1, columns);
+  return rows * columns === 0 ? 0 : kept / (rows * columns);
 }
 
 function clamp(count: number, most: number): number {
