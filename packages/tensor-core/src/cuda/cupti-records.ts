@@ -5,7 +5,6 @@ export const activityKinds = {
   driver: 4,
   runtime: 5,
   concurrentKernel: 10,
-  externalCorrelation: 39,
 } as const;
 
 /** Work that ran on the GPU. Times are nanoseconds of CUPTI's clock since the base that the reader was given. */
@@ -26,14 +25,15 @@ export interface GpuActivity {
   readonly block: readonly [number, number, number] | null;
 }
 
-/** Says that the API call `correlationId` was made under the external id that was pushed last. */
-export interface ExternalCorrelation {
-  readonly kind: 'external-correlation';
-  readonly externalId: number;
+/** A call of CUDA by the host. Times as those of activities. */
+export interface ApiCall {
+  readonly kind: 'api-call';
+  readonly startNs: number;
+  readonly endNs: number;
   readonly correlationId: number;
 }
 
-export type ActivityRecord = GpuActivity | ExternalCorrelation;
+export type ActivityRecord = GpuActivity | ApiCall;
 
 /** What reading records needs besides their bytes. */
 export interface RecordContext {
@@ -44,7 +44,7 @@ export interface RecordContext {
 }
 
 // Byte offsets. The records are packed, aligned to 8, and every version of a structure (CUpti_ActivityKernel4 to 10,
-// CUpti_ActivityMemcpy to 6, CUpti_ActivityMemset to 4) only adds fields behind those named here.
+// CUpti_ActivityMemcpy to 6, CUpti_ActivityMemset to 4, CUpti_ActivityAPI) only adds fields behind those named here.
 const kernelOffsets = {
   start: 16,
   end: 24,
@@ -64,7 +64,7 @@ const transferOffsets = {
   stream: 40,
   correlation: 44,
 } as const;
-const externalOffsets = { id: 8, correlation: 16 } as const;
+const apiOffsets = { start: 8, end: 16, correlation: 32 } as const;
 
 // CUpti_ActivityMemcpyKind, as Nsight Systems names them.
 const copyNames: Readonly<Record<number, string>> = {
@@ -74,7 +74,7 @@ const copyNames: Readonly<Record<number, string>> = {
   10: '[CUDA memcpy PtoP]',
 };
 
-/** Reads the record at `offset`; null for a kind that the profiler has no use for, such as API calls. */
+/** Reads the record at `offset`; null for a kind that was not asked for. */
 export function readActivityRecord(
   bytes: DataView,
   offset: number,
@@ -84,11 +84,13 @@ export function readActivityRecord(
   if (kind === activityKinds.concurrentKernel) return readKernel(bytes, offset, context);
   if (kind === activityKinds.memcpy || kind === activityKinds.memset)
     return readTransfer(bytes, offset, context, kind);
-  if (kind !== activityKinds.externalCorrelation) return null;
+  if (kind !== activityKinds.driver && kind !== activityKinds.runtime) return null;
+  const { baseNs } = context;
   return {
-    kind: 'external-correlation',
-    externalId: Number(bytes.getBigUint64(offset + externalOffsets.id, true)),
-    correlationId: bytes.getUint32(offset + externalOffsets.correlation, true),
+    kind: 'api-call',
+    startNs: Number(bytes.getBigUint64(offset + apiOffsets.start, true) - baseNs),
+    endNs: Number(bytes.getBigUint64(offset + apiOffsets.end, true) - baseNs),
+    correlationId: bytes.getUint32(offset + apiOffsets.correlation, true),
   };
 }
 

@@ -3,7 +3,7 @@ import { type NativeFunctions, declareFunctions, ffi } from '../native/ffi.ts';
 import { HostMemory } from '../native/host-memory.ts';
 import {
   type ActivityRecord,
-  type ExternalCorrelation,
+  type ApiCall,
   type GpuActivity,
   activityKinds,
   readActivityRecord,
@@ -14,23 +14,22 @@ const prototypes = {
   cuptiGetTimestamp: 'int cuptiGetTimestamp(uintptr_t timestamp)',
   cuptiActivityEnable: 'int cuptiActivityEnable(int kind)',
   cuptiActivityDisable: 'int cuptiActivityDisable(int kind)',
+  cuptiActivitySetAttribute:
+    'int cuptiActivitySetAttribute(int attribute, uintptr_t byteLength, uintptr_t value)',
+  cuptiActivityEnableDriverApi: 'int cuptiActivityEnableDriverApi(uint call, uint8_t enable)',
+  cuptiActivityEnableRuntimeApi: 'int cuptiActivityEnableRuntimeApi(uint call, uint8_t enable)',
   cuptiActivityGetNextRecord:
     'int cuptiActivityGetNextRecord(uintptr_t buffer, size_t validBytes, uintptr_t record)',
   cuptiActivityGetNumDroppedRecords:
     'int cuptiActivityGetNumDroppedRecords(uintptr_t context, uint stream, uintptr_t dropped)',
-  cuptiActivityPushExternalCorrelationId: 'int cuptiActivityPushExternalCorrelationId(int kind, uint64 id)',
-  cuptiActivityPopExternalCorrelationId:
-    'int cuptiActivityPopExternalCorrelationId(int kind, uintptr_t lastId)',
 } as const;
 
-// CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
-const externalKind = 3;
 const noMoreRecords = 12;
 
-// What is recorded. External ids are only told of API calls that are recorded themselves: ours of the driver, and
-// those of cublasLt, which are the runtime's.
+// CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
+const zeroedBuffers = 5;
+
 const enabledKinds = [
-  activityKinds.externalCorrelation,
   activityKinds.driver,
   activityKinds.runtime,
   activityKinds.concurrentKernel,
@@ -38,15 +37,15 @@ const enabledKinds = [
   activityKinds.memset,
 ];
 
-// A kernel with its call takes some 350 bytes: what `maxMarks` ops launch fits one buffer.
+// Calls that queue nothing and that cublasLt makes for every product, from cupti_driver_cbid.h and
+// cupti_runtime_cbid.h: their records would only cost the host time.
+const cuKernelGetAttribute = 686;
+const cudaGetDevice = 17;
+
 const bufferBytes = 32 * 2 ** 20;
 
-/**
- * The most marks in one recording. CUPTI's thread hands full buffers over and asks for new ones on the event loop,
- * which waits for the code that is recorded; once CUPTI's own queues are full, that code would wait for CUPTI. On an
- * H200 with CUPTI 13, 20,000 kernels went well; an op launches up to three.
- */
-export const maxMarks = 6000;
+// Reading two clocks takes about a microsecond; the closest pair of so many counts.
+const clockReadings = 8;
 
 /** A buffer that CUPTI has filled. */
 interface FilledBuffer {
@@ -58,8 +57,8 @@ interface FilledBuffer {
 export interface RecordedActivities {
   /** In the order of their start. */
   readonly activities: readonly GpuActivity[];
-  /** For the correlation id of an API call the external id that it was made under. */
-  readonly externalIds: ReadonlyMap<number, number>;
+  /** For the correlation id of a call that queued work the middle of that call, by `performance.now()`. */
+  readonly queuedAtMs: ReadonlyMap<number, number>;
   /** Records that found no room. */
   readonly droppedRecords: number;
 }
@@ -76,8 +75,7 @@ export class Cupti {
   readonly #buffers = new Map<number, HostMemory>();
   readonly #free: HostMemory[] = [];
   #filled: FilledBuffer[] = [];
-  #pushed = 0;
-  #baseNs = 0n;
+  #startedAt: ClockReading = { ns: 0n, ms: 0 };
 
   /** Throws a LibraryNotFoundError without CUPTI. */
   constructor() {
@@ -103,43 +101,60 @@ export class Cupti {
 
   /** Begins to record, on all GPUs of this process. Throws a DeviceError if another profiler is attached. */
   start(): void {
-    for (const kind of enabledKinds)
-      this.#check(this.#functions.cuptiActivityEnable(kind), 'cuptiActivityEnable');
-    this.#check(this.#functions.cuptiGetTimestamp(this.#result.address), 'cuptiGetTimestamp');
-    this.#baseNs = new DataView(this.#result.bytes.buffer, this.#result.bytes.byteOffset).getBigUint64(
-      0,
-      true,
-    );
-  }
-
-  /**
-   * Marks the API calls of this thread from now on, until the next mark. Ids are pushed and not popped: one call
-   * to an op instead of two. Throws a DeviceError after `maxMarks` of them.
-   */
-  mark(externalId: number): void {
-    if (this.#pushed === maxMarks) {
-      throw new DeviceError(
-        `profile: more than ${maxMarks} ops on a GPU in one profile; profile fewer steps at a time.`,
-      );
-    }
-    const { cuptiActivityPushExternalCorrelationId } = this.#functions;
-    const result = cuptiActivityPushExternalCorrelationId(externalKind, externalId);
-    if (result !== 0) this.#check(result, 'cuptiActivityPushExternalCorrelationId');
-    this.#pushed++;
+    const { cuptiActivityEnable, cuptiActivityEnableDriverApi, cuptiActivityEnableRuntimeApi } =
+      this.#functions;
+    this.#takeZeroedBuffers();
+    for (const kind of enabledKinds) this.#check(cuptiActivityEnable(kind), 'cuptiActivityEnable');
+    this.#check(cuptiActivityEnableDriverApi(cuKernelGetAttribute, 0), 'cuptiActivityEnableDriverApi');
+    this.#check(cuptiActivityEnableRuntimeApi(cudaGetDevice, 0), 'cuptiActivityEnableRuntimeApi');
+    this.#startedAt = this.#readClocks();
   }
 
   /** Ends recording and gives what was recorded. The GPUs must be idle. */
   async stop(): Promise<RecordedActivities> {
-    for (; this.#pushed > 0; this.#pushed--)
-      this.#functions.cuptiActivityPopExternalCorrelationId(externalKind, this.#result.address);
+    const endedAt = this.#readClocks();
     this.#check(await this.#flush(), 'cuptiActivityFlushAll');
     for (const kind of enabledKinds)
       this.#check(this.#functions.cuptiActivityDisable(kind), 'cuptiActivityDisable');
     const filled = this.#filled;
     this.#filled = [];
     const records = filled.flatMap((buffer) => this.#read(buffer));
-    this.#free.push(...filled.map(({ memory }) => memory));
-    return { ...sortRecords(records), droppedRecords: this.#countDropped() };
+    for (const { memory, validBytes } of filled) {
+      memory.bytes.fill(0, 0, validBytes);
+      this.#free.push(memory);
+    }
+    const { activities, calls } = sortRecords(records);
+    const toHostMs = hostClock(this.#startedAt, endedAt);
+    const middles = calls.map(
+      ({ correlationId, startNs, endNs }) => [correlationId, toHostMs((startNs + endNs) / 2)] as const,
+    );
+    return { activities, queuedAtMs: new Map(middles), droppedRecords: this.#countDropped() };
+  }
+
+  /** Else CUPTI zeroes each buffer that it gets, on the thread whose work is timed. */
+  #takeZeroedBuffers(): void {
+    this.#result.writeInt64(0, 1);
+    this.#result.bytes[8] = 1;
+    const { address } = this.#result;
+    const result = this.#functions.cuptiActivitySetAttribute(zeroedBuffers, address, address + 8);
+    this.#check(result, 'cuptiActivitySetAttribute');
+  }
+
+  #readClocks(): ClockReading {
+    let closestMs = Infinity;
+    let reading = { ns: 0n, ms: 0 };
+    const { bytes, address } = this.#result;
+    const view = new DataView(bytes.buffer, bytes.byteOffset);
+    for (let i = 0; i < clockReadings; i++) {
+      const before = performance.now();
+      const result = this.#functions.cuptiGetTimestamp(address);
+      const after = performance.now();
+      this.#check(result, 'cuptiGetTimestamp');
+      if (after - before >= closestMs) continue;
+      closestMs = after - before;
+      reading = { ns: view.getBigUint64(0, true), ms: (before + after) / 2 };
+    }
+    return reading;
   }
 
   #registerCallbacks(register: (request: unknown, complete: unknown) => number): void {
@@ -175,7 +190,7 @@ export class Cupti {
   #read({ memory, validBytes }: FilledBuffer): ActivityRecord[] {
     if (validBytes === 0) return [];
     const bytes = new DataView(memory.bytes.buffer, memory.bytes.byteOffset, validBytes);
-    const context = { baseNs: this.#baseNs, textAt: rememberedText() };
+    const context = { baseNs: this.#startedAt.ns, textAt: rememberedText() };
     const { cuptiActivityGetNextRecord } = this.#functions;
     const records: ActivityRecord[] = [];
     this.#result.writeInt64(0, 0);
@@ -206,19 +221,30 @@ export class Cupti {
   }
 }
 
-/** Splits records into what ran and which mark it ran under. */
-export function sortRecords(
-  records: readonly ActivityRecord[],
-): Pick<RecordedActivities, 'activities' | 'externalIds'> {
-  const isCorrelation = (record: ActivityRecord): record is ExternalCorrelation =>
-    record.kind === 'external-correlation';
-  const activities = records.filter((record) => !isCorrelation(record)) as GpuActivity[];
-  return {
-    activities: activities.sort((a, b) => a.startNs - b.startNs),
-    externalIds: new Map(
-      records.filter(isCorrelation).map(({ correlationId, externalId }) => [correlationId, externalId]),
-    ),
-  };
+/** CUPTI's clock and the host's at one moment. */
+interface ClockReading {
+  readonly ns: bigint;
+  /** By `performance.now()`. */
+  readonly ms: number;
+}
+
+/**
+ * From nanoseconds of CUPTI's clock since `start` to the host's. The clocks may run at slightly different speeds: one
+ * follows the time of day.
+ */
+export function hostClock(start: ClockReading, end: ClockReading): (ns: number) => number {
+  const msPerNs = (end.ms - start.ms) / Number(end.ns - start.ns);
+  return (ns) => start.ms + ns * msPerNs;
+}
+
+/** Splits records into what ran, in the order of its start, and the calls that queued it. */
+export function sortRecords(records: readonly ActivityRecord[]): {
+  activities: GpuActivity[];
+  calls: ApiCall[];
+} {
+  const isCall = (record: ActivityRecord): record is ApiCall => record.kind === 'api-call';
+  const activities = records.filter((record): record is GpuActivity => !isCall(record));
+  return { activities: activities.sort((a, b) => a.startNs - b.startNs), calls: records.filter(isCall) };
 }
 
 /** Reads each C string once: kernels repeat. */

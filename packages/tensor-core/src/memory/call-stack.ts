@@ -18,14 +18,14 @@ export function captureStack(depth: number): Error {
 }
 
 const packageFolder = new URL('..', import.meta.url);
-const framePattern = /^\s*at (?:(?:async )?(.*) \()?(.*?):(\d+):\d+\)?$/;
+const framePattern = /^\s*at (?:async )?(?:(.*) \()?(.*?):(\d+):\d+\)?$/;
 const parsed = new Map<string, readonly StackFrame[]>();
 
 /**
  * The frames that say something to a user, innermost first: not Node's own, and not those of this package.
  * Equal stacks give the same array.
  */
-export function framesOf(captured: Error): readonly StackFrame[] {
+function framesOf(captured: Error): readonly StackFrame[] {
   const text = captured.stack ?? '';
   let frames = parsed.get(text);
   if (!frames) {
@@ -35,9 +35,33 @@ export function framesOf(captured: Error): readonly StackFrame[] {
   return frames;
 }
 
+const joined = new Map<readonly StackFrame[], Map<readonly StackFrame[], readonly StackFrame[]>>();
+
+/**
+ * The frames of `inner`, which `captureStack` may have cut short, and those of a call around it, `outer`, each once.
+ * Equal stacks give the same array.
+ */
+export function joinedFrames(inner: Error, outer: Error): readonly StackFrame[] {
+  const [near, far] = [framesOf(inner), framesOf(outer)];
+  let joins = joined.get(far);
+  if (!joins) joined.set(far, (joins = new Map()));
+  let frames = joins.get(near);
+  if (!frames) {
+    const meeting = near.findIndex((frame) => isSameFrame(frame, far[0]));
+    frames = [...(meeting < 0 ? near : near.slice(0, meeting)), ...far];
+    joins.set(near, frames);
+  }
+  return frames;
+}
+
+function isSameFrame(a: StackFrame, b: StackFrame | undefined): boolean {
+  return a.name === b?.name && a.file === b.file && a.line === b.line;
+}
+
 /** Forgets the stacks that were read, so that they do not outlive a recording. */
 export function forgetStacks(): void {
   parsed.clear();
+  joined.clear();
 }
 
 function parseFrame(text: string): StackFrame | null {

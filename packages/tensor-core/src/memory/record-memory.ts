@@ -1,36 +1,37 @@
 import { type OpObserver, observeOps } from '../apply.ts';
 import type { Device } from '../device.ts';
 import { type DeviceSpec, device as deviceOf } from '../device-registry.ts';
-import type { DType } from '../dtype.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op.ts';
 import { type RangeListener, currentRange, onRange } from '../range.ts';
-import type { Shape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
-import { type StackFrame, captureStack, forgetStacks, framesOf } from './call-stack.ts';
+import { type StackFrame, captureStack, forgetStacks, joinedFrames } from './call-stack.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from './observer.ts';
-import { type Allocation, type MemoryEvent, type MemoryRecord, phaseOf } from './record.ts';
+import { type Allocation, type MemoryEvent, type MemoryRecord, isPhase, phaseOf } from './record.ts';
 
 export interface RecordMemoryOptions {
   /** The device whose memory is recorded. Default cpu. */
   readonly device?: DeviceSpec | Device;
-  /** Calls that are kept for an allocation, those inside this package counted; 0 for none. Default 40. */
+  /**
+   * Innermost calls that are kept of each allocation, some ten of this package counted; 0 for no calls at all.
+   * Each costs about a third of a microsecond. Default 20.
+   */
   readonly stackDepth?: number;
 }
 
-/** What frees memory is most often the end of a scope: its near calls tell which. */
-const freeDepth = 16;
-
 /**
  * Runs `fn` and records every allocation and free of `device`'s memory: storages and workspaces with their
- * sizes, times, calls, ranges and ops; and what the allocator takes from the system. Where nothing records,
- * this costs one null check for each allocation. Throws a DeviceError if a recording of the device is under
- * way, and whatever `fn` throws.
+ * sizes, times, calls, ranges and ops; and what the allocator takes from the system. The calls of an allocation
+ * are its innermost ones, then those that opened its phase or, outside of phases, began the recording. What is
+ * made in the phase `backward` has the latter alone: there one loop calls everything, and op and range say more.
+ *
+ * Where nothing records, this costs one null check for each allocation. Throws a DeviceError if a recording of
+ * the device is under way, and whatever `fn` throws.
  */
 export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}): MemoryRecord<T> {
   const device = deviceOf(options.device ?? 'cpu');
   const segmentsBefore = device.memorySegments();
-  const recorder = new Recorder(segmentsBefore, options.stackDepth ?? 40);
+  const recorder = new Recorder(segmentsBefore, options.stackDepth ?? 20);
   if (device.observeMemory(recorder) !== null) {
     throw new DeviceError(`recordMemory: the memory of ${device.label} is being recorded already.`);
   }
@@ -59,22 +60,40 @@ export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}):
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-/** Stacks are formatted at the end: that costs more than all else. */
-type Captured<T> = T extends unknown ? Omit<Writable<T>, 'stack'> & { captured: Error | null } : never;
-type OpenAllocation = Captured<Allocation> & { stack: readonly StackFrame[] };
+type OpenAllocation = Writable<Allocation>;
 
+/** Calls that led to `origin`. They are formatted at the end: that costs more than all else. */
+interface CapturedCalls {
+  readonly origin: { stack: readonly StackFrame[] };
+  readonly inner: Error;
+  readonly outer: Error;
+}
+
+/** Phases are few. */
+const outerDepth = 40;
+
+/** Hot: each line runs for each allocation of a step. */
 class Recorder implements MemoryObserver, OpObserver, RangeListener {
   outerObserver: OpObserver | null = null;
   readonly #allocations: OpenAllocation[] = [];
-  readonly #events: Captured<MemoryEvent>[] = [];
+  readonly #events: MemoryEvent[] = [];
   readonly #live = new Map<number, OpenAllocation>();
   readonly #startMs = performance.now();
   readonly #stackDepth: number;
-  /** The op that runs now, for its workspaces. */
+  readonly #calls: CapturedCalls[] = [];
+  /** The op that runs now, for its workspaces, and the calls that led to it. */
   #op: string | null = null;
+  #opCalls: Error | null = null;
+  /** The calls that began the recording, and those that opened the phase last. */
+  readonly #recordingCalls: Error | null;
+  #phaseCalls: Error | null;
+  #range: readonly string[] = [];
+  #phase: string | null = null;
 
   constructor(segments: readonly MemorySegment[], stackDepth: number) {
     this.#stackDepth = stackDepth;
+    this.#recordingCalls = stackDepth > 0 ? captureStack(outerDepth) : null;
+    this.#phaseCalls = this.#recordingCalls;
     for (const { blocks } of segments) {
       for (const { address, requestedBytes, allocatedBytes } of blocks) {
         if (requestedBytes !== null) this.#add(heldBefore(address, requestedBytes, allocatedBytes));
@@ -88,40 +107,38 @@ class Recorder implements MemoryObserver, OpObserver, RangeListener {
 
   allocated(address: number, requestedBytes: number, bytes: number, kind: AllocationKind): void {
     const timeUs = this.elapsedUs();
-    const range = currentRange();
-    const captured = captureStack(this.#stackDepth);
-    const allocation: OpenAllocation = {
-      ...heldBefore(address, requestedBytes, bytes),
-      kind,
-      startUs: timeUs,
-      range,
-      phase: phaseOf(range),
-      op: this.#op,
-      captured,
-    };
+    const phase = this.#currentPhase();
+    const allocation = heldBefore(address, requestedBytes, bytes);
+    allocation.kind = kind;
+    allocation.startUs = timeUs;
+    allocation.range = this.#range;
+    allocation.phase = phase;
+    allocation.op = this.#op;
     this.#add(allocation);
-    this.#events.push({ action: 'allocate', timeUs, phase: allocation.phase, allocation, captured });
+    this.#events.push({ action: 'allocate', timeUs, phase, allocation });
+    this.#keepCalls(allocation, phase);
   }
 
   freed(address: number): void {
+    const timeUs = this.elapsedUs();
     const allocation = this.#live.get(address)!;
     this.#live.delete(address);
-    allocation.endUs = this.elapsedUs();
-    this.#events.push({ action: 'free', allocation, ...this.#now(allocation.endUs) });
+    allocation.endUs = timeUs;
+    this.#events.push({ action: 'free', timeUs, phase: this.#currentPhase(), allocation });
   }
 
   segmentReserved(address: number, bytes: number): void {
-    this.#events.push({ action: 'reserve', address, bytes, ...this.#now() });
+    this.#segmentChanged('reserve', address, bytes);
   }
 
   segmentReleased(address: number, bytes: number): void {
-    this.#events.push({ action: 'release', address, bytes, ...this.#now() });
+    this.#segmentChanged('release', address, bytes);
   }
 
   enter(name: string): void {
-    const phase = phaseOf(currentRange());
-    if (phase === name)
-      this.#events.push({ action: 'enter', timeUs: this.elapsedUs(), phase, captured: null });
+    if (!isPhase(name) || this.#currentPhase() !== name) return;
+    this.#events.push({ action: 'enter', timeUs: this.elapsedUs(), phase: name });
+    if (this.#stackDepth > 0) this.#phaseCalls = captureStack(outerDepth);
   }
 
   exit(): void {}
@@ -133,28 +150,22 @@ class Recorder implements MemoryObserver, OpObserver, RangeListener {
     attributes: unknown,
   ): void {
     this.#op = op.name;
-    outputs.forEach((output, i) => {
-      if (op.mutates?.[i] === undefined) this.#nameOutput(op.name, output);
-    });
+    for (let i = 0; i < outputs.length; i++) {
+      if (op.mutates?.[i] === undefined) this.#nameOutput(op.name, outputs[i]!);
+    }
     this.outerObserver?.before(op, inputs, outputs, attributes);
   }
 
   after(op: ComputeOp<never>): void {
     this.#op = null;
+    this.#opCalls = null;
     this.outerObserver?.after(op);
   }
 
   /** The recording, stacks formatted. */
   read(): { allocations: readonly Allocation[]; events: readonly MemoryEvent[] } {
-    for (const allocation of this.#allocations) {
-      if (allocation.captured) allocation.stack = framesOf(allocation.captured);
-      allocation.captured = null;
-    }
-    const events = this.#events.map(({ captured, ...event }) => ({
-      ...event,
-      stack: captured ? framesOf(captured) : [],
-    })) as MemoryEvent[];
-    return { allocations: this.#allocations, events };
+    for (const { origin, inner, outer } of this.#calls) origin.stack = joinedFrames(inner, outer);
+    return { allocations: this.#allocations, events: this.#events };
   }
 
   #add(allocation: OpenAllocation): void {
@@ -162,20 +173,38 @@ class Recorder implements MemoryObserver, OpObserver, RangeListener {
     this.#live.set(allocation.address, allocation);
   }
 
-  #now(timeUs = this.elapsedUs()): { timeUs: number; phase: string | null; captured: Error } {
-    return {
-      timeUs,
-      phase: phaseOf(currentRange()),
-      captured: captureStack(Math.min(freeDepth, this.#stackDepth)),
-    };
+  /** Captures as seldom as it can: that costs several times as much as all else here together. */
+  #keepCalls(origin: CapturedCalls['origin'], phase: string | null): void {
+    const outer = phase === null ? this.#recordingCalls : this.#phaseCalls;
+    if (outer === null) return;
+    let inner: Error | null = null;
+    if (phase === 'backward') inner = outer;
+    else if (this.#op === null) inner = captureStack(this.#stackDepth);
+    else inner = this.#opCalls ??= captureStack(this.#stackDepth);
+    this.#calls.push({ origin, inner, outer });
   }
 
-  #nameOutput(
-    op: string,
-    { storage, dtype, shape }: { storage: Tensor['storage']; dtype: DType; shape: Shape },
-  ) {
+  #segmentChanged(action: 'reserve' | 'release', address: number, bytes: number): void {
+    const phase = this.#currentPhase();
+    const event = { action, timeUs: this.elapsedUs(), phase, address, bytes, stack: noCalls };
+    this.#events.push(event);
+    this.#keepCalls(event, phase);
+  }
+
+  #currentPhase(): string | null {
+    const range = currentRange();
+    if (range !== this.#range) {
+      this.#range = range;
+      this.#phase = phaseOf(range);
+    }
+    return this.#phase;
+  }
+
+  #nameOutput(op: string, { storage, dtype, shape }: Tensor): void {
     const allocation = this.#live.get(storage.buffer.address);
     if (!allocation || allocation.startUs === null) return;
+    const latest = this.#calls.at(-1);
+    if (latest?.origin === allocation) this.#opCalls = latest.inner;
     allocation.op = op;
     allocation.dtype = dtype;
     allocation.shape = shape;
@@ -195,7 +224,8 @@ function heldBefore(address: number, requestedBytes: number, bytes: number): Ope
     op: null,
     dtype: null,
     shape: null,
-    stack: [],
-    captured: null,
+    stack: noCalls,
   };
 }
+
+const noCalls: readonly StackFrame[] = [];

@@ -35,7 +35,6 @@ export type MemoryEvent =
       readonly timeUs: number;
       readonly phase: string | null;
       readonly allocation: Allocation;
-      readonly stack: readonly StackFrame[];
     }
   | {
       /** The allocator gets a segment from the system, or gives it back. */
@@ -51,7 +50,6 @@ export type MemoryEvent =
       readonly action: 'enter';
       readonly timeUs: number;
       readonly phase: string;
-      readonly stack: readonly StackFrame[];
     };
 
 /** Everything that a device's allocator did while a function ran. */
@@ -73,6 +71,10 @@ export interface MemoryRecord<T = unknown> {
 }
 
 const phases: ReadonlySet<string> = new Set(['forward', 'backward', 'optimizer']);
+
+export function isPhase(range: string): boolean {
+  return phases.has(range);
+}
 
 /** The phase that ranges name: the outermost `forward`, `backward` or `optimizer`. */
 export function phaseOf(range: readonly string[]): string | null {

@@ -33,14 +33,13 @@ function traceEntries(event: MemoryEvent, startedAtMs: number, frames: FrameList
     return [{ action, addr, size, frames: frames.of(stack), ...common }];
   }
   const { address: addr, requestedBytes: size } = event.allocation;
-  if (event.action === 'allocate') {
-    return [{ action: 'alloc', addr, size, frames: frames.ofAllocation(event.allocation), ...common }];
-  }
+  // A free has the frames of what it frees, as PyTorch's has where no calls of its own were recorded.
+  const told = { addr, size, frames: frames.ofAllocation(event.allocation), ...common };
+  if (event.action === 'allocate') return [{ action: 'alloc', ...told }];
   // One stream uses the memory in order, so a free is complete at once.
-  const freed = { addr, size, frames: frames.of(event.stack), ...common };
   return [
-    { action: 'free_requested', ...freed },
-    { action: 'free_completed', ...freed },
+    { action: 'free_requested', ...told },
+    { action: 'free_completed', ...told },
   ];
 }
 

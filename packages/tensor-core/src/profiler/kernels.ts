@@ -4,24 +4,41 @@ import { OnnxNames } from './onnx-name.ts';
 import type { OpCall } from './op-recorder.ts';
 import type { ProfiledKernel } from './profile.ts';
 
-/** What CUPTI recorded, each activity with the op whose mark its API call was made under. */
-export function gpuKernels({ activities, externalIds }: RecordedActivities): ProfiledKernel[] {
+/**
+ * What CUPTI recorded, each activity with the op that ran on the host when the activity was queued. Telling CUPTI of
+ * every op instead (external correlation ids) costs as much host time again as all else that it records.
+ */
+export function gpuKernels(
+  { activities, queuedAtMs }: RecordedActivities,
+  calls: readonly OpCall[],
+): ProfiledKernel[] {
   return activities.map((activity) => {
     const { kind, name, startNs, endNs, device, stream, correlationId, byteLength, grid, block } = activity;
-    // A mark lasts until the next; copies between host and device are made between ops.
-    const op = kind === 'memcpy' ? null : (externalIds.get(correlationId) ?? null);
+    const queuedMs = queuedAtMs.get(correlationId);
     return {
       name: demangle(name),
       kind,
       startUs: startNs / 1000,
       durationUs: (endNs - startNs) / 1000,
       stream: `cuda:${device} stream ${stream}`,
-      op,
+      op: queuedMs === undefined ? null : callAt(calls, queuedMs),
       byteLength,
       grid,
       block,
     };
   });
+}
+
+/** Index of the call that was under way at a time; null between calls. Calls follow each other. */
+function callAt(calls: readonly OpCall[], timeMs: number): number | null {
+  let [first, behind] = [0, calls.length];
+  while (first < behind) {
+    const middle = (first + behind) >> 1;
+    if (calls[middle]!.startMs <= timeMs) first = middle + 1;
+    else behind = middle;
+  }
+  const call = first - 1;
+  return call >= 0 && timeMs <= calls[call]!.endMs ? call : null;
 }
 
 /** On the CPU an op has run when its call returns: each call is a kernel. */

@@ -1,8 +1,11 @@
 import { type OpObserver, observeOps } from '../apply.ts';
-import { type OperandLayout, operandLayout } from '../cpu/op-graph.ts';
-import type { ComputeOp, TensorSpec } from '../op.ts';
+import type { OperandLayout } from '../cpu/op-graph.ts';
+import type { Device } from '../device.ts';
+import { type DType, byteSize } from '../dtype.ts';
 import { DeviceError } from '../errors.ts';
+import type { ComputeOp, TensorSpec } from '../op.ts';
 import { type OpenRange, currentOpenRange } from '../range.ts';
+import type { Shape } from '../shape.ts';
 import type { Tensor } from '../tensor.ts';
 
 /** One call of an op. On the CPU the op runs between the two times; on a GPU it is queued between them. */
@@ -18,18 +21,33 @@ export interface OpCall {
   /** What tensors held on the device when the op began, its outputs among them. */
   readonly allocatedBytes: number;
   readonly startMs: number;
-  endMs: number;
+  readonly endMs: number;
 }
 
-/** Writes down every op and its range between `start` and `stop`. */
-export class OpRecorder implements OpObserver {
-  readonly calls: OpCall[] = [];
-  readonly #mark: (call: number) => void;
+/**
+ * The most ops on GPUs in one profile. CUPTI's thread hands full buffers over and asks for new ones on the event loop,
+ * which waits for the code that is recorded; once CUPTI's own queues are full, that code would wait for CUPTI. On an
+ * H200 with CUPTI 13, 20,000 kernels went well; an op launches up to three.
+ */
+export const maxGpuOps = 6000;
 
-  /** `mark` is told the index of each call that a GPU is about to get. */
-  constructor(mark: (call: number) => void) {
-    this.#mark = mark;
-  }
+/**
+ * Writes down every op and its range between `start` and `stop`. Lists of plain values instead of an object for each
+ * call and operand: what is written must not slow down the host that a GPU waits for.
+ */
+export class OpRecorder implements OpObserver {
+  readonly #ops: ComputeOp<never>[] = [];
+  readonly #attributes: unknown[] = [];
+  readonly #devices: Device[] = [];
+  readonly #ranges: (OpenRange | null)[] = [];
+  readonly #allocatedBytes: number[] = [];
+  readonly #startMs: number[] = [];
+  readonly #endMs: number[] = [];
+  /** Five values an input, and two an output behind them. */
+  readonly #operands: (Shape | DType | number)[] = [];
+  readonly #inputCounts: number[] = [];
+  readonly #outputCounts: number[] = [];
+  #gpuOps = 0;
 
   /** Throws a DeviceError when something else observes ops, such as a profile that is under way. */
   start(): void {
@@ -52,24 +70,54 @@ export class OpRecorder implements OpObserver {
     outputs: readonly Tensor[],
     attributes: unknown,
   ): void {
-    const { type, label, allocatedBytes } = inputs[0]!.device;
-    if (type === 'cuda') this.#mark(this.calls.length);
-    this.calls.push({
-      op,
-      attributes,
-      deviceType: type,
-      deviceLabel: label,
-      inputs: inputs.map(operandLayout),
-      outputs: outputs.map(({ shape, dtype }) => ({ shape, dtype })),
-      range: currentOpenRange(),
-      allocatedBytes,
-      // Last, so that the time begins when the op does.
-      startMs: performance.now(),
-      endMs: 0,
-    });
+    const { device } = inputs[0]!;
+    if (device.type === 'cuda' && ++this.#gpuOps > maxGpuOps) {
+      throw new DeviceError(
+        `profile: more than ${maxGpuOps} ops on a GPU in one profile; profile fewer steps at a time.`,
+      );
+    }
+    this.#ops.push(op);
+    this.#attributes.push(attributes);
+    this.#devices.push(device);
+    this.#ranges.push(currentOpenRange());
+    this.#allocatedBytes.push(device.allocatedBytes);
+    this.#inputCounts.push(inputs.length);
+    this.#outputCounts.push(outputs.length);
+    const operands = this.#operands;
+    for (let i = 0; i < inputs.length; i++) {
+      const { shape, dtype, strides, offset, storage } = inputs[i]!;
+      operands.push(shape, dtype, strides, offset, storage.byteLength);
+    }
+    for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!.shape, outputs[i]!.dtype);
+    // Last, so that the time begins when the op does.
+    this.#startMs.push(performance.now());
   }
 
   after(): void {
-    this.calls.at(-1)!.endMs = performance.now();
+    this.#endMs.push(performance.now());
+  }
+
+  /** What was written down, in order. An op that threw is left out: it was the last. */
+  calls(): OpCall[] {
+    let at = 0;
+    const next = <T>() => this.#operands[at++] as T;
+    const spec = (): TensorSpec => ({ shape: next<Shape>(), dtype: next<DType>() });
+    const layout = (): OperandLayout => {
+      const { shape, dtype } = spec();
+      const [strides, offset, byteLength] = [next<Shape>(), next<number>(), next<number>()];
+      return { shape, strides, offset, dtype, storageSize: Math.floor(byteLength / byteSize(dtype)) };
+    };
+    return this.#endMs.map((endMs, call) => ({
+      op: this.#ops[call]!,
+      attributes: this.#attributes[call],
+      deviceType: this.#devices[call]!.type,
+      deviceLabel: this.#devices[call]!.label,
+      inputs: Array.from({ length: this.#inputCounts[call]! }, layout),
+      outputs: Array.from({ length: this.#outputCounts[call]! }, spec),
+      range: this.#ranges[call]!,
+      allocatedBytes: this.#allocatedBytes[call]!,
+      startMs: this.#startMs[call]!,
+      endMs,
+    }));
   }
 }

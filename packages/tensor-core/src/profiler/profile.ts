@@ -56,7 +56,7 @@ export interface Profile {
   readonly droppedRecords: number;
 }
 
-const nothingRecorded: RecordedActivities = { activities: [], externalIds: new Map(), droppedRecords: 0 };
+const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Map(), droppedRecords: 0 };
 
 /**
  * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
@@ -68,7 +68,7 @@ const nothingRecorded: RecordedActivities = { activities: [], externalIds: new M
 export async function profile(fn: () => void | Promise<void>): Promise<Profile> {
   const devices = openedCudaDevices();
   const cupti = devices.length > 0 ? loadCupti() : null;
-  const recorder = new OpRecorder((call) => cupti?.mark(call));
+  const recorder = new OpRecorder();
   const synchronize = () => devices.forEach((device) => device.synchronize());
   synchronize();
   recorder.start();
@@ -87,10 +87,12 @@ export async function profile(fn: () => void | Promise<void>): Promise<Profile> 
     recorder.stop();
     if (cupti && isRecording) recorded = await cupti.stop();
   }
-  const { calls } = recorder;
+  const calls = recorder.calls();
   const ranges = new RangeTable();
   return {
-    kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded)].sort((a, b) => a.startUs - b.startUs),
+    kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded, calls)].sort(
+      (a, b) => a.startUs - b.startUs,
+    ),
     ops: calls.map((call) => describeOp(call, ranges.indexOf(call.range), startMs)),
     ranges: ranges.ranges,
     wallUs: (endMs - startMs) * 1000,

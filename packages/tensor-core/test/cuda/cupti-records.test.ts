@@ -79,24 +79,27 @@ describe('CUPTI records', () => {
     expect(readActivityRecord(fill, 0, context)).toMatchObject({ kind: 'memset', byteLength: 4096 });
   });
 
-  it('reads records one behind the other, and skips calls of the API', () => {
-    const external = record(24, [
-      [0, 39],
-      [8, 5n],
-      [16, 77],
+  it('reads records one behind the other, and sorts calls from what ran', () => {
+    const call = record(40, [
+      [0, 4],
+      [8, baseNs + 100n],
+      [16, baseNs + 300n],
+      [32, 77],
     ]);
-    const api = record(48, [[0, 4]]);
-    const buffer = new Uint8Array(kernel.byteLength + external.byteLength + api.byteLength);
-    buffer.set(new Uint8Array(external.buffer), 0);
-    buffer.set(new Uint8Array(api.buffer), external.byteLength);
-    buffer.set(new Uint8Array(kernel.buffer), external.byteLength + api.byteLength);
+    const other = record(24, [[0, 39]]);
+    const buffer = new Uint8Array(call.byteLength + other.byteLength + kernel.byteLength);
+    buffer.set(new Uint8Array(call.buffer), 0);
+    buffer.set(new Uint8Array(other.buffer), call.byteLength);
+    buffer.set(new Uint8Array(kernel.buffer), call.byteLength + other.byteLength);
     const bytes = new DataView(buffer.buffer);
-    const offsets = [0, external.byteLength, external.byteLength + api.byteLength];
+    const offsets = [0, call.byteLength, call.byteLength + other.byteLength];
     const records = offsets.map((offset) => readActivityRecord(bytes, offset, context));
-    expect(records.map((each) => each?.kind)).toEqual(['external-correlation', undefined, 'kernel']);
-    const sorted = sortRecords(records.filter((each): each is ActivityRecord => each !== null));
-    expect(sorted.activities).toHaveLength(1);
-    expect(sorted.externalIds.get(sorted.activities[0]!.correlationId)).toBe(5);
+    expect(records.map((each) => each?.kind)).toEqual(['api-call', undefined, 'kernel']);
+    const { activities, calls } = sortRecords(
+      records.filter((each): each is ActivityRecord => each !== null),
+    );
+    expect(calls).toEqual([{ kind: 'api-call', startNs: 100, endNs: 300, correlationId: 77 }]);
+    expect(activities.map(({ correlationId }) => correlationId)).toEqual([77]);
   });
 
   it('puts activities in the order of their start', () => {

@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Cupti, loadCupti, maxMarks } from '../../src/cuda/cupti.ts';
+import { type Cupti, hostClock, loadCupti } from '../../src/cuda/cupti.ts';
+import { ffi } from '../../src/native/ffi.ts';
 import { gpuKernels } from '../../src/profiler/kernels.ts';
+import type { OpCall } from '../../src/profiler/op-recorder.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'roofline-cupti-'));
 const source = join(import.meta.dirname, 'fake-cupti.c');
@@ -20,37 +22,48 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
   };
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('brings records from a foreign thread, each with the mark of its call', async () => {
-    const cupti = open();
-    for (const marks of [
-      [5, 6, 7],
-      [1, 2],
-    ]) {
+  const launch = (): ((micros: number) => number) => ffi().load(library).func('int fakeLaunch(uint micros)');
+  /** As an op recorder would, around a launch. */
+  const timed = (work: () => void): OpCall => {
+    const startMs = performance.now();
+    work();
+    return { startMs, endMs: performance.now() } as OpCall;
+  };
+
+  it('brings records from a foreign thread, each with the op that ran when it was queued', async () => {
+    const [cupti, fakeLaunch] = [open(), launch()];
+    for (let round = 0; round < 2; round++) {
       cupti.start();
-      marks.forEach((mark) => cupti.mark(mark));
+      const calls = [1, 3, 2].map((micros) => timed(() => void fakeLaunch(micros)));
+      fakeLaunch(5);
+      calls.push(
+        timed(() => {
+          fakeLaunch(1);
+          fakeLaunch(1);
+        }),
+      );
       const recorded = await cupti.stop();
       expect(recorded.droppedRecords).toBe(3);
-      expect(gpuKernels(recorded).map(({ name, op, startUs }) => [name, op, startUs])).toEqual(
-        marks.map((mark) => ['void scale<float>(float*)', mark, mark]),
-      );
+      const kernels = gpuKernels(recorded, calls);
+      expect(kernels.map(({ op }) => op)).toEqual([0, 1, 2, null, 3, 3]);
+      expect(new Set(kernels.map(({ name }) => name))).toEqual(new Set(['void scale<float>(float*)']));
+      expect(kernels.every(({ durationUs }) => durationUs === 0.5)).toBe(true);
     }
   });
 
   it('records nothing outside of start and stop', async () => {
-    const cupti = open();
-    cupti.mark(1);
+    const [cupti, fakeLaunch] = [open(), launch()];
+    fakeLaunch(1);
     cupti.start();
-    expect((await cupti.stop()).activities).toEqual([]);
+    const { activities, queuedAtMs } = await cupti.stop();
+    expect([activities.length, queuedAtMs.size]).toEqual([0, 0]);
   });
+});
 
-  it('refuses more marks than one buffer holds, and goes on afterwards', async () => {
-    const cupti = open();
-    cupti.start();
-    for (let mark = 0; mark < maxMarks; mark++) cupti.mark(mark);
-    expect(() => cupti.mark(maxMarks)).toThrow('profile fewer steps at a time');
-    expect((await cupti.stop()).activities).toHaveLength(maxMarks);
-    cupti.start();
-    cupti.mark(0);
-    expect((await cupti.stop()).activities).toHaveLength(1);
+describe('hostClock', () => {
+  it('follows a clock that runs slower', () => {
+    const toMs = hostClock({ ns: 1_000n, ms: 5 }, { ns: 1_000n + 2_000_000n, ms: 9 });
+    expect(toMs(0)).toBe(5);
+    expect(toMs(500_000)).toBeCloseTo(6, 12);
   });
 });

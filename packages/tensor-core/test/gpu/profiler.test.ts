@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { maxMarks } from '../../src/cuda/cupti.ts';
 import * as t from '../../src/index.ts';
+import { maxGpuOps } from '../../src/profiler/op-recorder.ts';
 
 const device = () => t.device('cuda');
 const size = 1024;
@@ -77,10 +77,10 @@ describe('profile on a GPU', () => {
     const run = (count: number) => () => {
       for (let i = 0; i < count; i++) t.scope(() => t.neg(x));
     };
-    const profile = await t.profile(run(maxMarks));
+    const profile = await t.profile(run(maxGpuOps));
     expect(profile.droppedRecords).toBe(0);
-    expect(profile.kernels.map(({ op }) => op)).toEqual(Array.from({ length: maxMarks }, (_, i) => i));
-    await expect(t.profile(run(maxMarks + 1))).rejects.toThrow('profile fewer steps at a time');
+    expect(profile.kernels.map(({ op }) => op)).toEqual(Array.from({ length: maxGpuOps }, (_, i) => i));
+    await expect(t.profile(run(maxGpuOps + 1))).rejects.toThrow('profile fewer steps at a time');
     expect((await t.profile(run(1))).kernels).toHaveLength(1);
   });
 });
