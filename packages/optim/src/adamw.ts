@@ -1,11 +1,12 @@
 import { type Tensor, copyInPlace, keep, zerosLike } from '@roofline/tensor-core';
 import { adamwUpdate } from './adamw-update.ts';
 import {
+  type OptimizedParameters,
   Optimizer,
+  type OptimizerKind,
   type OptimizerState,
   OptimizerStateError,
   type ParameterGroup,
-  type ParameterGroupOptions,
   stateTensor,
   withGradients,
 } from './optimizer.ts';
@@ -20,7 +21,11 @@ export interface AdamWOptions {
   weightDecay: number;
 }
 
-const defaults: AdamWOptions = { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 };
+const kind: OptimizerKind<AdamWOptions> = {
+  name: 'AdamW',
+  defaults: { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 },
+  check: checkOptions,
+};
 
 interface Moments {
   readonly first: Tensor;
@@ -39,12 +44,8 @@ interface Moments {
 export class AdamW extends Optimizer<AdamWOptions> {
   readonly #moments = new Map<Tensor, Moments>();
 
-  constructor(
-    parameters: Iterable<Tensor> | Iterable<ParameterGroupOptions<AdamWOptions>>,
-    options: Partial<AdamWOptions> = {},
-  ) {
-    super('AdamW', parameters, { ...defaults, ...options });
-    this.groups.forEach(checkOptions);
+  constructor(parameters: OptimizedParameters<AdamWOptions>, options: Partial<AdamWOptions> = {}) {
+    super(kind, parameters, options);
   }
 
   protected override update(group: ParameterGroup<AdamWOptions>): void {

@@ -1,4 +1,14 @@
-import { type Tensor, applyOne, defineOp, noGrad, range, scope } from '@roofline/tensor-core';
+import {
+  type OnnxGraph,
+  type OnnxValue,
+  type Tensor,
+  applyOne,
+  defineOp,
+  noGrad,
+  range,
+  scope,
+  sizeOf,
+} from '@roofline/tensor-core';
 import { blocksOf, launchOverTensors, multiTensorKernel } from './multi-tensor.ts';
 import { multiTensorOp } from './multi-tensor-op.ts';
 import { withGradients } from './optimizer.ts';
@@ -8,6 +18,8 @@ const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
 const finishNormKernel = { source: kernelSource('multi_tensor.cu'), name: 'finish_norm', parameters: 'pip' };
 const clipKernel = multiTensorKernel('clip', 'pf');
 const finishThreads = 1024;
+/** Elements that the CPU squares and adds up at once. */
+const longestPiece = 1024;
 /** As torch.nn.utils.clip_grad_norm_. */
 const epsilon = 1e-6;
 
@@ -30,11 +42,33 @@ const globalNorm = defineOp({
   cpu: {
     kind: 'onnx',
     build(graph, tensors) {
-      const squares = tensors.map((x) => graph.node('ReduceSumSquare', [x], { keepdims: 0 }, { shape: [] }));
-      return [graph.node('Sqrt', [graph.node('Sum', squares)])];
+      return [
+        graph.node('Sqrt', [
+          graph.node(
+            'Sum',
+            tensors.map((x) => sumOfSquares(graph, x)),
+          ),
+        ]),
+      ];
     },
   },
 });
+
+/** In pieces first: one float32 sum over a million elements would lose two digits. */
+function sumOfSquares(graph: OnnxGraph, x: OnnxValue): OnnxValue {
+  const size = sizeOf(x.shape);
+  let piece = Math.max(1, Math.min(size, longestPiece));
+  while (size % piece !== 0) piece--;
+  const shape = [size / piece, piece];
+  const pieces = graph.node('Reshape', [x, graph.integers(shape)], { allowzero: 1 }, { shape });
+  const sums = graph.node(
+    'ReduceSumSquare',
+    [pieces, graph.integers([1])],
+    { keepdims: 0 },
+    { shape: [size / piece] },
+  );
+  return graph.node('ReduceSum', [sums], { keepdims: 0 }, { shape: [] });
+}
 
 interface ClipAttributes {
   readonly maxNorm: number;

@@ -3,7 +3,9 @@ export { clipGradientNorm } from './clip-gradient-norm.ts';
 export { type CosineScheduleOptions, cosineSchedule } from './cosine-schedule.ts';
 export { GradientScaler, type GradientScalerOptions, type GradientScalerState } from './gradient-scaler.ts';
 export {
+  type OptimizedParameters,
   Optimizer,
+  type OptimizerKind,
   type OptimizerState,
   OptimizerStateError,
   type ParameterGroup,

@@ -30,17 +30,30 @@ export class OptimizerStateError extends RooflineError {
   }
 }
 
+/** What an optimizer updates: tensors, or groups of them with hyperparameters of their own. */
+export type OptimizedParameters<H> = Iterable<Tensor> | Iterable<ParameterGroupOptions<H>>;
+
+/** What sets an optimizer apart before its first step. */
+export interface OptimizerKind<H> {
+  readonly name: string;
+  readonly defaults: H;
+  /** Throws a RangeError for hyperparameters out of range. */
+  check(options: H): void;
+}
+
 /** What all optimizers share: groups of parameters, and how a step is framed. */
 export abstract class Optimizer<H extends { learningRate: number }> {
   readonly groups: readonly ParameterGroup<H>[];
 
-  constructor(name: string, parameters: Iterable<Tensor> | Iterable<ParameterGroupOptions<H>>, defaults: H) {
+  constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
     this.groups = groupsOf([...parameters]).map((group) => ({
-      ...defaults,
+      ...kind.defaults,
+      ...options,
       ...group,
       parameters: [...group.parameters],
     }));
-    checkParameters(name, this.parameters());
+    checkParameters(kind.name, this.parameters());
+    this.groups.forEach((group) => kind.check(group));
   }
 
   /** All parameters, group by group. */

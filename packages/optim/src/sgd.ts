@@ -1,10 +1,11 @@
 import { type Tensor, copyInPlace, keep, zerosLike } from '@roofline/tensor-core';
 import {
+  type OptimizedParameters,
   Optimizer,
+  type OptimizerKind,
   type OptimizerState,
   OptimizerStateError,
   type ParameterGroup,
-  type ParameterGroupOptions,
   stateTensor,
   withGradients,
 } from './optimizer.ts';
@@ -20,7 +21,11 @@ export interface SGDOptions {
   nesterov: boolean;
 }
 
-const defaults: SGDOptions = { learningRate: 1e-3, momentum: 0, weightDecay: 0, nesterov: false };
+const kind: OptimizerKind<SGDOptions> = {
+  name: 'SGD',
+  defaults: { learningRate: 1e-3, momentum: 0, weightDecay: 0, nesterov: false },
+  check: checkOptions,
+};
 
 /**
  * Stochastic gradient descent with momentum, with the arithmetic of torch.optim.SGD (no dampening).
@@ -29,12 +34,8 @@ const defaults: SGDOptions = { learningRate: 1e-3, momentum: 0, weightDecay: 0, 
 export class SGD extends Optimizer<SGDOptions> {
   readonly #buffers = new Map<Tensor, Tensor>();
 
-  constructor(
-    parameters: Iterable<Tensor> | Iterable<ParameterGroupOptions<SGDOptions>>,
-    options: Partial<SGDOptions> = {},
-  ) {
-    super('SGD', parameters, { ...defaults, ...options });
-    this.groups.forEach(checkOptions);
+  constructor(parameters: OptimizedParameters<SGDOptions>, options: Partial<SGDOptions> = {}) {
+    super(kind, parameters, options);
   }
 
   protected override update(group: ParameterGroup<SGDOptions>): void {

@@ -23,6 +23,13 @@ describe('clipGradientNorm', () => {
     });
   });
 
+  it.each([[[3_000_000]], [[1000, 1000]]])('keeps its digits over gradients of %j', (shape) => {
+    const parameter = parameterOf(shape, 1);
+    const gradient = setGradient(parameter, 2);
+    const exact = Math.sqrt(gradient.reduce((sum, x) => sum + x * x, 0));
+    expect(Math.abs(clipGradientNorm([parameter], 1e9).item() / exact - 1)).toBeLessThan(3e-7);
+  });
+
   it('leaves gradients of a smaller norm as they are, and parameters without one out', () => {
     const { parameters, gradients, norm } = withGradients();
     clipGradientNorm([...parameters, parameterOf([5], 1)], norm * 1.5);
