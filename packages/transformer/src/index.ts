@@ -5,6 +5,7 @@ export {
   plainAttention,
 } from './attention.ts';
 export { type BlockOptions, TransformerBlock } from './block.ts';
+export { type ByteWindowsOptions, byteWindows } from './byte-windows.ts';
 export {
   type LoadCheckpointOptions,
   type LoadedCheckpoint,
@@ -19,6 +20,7 @@ export { languageModelLoss } from './loss.ts';
 export { type ModelConfig, ModelConfigError } from './model-config.ts';
 export { Module, StateError } from './module.ts';
 export { type ParameterOptions } from './parameter.ts';
+export { overfitExample } from './overfit-example.ts';
 export {
   type ParameterCount,
   countParameters,

@@ -1,0 +1,40 @@
+import { type Device, type DeviceSpec, type Tensor, fromTypedArray } from '@roofline/tensor-core';
+
+export interface ByteWindowsOptions {
+  /** Each step takes windows from other places of the text. */
+  readonly step: number;
+  readonly batch: number;
+  readonly contextLength: number;
+  readonly device?: Device | DeviceSpec;
+}
+
+/** Bytes from one window to the next: a prime, so that they come round to all places. */
+const STRIDE = 31;
+
+/**
+ * A batch of windows of a text, byte by byte, and for each byte the one that follows it: int32 `ids` and `targets`,
+ * both [batch, contextLength]. Throws a RangeError for a text that has no byte after a whole window.
+ */
+export function byteWindows(
+  text: string,
+  { step, batch, contextLength, device }: ByteWindowsOptions,
+): { ids: Tensor; targets: Tensor } {
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length <= contextLength) {
+    throw new RangeError(
+      `byteWindows: windows of ${contextLength} need a longer text than ${bytes.length} bytes.`,
+    );
+  }
+  const starts = Array.from(
+    { length: batch },
+    (_, row) => ((step * batch + row) * STRIDE) % (bytes.length - contextLength),
+  );
+  const tokens = (shift: number) => {
+    const ids = new Int32Array(batch * contextLength);
+    starts.forEach((start, row) =>
+      ids.set(bytes.subarray(start + shift, start + shift + contextLength), row * contextLength),
+    );
+    return fromTypedArray(ids, [batch, contextLength], { device });
+  };
+  return { ids: tokens(0), targets: tokens(1) };
+}
