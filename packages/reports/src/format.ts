@@ -46,7 +46,7 @@ export function formatBytes(byteLength: number, digits?: number, unit?: string):
   return formatMeasured(byteLength, { kind: 'bytes', digits, unit });
 }
 
-/** A fraction of one as `58.2 %`. */
+/** A fraction of one as `58.2 %`, `0.79 %`, `<0.01 %`: three significant digits, but at most two decimals. */
 export function formatPercent(fraction: number, digits?: number): string {
   return formatMeasured(fraction, { kind: 'percent', digits });
 }
@@ -75,6 +75,10 @@ export function formatMeasured(
   column: Pick<Column, 'kind' | 'unit' | 'digits'>,
   deviation?: number,
 ): string {
+  if (column.kind === 'percent' && column.digits === undefined && deviation === undefined) {
+    const rounded = roundedPercent(value * 100);
+    if (rounded !== undefined) return `${rounded} %`;
+  }
   const { size, suffix } = shownUnit(column, value);
   const digits = column.digits ?? defaultDigits(column.kind, value);
   if (deviation !== undefined) return formatUncertain(value / size, deviation / size, digits) + suffix;
@@ -92,6 +96,14 @@ export function rawUnit(column: Pick<Column, 'kind' | 'unit'>): string | undefin
   if (column.kind === 'bytes') return 'bytes';
   if (column.kind === 'percent') return 'fraction';
   return headingUnit(column);
+}
+
+/** More than two decimals of a percent say nothing; undefined for what has none or two anyway. */
+function roundedPercent(percent: number): string | undefined {
+  const magnitude = Math.abs(percent);
+  if (magnitude >= 1 || Number.isNaN(percent)) return undefined;
+  if (magnitude === 0) return '0';
+  return magnitude < 0.005 ? `${percent < 0 ? '>-' : '<'}0.01` : percent.toFixed(2);
 }
 
 function defaultDigits(kind: Column['kind'], value: number): number | undefined {

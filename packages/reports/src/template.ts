@@ -2,7 +2,11 @@ import { readFileSync } from 'node:fs';
 
 /** The files of the page that run or apply in the browser. */
 export type TemplateName =
-  | 'page.css'
+  | 'base.css'
+  | 'navigation.css'
+  | 'tables.css'
+  | 'charts.css'
+  | 'print.css'
   | 'theme.js'
   | 'navigation.js'
   | 'tables.js'

@@ -12,6 +12,8 @@ export interface TextForm {
   cellSeparator: string;
   rowEnd: string;
   end: string;
+  /** Characters of a cell; longer ones are shortened in the middle. */
+  longestCell?: number;
 }
 
 /** What to write for a character, or a run of them. */
@@ -38,7 +40,17 @@ export function writeRow(form: TextForm, cells: readonly string[]): string {
   return form.rowStart + cells.join(form.cellSeparator) + form.rowEnd;
 }
 
+/** The beginning of a long name says more than its end: it keeps two thirds. */
+export function shorten(text: string, longest = Infinity): string {
+  if (text.length <= longest) return text;
+  const head = Math.ceil((longest * 2) / 3);
+  return `${text.slice(0, head)}…${text.slice(text.length - (longest - head - 1))}`;
+}
+
 export function writeTable(form: TextForm, escape: (text: string) => string, table: Table): string {
-  const rows = table.rows.map((row) => writeRow(form, rowTexts(table, row).map(escape)));
+  const rows = table.rows.map((row) => {
+    const texts = rowTexts(table, row).map((text) => shorten(text, form.longestCell));
+    return writeRow(form, texts.map(escape));
+  });
   return form.begin + rows.join('') + form.end;
 }

@@ -1,6 +1,7 @@
 // Tables that sort, filter, turn pages, and can be copied or saved. Each carries its rows as JSON.
 const escapes = JSON.parse(document.getElementById('form-escapes').textContent);
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+const LONG_TEXT = 60;
 const count = (number) => number.toLocaleString('en');
 
 class ReportTable {
@@ -140,7 +141,7 @@ class ReportTable {
       cell.append(bar);
     }
     const [mean, deviation] = measured ? String(text).split(' ± ', 2) : [text];
-    cell.append(mean);
+    cell.append(measured ? mean : longText(String(mean)));
     if (deviation) {
       const span = document.createElement('span');
       span.className = 'deviation';
@@ -167,10 +168,12 @@ class ReportTable {
   }
 
   markup(form) {
-    const { begin, rowStart, cellSeparator, rowEnd, end } = this.data.forms[form];
+    const { begin, rowStart, cellSeparator, rowEnd, end, longestCell } = this.data.forms[form];
     const escape = escaper(escapes[form]);
     const lines = this.rows.map((row) => {
-      const cells = this.data.columns.map((_, column) => escape(String(this.text(row, column))));
+      const cells = this.data.columns.map((_, column) =>
+        escape(shorten(String(this.text(row, column)), longestCell)),
+      );
       return rowStart + cells.join(cellSeparator) + rowEnd;
     });
     return begin + lines.join('') + end;
@@ -193,11 +196,28 @@ class ReportTable {
   }
 }
 
+/** A long text shows its first lines, and the whole under the pointer; as `longTextHtml` in src/html/table.ts. */
+function longText(text) {
+  if (text.length <= LONG_TEXT) return text;
+  const lines = document.createElement('span');
+  lines.className = 'lines';
+  lines.title = text;
+  lines.textContent = text;
+  return lines;
+}
+
 /** Replaces every key of `replacements`, the longest first. */
 function escaper(replacements) {
   const keys = Object.keys(replacements).sort((a, b) => b.length - a.length);
   const pattern = new RegExp(keys.map((key) => key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'g');
   return (text) => text.replace(pattern, (found) => replacements[found]);
+}
+
+/** As `shorten` in src/text-form.ts: two thirds of a long text from its beginning. */
+function shorten(text, longest = Infinity) {
+  if (text.length <= longest) return text;
+  const head = Math.ceil((longest * 2) / 3);
+  return `${text.slice(0, head)}…${text.slice(text.length - (longest - head - 1))}`;
 }
 
 async function writeClipboard(text) {

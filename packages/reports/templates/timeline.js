@@ -83,8 +83,10 @@ class TimelineChart extends Chart {
       const width = Math.max(0.75, right - left - (right - left > 3 ? 1 : 0));
       covered = left + width;
       context.globalAlpha = this.matching && !this.matching[names[index]] ? 0.15 : 1;
-      context.fillStyle = this.colors[`series-${colors[index]}`];
+      const isPlain = colors[index] === 0;
+      context.fillStyle = this.colors[isPlain ? 'grid' : `series-${colors[index]}`];
       context.fillRect(left, top, width, LINE - 2);
+      context.fillStyle = this.colors[isPlain ? 'ink' : 'background'];
       this.paintName(context, this.data.names[names[index]], left, width, top);
     }
     context.globalAlpha = 1;
@@ -94,7 +96,6 @@ class TimelineChart extends Chart {
     const start = Math.max(0, left) + 4;
     const text = fittedText(context, name, left + width - start - 4);
     if (text === '') return;
-    context.fillStyle = this.colors.background;
     context.fillText(text, start, top + LINE / 2 - 0.5);
   }
 

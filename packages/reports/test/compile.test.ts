@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { accessSync, constants, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { NodeCompiler } from '@myriaddreamin/typst-ts-node-compiler';
 import { afterAll, describe, expect, it } from 'vitest';
 import { renderLatex, renderTypst } from '../src/index.ts';
 import type { Table } from '../src/index.ts';
-import { measurements } from './fixtures.ts';
+import { HOSTILE, measurements } from './fixtures.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'roofline-compile-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -32,6 +32,8 @@ function hostileTable(): Table {
   const symbols = '± × · − ∞ ≤ ≥ ≈ → ² ³ µ … – —';
   table.caption = `50% of {it} & #1_x^2 ~ \\ ${symbols}`;
   table.columns[0]!.label = 'Size_$ #[1]';
+  // In parts, so that no cell is too long for paper.
+  for (const size of HOSTILE.match(/.{1,30}/g)!) table.rows.push({ size, timeMs: 1 });
   table.rows.push({ size: `[a] *b* ${symbols}`, timeMs: 1, peakBytes: 5 }, { size: '#eval("x")', timeMs: 2 });
   return table;
 }
@@ -51,14 +53,15 @@ it('leaves LaTeX nothing but ASCII and matching braces', () => {
 const tex = findProgram(['pdflatex', 'xelatex', 'lualatex']);
 
 describe.skipIf(!tex)('LaTeX (skipped where no TeX is installed)', () => {
-  it('compiles with booktabs alone', () => {
-    const preamble = '\\documentclass{article}\n\\usepackage{booktabs}\n';
+  it('compiles with booktabs and graphicx', () => {
+    const preamble = '\\documentclass{article}\n\\usepackage{booktabs,graphicx}\n';
     writeFileSync(
       join(folder, 'table.tex'),
       `${preamble}\\begin{document}\n${renderLatex(hostileTable())}\\end{document}\n`,
     );
     const options = ['-interaction=nonstopmode', '-halt-on-error', '-no-shell-escape', 'table.tex'];
     execFileSync(tex!, options, { cwd: folder, stdio: 'pipe' });
+    expect(readFileSync(join(folder, 'table.log'), 'latin1')).not.toMatch(/^Overfull/m);
     expect(statSync(join(folder, 'table.pdf')).size).toBeGreaterThan(1000);
   });
 });
@@ -74,6 +77,8 @@ describe('Typst', () => {
 
   it('would not compile with an unescaped cell', () => {
     const broken = renderTypst(hostileTable()).replace('\\"x\\"', '"x"');
-    expect(() => compiler.pdf({ mainFileContent: broken })).toThrow();
+    expect(() => compiler.pdf({ mainFileContent: broken })).toThrow(
+      expect.objectContaining({ code: expect.stringContaining('expected comma') }),
+    );
   });
 });

@@ -57,6 +57,13 @@ describe('units', () => {
   it('writes fractions as percent and factors with a times sign', () => {
     expect(formatPercent(0.5823)).toBe('58.2 %');
     expect(formatPercent(1)).toBe('100 %');
+    expect([0.00788, 0.000625, 1e-6, 0, -0.0042].map((fraction) => formatPercent(fraction))).toEqual([
+      '0.79 %',
+      '0.06 %',
+      '<0.01 %',
+      '0 %',
+      '-0.42 %',
+    ]);
     expect([0.58, 0.994, 0.998, 1.0213, 12.34, 0.0512].map((factor) => formatRatio(factor))).toEqual([
       '0.58×',
       '0.99×',

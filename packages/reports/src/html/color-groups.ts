@@ -3,7 +3,7 @@ import { escapeXml } from '../xml.ts';
 /** The palette has as many colours; the last one is a grey. */
 const COLORS = 6;
 
-/** Which colour of the palette, from 1, each part of a chart takes. */
+/** Which colour of the palette, from 1, each part of a chart takes; 0 for none. */
 export interface ColorGroups {
   colorOf(part: { category?: string | undefined; name: string }): number;
   /** What the colours stand for; empty where they only tell neighbours apart. */
@@ -12,7 +12,7 @@ export interface ColorGroups {
 
 /**
  * Categories take the colours in the order of their weight, and share the last one where they are more. Parts
- * without a category take their colours by name, in turn.
+ * without a category take none beside categories, whose colours mean something; else theirs by name, in turn.
  */
 export function colorGroups(
   parts: readonly { category?: string | undefined; name: string; weight: number }[],
@@ -29,7 +29,10 @@ export function colorGroups(
   const legend = ranked.map((label) => ({ label, color: colors.get(label)! }));
   if (shared.length > 0) legend.push({ label: `${shared.length} others`, color: COLORS });
   return {
-    colorOf: ({ category, name }) => (category === undefined ? names.get(name) : colors.get(category))!,
+    colorOf({ category, name }) {
+      if (category !== undefined) return colors.get(category)!;
+      return colors.size > 0 ? 0 : names.get(name)!;
+    },
     legend,
   };
 }

@@ -18,8 +18,12 @@ export function jsonHtml(value: unknown, replacer?: (key: string, value: unknown
   return JSON.stringify(value, replacer).replaceAll('<', '\\u003c');
 }
 
+/** The space between a number and its unit, where no line should end. */
+const UNIT_GAP = /(\d) (?=(?:%|(?:[mµn]?s|[KMGT]?i?B|[GT]FLOP\/s|GB\/s)(?![\w/])))/g;
+
 function phraseHtml(escaped: string): string {
   return escaped
+    .replace(UNIT_GAP, '$1\u00a0')
     .replace(/\*\*(.+?)\*\*/g, '<strong>$1</strong>')
     .replace(/\[([^\]]+)\]\(((?:https?:\/\/|#)[^\s)]+)\)/g, '<a href="$2">$1</a>');
 }

@@ -16,6 +16,9 @@ import { timelineHtml } from './timeline.ts';
 const CONTENT_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
+/** Each may override those before it. */
+const STYLES: TemplateName[] = ['base.css', 'navigation.css', 'tables.css', 'charts.css', 'print.css'];
+
 const OWN_IDS = ['top', 'environment'];
 
 /**
@@ -33,7 +36,7 @@ export function renderHtml(report: Report): string {
 <meta http-equiv="Content-Security-Policy" content="${CONTENT_POLICY}">
 <title>${escapeXml(report.title)}</title>
 <style>
-${paletteVariables()}${readTemplate('page.css')}</style>
+${paletteVariables()}${STYLES.map(readTemplate).join('')}</style>
 </head>
 <body id="top">
 ${navigationHtml(report)}

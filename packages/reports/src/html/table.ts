@@ -11,6 +11,9 @@ export const PAGE_ROWS = 100;
 /** Tables with fewer rows are read at a glance: no filter. */
 const FILTERED_ROWS = 12;
 
+/** Texts with more characters show their first lines, and the whole under the pointer. */
+const LONG_TEXT = 60;
+
 /** A table with its tools and its data. `heading` is false where what surrounds it names it already. */
 export function tableHtml(table: Table, heading = true): string {
   const id = escapeXml(table.id);
@@ -82,8 +85,14 @@ function rowHtml(table: Table, row: Row, classes: readonly string[]): string {
 }
 
 function cellHtml(text: string, column: Column): string {
-  const [value, deviation] = isMeasured(column) ? text.split(' ± ', 2) : [text];
+  if (!isMeasured(column)) return text.length > LONG_TEXT ? longTextHtml(text) : escapeXml(text);
+  const [value, deviation] = text.split(' ± ', 2);
   return escapeXml(value!) + (deviation ? `<span class="deviation"> ± ${escapeXml(deviation)}</span>` : '');
+}
+
+function longTextHtml(text: string): string {
+  const escaped = escapeXml(text);
+  return `<span class="lines" title="${escaped}">${escaped}</span>`;
 }
 
 function isShare(column: Column): boolean {

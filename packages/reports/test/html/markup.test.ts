@@ -15,6 +15,12 @@ it('reads code, bold and links, and nothing else', () => {
   );
 });
 
+it('keeps a number and its unit on one line', () => {
+  expect(proseHtml('**55.0 %** of 24.5 ms, 2 GiB of 3 months')).toBe(
+    '<strong>55.0\u00a0%</strong> of 24.5\u00a0ms, 2\u00a0GiB of 3 months',
+  );
+});
+
 it('embeds JSON that no script element can end in', () => {
   const value = { text: '</script><!-- <script>' };
   expect(jsonHtml(value)).not.toContain('<');

@@ -67,6 +67,14 @@ describe('renderHtml', () => {
     expect([...html.matchAll(/<\/script>/g)]).toHaveLength(scripts);
   });
 
+  it('shows the first lines of long texts, with the whole of them behind', () => {
+    const table = measurements();
+    table.rows[0]!.size = 'long '.repeat(20);
+    const html = renderHtml(sampleReport({ sections: [{ id: 's', title: 'S', blocks: [table] }] }));
+    expect(html).toContain(`<span class="lines" title="${table.rows[0]!.size}">`);
+    expect(html.match(/class="lines"/g)).toHaveLength(2);
+  });
+
   it('marks sortable headings, and describes columns', () => {
     const table = measurements();
     table.columns[1]!.description = 'By device "events"';
