@@ -1,9 +1,10 @@
-"""Times the Transformer language model in eager PyTorch, on request and in blocks of steps.
+"""Times and profiles the Transformer language model in eager PyTorch, on request.
 
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "device", "seed", "threads"}
       -> {"torch", "python", "device"}
   {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
+  {"command": "profile"}              -> {"deviceMs", "busyUs", "strings", "kernels"}; see torch_profile.py
   {"command": "reset-peak-memory"}    -> {}
   {"command": "memory"}               -> {"peakAllocatedBytes", "peakReservedBytes"}, null on the CPU
 A failure answers {"error": {"name", "message", "code"}}. The end of stdin ends the program.
@@ -14,9 +15,11 @@ import os
 import platform
 import sys
 import time
+from contextlib import contextmanager
 
 import torch
 
+from torch_profile import profile_step
 from transformer_lm import TransformerLM, adamw, cross_entropy
 
 
@@ -89,26 +92,20 @@ class Workload:
     def autocast(self):
         return torch.autocast(self.device_type, self.autocast_dtype, enabled=self.autocast_dtype is not None)
 
-    def step(self, marks):
-        """One step; (phase, start, end) of each phase is appended to `marks`."""
-        mark = self.timeline.mark
-        start = mark()
+    def step(self, phase):
+        """One step; each of its phases runs in `with phase(name)`."""
         if self.mode == "forward":
-            with torch.no_grad(), self.autocast():
+            with phase("forward"), torch.no_grad(), self.autocast():
                 self.model(self.ids)
-            marks.append(("forward", start, mark()))
             return
-        with self.autocast():
+        with phase("forward"), self.autocast():
             loss = cross_entropy(self.model(self.ids), self.targets)
-        forward_end = mark()
-        marks.append(("forward", start, forward_end))
-        self.scaler.scale(loss).backward()
-        backward_end = mark()
-        marks.append(("backward", forward_end, backward_end))
+        with phase("backward"):
+            self.scaler.scale(loss).backward()
         if self.optimizer is not None:
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-            marks.append(("optimizer", backward_end, mark()))
+            with phase("optimizer"):
+                self.scaler.step(self.optimizer)
+                self.scaler.update()
         self.model.zero_grad(set_to_none=True)
 
     def run(self, steps):
@@ -116,10 +113,17 @@ class Workload:
         timeline = self.timeline
         for _ in range(steps):
             marks = []
+
+            @contextmanager
+            def phase(name):
+                phase_start = timeline.mark()
+                yield
+                marks.append((name, phase_start, timeline.mark()))
+
             timeline.synchronize()
             wall_start = time.perf_counter()
             start = timeline.mark()
-            self.step(marks)
+            self.step(phase)
             end = timeline.mark()
             timeline.synchronize()
             wall_ms.append((time.perf_counter() - wall_start) * 1e3)
@@ -157,6 +161,8 @@ def answer(workload, request):
     command = request["command"]
     if command == "run":
         return workload.run(request["steps"])
+    if command == "profile":
+        return profile_step(workload)
     if command == "reset-peak-memory":
         workload.timeline.reset_peak_memory()
         return {}

@@ -38,6 +38,8 @@ export interface Benchmark<
   describe(cell: Cell): string;
   /** The samples of a measured cell that `roofline compare` contrasts. */
   samplesMs(record: CellRecord): readonly number[];
+  /** The peak memory of a measured cell that it contrasts; null, as without the function, where there is none. */
+  peakBytes?(record: CellRecord): number | null;
   /** The table that the command prints, one row a record; its rows are also the command's `--json` output. */
   toTable(records: readonly CellRecord[]): Table;
   toReport(records: readonly CellRecord[]): Report;

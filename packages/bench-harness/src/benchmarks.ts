@@ -11,7 +11,7 @@ import { warmupBenchmark } from './warmup/benchmark.ts';
 /** What reading records needs of a benchmark. */
 export type RecordReader = Pick<
   Benchmark<never, never, never, never>,
-  'name' | 'title' | 'samplesMs' | 'toTable' | 'toReport'
+  'name' | 'title' | 'describe' | 'samplesMs' | 'peakBytes' | 'toTable' | 'toReport'
 >;
 
 const benchmarks: readonly RecordReader[] = [
@@ -29,4 +29,9 @@ export function benchmarkOf(record: CellRecord): RecordReader {
   if (found) return found;
   const known = benchmarks.map(({ name }) => name).join(', ');
   throw new UsageError(`There is no benchmark ${record.benchmark} in this version; there are: ${known}.`);
+}
+
+/** One short line for the cell of a record, which holds the parameters of its own benchmark. */
+export function describeRecord(record: CellRecord): string {
+  return benchmarkOf(record).describe(record.parameters as never);
 }

@@ -10,7 +10,7 @@ export const compareCommand = defineCommand({
   flags: {
     'fail-over': {
       type: 'string',
-      describe: 'Exit with 1 when a ratio of medians is above this beyond noise, or a cell is lost',
+      describe: 'Exit with 1 when times are above this ratio beyond noise, peak memory is, or a cell is lost',
       coerce: parsePositiveNumber('fail-over'),
     },
     ...jsonFlag,
@@ -30,15 +30,17 @@ export const compareCommand = defineCommand({
     }
     const summary = comparisonSummary(comparisons, old.length + recent.length - 2 * comparisons.length);
     const table = comparisonTable(comparisons);
-    const slower = limit === undefined ? [] : regressions(comparisons, limit);
+    const worse = limit === undefined ? [] : regressions(comparisons, limit);
     if (json) {
-      printJson({ rows: table.rows, summary, failOver: limit ?? null, regressions: slower.length });
+      printJson({ rows: table.rows, summary, failOver: limit ?? null, regressions: worse });
     } else {
       printTable(table);
       for (const sentence of summary) printLine(sentence);
     }
-    if (slower.length > 0)
-      tell(`${slower.length} of ${comparisons.length} cells are over ${limit} or were lost.`);
-    return slower.length > 0 ? EXIT.failure : EXIT.ok;
+    if (worse.length > 0) {
+      tell(`${worse.length} of ${comparisons.length} cells got worse by more than ${limit}× allows:`);
+      for (const { cell, reason } of worse) tell(`  ${cell}: ${reason}`);
+    }
+    return worse.length > 0 ? EXIT.failure : EXIT.ok;
   },
 });

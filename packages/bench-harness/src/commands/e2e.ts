@@ -5,6 +5,7 @@ import type { E2eParameters } from '../e2e/parameters.ts';
 import { UsageError } from '../errors.ts';
 import { e2eFlags } from './e2e-flags.ts';
 import { chooseModels } from './model-flags.ts';
+import { stepSweep } from './step-sweep.ts';
 import { sweepOptions } from './sweep-flags.ts';
 
 const flags = {
@@ -39,7 +40,7 @@ export const e2eCommand = defineCommand({
 async function runE2e(args: Arguments, warmup: number): Promise<number> {
   const { runBenchmark } = await import('../cli/run-benchmark.ts');
   const { e2eBenchmark } = await import('../e2e/benchmark.ts');
-  const sweep = await sweepFrom(args);
+  const sweep = stepSweep(args, await chooseModels(args, 'small'));
   const peer = args.peer === undefined ? null : await findPeer();
   const { exitCode } = await runBenchmark(e2eBenchmark, {
     parameters: () => ({ ...sweep, warmup, peer }),
@@ -56,7 +57,7 @@ async function runWarmupStudy(args: Arguments): Promise<number> {
   }
   const { runBenchmark } = await import('../cli/run-benchmark.ts');
   const { warmupBenchmark } = await import('../warmup/benchmark.ts');
-  const sweep = await sweepFrom(args);
+  const sweep = stepSweep(args, await chooseModels(args, 'small'));
   const { exitCode } = await runBenchmark(warmupBenchmark, {
     parameters: () => ({ ...sweep, warmups: args.warmup }),
     device: args.device,
@@ -64,19 +65,6 @@ async function runWarmupStudy(args: Arguments): Promise<number> {
     ...sweepOptions(args, 'warmup'),
   });
   return exitCode;
-}
-
-/** What both kinds of sweep are made of. */
-async function sweepFrom(args: Arguments): Promise<Omit<E2eParameters, 'warmup' | 'peer'>> {
-  return {
-    models: await chooseModels(args, 'small'),
-    contexts: args.context,
-    batches: args.batch,
-    modes: args.mode,
-    dtypes: args.dtype,
-    steps: args.steps,
-    seed: args.seed,
-  };
 }
 
 /** Finds the interpreter once; the cells, which inherit the environment, then take the same one. */

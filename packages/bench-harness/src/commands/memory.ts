@@ -4,6 +4,7 @@ import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../cli/option
 import { e2eDtypes, modes } from '../e2e/parameters.ts';
 import { deviceFlag } from './device-flag.ts';
 import { chooseModels, modelFlags, sweptFlags } from './model-flags.ts';
+import { stepSweep } from './step-sweep.ts';
 import { sweepFlags, sweepOptions } from './sweep-flags.ts';
 
 const flags = {
@@ -40,6 +41,12 @@ const flags = {
     describe: 'Steps to time with recording off, and with it on',
     coerce: parseWholeNumber('steps', 1),
   },
+  'stack-depth': {
+    type: 'string',
+    default: '20',
+    describe: "Calls that are kept of each allocation, tensor-core's own counted; 0 for none",
+    coerce: parseWholeNumber('stack-depth', 0),
+  },
   ...deviceFlag,
   seed: {
     type: 'string',
@@ -69,14 +76,9 @@ export const memoryCommand = defineCommand({
     process.env[SNAPSHOT_FOLDER_VARIABLE] = resolve(options.out, 'snapshots');
     const { exitCode } = await runBenchmark(memoryBenchmark, {
       parameters: () => ({
-        models,
-        contexts: args.context,
-        batches: args.batch,
-        modes: args.mode,
-        dtypes: args.dtype,
+        ...stepSweep(args, models),
         warmup: args.warmup,
-        steps: args.steps,
-        seed: args.seed,
+        stackDepth: args['stack-depth'],
       }),
       device: args.device,
       dtypes: [],

@@ -1,10 +1,19 @@
 import { defineCommand, type Flags } from '../cli/command.ts';
-import { parseChoices, parseWholeNumber } from '../cli/option-values.ts';
-import { eagerOpNames } from '../overhead/parameters.ts';
+import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../cli/option-values.ts';
+import { e2eDtypes } from '../e2e/parameters.ts';
+import { eagerOpNames, overheadStudies } from '../overhead/parameters.ts';
 import { deviceFlag } from './device-flag.ts';
+import { chooseModels, modelFlags } from './model-flags.ts';
 import { sweepFlags, sweepOptions } from './sweep-flags.ts';
 
 const overheadFlags = {
+  study: {
+    type: 'string',
+    default: overheadStudies.join(','),
+    describe: 'Parts to run: ops, and a step of a model under instruments',
+    coerce: parseChoices('study', overheadStudies),
+    completions: () => overheadStudies,
+  },
   op: {
     type: 'string',
     default: eagerOpNames.join(','),
@@ -15,34 +24,79 @@ const overheadFlags = {
   calls: {
     type: 'string',
     default: '500',
-    describe: 'Calls of one repeat',
+    describe: 'Calls of one repeat of an op',
     coerce: parseWholeNumber('calls', 1),
   },
   repeats: {
     type: 'string',
     default: '20',
-    describe: 'Repeats that the median is of',
+    describe: 'Repeats of an op, and rounds of the instruments, that the median is of',
     coerce: parseWholeNumber('repeats', 1),
   },
+  ...modelFlags,
+  context: {
+    type: 'string',
+    describe: 'Tokens of a sequence; 256 if not given, on the CPU 64',
+    coerce: parseWholeNumbers('context', 1),
+  },
+  batch: {
+    type: 'string',
+    describe: 'Sequences of a batch; 4 if not given, on the CPU 1',
+    coerce: parseWholeNumbers('batch', 1),
+  },
+  dtype: {
+    type: 'string',
+    default: 'float32',
+    describe: 'Precision of the arithmetic',
+    coerce: parseChoices('dtype', e2eDtypes),
+    completions: () => e2eDtypes,
+  },
+  warmup: {
+    type: 'string',
+    default: '3',
+    describe: 'Rounds of the instruments before those that count',
+    coerce: parseWholeNumber('warmup', 0),
+  },
   ...deviceFlag,
+  seed: {
+    type: 'string',
+    default: '0',
+    describe: 'Seed of weights and tokens',
+    coerce: parseWholeNumber('seed', 0),
+  },
   ...sweepFlags,
 } as const satisfies Flags;
 
 export const overheadCommand = defineCommand({
   name: 'overhead',
-  summary: 'Host time of an eager op; on a GPU also the first op with a cold and a warm kernel cache',
+  summary: 'Host time of an eager op, cold and warm, and what profiling and memory recording cost a step',
   flags: overheadFlags,
   examples: [
-    ['roofline overhead', 'all ops on the best device here'],
-    ['roofline overhead --op add --device cuda --json', 'one op, for other programs'],
+    ['roofline overhead', 'ops, and instruments on a step of tiny on the CPU, of small on a GPU'],
+    [
+      'roofline overhead --study instruments --size small,2.7b --dtype float32,bfloat16',
+      'instruments, sizes',
+    ],
+    ['roofline overhead --study ops --op add --device cuda --json', 'one op, for other programs'],
   ],
   async run(args) {
     const { runBenchmark } = await import('../cli/run-benchmark.ts');
     const { overheadBenchmark } = await import('../overhead/benchmark.ts');
-    const { op: ops, calls, repeats, device } = args;
+    const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
     const { exitCode } = await runBenchmark(overheadBenchmark, {
-      parameters: () => ({ ops, calls, repeats }),
-      device,
+      parameters: ({ type }) => ({
+        studies: args.study,
+        ops: args.op,
+        calls: args.calls,
+        repeats: args.repeats,
+        models: type === 'cpu' ? tiny : small,
+        contexts: args.context ?? [type === 'cpu' ? 64 : 256],
+        batches: args.batch ?? [type === 'cpu' ? 1 : 4],
+        dtypes: args.dtype,
+        warmup: args.warmup,
+        seed: args.seed,
+      }),
+      device: args.device,
       dtypes: [],
       ...sweepOptions(args, 'overhead'),
     });

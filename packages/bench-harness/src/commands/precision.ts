@@ -5,6 +5,7 @@ import { studies } from '../precision/parameters.ts';
 import { e2eFlags } from './e2e-flags.ts';
 import { findPeer } from './e2e.ts';
 import { chooseModels } from './model-flags.ts';
+import { stepSweep } from './step-sweep.ts';
 import { sweepOptions } from './sweep-flags.ts';
 
 const precisionFlags = {
@@ -45,15 +46,9 @@ export const precisionCommand = defineCommand({
     const { exitCode } = await runBenchmark(precisionBenchmark, {
       parameters: ({ type }) => ({
         studies: args.study,
-        models: type === 'cpu' ? tiny : small,
-        contexts: args.context,
-        batches: args.batch,
-        modes: args.mode,
-        dtypes: args.dtype,
+        ...stepSweep(args, type === 'cpu' ? tiny : small),
         warmup: args.warmup,
-        steps: args.steps,
         lossSteps: args['loss-steps'],
-        seed: args.seed,
         peer,
       }),
       device: args.device,

@@ -4,17 +4,21 @@ import { printLine, printTable, tell } from '../cli/output.ts';
 import { modes } from '../e2e/parameters.ts';
 import type { CellRecord } from '../records/record.ts';
 import { phases } from '../profile/parameters.ts';
+import { findPeer } from './e2e.ts';
 import { e2eFlags } from './e2e-flags.ts';
 import { chooseModels } from './model-flags.ts';
+import { stepSweep } from './step-sweep.ts';
 import { sweepOptions } from './sweep-flags.ts';
 
-const { peer: _, ...stepFlags } = e2eFlags;
-
 const flags = {
-  ...stepFlags,
+  ...e2eFlags,
   mode: { ...e2eFlags.mode, default: 'train-step', coerce: parseChoices('mode', modes) },
   warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
   steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to profile' },
+  peer: {
+    ...e2eFlags.peer,
+    describe: 'Profile the same work in eager PyTorch after ours (Python by ROOFLINE_PYTHON)',
+  },
   phase: {
     type: 'string',
     choices: phases,
@@ -37,6 +41,7 @@ export const profileCommand = defineCommand({
     ['roofline profile --size small', 'a whole step'],
     ['roofline profile --size small --phase backward', 'the backward pass alone'],
     ["roofline profile --size small --range 'attention.*'", 'attention alone'],
+    ['roofline profile --size small --peer torch', "our kernels beside those of PyTorch's profiler"],
     ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
   ],
   async run(args) {
@@ -45,16 +50,12 @@ export const profileCommand = defineCommand({
     const { writeTraces } = await import('../profile/write-traces.ts');
     const options = sweepOptions(args, 'profile');
     const models = await chooseModels(args, 'small');
+    const peer = args.peer === undefined ? null : await findPeer();
     const { exitCode, records } = await runBenchmark(profileBenchmark, {
       parameters: () => ({
-        models,
-        contexts: args.context,
-        batches: args.batch,
-        modes: args.mode,
-        dtypes: args.dtype,
+        ...stepSweep(args, models),
         warmup: args.warmup,
-        steps: args.steps,
-        seed: args.seed,
+        peer,
         phase: args.phase,
         range: args.range ?? null,
       }),
@@ -72,13 +73,20 @@ export const profileCommand = defineCommand({
 /** What the table of kernels does not say. */
 async function printOverview(records: readonly CellRecord[]): Promise<void> {
   const { interpretProfile } = await import('../profile/interpret.ts');
+  const { kernelTimeCheckTable } = await import('../profile/kernel-time-check.ts');
+  const { besidePeerTable, topKernelsTable } = await import('../profile/peer-tables.ts');
   const { attentionTable, matmulTable, stepTable } = await import('../profile/profile-tables.ts');
-  const { profileSummary } = await import('../profile/profile-report.ts');
+  const { profileSummary } = await import('../profile/profile-summary.ts');
   const measurements = records.map(interpretProfile);
   if (measurements.length === 0) return;
   printTable(stepTable(measurements));
   printTable(matmulTable(measurements));
-  const attention = attentionTable(measurements);
-  if (attention) printTable(attention);
-  for (const sentence of measurements.flatMap(profileSummary)) printLine(sentence.replaceAll('**', ''));
+  const others = [
+    attentionTable(measurements),
+    besidePeerTable(measurements),
+    kernelTimeCheckTable(measurements),
+    topKernelsTable(measurements),
+  ];
+  for (const table of others) if (table) printTable(table);
+  for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
 }

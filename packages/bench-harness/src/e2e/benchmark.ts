@@ -25,6 +25,7 @@ export const e2eBenchmark = defineBenchmark({
     return measureE2e(cell, context);
   },
   samplesMs: (record) => e2eResult.parse(record.result).deviceMs,
+  peakBytes: (record) => e2eResult.parse(record.result).memory.peakAllocatedBytes,
   toTable: (records) => stepTable(records.map(interpretRecord)),
   toReport: e2eReport,
 });

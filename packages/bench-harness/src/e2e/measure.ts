@@ -1,7 +1,8 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../benchmark.ts';
-import { PeerError, type PeerBlock, type PeerDescription, TorchPeer } from '../peer/torch-peer.ts';
+import { describeFailure, prepareCell, startPeer } from '../peer/cell-peer.ts';
+import { PeerError, type PeerBlock, type PeerDescription, type TorchPeer } from '../peer/torch-peer.ts';
 import { alternationBlocks, collectSteps, timeStep, type StepTime } from '../timing.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import type { E2eResult, PeerResult } from './result.ts';
@@ -63,16 +64,14 @@ class PeerContender {
 
   static async start(
     cell: E2eCell,
-    { settings, deviceLabel }: CellContext<E2eSettings>,
+    context: CellContext<E2eSettings>,
     device: Device,
   ): Promise<PeerContender> {
-    const threads = Number(device.properties()['threads'] ?? 1);
-    const contender = new PeerContender(new TorchPeer(process.env['ROOFLINE_PYTHON'] ?? 'python3', threads));
-    const { shape: config, context, batch, mode, dtype } = cell;
+    const { warmup } = context.settings;
+    const contender = new PeerContender(startPeer(device));
     await contender.#attempt(async (peer) => {
-      const job = { config, context, batch, mode, dtype, device: deviceLabel, seed: settings.seed, threads };
-      contender.#description = await peer.prepare(job);
-      if (settings.warmup > 0) await peer.run(settings.warmup);
+      contender.#description = await prepareCell(peer, cell, context, device);
+      if (warmup > 0) await peer.run(warmup);
       await peer.resetPeakMemory();
     });
     return contender;
@@ -87,13 +86,7 @@ class PeerContender {
     const memory = { peakAllocatedBytes: null as number | null, peakReservedBytes: null as number | null };
     await this.#attempt(async (peer) => void Object.assign(memory, await peer.memory()));
     await this.#peer.close();
-    if (this.#failure !== null) {
-      const { name, message, code } = this.#failure;
-      return {
-        status: code === 'OUT_OF_MEMORY' ? 'out-of-memory' : 'failed',
-        error: { name, message, code },
-      };
-    }
+    if (this.#failure !== null) return describeFailure(this.#failure);
     const names = Object.keys(blocks[0]!.phasesMs);
     return {
       status: 'ok',

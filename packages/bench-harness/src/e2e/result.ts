@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { cellError } from '../records/record.ts';
+import { failedPeer } from '../peer/cell-peer.ts';
+import { readyReply } from '../peer/torch-peer.ts';
 
 const samples = z.array(z.number());
 
@@ -18,15 +19,12 @@ const phaseWork = z.object({ flops: z.number(), bytes: z.number() });
 const peerResult = z.discriminatedUnion('status', [
   stepTimes.extend({
     status: z.literal('ok'),
-    /** Versions of PyTorch and Python, and the device as PyTorch names it. */
-    torch: z.string(),
-    python: z.string(),
-    device: z.string(),
+    ...readyReply.shape,
     /** Null on the CPU, where PyTorch does not count. */
     peakAllocatedBytes: z.number().nullable(),
     peakReservedBytes: z.number().nullable(),
   }),
-  z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError }),
+  failedPeer,
 ]);
 export type PeerResult = z.infer<typeof peerResult>;
 

@@ -45,7 +45,7 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
       const loss = phase('forward', () => range('forward', forwardLoss));
       phase('backward', () => range('backward', () => scaler.scale(loss).backward()));
       if (optimizer) phase('optimizer', () => range('optimizer', () => optimize(optimizer)));
-      model.zeroGrad();
+      (optimizer ?? model).zeroGrad();
     });
   const forwardStep = (phase: Phase): void =>
     scope(() => {

@@ -17,7 +17,12 @@ export const memoryBenchmark = defineBenchmark({
   name: 'memory',
   title: 'Memory of a training step',
   parameters: memoryParameters,
-  settings: ({ warmup, steps, seed }: MemoryParameters): MemorySettings => ({ warmup, steps, seed }),
+  settings: ({ warmup, steps, seed, stackDepth }: MemoryParameters): MemorySettings => ({
+    warmup,
+    steps,
+    seed,
+    stackDepth,
+  }),
   expand: (parameters) => expandCells({ ...parameters, peer: null }),
   describe: describeCell,
   async measure(cell: MemoryCell, context) {
@@ -26,6 +31,7 @@ export const memoryBenchmark = defineBenchmark({
     return measureMemory(cell, context);
   },
   samplesMs: (record) => memoryResult.parse(record.result).overhead.offMs,
+  peakBytes: (record) => memoryResult.parse(record.result).peakAllocatedBytes,
   toTable: (records) => sweepTable(records.map(interpretMemory)),
   toReport: memoryReport,
 });

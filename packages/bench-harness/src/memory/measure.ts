@@ -7,6 +7,7 @@ import {
   Tensor,
   type Device,
   type MemoryRecord,
+  type RecordMemoryOptions,
   type SavedForBackward,
 } from '@roofline/tensor-core';
 import type { CellContext } from '../benchmark.ts';
@@ -30,9 +31,10 @@ export async function measureMemory(
   cell: MemoryCell,
   context: CellContext<MemorySettings>,
 ): Promise<MemoryResult> {
-  const { warmup, steps, seed } = context.settings;
+  const { warmup, steps, seed, stackDepth } = context.settings;
   const device = openDevice(context.deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, seed);
+  const recording = { device, stackDepth };
   const total = warmup + 2 * steps + 1;
   let done = 0;
   const tick = async (message: string) => {
@@ -43,13 +45,15 @@ export async function measureMemory(
     workload.step(plainPhase);
     await tick('warm-up');
   }
-  const recorded = recordStep(workload, device);
+  const recorded = recordStep(workload, device, recording);
   await tick('recorded step');
   const overhead: MemoryResult['overhead'] = { offMs: [], onMs: [] };
   for (let step = 0; step < steps; step++) {
+    // What the recording before left behind, garbage above all, is not the plain step's to pay for.
+    workload.step(plainPhase);
     overhead.offMs.push(timeStepMs(workload, device));
     await tick('recording off');
-    overhead.onMs.push(recordMemory(() => timeStepMs(workload, device), { device }).result);
+    overhead.onMs.push(recordMemory(() => timeStepMs(workload, device), recording).result);
     await tick('recording on');
   }
   return {
@@ -62,7 +66,7 @@ export async function measureMemory(
 
 const plainPhase: Phase = (_name, work) => work();
 
-function recordStep(workload: Workload, device: Device): RecordedStep {
+function recordStep(workload: Workload, device: Device, recording: RecordMemoryOptions): RecordedStep {
   let saved: readonly SavedForBackward[] = [];
   const phase: Phase = (name, work) => {
     const result = work();
@@ -70,7 +74,7 @@ function recordStep(workload: Workload, device: Device): RecordedStep {
     return result;
   };
   device.resetPeakMemory();
-  const record = recordMemory(() => workload.step(phase), { device });
+  const record = recordMemory(() => workload.step(phase), recording);
   device.synchronize();
   const { peakAllocatedBytes, peakReservedBytes } = device.memoryStatistics();
   return { record, saved, peakAllocatedBytes, peakReservedBytes };

@@ -9,10 +9,12 @@ export const memoryParameters = e2eParameters
     warmup: z.int().nonnegative(),
     /** Steps that are timed with recording off, and as many with it on. */
     steps: z.int().positive(),
+    /** Calls that are kept of each allocation, as `recordMemory` takes it; 0 for none. */
+    stackDepth: z.int().nonnegative(),
   });
 export type MemoryParameters = z.infer<typeof memoryParameters>;
 export type MemoryCell = E2eCell;
-export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed'>;
+export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed' | 'stackDepth'>;
 
 /** Names a cell's snapshot: `small-context256-batch4-train-step-float32.pickle`. */
 export function snapshotName({ size, context, batch, mode, dtype }: MemoryCell): string {

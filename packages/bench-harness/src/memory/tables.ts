@@ -1,4 +1,5 @@
 import { formatBytes, type Column, type Table } from '@roofline/reports';
+import { configurationColumns, sharedCaption } from '../report/configuration-columns.ts';
 import { memoryRow, nameOf, type MemoryMeasurement } from './interpret.ts';
 import type { MemoryResult } from './result.ts';
 
@@ -11,14 +12,6 @@ const bytes = (key: string, label: string, description?: string): Column => ({
   ...(description === undefined ? {} : { description }),
 });
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
-
-const parameterColumns: Column[] = [
-  text('size', 'Size'),
-  { ...text('context', 'Context'), align: 'right' },
-  { ...text('batch', 'Batch'), align: 'right' },
-  text('mode', 'Mode'),
-  text('dtype', 'Dtype'),
-];
 
 const measuredColumns: Column[] = [
   { ...bytes('peakBytes', 'Peak', 'Most bytes allocated at once.'), emphasis: 'strong' },
@@ -56,8 +49,9 @@ export function sweepTable(measurements: readonly MemoryMeasurement[]): Table {
     kind: 'table',
     id: 'memory-sweep',
     title: 'Memory of one step',
+    caption: sharedCaption(rows),
     columns: [
-      ...parameterColumns,
+      ...configurationColumns(rows),
       ...measuredColumns.filter(({ key }) => rows.some((row) => row[key] !== undefined && row[key] !== null)),
     ],
     rows,

@@ -6,12 +6,13 @@ import { z } from 'zod';
 import type { CellTask } from '../benchmark.ts';
 import { runCellProcess } from '../runner/cell-process.ts';
 import { eagerOps } from './eager-ops.ts';
-import type { EagerOpName, OverheadCell, OverheadResult } from './parameters.ts';
+import type { EagerOpName, OpCell } from './parameters.ts';
+import type { OpResult } from './result.ts';
 
 const firstOpResult = z.object({ milliseconds: z.number() });
 
 /** The time from the start of this process to the result of its first op: Node, the library, the device, the kernel. */
-export const firstOpTask: CellTask<OverheadCell, Record<string, never>, z.infer<typeof firstOpResult>> = {
+export const firstOpTask: CellTask<OpCell, Record<string, never>, z.infer<typeof firstOpResult>> = {
   name: 'first-op',
   measure({ op }, { deviceLabel }) {
     const device = openDevice(deviceLabel as `cuda:${number}`);
@@ -22,10 +23,7 @@ export const firstOpTask: CellTask<OverheadCell, Record<string, never>, z.infer<
 };
 
 /** Two fresh processes that share a kernel cache, empty before the first. Throws when one of them fails. */
-export async function measureFirstOp(
-  op: EagerOpName,
-  deviceLabel: string,
-): Promise<OverheadResult['firstOp']> {
+export async function measureFirstOp(op: EagerOpName, deviceLabel: string): Promise<OpResult['firstOp']> {
   const cache = mkdtempSync(join(tmpdir(), 'roofline-cold-'));
   const run = async () => {
     const outcome = await runCellProcess(

@@ -1,26 +1,51 @@
 import { z } from 'zod';
+import { e2eCell, e2eParameters, expandCells } from '../e2e/parameters.ts';
+
+/** What is measured: the host time of eager ops, and what a step pays for being profiled or recorded. */
+export const overheadStudies = ['ops', 'instruments'] as const;
 
 /** The eager ops whose host time is measured. */
 export const eagerOpNames = ['add', 'mul-with-tape', 'softmax', 'matmul'] as const;
 export type EagerOpName = (typeof eagerOpNames)[number];
 
-export const overheadCell = z.object({ op: z.enum(eagerOpNames) });
+/** It names no study: records from before there was a second one are read, resumed and compared as well. */
+const opCell = z.object({ op: z.enum(eagerOpNames) });
+export type OpCell = z.infer<typeof opCell>;
+
+/** One model, whose train steps run without instruments, profiled and recorded in turn. */
+const instrumentCell = e2eCell.extend({ study: z.literal('instruments') });
+export type InstrumentCell = z.infer<typeof instrumentCell>;
+
+export const overheadCell = z.union([instrumentCell, opCell]);
 export type OverheadCell = z.infer<typeof overheadCell>;
 
-export const overheadParameters = z.object({
-  ops: z.array(z.enum(eagerOpNames)).min(1),
-  /** Calls of one sample: as many as the device's queue takes without making the host wait. */
-  calls: z.int().positive(),
-  /** Samples. */
-  repeats: z.int().positive(),
-});
-export type OverheadParameters = z.infer<typeof overheadParameters>;
-export type OverheadSettings = Pick<OverheadParameters, 'calls' | 'repeats'>;
+export function isInstrumentCell(cell: OverheadCell): cell is InstrumentCell {
+  return 'study' in cell;
+}
 
-export const overheadResult = z.object({
-  /** Host microseconds of one call, one sample a repeat. */
-  hostUs: z.array(z.number()),
-  /** Milliseconds from the start of a process to the op's result; null on the CPU, which compiles no kernels. */
-  firstOp: z.object({ coldMs: z.number(), warmMs: z.number() }).nullable(),
-});
-export type OverheadResult = z.infer<typeof overheadResult>;
+export const overheadParameters = e2eParameters
+  .pick({ models: true, contexts: true, batches: true, dtypes: true, warmup: true, seed: true })
+  .extend({
+    studies: z.array(z.enum(overheadStudies)).min(1),
+    ops: z.array(z.enum(eagerOpNames)).min(1),
+    /** Calls of one sample: as many as the device's queue takes without making the host wait. */
+    calls: z.int().positive(),
+    /** Samples of an op, and rounds of the instruments; `warmup` rounds go before those. */
+    repeats: z.int().positive(),
+  });
+export type OverheadParameters = z.infer<typeof overheadParameters>;
+export type OverheadSettings = Pick<OverheadParameters, 'calls' | 'repeats' | 'warmup' | 'seed'>;
+
+export function expandOverheadCells(parameters: OverheadParameters): OverheadCell[] {
+  const { studies, ops, repeats } = parameters;
+  const opCells = (): OpCell[] => ops.map((op) => ({ op }));
+  const instrumentCells = (): InstrumentCell[] =>
+    expandCells({ ...parameters, modes: ['train-step'], steps: repeats, peer: null }).map((cell) => ({
+      ...cell,
+      study: 'instruments',
+    }));
+  return [
+    ...(studies.includes('ops') ? opCells() : []),
+    ...(studies.includes('instruments') ? instrumentCells() : []),
+  ];
+}

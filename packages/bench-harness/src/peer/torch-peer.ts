@@ -7,11 +7,26 @@ import { z } from 'zod';
 import type { JsonObject } from '../json.ts';
 import { pythonDirectory } from '../paths.ts';
 
-const readyReply = z.object({ torch: z.string(), python: z.string(), device: z.string() });
+/** Versions of PyTorch and Python, and the device as PyTorch names it. */
+export const readyReply = z.object({ torch: z.string(), python: z.string(), device: z.string() });
 const runReply = z.object({
   deviceMs: z.array(z.number()),
   wallMs: z.array(z.number()),
   phasesMs: z.record(z.string(), z.array(z.number())),
+});
+/** One step under PyTorch's profiler; see python/torch_profile.py. */
+export const profileReply = z.object({
+  /** Between two events on the device around the step. */
+  deviceMs: z.number(),
+  /** The time in which at least one kernel ran. */
+  busyUs: z.number(),
+  strings: z.array(z.string()),
+  /** Names and phases are indices into `strings`; -1 stands for no phase. */
+  kernels: z.object({
+    name: z.array(z.number()),
+    phase: z.array(z.number()),
+    durationUs: z.array(z.number()),
+  }),
 });
 const memoryReply = z.object({
   peakAllocatedBytes: z.number().nullable(),
@@ -23,6 +38,7 @@ const errorReply = z.object({
 
 export type PeerDescription = z.infer<typeof readyReply>;
 export type PeerBlock = z.infer<typeof runReply>;
+export type PeerStepProfile = z.infer<typeof profileReply>;
 export type PeerMemory = z.infer<typeof memoryReply>;
 
 /** A failure inside the peer. `code` is `OUT_OF_MEMORY` when PyTorch ran out of memory. */
@@ -76,6 +92,11 @@ export class TorchPeer {
     return this.#request({ command: 'run', steps }, runReply);
   }
 
+  /** Runs one step under PyTorch's profiler. */
+  profile(): Promise<PeerStepProfile> {
+    return this.#request({ command: 'profile' }, profileReply);
+  }
+
   async resetPeakMemory(): Promise<void> {
     await this.#request({ command: 'reset-peak-memory' }, z.object({}));
   }
@@ -95,12 +116,22 @@ export class TorchPeer {
     this.#process.stdin.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await this.#replies.next();
     if (done) throw new PeerError(`The PyTorch process ended unexpectedly. It said:\n${this.#stderr.trim()}`);
-    const answer: unknown = JSON.parse(value);
+    const answer = parseReply(value);
     const failure = errorReply.safeParse(answer);
     if (failure.success) {
       const { name, message, code } = failure.data.error;
       throw new PeerError(`${name} in PyTorch: ${message}`, code);
     }
-    return reply.parse(answer);
+    const { data, error } = reply.safeParse(answer);
+    if (error) throw new PeerError(`PyTorch's answer was not understood: ${z.prettifyError(error)}`);
+    return data;
+  }
+}
+
+function parseReply(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    throw new PeerError(`PyTorch's answer is no JSON: ${(error as Error).message}`);
   }
 }

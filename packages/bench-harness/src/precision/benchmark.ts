@@ -33,6 +33,10 @@ export const precisionBenchmark = defineBenchmark({
     const result = precisionResult.parse(record.result);
     return result.study === 'speed' ? result.deviceMs : [];
   },
+  peakBytes(record) {
+    const result = precisionResult.parse(record.result);
+    return result.study === 'speed' ? result.memory.peakAllocatedBytes : null;
+  },
   toTable: findingsTable,
   toReport: precisionReport,
 });

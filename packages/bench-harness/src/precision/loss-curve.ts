@@ -1,22 +1,9 @@
-import { type Device, type Tensor, autocast, fromTypedArray, scope } from '@roofline/tensor-core';
+import { type Device, autocast, scope } from '@roofline/tensor-core';
 import { AdamW, GradientScaler, clipGradientNorm, cosineSchedule } from '@roofline/optim';
-import { TransformerLM, languageModelLoss } from '@roofline/transformer';
+import { TransformerLM, byteWindows, languageModelLoss, overfitExample } from '@roofline/transformer';
 import type { E2eDType } from '../e2e/parameters.ts';
 
-// The example of @roofline/transformer, examples/overfit.ts: one text to be known by heart, byte by byte.
-const text =
-  'It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, ' +
-  'it was the epoch of belief, it was the epoch of incredulity, it was the season of Light, it was the season of ' +
-  'Darkness, it was the spring of hope, it was the winter of despair.';
-const config = {
-  vocabularySize: 256,
-  contextLength: 64,
-  modelDimension: 64,
-  feedForwardDimension: 192,
-  layers: 2,
-  heads: 4,
-};
-const batch = 8;
+const { text, config, batch } = overfitExample;
 
 export interface LossCurve {
   readonly losses: number[];
@@ -41,7 +28,12 @@ export function lossCurve(
   for (let step = 0; step < steps; step++) {
     optimizer.learningRate = schedule(step);
     scope(() => {
-      const { ids, targets } = windows(step, device);
+      const { ids, targets } = byteWindows(text, {
+        step,
+        batch,
+        contextLength: config.contextLength,
+        device,
+      });
       const forward = () => languageModelLoss(model, ids, targets);
       const loss = dtype === 'float32' ? forward() : autocast(dtype, forward);
       scaler.scale(loss).backward();
@@ -57,19 +49,4 @@ export function lossCurve(
   optimizer.dispose();
   model.dispose();
   return { losses, skipped };
-}
-
-/** Windows of the text at places that move on with each step, and the bytes that follow each of theirs. */
-function windows(step: number, device: Device): { ids: Tensor; targets: Tensor } {
-  const bytes = Buffer.from(text);
-  const { contextLength } = config;
-  const starts = Array.from(
-    { length: batch },
-    (_, b) => ((step * batch + b) * 31) % (bytes.length - contextLength),
-  );
-  const tokens = (shift: number) => {
-    const ids = starts.flatMap((start) => [...bytes.subarray(start + shift, start + shift + contextLength)]);
-    return fromTypedArray(Int32Array.from(ids), [batch, contextLength], { device });
-  };
-  return { ids: tokens(0), targets: tokens(1) };
 }

@@ -105,21 +105,28 @@ function accumulationSentence(records: readonly CellRecord[]): string[] {
   });
 }
 
+/** One sentence a precision: for each mode the geometric mean over all sizes, and where it is least and most. */
 function speedSentences(records: readonly CellRecord[]): string[] {
-  const groups = Map.groupBy(
-    speedsOf(records).filter(({ cell, speedUp }) => cell.dtype !== 'float32' && speedUp !== null),
-    ({ cell }) => `${cell.dtype}|${cell.mode}`,
+  const low = speedsOf(records).flatMap(({ cell, speedUp }) =>
+    cell.dtype === 'float32' || speedUp === null ? [] : [{ ...cell, speedUp }],
   );
-  return [...groups.values()].map((group) => {
-    const { dtype, mode } = group[0]!.cell;
-    const speedUps = group.map(({ speedUp }) => speedUp!);
-    const whole = `\`${dtype}\` runs \`${mode}\` at **${formatRatio(geometricMean(speedUps))}** the speed of float32`;
-    if (group.length === 1) return `${whole}.`;
-    const [least, most] = [group[0]!, group.at(-1)!];
-    const at = ({ cell, speedUp }: typeof least) =>
-      `${formatRatio(speedUp!)} for ${cell.size} at context ${cell.context}`;
-    return `${whole} in the geometric mean: ${at(least)}, ${at(most)}.`;
+  return [...Map.groupBy(low, ({ dtype }) => dtype)].map(([dtype, group]) => {
+    const modes = [...Map.groupBy(group, ({ mode }) => mode)].map(([mode, cells]) => {
+      const mean = geometricMean(cells.map(({ speedUp }) => speedUp));
+      return `\`${mode}\` at **${formatRatio(mean)}**${extremes(cells)}`;
+    });
+    const average = group.length > modes.length ? ', in the geometric mean over the sizes' : '';
+    return `\`${dtype}\` runs ${modes.join(', ')} the speed of float32${average}.`;
   });
+}
+
+function extremes(cells: readonly { size: string; context: number; speedUp: number }[]): string {
+  if (cells.length === 1) return '';
+  const ordered = cells.toSorted((a, b) => a.speedUp - b.speedUp);
+  const [least, most] = [ordered[0]!, ordered.at(-1)!];
+  const at = ({ size, context, speedUp }: typeof least) =>
+    `${formatRatio(speedUp)} for ${size} at ${context}`;
+  return ` (${at(least)}, ${at(most)})`;
 }
 
 function lossSentence(records: readonly CellRecord[]): string[] {

@@ -16,14 +16,15 @@ export const profileBenchmark = defineBenchmark({
   name: 'profile',
   title: 'Kernel profile',
   parameters: profileParameters,
-  settings: ({ warmup, steps, seed, phase, range }: ProfileParameters): ProfileSettings => ({
+  settings: ({ warmup, steps, seed, phase, range, peer }: ProfileParameters): ProfileSettings => ({
     warmup,
     steps,
     seed,
     phase,
     range,
+    peer,
   }),
-  expand: (parameters: ProfileParameters): ProfileCell[] => expandCells({ ...parameters, peer: null }),
+  expand: (parameters: ProfileParameters): ProfileCell[] => expandCells(parameters),
   describe: describeProfileCell,
   async measure(cell: ProfileCell, context) {
     // Only the cell's own process opens a device.

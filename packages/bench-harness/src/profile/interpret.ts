@@ -1,7 +1,8 @@
 import type { CellRecord } from '../records/record.ts';
-import { kernelSpans, selectSpans, type KernelSpan } from './kernel-spans.ts';
+import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spans.ts';
 import { profileCell, profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
-import { profileResult, type ProfileResult } from './result.ts';
+import { peerKernels, type PeerKernel } from './peer-kernels.ts';
+import { profileResult, type MeasuredPeer, type ProfileResult } from './result.ts';
 
 /** A record with its kernels put together. `profiled` is null unless status is `ok`. */
 export interface ProfileMeasurement {
@@ -16,6 +17,15 @@ export interface Profiled {
   readonly spans: readonly KernelSpan[];
   /** Those that the settings select. */
   readonly selected: readonly KernelSpan[];
+  /** What PyTorch ran; null where it was not asked, or failed. */
+  readonly peer: ProfiledPeer | null;
+}
+
+export interface ProfiledPeer {
+  readonly profile: MeasuredPeer;
+  readonly kernels: readonly PeerKernel[];
+  /** Those of the selected phase: PyTorch's kernels know no other ranges. */
+  readonly selected: readonly PeerKernel[];
 }
 
 export function interpretProfile(record: CellRecord): ProfileMeasurement {
@@ -24,7 +34,23 @@ export function interpretProfile(record: CellRecord): ProfileMeasurement {
   if (record.status !== 'ok') return { cell, settings, record, profiled: null };
   const result = profileResult.parse(record.result);
   const spans = kernelSpans(result.steps);
-  return { cell, settings, record, profiled: { result, spans, selected: selectSpans(spans, settings) } };
+  const selected = selectSpans(spans, settings);
+  return {
+    cell,
+    settings,
+    record,
+    profiled: { result, spans, selected, peer: interpretPeer(result, settings) },
+  };
+}
+
+function interpretPeer({ peer }: ProfileResult, { phase }: ProfileSettings): ProfiledPeer | null {
+  if (peer?.status !== 'ok') return null;
+  const kernels = peerKernels(peer.steps);
+  return {
+    profile: peer,
+    kernels,
+    selected: kernels.filter((kernel) => phase === 'all' || phaseOf(kernel) === phase),
+  };
 }
 
 /** The spans of the last step. */

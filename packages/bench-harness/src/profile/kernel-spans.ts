@@ -28,9 +28,12 @@ export interface KernelSpan {
   readonly op: KernelOp | null;
   /** The ranges around it, outermost first. */
   readonly ranges: readonly RangeOpening[];
-  /** The op's work. An op's longest kernel carries it; null for its helpers, whose share is not known. */
+  /** The kernel's part of its op's work; null for helpers of the op's main kernel, whose part is not known. */
   readonly work: { readonly flops: number; readonly bytes: number } | null;
 }
+
+/** What of a kernel is known whoever measured it. */
+export type TimedKernel = Pick<KernelSpan, 'name' | 'step' | 'durationUs' | 'ranges'>;
 
 /** Puts the lists of all steps together again, in the order in which the kernels ran. */
 export function kernelSpans(steps: readonly PackedProfile[]): KernelSpan[] {
@@ -39,7 +42,7 @@ export function kernelSpans(steps: readonly PackedProfile[]): KernelSpan[] {
 
 function spansOfStep({ strings, ranges, ops, kernels }: PackedProfile, step: number): KernelSpan[] {
   const paths = pathsOf(ranges, strings, step);
-  const carriers = longestKernels(kernels);
+  const shares = workShares(kernels);
   return kernels.name.map((name, i): KernelSpan => {
     const op = kernels.op[i]!;
     return {
@@ -59,7 +62,10 @@ function spansOfStep({ strings, ranges, ops, kernels }: PackedProfile, step: num
               allocatedBytes: ops.allocatedBytes[op]!,
             },
       ranges: op < 0 ? [] : (paths[ops.range[op]!] ?? []),
-      work: carriers.get(op) === i ? { flops: ops.flops[op]!, bytes: ops.bytesMoved[op]! } : null,
+      work:
+        shares[i] === 0
+          ? null
+          : { flops: shares[i]! * ops.flops[op]!, bytes: shares[i]! * ops.bytesMoved[op]! },
     };
   });
 }
@@ -78,15 +84,22 @@ function pathsOf(
   return paths;
 }
 
-/** For each op the index of its longest kernel. */
-function longestKernels({ op, durationUs }: PackedProfile['kernels']): Map<number, number> {
+/**
+ * The share of its op's work that each kernel carries: the op's longest kernel, and others of its name by their
+ * time, as where an op over many tensors takes several launches.
+ */
+function workShares({ op, name, durationUs }: PackedProfile['kernels']): number[] {
   const longest = new Map<number, number>();
   for (let i = 0; i < op.length; i++) {
-    if (op[i]! < 0) continue;
     const best = longest.get(op[i]!);
     if (best === undefined || durationUs[i]! > durationUs[best]!) longest.set(op[i]!, i);
   }
-  return longest;
+  const carries = (i: number) => op[i]! >= 0 && name[i] === name[longest.get(op[i]!)!];
+  const totals = new Map<number, number>();
+  for (let i = 0; i < op.length; i++) {
+    if (carries(i)) totals.set(op[i]!, (totals.get(op[i]!) ?? 0) + durationUs[i]!);
+  }
+  return op.map((each, i) => (carries(i) ? durationUs[i]! / totals.get(each)! : 0));
 }
 
 /** What of a profile is told. */
@@ -106,7 +119,7 @@ export function selectSpans(spans: readonly KernelSpan[], { phase, range }: Sele
 }
 
 /** The outermost range, which is the phase; `other` for work outside of any. */
-export function phaseOf({ ranges }: KernelSpan): string {
+export function phaseOf({ ranges }: Pick<KernelSpan, 'ranges'>): string {
   return ranges[0]?.name ?? 'other';
 }
 
@@ -116,7 +129,11 @@ function globToRegExp(glob: string): RegExp {
   return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`);
 }
 
-export function totalUs(spans: readonly KernelSpan[]): number {
+export function isMatrixProduct({ op }: KernelSpan): boolean {
+  return op?.isMatrixProduct ?? false;
+}
+
+export function totalUs(spans: readonly Pick<KernelSpan, 'durationUs'>[]): number {
   return spans.reduce((sum, { durationUs }) => sum + durationUs, 0);
 }
 

@@ -4,13 +4,15 @@ import { createWorkload } from '../e2e/workload.ts';
 import { timeStep } from '../timing.ts';
 import { type PackedProfile, packProfile } from './packed-profile.ts';
 import type { ProfileCell, ProfileSettings } from './parameters.ts';
+import { profilePeer } from './profile-peer.ts';
 import type { ProfileResult } from './result.ts';
 
-/** Profiles steps of one cell, each beside a plain step: A B A B. */
+/** Profiles steps of one cell, each beside a plain step: A B A B; with a peer, the same there when ours are done. */
 export async function measureProfile(
   cell: ProfileCell,
-  { settings, deviceLabel, progress }: CellContext<ProfileSettings>,
+  context: CellContext<ProfileSettings>,
 ): Promise<ProfileResult> {
+  const { settings, deviceLabel, progress } = context;
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, settings.seed);
   const plainStep = () => timeStep(device, (phase) => workload.step(phase)).deviceMs;
@@ -20,7 +22,8 @@ export async function measureProfile(
     return { deviceMs, packed: packProfile(taken) };
   };
 
-  const total = settings.warmup + settings.steps;
+  const ownSteps = settings.warmup + settings.steps;
+  const total = ownSteps * (settings.peer ? 2 : 1);
   for (let step = 0; step < settings.warmup; step++) {
     plainStep();
     // The profiler warms up too: its library loads, its code is compiled.
@@ -33,6 +36,7 @@ export async function measureProfile(
     plainMs: [],
     pid: process.pid,
     tid: process.pid,
+    peer: null,
   };
   for (let step = 0; step < settings.steps; step++) {
     // What the profile before left behind, garbage above all, is not the plain step's to pay for.
@@ -43,5 +47,7 @@ export async function measureProfile(
     result.steps.push(packed);
     progress(settings.warmup + step + 1, total, 'steps');
   }
-  return result;
+  if (settings.peer === null) return result;
+  const peerProgress = (done: number) => progress(ownSteps + done, total, 'PyTorch');
+  return { ...result, peer: await profilePeer(cell, { ...context, progress: peerProgress }, device) };
 }

@@ -5,8 +5,9 @@ export const phases = ['forward', 'backward', 'optimizer', 'all'] as const;
 export type PhaseChoice = (typeof phases)[number];
 
 /** The sweep of the end-to-end benchmark, and what of each step is told. */
-export const profileParameters = e2eParameters.omit({ peer: true }).extend({
+export const profileParameters = e2eParameters.extend({
   phase: z.enum(phases),
+  peer: e2eParameters.shape.peer.default(null),
   /** Only kernels inside ranges whose name this pattern matches; null for all. `*` stands for any text. */
   range: z.string().nullable(),
 });
@@ -18,6 +19,7 @@ export const profileSettings = profileParameters.pick({
   seed: true,
   phase: true,
   range: true,
+  peer: true,
 });
 export type ProfileSettings = z.infer<typeof profileSettings>;
 

@@ -1,21 +1,19 @@
-import type { Column, Row, Table } from '@roofline/reports';
-import { describeProfileCell, type ProfileMeasurement } from './interpret.ts';
+import type { Column, Table } from '@roofline/reports';
+import type { ProfileMeasurement } from './interpret.ts';
 import { attentionShares, matmulShares, stepRow } from './shares.ts';
 import { kernelSummary, rangeSummary } from './summaries.ts';
-import { outcomeOf } from '../report/cell-row.ts';
-
-const cellColumn: Column = { key: 'cell', label: 'Cell', kind: 'text' };
-
-const nanoseconds = (key: string, label: string): Column => ({ key, label, kind: 'number', digits: 1 });
-
-// As Nsight Systems heads them.
-const durationColumns: readonly Column[] = [
-  nanoseconds('averageNs', 'Avg (ns)'),
-  nanoseconds('medianNs', 'Med (ns)'),
-  nanoseconds('minNs', 'Min (ns)'),
-  nanoseconds('maxNs', 'Max (ns)'),
-  nanoseconds('stdNs', 'StdDev (ns)'),
-];
+import {
+  cellColumn,
+  cellColumns,
+  durationColumns,
+  kernelNameColumn,
+  kernelSummaryColumns,
+  milliseconds,
+  nanoseconds,
+  phaseColumn,
+  sharedCaption,
+  tableRows,
+} from './table-parts.ts';
 
 const achievedColumns: readonly Column[] = [
   {
@@ -38,7 +36,6 @@ const achievedColumns: readonly Column[] = [
     key: 'roofShare',
     label: 'Of the roof',
     kind: 'percent',
-    emphasis: 'roof',
     description:
       'The least time that the measured ceilings allow over the time taken. Above 100 %: what the cache kept from ' +
       'device memory.',
@@ -57,12 +54,9 @@ export function kernelTable(measurements: readonly ProfileMeasurement[], id = 'k
     caption: 'All profiled steps together.',
     columns: [
       ...cellColumns(measurements),
-      { key: 'timeShare', label: 'Time (%)', kind: 'percent' },
-      nanoseconds('totalNs', 'Total Time (ns)'),
-      { key: 'instances', label: 'Instances', kind: 'number' },
-      ...durationColumns,
+      ...kernelSummaryColumns,
       ...achievedColumns.filter(({ key }) => rows.some((row) => typeof row[key] === 'number')),
-      { key: 'name', label: 'Name', kind: 'text' },
+      kernelNameColumn,
     ],
     rows,
   };
@@ -92,31 +86,24 @@ export function rangeTable(measurements: readonly ProfileMeasurement[], id = 'ra
 }
 
 export function stepTable(measurements: readonly ProfileMeasurement[], id = 'steps'): Table {
-  const time = (key: string, label: string, description: string): Column => ({
-    key,
-    label,
-    description,
-    unit: 'ms',
-    kind: 'duration',
-  });
   return {
     kind: 'table',
     id,
     title: 'Kernel time against wall time',
-    caption: 'Medians of a step, whatever the selection.',
+    caption: `Medians of a step, whatever the selection.${sharedCaption(measurements)}`,
     columns: [
       cellColumn,
       { key: 'kernels', label: 'Kernels', kind: 'number', digits: 1 },
-      time('kernelMs', 'Kernels', 'The sum of all kernels, copies and fills.'),
-      time('deviceMs', 'Device', 'Between two events on the device around the step.'),
-      time('wallMs', 'Wall clock', "By the host's clock, from an idle device to an idle device."),
+      milliseconds('kernelMs', 'Kernel time', 'The sum of all kernels, copies and fills.'),
+      milliseconds('deviceMs', 'Device', 'Between two events on the device around the step.'),
+      milliseconds('wallMs', 'Wall clock', "By the host's clock, from an idle device to an idle device."),
       {
         key: 'idleShare',
         label: 'Idle',
         kind: 'percent',
         description: 'The share of the wall time in which no kernel ran.',
       },
-      time('plainMs', 'Device, not profiled', 'Of the plain steps between the profiled ones.'),
+      milliseconds('plainMs', 'Device, not profiled', 'Of the plain steps between the profiled ones.'),
       {
         key: 'overhead',
         label: 'Cost of profiling',
@@ -125,11 +112,7 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
       },
       { key: 'droppedRecords', label: 'Dropped records', kind: 'number' },
     ],
-    rows: measurements.map(({ cell, record, profiled }) => ({
-      cell: describeProfileCell(cell),
-      ...outcomeOf(record),
-      ...(profiled ? stepRow(profiled.spans, profiled.result) : {}),
-    })),
+    rows: tableRows(measurements, ({ profiled }) => [stepRow(profiled!.spans, profiled!.result)]),
   };
 }
 
@@ -138,14 +121,14 @@ export function matmulTable(measurements: readonly ProfileMeasurement[], id = 'm
     kind: 'table',
     id,
     title: 'Matrix products against the rest',
-    caption: 'Kernel time of a step. A product includes the kernels that prepare its operands.',
+    caption: `Kernel time of a step. A product includes the kernels that prepare its operands.${sharedCaption(measurements)}`,
     columns: [
       ...cellColumns(measurements),
-      { key: 'phase', label: 'Phase', kind: 'text', emphasis: 'strong' },
+      phaseColumn,
       { key: 'kernels', label: 'Kernels', kind: 'number', digits: 1 },
-      { key: 'kernelMs', label: 'All', unit: 'ms', kind: 'duration' },
-      { key: 'matmulMs', label: 'Products', unit: 'ms', kind: 'duration' },
-      { key: 'restMs', label: 'Rest', unit: 'ms', kind: 'duration' },
+      milliseconds('kernelMs', 'All'),
+      milliseconds('matmulMs', 'Products'),
+      milliseconds('restMs', 'Rest'),
       { key: 'matmulShare', label: 'Share of products', kind: 'percent' },
     ],
     rows: tableRows(measurements, ({ profiled }) =>
@@ -164,12 +147,12 @@ export function attentionTable(measurements: readonly ProfileMeasurement[], id =
     kind: 'table',
     id,
     title: 'Softmax against matrix products inside attention',
-    caption: 'Kernel time and FLOPs of a step.',
+    caption: `Kernel time and FLOPs of a step.${sharedCaption(measurements)}`,
     columns: [
       ...cellColumns(measurements),
-      { key: 'phase', label: 'Phase', kind: 'text', emphasis: 'strong' },
-      { key: 'softmaxMs', label: 'Softmax', unit: 'ms', kind: 'duration' },
-      { key: 'matmulMs', label: 'Products', unit: 'ms', kind: 'duration' },
+      phaseColumn,
+      milliseconds('softmaxMs', 'Softmax'),
+      milliseconds('matmulMs', 'Products'),
       { key: 'timeRatio', label: 'Time ratio', kind: 'ratio' },
       { key: 'softmaxGigaflops', label: 'Softmax', unit: 'GFLOP', kind: 'number', digits: 3 },
       { key: 'matmulGigaflops', label: 'Products', unit: 'GFLOP', kind: 'number', digits: 3 },
@@ -177,22 +160,6 @@ export function attentionTable(measurements: readonly ProfileMeasurement[], id =
     ],
     rows,
   };
-}
-
-function cellColumns(measurements: readonly ProfileMeasurement[]): Column[] {
-  return measurements.length > 1 ? [cellColumn] : [];
-}
-
-/** The rows of each cell, or one that says why it has none. */
-function tableRows(
-  measurements: readonly ProfileMeasurement[],
-  rowsOf: (measurement: ProfileMeasurement) => Row[],
-): Row[] {
-  return measurements.flatMap((measurement) => {
-    const cell = describeProfileCell(measurement.cell);
-    if (measurement.profiled === null) return [{ cell, ...outcomeOf(measurement.record) }];
-    return rowsOf(measurement).map((row) => ({ cell, ...row }));
-  });
 }
 
 function selectionTitle(measurements: readonly ProfileMeasurement[]): string {

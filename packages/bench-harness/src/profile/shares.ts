@@ -1,6 +1,13 @@
 import type { Row } from '@roofline/reports';
 import { summarize } from '../statistics.ts';
-import { busyUs, phaseOf, totalUs, type KernelSpan } from './kernel-spans.ts';
+import {
+  busyUs,
+  isMatrixProduct,
+  phaseOf,
+  totalUs,
+  type KernelSpan,
+  type TimedKernel,
+} from './kernel-spans.ts';
 import type { ProfileResult } from './result.ts';
 
 const us = (value: number) => value / 1000;
@@ -9,18 +16,27 @@ const us = (value: number) => value / 1000;
 export function matmulShares(spans: readonly KernelSpan[], steps: number): Row[] {
   const phases = [...Map.groupBy(spans, phaseOf)];
   const all = phases.length > 1 ? [['all', spans] as const] : [];
-  return [...phases, ...all].map(([phase, group]) => {
-    const products = totalUs(group.filter(({ op }) => op?.isMatrixProduct));
-    const total = totalUs(group);
-    return {
-      phase,
-      kernels: group.length / steps,
-      kernelMs: us(total) / steps,
-      matmulMs: us(products) / steps,
-      restMs: us(total - products) / steps,
-      matmulShare: total === 0 ? 0 : products / total,
-    };
-  });
+  return [...phases, ...all].map(([phase, group]) => ({
+    phase,
+    ...matmulShare(group, steps, isMatrixProduct),
+  }));
+}
+
+/** Matrix products against the rest in some kernels of all steps, a step. */
+export function matmulShare<Kernel extends TimedKernel>(
+  kernels: readonly Kernel[],
+  steps: number,
+  isProduct: (kernel: Kernel) => boolean,
+) {
+  const products = totalUs(kernels.filter(isProduct));
+  const total = totalUs(kernels);
+  return {
+    kernels: kernels.length / steps,
+    kernelMs: us(total) / steps,
+    matmulMs: us(products) / steps,
+    restMs: us(total - products) / steps,
+    matmulShare: total === 0 ? 0 : products / total,
+  };
 }
 
 /** Softmax against the matrix products inside attention, in time and in FLOPs, by phase. */

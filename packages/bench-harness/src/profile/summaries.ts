@@ -1,16 +1,24 @@
 import type { Row } from '@roofline/reports';
 import { dtypes, floorMs, type BenchmarkDType, type Ceilings } from '../ceilings.ts';
 import { summarize } from '../statistics.ts';
-import { totalUs, type KernelSpan } from './kernel-spans.ts';
+import { totalUs, type KernelSpan, type TimedKernel } from './kernel-spans.ts';
 
 /** One row a kernel name, longest total first, with the columns of Nsight Systems' `cuda_gpu_kern_sum`. */
 export function kernelSummary(spans: readonly KernelSpan[], ceilings: Ceilings | null): Row[] {
-  const total = totalUs(spans);
-  return [...Map.groupBy(spans, ({ name }) => name)]
+  return summarizeByName(spans, (group) => achieved(group, ceilings));
+}
+
+/** The same for any kernels, with what `more` tells of those of one name. */
+export function summarizeByName<Kernel extends TimedKernel>(
+  kernels: readonly Kernel[],
+  more: (group: readonly Kernel[]) => Row = () => ({}),
+): Row[] {
+  const total = totalUs(kernels);
+  return [...Map.groupBy(kernels, ({ name }) => name)]
     .map(([name, group]) => ({
       timeShare: total === 0 ? 0 : totalUs(group) / total,
       ...durationFields(group),
-      ...achieved(group, ceilings),
+      ...more(group),
       name,
     }))
     .sort((a, b) => b.totalNs - a.totalNs);
@@ -54,7 +62,7 @@ export function rangeSummary(
   );
 }
 
-function durationFields(group: readonly KernelSpan[]) {
+function durationFields(group: readonly TimedKernel[]) {
   const { mean, median, min, max, std } = summarize(group.map(({ durationUs }) => durationUs * 1000));
   return {
     totalNs: Math.round(totalUs(group) * 1000),

@@ -1,5 +1,5 @@
 import { formatRatio, type Row, type Table } from '@roofline/reports';
-import { benchmarkOf } from '../benchmarks.ts';
+import { benchmarkOf, describeRecord } from '../benchmarks.ts';
 import { canonicalJson } from '../json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
@@ -8,12 +8,14 @@ import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '.
 export interface Comparison {
   readonly before: CellRecord;
   readonly after: CellRecord;
-  /** Medians in milliseconds, and after over before; null unless both were measured. */
+  /** Medians in milliseconds, and after over before; null unless both were timed. */
   readonly times: {
     readonly beforeMs: number;
     readonly afterMs: number;
     readonly ratio: RatioEstimate;
   } | null;
+  /** Peak memory after over before, which has no noise; null unless both have one. */
+  readonly memoryRatio: number | null;
 }
 
 /** Pairs the cells of equal parameters, whatever their device and settings, in the order of `before`. */
@@ -22,31 +24,55 @@ export function compareRecords(before: readonly CellRecord[], after: readonly Ce
   const others = new Map(after.map((record) => [name(record), record]));
   return before.flatMap((record) => {
     const other = others.get(name(record));
-    return other ? [{ before: record, after: other, times: compareTimes(record, other) }] : [];
+    return other ? [compareCell(record, other)] : [];
   });
 }
 
-function compareTimes(before: CellRecord, after: CellRecord): Comparison['times'] {
-  if (before.status !== 'ok' || after.status !== 'ok') return null;
-  const [a, b] = [before, after].map((record) => benchmarkOf(record).samplesMs(record));
-  if (a!.length === 0 || b!.length === 0) return null;
+function compareCell(before: CellRecord, after: CellRecord): Comparison {
+  const areMeasured = before.status === 'ok' && after.status === 'ok';
   return {
-    beforeMs: summarize(a!).median,
-    afterMs: summarize(b!).median,
-    ratio: ratioOfMedians(b!, a!),
+    before,
+    after,
+    times: areMeasured ? compareTimes(before, after) : null,
+    memoryRatio: areMeasured ? compareMemory(before, after) : null,
   };
 }
 
+function compareTimes(before: CellRecord, after: CellRecord): Comparison['times'] {
+  const { samplesMs } = benchmarkOf(before);
+  const [a, b] = [samplesMs(before), samplesMs(after)];
+  if (a.length === 0 || b.length === 0) return null;
+  return { beforeMs: summarize(a).median, afterMs: summarize(b).median, ratio: ratioOfMedians(b, a) };
+}
+
+function compareMemory(before: CellRecord, after: CellRecord): number | null {
+  const { peakBytes } = benchmarkOf(before);
+  const [a, b] = [peakBytes?.(before), peakBytes?.(after)];
+  return a && b ? b / a : null;
+}
+
+/** A cell that got worse by more than is allowed, with what did in words. */
+export interface Regression {
+  readonly cell: string;
+  readonly reason: string;
+}
+
 /**
- * The comparisons whose ratio is above `limit` beyond noise, or whose cell no longer gets measured. A ratio that
- * may as well be 1 is noise, however large.
+ * The cells whose ratio of times is above `limit` beyond noise, whose peak memory is, or that no longer get measured.
+ * A ratio of times that may as well be 1 is noise, however large.
  */
-export function regressions(comparisons: readonly Comparison[], limit: number): Comparison[] {
-  return comparisons.filter(
-    ({ before, after, times }) =>
-      (times !== null && times.ratio.ratio > limit && times.ratio.low > Math.min(1, limit)) ||
-      (before.status === 'ok' && after.status !== 'ok'),
-  );
+export function regressions(comparisons: readonly Comparison[], limit: number): Regression[] {
+  return comparisons.flatMap(({ before, after, times, memoryRatio }) => {
+    const isSlower = times !== null && times.ratio.ratio > limit && times.ratio.low > Math.min(1, limit);
+    const isLarger = memoryRatio !== null && memoryRatio > limit;
+    const isLost = before.status === 'ok' && after.status !== 'ok';
+    const reasons = [
+      ...(isSlower ? [`${formatRatio(times.ratio.ratio)} the time (${formatInterval(times.ratio)})`] : []),
+      ...(isLarger ? [`${formatRatio(memoryRatio)} the peak memory`] : []),
+      ...(isLost ? [`${after.status} now`] : []),
+    ];
+    return reasons.length > 0 ? [{ cell: cellName(before), reason: reasons.join(' and ') }] : [];
+  });
 }
 
 /** What the comparison comes to, one sentence each; `unpaired` cells are in one of the sets alone. */
@@ -68,50 +94,80 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
     .sort((a, b) => a.ratio.ratio - b.ratio.ratio);
   const lost = comparisons.filter(({ before, after }) => before.status === 'ok' && after.status !== 'ok');
   return [
+    ...deviceSentence(comparisons),
     ...sentence('slower', slower),
     ...sentence('faster', faster),
     ...(timed.length > 0 && slower.length + faster.length === 0
       ? ['Nothing got slower or faster beyond noise.']
       : []),
+    ...memorySentence(comparisons),
     ...lost.map(
       ({ before, after }) => `${cellName(before)} was measured before, and is ${after.status} now.`,
     ),
-    ...(unpaired > 0 ? [`${unpaired} cells are in one of the two alone.`] : []),
+    ...(unpaired > 0
+      ? [`${unpaired} ${unpaired === 1 ? 'cell is' : 'cells are'} in one of the two alone.`]
+      : []),
   ];
 }
 
-function cellName({ parameters }: CellRecord): string {
-  return Object.values(parameters)
-    .filter((value) => typeof value !== 'object')
-    .join(' ');
+/** Said where the ratios are those of devices. */
+function deviceSentence(comparisons: readonly Comparison[]): string[] {
+  const namesOf = (records: readonly CellRecord[]) =>
+    [...new Set(records.map(({ environment }) => environment.device.name))].sort().join(', ');
+  const [before, after] = [
+    namesOf(comparisons.map((each) => each.before)),
+    namesOf(comparisons.map((each) => each.after)),
+  ];
+  return before === after ? [] : [`Different devices: ${before} before, ${after} after.`];
+}
+
+/** None where all peaks are the same to the second decimal. */
+function memorySentence(comparisons: readonly Comparison[]): string[] {
+  const changed = comparisons
+    .flatMap(({ before, memoryRatio }) => (memoryRatio === null ? [] : [{ before, memoryRatio }]))
+    .filter(({ memoryRatio }) => Math.abs(memoryRatio - 1) >= 0.005)
+    .sort((a, b) => b.memoryRatio - a.memoryRatio);
+  if (changed.length === 0) return [];
+  const told = changed.map(({ before, memoryRatio }) => `${cellName(before)} ${formatRatio(memoryRatio)}`);
+  return [`Peak memory changed: ${told.join('; ')}.`];
+}
+
+function cellName(record: CellRecord): string {
+  return `${record.benchmark}: ${describeRecord(record)}`;
 }
 
 export function comparisonTable(comparisons: readonly Comparison[]): Table {
   const names = parameterNames(comparisons);
+  const hasMemory = comparisons.some(({ memoryRatio }) => memoryRatio !== null);
+  const isMixed = new Set(comparisons.map(({ before }) => before.benchmark)).size > 1;
   return {
     kind: 'table',
     id: 'comparison',
     title: 'After over before',
     columns: [
+      ...(isMixed ? [{ key: 'benchmark', label: 'Benchmark', kind: 'text' as const }] : []),
       ...names.map((name) => ({ key: name, label: capitalize(name), kind: 'text' as const })),
-      { key: 'beforeMs', label: 'Before', unit: 'ms', kind: 'duration' },
-      { key: 'afterMs', label: 'After', unit: 'ms', kind: 'duration' },
+      { key: 'beforeMs', label: 'Before', kind: 'duration' },
+      { key: 'afterMs', label: 'After', kind: 'duration' },
       { key: 'ratio', label: 'Ratio', kind: 'ratio', emphasis: 'strong' },
       { key: 'interval', label: '95 % interval', kind: 'text', align: 'right' },
+      ...(hasMemory ? [{ key: 'memoryRatio', label: 'Memory', kind: 'ratio' as const }] : []),
       { key: 'verdict', label: 'Verdict', kind: 'text' },
     ],
     rows: comparisons.map((comparison) => comparisonRow(comparison, names)),
   };
 }
 
-function comparisonRow({ before, after, times }: Comparison, names: readonly string[]): Row {
+function comparisonRow(comparison: Comparison, names: readonly string[]): Row {
+  const { before, after, times, memoryRatio } = comparison;
   const parameters = Object.fromEntries(
     names.map((name) => [name, before.parameters[name] as string | number]),
   );
+  const cell = { benchmark: before.benchmark, ...parameters };
   if (times === null) {
     const unmeasured = before.status === 'ok' ? after : before;
     return {
-      ...parameters,
+      ...cell,
       status: unmeasured.status,
       verdict:
         before.status === 'ok' && after.status === 'ok'
@@ -121,13 +177,14 @@ function comparisonRow({ before, after, times }: Comparison, names: readonly str
   }
   const { ratio, low, high } = times.ratio;
   return {
-    ...parameters,
+    ...cell,
     beforeMs: times.beforeMs,
     afterMs: times.afterMs,
     ratio,
     ratioLow: low,
     ratioHigh: high,
     interval: formatInterval(times.ratio),
+    memoryRatio,
     verdict: verdict(times.ratio),
   };
 }

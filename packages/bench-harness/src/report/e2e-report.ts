@@ -5,6 +5,7 @@ import { interpretRecord, spreadIsWide, type E2eMeasurement } from './e2e-rows.t
 import { e2eSummary } from './e2e-summary.ts';
 import { peerTable, phaseTable, timeTable } from './e2e-tables.ts';
 import { environmentFacts } from './environment-facts.ts';
+import { listSome } from './values-in-words.ts';
 
 /** The report of end-to-end records of one device and one set of settings. */
 export function e2eReport(records: readonly CellRecord[]): Report {
@@ -60,13 +61,6 @@ function warnings(measurements: readonly E2eMeasurement[]): Block[] {
     ...(peers.length > 0 ? [warning(`PyTorch could not run ${listSome(peers.map(name))}.`)] : []),
     ...(commits.length > 1 ? [warning(`Not all cells are of one commit: ${commits.join(', ')}.`)] : []),
   ];
-}
-
-const MOST_NAMES = 4;
-
-function listSome(names: readonly string[]): string {
-  const rest = names.length - MOST_NAMES;
-  return names.slice(0, MOST_NAMES).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
 }
 
 function warning(text: string): Block {

@@ -12,7 +12,7 @@ export function e2eSummary(measurements: readonly E2eMeasurement[]): string[] {
   return [
     countSentence(measurements),
     ...roofSentence(measured),
-    ...modes.flatMap((mode) => ratioSentence(measured, mode)),
+    ...ratioSentence(measured),
     ...memorySentence(measured),
     ...e2eDtypes.flatMap((dtype) => modes.flatMap((mode) => precisionSentence(measured, dtype, mode))),
   ];
@@ -46,24 +46,29 @@ function roofSentence(measured: readonly MeasuredCell[]): string[] {
   return best === worst ? [first] : [first, `Farthest from it: ${share(worst)} (${name(worst)}).`];
 }
 
-function ratioSentence(measured: readonly MeasuredCell[], mode: Mode): string[] {
-  const ratios = measured
-    .filter(({ cell }) => cell.mode === mode)
-    .flatMap((each) => each.measured.peer?.ratio.ratio ?? []);
-  if (ratios.length === 0) return [];
-  const peer = measured[0]!.measured.result.peer;
-  const version = peer?.status === 'ok' ? ` ${peer.torch}` : '';
-  const takes = `Mode \`${mode}\` takes **${formatRatio(geometricMean(ratios))}** the time of PyTorch${version} eager`;
-  if (ratios.length === 1) return [`${takes}.`];
-  const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  return [`${takes} in the geometric mean, between ${low} and ${high}.`];
+/** Every mode in one sentence: its ratio, or the geometric mean of several with the least and the most. */
+function ratioSentence(measured: readonly MeasuredCell[]): string[] {
+  const told = modes.flatMap((mode) => {
+    const ratios = measured
+      .filter(({ cell }) => cell.mode === mode)
+      .flatMap((each) => each.measured.peer?.ratio.ratio ?? []);
+    if (ratios.length === 0) return [];
+    const mean = `mode \`${mode}\` takes **${formatRatio(geometricMean(ratios))}**`;
+    if (ratios.length === 1) return [mean];
+    return [`${mean} (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`];
+  });
+  if (told.length === 0) return [];
+  const peers = measured.flatMap(({ measured: { result } }) =>
+    result.peer?.status === 'ok' ? result.peer.torch : [],
+  );
+  return [`Of the time of PyTorch ${peers[0]} eager, ${told.join(', ')}.`];
 }
 
 function memorySentence(measured: readonly MeasuredCell[]): string[] {
   const ratios = measured.flatMap((each) => each.measured.peer?.memoryRatio ?? []);
   if (ratios.length === 0) return [];
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  return [`Peak memory is between ${low} and ${high} that of PyTorch.`];
+  return [`Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of PyTorch.`];
 }
 
 /** How much a lower precision gains, and how that follows the size of the model. */

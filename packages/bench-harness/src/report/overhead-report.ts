@@ -1,7 +1,25 @@
-import { formatNumber, type Column, type Plot, type Report, type Row, type Table } from '@roofline/reports';
-import { overheadCell, overheadResult } from '../overhead/parameters.ts';
+import {
+  formatNumber,
+  type Column,
+  type Plot,
+  type Report,
+  type Row,
+  type Section,
+  type Table,
+} from '@roofline/reports';
+import {
+  instrumentFinding,
+  instrumentMeasurements,
+  instrumentPlot,
+  instrumentSentences,
+  instrumentTable,
+  type InstrumentMeasurement,
+} from '../overhead/instrument-tables.ts';
+import { isInstrumentCell, overheadCell } from '../overhead/parameters.ts';
+import { opResult } from '../overhead/result.ts';
 import type { CellRecord } from '../records/record.ts';
 import { summarize } from '../statistics.ts';
+import { outcomeOf } from './cell-row.ts';
 import { environmentFacts } from './environment-facts.ts';
 
 const columns: Column[] = [
@@ -39,13 +57,16 @@ const firstOpColumns: Column[] = [
   },
 ];
 
-function overheadRow(record: CellRecord): Row {
-  const { op } = overheadCell.parse(record.parameters);
-  if (record.status !== 'ok') return { op, status: record.status, error: record.error?.message ?? '' };
-  const { hostUs, firstOp } = overheadResult.parse(record.result);
+function opRow(record: CellRecord): Row[] {
+  const cell = overheadCell.parse(record.parameters);
+  return isInstrumentCell(cell) ? [] : [{ op: cell.op, ...hostTimes(record) }];
+}
+
+function hostTimes(record: CellRecord): Row {
+  if (record.status !== 'ok') return outcomeOf(record);
+  const { hostUs, firstOp } = opResult.parse(record.result);
   const { mean, median, std, min, count } = summarize(hostUs);
   return {
-    op,
     status: 'ok',
     hostUs: median,
     hostMeanUs: mean,
@@ -56,9 +77,41 @@ function overheadRow(record: CellRecord): Row {
   };
 }
 
-/** One row an op; the columns of first ops only where they were measured. */
+/** Everything that was found: in full where it is of one kind, else one finding a row. */
 export function overheadTable(records: readonly CellRecord[]): Table {
-  const rows = records.map(overheadRow);
+  const [ops, instruments] = [opTable(records), instrumentTable(instrumentMeasurements(records))];
+  if (instruments.rows.length === 0) return ops;
+  if (ops.rows.length === 0) return instruments;
+  const finding = (row: Row, is: (row: Row) => string) =>
+    row.status === 'ok' ? is(row) : String(row.status);
+  return {
+    kind: 'table',
+    id: 'overhead-findings',
+    title: 'Overhead of eager ops and of instruments',
+    columns: [
+      { key: 'study', label: 'Study', kind: 'text' },
+      { key: 'what', label: 'What', kind: 'text' },
+      { key: 'finding', label: 'Finding', kind: 'text', align: 'right', emphasis: 'strong' },
+    ],
+    rows: [
+      ...ops.rows.map((row) => ({ study: 'ops', what: row['op'], ...row, finding: finding(row, opFinding) })),
+      ...instruments.rows.map((row) => ({
+        study: 'instruments',
+        what: `${row['instrument']}, ${row['size']}, context ${row['context']}, batch ${row['batch']}, ${row['dtype']}`,
+        ...row,
+        finding: finding(row, instrumentFinding),
+      })),
+    ],
+  };
+}
+
+function opFinding({ hostUs }: Row): string {
+  return `${formatNumber(Number(hostUs), 3)} µs a call`;
+}
+
+/** One row an op; the columns of first ops only where they were measured. */
+function opTable(records: readonly CellRecord[]): Table {
+  const rows = records.flatMap(opRow);
   const hasFirstOps = rows.some((row) => typeof row['coldMs'] === 'number');
   return {
     kind: 'table',
@@ -71,27 +124,56 @@ export function overheadTable(records: readonly CellRecord[]): Table {
 
 export function overheadReport(records: readonly CellRecord[]): Report {
   const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
-  const table = overheadTable(records);
+  const ops = opTable(records);
+  const instruments = instrumentMeasurements(records);
   return {
-    title: 'Host overhead of eager ops',
+    title: 'Overhead',
     subtitle: latest.environment.device.name,
     createdAt: latest.startedAt,
-    summary: table.rows.filter(({ status }) => status === 'ok').map(overheadSentence),
+    summary: [...opSentences(ops.rows), ...instrumentSentences(instruments)],
     environment: environmentFacts(latest),
-    sections: [{ id: 'ops', title: 'Ops', blocks: [table, overheadPlot(table.rows)] }],
+    sections: [
+      ...(ops.rows.length > 0 ? [{ id: 'ops', title: 'Ops', blocks: [ops, opPlot(ops.rows)] }] : []),
+      ...(instruments.length > 0 ? [instrumentSection(instruments)] : []),
+    ],
   };
 }
 
-function overheadSentence({ op, hostUs, coldMs, warmMs }: Row): string {
-  const number = (value: unknown) => formatNumber(Number(value), 3);
-  const first =
-    typeof coldMs === 'number'
-      ? `; the first one in a process takes ${number(coldMs)} ms, with compiled kernels ${number(warmMs)} ms`
-      : '';
-  return `An eager \`${String(op)}\` costs the host **${number(hostUs)} µs**${first}.`;
+function instrumentSection(measurements: readonly InstrumentMeasurement[]): Section {
+  return {
+    id: 'instruments',
+    title: 'Instruments',
+    text: [
+      'Train steps without an instrument, profiled by `profile()` and recorded by `recordMemory()`, round after ' +
+        'round, a plain step before each. A step is timed from an idle device to an idle device; what an instrument ' +
+        'takes before and after it is in the column Read-out.',
+    ],
+    blocks: [instrumentTable(measurements), instrumentPlot(measurements)],
+  };
 }
 
-function overheadPlot(rows: readonly Row[]): Plot {
+/** The op that costs the host least and the one that costs it most; and the first op of a process, where measured. */
+function opSentences(rows: readonly Row[]): string[] {
+  const measured = rows
+    .filter(({ status }) => status === 'ok')
+    .toSorted((a, b) => Number(a['hostUs']) - Number(b['hostUs']));
+  const [least, most] = [measured[0], measured.at(-1)];
+  if (!least || !most) return [];
+  const number = (value: unknown) => formatNumber(Number(value), 3);
+  const cost = ({ op, hostUs }: Row) => `**${number(hostUs)} µs** (\`${String(op)}\`)`;
+  const first = measured.find(({ coldMs }) => typeof coldMs === 'number');
+  return [
+    `An eager op costs the host ${least === most ? cost(least) : `from ${cost(least)} to ${cost(most)}`}.`,
+    ...(first
+      ? [
+          `The first \`${String(first['op'])}\` of a process takes **${number(first['coldMs'])} ms** with no kernel ` +
+            `compiled yet, and **${number(first['warmMs'])} ms** with all of them in the cache.`,
+        ]
+      : []),
+  ];
+}
+
+function opPlot(rows: readonly Row[]): Plot {
   return {
     kind: 'plot',
     id: 'host-time',

@@ -79,12 +79,21 @@ function joinEnvironments(parts: readonly NamedPart[]): Report['environment'] {
   const groups = [...Map.groupBy(facts, ({ label, value }) => canonicalJson([label, value])).values()];
   return groups.map((group) => {
     const { label, value } = group[0]!;
-    const isShared = group.length === parts.length;
-    return {
-      label: isShared ? label : `${label} (${group.map(({ part }) => part.label).join(', ')})`,
-      value,
-    };
+    const origin = originOf(
+      group.map(({ part }) => part),
+      parts,
+    );
+    return { label: origin === '' ? label : `${label} (${origin})`, value };
   });
+}
+
+/** Which parts say something: all of them (empty), all of one device (its name), or their names. */
+function originOf(group: readonly NamedPart[], parts: readonly NamedPart[]): string {
+  if (group.length === parts.length) return '';
+  const device = group[0]!.report.subtitle;
+  const alike = parts.filter(({ report }) => report.subtitle === device);
+  const isOfDevice = group.every((part) => alike.includes(part)) && group.length === alike.length;
+  return isOfDevice && device !== undefined ? device : group.map(({ label }) => label).join(', ');
 }
 
 /** Ids are unique within a report. */

@@ -13,6 +13,7 @@ import { canonicalJson } from '../json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { summarize, type Summary } from '../statistics.ts';
 import { warmupCell, type WarmupCell } from '../warmup/parameters.ts';
+import { configurationColumns, sharedCaption } from './configuration-columns.ts';
 import { environmentFacts } from './environment-facts.ts';
 
 /** A record with its times; null unless status is `ok`. */
@@ -30,12 +31,7 @@ interface Study {
 
 type Measured = WarmupMeasurement & { readonly deviceMs: readonly number[] };
 
-const columns: Column[] = [
-  { key: 'size', label: 'Size', kind: 'text' },
-  { key: 'context', label: 'Context', kind: 'text', align: 'right' },
-  { key: 'batch', label: 'Batch', kind: 'text', align: 'right' },
-  { key: 'mode', label: 'Mode', kind: 'text' },
-  { key: 'dtype', label: 'Dtype', kind: 'text' },
+const warmupColumns: Column[] = [
   { key: 'warmup', label: 'Warm-up', kind: 'number', description: 'Steps before those that count.' },
   {
     key: 'firstMs',
@@ -77,17 +73,18 @@ function measuredOf({ measurements }: Study): Measured[] {
 
 /** One row a cell, each beside the same work with the most warm-up steps. */
 export function warmupTable(records: readonly CellRecord[]): Table {
+  const rows = studies(records).flatMap((study) => {
+    const warmest = measuredOf(study).at(-1);
+    const reference = warmest ? summarize(warmest.deviceMs) : null;
+    return study.measurements.map((measurement) => tableRow(measurement, reference));
+  });
   return {
     kind: 'table',
     id: 'warm-up',
     title: 'Times by warm-up',
-    caption: 'Device time of a step.',
-    columns,
-    rows: studies(records).flatMap((study) => {
-      const warmest = measuredOf(study).at(-1);
-      const reference = warmest ? summarize(warmest.deviceMs) : null;
-      return study.measurements.map((measurement) => tableRow(measurement, reference));
-    }),
+    caption: `Device time of a step. ${sharedCaption(rows)}`.trim(),
+    columns: [...configurationColumns(rows), ...warmupColumns],
+    rows,
   };
 }
 

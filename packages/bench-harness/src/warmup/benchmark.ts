@@ -24,6 +24,7 @@ export const warmupBenchmark = defineBenchmark({
     return measureE2e(cell, { ...context, settings: { ...context.settings, warmup, peer: null } });
   },
   samplesMs: (record) => e2eResult.parse(record.result).deviceMs,
+  peakBytes: (record) => e2eResult.parse(record.result).memory.peakAllocatedBytes,
   toTable: warmupTable,
   toReport: warmupReport,
 });

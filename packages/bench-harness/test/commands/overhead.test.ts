@@ -8,6 +8,8 @@ it('roofline overhead times eager ops on the CPU, without ceilings and caches', 
   const out = join(root, 'out');
   const words = [
     'overhead',
+    '--study',
+    'ops',
     '--op',
     'add,matmul',
     '--calls',
@@ -31,6 +33,29 @@ it('roofline overhead times eager ops on the CPU, without ceilings and caches', 
   const report = await runCli(['report', out]);
   expect(report).toMatchObject({
     exitCode: 0,
-    stdout: expect.stringContaining('An eager add costs the host'),
+    stdout: expect.stringContaining('An eager op costs the host from'),
   });
+});
+
+it('roofline overhead times train steps off and under each instrument', async () => {
+  const root = temporaryFolder();
+  const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --batch 1'.split(' ');
+  const words = '--study instruments --repeats 3 --warmup 1 --device cpu --out'.split(' ');
+  const out = join(root, 'out');
+  const { exitCode, stdout } = await runCli(['overhead', ...model, ...words, out, '--json']);
+  expect(exitCode).toBe(0);
+  const { rows } = JSON.parse(stdout);
+  expect(rows.map((row: { instrument: string }) => row.instrument)).toEqual([
+    'profiling',
+    'recording memory',
+  ]);
+  for (const row of rows) {
+    expect(row.status).toBe('ok');
+    expect(Math.min(row.offMs, row.onMs, row.readOutMs)).toBeGreaterThan(0);
+    expect(row.ratio).toBeCloseTo(row.onMs / row.offMs);
+    expect(row.events).toBeGreaterThan(20);
+    expect(row.droppedRecords).toBe(0);
+  }
+  const report = await runCli(['report', out]);
+  expect(report.stdout).toMatch(/Profiling adds .* to the time of a train step/);
 });

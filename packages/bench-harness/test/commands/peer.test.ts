@@ -1,4 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { interpretProfile } from '../../src/profile/interpret.ts';
+import { levelSums } from '../../src/profile/range-levels.ts';
+import { cellRecord } from '../../src/records/record.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { torchPython } from '../fixtures/torch.ts';
@@ -38,5 +43,37 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
     expect(row.peerMs).toBeGreaterThan(0);
     expect(row.ratio).toBeCloseTo(row.medianMs / row.peerMs, 6);
     expect(row.ratioLow).toBeLessThanOrEqual(row.ratio);
+  });
+
+  it("roofline profile --peer torch sets our kernels beside PyTorch's", async () => {
+    const folder = temporaryFolder();
+    const { exitCode, stdout } = await runCli(
+      [
+        ...'profile --d-model 16 --d-ff 32 --layers 2 --heads 2 --vocab 50 --context 8'.split(' '),
+        ...'--device cpu --warmup 1 --steps 2 --peer torch --out'.split(' '),
+        folder,
+      ],
+      { XDG_CACHE_HOME: folder },
+    );
+    expect(exitCode).toBe(0);
+    for (const title of ['Kernel time beside PyTorch', 'The check', 'Top kernels']) {
+      expect(stdout).toContain(title);
+    }
+    const line = readFileSync(join(folder, 'results.jsonl'), 'utf8').split('\n')[0]!;
+    const { spans, peer } = interpretProfile(cellRecord.parse(JSON.parse(line))).profiled!;
+    expect(peer!.profile.torch).toBe(torchPython!.torchVersion);
+    const phases = new Set(peer!.kernels.flatMap(({ ranges }) => ranges.map(({ name }) => name)));
+    expect(phases).toEqual(new Set(['forward', 'backward', 'optimizer']));
+    // Both multiply the same matrices: two in each attention, the rest by aten::mm. Forward, in two steps:
+    const products = peer!.kernels.filter(
+      ({ name, ranges }) => /^aten::b?mm$/.test(name) && ranges[0]?.name === 'forward',
+    );
+    expect(products).toHaveLength(2 * (2 * (7 + 2) + 1));
+    const sums = levelSums(spans);
+    expect(sums.map(({ level, addsUp }) => [level, addsUp])).toEqual([
+      ['phases', true],
+      ['layers', true],
+      ['parts of a layer', true],
+    ]);
   });
 });

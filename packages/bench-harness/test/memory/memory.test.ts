@@ -47,6 +47,17 @@ describe('roofline memory on the CPU', () => {
     expect(resultOf('forward', 8).phases.map(({ phase }) => phase)).toEqual(['forward']);
   });
 
+  it('keeps as many calls of an allocation as it is told to', async () => {
+    const tooFew = '--context 4 --mode forward --dtype float32 --stack-depth 0 --out'.split(' ');
+    const out = join(root, 'shallow');
+    expect((await runCli(['memory', ...model, ...quick, ...tooFew, out], environment)).exitCode).toBe(0);
+    const { result } = JSON.parse(readFileSync(join(out, 'results.jsonl'), 'utf8')) as CellRecord;
+    const stacks = ({ largest }: { largest: readonly { stack: readonly string[] }[] }) =>
+      new Set(largest.filter(({ stack }) => stack.length > 0));
+    expect(stacks(memoryResult.parse(result)).size).toBe(0);
+    expect(stacks(resultOf('forward', 4)).size).toBeGreaterThan(0);
+  });
+
   it('counts what one block saves', () => {
     const { savedByBlock, savedBytes, residual } = resultOf('train-step', 8);
     expect(residual).toEqual({ dtype: 'float32', bytes: 2 * 8 * 16 * 4 });

@@ -34,6 +34,24 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(await peer.memory()).toEqual({ peakAllocatedBytes: null, peakReservedBytes: null });
   });
 
+  it('profiles a step', async () => {
+    const peer = startPeer();
+    await peer.prepare(job);
+    const { deviceMs, busyUs, strings, kernels } = await peer.profile();
+    const names = kernels.name.map((name) => strings[name]!);
+    const phasesOf = (op: string) =>
+      new Set(names.flatMap((name, i) => (name === op ? [strings[kernels.phase[i]!]] : [])));
+    expect(phasesOf('aten::mm')).toEqual(new Set(['forward', 'backward']));
+    expect(phasesOf('aten::addcdiv_')).toEqual(new Set(['optimizer']));
+    // One layer: four projections, three of the feed-forward network and the head; each twice again backward.
+    expect(names.filter((name) => name === 'aten::mm')).toHaveLength(8 * 3);
+    const sumUs = kernels.durationUs.reduce((sum, durationUs) => sum + durationUs, 0);
+    expect(busyUs).toBeGreaterThan(0);
+    expect(busyUs / 1000).toBeLessThanOrEqual(deviceMs);
+    // Self times are counted in whole microseconds by older versions.
+    expect(Math.abs(sumUs - busyUs)).toBeLessThan(names.length);
+  });
+
   it('tells what fails inside PyTorch, and goes on', async () => {
     const peer = startPeer();
     await expect(peer.prepare({ ...job, device: 'nonsense' })).rejects.toThrow(/RuntimeError in PyTorch/);

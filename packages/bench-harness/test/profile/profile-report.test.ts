@@ -2,21 +2,43 @@ import { renderHtml, renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { profileBenchmark } from '../../src/profile/benchmark.ts';
 import { reportOfRecords } from '../../src/report/report-of-records.ts';
-import { profileRecord } from '../fixtures/profiles.ts';
-import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
+import { profileRecord, toyProfileResult } from '../fixtures/profiles.ts';
+import { outOfMemoryRecord, toyCell, toyRecord } from '../fixtures/records.ts';
 
 describe('profile report', () => {
   const report = reportOfRecords([profileRecord()]);
 
   it('says which kernel leads, how long the device idles and what softmax costs', () => {
     expect(report.summary).toEqual([
-      'small · context 16 · batch 2 · train-step · float32: the top kernel of forward is `gemm` with **55.6 %** of its ' +
-        'time; the top kernel of forward and backward is `gemm` with **78.9 %** of its time.',
-      'Kernels take 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it. Matrix products make up **82.1 %** ' +
-        'of the kernel time.',
-      'Inside attention, forward, softmax takes **50.0 %** of the time of the matrix products with 0.0625 % of their ' +
-        'FLOPs.',
+      'Profiled: small (context 16, batch 2, train-step, float32).',
+      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %**.',
+      'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %**.',
+      'Kernels take 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it.',
+      'Matrix products make up **82.1 %** of the kernel time.',
+      'Inside attention, forward, softmax takes **50.0 %** of the time of the matrix products, with **0.06 %** of ' +
+        'their FLOPs.',
     ]);
+  });
+
+  it('sums up several cells in the order of their work, whatever order they ran in', () => {
+    const profile = profileRecord();
+    const large = { ...toyCell, size: 'large', shape: { ...toyCell.shape, layers: 9 } };
+    const result = structuredClone(toyProfileResult);
+    for (const { kernels } of result.steps) kernels.durationUs[3]! /= 2;
+    const { summary } = reportOfRecords([
+      { ...profile, parameters: large, result: result as never },
+      profile,
+    ]);
+    expect(summary.slice(0, 3)).toEqual([
+      'Profiled: small; large (context 16, batch 2, train-step, float32).',
+      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %** for small to **55.6 %** for ' +
+        'large.',
+      'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %** for small to ' +
+        '**71.4 %** for large.',
+    ]);
+    expect(summary[3]).toBe(
+      'Of the wall time of a step the device idles **61.0 %** for small to **71.0 %** for large.',
+    );
   });
 
   it('has a timeline and renders', () => {

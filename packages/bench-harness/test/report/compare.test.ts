@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compareRecords, comparisonSummary, comparisonTable, regressions } from '../../src/report/compare.ts';
-import { outOfMemoryRecord, toyRecord, toyResult } from '../fixtures/records.ts';
+import { toyEnvironment } from '../fixtures/environment.ts';
+import { outOfMemoryRecord, toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
 
 const before = [toyRecord(), toyRecord({ context: 32 }), toyRecord({ context: 64 })];
 const after = [
@@ -21,7 +22,16 @@ describe('compareRecords', () => {
 
   it('counts slower cells and lost ones as regressions', () => {
     const comparisons = compareRecords(before, after);
-    expect(regressions(comparisons, 1.05)).toHaveLength(2);
+    expect(regressions(comparisons, 1.05)).toEqual([
+      {
+        cell: 'e2e: small · context 16 · batch 2 · train-step · float32',
+        reason: expect.stringMatching(/^1\.20× the time \(1\.1\d\d–1\.2\d\d\)$/),
+      },
+      {
+        cell: 'e2e: small · context 32 · batch 2 · train-step · float32',
+        reason: 'out-of-memory now',
+      },
+    ]);
     expect(regressions(comparisons, 1.3)).toHaveLength(1);
     expect(regressions(compareRecords(before, before), 1.05)).toEqual([]);
   });
@@ -37,14 +47,43 @@ describe('compareRecords', () => {
   it('says what got slower beyond noise, what was lost, and what has no counterpart', () => {
     expect(comparisonSummary(compareRecords(before, after), 2)).toEqual([
       expect.stringMatching(
-        /^1 of 1 got slower beyond noise: small 16 2 train-step float32 1\.20× \(1\.1\d\d–1\.2\d\d\)\.$/,
+        /^1 of 1 got slower beyond noise: e2e: small · context 16 · batch 2 · train-step · float32 1\.20× \(1\.1\d\d–1\.2\d\d\)\.$/,
       ),
-      'small 32 2 train-step float32 was measured before, and is out-of-memory now.',
+      'e2e: small · context 32 · batch 2 · train-step · float32 was measured before, and is out-of-memory now.',
       '2 cells are in one of the two alone.',
     ]);
     expect(comparisonSummary(compareRecords(before, before), 0)).toEqual([
       'Nothing got slower or faster beyond noise.',
     ]);
+  });
+
+  it('contrasts peak memory, which has no noise', () => {
+    const { memory } = toyResult();
+    const more = { ...memory, peakAllocatedBytes: 1.2 * memory.peakAllocatedBytes };
+    const grown = compareRecords(
+      [toyRecord()],
+      [toyRecord({}, { result: { ...toyResult(), memory: more } })],
+    );
+    expect(comparisonTable(grown).rows[0]!['memoryRatio']).toBeCloseTo(1.2, 10);
+    expect(regressions(grown, 1.1).map(({ reason }) => reason)).toEqual(['1.20× the peak memory']);
+    expect(regressions(grown, 1.3)).toEqual([]);
+    expect(comparisonSummary(grown, 0)).toEqual([
+      'Nothing got slower or faster beyond noise.',
+      'Peak memory changed: e2e: small · context 16 · batch 2 · train-step · float32 1.20×.',
+    ]);
+  });
+
+  it('tells benchmarks and devices apart', () => {
+    const device = { ...toyEnvironment.device, name: 'Toy GPU' };
+    const warmup = toyRecord({}, { benchmark: 'warmup', parameters: { ...toyCell, warmup: 0 } });
+    const elsewhere = [toyRecord(), warmup].map((record) => ({
+      ...record,
+      environment: { ...toyEnvironment, device },
+    }));
+    const comparisons = compareRecords([toyRecord(), warmup], elsewhere);
+    expect(comparisonTable(comparisons).rows.map(({ benchmark }) => benchmark)).toEqual(['e2e', 'warmup']);
+    expect(comparisonTable(comparisons).columns[0]!.key).toBe('benchmark');
+    expect(comparisonSummary(comparisons, 0)[0]).toBe('Different devices: Toy CPU before, Toy GPU after.');
   });
 
   it('lets noise pass, however large its ratio', () => {

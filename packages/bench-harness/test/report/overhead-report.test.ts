@@ -1,16 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { overheadBenchmark } from '../../src/overhead/benchmark.ts';
-import type { OverheadResult } from '../../src/overhead/parameters.ts';
+import type { OpResult } from '../../src/overhead/result.ts';
 import { cellKey, SCHEMA_VERSION, sweepIdentity, type CellRecord } from '../../src/records/record.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 
 const settings = { calls: 100, repeats: 3 };
 
-function record(
-  op: string,
-  firstOp: OverheadResult['firstOp'],
-  changes: Partial<CellRecord> = {},
-): CellRecord {
+function record(op: string, firstOp: OpResult['firstOp'], changes: Partial<CellRecord> = {}): CellRecord {
   return {
     schemaVersion: SCHEMA_VERSION,
     benchmark: 'overhead',
@@ -48,7 +44,7 @@ describe('overhead', () => {
     expect(onCpu.columns.map(({ key }) => key)).not.toContain('warmMs');
   });
 
-  it('reports each op in a sentence, and a failed one as a gap', () => {
+  it('sums up what ops cost, and shows a failed one as a gap', () => {
     const error = { name: 'Error', message: 'no softmax' };
     const failed = record('softmax', null, { status: 'failed', result: null, error });
     const { summary, sections } = overheadBenchmark.toReport([
@@ -56,7 +52,9 @@ describe('overhead', () => {
       failed,
     ]);
     expect(summary).toEqual([
-      'An eager `add` costs the host **5.00 µs**; the first one in a process takes 900 ms, with compiled kernels 300 ms.',
+      'An eager op costs the host **5.00 µs** (`add`).',
+      'The first `add` of a process takes **900 ms** with no kernel compiled yet, and **300 ms** with all of them in ' +
+        'the cache.',
     ]);
     const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
     expect(plot.series[0]!.points).toEqual([

@@ -2,13 +2,14 @@ import { device as openDevice, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../benchmark.ts';
 import { eagerOps } from './eager-ops.ts';
 import { measureFirstOp } from './first-op.ts';
-import type { OverheadCell, OverheadResult, OverheadSettings } from './parameters.ts';
+import type { OpCell, OverheadSettings } from './parameters.ts';
+import type { OpResult } from './result.ts';
 
 /** Times one op: in the steady state here, and for CUDA the first one in fresh processes. */
-export async function measureOverhead(
-  { op }: OverheadCell,
+export async function measureOp(
+  { op }: OpCell,
   { settings, deviceLabel, progress }: CellContext<OverheadSettings>,
-): Promise<OverheadResult> {
+): Promise<OpResult> {
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const firstOp = device.type === 'cuda' ? await measureFirstOp(op, deviceLabel) : null;
   const run = eagerOps[op](device);

@@ -1,0 +1,39 @@
+import type { Device } from '@roofline/tensor-core';
+import { z } from 'zod';
+import type { CellContext } from '../benchmark.ts';
+import type { E2eCell } from '../e2e/parameters.ts';
+import type { JsonObject } from '../json.ts';
+import { cellError } from '../records/record.ts';
+import { type PeerDescription, type PeerError, TorchPeer } from './torch-peer.ts';
+
+/** Why a cell has nothing from the peer. */
+export const failedPeer = z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError });
+export type FailedPeer = z.infer<typeof failedPeer>;
+
+export function describeFailure({ name, message, code }: PeerError): FailedPeer {
+  return {
+    status: code === 'OUT_OF_MEMORY' ? 'out-of-memory' : 'failed',
+    error: { name, message, code },
+  };
+}
+
+/** Starts the peer of a cell's process; it gets as many threads as our CPU device has. */
+export function startPeer(device: Device): TorchPeer {
+  return new TorchPeer(process.env['ROOFLINE_PYTHON'] ?? 'python3', threadsOf(device));
+}
+
+/** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
+export function prepareCell(
+  peer: TorchPeer,
+  { shape: config, context, batch, mode, dtype }: E2eCell,
+  { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
+  device: Device,
+): Promise<PeerDescription> {
+  const { seed } = settings;
+  const threads = threadsOf(device);
+  return peer.prepare({ config, context, batch, mode, dtype, device: deviceLabel, seed, threads });
+}
+
+function threadsOf(device: Device): number {
+  return Number(device.properties()['threads'] ?? 1);
+}

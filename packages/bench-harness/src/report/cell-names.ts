@@ -1,0 +1,30 @@
+import type { E2eCell } from '../e2e/parameters.ts';
+
+type Parameter = 'size' | 'context' | 'batch' | 'mode' | 'dtype';
+
+/** Short names of the cells that stand together in a table or plot. */
+export interface CellNames {
+  /** `small`, or with what else is swept: `small, context 256`. */
+  name(cell: E2eCell): string;
+  /** What is the same in all cells and in no name: `context 256, batch 4`. Empty where all is swept. */
+  readonly shared: string;
+}
+
+const allParameters: readonly Parameter[] = ['size', 'context', 'batch', 'mode', 'dtype'];
+
+/** Names cells by their sizes and by those of the other parameters that are swept. */
+export function cellNames(
+  cells: readonly E2eCell[],
+  parameters: readonly Parameter[] = allParameters,
+): CellNames {
+  const isNamed = (key: Parameter) => key === 'size' || new Set(cells.map((cell) => cell[key])).size > 1;
+  const told = (cell: E2eCell | undefined, keys: readonly Parameter[]) =>
+    cell ? keys.map((key) => parameterText(cell, key)).join(', ') : '';
+  const [named, shared] = [parameters.filter(isNamed), parameters.filter((key) => !isNamed(key))];
+  return { name: (cell) => told(cell, named), shared: told(cells[0], shared) };
+}
+
+/** A context and a batch are numbers, which say nothing alone. */
+function parameterText(cell: E2eCell, key: Parameter): string {
+  return key === 'context' || key === 'batch' ? `${key} ${cell[key]}` : cell[key];
+}

@@ -1,0 +1,32 @@
+/** What was found for one cell. */
+export interface NamedValue {
+  readonly name: string;
+  readonly value: number;
+}
+
+/**
+ * Values in the order of their cells' work, in words: one alone as `**55.0 %**`; several as
+ * `**55.0 %** for small to **3.62 %** for xl`, which are the first and the last where all between them lie on the
+ * way, and the least and the most where they do not.
+ */
+export function valuesInWords(values: readonly NamedValue[], format: (value: number) => string): string {
+  const [first, last] = [values[0]!, values.at(-1)!];
+  const text = ({ name, value }: NamedValue) => `**${format(value)}** for ${name}`;
+  if (values.length === 1) return `**${format(first.value)}**`;
+  if (isMonotonic(values.map(({ value }) => value))) return `${text(first)} to ${text(last)}`;
+  const ordered = values.toSorted((a, b) => a.value - b.value);
+  return `${text(ordered[0]!)} to ${text(ordered.at(-1)!)}`;
+}
+
+function isMonotonic(values: readonly number[]): boolean {
+  const steps = values.slice(1).map((value, index) => value - values[index]!);
+  return steps.every((step) => step >= 0) || steps.every((step) => step <= 0);
+}
+
+const MOST_LISTED = 4;
+
+/** `small; xl; and 3 more`. */
+export function listSome(names: readonly string[]): string {
+  const rest = names.length - MOST_LISTED;
+  return names.slice(0, MOST_LISTED).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
+}

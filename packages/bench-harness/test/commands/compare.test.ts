@@ -1,0 +1,64 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { CellRecord } from '../../src/records/record.ts';
+import { outOfMemoryRecord, toyRecord, toyResult } from '../fixtures/records.ts';
+import { runMain } from '../fixtures/run-main.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+
+/** What `roofline compare` says of two files with these records. */
+function compare(before: readonly CellRecord[], after: readonly CellRecord[], ...more: string[]) {
+  const folder = temporaryFolder();
+  const [a, b] = Object.entries({ before, after }).map(([name, records]) => {
+    const path = join(folder, `${name}.jsonl`);
+    writeFileSync(path, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+    return path;
+  });
+  return runMain(['compare', a!, b!, ...more]);
+}
+
+const slower = toyRecord({}, { result: toyResult(1.2) });
+
+describe('roofline compare', () => {
+  it('exits with 0 and tells ratios, whatever they are, when no limit is given', async () => {
+    const { exitCode, stdout, stderr } = await compare([toyRecord()], [slower]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(stdout).toContain('10.0 ms');
+    expect(stdout).toContain('1 of 1 got slower beyond noise: e2e: small · context 16');
+  });
+
+  it('exits with 1 over the limit, and names what got slower and what was lost', async () => {
+    const { exitCode, stderr } = await compare(
+      [toyRecord(), toyRecord({ context: 32 })],
+      [slower, outOfMemoryRecord({ context: 32 })],
+      '--fail-over',
+      '1.05',
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/2 of 2 cells got worse by more than 1\.05× allows/);
+    expect(stderr).toMatch(/e2e: small · context 16 · batch 2 · train-step · float32: 1\.20× the time \(/);
+    expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: out-of-memory now');
+  });
+
+  it('exits with 0 under the limit, and prints JSON alone where asked', async () => {
+    const { exitCode, stdout, stderr } = await compare(
+      [toyRecord()],
+      [slower],
+      '--fail-over',
+      '1.3',
+      '--json',
+    );
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject({
+      failOver: 1.3,
+      regressions: [],
+      rows: [{ verdict: 'slower' }],
+    });
+  });
+
+  it('exits with 2 where the two have no cell in common', async () => {
+    const { exitCode, stderr } = await compare([toyRecord()], [toyRecord({ context: 64 })]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('no cell in common');
+  });
+});

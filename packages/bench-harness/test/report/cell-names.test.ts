@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { cellNames } from '../../src/report/cell-names.ts';
+import { toyCell } from '../fixtures/records.ts';
+
+it('names one cell by its size, and tells the rest apart', () => {
+  const names = cellNames([toyCell]);
+  expect(names.name(toyCell)).toBe('small');
+  expect(names.shared).toBe('context 16, batch 2, train-step, float32');
+});
+
+it('names cells by what is swept', () => {
+  const other = { ...toyCell, context: 32, dtype: 'bfloat16' as const };
+  const names = cellNames([toyCell, other]);
+  expect(names.name(other)).toBe('small, context 32, bfloat16');
+  expect(names.shared).toBe('batch 2, train-step');
+  expect(cellNames([toyCell, other], ['size', 'context']).name(toyCell)).toBe('small, context 16');
+});

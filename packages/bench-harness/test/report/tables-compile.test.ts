@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { NodeCompiler } from '@myriaddreamin/typst-ts-node-compiler';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readResults } from '../../src/records/results-folder.ts';
+import { reportOfRecords } from '../../src/report/report-of-records.ts';
+import { writeReport } from '../../src/report/write-report.ts';
+import { profileRecord } from '../fixtures/profiles.ts';
+import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
+import { runCli } from '../fixtures/run-cli.ts';
+
+/** A model that trains in milliseconds. */
+const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --device cpu'.split(' ');
+const benchmarks = [
+  'e2e --mode train-step --warmup 0,1 --steps 2',
+  'profile --warmup 0 --steps 2',
+  'memory --mode train-step --dtype float32 --warmup 0 --steps 2',
+  'precision --study accumulation,dtypes,loss,speed --dtype float32,bfloat16 --mode forward --loss-steps 2 --steps 2',
+  'overhead --calls 5 --repeats 2',
+].map((command) => command.split(' '));
+
+/** A kernel of a GPU, whose name is longer than a line. */
+const LONG_NAME =
+  'sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x32x8_stage3_warpsize2x2x1_ffma_aligna4_cublas';
+
+const tex = ['pdflatex', 'xelatex', 'lualatex'].find((program) => {
+  try {
+    execFileSync(program, ['--version'], { stdio: 'pipe' });
+    return true;
+  } catch {
+    return false;
+  }
+});
+
+/** The files of a report on results of every kind, some of them of a GPU, some without memory. */
+async function writeTables(root: string): Promise<readonly string[]> {
+  const environment = { XDG_CACHE_HOME: join(root, 'cache'), ROOFLINE_PYTHON: '' };
+  const folders = [];
+  for (const command of benchmarks) {
+    const out = join(root, command[0]!);
+    const { exitCode, stderr } = await runCli([...command, ...model, '--out', out], environment);
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
+    folders.push(out);
+  }
+  const onGpu = JSON.parse(JSON.stringify(profileRecord()).replaceAll('softmax_rows', LONG_NAME));
+  const made = [toyRecord(), outOfMemoryRecord({ context: 32 }), onGpu];
+  const report = reportOfRecords([...folders.flatMap(readResults), ...made]);
+  const { files } = await writeReport(report, join(root, 'report'));
+  return files;
+}
+
+describe('the tables of all benchmarks', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'roofline-tables-'));
+  let files: readonly string[];
+  beforeAll(async () => {
+    files = await writeTables(folder);
+  }, 120_000);
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('compile in Typst', () => {
+    const compiler = NodeCompiler.create();
+    const sources = files.filter((file) => file.endsWith('.typ'));
+    expect(sources.length).toBeGreaterThan(15);
+    const broken = sources.filter((source) => {
+      const pdf = compiler.pdf({ mainFileContent: readFileSync(source, 'utf8') });
+      return pdf?.subarray(0, 5).toString() !== '%PDF-';
+    });
+    expect(broken).toEqual([]);
+  });
+
+  it.skipIf(!tex)('compile in LaTeX, and fit its pages (skipped where no TeX is installed)', () => {
+    const sources = files.filter((file) => file.endsWith('.tex'));
+    const tables = sources.map((source) => `${readFileSync(source, 'utf8')}\\clearpage\n`);
+    const preamble = '\\documentclass{article}\n\\usepackage{booktabs,graphicx}\n\\begin{document}\n';
+    writeFileSync(join(folder, 'tables.tex'), `${preamble}${tables.join('')}\\end{document}\n`);
+    const options = ['-interaction=nonstopmode', '-halt-on-error', '-no-shell-escape', 'tables.tex'];
+    execFileSync(tex!, options, { cwd: folder, stdio: 'pipe' });
+    const log = readFileSync(join(folder, 'tables.log'), 'latin1');
+    expect(log).toContain(`(${sources.length} pages`);
+    expect(log).not.toMatch(/^Overfull|Float too large/m);
+  });
+});
