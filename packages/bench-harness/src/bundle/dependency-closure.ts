@@ -9,10 +9,12 @@ export interface Closure {
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** Types, and an optional peer of the test runner that it does without: of no use at run time. */
+/** Of no use to the command or a GPU test: types, a peer that the test runner does without, what checks reports. */
 function isDeadWeight(name: string): boolean {
-  return name.startsWith('@types/') || name === 'esbuild';
+  return name.startsWith('@types/') || ['esbuild', 'playwright-core', typstCompiler].includes(name);
 }
+
+const typstCompiler = '@myriaddreamin/typst-ts-node-compiler';
 
 interface Manifest {
   readonly dependencies?: Record<string, string>;
