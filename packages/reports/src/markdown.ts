@@ -51,13 +51,19 @@ export function renderMarkdown(model: Report | Table, options: MarkdownOptions =
   return 'sections' in model ? renderDocument(model, options) : renderPipeTable(model);
 }
 
+/** A column is no wider in the source: one long kernel name would fill every other row with blanks. */
+const widestPadding = 48;
+
 function renderPipeTable(table: Table): string {
   const lines = [
     table.columns.map((column) => escape(headingText(column))),
     ...table.rows.map((row) => rowTexts(table, row).map(escape)),
   ];
   const widths = table.columns.map((_, index) =>
-    lines.reduce((width, line) => Math.max(width, line[index]!.length), 3),
+    Math.min(
+      lines.reduce((width, line) => Math.max(width, line[index]!.length), 3),
+      widestPadding,
+    ),
   );
   const padded = lines.map((line) =>
     line.map((cell, index) =>

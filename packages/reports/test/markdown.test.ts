@@ -17,6 +17,14 @@ it('aligns the pipe table and its source', () => {
   );
 });
 
+it('does not widen every row of its source for one long cell', () => {
+  const table = measurements();
+  table.rows = [{ size: 'x'.repeat(400) }, { size: 'y' }];
+  const [long, short] = renderMarkdown(table).split('\n').slice(2);
+  expect(long!.length).toBeGreaterThan(400);
+  expect(short!.length).toBeLessThan(150);
+});
+
 it('escapes what Markdown would read as markup', () => {
   const [row] = renderMarkdown(measurements())
     .split('\n')

@@ -11,7 +11,7 @@ export interface Closure {
 
 /** Of no use to the command or a GPU test: types, a peer that the test runner does without, what checks reports. */
 function isDeadWeight(name: string): boolean {
-  return name.startsWith('@types/') || ['esbuild', 'playwright-core', typstCompiler].includes(name);
+  return name.startsWith('@types/') || ['esbuild', typstCompiler].includes(name);
 }
 
 const typstCompiler = '@myriaddreamin/typst-ts-node-compiler';

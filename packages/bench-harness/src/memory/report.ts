@@ -17,12 +17,14 @@ import { allocationsOf } from './timeline.ts';
 
 type MeasuredMemory = MemoryMeasurement & { readonly result: MemoryResult };
 
-/** The report of memory records of one device; the cell with the highest peak is told in detail. */
+/** The report of memory records of one device; the step with the highest peak is told in detail. */
 export function memoryReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretMemory);
   const measured = measurements.filter((each): each is MeasuredMemory => each.result !== null);
   const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
-  const detailed = measured.toSorted((a, b) => peakOf(b) - peakOf(a))[0];
+  // A step with a backward pass has more to show than a higher peak without.
+  const trained = measured.filter(({ cell }) => cell.mode !== 'forward');
+  const [detailed] = (trained.length > 0 ? trained : measured).toSorted((a, b) => peakOf(b) - peakOf(a));
   return {
     title: 'Memory of a training step',
     subtitle: latest.environment.device.name,
