@@ -86,20 +86,26 @@ function pathsOf(
 
 /**
  * The share of its op's work that each kernel carries: the op's longest kernel, and others of its name by their
- * time, as where an op over many tensors takes several launches.
+ * time, as where an op over many tensors takes several launches. No kernel carries it where the longest takes less
+ * than half of the op's time: they share the work, and nobody knows how.
  */
 function workShares({ op, name, durationUs }: PackedProfile['kernels']): number[] {
   const longest = new Map<number, number>();
+  const opUs = new Map<number, number>();
   for (let i = 0; i < op.length; i++) {
     const best = longest.get(op[i]!);
     if (best === undefined || durationUs[i]! > durationUs[best]!) longest.set(op[i]!, i);
+    opUs.set(op[i]!, (opUs.get(op[i]!) ?? 0) + durationUs[i]!);
   }
-  const carries = (i: number) => op[i]! >= 0 && name[i] === name[longest.get(op[i]!)!];
-  const totals = new Map<number, number>();
+  const isLongest = (i: number) => op[i]! >= 0 && name[i] === name[longest.get(op[i]!)!];
+  const longestUs = new Map<number, number>();
   for (let i = 0; i < op.length; i++) {
-    if (carries(i)) totals.set(op[i]!, (totals.get(op[i]!) ?? 0) + durationUs[i]!);
+    if (isLongest(i)) longestUs.set(op[i]!, (longestUs.get(op[i]!) ?? 0) + durationUs[i]!);
   }
-  return op.map((each, i) => (carries(i) ? durationUs[i]! / totals.get(each)! : 0));
+  return op.map((each, i) => {
+    const carriedUs = isLongest(i) ? longestUs.get(each)! : 0;
+    return carriedUs >= opUs.get(each)! / 2 && carriedUs > 0 ? durationUs[i]! / carriedUs : 0;
+  });
 }
 
 /** What of a profile is told. */

@@ -34,6 +34,20 @@ describe('kernel spans', () => {
     expect(second!.work!.bytes / first!.work!.bytes).toBeCloseTo(5);
   });
 
+  it("give nobody an op's work where it is spread over unlike kernels", () => {
+    const step = structuredClone(toyProfileResult.steps[0]!);
+    step.kernels.durationUs[0] = 30;
+    step.kernels.durationUs[1] = 29;
+    const first = step.kernels.op[0]!;
+    step.kernels.op.push(first);
+    step.kernels.name.push(step.kernels.name.at(-1)!);
+    step.kernels.durationUs.push(28);
+    for (const list of [step.kernels.kind, step.kernels.stream, step.kernels.startUs])
+      list.push(list.at(-1)!);
+    const spans = kernelSpans([step]);
+    expect([spans[0], spans[1], spans.at(-1)].map((span) => span!.work)).toEqual([null, null, null]);
+  });
+
   it('are selected by phase and by pattern', () => {
     expect(names(selectSpans(spans, { phase: 'backward', range: null }))).toEqual(['gemm', 'gemm']);
     expect(names(selectSpans(spans, { phase: 'all', range: 'attention.so*' }))).toEqual([

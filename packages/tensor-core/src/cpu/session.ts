@@ -1,5 +1,6 @@
 import { byteSize } from '../dtype.ts';
 import { HostMemory } from '../native/host-memory.ts';
+import { type TimableSession, currentNodeTimer } from './node-timer.ts';
 import type { OnnxGraph, OnnxValue } from './onnx-graph.ts';
 import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';
@@ -16,15 +17,18 @@ interface Port {
 const wordBytes = 8;
 
 /** A graph made ready to run, over memory that the caller owns: nothing is copied. */
-export class Session {
+export class Session implements TimableSession {
+  readonly #graph: OnnxGraph;
   readonly #handle: number;
   readonly #inputCount: number;
   readonly #ports: readonly Port[];
   /** Handles of the inputs' and outputs' values, addresses of their names, their shapes, their names. */
   readonly #memory: HostMemory;
   readonly #namesAddress: number;
+  #isDisposed = false;
 
   constructor(graph: OnnxGraph) {
+    this.#graph = graph;
     const values = [...graph.inputs, ...graph.outputs];
     const lengths = values.reduce((sum, { shape }) => sum + shape.length, 0);
     const names = values.map(({ name }) => `${name}\0`);
@@ -34,7 +38,15 @@ export class Session {
     this.#inputCount = graph.inputs.length;
     this.#ports = writePorts(values, this.#memory, 2 * values.length * wordBytes);
     writeNames(names, this.#memory, values.length * wordBytes, (2 * values.length + lengths) * wordBytes);
-    this.#handle = onnxRuntime().createSession(graph.encode());
+    this.#handle = onnxRuntime().createSession(this.encodeModel());
+  }
+
+  get isDisposed(): boolean {
+    return this.#isDisposed;
+  }
+
+  encodeModel(): Uint8Array {
+    return this.#graph.encode();
   }
 
   /** Runs the graph over the addresses of its inputs and, behind them, of its outputs. Throws a DeviceError. */
@@ -51,7 +63,7 @@ export class Session {
       }
       const inputBytes = this.#inputCount * wordBytes;
       runtime.run(
-        this.#handle,
+        currentNodeTimer()?.beginRun(this) ?? this.#handle,
         this.#namesAddress,
         memory.address,
         this.#inputCount,
@@ -65,6 +77,7 @@ export class Session {
   }
 
   dispose(): void {
+    this.#isDisposed = true;
     onnxRuntime().releaseSession(this.#handle);
   }
 }

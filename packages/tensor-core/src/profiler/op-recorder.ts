@@ -1,7 +1,7 @@
 import { type OpObserver, observeOps } from '../apply.ts';
-import type { OperandLayout } from '../cpu/op-graph.ts';
+import type { NodeTimer } from '../cpu/node-timer.ts';
 import type { Device } from '../device.ts';
-import { type DType, byteSize } from '../dtype.ts';
+import type { DType } from '../dtype.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp, TensorSpec } from '../op.ts';
 import { type OpenRange, currentOpenRange } from '../range.ts';
@@ -14,7 +14,7 @@ export interface OpCall {
   readonly attributes: unknown;
   readonly deviceType: 'cpu' | 'cuda';
   readonly deviceLabel: string;
-  readonly inputs: readonly OperandLayout[];
+  readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
   /** The innermost range that was open. */
   readonly range: OpenRange | null;
@@ -22,6 +22,9 @@ export interface OpCall {
   readonly allocatedBytes: number;
   readonly startMs: number;
   readonly endMs: number;
+  /** Numbers of the runs of ONNX graphs that it took on the CPU: from the first to before the end. */
+  readonly firstRun: number;
+  readonly endRun: number;
 }
 
 /**
@@ -43,11 +46,19 @@ export class OpRecorder implements OpObserver {
   readonly #allocatedBytes: number[] = [];
   readonly #startMs: number[] = [];
   readonly #endMs: number[] = [];
-  /** Five values an input, and two an output behind them. */
-  readonly #operands: (Shape | DType | number)[] = [];
+  /** Shape and dtype of each input, and of each output behind them. */
+  readonly #operands: (Shape | DType)[] = [];
   readonly #inputCounts: number[] = [];
   readonly #outputCounts: number[] = [];
+  readonly #firstRuns: number[] = [];
+  readonly #endRuns: number[] = [];
+  readonly #nodeTimer: NodeTimer;
   #gpuOps = 0;
+
+  /** The timer counts the runs of ONNX graphs. */
+  constructor(nodeTimer: NodeTimer) {
+    this.#nodeTimer = nodeTimer;
+  }
 
   /** Throws a DeviceError when something else observes ops, such as a profile that is under way. */
   start(): void {
@@ -84,17 +95,16 @@ export class OpRecorder implements OpObserver {
     this.#inputCounts.push(inputs.length);
     this.#outputCounts.push(outputs.length);
     const operands = this.#operands;
-    for (let i = 0; i < inputs.length; i++) {
-      const { shape, dtype, strides, offset, storage } = inputs[i]!;
-      operands.push(shape, dtype, strides, offset, storage.byteLength);
-    }
+    for (let i = 0; i < inputs.length; i++) operands.push(inputs[i]!.shape, inputs[i]!.dtype);
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!.shape, outputs[i]!.dtype);
+    this.#firstRuns.push(this.#nodeTimer.runCount);
     // Last, so that the time begins when the op does.
     this.#startMs.push(performance.now());
   }
 
   after(): void {
     this.#endMs.push(performance.now());
+    this.#endRuns.push(this.#nodeTimer.runCount);
   }
 
   /** What was written down, in order. An op that threw is left out: it was the last. */
@@ -102,22 +112,19 @@ export class OpRecorder implements OpObserver {
     let at = 0;
     const next = <T>() => this.#operands[at++] as T;
     const spec = (): TensorSpec => ({ shape: next<Shape>(), dtype: next<DType>() });
-    const layout = (): OperandLayout => {
-      const { shape, dtype } = spec();
-      const [strides, offset, byteLength] = [next<Shape>(), next<number>(), next<number>()];
-      return { shape, strides, offset, dtype, storageSize: Math.floor(byteLength / byteSize(dtype)) };
-    };
     return this.#endMs.map((endMs, call) => ({
       op: this.#ops[call]!,
       attributes: this.#attributes[call],
       deviceType: this.#devices[call]!.type,
       deviceLabel: this.#devices[call]!.label,
-      inputs: Array.from({ length: this.#inputCounts[call]! }, layout),
+      inputs: Array.from({ length: this.#inputCounts[call]! }, spec),
       outputs: Array.from({ length: this.#outputCounts[call]! }, spec),
       range: this.#ranges[call]!,
       allocatedBytes: this.#allocatedBytes[call]!,
       startMs: this.#startMs[call]!,
       endMs,
+      firstRun: this.#firstRuns[call]!,
+      endRun: this.#endRuns[call]!,
     }));
   }
 }

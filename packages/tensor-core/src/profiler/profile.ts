@@ -1,6 +1,7 @@
 import { openedCudaDevices } from '../cuda/device.ts';
 import { type RecordedActivities, loadCupti } from '../cuda/cupti.ts';
 import { costOf } from '../cost.ts';
+import { NodeTimer, type TimedNode, timeNodes } from '../cpu/node-timer.ts';
 import type { Cost } from '../op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';
 import type { OpenRange } from '../range.ts';
@@ -8,7 +9,7 @@ import { type OpCall, OpRecorder } from './op-recorder.ts';
 
 /** Something that ran on a device. Times are microseconds since the profile began. */
 export interface ProfiledKernel {
-  /** Demangled; on the CPU the ONNX nodes of the op, in order. */
+  /** Demangled; on the CPU the operator of an ONNX node. */
   readonly name: string;
   readonly kind: 'kernel' | 'memcpy' | 'memset';
   readonly startUs: number;
@@ -60,7 +61,7 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
 
 /**
  * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
- * CUPTI's activity records; on the CPU each op is timed. CUDA allows one profiler at a time: not inside Nsight.
+ * CUPTI's activity records; on the CPU each ONNX node is timed. CUDA allows one profiler at a time: not inside Nsight.
  *
  * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way or
  * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
@@ -68,15 +69,19 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
 export async function profile(fn: () => void | Promise<void>): Promise<Profile> {
   const devices = openedCudaDevices();
   const cupti = devices.length > 0 ? loadCupti() : null;
-  const recorder = new OpRecorder();
+  const nodeTimer = new NodeTimer();
+  const recorder = new OpRecorder(nodeTimer);
   const synchronize = () => devices.forEach((device) => device.synchronize());
   synchronize();
   recorder.start();
   let recorded = nothingRecorded;
+  let nodeRuns: TimedNode[][] = [];
   let isRecording = false;
   let startMs = 0;
   let endMs = 0;
   try {
+    nodeTimer.prepare();
+    timeNodes(nodeTimer);
     cupti?.start();
     isRecording = true;
     startMs = performance.now();
@@ -85,12 +90,14 @@ export async function profile(fn: () => void | Promise<void>): Promise<Profile> 
     endMs = performance.now();
   } finally {
     recorder.stop();
+    timeNodes(null);
+    nodeRuns = nodeTimer.finish();
     if (cupti && isRecording) recorded = await cupti.stop();
   }
   const calls = recorder.calls();
   const ranges = new RangeTable();
   return {
-    kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded, calls)].sort(
+    kernels: [...cpuKernels(calls, nodeRuns, startMs), ...gpuKernels(recorded, calls)].sort(
       (a, b) => a.startUs - b.startUs,
     ),
     ops: calls.map((call) => describeOp(call, ranges.indexOf(call.range), startMs)),

@@ -1,3 +1,5 @@
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 
@@ -28,8 +30,42 @@ describe('profile on the CPU', () => {
     expect(kernel).toMatchObject({ name: 'Gemm', kind: 'kernel', stream: 'cpu' });
     expect(kernel.durationUs).toBeGreaterThan(0);
     expect(profile.ops[named('softmax')]!.isMatrixProduct).toBe(false);
-    expect(profile.kernels).toHaveLength(profile.ops.length);
+    expect(profile.ops.filter((_, op) => !profile.kernels.some((each) => each.op === op))).toEqual([]);
     expect(profile.droppedRecords).toBe(0);
+  });
+
+  it('times each ONNX node of an op, also of one that a cache knows from before', async () => {
+    const x = t.ones([64, 512]);
+    const silu = () => t.scope(() => void t.silu(x));
+    silu();
+    for (let round = 0; round < 2; round++) {
+      const { kernels, ops } = await t.profile(() => {
+        silu();
+        silu();
+      });
+      expect(ops.map(({ name }) => name)).toEqual(['silu', 'silu']);
+      expect(kernels.map(({ name, op }) => [name, op])).toEqual([
+        ['Sigmoid', 0],
+        ['Mul', 0],
+        ['Sigmoid', 1],
+        ['Mul', 1],
+      ]);
+    }
+  });
+
+  it('tells ops that run in JavaScript by their own name', async () => {
+    const ids = t.fromTypedArray(new BigInt64Array([1n, 0n]), [2]);
+    const table = t.ones([3, 4]);
+    const { kernels } = await t.profile(() => t.scope(() => void t.embedding(table, ids)));
+    expect(kernels.map(({ name }) => name)).toContain('embedding (JavaScript)');
+  });
+
+  it('leaves no file and no session behind', async () => {
+    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`roofline-nodes-${process.pid}-`));
+    const before = folders();
+    await t.profile(step);
+    await expect(t.profile(() => Promise.reject(new Error('stop')))).rejects.toThrow('stop');
+    expect(folders()).toEqual(before);
   });
 
   it('keeps kernels within the wall time, in order and apart', async () => {
