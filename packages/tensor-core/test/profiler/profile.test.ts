@@ -61,7 +61,8 @@ describe('profile on the CPU', () => {
   });
 
   it('leaves no file and no session behind', async () => {
-    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`roofline-nodes-${process.pid}-`));
+    const folders = () =>
+      readdirSync(tmpdir()).filter((name) => name.startsWith(`roofline-nodes-${process.pid}-`));
     const before = folders();
     await t.profile(step);
     await expect(t.profile(() => Promise.reject(new Error('stop')))).rejects.toThrow('stop');
