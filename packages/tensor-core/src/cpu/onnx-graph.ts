@@ -57,6 +57,8 @@ export class OnnxGraph {
   readonly operations: OnnxNode[] = [];
   readonly constants: (OnnxTensor & { readonly name: string })[] = [];
   readonly #constantsByContent = new Map<string, OnnxValue>();
+  /** Whether a node may divide an integer by zero, which ends the process. */
+  dividesIntegers = false;
   readonly #notYetOutputs = new Set<string>();
   #valueCount = 0;
 
@@ -96,6 +98,7 @@ export class OnnxGraph {
   ): OnnxValue[] {
     const values = outputs.map((spec) => this.#value(spec));
     for (const { name } of values) this.#notYetOutputs.add(name);
+    if (opType === 'Div' || opType === 'Mod') this.dividesIntegers ||= !isFloatingPoint(outputs[0]!.dtype);
     this.operations.push({
       opType,
       domain: options.domain ?? '',

@@ -1,6 +1,6 @@
 import { byteSize } from '../dtype.ts';
 import { HostMemory } from '../native/host-memory.ts';
-import { type TimableSession, currentNodeTimer } from './node-timer.ts';
+import { type ReplayableSession, noteRun } from './node-shares.ts';
 import type { OnnxGraph, OnnxValue } from './onnx-graph.ts';
 import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';
@@ -17,7 +17,7 @@ interface Port {
 const wordBytes = 8;
 
 /** A graph made ready to run, over memory that the caller owns: nothing is copied. */
-export class Session implements TimableSession {
+export class Session implements ReplayableSession {
   readonly #graph: OnnxGraph;
   readonly #handle: number;
   readonly #inputCount: number;
@@ -25,7 +25,6 @@ export class Session implements TimableSession {
   /** Handles of the inputs' and outputs' values, addresses of their names, their shapes, their names. */
   readonly #memory: HostMemory;
   readonly #namesAddress: number;
-  #isDisposed = false;
 
   constructor(graph: OnnxGraph) {
     this.#graph = graph;
@@ -41,8 +40,12 @@ export class Session implements TimableSession {
     this.#handle = onnxRuntime().createSession(this.encodeModel());
   }
 
-  get isDisposed(): boolean {
-    return this.#isDisposed;
+  get opTypes(): readonly string[] {
+    return this.#graph.operations.map(({ opType }) => opType);
+  }
+
+  get dividesIntegers(): boolean {
+    return this.#graph.dividesIntegers;
   }
 
   encodeModel(): Uint8Array {
@@ -51,6 +54,17 @@ export class Session implements TimableSession {
 
   /** Runs the graph over the addresses of its inputs and, behind them, of its outputs. Throws a DeviceError. */
   run(addresses: readonly number[]): void {
+    this.#run(this.#handle, addresses);
+    noteRun(this);
+  }
+
+  replay(handle: number, times: number): void {
+    const zeros = this.#ports.map(({ byteLength }) => new HostMemory(byteLength));
+    const addresses = zeros.map(({ address }) => address);
+    for (let i = 0; i < times; i++) this.#run(handle, addresses);
+  }
+
+  #run(handle: number, addresses: readonly number[]): void {
     const runtime = onnxRuntime();
     const memory = this.#memory;
     const count = this.#ports.length;
@@ -63,7 +77,7 @@ export class Session implements TimableSession {
       }
       const inputBytes = this.#inputCount * wordBytes;
       runtime.run(
-        currentNodeTimer()?.beginRun(this) ?? this.#handle,
+        handle,
         this.#namesAddress,
         memory.address,
         this.#inputCount,
@@ -77,7 +91,6 @@ export class Session implements TimableSession {
   }
 
   dispose(): void {
-    this.#isDisposed = true;
     onnxRuntime().releaseSession(this.#handle);
   }
 }

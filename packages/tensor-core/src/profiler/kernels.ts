@@ -1,4 +1,4 @@
-import type { TimedNode } from '../cpu/node-timer.ts';
+import { type NodeShare, nodeShares } from '../cpu/node-shares.ts';
 import type { RecordedActivities } from '../cuda/cupti.ts';
 import { demangle } from './demangle.ts';
 import type { OpCall } from './op-recorder.ts';
@@ -43,30 +43,19 @@ function callAt(calls: readonly OpCall[], timeMs: number): number | null {
 
 /**
  * On the CPU each node of an op's graph is a kernel, and what runs in JavaScript is one. An op has run when its call
- * returns; its nodes follow each other within that time. `runs` holds the nodes of each run of a graph.
+ * returns: its nodes divide that time.
  */
-export function cpuKernels(
-  calls: readonly OpCall[],
-  runs: readonly (readonly TimedNode[])[],
-  profileStartMs: number,
-): ProfiledKernel[] {
+export function cpuKernels(calls: readonly OpCall[], profileStartMs: number): ProfiledKernel[] {
   return calls.flatMap((call, op) => {
     if (call.deviceType === 'cuda') return [];
     const callUs = (call.endMs - call.startMs) * 1000;
-    const nodes =
-      call.op.cpu.kind === 'host'
-        ? [{ opType: `${call.op.name} (JavaScript)`, durationUs: callUs }]
-        : sumOverRuns(runs.slice(call.firstRun, call.endRun));
-    // ONNX Runtime counts whole microseconds.
-    const totalUs = nodes.reduce((sum, { durationUs }) => sum + durationUs, 0);
-    const scale = Math.min(1, callUs / totalUs);
     let startUs = (call.startMs - profileStartMs) * 1000;
-    return nodes.map(({ opType, durationUs }): ProfiledKernel => {
+    return sharesOfCall(call).map(({ opType, share }): ProfiledKernel => {
       const kernel = {
         name: opType,
         kind: 'kernel' as const,
         startUs,
-        durationUs: durationUs * scale,
+        durationUs: share * callUs,
         stream: call.deviceLabel,
         op,
         byteLength: null,
@@ -79,11 +68,9 @@ export function cpuKernels(
   });
 }
 
-/** An op that runs piece by piece takes its nodes once for each piece: they count as one. */
-function sumOverRuns(runs: readonly (readonly TimedNode[])[]): TimedNode[] {
-  const [first = []] = runs;
-  return first.map(({ opType }, node) => ({
-    opType,
-    durationUs: runs.reduce((sum, run) => sum + run[node]!.durationUs, 0),
-  }));
+/** An op that runs piece by piece runs one graph again and again, the last time perhaps a shorter one of its kind. */
+function sharesOfCall({ op, sessions }: OpCall): readonly NodeShare[] {
+  if (op.cpu.kind === 'host') return [{ opType: `${op.name} (JavaScript)`, share: 1 }];
+  const [first] = sessions;
+  return first ? nodeShares(first) : [];
 }

@@ -1,5 +1,5 @@
 import { type OpObserver, observeOps } from '../apply.ts';
-import type { NodeTimer } from '../cpu/node-timer.ts';
+import { type RunLog, logRuns } from '../cpu/node-shares.ts';
 import type { Device } from '../device.ts';
 import type { DType } from '../dtype.ts';
 import { DeviceError } from '../errors.ts';
@@ -22,9 +22,8 @@ export interface OpCall {
   readonly allocatedBytes: number;
   readonly startMs: number;
   readonly endMs: number;
-  /** Numbers of the runs of ONNX graphs that it took on the CPU: from the first to before the end. */
-  readonly firstRun: number;
-  readonly endRun: number;
+  /** The sessions that ran for it on the CPU. */
+  readonly sessions: RunLog;
 }
 
 /**
@@ -52,13 +51,8 @@ export class OpRecorder implements OpObserver {
   readonly #outputCounts: number[] = [];
   readonly #firstRuns: number[] = [];
   readonly #endRuns: number[] = [];
-  readonly #nodeTimer: NodeTimer;
+  readonly #runs: RunLog = [];
   #gpuOps = 0;
-
-  /** The timer counts the runs of ONNX graphs. */
-  constructor(nodeTimer: NodeTimer) {
-    this.#nodeTimer = nodeTimer;
-  }
 
   /** Throws a DeviceError when something else observes ops, such as a profile that is under way. */
   start(): void {
@@ -69,10 +63,12 @@ export class OpRecorder implements OpObserver {
         'profile: ops are being observed already; end the profile that is under way before another begins.',
       );
     }
+    logRuns(this.#runs);
   }
 
   stop(): void {
     observeOps(null);
+    logRuns(null);
   }
 
   before(
@@ -97,14 +93,14 @@ export class OpRecorder implements OpObserver {
     const operands = this.#operands;
     for (let i = 0; i < inputs.length; i++) operands.push(inputs[i]!.shape, inputs[i]!.dtype);
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!.shape, outputs[i]!.dtype);
-    this.#firstRuns.push(this.#nodeTimer.runCount);
+    this.#firstRuns.push(this.#runs.length);
     // Last, so that the time begins when the op does.
     this.#startMs.push(performance.now());
   }
 
   after(): void {
     this.#endMs.push(performance.now());
-    this.#endRuns.push(this.#nodeTimer.runCount);
+    this.#endRuns.push(this.#runs.length);
   }
 
   /** What was written down, in order. An op that threw is left out: it was the last. */
@@ -123,8 +119,7 @@ export class OpRecorder implements OpObserver {
       allocatedBytes: this.#allocatedBytes[call]!,
       startMs: this.#startMs[call]!,
       endMs,
-      firstRun: this.#firstRuns[call]!,
-      endRun: this.#endRuns[call]!,
+      sessions: this.#runs.slice(this.#firstRuns[call], this.#endRuns[call]),
     }));
   }
 }

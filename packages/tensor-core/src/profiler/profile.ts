@@ -1,7 +1,6 @@
 import { openedCudaDevices } from '../cuda/device.ts';
 import { type RecordedActivities, loadCupti } from '../cuda/cupti.ts';
 import { costOf } from '../cost.ts';
-import { NodeTimer, type TimedNode, timeNodes } from '../cpu/node-timer.ts';
 import type { Cost } from '../op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';
 import type { OpenRange } from '../range.ts';
@@ -61,7 +60,8 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
 
 /**
  * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
- * CUPTI's activity records; on the CPU each ONNX node is timed. CUDA allows one profiler at a time: not inside Nsight.
+ * CUPTI's activity records; on the CPU each op is timed, and its time divided
+ * over the nodes of its ONNX graph as ONNX Runtime times them. CUDA allows one profiler at a time: not inside Nsight.
  *
  * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way or
  * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
@@ -69,19 +69,15 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
 export async function profile(fn: () => void | Promise<void>): Promise<Profile> {
   const devices = openedCudaDevices();
   const cupti = devices.length > 0 ? loadCupti() : null;
-  const nodeTimer = new NodeTimer();
-  const recorder = new OpRecorder(nodeTimer);
+  const recorder = new OpRecorder();
   const synchronize = () => devices.forEach((device) => device.synchronize());
   synchronize();
   recorder.start();
   let recorded = nothingRecorded;
-  let nodeRuns: TimedNode[][] = [];
   let isRecording = false;
   let startMs = 0;
   let endMs = 0;
   try {
-    nodeTimer.prepare();
-    timeNodes(nodeTimer);
     cupti?.start();
     isRecording = true;
     startMs = performance.now();
@@ -90,14 +86,12 @@ export async function profile(fn: () => void | Promise<void>): Promise<Profile> 
     endMs = performance.now();
   } finally {
     recorder.stop();
-    timeNodes(null);
-    nodeRuns = nodeTimer.finish();
     if (cupti && isRecording) recorded = await cupti.stop();
   }
   const calls = recorder.calls();
   const ranges = new RangeTable();
   return {
-    kernels: [...cpuKernels(calls, nodeRuns, startMs), ...gpuKernels(recorded, calls)].sort(
+    kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded, calls)].sort(
       (a, b) => a.startUs - b.startUs,
     ),
     ops: calls.map((call) => describeOp(call, ranges.indexOf(call.range), startMs)),
