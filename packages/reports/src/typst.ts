@@ -4,7 +4,7 @@ import type { Escapes, TextForm } from './text-form.ts';
 import { LONGEST_CELL, isWide, typesetTable } from './typeset.ts';
 
 /** Cells are string literals, not markup, so that nothing in them means anything to Typst but these. */
-export const TYPST_ESCAPES: Escapes = {
+const TYPST_ESCAPES: Escapes = {
   '\\': '\\\\',
   '"': '\\"',
   '\r\n': '\\n',
@@ -25,7 +25,7 @@ const FIT_END = [
   '  }),',
 ];
 
-export function typstForm(table: Table): TextForm {
+function typstForm(table: Table): TextForm {
   const caption = table.caption ? `${table.title}. ${table.caption}` : table.title;
   const heads = headings(table, escape).map((heading) => `strong("${heading}")`);
   const fit = isWide(table);

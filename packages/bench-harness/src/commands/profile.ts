@@ -64,7 +64,8 @@ export const profileCommand = defineCommand({
       dtypes: [...new Set([...args.dtype, 'float32' as const])],
       ...options,
     });
-    if (!args.json) await printOverview(records);
+    if (args.json) await tellEmptySelections(records);
+    else await printOverview(records);
     for (const path of writeTraces(records, options.out)) tell(`Trace: ${path} (open in ui.perfetto.dev).`);
     return exitCode;
   },
@@ -89,4 +90,11 @@ async function printOverview(records: readonly CellRecord[]): Promise<void> {
   ];
   for (const table of others) if (table) printTable(table);
   for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
+}
+
+/** JSON of no rows says nothing of why. */
+async function tellEmptySelections(records: readonly CellRecord[]): Promise<void> {
+  const { interpretProfile } = await import('../profile/interpret.ts');
+  const { emptySelections } = await import('../profile/profile-summary.ts');
+  for (const sentence of emptySelections(records.map(interpretProfile))) tell(sentence);
 }

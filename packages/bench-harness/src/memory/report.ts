@@ -29,7 +29,7 @@ export function memoryReport(records: readonly CellRecord[]): Report {
     title: 'Memory of a training step',
     subtitle: latest.environment.device.name,
     createdAt: latest.startedAt,
-    summary: summarySentences(measurements, measured),
+    summary: summarySentences(measurements, measured, detailed),
     environment: environmentFacts(latest),
     sections: [sweepSection(measurements), ...(detailed ? [detailSection(detailed)] : [])],
   };
@@ -111,6 +111,7 @@ function allocationPlot(measurement: MeasuredMemory): AllocationPlot {
 function summarySentences(
   measurements: readonly MemoryMeasurement[],
   measured: readonly MeasuredMemory[],
+  detailed: MeasuredMemory | undefined,
 ): string[] {
   const spent = measurements.filter(({ record }) => record.status === 'out-of-memory');
   return [
@@ -118,10 +119,7 @@ function summarySentences(
       .toSorted((a, b) => peakOf(b) - peakOf(a))
       .slice(0, 1)
       .map(peakSentence),
-    ...measured
-      .filter(({ result }) => result.savedByBlock !== null)
-      .slice(-1)
-      .map(savedSentence),
+    ...(detailed?.result.savedByBlock ? [savedSentence(detailed)] : []),
     ...overheadSentence(measured),
     ...(spent.length > 0 ? [`Out of memory: ${spent.map(nameOf).join('; ')}.`] : []),
   ];
@@ -149,5 +147,6 @@ function overheadSentence(measured: readonly MeasuredMemory[]): string[] {
   if (measured.length === 0) return [];
   const ratios = measured.map(({ result }) => overheadRatio(result));
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  return [`A step takes between ${low} and ${high} as long with recording on as with it off.`];
+  const told = low === high ? low : `between ${low} and ${high}`;
+  return [`A step takes ${told} as long with recording on as with it off.`];
 }

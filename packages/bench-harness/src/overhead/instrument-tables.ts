@@ -12,7 +12,7 @@ import type { CellRecord } from '../records/record.ts';
 import { cellNames, type CellNames } from '../report/cell-names.ts';
 import { cellRow } from '../report/cell-row.ts';
 import { configurationColumns, sharedCaption } from '../report/configuration-columns.ts';
-import { valuesInWords } from '../report/values-in-words.ts';
+import { capitalize, valuesInWords } from '../report/values-in-words.ts';
 import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
 import { overheadCell, isInstrumentCell, type InstrumentCell } from './parameters.ts';
 import { instrumentNames, instrumentResult, type InstrumentName, type InstrumentResult } from './result.ts';
@@ -214,7 +214,7 @@ export function instrumentSentences(measurements: readonly InstrumentMeasurement
     const interval = only ? ` (95 % interval ${percentInterval(only.cost.ratio)})` : '';
     const dropped = measured.reduce((sum, { cost }) => sum + cost.droppedRecords, 0);
     return [
-      `${sentenceStart(labels[instrument])} adds ${valuesInWords(overheads, formatPercent)} to the time of a train ` +
+      `${capitalize(labels[instrument])} adds ${valuesInWords(overheads, formatPercent)} to the time of a train ` +
         `step${interval}${dropped > 0 ? `; **${formatNumber(dropped)}** records were dropped` : ''}.`,
     ];
   });
@@ -222,10 +222,6 @@ export function instrumentSentences(measurements: readonly InstrumentMeasurement
 
 function percentInterval({ low, high }: RatioEstimate): string {
   return `${formatPercent(low - 1)} to ${formatPercent(high - 1)}`;
-}
-
-function sentenceStart(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** `1.042× (1.031–1.055), 2.1 µs an event`. */

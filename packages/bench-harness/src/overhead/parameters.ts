@@ -8,7 +8,7 @@ export const overheadStudies = ['ops', 'instruments'] as const;
 export const eagerOpNames = ['add', 'mul-with-tape', 'softmax', 'matmul'] as const;
 export type EagerOpName = (typeof eagerOpNames)[number];
 
-/** It names no study: records from before there was a second one are read, resumed and compared as well. */
+/** It names no study: records from before there was a second one are read and compared as well. */
 const opCell = z.object({ op: z.enum(eagerOpNames) });
 export type OpCell = z.infer<typeof opCell>;
 

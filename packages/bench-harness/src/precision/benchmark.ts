@@ -41,7 +41,7 @@ export const precisionBenchmark = defineBenchmark({
   toReport: precisionReport,
 });
 
-export function describePrecisionCell(cell: PrecisionCell): string {
+function describePrecisionCell(cell: PrecisionCell): string {
   switch (cell.study) {
     case 'accumulation':
       return 'accumulation';

@@ -11,8 +11,11 @@ export interface RangeOpening {
 /** The op behind a kernel. */
 export interface KernelOp {
   readonly name: string;
+  /** Tells it from the other ops of its step. */
+  readonly index: number;
   readonly dtype: string;
   readonly isMatrixProduct: boolean;
+  readonly flops: number;
   readonly allocatedBytes: number;
 }
 
@@ -57,8 +60,10 @@ function spansOfStep({ strings, ranges, ops, kernels }: PackedProfile, step: num
           ? null
           : {
               name: strings[ops.name[op]!]!,
+              index: op,
               dtype: strings[ops.dtype[op]!]!,
               isMatrixProduct: ops.isMatrixProduct[op] === 1,
+              flops: ops.flops[op]!,
               allocatedBytes: ops.allocatedBytes[op]!,
             },
       ranges: op < 0 ? [] : (paths[ops.range[op]!] ?? []),
@@ -127,6 +132,11 @@ export function selectSpans(spans: readonly KernelSpan[], { phase, range }: Sele
 /** The outermost range, which is the phase; `other` for work outside of any. */
 export function phaseOf({ ranges }: Pick<KernelSpan, 'ranges'>): string {
   return ranges[0]?.name ?? 'other';
+}
+
+/** Without those inside another of their name, which are part of it. */
+export function outermostOfEachName(ranges: readonly RangeOpening[]): RangeOpening[] {
+  return ranges.filter(({ name }, place) => ranges.findIndex((each) => each.name === name) === place);
 }
 
 /** `*` stands for any text, `?` for one character. */

@@ -2,7 +2,7 @@ import { formatDuration, formatPercent, formatRatio, type Row } from '@roofline/
 import { cellNames } from '../report/cell-names.ts';
 import { listSome, valuesInWords } from '../report/values-in-words.ts';
 import type { Profiled, ProfileMeasurement } from './interpret.ts';
-import { phaseOf, totalUs, type TimedKernel } from './kernel-spans.ts';
+import { phaseOf, totalUs, type KernelSpan, type TimedKernel } from './kernel-spans.ts';
 import type { ProfileCell } from './parameters.ts';
 import { attentionShares, matmulShares, stepRow, topKernel } from './shares.ts';
 
@@ -27,7 +27,30 @@ export function profileSummary(measurements: readonly ProfileMeasurement[]): str
     productSentence(profiles),
     ...peerSentence(profiles),
     ...attentionSentence(profiles),
+    ...emptySelections(measurements),
   ];
+}
+
+/** Where nothing lies in the selection, one sentence a cell, with the names that there are. */
+export function emptySelections(measurements: readonly ProfileMeasurement[]): string[] {
+  const { name } = cellNames(measurements.map(({ cell }) => cell));
+  return measurements.flatMap(({ cell, settings: { phase, range }, profiled }) => {
+    if (profiled === null || profiled.selected.length > 0 || profiled.spans.length === 0) return [];
+    const [phases, ranges] = [new Set(profiled.spans.map(phaseOf)), rangeNames(profiled.spans)];
+    const wanted = [
+      ...(phase === 'all' ? [] : [`phase \`${phase}\``]),
+      ...(range === null ? [] : [`ranges \`${range}\``]),
+    ];
+    return [
+      `No kernel of ${name(cell)} lies in ${wanted.join(', ')}. It has the phases ${[...phases].join(', ')} and the ` +
+        `ranges ${ranges.join(', ')}.`,
+    ];
+  });
+}
+
+/** Layers by one name: `layers.*`. */
+function rangeNames(spans: readonly KernelSpan[]): string[] {
+  return [...new Set(spans.flatMap(({ ranges }) => ranges.map(({ name }) => name.replace(/\.\d+$/, '.*'))))];
 }
 
 /** Grows as the FLOPs of the layers do. */

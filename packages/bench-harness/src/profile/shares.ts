@@ -43,8 +43,7 @@ export function matmulShare<Kernel extends TimedKernel>(
 export function attentionShares(spans: readonly KernelSpan[], steps: number): Row[] {
   const inRange = (span: KernelSpan, names: readonly string[]) =>
     span.ranges.some(({ name }) => names.includes(name));
-  const flops = (group: readonly KernelSpan[]) =>
-    group.reduce((sum, { work }) => sum + (work?.flops ?? 0), 0) / steps;
+  const flops = (group: readonly KernelSpan[]) => flopsOfOps(group) / steps;
   return [...Map.groupBy(spans, phaseOf)].flatMap(([phase, group]) => {
     const softmax = group.filter((span) => inRange(span, ['attention.softmax']));
     const products = group.filter(
@@ -63,6 +62,14 @@ export function attentionShares(spans: readonly KernelSpan[], steps: number): Ro
       },
     ];
   });
+}
+
+/** Each op counts once, however many kernels it took. */
+function flopsOfOps(spans: readonly KernelSpan[]): number {
+  const ops = new Map(
+    spans.flatMap(({ step, op }) => (op ? [[`${step}:${op.index}`, op.flops] as const] : [])),
+  );
+  return [...ops.values()].reduce((sum, flops) => sum + flops, 0);
 }
 
 /** The time of a step: kernels, the device between two events, the host's clock; and what profiling costs. */

@@ -1,7 +1,7 @@
 import type { Row } from '@roofline/reports';
 import { dtypes, floorMs, type BenchmarkDType, type Ceilings } from '../ceilings.ts';
 import { summarize } from '../statistics.ts';
-import { totalUs, type KernelSpan, type TimedKernel } from './kernel-spans.ts';
+import { outermostOfEachName, totalUs, type KernelSpan, type TimedKernel } from './kernel-spans.ts';
 
 /** One row a kernel name, longest total first, with the columns of Nsight Systems' `cuda_gpu_kern_sum`. */
 export function kernelSummary(spans: readonly KernelSpan[], ceilings: Ceilings | null): Row[] {
@@ -34,11 +34,7 @@ export function rangeSummary(
 ): Row[] {
   const byRange = new Map<string, { openings: Set<string>; kernels: Map<string, KernelSpan[]> }>();
   for (const span of spans) {
-    const counted = new Set<string>();
-    for (const { name, step, index } of span.ranges) {
-      // A range inside another of its name is part of it.
-      if (counted.has(name)) continue;
-      counted.add(name);
+    for (const { name, step, index } of outermostOfEachName(span.ranges)) {
       const entry = byRange.get(name) ?? { openings: new Set(), kernels: new Map() };
       byRange.set(name, entry);
       entry.openings.add(`${step}:${index}`);

@@ -1,5 +1,5 @@
 import type { Timeline } from '@roofline/reports';
-import type { KernelSpan, RangeOpening } from './kernel-spans.ts';
+import { outermostOfEachName, type KernelSpan } from './kernel-spans.ts';
 
 /** A range from the start of the first kernel inside it to the end of the last. */
 export interface RangeSlice {
@@ -14,7 +14,7 @@ export function rangeSlices(spans: readonly KernelSpan[]): RangeSlice[] {
   const slices = new Map<number, { -readonly [K in keyof RangeSlice]: RangeSlice[K] }>();
   for (const { ranges, startUs, durationUs } of spans) {
     const endUs = startUs + durationUs;
-    ranges.forEach(({ name, index }: RangeOpening, depth) => {
+    outermostOfEachName(ranges).forEach(({ name, index }, depth) => {
       const slice = slices.get(index);
       if (slice) {
         slice.startUs = Math.min(slice.startUs, startUs);

@@ -3,6 +3,7 @@ import { benchmarkOf, describeRecord } from '../benchmarks.ts';
 import { canonicalJson } from '../json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
+import { capitalize } from './values-in-words.ts';
 
 /** The same cell in two sets of records. */
 export interface Comparison {
@@ -201,8 +202,4 @@ function parameterNames(comparisons: readonly Comparison[]): string[] {
     Object.entries(before.parameters).flatMap(([name, value]) => (typeof value === 'object' ? [] : [name])),
   );
   return [...new Set(names)];
-}
-
-function capitalize(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

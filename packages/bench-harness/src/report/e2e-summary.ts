@@ -38,7 +38,9 @@ function roofSentence(measured: readonly MeasuredCell[]): string[] {
     .sort((a, b) => b.measured.roofShare! - a.measured.roofShare!);
   const [best, worst] = [known[0], known.at(-1)];
   if (!best || !worst) return [];
-  const name = ({ cell }: E2eMeasurement) => `${cell.size}, ${cell.mode}, context ${cell.context}`;
+  const isMixed = new Set(known.map(({ cell }) => cell.dtype)).size > 1;
+  const name = ({ cell: { size, mode, context, dtype } }: E2eMeasurement) =>
+    `${size}, ${mode}, context ${context}${isMixed ? `, ${dtype}` : ''}`;
   const share = ({ measured: { roofShare } }: MeasuredCell) => `**${formatPercent(roofShare!)}**`;
   const floor = ({ measured: { device, floorMs } }: MeasuredCell) =>
     `${formatDuration(device.median)} against a floor of ${formatDuration(floorMs!)}`;

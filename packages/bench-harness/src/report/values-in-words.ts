@@ -7,12 +7,13 @@ export interface NamedValue {
 /**
  * Values in the order of their cells' work, in words: one alone as `**55.0 %**`; several as
  * `**55.0 %** for small to **3.62 %** for xl`, which are the first and the last where all between them lie on the
- * way, and the least and the most where they do not.
+ * way, and the least and the most where they do not; and as `**55.0 %** for small to xl` where all are the same.
  */
 export function valuesInWords(values: readonly NamedValue[], format: (value: number) => string): string {
   const [first, last] = [values[0]!, values.at(-1)!];
   const text = ({ name, value }: NamedValue) => `**${format(value)}** for ${name}`;
   if (values.length === 1) return `**${format(first.value)}**`;
+  if (new Set(values.map(({ value }) => format(value))).size === 1) return `${text(first)} to ${last.name}`;
   if (isMonotonic(values.map(({ value }) => value))) return `${text(first)} to ${text(last)}`;
   const ordered = values.toSorted((a, b) => a.value - b.value);
   return `${text(ordered[0]!)} to ${text(ordered.at(-1)!)}`;
@@ -29,4 +30,9 @@ const MOST_LISTED = 4;
 export function listSome(names: readonly string[]): string {
   const rest = names.length - MOST_LISTED;
   return names.slice(0, MOST_LISTED).join('; ') + (rest > 0 ? `; and ${rest} more` : '');
+}
+
+/** For the start of a sentence or a column's head. */
+export function capitalize(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -77,7 +77,7 @@ describe('the overhead of instruments', () => {
       instrumentRecord(),
       instrumentRecord({}, { size: 'large' }),
     ]);
-    expect(summary[1]).toContain('adds **5.00 %** for small to **5.00 %** for large');
+    expect(summary[1]).toContain('adds **5.00 %** for small to large');
   });
 
   it('is a gap where a cell failed', () => {

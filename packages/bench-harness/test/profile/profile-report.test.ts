@@ -31,13 +31,20 @@ describe('profile report', () => {
     ]);
     expect(summary.slice(0, 3)).toEqual([
       'Profiled: small; large (context 16, batch 2, train-step, float32).',
-      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %** for small to **55.6 %** for ' +
-        'large.',
+      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %** for small to large.',
       'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %** for small to ' +
         '**71.4 %** for large.',
     ]);
     expect(summary[3]).toBe(
       'Of the wall time of a step the device idles **61.0 %** for small to **71.0 %** for large.',
+    );
+  });
+
+  it('says where nothing was selected, and what there is', () => {
+    const { summary } = reportOfRecords([profileRecord({ phase: 'optimizer', range: 'norms' })]);
+    expect(summary.at(-1)).toBe(
+      'No kernel of small lies in phase `optimizer`, ranges `norms`. It has the phases forward, backward, other and ' +
+        'the ranges forward, attention.scores, attention.softmax, backward.',
     );
   });
 

@@ -91,6 +91,14 @@ describe('shares', () => {
     expect(rows[0]!['flopsRatio']).toBeCloseTo(5000 / 8_000_000, 10);
   });
 
+  it('counts the FLOPs of an op once, whichever of its kernels are long', () => {
+    const result = structuredClone(toyProfileResult);
+    for (const { kernels } of result.steps) kernels.name.splice(0, 2, kernels.name[3]!, kernels.name[2]!);
+    for (const { kernels } of result.steps) kernels.durationUs.splice(0, 2, 6, 6);
+    const [row] = attentionShares(kernelSpans(result.steps), 2);
+    expect(row!['matmulGigaflops']).toBeCloseTo(0.008, 10);
+  });
+
   it('tells how long the device idles and what profiling costs', () => {
     const row = stepRow(spans, toyProfileResult);
     expect(row).toMatchObject({ kernels: 5, kernelMs: 0.039, wallMs: 0.1, droppedRecords: 0 });

@@ -17,6 +17,14 @@ describe('timeline', () => {
     ]);
   });
 
+  it('draws a range inside another of its name as one', () => {
+    const nested = spans.map((span) => ({
+      ...span,
+      ranges: span.ranges.flatMap((range) => [range, { ...range, index: range.index + 10 }]),
+    }));
+    expect(rangeSlices(nested)).toEqual(rangeSlices(spans));
+  });
+
   it('has ranges above, a track for each stream, and memory', () => {
     const { tracks, counters } = stepTimeline(spans, 'timeline', 'One step');
     expect(tracks.map(({ name, slices }) => [name, slices.length])).toEqual([

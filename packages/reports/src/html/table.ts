@@ -7,7 +7,7 @@ import { escapeXml } from '../xml.ts';
 import { cellClass, tableData } from './table-data.ts';
 
 /** Rows on a page of a long table; the script on the page draws the others when they are asked for. */
-export const PAGE_ROWS = 100;
+const PAGE_ROWS = 100;
 /** Tables with fewer rows are read at a glance: no filter. */
 const FILTERED_ROWS = 12;
 

@@ -83,6 +83,7 @@ export class OpRecorder implements OpObserver {
         `profile: more than ${maxGpuOps} ops on a GPU in one profile; profile fewer steps at a time.`,
       );
     }
+    this.#forgetUnfinished();
     this.#ops.push(op);
     this.#attributes.push(attributes);
     this.#devices.push(device);
@@ -103,8 +104,25 @@ export class OpRecorder implements OpObserver {
     this.#endRuns.push(this.#runs.length);
   }
 
-  /** What was written down, in order. An op that threw is left out: it was the last. */
+  /** An op that threw has no end; what is profiled may have caught the error and gone on. */
+  #forgetUnfinished(): void {
+    const finished = this.#endMs.length;
+    if (this.#ops.length === finished) return;
+    this.#operands.length -= 2 * (this.#inputCounts.at(-1)! + this.#outputCounts.at(-1)!);
+    this.#ops.length = finished;
+    this.#attributes.length = finished;
+    this.#devices.length = finished;
+    this.#ranges.length = finished;
+    this.#allocatedBytes.length = finished;
+    this.#inputCounts.length = finished;
+    this.#outputCounts.length = finished;
+    this.#firstRuns.length = finished;
+    this.#startMs.length = finished;
+  }
+
+  /** What was written down, in order. An op that threw is left out. */
   calls(): OpCall[] {
+    this.#forgetUnfinished();
     let at = 0;
     const next = <T>() => this.#operands[at++] as T;
     const spec = (): TensorSpec => ({ shape: next<Shape>(), dtype: next<DType>() });

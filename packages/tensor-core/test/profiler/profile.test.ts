@@ -53,6 +53,19 @@ describe('profile on the CPU', () => {
     }
   });
 
+  it('leaves out an op that threw, and keeps what came after it', async () => {
+    const outside = t.fromTypedArray(new BigInt64Array([7n]), [1]);
+    const [table, x] = [t.ones([3, 4]), t.ones([2, 5])];
+    const { ops, kernels } = await t.profile(() =>
+      t.scope(() => {
+        expect(() => t.embedding(table, outside)).toThrow('outside a table');
+        t.exp(x);
+      }),
+    );
+    expect(ops.map(({ name, cost }) => [name, cost.bytesMoved])).toEqual([['exp', 2 * 4 * 10]]);
+    expect(kernels.map(({ op }) => op)).toEqual([0]);
+  });
+
   it('tells ops that run in JavaScript by their own name', async () => {
     const ids = t.fromTypedArray(new BigInt64Array([1n, 0n]), [2]);
     const table = t.ones([3, 4]);
