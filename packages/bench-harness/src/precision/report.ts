@@ -1,9 +1,9 @@
-import { formatRatio, type Block, type Plot, type Report, type Section } from '@roofline/reports';
-import { geometricMean } from 'simple-statistics';
+import type { Block, Plot, Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
 import { environmentFacts } from '../report/environment-facts.ts';
 import { measurementsOf, speedsOf } from './measurements.ts';
-import { accumulationTable, accuracyTable, dtypeTable, formatSum, lossTable, speedTable } from './tables.ts';
+import { precisionSummary } from './summary.ts';
+import { accumulationTable, accuracyTable, dtypeTable, lossTable, speedTable } from './tables.ts';
 
 /** The report of the records of one device and one set of settings. */
 export function precisionReport(records: readonly CellRecord[]): Report {
@@ -12,7 +12,7 @@ export function precisionReport(records: readonly CellRecord[]): Report {
     title: 'Mixed precision',
     subtitle: latest.environment.device.name,
     createdAt: latest.startedAt,
-    summary: [...accumulationSentence(records), ...speedSentences(records), ...lossSentence(records)],
+    summary: precisionSummary(records),
     environment: environmentFacts(latest),
     sections: sectionsOf(records),
   };
@@ -91,48 +91,4 @@ function speedPlot(records: readonly CellRecord[]): Plot[] {
       })),
     },
   ];
-}
-
-function accumulationSentence(records: readonly CellRecord[]): string[] {
-  return measurementsOf('accumulation', records).flatMap(({ result }) => {
-    const sum = (experiment: string) => result?.sums.find((each) => each.experiment === experiment)?.sum;
-    const [low, high] = [sum('float16 += float16'), sum('float32 += float16')];
-    if (low === undefined || high === undefined) return [];
-    return [
-      `A thousand times 0.01 is **${formatSum(low)}** summed in float16, and **${formatSum(high)}** summed in ` +
-        'float32 from the same float16 addends.',
-    ];
-  });
-}
-
-/** One sentence a precision: for each mode the geometric mean over all sizes, and where it is least and most. */
-function speedSentences(records: readonly CellRecord[]): string[] {
-  const low = speedsOf(records).flatMap(({ cell, speedUp }) =>
-    cell.dtype === 'float32' || speedUp === null ? [] : [{ ...cell, speedUp }],
-  );
-  return [...Map.groupBy(low, ({ dtype }) => dtype)].map(([dtype, group]) => {
-    const modes = [...Map.groupBy(group, ({ mode }) => mode)].map(([mode, cells]) => {
-      const mean = geometricMean(cells.map(({ speedUp }) => speedUp));
-      return `\`${mode}\` at **${formatRatio(mean)}**${extremes(cells)}`;
-    });
-    const average = group.length > modes.length ? ', in the geometric mean over the sizes' : '';
-    return `\`${dtype}\` runs ${modes.join(', ')} the speed of float32${average}.`;
-  });
-}
-
-function extremes(cells: readonly { size: string; context: number; speedUp: number }[]): string {
-  if (cells.length === 1) return '';
-  const ordered = cells.toSorted((a, b) => a.speedUp - b.speedUp);
-  const [least, most] = [ordered[0]!, ordered.at(-1)!];
-  const at = ({ size, context, speedUp }: typeof least) =>
-    `${formatRatio(speedUp)} for ${size} at ${context}`;
-  return ` (${at(least)}, ${at(most)})`;
-}
-
-function lossSentence(records: readonly CellRecord[]): string[] {
-  const ends = measurementsOf('loss', records).flatMap(({ cell, result }) => {
-    const last = result?.losses.at(-1);
-    return last === undefined ? [] : [`${last.toFixed(4)} in \`${cell.dtype}\``];
-  });
-  return ends.length === 0 ? [] : [`The overfitting example ends at a loss of ${ends.join(', ')}.`];
 }

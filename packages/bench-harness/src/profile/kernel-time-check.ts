@@ -2,7 +2,7 @@ import type { Row, Table } from '@roofline/reports';
 import { summarize } from '../statistics.ts';
 import type { Profiled, ProfileMeasurement } from './interpret.ts';
 import { busyUs, totalUs } from './kernel-spans.ts';
-import { cellColumn, milliseconds, sharedCaption, tableRows } from './table-parts.ts';
+import { cellColumn, milliseconds, cellsCaption, tableRows } from './table-parts.ts';
 
 /** Of one profiled step, in milliseconds. */
 interface StepKernelTime {
@@ -23,7 +23,7 @@ export function kernelTimeCheckTable(
     kind: 'table',
     id,
     title: 'The check: kernel time over the device time of the same step',
-    caption: `Medians over the profiled steps, whatever the selection.${sharedCaption(measurements)}`,
+    caption: `Medians over the profiled steps, whatever the selection.${cellsCaption(measurements)}`,
     columns: [
       cellColumn,
       { key: 'implementation', label: 'Of', kind: 'text', emphasis: 'strong' },

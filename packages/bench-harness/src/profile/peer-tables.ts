@@ -10,7 +10,7 @@ import {
   kernelSummaryColumns,
   milliseconds,
   phaseColumn,
-  sharedCaption,
+  cellsCaption,
   tableRows,
 } from './table-parts.ts';
 
@@ -26,7 +26,7 @@ export function besidePeerTable(
     title: 'Kernel time beside PyTorch',
     caption:
       "Sums of a step, whatever the selection. On the CPU PyTorch's kernels are aten ops by their self time." +
-      sharedCaption(measurements),
+      cellsCaption(measurements),
     columns: [
       ...cellColumns(measurements),
       phaseColumn,
@@ -112,7 +112,7 @@ export function topKernelsTable(
     kind: 'table',
     id,
     title: "Top kernels, ours and PyTorch's",
-    caption: `The first ${TOP} of each by total time; times and instances are of a step.${sharedCaption(measurements)}`,
+    caption: `The first ${TOP} of each by total time; times and instances are of a step.${cellsCaption(measurements)}`,
     columns: [
       ...cellColumns(measurements),
       { key: 'rank', label: '#', kind: 'number' },

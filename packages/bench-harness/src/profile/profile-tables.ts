@@ -11,7 +11,7 @@ import {
   milliseconds,
   nanoseconds,
   phaseColumn,
-  sharedCaption,
+  cellsCaption,
   tableRows,
 } from './table-parts.ts';
 
@@ -90,7 +90,7 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
     kind: 'table',
     id,
     title: 'Kernel time against wall time',
-    caption: `Medians of a step, whatever the selection.${sharedCaption(measurements)}`,
+    caption: `Medians of a step, whatever the selection.${cellsCaption(measurements)}`,
     columns: [
       cellColumn,
       { key: 'kernels', label: 'Kernels', kind: 'number', digits: 1 },
@@ -121,7 +121,7 @@ export function matmulTable(measurements: readonly ProfileMeasurement[], id = 'm
     kind: 'table',
     id,
     title: 'Matrix products against the rest',
-    caption: `Kernel time of a step. A product includes the kernels that prepare its operands.${sharedCaption(measurements)}`,
+    caption: `Kernel time of a step. A product includes the kernels that prepare its operands.${cellsCaption(measurements)}`,
     columns: [
       ...cellColumns(measurements),
       phaseColumn,
@@ -147,7 +147,7 @@ export function attentionTable(measurements: readonly ProfileMeasurement[], id =
     kind: 'table',
     id,
     title: 'Softmax against matrix products inside attention',
-    caption: `Kernel time and FLOPs of a step.${sharedCaption(measurements)}`,
+    caption: `Kernel time and FLOPs of a step.${cellsCaption(measurements)}`,
     columns: [
       ...cellColumns(measurements),
       phaseColumn,
