@@ -1,4 +1,4 @@
-import { openedCudaDevices } from '../cuda/device.ts';
+import { type CudaDevice, openedCudaDevices } from '../cuda/device.ts';
 import { type RecordedActivities, loadCupti } from '../cuda/cupti.ts';
 import { costOf } from '../cost.ts';
 import type { Cost } from '../op.ts';
@@ -66,8 +66,15 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
  * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way or
  * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
  */
-export async function profile(fn: () => void | Promise<void>): Promise<Profile> {
-  const devices = openedCudaDevices();
+export function profile(fn: () => void | Promise<void>): Promise<Profile> {
+  return profileDevices(openedCudaDevices(), fn);
+}
+
+/** The same for the given GPUs. */
+export async function profileDevices(
+  devices: readonly CudaDevice[],
+  fn: () => void | Promise<void>,
+): Promise<Profile> {
   const cupti = devices.length > 0 ? loadCupti() : null;
   const recorder = new OpRecorder();
   const synchronize = () => devices.forEach((device) => device.synchronize());

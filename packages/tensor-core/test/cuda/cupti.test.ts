@@ -4,9 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Cupti, hostClock, loadCupti } from '../../src/cuda/cupti.ts';
+import * as t from '../../src/index.ts';
 import { ffi } from '../../src/native/ffi.ts';
 import { gpuKernels } from '../../src/profiler/kernels.ts';
 import type { OpCall } from '../../src/profiler/op-recorder.ts';
+import { profileDevices } from '../../src/profiler/profile.ts';
+import { hostCompilerVersion, openEmulatedDevice } from './emulator/emulated-device.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'roofline-cupti-'));
 const source = join(import.meta.dirname, 'fake-cupti.c');
@@ -50,6 +53,36 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
       expect(kernels.every(({ durationUs }) => durationUs === 0.5)).toBe(true);
     }
   });
+
+  it.skipIf(!hostCompilerVersion())(
+    'lets a profile give every kernel of a GPU its op and ranges',
+    async () => {
+      const fakeLaunch = launch();
+      open();
+      let launches = 0;
+      const device = openEmulatedDevice(2 ** 30, () => {
+        launches++;
+        fakeLaunch(2);
+      });
+      const x = t.ones([64], { device });
+      const work = () =>
+        t.scope(() => {
+          t.range('forward', () => t.range('attention.scores', () => t.exp(t.neg(x))));
+          t.range('backward', () => t.mul(x, x));
+        });
+      work();
+      launches = 0;
+      const { kernels, ops, ranges, droppedRecords } = await profileDevices([device], work);
+      expect(ops.map(({ name, range }) => [name, t.rangePath({ ranges }, range)])).toEqual([
+        ['neg', ['forward', 'attention.scores']],
+        ['exp', ['forward', 'attention.scores']],
+        ['mul', ['backward']],
+      ]);
+      expect(kernels).toHaveLength(launches);
+      expect(kernels.map(({ op }) => op)).toEqual([0, 1, 2]);
+      expect(droppedRecords).toBe(3);
+    },
+  );
 
   it('records nothing outside of start and stop', async () => {
     const [cupti, fakeLaunch] = [open(), launch()];

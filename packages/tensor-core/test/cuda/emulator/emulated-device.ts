@@ -27,11 +27,17 @@ const attributes: Record<number, number> = {
   97: 101_376,
 };
 
-/** A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. */
-export function openEmulatedDevice(memoryBytes = 2 ** 30): CudaDevice {
+/**
+ * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. `onLaunch` is
+ * called inside every launch.
+ */
+export function openEmulatedDevice(memoryBytes = 2 ** 30, onLaunch = () => {}): CudaDevice {
   const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
   const compiler = new EmulatedCompiler();
-  const driver = new CudaDriver(new EmulatedDriver(memoryBytes).functions, (result) => `CUresult ${result}`);
+  const driver = new CudaDriver(
+    new EmulatedDriver(memoryBytes, onLaunch).functions,
+    (result) => `CUresult ${result}`,
+  );
   return new CudaDevice(driver, 0, {
     makeBuilder: (architecture) => new KernelBuilder(architecture, () => compiler, cache),
     makeFloat32Product: () => new EmulatedMatmul(),
@@ -51,10 +57,12 @@ class EmulatedDriver {
   readonly #eventTimes: number[] = [0];
   readonly #folder = mkdtempSync(join(tmpdir(), 'roofline-emulator-'));
   readonly #sizes = new Map<number, number>();
+  readonly #onLaunch: () => void;
   #freeBytes: number;
 
-  constructor(memoryBytes: number) {
+  constructor(memoryBytes: number, onLaunch: () => void) {
     this.#freeBytes = memoryBytes;
+    this.#onLaunch = onLaunch;
     const success = (action: () => void) => {
       action();
       return 0;
@@ -127,6 +135,7 @@ class EmulatedDriver {
     const words = new BigUint64Array(5);
     if (extra !== 0) this.#fromDevice(new Uint8Array(words.buffer), extra!, 40);
     this.#kernels[kernel!]!(Number(words[1]), parameters!, gridX!, gridY!, gridZ!, threads!);
+    this.#onLaunch();
     return 0;
   }
 
