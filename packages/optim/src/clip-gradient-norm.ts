@@ -42,14 +42,8 @@ const globalNorm = defineOp({
   cpu: {
     kind: 'onnx',
     build(graph, tensors) {
-      return [
-        graph.node('Sqrt', [
-          graph.node(
-            'Sum',
-            tensors.map((x) => sumOfSquares(graph, x)),
-          ),
-        ]),
-      ];
+      const squares = tensors.map((x) => sumOfSquares(graph, x));
+      return [graph.node('Sqrt', [graph.node('Sum', squares)])];
     },
   },
 });

@@ -56,9 +56,9 @@ export class OnnxGraph {
   /** In the order in which they were added, which is a topological one. */
   readonly operations: OnnxNode[] = [];
   readonly constants: (OnnxTensor & { readonly name: string })[] = [];
-  readonly #constantsByContent = new Map<string, OnnxValue>();
-  /** Whether a node may divide an integer by zero, which ends the process. */
+  /** Whether a node divides integers: over zeros that ends the process. */
   dividesIntegers = false;
+  readonly #constantsByContent = new Map<string, OnnxValue>();
   readonly #notYetOutputs = new Set<string>();
   #valueCount = 0;
 

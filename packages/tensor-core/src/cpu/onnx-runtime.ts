@@ -86,31 +86,23 @@ export class OnnxRuntime {
     this.#sessionOptions = this.#createSessionOptions();
   }
 
-  /** Makes a session of an encoded model; `model` may be reused afterwards. Throws a DeviceError. */
-  createSession(model: Uint8Array): number {
-    return this.#create((out) =>
-      this.#api.CreateSessionFromArray(this.#environment, model, model.length, this.#sessionOptions, out),
-    );
-  }
-
   /**
-   * The same, with each node of each run timed by ONNX Runtime; `endProfiling` tells where it writes that, in a file
-   * whose path begins with `prefix`.
+   * Makes a session of an encoded model; `model` may be reused afterwards. With a `tracePrefix` each node of each run
+   * is timed, see `endTrace`. Throws a DeviceError.
    */
-  createProfiledSession(model: Uint8Array, prefix: string): number {
+  createSession(model: Uint8Array, tracePrefix?: string): number {
+    if (tracePrefix === undefined) return this.#createSession(model, this.#sessionOptions);
     const options = this.#createSessionOptions();
     try {
-      this.check(this.#api.EnableProfiling(options, prefix));
-      return this.#create((out) =>
-        this.#api.CreateSessionFromArray(this.#environment, model, model.length, options, out),
-      );
+      this.check(this.#api.EnableProfiling(options, tracePrefix));
+      return this.#createSession(model, options);
     } finally {
       this.#api.ReleaseSessionOptions(options);
     }
   }
 
-  /** Ends the timing of a profiled session. Returns the path of the file, a list of events as JSON. */
-  endProfiling(session: number): string {
+  /** Ends the timing of nodes. Returns the path of the trace, which begins with the prefix. */
+  endTrace(session: number): string {
     const allocator = this.#create((out) => this.#api.GetAllocatorWithDefaultOptions(out));
     const path = this.#create((out) => this.#api.SessionEndProfiling(session, allocator, out));
     try {
@@ -178,6 +170,12 @@ export class OnnxRuntime {
     this.check(api.SetGlobalInterOpNumThreads(options, 1));
     this.check(api.SetGlobalSpinControl(options, 1));
     return this.#create((out) => api.CreateEnvWithGlobalThreadPools(loggingFatal, 'roofline', options, out));
+  }
+
+  #createSession(model: Uint8Array, options: number): number {
+    return this.#create((out) =>
+      this.#api.CreateSessionFromArray(this.#environment, model, model.length, options, out),
+    );
   }
 
   #createSessionOptions(): number {

@@ -1,6 +1,5 @@
 import { byteSize } from '../dtype.ts';
 import { HostMemory } from '../native/host-memory.ts';
-import { type ReplayableSession, noteRun } from './node-shares.ts';
 import type { OnnxGraph, OnnxValue } from './onnx-graph.ts';
 import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';
@@ -17,8 +16,7 @@ interface Port {
 const wordBytes = 8;
 
 /** A graph made ready to run, over memory that the caller owns: nothing is copied. */
-export class Session implements ReplayableSession {
-  readonly #graph: OnnxGraph;
+export class Session {
   readonly #handle: number;
   readonly #inputCount: number;
   readonly #ports: readonly Port[];
@@ -26,8 +24,8 @@ export class Session implements ReplayableSession {
   readonly #memory: HostMemory;
   readonly #namesAddress: number;
 
-  constructor(graph: OnnxGraph) {
-    this.#graph = graph;
+  /** With a `tracePrefix` ONNX Runtime times each node of each run, more slowly; see `endTrace`. */
+  constructor(graph: OnnxGraph, tracePrefix?: string) {
     const values = [...graph.inputs, ...graph.outputs];
     const lengths = values.reduce((sum, { shape }) => sum + shape.length, 0);
     const names = values.map(({ name }) => `${name}\0`);
@@ -37,34 +35,11 @@ export class Session implements ReplayableSession {
     this.#inputCount = graph.inputs.length;
     this.#ports = writePorts(values, this.#memory, 2 * values.length * wordBytes);
     writeNames(names, this.#memory, values.length * wordBytes, (2 * values.length + lengths) * wordBytes);
-    this.#handle = onnxRuntime().createSession(this.encodeModel());
-  }
-
-  get opTypes(): readonly string[] {
-    return this.#graph.operations.map(({ opType }) => opType);
-  }
-
-  get dividesIntegers(): boolean {
-    return this.#graph.dividesIntegers;
-  }
-
-  encodeModel(): Uint8Array {
-    return this.#graph.encode();
+    this.#handle = onnxRuntime().createSession(graph.encode(), tracePrefix);
   }
 
   /** Runs the graph over the addresses of its inputs and, behind them, of its outputs. Throws a DeviceError. */
   run(addresses: readonly number[]): void {
-    this.#run(this.#handle, addresses);
-    noteRun(this);
-  }
-
-  replay(handle: number, times: number): void {
-    const zeros = this.#ports.map(({ byteLength }) => new HostMemory(byteLength));
-    const addresses = zeros.map(({ address }) => address);
-    for (let i = 0; i < times; i++) this.#run(handle, addresses);
-  }
-
-  #run(handle: number, addresses: readonly number[]): void {
     const runtime = onnxRuntime();
     const memory = this.#memory;
     const count = this.#ports.length;
@@ -77,7 +52,7 @@ export class Session implements ReplayableSession {
       }
       const inputBytes = this.#inputCount * wordBytes;
       runtime.run(
-        handle,
+        this.#handle,
         this.#namesAddress,
         memory.address,
         this.#inputCount,
@@ -88,6 +63,11 @@ export class Session implements ReplayableSession {
     } finally {
       for (let i = 0; i < created; i++) runtime.releaseTensor(memory.readUint64(i * wordBytes));
     }
+  }
+
+  /** Ends the timing of nodes. Returns the path of its trace, which begins with the prefix: events as JSON. */
+  endTrace(): string {
+    return onnxRuntime().endTrace(this.#handle);
   }
 
   dispose(): void {

@@ -1,6 +1,6 @@
-import { type NodeShare, nodeShares } from '../cpu/node-shares.ts';
 import type { RecordedActivities } from '../cuda/cupti.ts';
 import { demangle } from './demangle.ts';
+import { nodeShares } from './node-shares.ts';
 import type { OpCall } from './op-recorder.ts';
 import type { ProfiledKernel } from './profile.ts';
 
@@ -41,16 +41,13 @@ function callAt(calls: readonly OpCall[], timeMs: number): number | null {
   return call >= 0 && timeMs <= calls[call]!.endMs ? call : null;
 }
 
-/**
- * On the CPU each node of an op's graph is a kernel, and what runs in JavaScript is one. An op has run when its call
- * returns: its nodes divide that time.
- */
+/** On the CPU each node of an op's graph is a kernel. An op has run when its call returns: its nodes divide that time. */
 export function cpuKernels(calls: readonly OpCall[], profileStartMs: number): ProfiledKernel[] {
   return calls.flatMap((call, op) => {
     if (call.deviceType === 'cuda') return [];
     const callUs = (call.endMs - call.startMs) * 1000;
     let startUs = (call.startMs - profileStartMs) * 1000;
-    return sharesOfCall(call).map(({ opType, share }): ProfiledKernel => {
+    return nodeShares(call).map(({ opType, share }): ProfiledKernel => {
       const kernel = {
         name: opType,
         kind: 'kernel' as const,
@@ -66,11 +63,4 @@ export function cpuKernels(calls: readonly OpCall[], profileStartMs: number): Pr
       return kernel;
     });
   });
-}
-
-/** An op that runs piece by piece runs one graph again and again, the last time perhaps a shorter one of its kind. */
-function sharesOfCall({ op, sessions }: OpCall): readonly NodeShare[] {
-  if (op.cpu.kind === 'host') return [{ opType: `${op.name} (JavaScript)`, share: 1 }];
-  const [first] = sessions;
-  return first ? nodeShares(first) : [];
 }

@@ -1,7 +1,7 @@
 import { type OpObserver, observeOps } from '../apply.ts';
-import { type RunLog, logRuns } from '../cpu/node-shares.ts';
+import type { OperandLayout } from '../cpu/op-graph.ts';
 import type { Device } from '../device.ts';
-import type { DType } from '../dtype.ts';
+import { type DType, byteSize } from '../dtype.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp, TensorSpec } from '../op.ts';
 import { type OpenRange, currentOpenRange } from '../range.ts';
@@ -14,7 +14,7 @@ export interface OpCall {
   readonly attributes: unknown;
   readonly deviceType: 'cpu' | 'cuda';
   readonly deviceLabel: string;
-  readonly inputs: readonly TensorSpec[];
+  readonly inputs: readonly OperandLayout[];
   readonly outputs: readonly TensorSpec[];
   /** The innermost range that was open. */
   readonly range: OpenRange | null;
@@ -22,8 +22,6 @@ export interface OpCall {
   readonly allocatedBytes: number;
   readonly startMs: number;
   readonly endMs: number;
-  /** The sessions that ran for it on the CPU. */
-  readonly sessions: RunLog;
 }
 
 /**
@@ -45,13 +43,10 @@ export class OpRecorder implements OpObserver {
   readonly #allocatedBytes: number[] = [];
   readonly #startMs: number[] = [];
   readonly #endMs: number[] = [];
-  /** Shape and dtype of each input, and of each output behind them. */
-  readonly #operands: (Shape | DType)[] = [];
+  /** Five values an input, and two an output behind them. */
+  readonly #operands: (Shape | DType | number)[] = [];
   readonly #inputCounts: number[] = [];
   readonly #outputCounts: number[] = [];
-  readonly #firstRuns: number[] = [];
-  readonly #endRuns: number[] = [];
-  readonly #runs: RunLog = [];
   #gpuOps = 0;
 
   /** Throws a DeviceError when something else observes ops, such as a profile that is under way. */
@@ -63,12 +58,10 @@ export class OpRecorder implements OpObserver {
         'profile: ops are being observed already; end the profile that is under way before another begins.',
       );
     }
-    logRuns(this.#runs);
   }
 
   stop(): void {
     observeOps(null);
-    logRuns(null);
   }
 
   before(
@@ -92,23 +85,24 @@ export class OpRecorder implements OpObserver {
     this.#inputCounts.push(inputs.length);
     this.#outputCounts.push(outputs.length);
     const operands = this.#operands;
-    for (let i = 0; i < inputs.length; i++) operands.push(inputs[i]!.shape, inputs[i]!.dtype);
+    for (let i = 0; i < inputs.length; i++) {
+      const { shape, dtype, strides, offset, storage } = inputs[i]!;
+      operands.push(shape, dtype, strides, offset, storage.byteLength);
+    }
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!.shape, outputs[i]!.dtype);
-    this.#firstRuns.push(this.#runs.length);
     // Last, so that the time begins when the op does.
     this.#startMs.push(performance.now());
   }
 
   after(): void {
     this.#endMs.push(performance.now());
-    this.#endRuns.push(this.#runs.length);
   }
 
   /** An op that threw has no end; what is profiled may have caught the error and gone on. */
   #forgetUnfinished(): void {
     const finished = this.#endMs.length;
     if (this.#ops.length === finished) return;
-    this.#operands.length -= 2 * (this.#inputCounts.at(-1)! + this.#outputCounts.at(-1)!);
+    this.#operands.length -= 5 * this.#inputCounts.at(-1)! + 2 * this.#outputCounts.at(-1)!;
     this.#ops.length = finished;
     this.#attributes.length = finished;
     this.#devices.length = finished;
@@ -116,7 +110,6 @@ export class OpRecorder implements OpObserver {
     this.#allocatedBytes.length = finished;
     this.#inputCounts.length = finished;
     this.#outputCounts.length = finished;
-    this.#firstRuns.length = finished;
     this.#startMs.length = finished;
   }
 
@@ -126,18 +119,22 @@ export class OpRecorder implements OpObserver {
     let at = 0;
     const next = <T>() => this.#operands[at++] as T;
     const spec = (): TensorSpec => ({ shape: next<Shape>(), dtype: next<DType>() });
+    const layout = (): OperandLayout => {
+      const { shape, dtype } = spec();
+      const [strides, offset, byteLength] = [next<Shape>(), next<number>(), next<number>()];
+      return { shape, strides, offset, dtype, storageSize: Math.floor(byteLength / byteSize(dtype)) };
+    };
     return this.#endMs.map((endMs, call) => ({
       op: this.#ops[call]!,
       attributes: this.#attributes[call],
       deviceType: this.#devices[call]!.type,
       deviceLabel: this.#devices[call]!.label,
-      inputs: Array.from({ length: this.#inputCounts[call]! }, spec),
+      inputs: Array.from({ length: this.#inputCounts[call]! }, layout),
       outputs: Array.from({ length: this.#outputCounts[call]! }, spec),
       range: this.#ranges[call]!,
       allocatedBytes: this.#allocatedBytes[call]!,
       startMs: this.#startMs[call]!,
       endMs,
-      sessions: this.#runs.slice(this.#firstRuns[call], this.#endRuns[call]),
     }));
   }
 }

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import { sharesOfTrace } from '../../src/profiler/node-shares.ts';
+
+const node = (name: string, dur: number) => ({
+  cat: 'Node',
+  name: `${name}_1_kernel_time`,
+  dur,
+  args: { op_name: name },
+});
+const ended = { cat: 'Session', name: 'model_run', dur: 9, args: {} };
+
+it('divides the time over the nodes as ONNX Runtime timed them, but for the first run', () => {
+  const trace = [
+    { cat: 'Session', name: 'session_initialization', dur: 150, args: {} },
+    { cat: 'Node', name: 'Mul_1_fence_before', dur: 7, args: { op_name: 'Mul' } },
+    ...[node('Mul', 100), node('Add', 1), ended],
+    ...[node('Mul', 4), node('Add', 1), ended],
+    ...[node('Mul', 2), node('Add', 1), ended],
+  ];
+  expect(sharesOfTrace(JSON.stringify(trace))).toEqual([
+    { opType: 'Mul', share: 0.75 },
+    { opType: 'Add', share: 0.25 },
+  ]);
+});
+
+it('divides evenly what is too quick to tell', () => {
+  const trace = [node('Mul', 3), node('Add', 3), ended, node('Mul', 0), node('Add', 0), ended];
+  expect(sharesOfTrace(JSON.stringify(trace)).map(({ share }) => share)).toEqual([0.5, 0.5]);
+});
+
+it('tells a graph that divides integers as a whole: zeros would end the process', async () => {
+  const floorDivide = t.defineOp<void>({
+    name: 'floorDivide',
+    autocast: 'none',
+    infer: ([a]) => [{ shape: a!.shape, dtype: a!.dtype }],
+    cuda: { kind: 'pointwise', expressions: () => ['a / b'] },
+    cpu: {
+      kind: 'onnx',
+      build: (graph, [a, b]) => [graph.node('Neg', [graph.node('Div', [a!, b!])])],
+    },
+  });
+  const [a, b] = [t.full([4], 6, { dtype: 'int32' }), t.full([4], 2, { dtype: 'int32' })];
+  const { kernels } = await t.profile(() => t.scope(() => void t.applyOne(floorDivide, [a, b], undefined)));
+  expect(kernels.map(({ name }) => name)).toEqual(['Div Neg']);
+});
