@@ -1,60 +1,26 @@
 import { resolve } from 'node:path';
 import { defineCommand, type Flags } from '../cli/command.ts';
-import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../cli/option-values.ts';
-import { e2eDtypes, modes } from '../e2e/parameters.ts';
-import { deviceFlag } from './device-flag.ts';
-import { chooseModels, modelFlags, sweptFlags } from './model-flags.ts';
+import { parseWholeNumber } from '../cli/option-values.ts';
+import { e2eFlags } from './e2e-flags.ts';
+import { chooseModels } from './model-flags.ts';
 import { stepSweep } from './step-sweep.ts';
-import { sweepFlags, sweepOptions } from './sweep-flags.ts';
+import { sweepOptions } from './sweep-flags.ts';
+
+const { peer: _, ...stepFlags } = e2eFlags;
 
 const flags = {
-  ...modelFlags,
-  ...sweptFlags,
-  context: {
-    ...sweptFlags.context,
-    default: '128,256,512',
-    coerce: parseWholeNumbers('context', 1),
-  },
-  mode: {
-    type: 'string',
-    default: 'forward,train-step',
-    describe: 'What a step does',
-    coerce: parseChoices('mode', modes),
-    completions: () => modes,
-  },
-  dtype: {
-    type: 'string',
-    default: 'float32,bfloat16',
-    describe: 'Precision of the arithmetic',
-    coerce: parseChoices('dtype', e2eDtypes),
-    completions: () => e2eDtypes,
-  },
-  warmup: {
-    type: 'string',
-    default: '2',
-    describe: 'Steps before the recorded one',
-    coerce: parseWholeNumber('warmup', 0),
-  },
-  steps: {
-    type: 'string',
-    default: '3',
-    describe: 'Steps to time with recording off, and with it on',
-    coerce: parseWholeNumber('steps', 1),
-  },
+  ...stepFlags,
+  context: { ...e2eFlags.context, default: '128,256,512' },
+  mode: { ...e2eFlags.mode, default: 'forward,train-step' },
+  dtype: { ...e2eFlags.dtype, default: 'float32,bfloat16' },
+  warmup: { ...e2eFlags.warmup, default: '2', describe: 'Steps before the recorded one' },
+  steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to time with recording off, and with it on' },
   'stack-depth': {
     type: 'string',
     default: '20',
     describe: "Calls that are kept of each allocation, tensor-core's own counted; 0 for none",
     coerce: parseWholeNumber('stack-depth', 0),
   },
-  ...deviceFlag,
-  seed: {
-    type: 'string',
-    default: '0',
-    describe: 'Seed of weights and tokens',
-    coerce: parseWholeNumber('seed', 0),
-  },
-  ...sweepFlags,
 } as const satisfies Flags;
 
 export const memoryCommand = defineCommand({

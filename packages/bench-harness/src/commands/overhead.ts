@@ -1,8 +1,8 @@
 import { defineCommand, type Flags } from '../cli/command.ts';
 import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../cli/option-values.ts';
-import { e2eDtypes } from '../e2e/parameters.ts';
 import { eagerOpNames, overheadStudies } from '../overhead/parameters.ts';
 import { deviceFlag } from './device-flag.ts';
+import { e2eFlags } from './e2e-flags.ts';
 import { chooseModels, modelFlags } from './model-flags.ts';
 import { sweepFlags, sweepOptions } from './sweep-flags.ts';
 
@@ -44,26 +44,14 @@ const overheadFlags = {
     describe: 'Sequences of a batch; 4 if not given, on the CPU 1',
     coerce: parseWholeNumbers('batch', 1),
   },
-  dtype: {
-    type: 'string',
-    default: 'float32',
-    describe: 'Precision of the arithmetic',
-    coerce: parseChoices('dtype', e2eDtypes),
-    completions: () => e2eDtypes,
-  },
+  dtype: e2eFlags.dtype,
   warmup: {
-    type: 'string',
+    ...e2eFlags.warmup,
     default: '3',
     describe: 'Rounds of the instruments before those that count',
-    coerce: parseWholeNumber('warmup', 0),
   },
   ...deviceFlag,
-  seed: {
-    type: 'string',
-    default: '0',
-    describe: 'Seed of weights and tokens',
-    coerce: parseWholeNumber('seed', 0),
-  },
+  seed: e2eFlags.seed,
   ...sweepFlags,
 } as const satisfies Flags;
 

@@ -1,7 +1,5 @@
 import { defineCommand, type Flags } from '../cli/command.ts';
-import { parseChoices, parseWholeNumber } from '../cli/option-values.ts';
 import { printLine, printTable, tell } from '../cli/output.ts';
-import { modes } from '../e2e/parameters.ts';
 import type { CellRecord } from '../records/record.ts';
 import { phases } from '../profile/parameters.ts';
 import { findPeer } from './e2e.ts';
@@ -12,8 +10,8 @@ import { sweepOptions } from './sweep-flags.ts';
 
 const flags = {
   ...e2eFlags,
-  mode: { ...e2eFlags.mode, default: 'train-step', coerce: parseChoices('mode', modes) },
-  warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
+  mode: { ...e2eFlags.mode, default: 'train-step' },
+  warmup: { ...e2eFlags.warmup, default: '3' },
   steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to profile' },
   peer: {
     ...e2eFlags.peer,
