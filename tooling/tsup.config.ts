@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/cli.ts', 'src/cell.ts'].filter((path) => existsSync(path)),
+  entry: ['index', 'native', 'testing', 'cli', 'cell']
+    .map((name) => `src/${name}.ts`)
+    .filter((path) => existsSync(path)),
   format: 'esm',
   platform: 'node',
   target: 'node22',

@@ -12,10 +12,14 @@ import {
 import { blocksOf, launchOverTensors, multiTensorKernel } from './multi-tensor.ts';
 import { multiTensorOp } from './multi-tensor-op.ts';
 import { withGradients } from './optimizer.ts';
-import { kernelSource } from './package-root.ts';
+import { packageKernels } from '@roofline/tensor-core/native';
 
 const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
-const finishNormKernel = { source: kernelSource('multi_tensor.cu'), name: 'finish_norm', parameters: 'pip' };
+const finishNormKernel = {
+  source: packageKernels(import.meta.url)('multi_tensor.cu'),
+  name: 'finish_norm',
+  parameters: 'pip',
+};
 const clipKernel = multiTensorKernel('clip', 'pf');
 const finishThreads = 1024;
 /** Elements that the CPU squares and adds up at once. */

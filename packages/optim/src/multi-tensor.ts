@@ -1,5 +1,5 @@
 import type { CudaContext, KernelSpec, Tensor } from '@roofline/tensor-core';
-import { kernelSource } from './package-root.ts';
+import { packageKernels } from '@roofline/tensor-core/native';
 
 // These mirror kernels/multi_tensor.cu.
 const maxTensors = 88;
@@ -11,7 +11,7 @@ const tableAlignment = 128;
 
 /** A kernel of kernels/multi_tensor.cu; `parameters` follow the table. */
 export function multiTensorKernel(name: string, parameters: string): KernelSpec {
-  return { source: kernelSource('multi_tensor.cu'), name, parameters: `T${parameters}` };
+  return { source: packageKernels(import.meta.url)('multi_tensor.cu'), name, parameters: `T${parameters}` };
 }
 
 /** Blocks that `launchOverTensors` starts for `tensors`, over all its launches. */

@@ -1,12 +1,12 @@
-import './tensor-methods.ts';
+import './tensor/tensor-methods.ts';
 
-export { Tensor, reportLeaks } from './tensor.ts';
-export { Storage } from './storage.ts';
-export { keep, scope } from './scope.ts';
-export { type DType, type TypedArray, byteSize, dtypes, isFloatingPoint, promote } from './dtype.ts';
-export { type Layout, type Shape, formatShape, sizeOf } from './shape.ts';
-export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './device.ts';
-export { type DeviceSpec, device } from './device-registry.ts';
+export { Tensor, reportLeaks } from './tensor/tensor.ts';
+export { Storage } from './tensor/storage.ts';
+export { keep, scope } from './tensor/scope.ts';
+export { type DType, type TypedArray, byteSize, dtypes, isFloatingPoint, promote } from './tensor/dtype.ts';
+export { type Layout, type Shape, formatShape, sizeOf } from './tensor/shape.ts';
+export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './devices/device.ts';
+export { type DeviceSpec, device } from './devices/device-registry.ts';
 export * from './errors.ts';
 
 export {
@@ -21,12 +21,12 @@ export {
   tensor,
   zeros,
   zerosLike,
-} from './creation.ts';
-export { fromBits16, toBits16 } from './float16.ts';
+} from './tensor/creation.ts';
+export { fromBits16, toBits16 } from './tensor/float16.ts';
 
-export * from './op.ts';
-export { type OpObserver, apply, applyOne, applyView, observeOps } from './apply.ts';
-export { costOf } from './cost.ts';
+export * from './op/op.ts';
+export { type OpObserver, apply, applyOne, applyView, observeOps } from './op/apply.ts';
+export { costOf } from './op/cost.ts';
 export { type RecordMemoryOptions, recordMemory } from './memory/record-memory.ts';
 export type { Allocation, MemoryEvent, MemoryRecord } from './memory/record.ts';
 export type { AllocationKind, MemoryBlock, MemoryObserver, MemorySegment } from './memory/observer.ts';
@@ -34,7 +34,7 @@ export type { StackFrame } from './memory/call-stack.ts';
 export { type MemoryPeak, peakMemory, reservedOverTime } from './memory/peaks.ts';
 export { type SavedForBackward, savedForBackward } from './memory/saved-for-backward.ts';
 export { memorySnapshot } from './memory/snapshot.ts';
-export { type RangeListener, currentRange, onRange, range } from './range.ts';
+export { type RangeListener, currentRange, onRange, range } from './op/range.ts';
 export {
   type Profile,
   type ProfiledKernel,
@@ -49,30 +49,53 @@ export { type CheckGradientsOptions, checkGradients } from './autograd/check-gra
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './autocast/autocast.ts';
 export { isGradEnabled, noGrad } from './autograd/grad-mode.ts';
 
-export { add, div, maximum, minimum, mul, neg, sub } from './ops/arithmetic.ts';
-export { equal, greater, greaterEqual, less, lessEqual } from './ops/comparisons.ts';
-export { logicalNot, notEqual } from './ops/logical-not.ts';
-export { cos, exp, gelu, log, pow, relu, rsqrt, sigmoid, silu, sin, sqrt, tanh } from './ops/math.ts';
-export { type Operand } from './ops/pointwise.ts';
-export { cast } from './ops/cast.ts';
-export { contiguous, copy } from './ops/contiguous.ts';
-export { addInPlace, copyInPlace, fillInPlace } from './ops/in-place.ts';
-export { type ReductionOptions, max, mean, sum } from './ops/reductions.ts';
-export { expand, permute, reshape, select, slice, squeeze, transpose, unsqueeze, view } from './ops/views.ts';
-export { concat, stack } from './ops/concat.ts';
-export { where } from './ops/where.ts';
-export { type MatmulOptions, linear, matmul } from './ops/matmul.ts';
-export { toDevice } from './ops/to-device.ts';
-export { logSoftmax } from './ops/log-softmax.ts';
-export { type SoftmaxOptions, softmax } from './ops/softmax.ts';
-export { layerNorm } from './ops/layer-norm.ts';
-export { type RmsNormOptions, rmsNorm } from './ops/rms-norm.ts';
-export { type CrossEntropyOptions, crossEntropy } from './ops/cross-entropy.ts';
-export { embedding } from './ops/embedding.ts';
-export { gather } from './ops/gather.ts';
-export { rope } from './ops/rope.ts';
-export { swiglu } from './ops/swiglu.ts';
-export { causalMask, tril } from './ops/tril.ts';
+export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';
+export { equal, greater, greaterEqual, less, lessEqual } from './ops/elementwise/comparisons.ts';
+export { logicalNot, notEqual } from './ops/elementwise/logical-not.ts';
+export {
+  cos,
+  exp,
+  gelu,
+  log,
+  pow,
+  relu,
+  rsqrt,
+  sigmoid,
+  silu,
+  sin,
+  sqrt,
+  tanh,
+} from './ops/elementwise/math.ts';
+export { type Operand } from './ops/support/pointwise.ts';
+export { cast } from './ops/copy/cast.ts';
+export { contiguous, copy } from './ops/copy/contiguous.ts';
+export { addInPlace, copyInPlace, fillInPlace } from './ops/copy/in-place.ts';
+export { type ReductionOptions, max, mean, sum } from './ops/reduce/reductions.ts';
+export {
+  expand,
+  permute,
+  reshape,
+  select,
+  slice,
+  squeeze,
+  transpose,
+  unsqueeze,
+  view,
+} from './ops/shape/views.ts';
+export { concat, stack } from './ops/shape/concat.ts';
+export { where } from './ops/elementwise/where.ts';
+export { type MatmulOptions, linear, matmul } from './ops/matrix/matmul.ts';
+export { toDevice } from './ops/copy/to-device.ts';
+export { logSoftmax } from './ops/nn/log-softmax.ts';
+export { type SoftmaxOptions, softmax } from './ops/nn/softmax.ts';
+export { layerNorm } from './ops/nn/layer-norm.ts';
+export { type RmsNormOptions, rmsNorm } from './ops/nn/rms-norm.ts';
+export { type CrossEntropyOptions, crossEntropy } from './ops/nn/cross-entropy.ts';
+export { embedding } from './ops/index/embedding.ts';
+export { gather } from './ops/index/gather.ts';
+export { rope } from './ops/nn/rope.ts';
+export { swiglu } from './ops/nn/swiglu.ts';
+export { causalMask, tril } from './ops/shape/tril.ts';
 export {
   type RandomOptions,
   type TruncatedNormalOptions,
@@ -80,17 +103,17 @@ export {
   randn,
   truncatedNormal,
   uniform,
-} from './ops/random.ts';
+} from './ops/random/random.ts';
 export { Generator } from './random/generator.ts';
 
 export {
   type Float32MatmulPrecision,
   getFloat32MatmulPrecision,
   setFloat32MatmulPrecision,
-} from './float32-matmul-precision.ts';
-export { setCpuThreads } from './cpu/threads.ts';
-export { cudaAvailable, cudaDeviceCount } from './cuda/device.ts';
-export { type Diagnosis, diagnose } from './cuda/diagnose.ts';
+} from './devices/cuda/matmul/float32-matmul-precision.ts';
+export { setCpuThreads } from './devices/cpu/threads.ts';
+export { cudaAvailable, cudaDeviceCount } from './devices/cuda/device.ts';
+export { type Diagnosis, diagnose } from './devices/cuda/diagnose.ts';
 export type {
   CudaContext,
   CudaKernel,
@@ -98,5 +121,5 @@ export type {
   KernelSpec,
   MatmulRequest,
   StridedMemory,
-} from './cuda/context.ts';
-export type { OnnxAttributes, OnnxGraph, OnnxValue } from './cpu/onnx-graph.ts';
+} from './devices/cuda/context.ts';
+export type { OnnxAttributes, OnnxGraph, OnnxValue } from './devices/cpu/onnx/onnx-graph.ts';

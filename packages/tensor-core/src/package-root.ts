@@ -1,5 +1,7 @@
-/** The folder of this package, from its sources and from its build alike: both lie one level below it. */
-export const packageRoot = new URL('..', import.meta.url);
+import { packageFolder } from './native/package-kernels.ts';
+
+/** The folder of this package. */
+export const packageRoot = packageFolder(import.meta.url);
 
 /** A CUDA source file of this package. */
 export function kernelSource(file: string): URL {

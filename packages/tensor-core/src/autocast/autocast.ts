@@ -1,9 +1,9 @@
-import { type DType, byteSize, isFloatingPoint } from '../dtype.ts';
+import { type DType, byteSize, isFloatingPoint } from '../tensor/dtype.ts';
 import { DTypeError } from '../errors.ts';
-import type { AutocastClass } from '../op.ts';
-import { Scope } from '../scope.ts';
-import type { Storage } from '../storage.ts';
-import { Tensor } from '../tensor.ts';
+import type { AutocastClass } from '../op/op.ts';
+import { Scope } from '../tensor/scope.ts';
+import type { Storage } from '../tensor/storage.ts';
+import { Tensor } from '../tensor/tensor.ts';
 
 /** The dtypes that `autocast` can lower to. */
 export type AutocastDType = 'float16' | 'bfloat16';

@@ -1,5 +1,5 @@
-import { type DType, computeDType } from '../dtype.ts';
-import { type ComputeOp, defineOp } from '../op.ts';
+import { type DType, computeDType } from '../tensor/dtype.ts';
+import { type ComputeOp, defineOp } from '../op/op.ts';
 
 export interface CastAttributes {
   readonly dtype: DType;

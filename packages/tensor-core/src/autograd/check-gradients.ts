@@ -1,11 +1,11 @@
-import { fromTypedArray } from '../creation.ts';
+import { fromTypedArray } from '../tensor/creation.ts';
 import { AutogradError } from '../errors.ts';
-import { fromNumbers } from '../host-values.ts';
-import { sum } from '../ops/reductions.ts';
-import { scope } from '../scope.ts';
-import { formatShape } from '../shape.ts';
-import type { Tensor } from '../tensor.ts';
-import { item, toArray } from '../transfer.ts';
+import { fromNumbers } from '../tensor/host-values.ts';
+import { sum } from '../ops/reduce/reductions.ts';
+import { scope } from '../tensor/scope.ts';
+import { formatShape } from '../tensor/shape.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import { item, toArray } from '../tensor/transfer.ts';
 import { backward } from './backward.ts';
 import { noGrad } from './grad-mode.ts';
 

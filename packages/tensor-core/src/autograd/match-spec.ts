@@ -1,9 +1,9 @@
-import type { TensorSpec } from '../op.ts';
-import { sameShape } from '../shape.ts';
-import type { Tensor } from '../tensor.ts';
-import { cast } from '../ops/cast.ts';
-import { sum } from '../ops/reductions.ts';
-import { reshape } from '../ops/views.ts';
+import type { TensorSpec } from '../op/op.ts';
+import { sameShape } from '../tensor/shape.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import { cast } from '../ops/copy/cast.ts';
+import { sum } from '../ops/reduce/reductions.ts';
+import { reshape } from '../ops/shape/views.ts';
 
 /** Sums a gradient over the dimensions along which its tensor was broadcast, and casts it to its dtype. */
 export function matchSpec(gradient: Tensor, spec: TensorSpec): Tensor {

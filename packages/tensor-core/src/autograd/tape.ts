@@ -1,9 +1,9 @@
-import type { DType } from '../dtype.ts';
+import type { DType } from '../tensor/dtype.ts';
 import { AutogradError } from '../errors.ts';
-import type { GradientContext, Saves, TensorSpec } from '../op.ts';
-import { type Shape, formatShape } from '../shape.ts';
-import type { Storage } from '../storage.ts';
-import type { Tensor } from '../tensor.ts';
+import type { GradientContext, Saves, TensorSpec } from '../op/op.ts';
+import { type Shape, formatShape } from '../tensor/shape.ts';
+import type { Storage } from '../tensor/storage.ts';
+import type { Tensor } from '../tensor/tensor.ts';
 
 /** What the tape needs of an op, whatever its attributes. */
 export interface DifferentiableOp {

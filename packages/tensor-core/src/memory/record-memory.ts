@@ -1,10 +1,10 @@
-import { type OpObserver, observeOps } from '../apply.ts';
-import type { Device } from '../device.ts';
-import { type DeviceSpec, device as deviceOf } from '../device-registry.ts';
+import { type OpObserver, observeOps } from '../op/apply.ts';
+import type { Device } from '../devices/device.ts';
+import { type DeviceSpec, device as deviceOf } from '../devices/device-registry.ts';
 import { DeviceError } from '../errors.ts';
-import type { ComputeOp } from '../op.ts';
-import { type RangeListener, currentRange, onRange } from '../range.ts';
-import type { Tensor } from '../tensor.ts';
+import type { ComputeOp } from '../op/op.ts';
+import { type RangeListener, currentRange, onRange } from '../op/range.ts';
+import type { Tensor } from '../tensor/tensor.ts';
 import { type StackFrame, captureStack, forgetStacks, joinedFrames } from './call-stack.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from './observer.ts';
 import { type Allocation, type MemoryEvent, type MemoryRecord, isPhase, phaseOf } from './record.ts';

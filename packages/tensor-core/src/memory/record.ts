@@ -1,5 +1,5 @@
-import type { DType } from '../dtype.ts';
-import type { Shape } from '../shape.ts';
+import type { DType } from '../tensor/dtype.ts';
+import type { Shape } from '../tensor/shape.ts';
 import type { StackFrame } from './call-stack.ts';
 import type { AllocationKind, MemorySegment } from './observer.ts';
 

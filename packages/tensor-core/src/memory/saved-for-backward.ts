@@ -1,8 +1,8 @@
 import { LeafNode, TapeNode } from '../autograd/tape.ts';
-import type { DType } from '../dtype.ts';
-import type { Shape } from '../shape.ts';
-import type { Storage } from '../storage.ts';
-import type { Tensor } from '../tensor.ts';
+import type { DType } from '../tensor/dtype.ts';
+import type { Shape } from '../tensor/shape.ts';
+import type { Storage } from '../tensor/storage.ts';
+import type { Tensor } from '../tensor/tensor.ts';
 
 /** A storage that the tape keeps for the backward pass. */
 export interface SavedForBackward {

@@ -1,4 +1,4 @@
-import type { RecordedActivities } from '../cuda/cupti.ts';
+import type { RecordedActivities } from '../devices/cuda/profiling/cupti.ts';
 import { demangle } from './demangle.ts';
 import { nodeShares } from './node-shares.ts';
 import type { OpCall } from './op-recorder.ts';

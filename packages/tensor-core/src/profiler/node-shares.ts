@@ -1,14 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chunkSize, lowerPiece } from '../cpu/chunked-session.ts';
-import type { OnnxGraph } from '../cpu/onnx-graph.ts';
-import { lowerToGraph } from '../cpu/op-graph.ts';
-import { Session } from '../cpu/session.ts';
-import { byteSize } from '../dtype.ts';
+import { chunkSize, lowerPiece } from '../devices/cpu/lowering/chunked-session.ts';
+import type { OnnxGraph } from '../devices/cpu/onnx/onnx-graph.ts';
+import { lowerToGraph } from '../devices/cpu/lowering/op-graph.ts';
+import { Session } from '../devices/cpu/onnx/session.ts';
+import { byteSize } from '../tensor/dtype.ts';
 import { HostMemory } from '../native/host-memory.ts';
-import type { OnnxLowering } from '../op.ts';
-import { sizeOf } from '../shape.ts';
+import type { OnnxLowering } from '../op/op.ts';
+import { sizeOf } from '../tensor/shape.ts';
 import type { OpCall } from './op-recorder.ts';
 
 /** A node of a graph, and its part of the time that the graph takes; those of a graph add up to 1. */

@@ -1,12 +1,12 @@
-import { type OpObserver, observeOps } from '../apply.ts';
-import type { OperandLayout } from '../cpu/op-graph.ts';
-import type { Device } from '../device.ts';
-import { type DType, byteSize } from '../dtype.ts';
+import { type OpObserver, observeOps } from '../op/apply.ts';
+import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
+import type { Device } from '../devices/device.ts';
+import { type DType, byteSize } from '../tensor/dtype.ts';
 import { DeviceError } from '../errors.ts';
-import type { ComputeOp, TensorSpec } from '../op.ts';
-import { type OpenRange, currentOpenRange } from '../range.ts';
-import type { Shape } from '../shape.ts';
-import type { Tensor } from '../tensor.ts';
+import type { ComputeOp, TensorSpec } from '../op/op.ts';
+import { type OpenRange, currentOpenRange } from '../op/range.ts';
+import type { Shape } from '../tensor/shape.ts';
+import type { Tensor } from '../tensor/tensor.ts';
 
 /** One call of an op. On the CPU the op runs between the two times; on a GPU it is queued between them. */
 export interface OpCall {

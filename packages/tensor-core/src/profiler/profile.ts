@@ -1,9 +1,9 @@
-import { type CudaDevice, openedCudaDevices } from '../cuda/device.ts';
-import { type RecordedActivities, loadCupti } from '../cuda/cupti.ts';
-import { costOf } from '../cost.ts';
-import type { Cost } from '../op.ts';
+import { type CudaDevice, openedCudaDevices } from '../devices/cuda/device.ts';
+import { type RecordedActivities, loadCupti } from '../devices/cuda/profiling/cupti.ts';
+import { costOf } from '../op/cost.ts';
+import type { Cost } from '../op/op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';
-import type { OpenRange } from '../range.ts';
+import type { OpenRange } from '../op/range.ts';
 import { type OpCall, OpRecorder } from './op-recorder.ts';
 
 /** Something that ran on a device. Times are microseconds since the profile began. */

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { diagnose } from '../../src/cuda/diagnose.ts';
-import { KernelBuilder } from '../../src/cuda/compile.ts';
-import { architectureOf } from '../../src/cuda/architecture.ts';
-import { cudaDeviceCount, openCudaDevice } from '../../src/cuda/device.ts';
-import { KernelCache } from '../../src/cuda/kernel-cache.ts';
-import { loadNvrtc } from '../../src/cuda/nvrtc.ts';
+import { diagnose } from '../../src/devices/cuda/diagnose.ts';
+import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
+import { architectureOf } from '../../src/devices/cuda/architecture.ts';
+import { cudaDeviceCount, openCudaDevice } from '../../src/devices/cuda/device.ts';
+import { KernelCache } from '../../src/devices/cuda/compile/kernel-cache.ts';
+import { loadNvrtc } from '../../src/devices/cuda/compile/nvrtc.ts';
 
 const mebibyte = 2 ** 20;
 

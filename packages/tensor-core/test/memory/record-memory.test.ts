@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { CachingAllocator } from '../../src/cuda/allocator.ts';
-import { openEmulatedDevice } from '../cuda/emulator/emulated-device.ts';
+import { CachingAllocator } from '../../src/devices/cuda/memory/allocator.ts';
+import { openEmulatedDevice } from '../../src/testing/emulated-device.ts';
 
 const mebibyte = 2 ** 20;
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Tensor } from '../../src/index.ts';
-import { crossEntropy } from '../../src/ops/cross-entropy.ts';
+import { crossEntropy } from '../../src/ops/nn/cross-entropy.ts';
 import { sample, tensorOf, uniformStream } from './samples.ts';
 import {
   type OpenDevice,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Shape } from '../../src/index.ts';
-import { embedding } from '../../src/ops/embedding.ts';
+import { embedding } from '../../src/ops/index/embedding.ts';
 import { sample, tensorOf, uniformStream } from './samples.ts';
 import {
   type OpenDevice,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Shape, Tensor } from '../../src/index.ts';
-import { layerNorm } from '../../src/ops/layer-norm.ts';
-import { rmsNorm } from '../../src/ops/rms-norm.ts';
+import { layerNorm } from '../../src/ops/nn/layer-norm.ts';
+import { rmsNorm } from '../../src/ops/nn/rms-norm.ts';
 import { sample } from './samples.ts';
 import {
   type OpenDevice,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Shape, Tensor } from '../../src/index.ts';
-import { rope } from '../../src/ops/rope.ts';
+import { rope } from '../../src/ops/nn/rope.ts';
 import { relativeError, sample, tensorOf, unitRoundoff } from './samples.ts';
 import {
   type OpenDevice,

@@ -1,6 +1,6 @@
 import type { Device, DType, Shape, Tensor } from '../../src/index.ts';
 import { formatShape, fromTypedArray, sizeOf } from '../../src/index.ts';
-import { fromNumbers } from '../../src/host-values.ts';
+import { fromNumbers } from '../../src/tensor/host-values.ts';
 
 /** A small deterministic stream of numbers in [0, 1) (mulberry32), independent of the library under test. */
 export function uniformStream(seed: number): () => number {

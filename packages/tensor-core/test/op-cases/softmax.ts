@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Shape } from '../../src/index.ts';
-import { logSoftmax } from '../../src/ops/log-softmax.ts';
-import { softmax } from '../../src/ops/softmax.ts';
+import { logSoftmax } from '../../src/ops/nn/log-softmax.ts';
+import { softmax } from '../../src/ops/nn/softmax.ts';
 import { relativeError, sample, tensorOf } from './samples.ts';
 import {
   type OpenDevice,

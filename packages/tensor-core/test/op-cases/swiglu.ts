@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { swiglu } from '../../src/ops/swiglu.ts';
+import { swiglu } from '../../src/ops/nn/swiglu.ts';
 import { sample } from './samples.ts';
 import {
   type OpenDevice,

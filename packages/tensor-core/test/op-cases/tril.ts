@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Shape, Tensor } from '../../src/index.ts';
-import { causalMask, tril } from '../../src/ops/tril.ts';
+import { causalMask, tril } from '../../src/ops/shape/tril.ts';
 import { sample } from './samples.ts';
 import {
   type OpenDevice,

@@ -1,0 +1,73 @@
+import { DeviceError } from '../../../errors.ts';
+import type { ComputeOp, OnnxLowering } from '../../../op/op.ts';
+import { formatShape } from '../../../tensor/shape.ts';
+import type { Tensor } from '../../../tensor/tensor.ts';
+import type { BufferPool } from '../buffer-pool.ts';
+import { ChunkedSession, checkChunkable, chunkSize, lowerPiece } from './chunked-session.ts';
+import { runHostLowering } from './host-lowering.ts';
+import { lowerToGraph, operandLayout } from './op-graph.ts';
+import { OpSession } from './op-session.ts';
+import { SessionCache } from './session-cache.ts';
+import { callSignature, pieceSignature } from './signature.ts';
+
+/** Runs ops on the CPU by their lowerings. */
+export class OpRunner {
+  readonly #pool: BufferPool;
+  readonly #sessions = new SessionCache<OpSession>();
+  readonly #pieceSessions = new SessionCache<ChunkedSession>();
+
+  constructor(pool: BufferPool) {
+    this.#pool = pool;
+  }
+
+  run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+    if (outputs.every(({ size }) => size === 0)) return;
+    const lowering = op.cpu;
+    if (lowering.kind === 'host') return runHostLowering(op, lowering, inputs, outputs, attributes);
+    try {
+      if (lowering.chunked) this.#runInPieces(op, lowering, inputs, outputs, attributes);
+      else this.#runWhole(op, lowering, inputs, outputs, attributes);
+    } catch (error) {
+      throw error instanceof DeviceError ? failure(op.name, inputs, error) : error;
+    }
+  }
+
+  #runWhole<A>(
+    op: ComputeOp<A>,
+    lowering: OnnxLowering<A>,
+    inputs: readonly Tensor[],
+    outputs: readonly Tensor[],
+    attributes: A,
+  ): void {
+    const session = this.#sessions.get(callSignature(op, attributes, inputs, outputs), () => {
+      const graph = lowerToGraph(op, lowering, inputs.map(operandLayout), outputs, attributes);
+      return new OpSession(this.#pool, graph, op.mutates);
+    });
+    session.run(inputs, outputs, op.scalars?.(attributes));
+  }
+
+  #runInPieces<A>(
+    op: ComputeOp<A>,
+    lowering: OnnxLowering<A>,
+    inputs: readonly Tensor[],
+    outputs: readonly Tensor[],
+    attributes: A,
+  ): void {
+    checkChunkable(op.name, [...inputs, ...outputs]);
+    const { size } = outputs[0]!;
+    const scalars = op.scalars?.(attributes);
+    for (let start = 0; start < size; start += chunkSize()) {
+      const length = Math.min(chunkSize(), size - start);
+      const session = this.#pieceSessions.get(
+        pieceSignature(op, attributes, inputs, outputs, length),
+        () => new ChunkedSession(lowerPiece(op, lowering, inputs, outputs, attributes, length)),
+      );
+      session.run(inputs, outputs, start, scalars);
+    }
+  }
+}
+
+function failure(op: string, inputs: readonly Tensor[], cause: DeviceError): DeviceError {
+  const operands = inputs.map(({ shape, dtype }) => `${formatShape(shape)} ${dtype}`).join(', ');
+  return new DeviceError(`${op} of ${operands}: ${cause.message}`, { cause });
+}

@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Environment } from '../../../environment.ts';
+
+const digestBytes = 32;
+
+/** Where compiled kernels are kept: ROOFLINE_CACHE_DIR, or `roofline` in XDG's cache folder. */
+export function cacheFolder(environment: Environment = process.env): string {
+  const base =
+    environment.ROOFLINE_CACHE_DIR ||
+    join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'roofline');
+  return join(base, 'kernels');
+}
+
+/** A name for the outcome of compiling: different inputs never share one. */
+export function cacheKey(parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${part.length}:`).update(part);
+  return hash.digest('hex');
+}
+
+/**
+ * Compiled kernels on disk, one file each: the SHA-256 digest of the image, then the image. Files appear by an
+ * atomic rename, so that several processes may share the folder.
+ */
+export class KernelCache {
+  readonly folder: string;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** The image kept under `key`; undefined if there is none or the file is damaged. */
+  read(key: string): Uint8Array | undefined {
+    let file: Buffer;
+    try {
+      file = readFileSync(this.#path(key));
+    } catch {
+      return undefined;
+    }
+    const image = file.subarray(digestBytes);
+    return digest(image).equals(file.subarray(0, digestBytes)) ? image : undefined;
+  }
+
+  /** Keeps an image. A folder that cannot be written to costs time at the next start, and is no error. */
+  write(key: string, image: Uint8Array): void {
+    const temporary = `${this.#path(key)}.${randomBytes(6).toString('hex')}.tmp`;
+    try {
+      mkdirSync(this.folder, { recursive: true });
+      writeFileSync(temporary, Buffer.concat([digest(image), image]));
+      renameSync(temporary, this.#path(key));
+    } catch {
+      removeIfThere(temporary);
+    }
+  }
+
+  #path(key: string): string {
+    return join(this.folder, `${key}.cubin`);
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    rmSync(path);
+  } catch {
+    // The folder itself may be missing or read-only; then there is nothing to remove.
+  }
+}
+
+function digest(image: Uint8Array): Buffer {
+  return createHash('sha256').update(image).digest();
+}

@@ -1,0 +1,115 @@
+import { LibraryNotFoundError } from '../../errors.ts';
+import { countDevices, driverVersion, loadDriver } from './driver/driver.ts';
+import { HostMemory } from '../../native/host-memory.ts';
+import {
+  type LibraryDescription,
+  type LoadedLibrary,
+  libraries,
+  loadLibrary,
+} from './driver/library-search.ts';
+import { formatCudaVersion, formatTenths, readFacts } from './properties.ts';
+
+/** One line of `roofline doctor`. */
+export interface Diagnosis {
+  readonly component: string;
+  readonly status: 'found' | 'missing' | 'unusable';
+  readonly detail: string;
+  readonly path?: string;
+  readonly version?: string;
+  readonly remedy?: string;
+}
+
+/** What of CUDA is found here, what is missing and how to get it. Never throws. */
+export function diagnose(): Diagnosis[] {
+  return [
+    diagnoseDriver(),
+    ...diagnoseGpus(),
+    diagnoseLibrary(libraries.nvrtc, 'compiles kernels', nvrtcVersion),
+    diagnoseLibrary(libraries.cublasLt, 'multiplies matrices', cublasLtVersion),
+    diagnoseLibrary(libraries.nccl, 'connects several GPUs', ncclVersion),
+    diagnoseLibrary(libraries.cupti, 'records kernels for the profiler', cuptiVersion),
+  ];
+}
+
+function diagnoseDriver(): Diagnosis {
+  return diagnoseLibrary(libraries.cuda, "NVIDIA's driver", () =>
+    formatCudaVersion(driverVersion(loadDriver())),
+  );
+}
+
+function diagnoseGpus(): Diagnosis[] {
+  const count = countDevices();
+  if (count === 0) {
+    const remedy = "Use the device 'cpu', or a machine with an NVIDIA GPU.";
+    return [{ component: 'GPU', status: 'missing', detail: 'no GPU that CUDA can use', remedy }];
+  }
+  return Array.from({ length: count }, (_, index) => diagnoseGpu(index));
+}
+
+function diagnoseGpu(index: number): Diagnosis {
+  const component = `cuda:${index}`;
+  try {
+    const driver = loadDriver();
+    const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
+    const { name, computeCapability, multiprocessors, totalBytes } = readFacts(driver, handle);
+    const gibibytes = (totalBytes / 2 ** 30).toFixed(0);
+    const detail = `${name}, compute capability ${formatTenths(computeCapability)}, ${multiprocessors} multiprocessors, ${gibibytes} GiB`;
+    return computeCapability >= 80
+      ? { component, status: 'found', detail }
+      : {
+          component,
+          status: 'unusable',
+          detail,
+          remedy: 'Compute capability 8.0 (Ampere) or newer is needed.',
+        };
+  } catch (error) {
+    return { component, status: 'unusable', detail: (error as Error).message };
+  }
+}
+
+function diagnoseLibrary(
+  description: LibraryDescription,
+  purpose: string,
+  version: (library: LoadedLibrary) => string,
+): Diagnosis {
+  const { name: component, remedy } = description;
+  let path: string | undefined;
+  try {
+    const library = loadLibrary(description);
+    path = library.path;
+    return { component, status: 'found', detail: purpose, path, version: version(library) };
+  } catch (error) {
+    const detail = (error as Error).message;
+    if (error instanceof LibraryNotFoundError && error.cause === undefined) {
+      return { component, status: 'missing', detail: purpose, remedy };
+    }
+    return { component, status: 'unusable', detail, ...(path === undefined ? {} : { path }), remedy };
+  }
+}
+
+function nvrtcVersion({ handle }: LoadedLibrary): string {
+  const memory = new HostMemory(8);
+  handle.func('int nvrtcVersion(uintptr_t major, uintptr_t minor)')(memory.address, memory.address + 4);
+  return `${memory.readInt32(0)}.${memory.readInt32(4)}`;
+}
+
+function cublasLtVersion({ handle }: LoadedLibrary): string {
+  return dotted(Number(handle.func('size_t cublasLtGetVersion()')()), 10_000);
+}
+
+function ncclVersion({ handle }: LoadedLibrary): string {
+  const memory = new HostMemory(8);
+  handle.func('int ncclGetVersion(uintptr_t version)')(memory.address);
+  return dotted(memory.readInt32(0), 10_000);
+}
+
+function cuptiVersion({ handle }: LoadedLibrary): string {
+  const memory = new HostMemory(8);
+  handle.func('int cuptiGetVersion(uintptr_t version)')(memory.address);
+  return String(memory.readInt32(0));
+}
+
+/** 130002 as `13.0.2`. */
+function dotted(version: number, majorUnit: number): string {
+  return `${Math.floor(version / majorUnit)}.${Math.floor((version % majorUnit) / 100)}.${version % 100}`;
+}

@@ -1,0 +1,167 @@
+import { byteSize, type DType } from '../../../tensor/dtype.ts';
+import { DeviceError } from '../../../errors.ts';
+import type { ComputeOp, ReductionKernel } from '../../../op/op.ts';
+import { contiguousStrides, sizeOf } from '../../../tensor/shape.ts';
+import type { Tensor } from '../../../tensor/tensor.ts';
+import type { Launcher } from '../launch/launch.ts';
+import type { GenerateKernel, PointwiseRunner } from './pointwise.ts';
+import { blockSize } from './pointwise-kernel.ts';
+import {
+  accumulatorDType,
+  countOffset,
+  reductionArgumentBytes,
+  reductionSource,
+} from './reduction-kernel.ts';
+import { type FoldedShape, type ReductionPass, foldedShape, planReduction } from './reduction-plan.ts';
+import { addressOfTensor, codeOf } from '../memory/tensor-address.ts';
+
+/** Hands out memory that lives until the op at hand has been queued. */
+export type Workspace = (byteLength: number) => number;
+
+/** Where one pass reads and writes. */
+interface PassOperands {
+  readonly input: number;
+  readonly inputDType: DType;
+  readonly output: number;
+  readonly outputDType: DType;
+}
+
+const vectorBytes = 16;
+
+/** Runs ops that fold dimensions, by generated kernels found again by a number. */
+export class ReductionRunner {
+  readonly #launcher: Launcher;
+  readonly #generate: GenerateKernel;
+  readonly #pointwise: PointwiseRunner;
+  readonly #workspace: Workspace;
+  readonly #multiprocessors: number;
+  readonly #kernels = new WeakMap<object, Map<number, number>>();
+
+  constructor(
+    launcher: Launcher,
+    generate: GenerateKernel,
+    pointwise: PointwiseRunner,
+    workspace: Workspace,
+    multiprocessors: number,
+  ) {
+    this.#launcher = launcher;
+    this.#generate = generate;
+    this.#pointwise = pointwise;
+    this.#workspace = workspace;
+    this.#multiprocessors = multiprocessors;
+  }
+
+  run<A>(op: ComputeOp<A>, input: Tensor, output: Tensor, attributes: A): void {
+    if (output.size === 0) return;
+    const dims = (attributes as { readonly dims?: readonly number[] }).dims;
+    if (!dims) throw new DeviceError(`${op.name}: a reduction's attributes must name the folded \`dims\`.`);
+    let folded = input.isContiguous ? foldedShape(input.shape, dims) : null;
+    let address = addressOfTensor(input);
+    if (!folded) {
+      folded = { outer: output.size, length: input.size / output.size, inner: 1 };
+      address = this.#moveFoldedLast(input, dims);
+    }
+    const operands = {
+      input: address,
+      inputDType: input.dtype,
+      output: addressOfTensor(output),
+      outputDType: output.dtype,
+    };
+    this.#fold(op, folded, operands);
+  }
+
+  /** A dense copy of `input` with the folded dimensions behind the others. */
+  #moveFoldedLast(input: Tensor, dims: readonly number[]): number {
+    const order = [...input.shape.keys()].filter((d) => !dims.includes(d)).concat(dims);
+    const shape = order.map((d) => input.shape[d]!);
+    const strides = order.map((d) => input.strides[d]!);
+    const { dtype } = input;
+    const pointer = this.#workspace(sizeOf(shape) * byteSize(dtype));
+    this.#pointwise.copy(
+      { pointer: addressOfTensor(input), dtype, shape, strides },
+      { pointer, dtype, shape, strides: contiguousStrides(shape) },
+    );
+    return pointer;
+  }
+
+  #fold<A>(op: ComputeOp<A>, folded: FoldedShape, operands: PassOperands): void {
+    const { input, inputDType, output, outputDType } = operands;
+    const accumulator = accumulatorDType(inputDType, outputDType);
+    const pass = this.#plan(folded, input, inputDType);
+    if (pass.chunks === 1) {
+      this.#launch(op, folded, pass, operands, accumulator, folded.length);
+      return;
+    }
+    const { outer, inner } = folded;
+    const partials = this.#workspace(outer * pass.chunks * inner * byteSize(accumulator));
+    const first = { input, inputDType, output: partials, outputDType: accumulator };
+    this.#launch(op, folded, pass, first, accumulator, null);
+    const rest = { outer, length: pass.chunks, inner };
+    const second = { input: partials, inputDType: accumulator, output, outputDType };
+    this.#launch(op, rest, this.#plan(rest, partials, accumulator, 0), second, accumulator, folded.length);
+  }
+
+  #plan(
+    folded: FoldedShape,
+    address: number,
+    dtype: DType,
+    multiprocessors = this.#multiprocessors,
+  ): ReductionPass {
+    const widest = (address & (vectorBytes - 1)) === 0 ? vectorBytes / byteSize(dtype) : 1;
+    return planReduction(folded, widest, multiprocessors);
+  }
+
+  /** `count` is what `finish` divides by; null for the first of two passes, which does not finish. */
+  #launch<A>(
+    op: ComputeOp<A>,
+    { outer, length, inner }: FoldedShape,
+    pass: ReductionPass,
+    { input, inputDType, output, outputDType }: PassOperands,
+    accumulator: DType,
+    count: number | null,
+  ): void {
+    const handle = this.#kernel(op, pass, inputDType, outputDType, accumulator, count !== null);
+    const memory = this.#launcher.arguments;
+    memory.writeInt64(0, input);
+    memory.writeInt64(8, output);
+    memory.writeInt64(16, outer);
+    memory.writeInt64(24, length);
+    memory.writeInt64(32, inner);
+    memory.writeInt64(40, pass.chunk);
+    memory.writeInt64(48, pass.chunks);
+    if (accumulator === 'float32') memory.floats[countOffset / 4] = count ?? 0;
+    else if (accumulator === 'float64') memory.doubles[countOffset / 8] = count ?? 0;
+    else memory.writeInt64(countOffset, count ?? 0);
+    this.#launcher.launch(handle, pass.blocks, blockSize, reductionArgumentBytes(accumulator));
+  }
+
+  #kernel<A>(
+    op: ComputeOp<A>,
+    { kind, width, vectorLength }: ReductionPass,
+    input: DType,
+    output: DType,
+    accumulator: DType,
+    finishes: boolean,
+  ): number {
+    let kernels = this.#kernels.get(op);
+    if (!kernels) {
+      kernels = new Map();
+      this.#kernels.set(op, kernels);
+    }
+    const shapeCode = (kind === 'rows' ? 0 : 2) + (width === blockSize ? 1 : 0);
+    const key =
+      (((codeOf(input) * 8 + codeOf(output)) * 4 + shapeCode) * 32 + vectorLength) * 2 + (finishes ? 1 : 0);
+    let handle = kernels.get(key);
+    if (handle === undefined) {
+      const { identity, combine, finish } = op.cuda as ReductionKernel;
+      const name = `reduce_${op.name.replace(/\W/g, '_')}_${kind}`;
+      const signature = {
+        ...{ name, input, output, accumulator, identity, combine },
+        finish: finishes ? finish : 'x',
+      };
+      handle = this.#generate(name, reductionSource(signature, { kind, width, vectorLength }));
+      kernels.set(key, handle);
+    }
+    return handle;
+  }
+}

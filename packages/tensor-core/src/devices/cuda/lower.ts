@@ -1,0 +1,162 @@
+import { ShapeError } from '../../errors.ts';
+import type { ComputeOp } from '../../op/op.ts';
+import { formatShape } from '../../tensor/shape.ts';
+import { Tensor } from '../../tensor/tensor.ts';
+import type { Block } from './memory/allocator.ts';
+import type {
+  CudaContext,
+  CudaKernel,
+  CudaProperties,
+  KernelSpec,
+  MatmulRequest,
+  StridedMemory,
+} from './context.ts';
+import type { CudaDriver } from './driver/driver.ts';
+import type { Launcher } from './launch/launch.ts';
+import { type Float32Product, Matmul } from './matmul/matmul.ts';
+import type { KernelModules } from './compile/modules.ts';
+import { PointwiseRunner } from './generated/pointwise.ts';
+import { ReductionRunner } from './generated/reduction.ts';
+import type { CudaStream } from './driver/stream.ts';
+import { addressOfTensor } from './memory/tensor-address.ts';
+
+/** The memory of a device, for what an op needs beside its inputs and outputs. */
+export interface BlockMemory {
+  allocateBlock(byteLength: number): Block;
+  freeBlock(block: Block): void;
+}
+
+/** What lowering stands on. */
+export interface LoweringParts {
+  readonly driver: CudaDriver;
+  readonly stream: CudaStream;
+  readonly launcher: Launcher;
+  readonly modules: KernelModules;
+  readonly properties: CudaProperties;
+  readonly memory: BlockMemory;
+  /** Given the context that it will work with. */
+  readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
+}
+
+/** Turns ops into kernel launches on one stream. Custom ops see it as their CudaContext. */
+export class CudaLowering implements CudaContext {
+  readonly properties: CudaProperties;
+  readonly #driver: CudaDriver;
+  readonly #stream: CudaStream;
+  readonly #modules: KernelModules;
+  readonly #memory: BlockMemory;
+  readonly #pointwise: PointwiseRunner;
+  readonly #reduction: ReductionRunner;
+  readonly #matmul: Matmul;
+  /** Blocks to give back when the op at hand has been queued. */
+  readonly #workspaces: Block[] = [];
+
+  constructor({ driver, stream, launcher, modules, properties, memory, makeFloat32Product }: LoweringParts) {
+    this.properties = properties;
+    this.#driver = driver;
+    this.#stream = stream;
+    this.#modules = modules;
+    this.#memory = memory;
+    const generate = (name: string, source: string) => modules.generated(name, source);
+    const workspace = (byteLength: number) => this.workspace(byteLength);
+    this.#pointwise = new PointwiseRunner(launcher, generate);
+    const { multiprocessors } = properties;
+    this.#reduction = new ReductionRunner(launcher, generate, this.#pointwise, workspace, multiprocessors);
+    this.#matmul = new Matmul(
+      stream.handle,
+      workspace,
+      (address, byteLength) => this.fillBytes(address, 0, byteLength),
+      makeFloat32Product(this),
+    );
+  }
+
+  /** Queues `op`. Outputs are allocated; see `Device.run`. */
+  run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+    const lowering = op.cuda;
+    if (lowering.kind === 'pointwise') {
+      this.#pointwise.run(op, inputs, outputs, attributes);
+      return;
+    }
+    try {
+      if (lowering.kind === 'reduction') this.#reduction.run(op, inputs[0]!, outputs[0]!, attributes);
+      else if (lowering.strided) lowering.launch(this, inputs, outputs, attributes);
+      else this.#runOnContiguous(op, inputs, (dense) => lowering.launch(this, dense, outputs, attributes));
+    } finally {
+      this.#freeWorkspaces();
+    }
+  }
+
+  kernel(spec: KernelSpec): CudaKernel {
+    return this.#modules.kernel(spec);
+  }
+
+  pointer(tensor: Tensor): number {
+    return addressOfTensor(tensor);
+  }
+
+  workspace(byteLength: number): number {
+    const block = this.#memory.allocateBlock(byteLength);
+    this.#workspaces.push(block);
+    return block.address;
+  }
+
+  fillBytes(pointer: number, value: number, byteLength: number): void {
+    if (byteLength === 0) return;
+    const { functions } = this.#driver;
+    this.#driver.check(
+      functions.cuMemsetD8Async(pointer, value, byteLength, this.#stream.handle),
+      'cuMemsetD8Async',
+    );
+  }
+
+  matmul(request: MatmulRequest): void {
+    this.#matmul.run(request);
+  }
+
+  copy(from: StridedMemory, to: StridedMemory): void {
+    this.#pointwise.copy(from, to);
+  }
+
+  /** Copies what is not contiguous first; what the op mutates must be, as it cannot be a copy. */
+  #runOnContiguous<A>(
+    op: ComputeOp<A>,
+    inputs: readonly Tensor[],
+    launch: (dense: readonly Tensor[]) => void,
+  ): void {
+    if (inputs.every((input) => input.isContiguous)) {
+      launch(inputs);
+      return;
+    }
+    const copies: Tensor[] = [];
+    const dense = inputs.map((input, i) => {
+      if (input.isContiguous) return input;
+      if (op.mutates?.includes(i)) throw notContiguous(op.name, i, input);
+      const copy = Tensor.allocate(input.device, input.dtype, input.shape);
+      copies.push(copy);
+      this.#pointwise.copy(memoryOf(input), memoryOf(copy));
+      return copy;
+    });
+    try {
+      launch(dense);
+    } finally {
+      for (const copy of copies) copy.dispose();
+    }
+  }
+
+  #freeWorkspaces(): void {
+    for (let block = this.#workspaces.pop(); block; block = this.#workspaces.pop())
+      this.#memory.freeBlock(block);
+  }
+}
+
+function memoryOf(tensor: Tensor): StridedMemory {
+  const { dtype, shape, strides } = tensor;
+  return { pointer: addressOfTensor(tensor), dtype, shape, strides };
+}
+
+function notContiguous(op: string, index: number, input: Tensor): ShapeError {
+  return new ShapeError(
+    `${op}: input ${index} ${formatShape(input.shape)} is written in place, so it must be contiguous, but its ` +
+      `strides are ${formatShape(input.strides)}; call contiguous() first.`,
+  );
+}

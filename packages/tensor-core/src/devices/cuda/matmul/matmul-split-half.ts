@@ -1,0 +1,245 @@
+import { kernelSource } from '../../../package-root.ts';
+import type { CudaContext, KernelSpec, MatmulRequest } from '../context.ts';
+import type { CudaDriver } from '../driver/driver.ts';
+import { HostMemory } from '../../../native/host-memory.ts';
+import type { Float32Product } from './matmul.ts';
+import {
+  type SplitHalfMatmulPlan,
+  type SplitHalfOperandLayout,
+  layoutSplitHalfOperand,
+  modelSplitHalfUs,
+  planSplitHalfMatmul,
+  splitHalfDefines,
+  splitHalfThreads,
+} from './matmul-split-half-plan.ts';
+
+/** Memory that lives as long as the device. */
+export type PermanentMemory = (byteLength: number) => number;
+
+/** A stored operand: one matrix, or one for each product of the batch. */
+interface StoredOperand {
+  readonly pointer: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly pitch: number;
+  readonly batch: number;
+  readonly batchStride: number;
+}
+
+/** What to do for every request of one shape. */
+interface ShapePlan {
+  readonly matmul: SplitHalfMatmulPlan;
+  readonly kernel: KernelSpec;
+  readonly a: SplitHalfOperandLayout;
+  readonly b: SplitHalfOperandLayout;
+}
+
+const splitKernel: KernelSpec = {
+  source: kernelSource('split_half.cu'),
+  name: 'split_half',
+  parameters: 'T',
+};
+const splitOperandBytes = 56;
+const matmulParamsBytes = 384;
+
+// Enumerators of cuTensorMapEncodeTiled.
+const tensorMapFloat16 = 6;
+const noInterleave = 0;
+const swizzle128B = 3;
+const promoteL2By256B = 3;
+const fillZeros = 0;
+
+// What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
+const sgemmFlopsPerUs = 45e6;
+const sgemmLaunchUs = 4;
+
+/**
+ * float32 products on Hopper's tensor cores at float32 accuracy: both operands are split into pairs of fp16
+ * planes, then multiplied by three fp16 products. The kernels' comments hold the method and its source.
+ */
+export class SplitHalfProduct implements Float32Product {
+  readonly #context: CudaContext;
+  readonly #driver: CudaDriver;
+  readonly #permanent: PermanentMemory;
+  readonly #plans = new Map<string, ShapePlan | null>();
+  readonly #specs = new Map<string, KernelSpec>();
+  /** SplitParams; see kernels/split_half.cu. */
+  readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
+  /** MatmulParams; see kernels/matmul_split_half.cu. */
+  readonly #parameters = new HostMemory(matmulParamsBytes);
+  readonly #mapArguments = new HostMemory(256);
+  #partials = { address: 0, byteLength: 0 };
+  #ready = { address: 0, byteLength: 0 };
+
+  constructor(context: CudaContext, driver: CudaDriver, permanent: PermanentMemory) {
+    this.#context = context;
+    this.#driver = driver;
+    this.#permanent = permanent;
+  }
+
+  tryRun(request: MatmulRequest, force: boolean): boolean {
+    const plan = this.#planOf(request, force);
+    if (!plan) return false;
+    const [a, b] = storedOperands(request);
+    const context = this.#context;
+    const planesA = context.workspace(plan.a.planesBytes);
+    const planesB = context.workspace(plan.b.planesBytes);
+    const exponentsA = context.workspace(plan.a.exponentsBytes);
+    const exponentsB = context.workspace(plan.b.exponentsBytes);
+    this.#writeSplit(0, a, plan.a, planesA, exponentsA);
+    this.#writeSplit(splitOperandBytes, b, plan.b, planesB, exponentsB);
+    const blocks = plan.a.blocks + plan.b.blocks;
+    context
+      .kernel(splitKernel)
+      .launch([blocks, 1, 1], splitHalfThreads, 0, [
+        this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
+      ]);
+    this.#encodeMap(0, plan.a, planesA);
+    this.#encodeMap(128, plan.b, planesB);
+    this.#multiply(request, plan, exponentsA, exponentsB);
+    return true;
+  }
+
+  #planOf(request: MatmulRequest, force: boolean): ShapePlan | null {
+    const { m, n, k, batch, transposeA, transposeB, batchStrideA, batchStrideB } = request;
+    const key = `${force},${m},${n},${k},${batch},${transposeA},${transposeB},${batchStrideA === 0},${batchStrideB === 0}`;
+    let plan = this.#plans.get(key);
+    if (plan === undefined) this.#plans.set(key, (plan = this.#makePlan(request, force)));
+    return plan;
+  }
+
+  /** Null where cublasLt is expected to be faster, unless forced, and where both operands lie transposed. */
+  #makePlan(request: MatmulRequest, force: boolean): ShapePlan | null {
+    const { m, n, k, batch, transposeA, transposeB } = request;
+    if (transposeA && transposeB) return null;
+    const matmul = planSplitHalfMatmul({ m, n, k, batch, smCount: this.#context.properties.multiprocessors });
+    const [a, b] = storedOperands(request);
+    const elements = a.batch * a.rows * a.columns + b.batch * b.rows * b.columns;
+    const sgemmUs = sgemmLaunchUs + (2 * m * n * k * batch) / sgemmFlopsPerUs;
+    if (!force && matmul.modelledUs + modelSplitHalfUs(elements) >= sgemmUs) return null;
+    const defines = splitHalfDefines(matmul.tile, transposeA, transposeB);
+    return {
+      matmul,
+      kernel: this.#specOf(matmul, defines),
+      a: layoutSplitHalfOperand(a),
+      b: layoutSplitHalfOperand(b),
+    };
+  }
+
+  #specOf({ sharedMemoryBytes }: SplitHalfMatmulPlan, defines: Record<string, number>): KernelSpec {
+    const key = JSON.stringify(defines);
+    let spec = this.#specs.get(key);
+    if (!spec) {
+      const source = kernelSource('matmul_split_half.cu');
+      spec = {
+        source,
+        name: 'matmul_split_half',
+        parameters: 'T',
+        defines,
+        dynamicSharedBytes: sharedMemoryBytes,
+        overlapsPrevious: true,
+      };
+      this.#specs.set(key, spec);
+    }
+    return spec;
+  }
+
+  #writeSplit(
+    offset: number,
+    operand: StoredOperand,
+    { pitch, blocks }: SplitHalfOperandLayout,
+    planes: number,
+    exponents: number,
+  ): void {
+    const memory = this.#splitParameters;
+    memory.writeInt64(offset, operand.pointer);
+    memory.writeInt64(offset + 8, planes);
+    memory.writeInt64(offset + 16, exponents);
+    memory.writeInt64(offset + 24, operand.batchStride);
+    const words = [operand.rows, operand.columns, operand.pitch, pitch, blocks];
+    words.forEach((word, i) => (memory.words[(offset + 32) / 4 + i] = word));
+  }
+
+  /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
+  #encodeMap(offset: number, { tensorMap }: SplitHalfOperandLayout, planes: number): void {
+    const memory = this.#mapArguments;
+    const { dimensions, strideBytes, box } = tensorMap;
+    dimensions.forEach((length, i) => memory.writeInt64(8 * i, length));
+    strideBytes.forEach((bytes, i) => memory.writeInt64(32 + 8 * i, bytes));
+    box.forEach((length, i) => (memory.words[16 + i] = length));
+    memory.words.fill(1, 20, 24);
+    const { address } = memory;
+    const result = this.#driver.functions.cuTensorMapEncodeTiled(
+      this.#parameters.address + offset,
+      tensorMapFloat16,
+      dimensions.length,
+      planes,
+      address,
+      address + 32,
+      address + 64,
+      address + 80,
+      noInterleave,
+      swizzle128B,
+      promoteL2By256B,
+      fillZeros,
+    );
+    this.#driver.check(result, 'cuTensorMapEncodeTiled');
+  }
+
+  #multiply(
+    request: MatmulRequest,
+    { matmul, kernel, a, b }: ShapePlan,
+    exponentsA: number,
+    exponentsB: number,
+  ): void {
+    const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
+    const memory = this.#parameters;
+    memory.writeInt64(256, exponentsA);
+    memory.writeInt64(264, exponentsB);
+    memory.writeInt64(272, request.d);
+    memory.writeInt64(280, (this.#partials = this.#atLeast(this.#partials, partialsBytes)).address);
+    memory.writeInt64(288, (this.#ready = this.#atLeast(this.#ready, readyBytes)).address);
+    memory.writeInt64(296, request.batchStrideD);
+    const step = (layout: SplitHalfOperandLayout) => Number(layout.tensorMap.dimensions[3] > 1);
+    const { m, n, k, batch, pitchD } = request;
+    const words = [m, n, k, batch, pitchD, step(a), step(b), Number(request.accumulate)];
+    words.forEach((word, i) => (memory.words[304 / 4 + i] = word));
+    memory.floats[336 / 4] = request.scale;
+    memory.words[340 / 4] = streamTiles;
+    memory.words[344 / 4] = groupM;
+    const structure = memory.bytes.subarray(0, matmulParamsBytes);
+    this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
+  }
+
+  /** Memory that outlives the launch, zeroed once: the kernel leaves its flags as it found them. */
+  #atLeast(held: { address: number; byteLength: number }, byteLength: number) {
+    if (held.byteLength >= byteLength) return held;
+    const address = this.#permanent(byteLength);
+    this.#context.fillBytes(address, 0, byteLength);
+    return { address, byteLength };
+  }
+}
+
+/** A and B as they are stored. A batch stride of zero is one matrix for all products. */
+function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] {
+  const { m, n, k, batch, transposeA, transposeB } = request;
+  const stored = (
+    pointer: number,
+    transposed: boolean,
+    rows: number,
+    columns: number,
+    pitch: number,
+    stride: number,
+  ) => ({
+    pointer,
+    rows: transposed ? columns : rows,
+    columns: transposed ? rows : columns,
+    pitch,
+    batch: stride === 0 ? 1 : batch,
+    batchStride: stride,
+  });
+  return [
+    stored(request.a, transposeA, m, k, request.pitchA, request.batchStrideA),
+    stored(request.b, transposeB, k, n, request.pitchB, request.batchStrideB),
+  ];
+}

@@ -1,0 +1,92 @@
+import { DeviceError } from '../../../errors.ts';
+import { getFloat32MatmulPrecision } from './float32-matmul-precision.ts';
+import { byteSize } from '../../../tensor/dtype.ts';
+import type { MatmulRequest } from '../context.ts';
+import { CublasLt } from './cublaslt.ts';
+import { getFloat32MatmulKernel } from './float32-matmul-kernel.ts';
+import { MatmulPlans } from './matmul-plans.ts';
+import type { Workspace } from '../generated/reduction.ts';
+
+/** Another way to multiply float32 matrices at full precision. */
+export interface Float32Product {
+  /**
+   * Queues the product and returns true, or returns false if it cannot, or, unless `force` is set, if this
+   * request is better off with cublasLt.
+   */
+  tryRun(request: MatmulRequest, force: boolean): boolean;
+}
+
+/** Matrix products of one device. */
+export class Matmul {
+  readonly #stream: number;
+  readonly #workspace: Workspace;
+  readonly #fillZeros: (address: number, byteLength: number) => void;
+  readonly #float32: Float32Product | null;
+  #library: CublasLt | null = null;
+  readonly #plans = new MatmulPlans((description) => this.#loaded().prepare(description));
+
+  constructor(
+    stream: number,
+    workspace: Workspace,
+    fillZeros: (address: number, byteLength: number) => void,
+    float32: Float32Product | null,
+  ) {
+    this.#stream = stream;
+    this.#workspace = workspace;
+    this.#fillZeros = fillZeros;
+    this.#float32 = float32;
+  }
+
+  /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
+  run(request: MatmulRequest): void {
+    const { m, n, k, batch, inputDType, accumulate } = request;
+    if (m === 0 || n === 0 || batch === 0) return;
+    if (k === 0) {
+      if (!accumulate) this.#zero(request);
+      return;
+    }
+    const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
+    if (inputDType === 'float32' && !allowTf32 && this.#runOnTensorCores(request)) return;
+    const matmul = this.#plans.find(request, allowTf32);
+    const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
+    const factors = {
+      alpha: request.scale,
+      beta: accumulate ? 1 : 0,
+      isDouble: inputDType === 'float64',
+    };
+    // cublasLt is column-major, so the operands change places; see describeMatmul.
+    this.#loaded().run(
+      matmul,
+      { a: request.b, b: request.a, d: request.d },
+      factors,
+      workspace,
+      this.#stream,
+    );
+  }
+
+  #runOnTensorCores(request: MatmulRequest): boolean {
+    const kernel = getFloat32MatmulKernel();
+    if (kernel === 'simt') return false;
+    const force = kernel === 'split-half';
+    if (this.#float32?.tryRun(request, force)) return true;
+    if (!force) return false;
+    const { m, n, k, batch } = request;
+    throw new DeviceError(
+      `matmul: split-half cannot multiply ${batch} × [${m}, ${k}] · [${k}, ${n}] here; choose 'auto'.`,
+    );
+  }
+
+  /** An empty sum: D is zero. */
+  #zero({ m, n, batch, d, pitchD, batchStrideD, outputDType }: MatmulRequest): void {
+    const bytes = byteSize(outputDType);
+    for (let i = 0; i < batch; i++) {
+      for (let row = 0; row < m; row++)
+        this.#fillZeros(d + (i * batchStrideD + row * pitchD) * bytes, n * bytes);
+    }
+  }
+
+  #loaded(): CublasLt {
+    this.#library ??= new CublasLt();
+    return this.#library;
+  }
+}

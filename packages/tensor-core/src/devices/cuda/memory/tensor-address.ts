@@ -1,0 +1,23 @@
+import { type DType, byteSize } from '../../../tensor/dtype.ts';
+import type { Tensor } from '../../../tensor/tensor.ts';
+import type { Block } from './allocator.ts';
+
+/** The device address of a tensor's first element. */
+export function addressOfTensor(tensor: Tensor): number {
+  return (tensor.storage.buffer as Block).address + tensor.offset * byteSize(tensor.dtype);
+}
+
+const codes: Record<DType, number> = {
+  float32: 0,
+  float16: 1,
+  bfloat16: 2,
+  float64: 3,
+  int32: 4,
+  int64: 5,
+  bool: 6,
+};
+
+/** A number below 8 for each dtype, to make kernels' numeric cache keys of. */
+export function codeOf(dtype: DType): number {
+  return codes[dtype];
+}

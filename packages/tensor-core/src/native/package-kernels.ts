@@ -1,0 +1,21 @@
+import { existsSync } from 'node:fs';
+
+/** The folder of the package that a module belongs to, from its sources and from its build alike. */
+export function packageFolder(moduleUrl: string): URL {
+  let folder = new URL('.', moduleUrl);
+  while (!existsSync(new URL('package.json', folder))) {
+    const parent = new URL('..', folder);
+    if (parent.href === folder.href) throw new Error(`No package.json lies above ${moduleUrl}.`);
+    folder = parent;
+  }
+  return folder;
+}
+
+/**
+ * The CUDA sources of a package: call it with `import.meta.url`, and the result with the name of a file in the
+ * package's folder `kernels`.
+ */
+export function packageKernels(moduleUrl: string): (file: string) => URL {
+  const kernels = new URL('kernels/', packageFolder(moduleUrl));
+  return (file) => new URL(file, kernels);
+}

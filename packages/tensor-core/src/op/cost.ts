@@ -1,0 +1,20 @@
+import { byteSize } from '../tensor/dtype.ts';
+import type { ComputeOp, Cost, TensorSpec } from './op.ts';
+import { sizeOf } from '../tensor/shape.ts';
+
+/** Bytes of all elements of `specs`. */
+export function bytesOf(specs: readonly TensorSpec[]): number {
+  return specs.reduce((bytes, { shape, dtype }) => bytes + sizeOf(shape) * byteSize(dtype), 0);
+}
+
+/** The work of one call of `op`: what it says itself, else every input read and every output written once. */
+export function costOf<A>(
+  op: ComputeOp<A>,
+  inputs: readonly TensorSpec[],
+  outputs: readonly TensorSpec[],
+  attributes: A,
+): Cost {
+  return (
+    op.cost?.(inputs, outputs, attributes) ?? { flops: 0, bytesMoved: bytesOf(inputs) + bytesOf(outputs) }
+  );
+}

@@ -1,0 +1,75 @@
+import { applyOne } from '../../op/apply.ts';
+import { computeDType } from '../../tensor/dtype.ts';
+import { ShapeError } from '../../errors.ts';
+import { toBits16 } from '../../tensor/float16.ts';
+import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { formatShape, sameShape } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+
+function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
+  if (!sameShape(target!.shape, source!.shape)) {
+    throw new ShapeError(
+      `${op}: ${formatShape(source!.shape)} cannot be written into ${formatShape(target!.shape)}.`,
+    );
+  }
+  return [target!];
+}
+
+const addInPlaceOp = defineOp({
+  name: 'add_',
+  autocast: 'none',
+  infer: (inputs) => sameAsFirst('add_', inputs),
+  mutates: [0],
+  cuda: { kind: 'pointwise', expressions: () => ['a + b'] },
+  cpu: { kind: 'onnx', build: (graph, [a, b]) => [graph.node('Add', [a!, graph.cast(b!, a!.dtype)])] },
+});
+
+/** Adds `source` to `target` in place; both of one shape. Not recorded on the tape. */
+export function addInPlace(target: Tensor, source: Tensor): void {
+  applyOne(addInPlaceOp, [target, source], undefined).dispose();
+}
+
+const copyInPlaceOp = defineOp({
+  name: 'copy_',
+  autocast: 'none',
+  infer: (inputs) => sameAsFirst('copy_', inputs),
+  mutates: [0],
+  cuda: { kind: 'pointwise', expressions: () => ['b'] },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [a, b]) => [graph.node('Identity', [graph.cast(b!, computeDType([a!.dtype], []))])],
+  },
+});
+
+/** Overwrites `target` with the values of `source`, cast to its dtype; both of one shape. Not recorded. */
+export function copyInPlace(target: Tensor, source: Tensor): void {
+  applyOne(copyInPlaceOp, [target, source], undefined).dispose();
+}
+
+interface FillAttributes {
+  readonly value: number;
+}
+
+const fillOp = defineOp<FillAttributes>({
+  name: 'fill_',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  mutates: [0],
+  scalars: ({ value }) => [value],
+  variant: () => '',
+  cuda: { kind: 'pointwise', expressions: () => ['s0'] },
+  cpu: {
+    kind: 'host',
+    run: (_, [output], { value }) => {
+      const { data, dtype } = output!;
+      if (data instanceof BigInt64Array) data.fill(BigInt(value));
+      else if (data instanceof Uint16Array) data.fill(toBits16(dtype, value));
+      else data.fill(dtype === 'bool' ? Number(value !== 0) : value);
+    },
+  },
+});
+
+/** Sets every element of `x` to `value`. Not recorded. */
+export function fillInPlace(x: Tensor, value: number): void {
+  applyOne(fillOp, [x], { value }).dispose();
+}

@@ -1,0 +1,33 @@
+import { TapeNode } from '../../autograd/tape.ts';
+import { isGradEnabled } from '../../autograd/grad-mode.ts';
+import type { Device } from '../../devices/device.ts';
+import { bytesOfArray } from '../../tensor/host-values.ts';
+import { currentRange } from '../../op/range.ts';
+import { Tensor } from '../../tensor/tensor.ts';
+import { toTypedArray } from '../../tensor/transfer.ts';
+
+interface ToDeviceAttributes {
+  readonly device: Device;
+}
+
+const toDeviceOp = {
+  name: 'toDevice',
+  gradient: ({
+    gradients,
+    attributes,
+  }: {
+    gradients: readonly (Tensor | null)[];
+    attributes: ToDeviceAttributes;
+  }) => [toDevice(gradients[0]!, attributes.device)],
+};
+
+/** The same values on another device, through host memory; `x` itself if it is there already. Differentiable. */
+export function toDevice(x: Tensor, target: Device): Tensor {
+  if (x.device === target) return x;
+  const result = Tensor.allocate(target, x.dtype, x.shape);
+  if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(toTypedArray(x)));
+  if (isGradEnabled() && x.requiresGrad) {
+    TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], [true], currentRange());
+  }
+  return result;
+}

@@ -1,0 +1,165 @@
+import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import { floatingPoint } from '../../tensor/dtype.ts';
+import { DTypeError } from '../../errors.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { add, div, mul, neg, sub } from './arithmetic.ts';
+import { greater } from './comparisons.ts';
+import { type Operand, binary, unary } from '../support/pointwise.ts';
+
+/** e^x. */
+export const exp = unary({
+  name: 'exp',
+  autocast: 'float32',
+  dtype: floatingPoint,
+  expression: 'exp(a)',
+  onnx: (graph, a) => graph.node('Exp', [a]),
+  reads: 'output',
+  gradient: (g, y) => mul(g, y),
+});
+
+/** The natural logarithm. */
+export const log: (x: Tensor) => Tensor = unary({
+  name: 'log',
+  autocast: 'float32',
+  dtype: floatingPoint,
+  expression: 'log(a)',
+  onnx: (graph, a) => graph.node('Log', [a]),
+  reads: 'input',
+  gradient: (g, x) => div(g, x),
+});
+
+export const sqrt = unary({
+  name: 'sqrt',
+  dtype: floatingPoint,
+  expression: 'sqrt(a)',
+  onnx: (graph, a) => graph.node('Sqrt', [a]),
+  reads: 'output',
+  gradient: (g, y) => div(mul(g, 0.5), y),
+});
+
+/** 1 / √x. */
+export const rsqrt = unary({
+  name: 'rsqrt',
+  autocast: 'float32',
+  dtype: floatingPoint,
+  expression: 'rsqrt(a)',
+  onnx: (graph, a) => graph.node('Reciprocal', [graph.node('Sqrt', [a])]),
+  reads: 'output',
+  gradient: (g, y) => mul(mul(g, -0.5), mul(y, mul(y, y))),
+});
+
+export const sin = unary({
+  name: 'sin',
+  dtype: floatingPoint,
+  expression: 'sin(a)',
+  onnx: (graph, a) => graph.node('Sin', [a]),
+  reads: 'input',
+  gradient: (g, x) => mul(g, cos(x)),
+});
+
+export const cos: (x: Tensor) => Tensor = unary({
+  name: 'cos',
+  dtype: floatingPoint,
+  expression: 'cos(a)',
+  onnx: (graph, a) => graph.node('Cos', [a]),
+  reads: 'input',
+  gradient: (g, x) => neg(mul(g, sin(x))),
+});
+
+export const tanh = unary({
+  name: 'tanh',
+  dtype: floatingPoint,
+  expression: 'tanh(a)',
+  onnx: (graph, a) => graph.node('Tanh', [a]),
+  reads: 'output',
+  gradient: (g, y) => mul(g, sub(1, mul(y, y))),
+});
+
+/** 1 / (1 + e^-x). */
+export const sigmoid = unary({
+  name: 'sigmoid',
+  dtype: floatingPoint,
+  expression: '1 / (1 + exp(-a))',
+  onnx: (graph, a) => graph.node('Sigmoid', [a]),
+  reads: 'output',
+  gradient: (g, y) => mul(g, mul(y, sub(1, y))),
+  flops: 4,
+});
+
+/** max(x, 0). */
+export const relu = unary({
+  name: 'relu',
+  expression: 'a < 0 ? a * 0 : a',
+  onnx: (graph, a) => graph.node('Relu', [a]),
+  reads: 'output',
+  gradient: (g, y) => mul(g, greater(y, 0)),
+});
+
+/** x · sigmoid(x), also called swish (Elfwing et al. 2017). */
+export const silu = unary({
+  name: 'silu',
+  dtype: floatingPoint,
+  expression: 'a / (1 + exp(-a))',
+  onnx: (graph, a) => graph.node('Mul', [a, graph.node('Sigmoid', [a])]),
+  reads: 'input',
+  gradient: (g, x) => {
+    const s = sigmoid(x);
+    return mul(g, mul(s, add(mul(x, sub(1, s)), 1)));
+  },
+  flops: 5,
+});
+
+const inverseSqrt2Pi = 1 / Math.sqrt(2 * Math.PI);
+
+/** x · Φ(x), exactly, by the error function (Hendrycks & Gimpel 2016). */
+export const gelu = unary({
+  name: 'gelu',
+  dtype: floatingPoint,
+  expression: 'a * normcdf(a)',
+  onnx: (graph, a) => graph.node('Mul', [a, normalCdfNode(graph, a)]),
+  reads: 'input',
+  gradient: (g, x) => {
+    const density = mul(exp(mul(mul(x, x), -0.5)), inverseSqrt2Pi);
+    return mul(g, add(normalCdf(x), mul(x, density)));
+  },
+  flops: 8,
+});
+
+// Φ(x) = (1 + erf(x/√2)) / 2.
+function normalCdfNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
+  if (x.dtype === 'float64') {
+    throw new DTypeError(
+      'gelu: the CPU has no error function in float64; cast() to float32, or use another activation.',
+    );
+  }
+  const erf = graph.node('Erf', [graph.node('Mul', [x, graph.scalar(x.dtype, Math.SQRT1_2)])]);
+  return graph.node('Mul', [graph.node('Add', [erf, graph.scalar(x.dtype, 1)]), graph.scalar(x.dtype, 0.5)]);
+}
+
+const normalCdf = unary({
+  name: 'normalCdf',
+  dtype: floatingPoint,
+  expression: 'normcdf(a)',
+  onnx: normalCdfNode,
+  flops: 8,
+});
+
+/** a to the power b, with broadcasting. */
+export const pow: (a: Operand, b: Operand) => Tensor = binary({
+  name: 'pow',
+  autocast: 'float32',
+  expression: (a, b) => `power(${a}, ${b})`,
+  onnx: 'Pow',
+  gradients: [
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, mul(b, pow(a, minusOne(b)))) },
+    { reads: ['a', 'output'], rule: ({ g, a, output }) => mul(mul(g, output), logOf(a)) },
+  ],
+});
+
+function minusOne(b: Operand): Operand {
+  return typeof b === 'number' ? b - 1 : sub(b, 1);
+}
+
+function logOf(a: Operand): Operand {
+  return typeof a === 'number' ? Math.log(a) : log(a);
+}

@@ -1,0 +1,84 @@
+import { applyOne } from '../../op/apply.ts';
+import { computeDType, promote, promoteWithNumber } from '../../tensor/dtype.ts';
+import { DTypeError } from '../../errors.ts';
+import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { broadcastShapes } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import type { Operand } from '../support/pointwise.ts';
+
+interface WhereAttributes {
+  /** The alternatives that are numbers; the others are inputs, in order, behind the condition. */
+  readonly numbers: readonly [number | undefined, number | undefined];
+}
+
+function shapeOf(inputs: readonly TensorSpec[]) {
+  return inputs.reduce((shape, input) => broadcastShapes('where', shape, input.shape), inputs[0]!.shape);
+}
+
+function dtypeOf([, ...inputs]: readonly TensorSpec[], { numbers }: WhereAttributes) {
+  const promoted = inputs.map(({ dtype }) => dtype).reduce(promote);
+  return numbers.reduce(
+    (dtype, value) => (value === undefined ? dtype! : promoteWithNumber(dtype!, value)),
+    promoted,
+  );
+}
+
+/** The names that the two alternatives have in a kernel. */
+function names({ numbers }: WhereAttributes): [string, string] {
+  let [input, scalar] = [0, 0];
+  const name = (value: number | undefined) => (value === undefined ? 'bc'[input++]! : `s${scalar++}`);
+  return [name(numbers[0]), name(numbers[1])];
+}
+
+const whereOp = defineOp<WhereAttributes>({
+  name: 'where',
+  autocast: 'promote',
+  infer: (inputs, attributes) => [{ shape: shapeOf(inputs), dtype: dtypeOf(inputs, attributes)! }],
+  saves: () => ({ inputs: [0] }),
+  gradient: ({ gradients, input, needs, attributes: { numbers } }) => {
+    const condition = input(0);
+    const g = gradients[0]!;
+    const sides = [() => where(condition, g, 0), () => where(condition, 0, g)];
+    const wanted = sides.filter((_, side) => numbers[side] === undefined);
+    return [null, ...wanted.map((rule, i) => (needs[i + 1] ? rule() : null))];
+  },
+  scalars: ({ numbers }) => numbers.filter((value) => value !== undefined),
+  variant: (attributes) => names(attributes).join(),
+  cuda: {
+    kind: 'pointwise',
+    expressions: (attributes) => {
+      const [yes, no] = names(attributes);
+      return [`a != 0 ? ${yes} : ${no}`];
+    },
+  },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [condition, ...inputs], attributes, { scalars, outputs }) => {
+      const dtype = computeDType(
+        inputs.map((input) => input.dtype),
+        [outputs[0]!.dtype],
+      );
+      const values = names(attributes).map((name) =>
+        graph.cast(name.startsWith('s') ? scalars[Number(name[1])]! : inputs['bc'.indexOf(name)]!, dtype),
+      );
+      return [graph.node('Where', [condition!, ...values], {}, { shape: outputs[0]!.shape, dtype })];
+    },
+  },
+});
+
+/** `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. */
+export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
+  if (condition.dtype !== 'bool') {
+    throw new DTypeError(
+      `where: the condition must be bool, not ${condition.dtype}; compare it with something.`,
+    );
+  }
+  if (typeof a === 'number' && typeof b === 'number') {
+    throw new TypeError(
+      `where: one alternative must be a tensor, got the numbers ${a} and ${b}; use full().`,
+    );
+  }
+  const inputs = [condition, ...[a, b].filter((side): side is Tensor => typeof side !== 'number')];
+  const numbers = [a, b].map((side) => (typeof side === 'number' ? side : undefined));
+  return applyOne(whereOp, inputs, { numbers: numbers as [number | undefined, number | undefined] });
+}

@@ -1,0 +1,167 @@
+import { applyOne } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { byteSize } from '../../tensor/dtype.ts';
+import { ShapeError } from '../../errors.ts';
+import { fromBits16, toBits16 } from '../../tensor/float16.ts';
+import { type HostArray, defineOp } from '../../op/op.ts';
+import { formatShape, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
+import { vectorLength } from '../support/row-kernel.ts';
+
+const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
+const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'pppii');
+const maxThreads = 256;
+const maxVectors = 4;
+
+const embeddingOp = defineOp({
+  name: 'embedding',
+  autocast: 'none',
+  infer: ([weight, ids]) => {
+    requireFloatingPoint('embedding', 'weight', weight!);
+    requireIndices('embedding', 'ids', ids!);
+    if (weight!.shape.length !== 2) {
+      throw new ShapeError(
+        `embedding: weight must be [vocabulary, dimension], not ${formatShape(weight!.shape)}.`,
+      );
+    }
+    return [{ shape: [...ids!.shape, weight!.shape[1]!], dtype: weight!.dtype }];
+  },
+  saves: () => ({ inputs: [1] }),
+  gradient: ({ gradients, input, inputSpecs }) => [
+    applyOne(embeddingBackwardOp, [gradients[0]!, input(1)], { vocabulary: inputSpecs[0]!.shape[0]! }),
+    null,
+  ],
+  cost: ([, ids], outputs) => ({ flops: 0, bytesMoved: bytesOf([ids!]) + 2 * bytesOf(outputs) }),
+  cuda: { kind: 'custom', launch: launchForward },
+  cpu: {
+    kind: 'host',
+    run([weight, ids], [y]) {
+      const [vocabulary, dimension] = weight!.shape as [number, number];
+      const [source, target] = [weight!.data, y!.data];
+      forEachId(ids!, vocabulary, (id, n) => {
+        target.set(source.subarray(id * dimension, (id + 1) * dimension) as never, n * dimension);
+      });
+    },
+  },
+});
+
+interface EmbeddingBackwardAttributes {
+  readonly vocabulary: number;
+}
+
+/** dweight[v] = Σ dy[n] over the n with ids[n] = v, dense, in ascending n. */
+const embeddingBackwardOp = defineOp<EmbeddingBackwardAttributes>({
+  name: 'embeddingBackward',
+  autocast: 'none',
+  infer: ([dy], { vocabulary }) => [{ shape: [vocabulary, dy!.shape.at(-1)!], dtype: dy!.dtype }],
+  cost: ([dy, ids], outputs) => ({ flops: sizeOf(dy!.shape), bytesMoved: bytesOf([dy!, ids!, ...outputs]) }),
+  cuda: { kind: 'custom', launch: launchBackward },
+  cpu: {
+    kind: 'host',
+    run([dy, ids], [dweight], { vocabulary }) {
+      const { data, shape, dtype } = dweight!;
+      if (data instanceof Uint16Array) {
+        const rows = Float32Array.from(dy!.data as Uint16Array, (bits) => fromBits16(dtype, bits));
+        const sums = new Float32Array(data.length);
+        addRows(rows, ids!, sums, vocabulary, shape[1]!);
+        for (let i = 0; i < data.length; i++) data[i] = toBits16(dtype, sums[i]!);
+      } else {
+        const sums = data as Float32Array | Float64Array;
+        sums.fill(0);
+        addRows(dy!.data as typeof sums, ids!, sums, vocabulary, shape[1]!);
+      }
+    },
+  },
+});
+
+function addRows(
+  rows: Float32Array | Float64Array,
+  ids: HostArray,
+  sums: Float32Array | Float64Array,
+  vocabulary: number,
+  dimension: number,
+): void {
+  forEachId(ids, vocabulary, (id, n) => {
+    const [from, to] = [n * dimension, id * dimension];
+    for (let i = 0; i < dimension; i++) sums[to + i]! += rows[from + i]!;
+  });
+}
+
+/** Calls `visit` with each id and its position. Throws a ShapeError for an id outside the table. */
+function forEachId(
+  { data }: HostArray,
+  vocabulary: number,
+  visit: (id: number, position: number) => void,
+): void {
+  for (let n = 0; n < data.length; n++) {
+    const id = Number(data[n]);
+    if (id < 0 || id >= vocabulary) {
+      throw new ShapeError(`embedding: id ${id} at position ${n} is outside a table of ${vocabulary} rows.`);
+    }
+    visit(id, n);
+  }
+}
+
+/** The widest unsigned integers that rows of so many bytes consist of, and how many of them one load takes. */
+function copyUnit(
+  rowBytes: number,
+  addresses: readonly number[],
+): { bytes: number; word: string; words: number } {
+  const bytes = [16, 8, 4, 2].find((size) => [rowBytes, ...addresses].every((value) => value % size === 0))!;
+  return bytes === 2 ? { bytes, word: 'uint16', words: 1 } : { bytes, word: 'uint32', words: bytes / 4 };
+}
+
+function launchForward(context: CudaContext, [weight, ids]: readonly Tensor[], [y]: readonly Tensor[]): void {
+  if (y!.size === 0) return;
+  const [vocabulary, dimension] = weight!.shape as [number, number];
+  const [from, to] = [context.pointer(weight!), context.pointer(y!)];
+  const rowBytes = dimension * byteSize(weight!.dtype);
+  const { bytes, word, words } = copyUnit(rowBytes, [from, to]);
+  const units = rowBytes / bytes;
+  context
+    .kernel(forwardKernel({ INDEX: storageType(ids!.dtype), WORD: word, WORDS: words }))
+    .launch([ids!.size, 1, 1], wholeWarps(units), 0, [from, context.pointer(ids!), to, units, vocabulary]);
+}
+
+function launchBackward(
+  context: CudaContext,
+  [dy, ids]: readonly Tensor[],
+  [dweight]: readonly Tensor[],
+  { vocabulary }: EmbeddingBackwardAttributes,
+): void {
+  if (dweight!.size === 0) return;
+  const columns = dweight!.shape[1]!;
+  const length = vectorLength(context, columns, [dy!, dweight!]);
+  const threads = wholeWarps(columns / length);
+  const vectors = Math.min(maxVectors, Math.ceil(columns / length / threads));
+  const variant = {
+    INDEX: storageType(ids!.dtype),
+    ELEMENT: storageType(dweight!.dtype),
+    VECTOR_LENGTH: length,
+    VECTORS: vectors,
+  };
+  const pointers = [dy!, ids!, dweight!].map((tensor) => context.pointer(tensor));
+  context
+    .kernel(backwardKernel(variant))
+    .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
+      ...pointers,
+      ids!.size,
+      columns,
+    ]);
+}
+
+function wholeWarps(units: number): number {
+  return Math.min(maxThreads, Math.ceil(units / 32) * 32);
+}
+
+/**
+ * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
+ * id outside the table is a ShapeError on the CPU and gives NaN on CUDA. Throws a ShapeError or DTypeError.
+ */
+export function embedding(weight: Tensor, ids: Tensor): Tensor {
+  return applyOne(embeddingOp, [weight, ids], undefined);
+}

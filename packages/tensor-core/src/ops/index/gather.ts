@@ -1,0 +1,152 @@
+import { applyOne } from '../../op/apply.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { ShapeError } from '../../errors.ts';
+import { fromBits16, toBits16 } from '../../tensor/float16.ts';
+import { type HostArray, type TensorSpec, defineOp } from '../../op/op.ts';
+import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
+
+const forwardKernel = kernelVariants('gather.cu', 'gather', 'pppllll');
+const backwardKernel = kernelVariants('gather.cu', 'gather_backward', 'pppllll');
+const threads = 256;
+
+interface GatherAttributes {
+  readonly dimension: number;
+}
+
+/** The tensors as [outer, length, inner] and [outer, chosen, inner]. */
+function extents(x: Shape, index: Shape, dimension: number) {
+  const inner = sizeOf(x.slice(dimension + 1));
+  return { outer: sizeOf(x.slice(0, dimension)), length: x[dimension]!, chosen: index[dimension]!, inner };
+}
+
+function checkShapes(x: TensorSpec, index: TensorSpec, dimension: number): void {
+  const fits =
+    x.shape.length === index.shape.length &&
+    x.shape.every((length, d) => d === dimension || length === index.shape[d]);
+  if (!fits) {
+    throw new ShapeError(
+      `gather: an index ${formatShape(index.shape)} does not fit ${formatShape(x.shape)}: ` +
+        `all lengths but that of dimension ${dimension} must be equal; expand() the index.`,
+    );
+  }
+}
+
+const gatherOp = defineOp<GatherAttributes>({
+  name: 'gather',
+  autocast: 'none',
+  infer: ([x, index], { dimension }) => {
+    requireFloatingPoint('gather', 'x', x!);
+    requireIndices('gather', 'index', index!);
+    checkShapes(x!, index!, dimension);
+    return [{ shape: index!.shape, dtype: x!.dtype }];
+  },
+  saves: () => ({ inputs: [1] }),
+  gradient: ({ gradients, input, inputSpecs, attributes: { dimension } }) => [
+    applyOne(gatherBackwardOp, [gradients[0]!, input(1)], { dimension, shape: inputSpecs[0]!.shape }),
+    null,
+  ],
+  cuda: {
+    kind: 'custom',
+    launch(context, [x, index], [y], { dimension }) {
+      if (y!.size === 0) return;
+      const { length, chosen, inner } = extents(x!.shape, index!.shape, dimension);
+      const variant = { ELEMENT: storageType(x!.dtype), INDEX: storageType(index!.dtype) };
+      const pointers = [x!, index!, y!].map((tensor) => context.pointer(tensor));
+      context
+        .kernel(forwardKernel(variant))
+        .launch([Math.ceil(y!.size / threads), 1, 1], threads, 0, [
+          ...pointers,
+          y!.size,
+          length,
+          chosen,
+          inner,
+        ]);
+    },
+  },
+  cpu: {
+    kind: 'host',
+    run([x, index], [y], { dimension }) {
+      const [from, to] = [x!.data, y!.data];
+      forEachChoice(x!.shape, index!, dimension, (source, position) => (to[position] = from[source]!));
+    },
+  },
+});
+
+interface GatherBackwardAttributes extends GatherAttributes {
+  readonly shape: Shape;
+}
+
+/** Zeros, with each gradient added where its element was taken, in ascending order. */
+const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
+  name: 'gatherBackward',
+  autocast: 'none',
+  infer: ([dy], { shape }) => [{ shape, dtype: dy!.dtype }],
+  cuda: {
+    kind: 'custom',
+    launch(context, [dy, index], [dx], { dimension, shape }) {
+      context.fillBytes(context.pointer(dx!), 0, dx!.byteLength);
+      const { outer, length, chosen, inner } = extents(shape, index!.shape, dimension);
+      const owners = outer * inner;
+      if (owners === 0) return;
+      const variant = { ELEMENT: storageType(dy!.dtype), INDEX: storageType(index!.dtype) };
+      const pointers = [dy!, index!, dx!].map((tensor) => context.pointer(tensor));
+      context
+        .kernel(backwardKernel(variant))
+        .launch([Math.ceil(owners / threads), 1, 1], threads, 0, [
+          ...pointers,
+          owners,
+          length,
+          chosen,
+          inner,
+        ]);
+    },
+  },
+  cpu: {
+    kind: 'host',
+    run([dy, index], [dx], { dimension, shape }) {
+      const { data: target, dtype } = dx!;
+      const gradients = dy!.data;
+      target.fill(0 as never);
+      forEachChoice(shape, index!, dimension, (at, position) => {
+        if (target instanceof Uint16Array) {
+          const gradient = fromBits16(dtype, Number(gradients[position]));
+          target[at] = toBits16(dtype, fromBits16(dtype, target[at]!) + gradient);
+        } else {
+          (target as Float32Array)[at]! += Number(gradients[position]);
+        }
+      });
+    },
+  },
+});
+
+/** Calls `visit` with the flat position of each chosen element and of the choice. Throws for one outside. */
+function forEachChoice(
+  shape: Shape,
+  index: HostArray,
+  dimension: number,
+  visit: (source: number, position: number) => void,
+): void {
+  const { length, chosen, inner } = extents(shape, index.shape, dimension);
+  for (let position = 0; position < index.data.length; position++) {
+    const at = Number(index.data[position]);
+    if (at < 0 || at >= length) {
+      throw new ShapeError(
+        `gather: index ${at} at position ${position} is outside a dimension of length ${length}.`,
+      );
+    }
+    const outer = Math.floor(position / (inner * chosen));
+    visit((outer * length + at) * inner + (position % inner), position);
+  }
+}
+
+/**
+ * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1,
+ * y[i][j] = x[i][index[i][j]]. `index` is int32 or int64, and as long as `x` in every other dimension.
+ * An index outside is a ShapeError on the CPU and NaN on CUDA.
+ */
+export function gather(x: Tensor, dimension: number, index: Tensor): Tensor {
+  return applyOne(gatherOp, [x, index], { dimension: normalizeDimension('gather', dimension, x.rank) });
+}

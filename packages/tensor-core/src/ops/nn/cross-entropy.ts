@@ -1,0 +1,224 @@
+import { apply, applyOne } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { byteSize, computeDType } from '../../tensor/dtype.ts';
+import { ShapeError } from '../../errors.ts';
+import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { formatShape, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
+import { rowPlan, vectorLength } from '../support/row-kernel.ts';
+
+interface CrossEntropyAttributes {
+  readonly ignoreIndex: number;
+}
+
+const rowsKernel = kernelVariants('cross_entropy.cu', 'cross_entropy_rows', 'pppplil');
+const meanKernel = kernelVariants('cross_entropy.cu', 'cross_entropy_mean', 'ppppll');
+const backwardKernel = kernelVariants('cross_entropy.cu', 'cross_entropy_backward', 'pppppplil');
+const meanThreads = 1024;
+
+function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
+  requireFloatingPoint('crossEntropy', 'logits', logits);
+  requireIndices('crossEntropy', 'targets', targets);
+  if (logits.shape.length !== 2 || targets.shape.length !== 1 || targets.shape[0] !== logits.shape[0]) {
+    throw new ShapeError(
+      `crossEntropy: takes logits [N, V] and targets [N], got ${formatShape(logits.shape)} and ` +
+        `${formatShape(targets.shape)}; reshape them.`,
+    );
+  }
+  if (sizeOf(logits.shape) === 0) {
+    throw new ShapeError(
+      `crossEntropy: the mean over logits ${formatShape(logits.shape)} without elements has no value.`,
+    );
+  }
+}
+
+const crossEntropyOp = defineOp<CrossEntropyAttributes>({
+  name: 'crossEntropy',
+  // Reads low precision as float32 and gives a float32 loss itself; a cast of the logits would only cost memory.
+  autocast: 'none',
+  infer: ([logits, targets]) => {
+    checkOperands(logits!, targets!);
+    const dtype = computeDType([logits!.dtype], []);
+    return [
+      { shape: [], dtype },
+      { shape: targets!.shape, dtype },
+      { shape: [], dtype },
+    ];
+  },
+  saves: () => ({ inputs: [0, 1], outputs: [1, 2] }),
+  gradient: ({ gradients, input, output, attributes }) => [
+    applyOne(crossEntropyBackwardOp, [gradients[0]!, input(0), input(1), output(1), output(2)], attributes),
+    null,
+  ],
+  cost: (inputs, outputs) => ({
+    flops: 4 * sizeOf(inputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: { kind: 'custom', launch: launchForward },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [logits, targets], { ignoreIndex }) => {
+      const { counted, column } = targetColumns(graph, logits!, targets!, ignoreIndex);
+      const [zero, shape] = [graph.scalar(logits!.dtype, 0), column.shape];
+      const logProbabilities = graph.node('LogSoftmax', [logits!], { axis: -1 });
+      const pick = (from: OnnxValue) => graph.node('GatherElements', [from, column], { axis: 1 }, { shape });
+      const chosen = pick(logProbabilities);
+      const losses = graph.node(
+        'Where',
+        [counted, graph.node('Neg', [chosen]), zero],
+        {},
+        { ...logits!, shape },
+      );
+      const count = sumAll(graph, graph.cast(counted, logits!.dtype));
+      const logSumExp = graph.reshape(graph.node('Sub', [pick(logits!), chosen]), targets!.shape);
+      const loss = graph.node('Div', [sumAll(graph, losses), count]);
+      return [loss, logSumExp, graph.node('Reciprocal', [count])];
+    },
+  },
+});
+
+/** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in rows that are ignored. */
+const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
+  name: 'crossEntropyBackward',
+  autocast: 'none',
+  infer: ([, logits]) => [{ shape: logits!.shape, dtype: logits!.dtype }],
+  cost: (inputs, outputs) => ({
+    flops: 4 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: { kind: 'custom', launch: launchBackward },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [dloss, logits, targets, , inverseCount], { ignoreIndex }) => {
+      const { counted, column } = targetColumns(graph, logits!, targets!, ignoreIndex);
+      const scale = graph.cast(graph.node('Mul', [dloss!, inverseCount!]), logits!.dtype);
+      const scales = graph.node(
+        'Where',
+        [counted, scale, graph.scalar(logits!.dtype, 0)],
+        {},
+        {
+          shape: column.shape,
+          dtype: logits!.dtype,
+        },
+      );
+      const probabilities = graph.node('Softmax', [logits!], { axis: -1 });
+      const minusOnes = graph.constant(
+        logits!.dtype,
+        column.shape,
+        Array.from({ length: targets!.shape[0]! }, () => -1),
+      );
+      // Before the product, where ONNX Runtime scatters in place.
+      const difference = graph.node('ScatterElements', [probabilities, column, minusOnes], {
+        axis: 1,
+        reduction: 'add',
+      });
+      return [graph.node('Mul', [difference, scales])];
+    },
+  },
+});
+
+/**
+ * Which rows count ([N, 1], bool), and each row's target ([N, 1], int64): 0 where it does not count. Gather and
+ * scatter refuse targets above the vocabulary; negative ones, which they would count from the end, are shifted
+ * below what they take.
+ */
+function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, ignoreIndex: number) {
+  const column = graph.reshape(graph.cast(targets, 'int64'), [targets.shape[0]!, 1]);
+  const [zero, size] = [graph.scalar('int64', 0), graph.scalar('int64', logits.shape[1]!)];
+  const bool = { dtype: 'bool' } as const;
+  const ignored = graph.node('Equal', [column, graph.scalar('int64', ignoreIndex)], {}, bool);
+  const like = { shape: column.shape, dtype: column.dtype };
+  const negative = graph.node('Less', [column, zero], {}, bool);
+  const refused = graph.node('Where', [negative, graph.node('Sub', [column, size]), column], {}, like);
+  return {
+    counted: graph.node('Not', [ignored]),
+    column: graph.node('Where', [ignored, zero, refused], {}, like),
+  };
+}
+
+function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
+  return graph.node('ReduceSum', [x], { keepdims: 0 }, { shape: [] });
+}
+
+/** The plan for rows of the logits, and the definitions of the kernels that work on them. */
+function planRows(context: CudaContext, tensors: readonly Tensor[], targets: Tensor) {
+  const [rows, columns] = tensors[0]!.shape as [number, number];
+  const plan = rowPlan(tensors[0]!.dtype, columns, vectorLength(context, columns, tensors));
+  const variant = { ...plan.defines, INDEX: storageType(targets.dtype) };
+  return { rows, columns, variant, grid: [Math.ceil(rows / plan.rowsPerBlock), 1, 1] as const };
+}
+
+function launchForward(
+  context: CudaContext,
+  [logits, targets]: readonly Tensor[],
+  [loss, logSumExp, inverseCount]: readonly Tensor[],
+  { ignoreIndex }: CrossEntropyAttributes,
+): void {
+  const { rows, columns, variant, grid } = planRows(context, [logits!], targets!);
+  const losses = context.workspace(rows * byteSize(loss!.dtype));
+  context
+    .kernel(rowsKernel(variant))
+    .launch(grid, variant.BLOCK_THREADS, 0, [
+      context.pointer(logits!),
+      context.pointer(targets!),
+      context.pointer(logSumExp!),
+      losses,
+      rows,
+      columns,
+      ignoreIndex,
+    ]);
+  context
+    .kernel(meanKernel(variant))
+    .launch([1, 1, 1], meanThreads, 0, [
+      losses,
+      context.pointer(targets!),
+      context.pointer(loss!),
+      context.pointer(inverseCount!),
+      rows,
+      ignoreIndex,
+    ]);
+}
+
+function launchBackward(
+  context: CudaContext,
+  inputs: readonly Tensor[],
+  [dlogits]: readonly Tensor[],
+  { ignoreIndex }: CrossEntropyAttributes,
+): void {
+  const [, logits, targets] = inputs;
+  const { rows, columns, variant, grid } = planRows(context, [logits!, dlogits!], targets!);
+  context
+    .kernel(backwardKernel(variant))
+    .launch(grid, variant.BLOCK_THREADS, 0, [
+      ...[...inputs, dlogits!].map((tensor) => context.pointer(tensor)),
+      rows,
+      columns,
+      ignoreIndex,
+    ]);
+}
+
+export interface CrossEntropyOptions {
+  /** Rows with this target do not count. Default -100. */
+  ignoreIndex?: number;
+}
+
+/**
+ * The mean over rows of log Σ e^logits - logits[target], a scalar in float32 (float64 for float64 logits).
+ * logits: [N, V]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`. A target out of range is a
+ * DeviceError on the CPU and makes the loss NaN on CUDA. Throws a ShapeError or DTypeError.
+ */
+export function crossEntropy(
+  logits: Tensor,
+  targets: Tensor,
+  { ignoreIndex = -100 }: CrossEntropyOptions = {},
+): Tensor {
+  const [loss, logSumExp, inverseCount] = apply(crossEntropyOp, [logits, targets], { ignoreIndex });
+  logSumExp!.dispose();
+  inverseCount!.dispose();
+  return loss!;
+}

@@ -1,0 +1,108 @@
+import { apply } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import { computeDType } from '../../tensor/dtype.ts';
+import { defineOp } from '../../op/op.ts';
+import { sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
+import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
+
+interface LayerNormAttributes {
+  readonly eps: number;
+}
+
+const layerNormOp = defineOp<LayerNormAttributes>({
+  name: 'layerNorm',
+  autocast: 'float32',
+  infer: ([x, weight, bias]) => {
+    checkNorm('layerNorm', x!, { weight: weight!, bias: bias! });
+    const statistics = { shape: x!.shape.slice(0, -1), dtype: computeDType([x!.dtype], []) };
+    return [{ shape: x!.shape, dtype: x!.dtype }, statistics, statistics];
+  },
+  saves: () => ({ inputs: [0, 1], outputs: [1, 2] }),
+  gradient: ({ gradients, input, output }) =>
+    apply(layerNormBackwardOp, [gradients[0]!, input(0), input(1), output(1), output(2)], undefined),
+  cost: (inputs, outputs) => ({
+    flops: 7 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [x, weight, bias], [y, mean, rstd], { eps }) =>
+      launchNorm(context, { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! }, eps),
+  },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [x, weight, bias], { eps }) => {
+      const [w, b] = [weight!, bias!].map((parameter) => graph.cast(parameter, x!.dtype));
+      const rows = x!.shape.slice(0, -1);
+      if (x!.dtype === 'float64') {
+        const { normal, mean, rstd } = float64Statistics(graph, x!, eps, true);
+        const y = graph.node('Add', [graph.node('Mul', [normal, w!]), b!]);
+        return [y, graph.reshape(mean, rows), graph.reshape(rstd, rows)];
+      }
+      const statistics = { ...x!, shape: [...rows, 1] };
+      const attributes = { axis: -1, epsilon: eps };
+      const [y, mean, rstd] = graph.nodes('LayerNormalization', [x!, w!, b!], attributes, [
+        x!,
+        statistics,
+        statistics,
+      ]);
+      return [y!, graph.reshape(mean!, rows), graph.reshape(rstd!, rows)];
+    },
+  },
+});
+
+/** dx, dweight and dbias from dy, x, weight, mean and rstd. */
+const layerNormBackwardOp = defineOp({
+  name: 'layerNormBackward',
+  autocast: 'float32',
+  infer: ([, x, weight]) => {
+    const parameter = { shape: weight!.shape, dtype: weight!.dtype };
+    return [{ shape: x!.shape, dtype: x!.dtype }, parameter, parameter];
+  },
+  cost: (inputs, outputs) => ({
+    flops: 13 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [dy, x, weight, mean, rstd], [dx, dweight, dbias]) =>
+      launchNormBackward(context, {
+        dy: dy!,
+        x: x!,
+        weight: weight!,
+        mean: mean!,
+        rstd: rstd!,
+        dx: dx!,
+        dweight: dweight!,
+        dbias: dbias!,
+      }),
+  },
+  cpu: {
+    kind: 'onnx',
+    // x̂ = (x - mean) · rstd;  dx = rstd · (dy·w - mean(dy·w) - x̂ · mean(dy·w·x̂));  dw = Σ dy·x̂;  db = Σ dy
+    build: (graph, [dy, x, weight, mean, rstd]) => {
+      const column = [...rstd!.shape, 1];
+      const scale = graph.reshape(rstd!, column);
+      const normal = graph.node('Mul', [graph.node('Sub', [x!, graph.reshape(mean!, column)]), scale]);
+      const weighted = graph.node('Mul', [dy!, graph.cast(weight!, x!.dtype)]);
+      const along = graph.node('Mul', [normal, lastMean(graph, graph.node('Mul', [weighted, normal]))]);
+      const centered = graph.node('Sub', [weighted, lastMean(graph, weighted)]);
+      const dx = graph.node('Mul', [graph.node('Sub', [centered, along]), scale]);
+      return [dx, sumToLast(graph, graph.node('Mul', [dy!, normal])), sumToLast(graph, dy!)];
+    },
+  },
+});
+
+/**
+ * (x - mean(x)) / √(var(x) + eps) · weight + bias along the last dimension (Ba et al. 2016), with the biased
+ * variance and statistics in float32. x: [..., D], weight and bias: [D] of one dtype; the result has x's shape
+ * and dtype. Throws a ShapeError or DTypeError.
+ */
+export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor, eps = 1e-5): Tensor {
+  const [y, mean, rstd] = apply(layerNormOp, [x, weight, bias], { eps });
+  mean!.dispose();
+  rstd!.dispose();
+  return y!;
+}

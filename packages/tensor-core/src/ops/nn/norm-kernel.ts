@@ -1,0 +1,125 @@
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { byteSize } from '../../tensor/dtype.ts';
+import { DTypeError, ShapeError } from '../../errors.ts';
+import type { TensorSpec } from '../../op/op.ts';
+import { formatShape } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+import { rowPlan, vectorLength } from '../support/row-kernel.ts';
+
+const forwardKernel = kernelVariants('norm.cu', 'norm_forward', 'pppppplid');
+const backwardKernel = kernelVariants('norm.cu', 'norm_backward', 'ppppppppli');
+const foldKernel = kernelVariants('norm.cu', 'norm_fold', 'ppppii');
+
+// The gradient holds two rows, the next two, and column sums in registers.
+const backwardBudget = { preferredElements: 8, mostElements: 16 };
+const backwardBlocksPerMultiprocessor = 2;
+const foldThreads = 1024;
+const foldColumns = 32;
+
+/** Throws a ShapeError or DTypeError unless `parameters` are vectors that fit the last dimension of `x`. */
+export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record<string, TensorSpec>>): void {
+  requireFloatingPoint(op, 'x', x);
+  for (const [name, parameter] of Object.entries(parameters)) {
+    requireFloatingPoint(op, name, parameter);
+    if (x.shape.length === 0 || parameter.shape.length !== 1 || parameter.shape[0] !== x.shape.at(-1)) {
+      throw new ShapeError(
+        `${op}: ${name} ${formatShape(parameter.shape)} must be a vector as long as the last dimension of ` +
+          `x ${formatShape(x.shape)}.`,
+      );
+    }
+  }
+  const dtypes = Object.values(parameters).map(({ dtype }) => dtype);
+  if (dtypes.some((dtype) => dtype !== dtypes[0])) {
+    throw new DTypeError(`${op}: weight and bias must be of one dtype, not ${dtypes.join(' and ')}.`);
+  }
+}
+
+/** The tensors of kernels/norm.cu; those that only layerNorm has are absent for rmsNorm. */
+export interface NormForward {
+  readonly x: Tensor;
+  readonly weight: Tensor;
+  readonly bias?: Tensor;
+  readonly y: Tensor;
+  readonly mean?: Tensor;
+  readonly rstd: Tensor;
+}
+
+export function launchNorm(context: CudaContext, tensors: NormForward, eps: number): void {
+  const { x, weight, bias, y, mean, rstd } = tensors;
+  if (x.size === 0) return;
+  const columns = x.shape.at(-1)!;
+  const rows = x.size / columns;
+  const vectors = [x, y, weight, ...(bias ? [bias] : [])];
+  const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(context, columns, vectors));
+  context
+    .kernel(forwardKernel({ ...defines, ...typesOf(y, weight), CENTERED: mean ? 1 : 0 }))
+    .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
+      ...[x, weight, bias, y, mean, rstd].map((tensor) => address(context, tensor)),
+      rows,
+      columns,
+      eps,
+    ]);
+}
+
+export interface NormBackward {
+  readonly dy: Tensor;
+  readonly x: Tensor;
+  readonly weight: Tensor;
+  readonly mean?: Tensor;
+  readonly rstd: Tensor;
+  readonly dx: Tensor;
+  readonly dweight: Tensor;
+  readonly dbias?: Tensor;
+}
+
+export function launchNormBackward(context: CudaContext, tensors: NormBackward): void {
+  const { dy, x, weight, mean, rstd, dx, dweight, dbias } = tensors;
+  const columns = weight.size;
+  if (columns === 0) return;
+  const rows = x.size / columns;
+  const { defines, rowsPerBlock } = rowPlan(
+    x.dtype,
+    columns,
+    vectorLength(context, columns, [x, dy, dx, weight]),
+    backwardBudget,
+  );
+  const variant = { ...defines, ...typesOf(dy, weight), CENTERED: mean ? 1 : 0 };
+  const most = backwardBlocksPerMultiprocessor * context.properties.multiprocessors;
+  const blocks = Math.min(Math.ceil(rows / rowsPerBlock), most);
+  const count = blocks * rowsPerBlock;
+  const partialBytes = count * columns * byteSize(rstd.dtype);
+  const partialWeight = context.workspace(partialBytes);
+  const partialBias = mean ? context.workspace(partialBytes) : 0;
+  if (blocks > 0) {
+    context
+      .kernel(backwardKernel(variant))
+      .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
+        ...[dy, x, weight, mean, rstd, dx].map((tensor) => address(context, tensor)),
+        partialWeight,
+        partialBias,
+        rows,
+        columns,
+      ]);
+  }
+  context
+    .kernel(foldKernel(variant))
+    .launch([Math.ceil(columns / foldColumns), mean ? 2 : 1, 1], foldThreads, 0, [
+      partialWeight,
+      context.pointer(dweight),
+      partialBias,
+      address(context, dbias),
+      count,
+      columns,
+    ]);
+}
+
+function typesOf(result: Tensor, weight: Tensor) {
+  return { RESULT: storageType(result.dtype), WEIGHT: storageType(weight.dtype) };
+}
+
+function address(context: CudaContext, tensor: Tensor | undefined): number {
+  return tensor ? context.pointer(tensor) : 0;
+}

@@ -1,0 +1,117 @@
+import { apply } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import { type DType, computeDType } from '../../tensor/dtype.ts';
+import { DTypeError } from '../../errors.ts';
+import { defineOp } from '../../op/op.ts';
+import { sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
+import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
+
+interface RmsNormAttributes {
+  readonly eps: number;
+  readonly dtype: DType;
+}
+
+const rmsNormOp = defineOp<RmsNormAttributes>({
+  name: 'rmsNorm',
+  // Its statistics are in float32 whatever x is.
+  autocast: 'none',
+  infer: ([x, weight], { dtype }) => {
+    checkNorm('rmsNorm', x!, { weight: weight! });
+    if (computeDType([dtype], []) !== computeDType([x!.dtype], [])) {
+      throw new DTypeError(`rmsNorm: of ${x!.dtype} the result cannot be ${dtype}; cast() it.`);
+    }
+    return [
+      { shape: x!.shape, dtype },
+      { shape: x!.shape.slice(0, -1), dtype: computeDType([x!.dtype], []) },
+    ];
+  },
+  saves: () => ({ inputs: [0, 1], outputs: [1] }),
+  gradient: ({ gradients, input, output }) =>
+    apply(rmsNormBackwardOp, [gradients[0]!, input(0), input(1), output(1)], undefined),
+  cost: (inputs, outputs) => ({
+    flops: 4 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [x, weight], [y, rstd], { eps }) =>
+      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps),
+  },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [x, weight], { eps }) => {
+      const w = graph.cast(weight!, x!.dtype);
+      const rows = x!.shape.slice(0, -1);
+      if (x!.dtype === 'float64') {
+        const { normal, rstd } = float64Statistics(graph, x!, eps, false);
+        return [graph.node('Mul', [normal, w]), graph.reshape(rstd, rows)];
+      }
+      const specs = [x!, { ...x!, shape: [...rows, 1] }];
+      const attributes = { axis: -1, epsilon: eps };
+      const [y, rstd] = graph.nodes('SimplifiedLayerNormalization', [x!, w], attributes, specs);
+      return [y!, graph.reshape(rstd!, rows)];
+    },
+  },
+});
+
+/** dx and dweight from dy, x, weight and rstd. */
+const rmsNormBackwardOp = defineOp({
+  name: 'rmsNormBackward',
+  autocast: 'none',
+  infer: ([, x, weight]) => [
+    { shape: x!.shape, dtype: x!.dtype },
+    { shape: weight!.shape, dtype: weight!.dtype },
+  ],
+  cost: (inputs, outputs) => ({
+    flops: 10 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [dy, x, weight, rstd], [dx, dweight]) =>
+      launchNormBackward(context, {
+        dy: dy!,
+        x: x!,
+        weight: weight!,
+        rstd: rstd!,
+        dx: dx!,
+        dweight: dweight!,
+      }),
+  },
+  cpu: {
+    kind: 'onnx',
+    // x̂ = x · rstd;  dx = rstd · (dy·w - x̂ · mean(dy·w·x̂));  dw = Σ dy·x̂
+    build: (graph, [dy, x, weight, rstd]) => {
+      const scale = graph.reshape(rstd!, [...rstd!.shape, 1]);
+      const normal = graph.node('Mul', [x!, scale]);
+      const product = graph.node('Mul', [dy!, normal]);
+      const w = graph.cast(weight!, x!.dtype);
+      const mean = lastMean(graph, graph.node('Mul', [product, w]));
+      const difference = graph.node('Sub', [graph.node('Mul', [dy!, w]), graph.node('Mul', [normal, mean])]);
+      return [graph.node('Mul', [difference, scale]), sumToLast(graph, product)];
+    },
+  },
+});
+
+export interface RmsNormOptions {
+  /** Of the result. Default x's. */
+  dtype?: DType;
+}
+
+/**
+ * x / √(mean(x²) + eps) · weight along the last dimension (Zhang & Sennrich 2019), with statistics in float32.
+ * x: [..., D], weight: [D]; the result has x's shape and, unless `dtype` says otherwise, its dtype: a norm of
+ * float32 for a product in low precision needs no cast between them. Throws a ShapeError or DTypeError.
+ */
+export function rmsNorm(
+  x: Tensor,
+  weight: Tensor,
+  eps = 1e-5,
+  { dtype = x.dtype }: RmsNormOptions = {},
+): Tensor {
+  const [y, rstd] = apply(rmsNormOp, [x, weight], { eps, dtype });
+  rstd!.dispose();
+  return y!;
+}

@@ -1,0 +1,193 @@
+import { applyOne } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { byteSize } from '../../tensor/dtype.ts';
+import { DTypeError, ShapeError } from '../../errors.ts';
+import { type ComputeOp, type TensorSpec, defineOp } from '../../op/op.ts';
+import { type Shape, contiguousStrides, formatShape, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+
+interface RopeAttributes {
+  /** Turns by the negative angles: the gradient. */
+  readonly inverse: boolean;
+}
+
+const kernel = kernelVariants('rope.cu', 'rope', 'ppppiiiiillllf');
+const threads = 256;
+const vectorsPerThread = 2;
+const maxGridY = 65535;
+const maxVectorBytes = 16;
+
+function checkOperands(x: TensorSpec, cosine: TensorSpec, sine: TensorSpec): void {
+  requireFloatingPoint('rope', 'x', x);
+  const [length, columns] = x.shape.slice(-2);
+  if (x.shape.length < 2 || columns! % 2 !== 0) {
+    throw new ShapeError(`rope: x must be [..., T, d] with an even d, not ${formatShape(x.shape)}.`);
+  }
+  for (const [name, table] of Object.entries({ cosine, sine })) {
+    if (table.dtype !== 'float32') throw new DTypeError(`rope: ${name} must be float32, not ${table.dtype}.`);
+    if (table.shape.length !== 2 || table.shape[0] !== length || table.shape[1] !== columns! / 2) {
+      throw new ShapeError(
+        `rope: ${name} ${formatShape(table.shape)} must be ${formatShape([length!, columns! / 2])} for ` +
+          `x ${formatShape(x.shape)}; slice the table to the sequence.`,
+      );
+    }
+  }
+}
+
+const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
+  name: 'rope',
+  autocast: 'none',
+  infer: ([x, cosine, sine]) => {
+    checkOperands(x!, cosine!, sine!);
+    return [{ shape: x!.shape, dtype: x!.dtype }];
+  },
+  saves: () => ({ inputs: [1, 2] }),
+  gradient: ({ gradients, input, attributes: { inverse } }) => [
+    applyOne(ropeOp, [gradients[0]!, input(1), input(2)], { inverse: !inverse }),
+    null,
+    null,
+  ],
+  cost: (inputs, outputs) => ({
+    flops: 3 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: { kind: 'custom', strided: true, launch },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [x, cosine, sine], { inverse }) => {
+      const turn = inverse ? graph.node('Neg', [sine!]) : sine!;
+      return [
+        x!.dtype === 'float64' ? rotatePairs(graph, x!, cosine!, turn) : rotary(graph, x!, cosine!, turn),
+      ];
+    },
+  },
+});
+
+function matricesOf({ shape }: TensorSpec): number {
+  return sizeOf(shape.slice(0, -2));
+}
+
+/** By ONNX Runtime's own node, which takes [batch, heads, T, d] and a first position. */
+function rotary(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: OnnxValue): OnnxValue {
+  const heads = graph.reshape(x, [matricesOf(x), 1, ...x.shape.slice(-2)]);
+  const inputs = [heads, graph.integers([0]), cosine, sine];
+  const turned = graph.node('RotaryEmbedding', inputs, { interleaved: 1 }, { domain: 'com.microsoft' });
+  return graph.reshape(turned, x.shape);
+}
+
+function rotatePairs(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: OnnxValue): OnnxValue {
+  const pairs = graph.reshape(x, [matricesOf(x), x.shape.at(-2)!, x.shape.at(-1)! / 2, 2]);
+  const half = { shape: [...pairs.shape.slice(0, -1), 1], dtype: x.dtype };
+  const [first, second] = graph.nodes('Split', [pairs], { axis: -1, num_outputs: 2 }, [half, half]);
+  const [c, s] = [cosine, sine].map((table) =>
+    graph.reshape(graph.cast(table, x.dtype), [...table.shape, 1]),
+  );
+  const product = (a: OnnxValue, b: OnnxValue) => graph.node('Mul', [a, b]);
+  const left = graph.node('Sub', [product(first!, c!), product(second!, s!)]);
+  const right = graph.node('Add', [product(first!, s!), product(second!, c!)]);
+  return graph.reshape(graph.node('Concat', [left, right], { axis: -1 }, { shape: pairs.shape }), x.shape);
+}
+
+/** x as the kernel reads it: [n0, n1, n2, T, d] with strides s0..s3 and 1, in vectors of so many elements. */
+interface KernelInput {
+  readonly pointer: number;
+  readonly lengths: readonly number[];
+  readonly strides: readonly number[];
+  readonly vectorLength: number;
+}
+
+interface Dimension {
+  readonly length: number;
+  readonly stride: number;
+}
+
+/** The leading dimensions, with those that lie densely behind one another joined, as three; null if they are more. */
+function leadingDimensions(shape: Shape, strides: Shape): Dimension[] | null {
+  const joined: Dimension[] = [];
+  for (let i = 0; i < shape.length - 2; i++) {
+    const [length, stride] = [shape[i]!, strides[i]!];
+    if (length === 1) continue;
+    const outer = joined.at(-1);
+    if (outer?.stride === stride * length)
+      joined[joined.length - 1] = { length: outer.length * length, stride };
+    else joined.push({ length, stride });
+  }
+  while (joined.length < 3) joined.unshift({ length: 1, stride: 0 });
+  return joined.length === 3 ? joined : null;
+}
+
+/** Null for a layout that the kernel cannot read: apart or unaligned pairs, or more than three leading dimensions. */
+function kernelInput(
+  pointer: number,
+  { shape, strides, dtype }: Pick<Tensor, 'shape' | 'strides' | 'dtype'>,
+): KernelInput | null {
+  const leading = leadingDimensions(shape, strides);
+  if (!leading || strides.at(-1) !== 1) return null;
+  const rowStrides = [...leading.map(({ stride }) => stride), strides.at(-2)!];
+  const size = byteSize(dtype);
+  for (let length = maxVectorBytes / size; length >= 2; length /= 2) {
+    if (
+      pointer % (length * size) === 0 &&
+      [shape.at(-1)!, ...rowStrides].every((stride) => stride % length === 0)
+    ) {
+      return { pointer, lengths: leading.map((d) => d.length), strides: rowStrides, vectorLength: length };
+    }
+  }
+  return null;
+}
+
+/** A contiguous copy of x, which the kernel can always read. */
+function copiedInput(context: CudaContext, x: Tensor): KernelInput {
+  const { shape, dtype } = x;
+  const strides = contiguousStrides(shape);
+  const pointer = context.workspace(x.byteLength);
+  context.copy(
+    { pointer: context.pointer(x), dtype, shape, strides: x.strides },
+    { pointer, dtype, shape, strides },
+  );
+  return kernelInput(pointer, { shape, strides, dtype })!;
+}
+
+function launch(
+  context: CudaContext,
+  [x, cosine, sine]: readonly Tensor[],
+  [y]: readonly Tensor[],
+  { inverse }: RopeAttributes,
+): void {
+  if (x!.size === 0) return;
+  const input = kernelInput(context.pointer(x!), x!) ?? copiedInput(context, x!);
+  const [length, columns] = x!.shape.slice(-2) as [number, number];
+  const vectors = (length * columns) / input.vectorLength;
+  const grid = [
+    Math.ceil(vectors / (threads * vectorsPerThread)),
+    Math.min(matricesOf(x!), maxGridY),
+    1,
+  ] as const;
+  context
+    .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: input.vectorLength }))
+    .launch(grid, threads, 0, [
+      input.pointer,
+      context.pointer(cosine!),
+      context.pointer(sine!),
+      context.pointer(y!),
+      ...input.lengths,
+      length,
+      columns,
+      ...input.strides,
+      inverse ? -1 : 1,
+    ]);
+}
+
+/**
+ * Rotary position embedding (Su et al. 2021) of interleaved pairs: with (a, b) = (x[2i], x[2i+1]) and the angle
+ * of position t and pair i, (a cos - b sin, a sin + b cos). x: [..., T, d]; cosine, sine: float32 [T, d/2]; the
+ * result is contiguous, of x's shape and dtype. Throws a ShapeError or DTypeError.
+ */
+export function rope(x: Tensor, cosine: Tensor, sine: Tensor): Tensor {
+  return applyOne(ropeOp, [x, cosine, sine], { inverse: false });
+}

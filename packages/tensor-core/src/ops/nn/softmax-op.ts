@@ -1,0 +1,77 @@
+import { applyOne } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import { type ComputeOp, defineOp } from '../../op/op.ts';
+import { sizeOf } from '../../tensor/shape.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+import { launchRows } from '../support/row-kernel.ts';
+
+interface SoftmaxDefinition {
+  readonly name: 'softmax' | 'logSoftmax';
+  /** Of kernels/softmax.cu; the backward kernel has `_backward` behind it. */
+  readonly kernel: string;
+  readonly onnx: 'Softmax' | 'LogSoftmax';
+  /** dx from dy and y; `sum` folds the last dimension and keeps it. */
+  readonly backward: (
+    graph: OnnxGraph,
+    dy: OnnxValue,
+    y: OnnxValue,
+    sum: (value: OnnxValue) => OnnxValue,
+  ) => OnnxValue;
+}
+
+/** An op along the last dimension whose gradient needs its output alone. */
+export function softmaxOp({ name, kernel, onnx, backward }: SoftmaxDefinition): ComputeOp<undefined> {
+  const forwardKernel = kernelVariants('softmax.cu', kernel, 'ppli');
+  const backwardOp = softmaxBackwardOp(name, kernel, backward);
+  return defineOp({
+    name,
+    autocast: 'float32',
+    infer: ([x]) => {
+      requireFloatingPoint(name, 'x', x!);
+      return [{ shape: x!.shape, dtype: x!.dtype }];
+    },
+    saves: () => ({ outputs: [0] }),
+    gradient: ({ gradients, output }) => [applyOne(backwardOp, [gradients[0]!, output(0)], undefined)],
+    cost: (inputs, outputs) => ({
+      flops: 5 * sizeOf(outputs[0]!.shape),
+      bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+    }),
+    cuda: {
+      kind: 'custom',
+      launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
+    },
+    cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node(onnx, [x!], { axis: -1 })] },
+  });
+}
+
+function softmaxBackwardOp(
+  name: string,
+  kernel: string,
+  backward: SoftmaxDefinition['backward'],
+): ComputeOp<undefined> {
+  const backwardKernel = kernelVariants('softmax.cu', `${kernel}_backward`, 'pppli');
+  return defineOp({
+    name: `${name}Backward`,
+    autocast: 'float32',
+    infer: ([, y]) => [{ shape: y!.shape, dtype: y!.dtype }],
+    cost: (inputs, outputs) => ({
+      flops: 4 * sizeOf(outputs[0]!.shape),
+      bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+    }),
+    cuda: {
+      kind: 'custom',
+      launch: (context, [dy, y], [dx]) => launchRows(context, backwardKernel, [dy!, y!, dx!]),
+    },
+    cpu: {
+      kind: 'onnx',
+      build: (graph, [dy, y]) => {
+        const shape = [...y!.shape.slice(0, -1), 1];
+        const sum = (value: OnnxValue) =>
+          graph.node('ReduceSum', [value, graph.integers([-1])], { keepdims: 1 }, { shape });
+        return [backward(graph, dy!, y!, sum)];
+      },
+    },
+  });
+}

@@ -1,0 +1,32 @@
+import { applyOne } from '../../op/apply.ts';
+import { withoutAutocast } from '../../autocast/autocast.ts';
+import type { DType } from '../../tensor/dtype.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { alongLastDimension } from '../support/along-last-dimension.ts';
+import { cast } from '../copy/cast.ts';
+import { softmaxOp } from './softmax-op.ts';
+
+const op = softmaxOp({
+  name: 'softmax',
+  kernel: 'softmax',
+  onnx: 'Softmax',
+  // dx = y · (dy - Σ dy·y)
+  backward: (graph, dy, y, sum) => {
+    const product = graph.node('Mul', [dy, y]);
+    return graph.node('Sub', [product, graph.node('Mul', [y, sum(product)])]);
+  },
+});
+
+export interface SoftmaxOptions {
+  /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
+  dtype?: DType;
+}
+
+/**
+ * e^x / Σ e^x along one dimension, the last by default; low precision is calculated in float32 and rounded at
+ * the end. Throws a ShapeError or DTypeError.
+ */
+export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {
+  const run = () => alongLastDimension('softmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
+  return dtype === undefined ? run() : cast(withoutAutocast(run), dtype);
+}

@@ -1,0 +1,91 @@
+import { apply, applyOne } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import { promote } from '../../tensor/dtype.ts';
+import { ShapeError } from '../../errors.ts';
+import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { scope } from '../../tensor/scope.ts';
+import { formatShape, sameShape, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { contiguous } from '../copy/contiguous.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+
+function checkOperands(a: TensorSpec, b: TensorSpec): void {
+  requireFloatingPoint('swiglu', 'a', a);
+  requireFloatingPoint('swiglu', 'b', b);
+  if (!sameShape(a.shape, b.shape)) {
+    throw new ShapeError(
+      `swiglu: a ${formatShape(a.shape)} and b ${formatShape(b.shape)} must be of one shape.`,
+    );
+  }
+}
+
+const swigluOp = defineOp({
+  name: 'swiglu',
+  autocast: 'promote',
+  infer: ([a, b]) => {
+    checkOperands(a!, b!);
+    return [{ shape: a!.shape, dtype: a!.dtype }];
+  },
+  saves: () => ({ inputs: [0, 1] }),
+  gradient: ({ gradients, input }) =>
+    apply(swigluBackwardOp, [contiguous(gradients[0]!), input(0), input(1)], undefined),
+  cost: (inputs, outputs) => ({
+    flops: 6 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: { kind: 'pointwise', expressions: () => ['a / (1 + exp(-a)) * b'] },
+  cpu: {
+    kind: 'onnx',
+    chunked: true,
+    build: (graph, [a, b]) => [graph.node('Mul', [graph.node('Mul', [a!, graph.node('Sigmoid', [a!])]), b!])],
+  },
+});
+
+/** da = dy·b·σ(a)·(1 + a·(1 - σ(a))) and db = dy·a·σ(a), from dy, a and b. */
+const swigluBackwardOp = defineOp({
+  name: 'swigluBackward',
+  autocast: 'promote',
+  infer: ([, a, b]) => [
+    { shape: a!.shape, dtype: a!.dtype },
+    { shape: b!.shape, dtype: b!.dtype },
+  ],
+  cost: (inputs, outputs) => ({
+    flops: 12 * sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'pointwise',
+    expressions: () => ['a * c / (1 + exp(-b)) * (1 + b - b / (1 + exp(-b)))', 'a * b / (1 + exp(-b))'],
+  },
+  cpu: {
+    kind: 'onnx',
+    chunked: true,
+    build: (graph, [dy, a, b]) => {
+      const sigmoid = graph.node('Sigmoid', [a!]);
+      const scaled = graph.node('Mul', [dy!, sigmoid]);
+      const db = graph.node('Mul', [scaled, a!]);
+      const slope = graph.node('Sub', [
+        graph.node('Add', [a!, graph.scalar(a!.dtype, 1)]),
+        graph.node('Mul', [a!, sigmoid]),
+      ]);
+      return [graph.node('Mul', [graph.node('Mul', [scaled, b!]), slope]), db];
+    },
+  },
+});
+
+/**
+ * silu(a) · b, element by element: the gate of SwiGLU (Shazeer 2020), in the promoted dtype. Keeps a and b alone
+ * for the backward pass. Throws a ShapeError or DTypeError.
+ */
+export function swiglu(a: Tensor, b: Tensor): Tensor {
+  const dtype = promote(a.dtype, b.dtype);
+  // In one layout: on the CPU both are worked on piece by piece.
+  return scope(() =>
+    applyOne(
+      swigluOp,
+      [a, b].map((x) => contiguous(cast(x, dtype))),
+      undefined,
+    ),
+  );
+}

@@ -1,0 +1,249 @@
+import { applyOne } from '../../op/apply.ts';
+import { type TensorOptions, empty } from '../../tensor/creation.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { type DType, type TypedArray, isFloatingPoint } from '../../tensor/dtype.ts';
+import { DTypeError, RooflineError } from '../../errors.ts';
+import { toBits16 } from '../../tensor/float16.ts';
+import { type ComputeOp, type HostArray, defineOp } from '../../op/op.ts';
+import { Generator, defaultGenerator } from '../../random/generator.ts';
+import { inverseNormal } from '../../random/inverse-normal.ts';
+import { normalCdf } from '../../random/normal-cdf.ts';
+import { halvesOf, philox } from '../../random/philox.ts';
+import type { Shape } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+
+/** Where in a generator's sequence a tensor's values lie. */
+interface RandomAttributes {
+  readonly seed: number;
+  readonly offset: number;
+}
+
+interface RandomDefinition<A> {
+  readonly name: string;
+  readonly kernel: string;
+  /** The kernel's own parameters, behind (y, count, seed, offset): their letters, and their values. */
+  readonly parameters: string;
+  readonly arguments: (attributes: A) => readonly number[];
+  /** The value that each random word stands for; the kernel does the same operations in the same order. */
+  readonly transform: (words: Uint32Array, values: Float64Array, attributes: A) => void;
+}
+
+const threads = 256;
+const hostBlock = 4096;
+
+/** An op that overwrites its input with random numbers; the same numbers on every device. */
+function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): ComputeOp<A> {
+  const kernel = kernelVariants('random.cu', definition.kernel, `pluul${definition.parameters}`);
+  return defineOp<A>({
+    name: definition.name,
+    autocast: 'none',
+    infer: ([x]) => [x!],
+    mutates: [0],
+    cuda: {
+      kind: 'custom',
+      launch(context, _, [y], attributes) {
+        const { low, high } = halvesOf(attributes.seed);
+        context
+          .kernel(kernel({ ELEMENT: storageType(y!.dtype) }))
+          .launch([gridFor(context, y!.size), 1, 1], threads, 0, [
+            context.pointer(y!),
+            y!.size,
+            low,
+            high,
+            attributes.offset,
+            ...definition.arguments(attributes),
+          ]);
+      },
+    },
+    cpu: {
+      kind: 'host',
+      run: (_, [y], attributes) => fillOnHost(y!, attributes, definition.transform),
+    },
+  });
+}
+
+function gridFor({ properties }: CudaContext, count: number): number {
+  return Math.min(Math.ceil(count / (4 * threads)), 16 * properties.multiprocessors);
+}
+
+function fillOnHost<A extends RandomAttributes>(
+  { data, dtype }: HostArray,
+  attributes: A,
+  transform: RandomDefinition<A>['transform'],
+): void {
+  const key = halvesOf(attributes.seed);
+  const words = new Uint32Array(hostBlock);
+  const values = new Float64Array(hostBlock);
+  for (let start = 0; start < data.length; start += hostBlock) {
+    philox(words, attributes.offset + start / 4, key);
+    transform(words, values, attributes);
+    store(values.subarray(0, data.length - start), data, dtype, start);
+  }
+}
+
+function store(values: Float64Array, data: TypedArray, dtype: DType, start: number): void {
+  if (data instanceof BigInt64Array) values.forEach((value, i) => (data[start + i] = BigInt(value)));
+  else if (data instanceof Uint16Array)
+    values.forEach((value, i) => (data[start + i] = toBits16(dtype, value)));
+  else data.set(values, start);
+}
+
+interface UniformAttributes extends RandomAttributes {
+  readonly low: number;
+  readonly range: number;
+  readonly bits: number;
+}
+
+const uniformOp = randomOp<UniformAttributes>({
+  name: 'uniform_',
+  kernel: 'random_uniform',
+  parameters: 'ddi',
+  arguments: ({ low, range, bits }) => [low, range, bits],
+  transform: (words, values, { low, range, bits }) => {
+    const shift = 32 - bits;
+    const unit = 2 ** -bits;
+    for (let i = 0; i < words.length; i++) values[i] = (words[i]! >>> shift) * unit * range + low;
+  },
+});
+
+interface NormalAttributes extends RandomAttributes {
+  readonly mean: number;
+  readonly standardDeviation: number;
+  /** Φ at the lower cut, and from there to the upper one. */
+  readonly firstProbability: number;
+  readonly probabilityRange: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+const normalOp = randomOp<NormalAttributes>({
+  name: 'normal_',
+  kernel: 'random_normal',
+  parameters: 'dddddd',
+  arguments: (a) => [a.mean, a.standardDeviation, a.firstProbability, a.probabilityRange, a.low, a.high],
+  transform: (words, values, { mean, standardDeviation, firstProbability, probabilityRange, low, high }) => {
+    for (let i = 0; i < words.length; i++) {
+      const p = (words[i]! + 0.5) * 2 ** -32 * probabilityRange + firstProbability;
+      const x = inverseNormal(p) * standardDeviation + mean;
+      values[i] = x < low ? low : x > high ? high : x;
+    }
+  },
+});
+
+interface IntegerAttributes extends RandomAttributes {
+  readonly low: number;
+  readonly range: number;
+}
+
+const integerOp = randomOp<IntegerAttributes>({
+  name: 'integer_',
+  kernel: 'random_integer',
+  parameters: 'dd',
+  arguments: ({ low, range }) => [low, range],
+  transform: (words, values, { low, range }) => {
+    for (let i = 0; i < words.length; i++) values[i] = low + Math.floor(words[i]! * range * 2 ** -32);
+  },
+});
+
+export interface RandomOptions extends TensorOptions {
+  /** Where the numbers come from. Default: one generator for the process, which starts from seed 0. */
+  generator?: Generator;
+  /** Shorthand for `generator: new Generator(seed)`. */
+  seed?: number;
+}
+
+function fill<A extends RandomAttributes>(
+  op: ComputeOp<A>,
+  shape: Shape,
+  { generator, seed, requiresGrad, ...options }: RandomOptions,
+  attributes: Omit<A, keyof RandomAttributes>,
+): Tensor {
+  const source = generator ?? (seed === undefined ? defaultGenerator : new Generator(seed));
+  const tensor = empty(shape, options);
+  const place = { seed: source.seed, offset: source.take(tensor.size) };
+  if (tensor.size > 0) applyOne(op, [tensor], { ...attributes, ...place } as A).dispose();
+  return requiresGrad ? tensor.requiresGrad_() : tensor;
+}
+
+function floatingPointOf(op: string, { dtype = 'float32' }: RandomOptions): DType {
+  if (!isFloatingPoint(dtype))
+    throw new DTypeError(`${op}: takes a floating-point dtype, not ${dtype}; see randint.`);
+  return dtype;
+}
+
+/** Random bits in a value of each dtype: as many as all values below 1 of its last binade have. */
+const uniformBits: Partial<Record<DType, number>> = { float64: 32, float32: 24, float16: 11, bfloat16: 8 };
+
+/** Evenly distributed numbers in [low, high), [0, 1) by default. Throws a DTypeError or ShapeError. */
+export function uniform(shape: Shape, options: RandomOptions & { low?: number; high?: number } = {}): Tensor {
+  const { low = 0, high = 1, ...rest } = options;
+  const dtype = floatingPointOf('uniform', options);
+  return fill(uniformOp, shape, { ...rest, dtype }, { low, range: high - low, bits: uniformBits[dtype]! });
+}
+
+/** Normally distributed numbers, of mean 0 and standard deviation 1 by default. Throws a DTypeError or ShapeError. */
+export function randn(shape: Shape, options: RandomOptions & { mean?: number; std?: number } = {}): Tensor {
+  const { mean = 0, std = 1, ...rest } = options;
+  const dtype = floatingPointOf('randn', options);
+  return fill(
+    normalOp,
+    shape,
+    { ...rest, dtype },
+    {
+      mean,
+      standardDeviation: std,
+      firstProbability: 0,
+      probabilityRange: 1,
+      low: -Infinity,
+      high: Infinity,
+    },
+  );
+}
+
+export interface TruncatedNormalOptions extends RandomOptions {
+  /** Of the distribution before the cut. Defaults 0 and 1. */
+  mean?: number;
+  std?: number;
+  /** Nothing lies outside [low, high], [-2, 2] by default. */
+  low?: number;
+  high?: number;
+}
+
+/** Normally distributed numbers given that they lie in [low, high]. Throws a DTypeError or ShapeError. */
+export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = {}): Tensor {
+  const { mean = 0, std = 1, low = -2, high = 2, ...rest } = options;
+  const dtype = floatingPointOf('truncatedNormal', options);
+  const firstProbability = normalCdf((low - mean) / std);
+  const probabilityRange = normalCdf((high - mean) / std) - firstProbability;
+  return fill(
+    normalOp,
+    shape,
+    { ...rest, dtype },
+    {
+      mean,
+      standardDeviation: std,
+      low,
+      high,
+      firstProbability,
+      probabilityRange,
+    },
+  );
+}
+
+/** Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. */
+export function randint(low: number, high: number, shape: Shape, options: RandomOptions = {}): Tensor {
+  const { dtype = 'int64' } = options;
+  if (dtype !== 'int32' && dtype !== 'int64') {
+    throw new DTypeError(`randint: takes int32 or int64, not ${dtype}.`);
+  }
+  const range = high - low;
+  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || range < 1 || range > 2 ** 32) {
+    throw new RooflineError(
+      'RANGE',
+      `randint: [${low}, ${high}) must hold between one and 2^32 whole numbers.`,
+    );
+  }
+  return fill(integerOp, shape, { ...options, dtype }, { low, range });
+}

@@ -1,0 +1,91 @@
+import { applyOne } from '../../op/apply.ts';
+import { byteSize, promote } from '../../tensor/dtype.ts';
+import { ShapeError } from '../../errors.ts';
+import { defineOp } from '../../op/op.ts';
+import { formatShape, normalizeDimension } from '../../tensor/shape.ts';
+import { scope } from '../../tensor/scope.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { slice, unsqueeze } from './views.ts';
+
+interface ConcatAttributes {
+  readonly dimension: number;
+}
+
+const concatOp = defineOp<ConcatAttributes>({
+  name: 'concat',
+  autocast: 'promote',
+  infer: (inputs, { dimension }) => {
+    const [first] = inputs;
+    const shape = [...first!.shape];
+    shape[dimension] = 0;
+    for (const input of inputs) {
+      const fits =
+        input.shape.length === shape.length &&
+        input.shape.every((length, i) => i === dimension || length === shape[i]);
+      if (!fits) {
+        throw new ShapeError(
+          `concat: ${formatShape(input.shape)} does not fit behind ${formatShape(first!.shape)}: ` +
+            `all lengths but that of dimension ${dimension} must be equal.`,
+        );
+      }
+      shape[dimension] += input.shape[dimension]!;
+    }
+    return [{ shape, dtype: first!.dtype }];
+  },
+  gradient: ({ gradients, needs, inputSpecs, attributes: { dimension } }) => {
+    let start = 0;
+    return inputSpecs.map(({ shape }, i) => {
+      const from = start;
+      start += shape[dimension]!;
+      return needs[i] ? slice(gradients[0]!, dimension, from, start) : null;
+    });
+  },
+  cuda: {
+    kind: 'custom',
+    strided: true,
+    launch(context, inputs, [output], { dimension }) {
+      const { dtype, strides } = output!;
+      let pointer = context.pointer(output!);
+      for (const input of inputs) {
+        const { shape } = input;
+        context.copy(
+          { pointer: context.pointer(input), dtype, shape, strides: input.strides },
+          { pointer, dtype, shape, strides },
+        );
+        pointer += shape[dimension]! * strides[dimension]! * byteSize(dtype);
+      }
+    },
+  },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, inputs, { dimension }, { outputs }) => [
+      graph.node('Concat', inputs, { axis: dimension }, { shape: outputs[0]!.shape }),
+    ],
+  },
+});
+
+/** Joins tensors along a dimension that they already have. */
+export function concat(tensors: readonly Tensor[], dimension = 0): Tensor {
+  const first = tensors[0];
+  if (!first) throw new ShapeError('concat: takes at least one tensor.');
+  const dtype = tensors.reduce((promoted, tensor) => promote(promoted, tensor.dtype), first.dtype);
+  const attributes = { dimension: normalizeDimension('concat', dimension, first.rank) };
+  return scope(() =>
+    applyOne(
+      concatOp,
+      tensors.map((tensor) => cast(tensor, dtype)),
+      attributes,
+    ),
+  );
+}
+
+/** Joins tensors of one shape along a new dimension. */
+export function stack(tensors: readonly Tensor[], dimension = 0): Tensor {
+  return scope(() =>
+    concat(
+      tensors.map((tensor) => unsqueeze(tensor, dimension)),
+      dimension,
+    ),
+  );
+}

@@ -1,0 +1,112 @@
+import { applyOne } from '../../op/apply.ts';
+import { bytesOf } from '../../op/cost.ts';
+import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { ShapeError } from '../../errors.ts';
+import { defineOp } from '../../op/op.ts';
+import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+import { vectorLength } from '../support/row-kernel.ts';
+
+interface LowerTriangleAttributes {
+  readonly name: string;
+  /** Elements [i, j] with j <= i + diagonal stay. */
+  readonly diagonal: number;
+  readonly fill: 'zero' | 'negativeInfinity';
+}
+
+const kernel = kernelVariants('lower_triangle.cu', 'lower_triangle', 'ppiiiif');
+const threads = 256;
+const vectorsPerThread = 2;
+const maxGridY = 65535;
+
+const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
+  name: 'lowerTriangle',
+  autocast: 'none',
+  infer: ([x], { name }) => {
+    requireFloatingPoint(name, 'x', x!);
+    if (x!.shape.length < 2) {
+      throw new ShapeError(`${name}: takes matrices [..., T, S], not ${formatShape(x!.shape)}.`);
+    }
+    return [{ shape: x!.shape, dtype: x!.dtype }];
+  },
+  gradient: ({ gradients, attributes: { diagonal } }) => [tril(gradients[0]!, diagonal)],
+  // What is not kept is not read.
+  cost: ([x], [y], { diagonal }) => ({
+    flops: 0,
+    bytesMoved: bytesOf([x!]) * keptFraction(x!.shape, diagonal) + bytesOf([y!]),
+  }),
+  variant: ({ diagonal, fill }) => `${diagonal},${fill}`,
+  cuda: { kind: 'custom', launch },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [x], { diagonal, fill }) => [
+      fill === 'zero'
+        ? graph.node('Trilu', [x!, graph.scalar('int64', diagonal)], { upper: 0 })
+        : graph.node('Min', [x!, bounds(graph, x!, diagonal)]),
+    ],
+  },
+});
+
+/** +∞ where elements stay and -∞ where they do not: the smaller of it and x is x or -∞. */
+function bounds(graph: OnnxGraph, { shape, dtype }: OnnxValue, diagonal: number): OnnxValue {
+  const [rows, columns] = shape.slice(-2) as [number, number];
+  const data = new (dtype === 'float64' ? Float64Array : Float32Array)(rows * columns).fill(-Infinity);
+  for (let i = 0; i < rows; i++)
+    data.fill(Infinity, i * columns, i * columns + clamp(i + diagonal + 1, columns));
+  return graph.constant(dtype, [rows, columns], data);
+}
+
+/** Of the elements of a matrix, those with j <= i + diagonal. */
+function keptFraction(shape: Shape, diagonal: number): number {
+  const [rows, columns] = shape.slice(-2) as [number, number];
+  let kept = 0;
+  for (let i = 0; i < rows; i++) kept += clamp(i + diagonal + 1, columns);
+  return rows * columns === 0 ? 0 : kept / (rows * columns);
+}
+
+function clamp(count: number, most: number): number {
+  return Math.min(Math.max(count, 0), most);
+}
+
+function launch(
+  context: CudaContext,
+  [x]: readonly Tensor[],
+  [y]: readonly Tensor[],
+  { diagonal, fill }: LowerTriangleAttributes,
+): void {
+  if (x!.size === 0) return;
+  const [rows, columns] = x!.shape.slice(-2) as [number, number];
+  const length = vectorLength(context, columns, [x!, y!]);
+  const matrices = sizeOf(x!.shape.slice(0, -2));
+  const blocks = Math.ceil((rows * columns) / (length * threads * vectorsPerThread));
+  context
+    .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length }))
+    .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
+      context.pointer(x!),
+      context.pointer(y!),
+      matrices,
+      rows,
+      columns,
+      diagonal,
+      fill === 'zero' ? 0 : -Infinity,
+    ]);
+}
+
+/** Each matrix [T, S] of x with zeros where j > i + diagonal. Throws a ShapeError or DTypeError. */
+export function tril(x: Tensor, diagonal = 0): Tensor {
+  return applyOne(lowerTriangleOp, [x], { name: 'tril', diagonal, fill: 'zero' });
+}
+
+/**
+ * Attention scores [..., T, S] with -∞ where key j lies after query i: j > i + S - T, so that the last query
+ * sees every key. Throws a ShapeError or DTypeError.
+ */
+export function causalMask(scores: Tensor): Tensor {
+  const [rows = 0, columns = 0] = scores.shape.slice(-2);
+  const attributes = { name: 'causalMask', diagonal: columns - rows, fill: 'negativeInfinity' } as const;
+  return applyOne(lowerTriangleOp, [scores], attributes);
+}

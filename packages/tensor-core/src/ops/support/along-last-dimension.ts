@@ -1,0 +1,16 @@
+import { scope } from '../../tensor/scope.ts';
+import { normalizeDimension } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { transpose } from '../shape/views.ts';
+
+/** Applies `fn`, which works along the last dimension, along another one, by transposed views. */
+export function alongLastDimension(
+  op: string,
+  x: Tensor,
+  dimension: number,
+  fn: (x: Tensor) => Tensor,
+): Tensor {
+  const dim = normalizeDimension(op, dimension, x.rank);
+  if (dim === x.rank - 1) return fn(x);
+  return scope(() => transpose(fn(transpose(x, dim, -1)), dim, -1));
+}

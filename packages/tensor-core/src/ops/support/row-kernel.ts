@@ -1,0 +1,95 @@
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import type { CudaContext } from '../../devices/cuda/context.ts';
+import { type DType, byteSize } from '../../tensor/dtype.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import type { KernelVariants } from './kernel-variants.ts';
+
+/** How a kernel that includes row.cuh shares rows out over threads; the macros are explained there. */
+export interface RowPlan {
+  readonly defines: {
+    readonly ELEMENT: string;
+    readonly VECTOR_LENGTH: number;
+    readonly ROW_THREADS: number;
+    readonly ROW_VECTORS: number;
+    readonly BLOCK_THREADS: number;
+  };
+  readonly rowsPerBlock: number;
+}
+
+/** How many elements of a row one thread should hold in registers, and how many it may. */
+export interface RegisterBudget {
+  readonly preferredElements: number;
+  readonly mostElements: number;
+}
+
+const maxBlockThreads = 1024;
+const streamingThreads = 512;
+const sharedBlockThreads = 128;
+const maxVectorBytes = 16;
+const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 };
+
+/** The most elements, up to 16 bytes of them, that one load may take from each row of all `tensors`. */
+export function vectorLength(context: CudaContext, columns: number, tensors: readonly Tensor[]): number {
+  let length = maxVectorBytes / byteSize(tensors[0]!.dtype);
+  const fits = (tensor: Tensor) =>
+    columns % length === 0 &&
+    context.pointer(tensor) % Math.min(maxVectorBytes, length * byteSize(tensor.dtype)) === 0;
+  while (length > 1 && !tensors.every(fits)) length /= 2;
+  return length;
+}
+
+const plans = new Map<string, RowPlan>();
+
+/** The plan for rows of `columns` elements of `dtype`, read in vectors of `length`. */
+export function rowPlan(dtype: DType, columns: number, length: number, budget = defaultBudget): RowPlan {
+  const key = `${dtype},${columns},${length},${budget.preferredElements}`;
+  let plan = plans.get(key);
+  if (!plan) plans.set(key, (plan = makePlan(dtype, columns, length, budget)));
+  return plan;
+}
+
+/** Launches a kernel (x, ..., rows, columns) whose `tensors` all have one shape and dtype, row by row. */
+export function launchRows(context: CudaContext, kernel: KernelVariants, tensors: readonly Tensor[]): void {
+  const { size, shape, dtype } = tensors[0]!;
+  if (size === 0) return;
+  const columns = shape.at(-1)!;
+  const rows = size / columns;
+  const plan = rowPlan(dtype, columns, vectorLength(context, columns, tensors));
+  const arguments_ = [...tensors.map((tensor) => context.pointer(tensor)), rows, columns];
+  context
+    .kernel(kernel(plan.defines))
+    .launch([Math.ceil(rows / plan.rowsPerBlock), 1, 1], plan.defines.BLOCK_THREADS, 0, arguments_);
+}
+
+function makePlan(dtype: DType, columns: number, length: number, budget: RegisterBudget): RowPlan {
+  const { threads, vectors } = shareOut(columns / length, length, budget);
+  const blockThreads = Math.max(threads, threads <= 32 ? sharedBlockThreads : 0);
+  return {
+    defines: {
+      ELEMENT: storageType(dtype),
+      VECTOR_LENGTH: length,
+      ROW_THREADS: threads,
+      ROW_VECTORS: vectors,
+      BLOCK_THREADS: blockThreads,
+    },
+    rowsPerBlock: blockThreads / threads,
+  };
+}
+
+function shareOut(vectors: number, length: number, { preferredElements, mostElements }: RegisterBudget) {
+  if (vectors <= 32) return { threads: nextPowerOfTwo(vectors), vectors: 1 };
+  const [preferred, most] = [preferredElements, mostElements].map((elements) =>
+    Math.max(1, elements / length),
+  );
+  const widest = Math.min(maxBlockThreads, Math.max(32, nextPowerOfTwo(vectors / preferred!)));
+  // Half the threads with more vectors each may leave fewer of them idle.
+  const [best] = [widest, widest / 2]
+    .map((threads) => ({ threads, vectors: Math.ceil(vectors / threads) }))
+    .filter((share) => share.threads >= 32 && share.vectors <= most!)
+    .sort((a, b) => a.threads * a.vectors - b.threads * b.vectors);
+  return best ?? { threads: streamingThreads, vectors: 0 };
+}
+
+function nextPowerOfTwo(x: number): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(1, x)));
+}

@@ -1,0 +1,55 @@
+import { type BackwardOptions, backward } from '../autograd/backward.ts';
+import type { Device } from '../devices/device.ts';
+import { type DeviceSpec, device } from '../devices/device-registry.ts';
+import { type DType, type TypedArray, dtypes } from './dtype.ts';
+import { cast } from '../ops/copy/cast.ts';
+import { toDevice } from '../ops/copy/to-device.ts';
+import { Tensor } from './tensor.ts';
+import { item, toArray, toTypedArray } from './transfer.ts';
+
+// Methods that stand on ops and devices are added here, so that the class itself depends on neither.
+declare module './tensor.ts' {
+  interface Tensor {
+    /** See `backward`. */
+    backward(gradient?: Tensor, options?: BackwardOptions): void;
+    /** The same elements without history: another handle to the same storage. */
+    detach(): Tensor;
+    /** The elements in row-major order; float16 and bfloat16 as raw bits. Waits for the device. */
+    toTypedArray(): TypedArray;
+    /** The elements in row-major order as numbers. Waits for the device. */
+    toArray(): number[];
+    /** The value of a tensor of one element. Waits for the device. */
+    item(): number;
+    /** The same values as another dtype, or on another device. */
+    to(target: DType | DeviceSpec | Device): Tensor;
+  }
+}
+
+Tensor.prototype.backward = function (gradient, options) {
+  backward(this, gradient, options);
+};
+
+Tensor.prototype.detach = function () {
+  this.assertAlive('detach');
+  return new Tensor(this.storage.retain(), this.dtype, this.shape, this.strides, this.offset);
+};
+
+Tensor.prototype.toTypedArray = function () {
+  return toTypedArray(this);
+};
+
+Tensor.prototype.toArray = function () {
+  return toArray(this);
+};
+
+Tensor.prototype.item = function () {
+  return item(this);
+};
+
+Tensor.prototype.to = function (target) {
+  return isDType(target) ? cast(this, target) : toDevice(this, device(target));
+};
+
+function isDType(target: DType | DeviceSpec | Device): target is DType {
+  return dtypes.includes(target as DType);
+}

@@ -1,0 +1,179 @@
+import type { TapeNode } from '../autograd/tape.ts';
+import { LeafNode } from '../autograd/tape.ts';
+import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
+import type { Device } from '../devices/device.ts';
+import { AutogradError, DTypeError, DisposedError } from '../errors.ts';
+import { type Scope, currentScope } from './scope.ts';
+import { type Layout, type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
+import { Storage } from './storage.ts';
+
+/**
+ * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.
+ * Dispose it, or let a `scope` do so; the garbage collector is only a safety net.
+ */
+export class Tensor implements Layout {
+  readonly shape: Shape;
+  /** In elements. */
+  readonly strides: Shape;
+  /** In elements, from the start of the storage. */
+  readonly offset: number;
+  readonly dtype: DType;
+  readonly storage: Storage;
+  /** Elements. */
+  readonly size: number;
+  readonly isContiguous: boolean;
+  /** The sum of the gradients that backward passes have brought to this leaf. */
+  grad: Tensor | null = null;
+
+  /** The tape entry that made this tensor and which of its outputs this is; internal. */
+  node: TapeNode | null = null;
+  outputIndex = 0;
+  /** The scope that will dispose this handle; internal. */
+  scope: Scope | null;
+
+  #leaf: LeafNode | null = null;
+  #disposed = false;
+
+  /** Takes over one reference of `storage`. Tensors are made by the creation functions and by ops. */
+  constructor(storage: Storage, dtype: DType, shape: Shape, strides?: Shape, offset = 0) {
+    this.storage = storage;
+    this.dtype = dtype;
+    this.shape = shape;
+    this.size = sizeOf(shape);
+    this.offset = offset;
+    this.strides = strides ?? contiguousStrides(shape);
+    this.isContiguous = strides === undefined || isContiguous(shape, strides);
+    const scope = currentScope();
+    this.scope = scope;
+    if (scope) scope.tensors.push(this);
+    else watchForLeak(this);
+  }
+
+  /** A new, uninitialised tensor. */
+  static allocate(device: Device, dtype: DType, shape: Shape): Tensor {
+    return new Tensor(new Storage(device, sizeOf(shape) * byteSize(dtype)), dtype, shape);
+  }
+
+  get device(): Device {
+    return this.storage.device;
+  }
+
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  get byteLength(): number {
+    return this.size * byteSize(this.dtype);
+  }
+
+  get isDisposed(): boolean {
+    return this.#disposed;
+  }
+
+  /** True for a tensor that no recorded op made. */
+  get isLeaf(): boolean {
+    return this.node === null;
+  }
+
+  get requiresGrad(): boolean {
+    return this.node !== null || this.#leaf !== null;
+  }
+
+  /** Where this tensor's gradient goes on the tape: an op's entry, its own leaf entry, or nowhere. */
+  get gradientEdge(): TapeNode | LeafNode | null {
+    return this.node ?? this.#leaf;
+  }
+
+  /** Makes this leaf collect gradients in `grad`, or stop to. */
+  requiresGrad_(requires = true): this {
+    if (this.node) {
+      throw new AutogradError(
+        `requiresGrad_: a tensor ${formatShape(this.shape)} made by ${this.node.op.name} is no leaf; detach() it first.`,
+      );
+    }
+    if (requires && !isFloatingPoint(this.dtype)) {
+      throw new DTypeError(
+        `requiresGrad_: only floating-point tensors have gradients, this one is ${this.dtype}.`,
+      );
+    }
+    this.#leaf = requires ? (this.#leaf ?? new LeafNode(this)) : null;
+    this.storage.holdsParameter = requires;
+    return this;
+  }
+
+  /**
+   * Calls `hook` after each backward pass has added its last contribution to `grad` of this leaf; data
+   * parallelism starts its all-reduce there. Returns a function that removes the hook.
+   */
+  onGradientAccumulated(hook: (parameter: Tensor) => void): () => void {
+    if (!this.#leaf) {
+      throw new AutogradError(
+        'onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.',
+      );
+    }
+    const { hooks } = this.#leaf;
+    hooks.add(hook);
+    return () => hooks.delete(hook);
+  }
+
+  /** Moves this handle to another scope, or out of all (null); internal, see `keep`. */
+  moveTo(scope: Scope | null): void {
+    this.scope = scope;
+    if (scope) scope.tensors.push(this);
+    else if (!this.#disposed) watchForLeak(this);
+  }
+
+  /** Gives this handle's reference to the storage back. Disposing twice is harmless. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    if (this.scope === null) leakWatch.unregister(this);
+    this.storage.release();
+    this.node?.release();
+    this.grad?.dispose();
+    this.grad = null;
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Throws a DisposedError if this handle has been disposed; `op` is named in it. */
+  assertAlive(op: string): void {
+    if (this.#disposed) {
+      throw new DisposedError(
+        `${op}: a tensor ${formatShape(this.shape)} ${this.dtype} was used after it had been disposed. ` +
+          'Return it from its scope, or keep() it.',
+      );
+    }
+  }
+}
+
+interface Leaked {
+  storage: Storage;
+  describe: string;
+}
+
+let onLeak: ((description: string) => void) | null = null;
+
+/** Calls `listener` for every tensor that the garbage collector found undisposed; null stops that. */
+export function reportLeaks(listener: ((description: string) => void) | null): void {
+  onLeak = listener;
+}
+
+const leakWatch = new FinalizationRegistry<Leaked>(({ storage, describe }) => {
+  storage.release();
+  onLeak?.(describe);
+});
+
+// Tensors inside a scope are freed with it, so only those outside are watched: registering costs host time.
+function watchForLeak(tensor: Tensor): void {
+  leakWatch.register(
+    tensor,
+    {
+      storage: tensor.storage,
+      describe: `${tensor.dtype} ${formatShape(tensor.shape)} on ${tensor.device.label}`,
+    },
+    tensor,
+  );
+}

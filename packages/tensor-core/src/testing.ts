@@ -1,0 +1,6 @@
+// An NVIDIA GPU played by the CPU, for tests of kernels and of what launches them. Needs g++.
+export {
+  emulatedMultiprocessors,
+  hostCompilerVersion,
+  openEmulatedDevice,
+} from './testing/emulated-device.ts';

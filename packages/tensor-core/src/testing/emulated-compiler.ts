@@ -1,0 +1,103 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KernelCompileError } from '../errors.ts';
+import { packageRoot } from '../package-root.ts';
+import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
+
+const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
+const flags = ['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'];
+
+/** The host compiler's first version line; null if there is none. */
+export function hostCompilerVersion(): string | null {
+  try {
+    return execFileSync('g++', ['--version'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).split('\n')[0]!;
+  } catch {
+    return null;
+  }
+}
+
+/** Compiles kernels for the CPU: the image is a shared library with `emulate_NAME` for each kernel NAME. */
+export class EmulatedCompiler implements KernelCompiler {
+  readonly version: string;
+  readonly #runtime: string;
+
+  constructor() {
+    const hash = createHash('sha256').update(flags.join(' '));
+    hash.update(readFileSync(new URL(import.meta.url)));
+    for (const file of ['cuda-on-host.hpp', 'float16.cuh']) hash.update(readFileSync(runtimeFile(file)));
+    hash.update(String(hostCompilerVersion()));
+    this.version = `emulator ${hash.digest('hex')}`;
+    this.#runtime = precompileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
+  }
+
+  compile({ name, source, headers, options }: CompileRequest): Uint8Array {
+    const folder = mkdtempSync(join(tmpdir(), 'roofline-kernel-'));
+    try {
+      for (const [file, text] of headers) writeFileSync(join(folder, file), prepare(text));
+      writeFileSync(join(folder, 'float16.cuh'), readFileSync(runtimeFile('float16.cuh')));
+      writeFileSync(join(folder, 'kernel.cpp'), prepare(source) + entries(source));
+      const defines = options.map((option) => option.replace('--define-macro=', '-D'));
+      execFileSync(
+        'g++',
+        [...flags, ...defines, '-include', this.#runtime, '-o', 'kernel.so', 'kernel.cpp'],
+        {
+          cwd: folder,
+          stdio: ['ignore', 'ignore', 'pipe'],
+        },
+      );
+      return new Uint8Array(readFileSync(join(folder, 'kernel.so')));
+    } catch (error) {
+      throw new KernelCompileError(name, String((error as { stderr?: Buffer }).stderr ?? error), source);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+}
+
+/** Puts the runtime header and its precompiled form, which halves each kernel's time, into `folder`. */
+function precompileRuntime(folder: string): string {
+  const header = join(folder, 'cuda-on-host.hpp');
+  const precompiled = `${header}.gch`;
+  if (!existsSync(precompiled)) {
+    mkdirSync(folder, { recursive: true });
+    copyFileSync(runtimeFile('cuda-on-host.hpp'), header);
+    const temporary = `${precompiled}.${process.pid}`;
+    execFileSync('g++', [...flags, '-x', 'c++-header', header, '-o', temporary]);
+    renameSync(temporary, precompiled);
+  }
+  return header;
+}
+
+// Dynamic shared memory has no size in the source; here it is an array that is large enough.
+function prepare(text: string): string {
+  return text.replace(/extern\s+__shared__\s+([^;]*?)(\w+)\s*\[\s*\]\s*;/g, 'static $1 $2[1 << 16];');
+}
+
+function entries(source: string): string {
+  const kernels = source.matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
+  return [...new Set([...kernels].map(([, name]) => name))]
+    .map(
+      (name) => `
+extern "C" void emulate_${name}(const char* packed, const char* const* pointers, unsigned x, unsigned y, unsigned z,
+                                unsigned threads) {
+  emulator::Launch<${name}>::run(packed, pointers, x, y, z, threads);
+}
+`,
+    )
+    .join('');
+}

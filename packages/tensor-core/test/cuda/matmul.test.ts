@@ -1,8 +1,0 @@
-import { describe } from 'vitest';
-import { describeMatmul } from '../op-cases/generic.ts';
-import { hostCompilerVersion, openEmulatedDevice } from './emulator/emulated-device.ts';
-
-const emulated = openEmulatedDevice();
-
-// What the product itself is does not matter here: how operands are seen, copied and batched does.
-describe.skipIf(!hostCompilerVersion())('matmul, emulated', () => describeMatmul(() => emulated));

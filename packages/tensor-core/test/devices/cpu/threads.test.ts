@@ -1,0 +1,49 @@
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import {
+  coresOf,
+  cpuThreads,
+  fixCpuThreads,
+  setCpuThreads,
+  threadsFromEnvironment,
+} from '../../../src/devices/cpu/threads.ts';
+import { DeviceError } from '../../../src/errors.ts';
+
+test('ROOFLINE_CPU_THREADS', () => {
+  expect(threadsFromEnvironment({})).toBeNull();
+  expect(threadsFromEnvironment({ ROOFLINE_CPU_THREADS: '3' })).toBe(3);
+  expect(() => threadsFromEnvironment({ ROOFLINE_CPU_THREADS: 'many' })).toThrow(/ROOFLINE_CPU_THREADS: NaN/);
+});
+
+test('hardware threads of one core count once', () => {
+  const processor = (socket: number, core: number) =>
+    `physical id\t: ${socket}\ncpu cores\t: 2\ncore id\t\t: ${core}\n`;
+  expect(coresOf([processor(0, 0), processor(0, 1), processor(0, 0), processor(0, 1)].join('\n'))).toBe(2);
+  expect(coresOf([processor(0, 0), processor(1, 0)].join('\n'))).toBe(2);
+  expect(coresOf('processor\t: 0\n')).toBe(0);
+});
+
+test('the number is fixed once threads have started', () => {
+  setCpuThreads(1);
+  expect(cpuThreads()).toBe(1);
+  expect(fixCpuThreads()).toBe(1);
+  setCpuThreads(1);
+  expect(() => setCpuThreads(2)).toThrow(DeviceError);
+  expect(() => setCpuThreads(0)).toThrow(/no number of threads/);
+});
+
+test.runIf(process.platform === 'linux')(
+  'the device opens, allocates and copies without ONNX Runtime',
+  () => {
+    const script = `
+    import { readFileSync } from 'node:fs';
+    import { openCpuDevice } from ${JSON.stringify(new URL('../../../src/devices/cpu/device.ts', import.meta.url).href)};
+    const cpu = openCpuDevice();
+    cpu.write(cpu.allocate(64), 0, new Uint8Array(64));
+    console.log(/libonnxruntime/.test(readFileSync('/proc/self/maps', 'utf8')));`;
+    const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+      encoding: 'utf8',
+    });
+    expect(output.trim()).toBe('false');
+  },
+);

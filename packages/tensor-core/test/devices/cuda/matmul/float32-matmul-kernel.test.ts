@@ -1,0 +1,85 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  getFloat32MatmulKernel,
+  setFloat32MatmulKernel,
+} from '../../../../src/devices/cuda/matmul/float32-matmul-kernel.ts';
+import { Matmul } from '../../../../src/devices/cuda/matmul/matmul.ts';
+import type { MatmulRequest } from '../../../../src/devices/cuda/context.ts';
+import { setFloat32MatmulPrecision } from '../../../../src/devices/cuda/matmul/float32-matmul-precision.ts';
+
+afterEach(() => {
+  setFloat32MatmulKernel('auto');
+  setFloat32MatmulPrecision('highest');
+});
+
+const request = {
+  m: 8,
+  n: 8,
+  k: 8,
+  batch: 1,
+  inputDType: 'float32',
+  outputDType: 'float32',
+  accumulate: false,
+} as MatmulRequest;
+
+/** A Matmul whose tensor-core product takes a request if `takes`; it records whether it was forced. */
+function make(takes: boolean) {
+  const forced: boolean[] = [];
+  const product = {
+    tryRun: (_: MatmulRequest, force: boolean) => {
+      forced.push(force);
+      return takes;
+    },
+  };
+  return {
+    forced,
+    matmul: new Matmul(
+      1,
+      () => 0,
+      () => undefined,
+      product,
+    ),
+  };
+}
+
+describe('Matmul', () => {
+  it('offers float32 products to the tensor cores, and forces them where asked', () => {
+    const { forced, matmul } = make(true);
+    matmul.run(request);
+    setFloat32MatmulKernel('split-half');
+    matmul.run(request);
+    expect(forced).toEqual([false, true]);
+  });
+
+  it('says so if a forced product is impossible', () => {
+    setFloat32MatmulKernel('split-half');
+    expect(() => make(false).matmul.run(request)).toThrow(
+      /split-half cannot multiply 1 × \[8, 8\] · \[8, 8\]/,
+    );
+  });
+
+  it('clears the result of an empty sum, unless it adds to it', () => {
+    const cleared: number[][] = [];
+    const matmul = new Matmul(
+      1,
+      () => 0,
+      (address, bytes) => cleared.push([address, bytes]),
+      null,
+    );
+    const empty = { ...request, k: 0, m: 2, n: 3, d: 1000, pitchD: 5, batchStrideD: 0 };
+    matmul.run(empty);
+    matmul.run({ ...empty, accumulate: true });
+    matmul.run({ ...request, m: 0 });
+    expect(cleared).toEqual([
+      [1000, 12],
+      [1020, 12],
+    ]);
+  });
+});
+
+describe('setFloat32MatmulKernel', () => {
+  it('names a kernel that does not exist', () => {
+    expect(getFloat32MatmulKernel()).toBe('auto');
+    expect(() => setFloat32MatmulKernel('fast' as never)).toThrow(/"fast".*auto, simt, split-half/);
+  });
+});

@@ -1,7 +1,0 @@
-import { describe } from 'vitest';
-import { device } from '../../src/index.ts';
-import { describeEmbedding } from '../op-cases/embedding.ts';
-
-describe('embedding on the CPU', () => {
-  describeEmbedding(() => device('cpu'));
-});

@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeCrossEntropy } from '../../op-cases/cross-entropy.ts';
+
+describe('cross-entropy on the CPU', () => {
+  describeCrossEntropy(() => device('cpu'));
+});

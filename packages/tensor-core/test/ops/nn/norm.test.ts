@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeNorms } from '../../op-cases/norm.ts';
+
+describe('norm on the CPU', () => {
+  describeNorms(() => device('cpu'));
+});

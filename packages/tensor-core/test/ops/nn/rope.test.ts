@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeRope } from '../../op-cases/rope.ts';
+
+describe('rope on the CPU', () => {
+  describeRope(() => device('cpu'));
+});

@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeRandom } from '../../op-cases/random.ts';
+
+describe('random on the CPU', () => {
+  describeRandom(() => device('cpu'));
+});

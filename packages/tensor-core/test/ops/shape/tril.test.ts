@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeTriangles } from '../../op-cases/tril.ts';
+
+describe('tril on the CPU', () => {
+  describeTriangles(() => device('cpu'));
+});

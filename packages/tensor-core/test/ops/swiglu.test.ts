@@ -1,7 +1,0 @@
-import { describe } from 'vitest';
-import { device } from '../../src/index.ts';
-import { describeSwiglu } from '../op-cases/swiglu.ts';
-
-describe('swiglu on the CPU', () => {
-  describeSwiglu(() => device('cpu'));
-});
