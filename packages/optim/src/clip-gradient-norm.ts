@@ -40,7 +40,7 @@ const globalNorm = defineOp({
       launchOverTensors(context, squaredNormsKernel, [tensors], (before) => [partialSums + 4 * before]);
       context
         .kernel(finishNormKernel)
-        .launch([1, 1, 1], finishThreads, 0, [partialSums, blocks, context.pointer(norm!)]);
+        .launch([1, 1, 1], finishThreads, 0, [partialSums, blocks, norm!.address]);
     },
   },
   cpu: {
@@ -79,7 +79,7 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
   scalars: ({ maxNorm }) => [maxNorm],
   variant: () => '',
   launch: (context, lists, [norm], { maxNorm }) =>
-    launchOverTensors(context, clipKernel, lists, () => [context.pointer(norm!), maxNorm]),
+    launchOverTensors(context, clipKernel, lists, () => [norm!.address, maxNorm]),
   cpu: {
     kind: 'onnx',
     build(graph, [gradient, norm], _, { scalars: [maxNorm] }) {

@@ -1,4 +1,11 @@
-import { type ComputeOp, type CudaContext, type Tensor, apply, defineOp } from '@roofline/tensor-core';
+import {
+  type ComputeOp,
+  type CudaContext,
+  type MemoryView,
+  type Tensor,
+  apply,
+  defineOp,
+} from '@roofline/tensor-core';
 
 /** What is special to an op over a number of tensors, in terms of its lists. */
 export interface MultiTensorDefinition<A> extends Omit<
@@ -12,8 +19,8 @@ export interface MultiTensorDefinition<A> extends Omit<
   /** Over all tensors of a call: `lists[l][t]` plays role l for tensor t. */
   launch(
     context: CudaContext,
-    lists: readonly (readonly Tensor[])[],
-    shared: readonly Tensor[],
+    lists: readonly (readonly MemoryView[])[],
+    shared: readonly MemoryView[],
     attributes: A,
   ): void;
   /** Over one tensor: its roles, then what is shared. Gives the written ones. */

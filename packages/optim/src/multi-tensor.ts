@@ -1,4 +1,4 @@
-import type { CudaContext, KernelSpec, Tensor } from '@roofline/tensor-core';
+import type { CudaContext, KernelSpec, MemoryView } from '@roofline/tensor-core';
 import { packageKernels } from '@roofline/tensor-core/native';
 
 // These mirror kernels/multi_tensor.cu.
@@ -15,7 +15,7 @@ export function multiTensorKernel(name: string, parameters: string): KernelSpec 
 }
 
 /** Blocks that `launchOverTensors` starts for `tensors`, over all its launches. */
-export function blocksOf(tensors: readonly Tensor[]): number {
+export function blocksOf(tensors: readonly MemoryView[]): number {
   return tensors.reduce((blocks, tensor) => blocks + Math.ceil(tensor.size / chunkElements), 0);
 }
 
@@ -27,7 +27,7 @@ export function blocksOf(tensors: readonly Tensor[]): number {
 export function launchOverTensors(
   context: CudaContext,
   spec: KernelSpec,
-  lists: readonly (readonly Tensor[])[],
+  lists: readonly (readonly MemoryView[])[],
   rest: (blocksBefore: number) => readonly number[],
 ): void {
   const kernel = context.kernel(spec);
@@ -37,7 +37,7 @@ export function launchOverTensors(
     const part = lists.map((tensors) => tensors.slice(from, from + maxTensors));
     const blocks = blocksOf(part[0]!);
     if (blocks === 0) continue;
-    kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(context, part), ...rest(blocksBefore)]);
+    kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(part), ...rest(blocksBefore)]);
     blocksBefore += blocks;
   }
 }
@@ -47,7 +47,7 @@ function tableBytes(lists: number): number {
   return Math.ceil(((lists + 1) * maxTensors * 8 + maxTensors * 4) / tableAlignment) * tableAlignment;
 }
 
-function tensorTable(context: CudaContext, lists: readonly (readonly Tensor[])[]): Uint8Array {
+function tensorTable(lists: readonly (readonly MemoryView[])[]): Uint8Array {
   const words = new Uint32Array(tableBytes(lists.length) / 4);
   const write64 = (index: number, value: number) => {
     words[2 * index] = value % 2 ** 32;
@@ -58,7 +58,7 @@ function tensorTable(context: CudaContext, lists: readonly (readonly Tensor[])[]
   words.fill(unusedFirstBlock, firstBlocks);
   let block = 0;
   lists[0]!.forEach((tensor, t) => {
-    lists.forEach((tensors, list) => write64(list * maxTensors + t, context.pointer(tensors[t]!)));
+    lists.forEach((tensors, list) => write64(list * maxTensors + t, tensors[t]!.address));
     write64(sizes + t, tensor.size);
     words[firstBlocks + t] = block;
     block += Math.ceil(tensor.size / chunkElements);

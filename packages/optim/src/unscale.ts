@@ -31,7 +31,7 @@ function defineForCount(count: number): ComputeOp<UnscaleAttributes> {
     cuda: {
       kind: 'custom',
       launch(context, inputs, _, { inverseScale }) {
-        const foundInf = context.pointer(inputs[count]!);
+        const foundInf = inputs[count]!.address;
         launchOverTensors(context, kernel, [inputs.slice(0, count)], () => [foundInf, inverseScale]);
       },
     },

@@ -25,6 +25,10 @@ export {
 export { fromBits16, toBits16 } from './tensor/float16.ts';
 
 export * from './op/op.ts';
+export type * from './op/memory-view.ts';
+export type * from './op/cuda-lowering.ts';
+export type * from './op/cpu-lowering.ts';
+export { checkOptions } from './op/check-options.ts';
 export { type OpObserver, apply, applyOne, applyView, observeOps } from './op/apply.ts';
 export { costOf } from './op/cost.ts';
 export { type RecordMemoryOptions, recordMemory } from './memory/record-memory.ts';
@@ -114,12 +118,3 @@ export {
 export { setCpuThreads } from './devices/cpu/threads.ts';
 export { cudaAvailable, cudaDeviceCount } from './devices/cuda/device.ts';
 export { type Diagnosis, diagnose } from './devices/cuda/diagnose.ts';
-export type {
-  CudaContext,
-  CudaKernel,
-  CudaProperties,
-  KernelSpec,
-  MatmulRequest,
-  StridedMemory,
-} from './devices/cuda/context.ts';
-export type { OnnxAttributes, OnnxGraph, OnnxValue } from './devices/cpu/onnx/onnx-graph.ts';

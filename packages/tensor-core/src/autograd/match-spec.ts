@@ -1,4 +1,4 @@
-import type { TensorSpec } from '../op/op.ts';
+import type { TensorSpec } from '../op/memory-view.ts';
 import { sameShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { cast } from '../ops/copy/cast.ts';

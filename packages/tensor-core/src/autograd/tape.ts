@@ -1,6 +1,7 @@
+import type { TensorSpec } from '../op/memory-view.ts';
 import type { DType } from '../tensor/dtype.ts';
 import { AutogradError } from '../errors.ts';
-import type { GradientContext, Saves, TensorSpec } from '../op/op.ts';
+import type { GradientContext, Saves } from '../op/op.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
 import type { Storage } from '../tensor/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';

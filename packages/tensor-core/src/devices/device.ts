@@ -1,6 +1,6 @@
+import type { MemoryView } from '../op/memory-view.ts';
 import type { MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import type { Op } from '../op/op.ts';
-import type { Tensor } from '../tensor/tensor.ts';
 
 /** Memory that a device handed out. What is inside is the device's own business. */
 export interface DeviceBuffer {
@@ -49,7 +49,7 @@ export interface Device {
    * Runs `op`, queued behind all that was asked before. Inputs may be strided views; outputs are contiguous
    * and uninitialised, except that output `i` is input `op.mutates[i]` itself for an op that mutates.
    */
-  run<A>(op: Op<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void;
+  run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void;
 
   recordEvent(): DeviceEvent;
   synchronize(): void;

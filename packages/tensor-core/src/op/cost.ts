@@ -1,5 +1,6 @@
+import type { TensorSpec } from './memory-view.ts';
 import { byteSize } from '../tensor/dtype.ts';
-import type { ComputeOp, Cost, TensorSpec } from './op.ts';
+import type { ComputeOp, Cost } from './op.ts';
 import { sizeOf } from '../tensor/shape.ts';
 
 /** Bytes of all elements of `specs`. */

@@ -1,89 +1,14 @@
-import type { CudaContext } from '../devices/cuda/context.ts';
-import type { OnnxGraph, OnnxValue } from '../devices/cpu/onnx/onnx-graph.ts';
-import type { DType } from '../tensor/dtype.ts';
-import type { Layout, Shape } from '../tensor/shape.ts';
+import type { CpuLowering } from './cpu-lowering.ts';
+import type { CudaLowering } from './cuda-lowering.ts';
+import type { Layout } from '../tensor/shape.ts';
+import type { TensorSpec } from './memory-view.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-
-/** What a rule may know of a tensor without reading it. A `Tensor` is one. */
-export interface TensorSpec {
-  readonly shape: Shape;
-  readonly dtype: DType;
-}
 
 /** Work of one call: floating-point operations, and the fewest bytes it must move through device memory. */
 export interface Cost {
   readonly flops: number;
   readonly bytesMoved: number;
 }
-
-/**
- * One value from each input gives one value of each output, element by element with broadcasting.
- * Expressions are CUDA C++ over `a`, `b`, `c`... (the inputs, in the compute type: float for float16 and
- * bfloat16, else the promoted dtype's own) and `s0`, `s1`... (the op's scalars); one for each output.
- * The same text serves the eager kernel and a fused one.
- */
-export interface PointwiseKernel<A> {
-  readonly kind: 'pointwise';
-  expressions(attributes: A): readonly string[];
-}
-
-/**
- * Folds the dimensions `attributes.dims` of one input. `combine` is CUDA C++ over `x` and `y`, `finish` over
- * `x` and `n` (the number of elements folded); float16 and bfloat16 are folded in float.
- */
-export interface ReductionKernel {
-  readonly kind: 'reduction';
-  readonly identity: 'zero' | 'lowest';
-  readonly combine: string;
-  readonly finish: string;
-}
-
-/** An op with a kernel (or library call) of its own. */
-export interface CustomKernel<A> {
-  readonly kind: 'custom';
-  /** True when `launch` reads strides itself; otherwise inputs are made contiguous before it runs. */
-  readonly strided?: boolean;
-  launch(context: CudaContext, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void;
-}
-
-export type CudaLowering<A> = PointwiseKernel<A> | ReductionKernel | CustomKernel<A>;
-
-/**
- * The op as ONNX nodes. float16 and bfloat16 inputs arrive as float32, and outputs are rounded to their dtype
- * by the device, so a lowering never meets them. `scalars` are rank-0 values, in the compute dtype for
- * pointwise ops, else float32 (float64 if that is what the op computes in).
- */
-export interface OnnxLowering<A> {
-  readonly kind: 'onnx';
-  /** Inputs come as they lie in memory, with `transposed` set on those whose last two dimensions lie swapped. */
-  readonly strided?: boolean;
-  /**
-   * For element-wise ops of many nodes over large tensors, such as an optimizer's: the graph is run over pieces
-   * that stay in the processor's cache between its nodes, and writes mutated inputs in place. All tensors are
-   * then contiguous and of one size, and `build` sees rank-1 pieces of them. A node that reads a mutated input
-   * must come before (lead to) the node whose output replaces that input.
-   */
-  readonly chunked?: boolean;
-  build(
-    graph: OnnxGraph,
-    inputs: readonly OnnxValue[],
-    attributes: A,
-    info: { readonly scalars: readonly OnnxValue[]; readonly outputs: readonly TensorSpec[] },
-  ): readonly OnnxValue[];
-}
-
-/** The op in JavaScript or WebAssembly, over contiguous typed arrays, for what ONNX has no node. */
-export interface HostLowering<A> {
-  readonly kind: 'host';
-  run(inputs: readonly HostArray[], outputs: readonly HostArray[], attributes: A): void;
-}
-
-/** A contiguous tensor's elements on the host. */
-export interface HostArray extends TensorSpec {
-  readonly data: import('../tensor/dtype.ts').TypedArray;
-}
-
-export type CpuLowering<A> = OnnxLowering<A> | HostLowering<A>;
 
 /** What a gradient rule gets. Saved tensors are those that `saves` named; asking for others throws. */
 export interface GradientContext<A> {

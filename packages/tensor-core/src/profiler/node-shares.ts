@@ -1,13 +1,13 @@
+import type { OnnxLowering } from '../op/cpu-lowering.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chunkSize, lowerPiece } from '../devices/cpu/lowering/chunked-session.ts';
-import type { OnnxGraph } from '../devices/cpu/onnx/onnx-graph.ts';
+import type { OnnxGraphBuilder } from '../devices/cpu/onnx/onnx-graph.ts';
 import { lowerToGraph } from '../devices/cpu/lowering/op-graph.ts';
 import { Session } from '../devices/cpu/onnx/session.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import { HostMemory } from '../native/host-memory.ts';
-import type { OnnxLowering } from '../op/op.ts';
 import { sizeOf } from '../tensor/shape.ts';
 import type { OpCall } from './op-recorder.ts';
 
@@ -39,14 +39,17 @@ export function nodeShares(call: OpCall): readonly NodeShare[] {
 }
 
 /** An op that runs piece by piece runs one graph for all pieces but a shorter last one. */
-function graphOf({ op, inputs, outputs, attributes }: OpCall, lowering: OnnxLowering<never>): OnnxGraph {
+function graphOf(
+  { op, inputs, outputs, attributes }: OpCall,
+  lowering: OnnxLowering<never>,
+): OnnxGraphBuilder {
   if (!lowering.chunked) return lowerToGraph(op, lowering, inputs, outputs, attributes as never).graph;
   const length = Math.min(sizeOf(outputs[0]!.shape), chunkSize());
   return lowerPiece(op, lowering, inputs, outputs, attributes as never, length).graph;
 }
 
 /** A graph of one node needs no timing. One that divides integers cannot run over zeros and is told as a whole. */
-function sharesOfGraph(graph: OnnxGraph): NodeShare[] {
+function sharesOfGraph(graph: OnnxGraphBuilder): NodeShare[] {
   const opTypes = graph.operations.map(({ opType }) => opType);
   if (opTypes.length === 1 || graph.dividesIntegers) return [{ opType: opTypes.join(' '), share: 1 }];
   const folder = mkdtempSync(join(tmpdir(), `roofline-nodes-${process.pid}-`));
@@ -61,7 +64,7 @@ function sharesOfGraph(graph: OnnxGraph): NodeShare[] {
 const runs = 5;
 
 /** Returns the path of what ONNX Runtime wrote of some runs. */
-function traceOverZeros(graph: OnnxGraph, tracePrefix: string): string {
+function traceOverZeros(graph: OnnxGraphBuilder, tracePrefix: string): string {
   const zeros = [...graph.inputs, ...graph.outputs].map(
     ({ shape, dtype }) => new HostMemory(sizeOf(shape) * byteSize(dtype)),
   );

@@ -1,9 +1,10 @@
+import type { TensorSpec } from '../op/memory-view.ts';
 import { type OpObserver, observeOps } from '../op/apply.ts';
 import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
 import { DeviceError } from '../errors.ts';
-import type { ComputeOp, TensorSpec } from '../op/op.ts';
+import type { ComputeOp } from '../op/op.ts';
 import { type OpenRange, currentOpenRange } from '../op/range.ts';
 import type { Shape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';

@@ -4,14 +4,15 @@ import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
 import type { Device } from '../devices/device.ts';
 import { AutogradError, DTypeError, DisposedError } from '../errors.ts';
 import { type Scope, currentScope } from './scope.ts';
-import { type Layout, type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
+import type { MemoryView } from '../op/memory-view.ts';
+import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
 import { Storage } from './storage.ts';
 
 /**
  * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.
  * Dispose it, or let a `scope` do so; the garbage collector is only a safety net.
  */
-export class Tensor implements Layout {
+export class Tensor implements MemoryView {
   readonly shape: Shape;
   /** In elements. */
   readonly strides: Shape;
@@ -64,6 +65,11 @@ export class Tensor implements Layout {
 
   get byteLength(): number {
     return this.size * byteSize(this.dtype);
+  }
+
+  /** Where the first element lies in the device's memory. */
+  get address(): number {
+    return this.storage.buffer.address + this.offset * byteSize(this.dtype);
   }
 
   get isDisposed(): boolean {

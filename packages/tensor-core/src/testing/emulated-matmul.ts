@@ -1,5 +1,5 @@
+import type { MatmulRequest } from '../op/cuda-lowering.ts';
 import koffi from 'koffi';
-import type { MatmulRequest } from '../devices/cuda/context.ts';
 import type { Float32Product } from '../devices/cuda/matmul/matmul.ts';
 
 /** float32 products in JavaScript, over memory that emulated device addresses name. */

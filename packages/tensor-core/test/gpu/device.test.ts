@@ -164,7 +164,7 @@ describe('kernels', () => {
         launch: (context, _, [y]) =>
           context
             .kernel(spec)
-            .launch([1, 1, 1], 8, 0, [context.pointer(y!), -3, 4e9, -(2 ** 40), 0.25, Math.PI, structure, 7]),
+            .launch([1, 1, 1], 8, 0, [y!.address, -3, 4e9, -(2 ** 40), 0.25, Math.PI, structure, 7]),
       },
       cpu: { kind: 'host', run: () => undefined },
     });

@@ -1,8 +1,8 @@
+import type { MemoryView } from '../../op/memory-view.ts';
 import { arch, availableParallelism, cpus, totalmem } from 'node:os';
 import type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from '../device.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import type { Op } from '../../op/op.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from './buffer-pool.ts';
 import { findOnnxRuntime } from './onnx/onnx-runtime.ts';
 import { OpRunner } from './lowering/op-runner.ts';
@@ -42,7 +42,7 @@ export class CpuDevice implements Device {
     bytes.set(bytesOf(buffer as CpuBuffer, byteOffset, bytes.length));
   }
 
-  run<A>(op: Op<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+  run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.#runner.run(op, inputs, outputs, attributes);
   }
 

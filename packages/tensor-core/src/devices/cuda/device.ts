@@ -1,12 +1,12 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { Device, MemoryStatistics } from '../device.ts';
 import { DeviceError, OutOfMemoryError, RooflineError } from '../../errors.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import type { Op } from '../../op/op.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
 import { type Block, CachingAllocator } from './memory/allocator.ts';
 import { architectureOf } from './architecture.ts';
 import { KernelBuilder } from './compile/compile.ts';
-import type { CudaContext } from './context.ts';
 import { type CudaDriver, countDevices, loadDriver, outOfMemory } from './driver/driver.ts';
 import { type CudaEvent, EventPool } from './driver/event.ts';
 import { Launcher } from './launch/launch.ts';
@@ -19,7 +19,6 @@ import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { StagingBuffer } from './memory/staging.ts';
 import { CudaStream } from './driver/stream.ts';
-import { addressOfTensor } from './memory/tensor-address.ts';
 
 /** What a device gets from outside, so that tests can stand in for it. */
 export interface DeviceParts {
@@ -117,11 +116,6 @@ export class CudaDevice implements Device {
     this.#allocator.free(block);
   }
 
-  /** The device address of a tensor's first element, for other libraries. */
-  pointer(tensor: Tensor): number {
-    return addressOfTensor(tensor);
-  }
-
   write(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
     this.makeCurrent();
     this.#stagingBuffer().upload(buffer.address + byteOffset, bytes);
@@ -132,7 +126,7 @@ export class CudaDevice implements Device {
     this.#stagingBuffer().download(buffer.address + byteOffset, bytes);
   }
 
-  run<A>(op: Op<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+  run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.makeCurrent();
     this.#lowering.run(op, inputs, outputs, attributes);
   }

@@ -1,16 +1,17 @@
-import { ShapeError } from '../../errors.ts';
-import type { ComputeOp } from '../../op/op.ts';
-import { formatShape } from '../../tensor/shape.ts';
-import { Tensor } from '../../tensor/tensor.ts';
-import type { Block } from './memory/allocator.ts';
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { StridedMemory } from '../../op/memory-view.ts';
 import type {
   CudaContext,
   CudaKernel,
   CudaProperties,
   KernelSpec,
   MatmulRequest,
-  StridedMemory,
-} from './context.ts';
+} from '../../op/cuda-lowering.ts';
+import { ShapeError } from '../../errors.ts';
+import type { ComputeOp } from '../../op/op.ts';
+import { contiguousStrides, formatShape } from '../../tensor/shape.ts';
+import { Tensor } from '../../tensor/tensor.ts';
+import type { Block } from './memory/allocator.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { Launcher } from './launch/launch.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
@@ -18,7 +19,6 @@ import type { KernelModules } from './compile/modules.ts';
 import { PointwiseRunner } from './generated/pointwise.ts';
 import { ReductionRunner } from './generated/reduction.ts';
 import type { CudaStream } from './driver/stream.ts';
-import { addressOfTensor } from './memory/tensor-address.ts';
 
 /** The memory of a device, for what an op needs beside its inputs and outputs. */
 export interface BlockMemory {
@@ -71,7 +71,12 @@ export class CudaLowering implements CudaContext {
   }
 
   /** Queues `op`. Outputs are allocated; see `Device.run`. */
-  run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+  run<A>(
+    op: ComputeOp<A>,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    attributes: A,
+  ): void {
     const lowering = op.cuda;
     if (lowering.kind === 'pointwise') {
       this.#pointwise.run(op, inputs, outputs, attributes);
@@ -90,14 +95,14 @@ export class CudaLowering implements CudaContext {
     return this.#modules.kernel(spec);
   }
 
-  pointer(tensor: Tensor): number {
-    return addressOfTensor(tensor);
+  workspace(byteLength: number): number {
+    return this.#workspaceBlock(byteLength).address;
   }
 
-  workspace(byteLength: number): number {
+  #workspaceBlock(byteLength: number): Block {
     const block = this.#memory.allocateBlock(byteLength);
     this.#workspaces.push(block);
-    return block.address;
+    return block;
   }
 
   fillBytes(pointer: number, value: number, byteLength: number): void {
@@ -120,27 +125,33 @@ export class CudaLowering implements CudaContext {
   /** Copies what is not contiguous first; what the op mutates must be, as it cannot be a copy. */
   #runOnContiguous<A>(
     op: ComputeOp<A>,
-    inputs: readonly Tensor[],
-    launch: (dense: readonly Tensor[]) => void,
+    inputs: readonly MemoryView[],
+    launch: (dense: readonly MemoryView[]) => void,
   ): void {
     if (inputs.every((input) => input.isContiguous)) {
       launch(inputs);
       return;
     }
-    const copies: Tensor[] = [];
     const dense = inputs.map((input, i) => {
       if (input.isContiguous) return input;
       if (op.mutates?.includes(i)) throw notContiguous(op.name, i, input);
-      const copy = Tensor.allocate(input.device, input.dtype, input.shape);
-      copies.push(copy);
-      this.#pointwise.copy(memoryOf(input), memoryOf(copy));
+      const copy = this.#contiguousWorkspace(input);
+      this.#pointwise.copy(input, copy);
       return copy;
     });
-    try {
-      launch(dense);
-    } finally {
-      for (const copy of copies) copy.dispose();
-    }
+    launch(dense);
+  }
+
+  /** Memory for a contiguous tensor of `like`'s shape and dtype, freed with the other workspaces. */
+  #contiguousWorkspace({ dtype, shape, size, byteLength }: MemoryView): MemoryView {
+    const block = this.#workspaceBlock(byteLength);
+    return {
+      ...{ dtype, shape, size, byteLength, isContiguous: true },
+      strides: contiguousStrides(shape),
+      offset: 0,
+      address: block.address,
+      storage: { byteLength, buffer: block },
+    };
   }
 
   #freeWorkspaces(): void {
@@ -149,12 +160,7 @@ export class CudaLowering implements CudaContext {
   }
 }
 
-function memoryOf(tensor: Tensor): StridedMemory {
-  const { dtype, shape, strides } = tensor;
-  return { pointer: addressOfTensor(tensor), dtype, shape, strides };
-}
-
-function notContiguous(op: string, index: number, input: Tensor): ShapeError {
+function notContiguous(op: string, index: number, input: MemoryView): ShapeError {
   return new ShapeError(
     `${op}: input ${index} ${formatShape(input.shape)} is written in place, so it must be contiguous, but its ` +
       `strides are ${formatShape(input.strides)}; call contiguous() first.`,

@@ -1,5 +1,5 @@
+import type { CudaProperties } from '../../op/cuda-lowering.ts';
 import { readFileSync } from 'node:fs';
-import type { CudaProperties } from './context.ts';
 import { type CudaDriver, driverVersion } from './driver/driver.ts';
 
 // CUdevice_attribute, from cuda.h.

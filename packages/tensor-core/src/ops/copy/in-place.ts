@@ -1,8 +1,9 @@
+import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import { computeDType } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
-import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 

@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { floatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

@@ -1,7 +1,8 @@
+import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import { computeDType, promote, promoteWithNumber } from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
-import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import { broadcastShapes } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import type { Operand } from '../support/pointwise.ts';

@@ -1,11 +1,13 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { byteSize } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { fromBits16, toBits16 } from '../../tensor/float16.ts';
-import { type HostArray, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
@@ -115,27 +117,31 @@ function copyUnit(
   return bytes === 2 ? { bytes, word: 'uint16', words: 1 } : { bytes, word: 'uint32', words: bytes / 4 };
 }
 
-function launchForward(context: CudaContext, [weight, ids]: readonly Tensor[], [y]: readonly Tensor[]): void {
+function launchForward(
+  context: CudaContext,
+  [weight, ids]: readonly MemoryView[],
+  [y]: readonly MemoryView[],
+): void {
   if (y!.size === 0) return;
   const [vocabulary, dimension] = weight!.shape as [number, number];
-  const [from, to] = [context.pointer(weight!), context.pointer(y!)];
+  const [from, to] = [weight!.address, y!.address];
   const rowBytes = dimension * byteSize(weight!.dtype);
   const { bytes, word, words } = copyUnit(rowBytes, [from, to]);
   const units = rowBytes / bytes;
   context
     .kernel(forwardKernel({ INDEX: storageType(ids!.dtype), WORD: word, WORDS: words }))
-    .launch([ids!.size, 1, 1], wholeWarps(units), 0, [from, context.pointer(ids!), to, units, vocabulary]);
+    .launch([ids!.size, 1, 1], wholeWarps(units), 0, [from, ids!.address, to, units, vocabulary]);
 }
 
 function launchBackward(
   context: CudaContext,
-  [dy, ids]: readonly Tensor[],
-  [dweight]: readonly Tensor[],
+  [dy, ids]: readonly MemoryView[],
+  [dweight]: readonly MemoryView[],
   { vocabulary }: EmbeddingBackwardAttributes,
 ): void {
   if (dweight!.size === 0) return;
   const columns = dweight!.shape[1]!;
-  const length = vectorLength(context, columns, [dy!, dweight!]);
+  const length = vectorLength(columns, [dy!, dweight!]);
   const threads = wholeWarps(columns / length);
   const vectors = Math.min(maxVectors, Math.ceil(columns / length / threads));
   const variant = {
@@ -144,7 +150,7 @@ function launchBackward(
     VECTOR_LENGTH: length,
     VECTORS: vectors,
   };
-  const pointers = [dy!, ids!, dweight!].map((tensor) => context.pointer(tensor));
+  const pointers = [dy!, ids!, dweight!].map((tensor) => tensor.address);
   context
     .kernel(backwardKernel(variant))
     .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [

@@ -1,8 +1,10 @@
+import type { TensorSpec } from '../../op/memory-view.ts';
+import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { ShapeError } from '../../errors.ts';
 import { fromBits16, toBits16 } from '../../tensor/float16.ts';
-import { type HostArray, type TensorSpec, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
@@ -54,7 +56,7 @@ const gatherOp = defineOp<GatherAttributes>({
       if (y!.size === 0) return;
       const { length, chosen, inner } = extents(x!.shape, index!.shape, dimension);
       const variant = { ELEMENT: storageType(x!.dtype), INDEX: storageType(index!.dtype) };
-      const pointers = [x!, index!, y!].map((tensor) => context.pointer(tensor));
+      const pointers = [x!, index!, y!].map((tensor) => tensor.address);
       context
         .kernel(forwardKernel(variant))
         .launch([Math.ceil(y!.size / threads), 1, 1], threads, 0, [
@@ -87,12 +89,12 @@ const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
   cuda: {
     kind: 'custom',
     launch(context, [dy, index], [dx], { dimension, shape }) {
-      context.fillBytes(context.pointer(dx!), 0, dx!.byteLength);
+      context.fillBytes(dx!.address, 0, dx!.byteLength);
       const { outer, length, chosen, inner } = extents(shape, index!.shape, dimension);
       const owners = outer * inner;
       if (owners === 0) return;
       const variant = { ELEMENT: storageType(dy!.dtype), INDEX: storageType(index!.dtype) };
-      const pointers = [dy!, index!, dx!].map((tensor) => context.pointer(tensor));
+      const pointers = [dy!, index!, dx!].map((tensor) => tensor.address);
       context
         .kernel(backwardKernel(variant))
         .launch([Math.ceil(owners / threads), 1, 1], threads, 0, [

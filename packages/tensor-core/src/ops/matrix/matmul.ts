@@ -1,10 +1,12 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { buildMatmul } from '../../devices/cpu/lowering/matmul-graph.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type DType, byteSize } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
-import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import {
   type Shape,
   broadcastShapes,
@@ -84,9 +86,9 @@ const matmulOp = defineOp<MatmulAttributes>({
         batch: sizeOf(batchShape),
         inputDType: a!.dtype,
         outputDType: d!.dtype,
-        a: left.pointer,
-        b: right.pointer,
-        d: context.pointer(d!),
+        a: left.address,
+        b: right.address,
+        d: d!.address,
         transposeA: left.transposed,
         transposeB: right.transposed,
         pitchA: left.pitch,
@@ -114,40 +116,40 @@ function gradientProduct(g: Tensor, operand: Tensor, scale: number, input: Tenso
 }
 
 interface Operand {
-  readonly pointer: number;
+  readonly address: number;
   readonly transposed: boolean;
   readonly pitch: number;
   readonly batchStride: number;
 }
 
 /** How a library that takes one pitch and one batch stride can read `x`; copies it where it cannot. */
-function operandOf(context: CudaContext, x: Tensor, batchShape: Shape): Operand {
+function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Operand {
   const [rows, columns] = x.shape.slice(-2) as [number, number];
   const [rowStride, columnStride] = x.strides.slice(-2) as [number, number];
   const batchStride = singleStride(x, batchShape);
   if (batchStride !== null) {
-    const pointer = context.pointer(x);
+    const address = x.address;
     if (fits(columnStride, columns, rowStride, rows)) {
-      return { pointer, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
+      return { address, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
     }
     if (fits(rowStride, rows, columnStride, columns)) {
-      return { pointer, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
+      return { address, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
     }
   }
   return copied(context, x, batchStride === null ? [...batchShape, rows, columns] : x.shape, batchShape);
 }
 
 /** A contiguous copy, repeated to `shape` where its own batch dimensions cannot be walked by one stride. */
-function copied(context: CudaContext, x: Tensor, shape: Shape, batchShape: Shape): Operand {
+function copied(context: CudaContext, x: MemoryView, shape: Shape, batchShape: Shape): Operand {
   const strides = contiguousStrides(shape);
-  const pointer = context.workspace(sizeOf(shape) * byteSize(x.dtype));
+  const address = context.workspace(sizeOf(shape) * byteSize(x.dtype));
   const repeated = broadcastStrides(x.shape, x.strides, shape);
   context.copy(
-    { pointer: context.pointer(x), dtype: x.dtype, shape, strides: repeated },
-    { pointer, dtype: x.dtype, shape, strides },
+    { address: x.address, dtype: x.dtype, shape, strides: repeated },
+    { address, dtype: x.dtype, shape, strides },
   );
   const batchStride = singleStride({ shape, strides }, batchShape)!;
-  return { pointer, transposed: false, pitch: shape.at(-1)!, batchStride };
+  return { address, transposed: false, pitch: shape.at(-1)!, batchStride };
 }
 
 // Whether lines of `inner` dense elements follow one another every `outerStride` elements.

@@ -1,11 +1,13 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
-import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
@@ -146,17 +148,17 @@ function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
 }
 
 /** The plan for rows of the logits, and the definitions of the kernels that work on them. */
-function planRows(context: CudaContext, tensors: readonly Tensor[], targets: Tensor) {
+function planRows(context: CudaContext, tensors: readonly MemoryView[], targets: MemoryView) {
   const [rows, columns] = tensors[0]!.shape as [number, number];
-  const plan = rowPlan(tensors[0]!.dtype, columns, vectorLength(context, columns, tensors));
+  const plan = rowPlan(tensors[0]!.dtype, columns, vectorLength(columns, tensors));
   const variant = { ...plan.defines, INDEX: storageType(targets.dtype) };
   return { rows, columns, variant, grid: [Math.ceil(rows / plan.rowsPerBlock), 1, 1] as const };
 }
 
 function launchForward(
   context: CudaContext,
-  [logits, targets]: readonly Tensor[],
-  [loss, logSumExp, inverseCount]: readonly Tensor[],
+  [logits, targets]: readonly MemoryView[],
+  [loss, logSumExp, inverseCount]: readonly MemoryView[],
   { ignoreIndex }: CrossEntropyAttributes,
 ): void {
   const { rows, columns, variant, grid } = planRows(context, [logits!], targets!);
@@ -164,9 +166,9 @@ function launchForward(
   context
     .kernel(rowsKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [
-      context.pointer(logits!),
-      context.pointer(targets!),
-      context.pointer(logSumExp!),
+      logits!.address,
+      targets!.address,
+      logSumExp!.address,
       losses,
       rows,
       columns,
@@ -176,9 +178,9 @@ function launchForward(
     .kernel(meanKernel(variant))
     .launch([1, 1, 1], meanThreads, 0, [
       losses,
-      context.pointer(targets!),
-      context.pointer(loss!),
-      context.pointer(inverseCount!),
+      targets!.address,
+      loss!.address,
+      inverseCount!.address,
       rows,
       ignoreIndex,
     ]);
@@ -186,8 +188,8 @@ function launchForward(
 
 function launchBackward(
   context: CudaContext,
-  inputs: readonly Tensor[],
-  [dlogits]: readonly Tensor[],
+  inputs: readonly MemoryView[],
+  [dlogits]: readonly MemoryView[],
   { ignoreIndex }: CrossEntropyAttributes,
 ): void {
   const [, logits, targets] = inputs;
@@ -195,7 +197,7 @@ function launchBackward(
   context
     .kernel(backwardKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [
-      ...[...inputs, dlogits!].map((tensor) => context.pointer(tensor)),
+      ...[...inputs, dlogits!].map((tensor) => tensor.address),
       rows,
       columns,
       ignoreIndex,

@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 
 /** The mean along the last dimension, which stays with length one. */

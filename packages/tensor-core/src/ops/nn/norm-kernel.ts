@@ -1,10 +1,10 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { byteSize } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
-import type { TensorSpec } from '../../op/op.ts';
 import { formatShape } from '../../tensor/shape.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { rowPlan, vectorLength } from '../support/row-kernel.ts';
@@ -39,12 +39,12 @@ export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record
 
 /** The tensors of kernels/norm.cu; those that only layerNorm has are absent for rmsNorm. */
 export interface NormForward {
-  readonly x: Tensor;
-  readonly weight: Tensor;
-  readonly bias?: Tensor;
-  readonly y: Tensor;
-  readonly mean?: Tensor;
-  readonly rstd: Tensor;
+  readonly x: MemoryView;
+  readonly weight: MemoryView;
+  readonly bias?: MemoryView;
+  readonly y: MemoryView;
+  readonly mean?: MemoryView;
+  readonly rstd: MemoryView;
 }
 
 export function launchNorm(context: CudaContext, tensors: NormForward, eps: number): void {
@@ -53,11 +53,11 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const columns = x.shape.at(-1)!;
   const rows = x.size / columns;
   const vectors = [x, y, weight, ...(bias ? [bias] : [])];
-  const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(context, columns, vectors));
+  const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
   context
     .kernel(forwardKernel({ ...defines, ...typesOf(y, weight), CENTERED: mean ? 1 : 0 }))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
-      ...[x, weight, bias, y, mean, rstd].map((tensor) => address(context, tensor)),
+      ...[x, weight, bias, y, mean, rstd].map((tensor) => addressOf(tensor)),
       rows,
       columns,
       eps,
@@ -65,14 +65,14 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
 }
 
 export interface NormBackward {
-  readonly dy: Tensor;
-  readonly x: Tensor;
-  readonly weight: Tensor;
-  readonly mean?: Tensor;
-  readonly rstd: Tensor;
-  readonly dx: Tensor;
-  readonly dweight: Tensor;
-  readonly dbias?: Tensor;
+  readonly dy: MemoryView;
+  readonly x: MemoryView;
+  readonly weight: MemoryView;
+  readonly mean?: MemoryView;
+  readonly rstd: MemoryView;
+  readonly dx: MemoryView;
+  readonly dweight: MemoryView;
+  readonly dbias?: MemoryView;
 }
 
 export function launchNormBackward(context: CudaContext, tensors: NormBackward): void {
@@ -83,7 +83,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
   const { defines, rowsPerBlock } = rowPlan(
     x.dtype,
     columns,
-    vectorLength(context, columns, [x, dy, dx, weight]),
+    vectorLength(columns, [x, dy, dx, weight]),
     backwardBudget,
   );
   const variant = { ...defines, ...typesOf(dy, weight), CENTERED: mean ? 1 : 0 };
@@ -97,7 +97,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     context
       .kernel(backwardKernel(variant))
       .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
-        ...[dy, x, weight, mean, rstd, dx].map((tensor) => address(context, tensor)),
+        ...[dy, x, weight, mean, rstd, dx].map((tensor) => addressOf(tensor)),
         partialWeight,
         partialBias,
         rows,
@@ -108,18 +108,18 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     .kernel(foldKernel(variant))
     .launch([Math.ceil(columns / foldColumns), mean ? 2 : 1, 1], foldThreads, 0, [
       partialWeight,
-      context.pointer(dweight),
+      dweight.address,
       partialBias,
-      address(context, dbias),
+      addressOf(dbias),
       count,
       columns,
     ]);
 }
 
-function typesOf(result: Tensor, weight: Tensor) {
+function typesOf(result: MemoryView, weight: MemoryView) {
   return { RESULT: storageType(result.dtype), WEIGHT: storageType(weight.dtype) };
 }
 
-function address(context: CudaContext, tensor: Tensor | undefined): number {
-  return tensor ? context.pointer(tensor) : 0;
+function addressOf(tensor: MemoryView | undefined): number {
+  return tensor ? tensor.address : 0;
 }

@@ -1,11 +1,13 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { byteSize } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
-import { type ComputeOp, type TensorSpec, defineOp } from '../../op/op.ts';
+import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { type Shape, contiguousStrides, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
@@ -95,7 +97,7 @@ function rotatePairs(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: On
 
 /** x as the kernel reads it: [n0, n1, n2, T, d] with strides s0..s3 and 1, in vectors of so many elements. */
 interface KernelInput {
-  readonly pointer: number;
+  readonly address: number;
   readonly lengths: readonly number[];
   readonly strides: readonly number[];
   readonly vectorLength: number;
@@ -123,7 +125,7 @@ function leadingDimensions(shape: Shape, strides: Shape): Dimension[] | null {
 
 /** Null for a layout that the kernel cannot read: apart or unaligned pairs, or more than three leading dimensions. */
 function kernelInput(
-  pointer: number,
+  address: number,
   { shape, strides, dtype }: Pick<Tensor, 'shape' | 'strides' | 'dtype'>,
 ): KernelInput | null {
   const leading = leadingDimensions(shape, strides);
@@ -132,35 +134,32 @@ function kernelInput(
   const size = byteSize(dtype);
   for (let length = maxVectorBytes / size; length >= 2; length /= 2) {
     if (
-      pointer % (length * size) === 0 &&
+      address % (length * size) === 0 &&
       [shape.at(-1)!, ...rowStrides].every((stride) => stride % length === 0)
     ) {
-      return { pointer, lengths: leading.map((d) => d.length), strides: rowStrides, vectorLength: length };
+      return { address, lengths: leading.map((d) => d.length), strides: rowStrides, vectorLength: length };
     }
   }
   return null;
 }
 
 /** A contiguous copy of x, which the kernel can always read. */
-function copiedInput(context: CudaContext, x: Tensor): KernelInput {
+function copiedInput(context: CudaContext, x: MemoryView): KernelInput {
   const { shape, dtype } = x;
   const strides = contiguousStrides(shape);
-  const pointer = context.workspace(x.byteLength);
-  context.copy(
-    { pointer: context.pointer(x), dtype, shape, strides: x.strides },
-    { pointer, dtype, shape, strides },
-  );
-  return kernelInput(pointer, { shape, strides, dtype })!;
+  const address = context.workspace(x.byteLength);
+  context.copy({ address: x.address, dtype, shape, strides: x.strides }, { address, dtype, shape, strides });
+  return kernelInput(address, { shape, strides, dtype })!;
 }
 
 function launch(
   context: CudaContext,
-  [x, cosine, sine]: readonly Tensor[],
-  [y]: readonly Tensor[],
+  [x, cosine, sine]: readonly MemoryView[],
+  [y]: readonly MemoryView[],
   { inverse }: RopeAttributes,
 ): void {
   if (x!.size === 0) return;
-  const input = kernelInput(context.pointer(x!), x!) ?? copiedInput(context, x!);
+  const input = kernelInput(x!.address, x!) ?? copiedInput(context, x!);
   const [length, columns] = x!.shape.slice(-2) as [number, number];
   const vectors = (length * columns) / input.vectorLength;
   const grid = [
@@ -171,10 +170,10 @@ function launch(
   context
     .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: input.vectorLength }))
     .launch(grid, threads, 0, [
-      input.pointer,
-      context.pointer(cosine!),
-      context.pointer(sine!),
-      context.pointer(y!),
+      input.address,
+      cosine!.address,
+      sine!.address,
+      y!.address,
       ...input.lengths,
       length,
       columns,

@@ -1,6 +1,6 @@
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';

@@ -1,8 +1,9 @@
+import type { TensorSpec } from '../../op/memory-view.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { promote } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
-import { type TensorSpec, defineOp } from '../../op/op.ts';
+import { defineOp } from '../../op/op.ts';
 import { scope } from '../../tensor/scope.ts';
 import { formatShape, sameShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

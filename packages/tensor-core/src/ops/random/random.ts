@@ -1,11 +1,12 @@
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { type TensorOptions, empty } from '../../tensor/creation.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { type DType, type TypedArray, isFloatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError, RooflineError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
-import { type ComputeOp, type HostArray, defineOp } from '../../op/op.ts';
+import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { Generator, defaultGenerator } from '../../random/generator.ts';
 import { inverseNormal } from '../../random/inverse-normal.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
@@ -48,7 +49,7 @@ function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): 
         context
           .kernel(kernel({ ELEMENT: storageType(y!.dtype) }))
           .launch([gridFor(context, y!.size), 1, 1], threads, 0, [
-            context.pointer(y!),
+            y!.address,
             y!.size,
             low,
             high,

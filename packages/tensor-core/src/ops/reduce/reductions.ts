@@ -1,15 +1,10 @@
+import type { ReductionKernel } from '../../op/cuda-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type DType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
-import {
-  type AutocastClass,
-  type ComputeOp,
-  type GradientContext,
-  type ReductionKernel,
-  defineOp,
-} from '../../op/op.ts';
+import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { div, mul } from '../elementwise/arithmetic.ts';

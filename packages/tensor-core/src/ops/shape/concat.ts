@@ -46,14 +46,14 @@ const concatOp = defineOp<ConcatAttributes>({
     strided: true,
     launch(context, inputs, [output], { dimension }) {
       const { dtype, strides } = output!;
-      let pointer = context.pointer(output!);
+      let address = output!.address;
       for (const input of inputs) {
         const { shape } = input;
         context.copy(
-          { pointer: context.pointer(input), dtype, shape, strides: input.strides },
-          { pointer, dtype, shape, strides },
+          { address: input.address, dtype, shape, strides: input.strides },
+          { address, dtype, shape, strides },
         );
-        pointer += shape[dimension]! * strides[dimension]! * byteSize(dtype);
+        address += shape[dimension]! * strides[dimension]! * byteSize(dtype);
       }
     },
   },

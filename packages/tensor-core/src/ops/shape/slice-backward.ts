@@ -20,12 +20,12 @@ const sliceBackwardOp = defineOp<SliceBackwardAttributes>({
     strided: true,
     launch(context, [g], [output], { dimension, start, step }) {
       const { dtype, byteLength, strides } = output!;
-      const pointer = context.pointer(output!);
-      context.fillBytes(pointer, 0, byteLength);
+      const address = output!.address;
+      context.fillBytes(address, 0, byteLength);
       context.copy(
-        { pointer: context.pointer(g!), dtype, shape: g!.shape, strides: g!.strides },
+        { address: g!.address, dtype, shape: g!.shape, strides: g!.strides },
         {
-          pointer: pointer + start * strides[dimension]! * byteSize(dtype),
+          address: address + start * strides[dimension]! * byteSize(dtype),
           dtype,
           shape: g!.shape,
           strides: strides.map((stride, i) => (i === dimension ? stride * step : stride)),

@@ -1,8 +1,9 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
@@ -74,20 +75,20 @@ function clamp(count: number, most: number): number {
 
 function launch(
   context: CudaContext,
-  [x]: readonly Tensor[],
-  [y]: readonly Tensor[],
+  [x]: readonly MemoryView[],
+  [y]: readonly MemoryView[],
   { diagonal, fill }: LowerTriangleAttributes,
 ): void {
   if (x!.size === 0) return;
   const [rows, columns] = x!.shape.slice(-2) as [number, number];
-  const length = vectorLength(context, columns, [x!, y!]);
+  const length = vectorLength(columns, [x!, y!]);
   const matrices = sizeOf(x!.shape.slice(0, -2));
   const blocks = Math.ceil((rows * columns) / (length * threads * vectorsPerThread));
   context
     .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length }))
     .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
-      context.pointer(x!),
-      context.pointer(y!),
+      x!.address,
+      y!.address,
       matrices,
       rows,
       columns,

@@ -1,4 +1,4 @@
-import type { KernelSpec } from '../../devices/cuda/context.ts';
+import type { KernelSpec } from '../../op/cuda-lowering.ts';
 import { kernelSource } from '../../package-root.ts';
 
 type Defines = NonNullable<KernelSpec['defines']>;

@@ -1,13 +1,8 @@
+import type { TensorSpec } from '../../op/memory-view.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
-import type { OnnxGraph, OnnxValue } from '../../devices/cpu/onnx/onnx-graph.ts';
 import { type DType, computeDType, isFloatingPoint, promote, promoteWithNumber } from '../../tensor/dtype.ts';
-import {
-  type AutocastClass,
-  type ComputeOp,
-  type GradientContext,
-  type TensorSpec,
-  defineOp,
-} from '../../op/op.ts';
+import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { broadcastShapes, sizeOf } from '../../tensor/shape.ts';
 import { scope } from '../../tensor/scope.ts';

@@ -1,7 +1,7 @@
+import type { MemoryView } from '../../op/memory-view.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import type { CudaContext } from '../../devices/cuda/context.ts';
 import { type DType, byteSize } from '../../tensor/dtype.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
 import type { KernelVariants } from './kernel-variants.ts';
 
 /** How a kernel that includes row.cuh shares rows out over threads; the macros are explained there. */
@@ -29,11 +29,11 @@ const maxVectorBytes = 16;
 const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 };
 
 /** The most elements, up to 16 bytes of them, that one load may take from each row of all `tensors`. */
-export function vectorLength(context: CudaContext, columns: number, tensors: readonly Tensor[]): number {
+export function vectorLength(columns: number, tensors: readonly MemoryView[]): number {
   let length = maxVectorBytes / byteSize(tensors[0]!.dtype);
-  const fits = (tensor: Tensor) =>
+  const fits = (tensor: MemoryView) =>
     columns % length === 0 &&
-    context.pointer(tensor) % Math.min(maxVectorBytes, length * byteSize(tensor.dtype)) === 0;
+    tensor.address % Math.min(maxVectorBytes, length * byteSize(tensor.dtype)) === 0;
   while (length > 1 && !tensors.every(fits)) length /= 2;
   return length;
 }
@@ -49,13 +49,17 @@ export function rowPlan(dtype: DType, columns: number, length: number, budget = 
 }
 
 /** Launches a kernel (x, ..., rows, columns) whose `tensors` all have one shape and dtype, row by row. */
-export function launchRows(context: CudaContext, kernel: KernelVariants, tensors: readonly Tensor[]): void {
+export function launchRows(
+  context: CudaContext,
+  kernel: KernelVariants,
+  tensors: readonly MemoryView[],
+): void {
   const { size, shape, dtype } = tensors[0]!;
   if (size === 0) return;
   const columns = shape.at(-1)!;
   const rows = size / columns;
-  const plan = rowPlan(dtype, columns, vectorLength(context, columns, tensors));
-  const arguments_ = [...tensors.map((tensor) => context.pointer(tensor)), rows, columns];
+  const plan = rowPlan(dtype, columns, vectorLength(columns, tensors));
+  const arguments_ = [...tensors.map((tensor) => tensor.address), rows, columns];
   context
     .kernel(kernel(plan.defines))
     .launch([Math.ceil(rows / plan.rowsPerBlock), 1, 1], plan.defines.BLOCK_THREADS, 0, arguments_);

@@ -114,12 +114,12 @@ usesPointwise('custom ops', () => {
         const scratch = context.workspace(x!.byteLength);
         const { shape, strides, dtype } = x!;
         context.copy(
-          { pointer: context.pointer(x!), dtype, shape, strides },
-          { pointer: scratch, dtype, shape, strides },
+          { address: x!.address, dtype, shape, strides },
+          { address: scratch, dtype, shape, strides },
         );
         context.copy(
-          { pointer: scratch, dtype, shape, strides },
-          { pointer: context.pointer(y!), dtype, shape, strides },
+          { address: scratch, dtype, shape, strides },
+          { address: y!.address, dtype, shape, strides },
         );
       },
     },

@@ -1,10 +1,12 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { TensorSpec } from '../../../op/memory-view.ts';
+import type { OnnxLowering } from '../../../op/cpu-lowering.ts';
 import { byteSize } from '../../../tensor/dtype.ts';
 import { ShapeError } from '../../../errors.ts';
-import type { ComputeOp, OnnxLowering, TensorSpec } from '../../../op/op.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 import { formatShape } from '../../../tensor/shape.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
 import { bufferOf } from './host-lowering.ts';
-import type { OnnxGraph } from '../onnx/onnx-graph.ts';
+import type { OnnxGraphBuilder } from '../onnx/onnx-graph.ts';
 import { type OpGraph, lowerToGraph } from './op-graph.ts';
 import { ScalarMemory } from './scalar-memory.ts';
 import { Session } from '../onnx/session.ts';
@@ -23,7 +25,7 @@ export function chunkSize(): number {
 }
 
 /** Throws a ShapeError unless the tensors can be cut into the same pieces. */
-export function checkChunkable(op: string, tensors: readonly Tensor[]): void {
+export function checkChunkable(op: string, tensors: readonly MemoryView[]): void {
   const { size } = tensors.at(-1)!;
   for (const tensor of tensors) {
     if (tensor.size === size && tensor.isContiguous) continue;
@@ -73,8 +75,8 @@ export class ChunkedSession {
 
   /** Runs the graph over the elements from `start` on. */
   run(
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
     start: number,
     scalars: readonly number[] | undefined,
   ): void {
@@ -91,12 +93,12 @@ export class ChunkedSession {
   }
 }
 
-function elementAddress(tensor: Tensor, element: number): number {
+function elementAddress(tensor: MemoryView, element: number): number {
   return bufferOf(tensor).address + (tensor.offset + element) * byteSize(tensor.dtype);
 }
 
 // ONNX Runtime chooses the order of nodes; only those that lead to a node are sure to run before it.
-function checkReadBeforeWritten(op: string, graph: OnnxGraph, input: number, output: number): void {
+function checkReadBeforeWritten(op: string, graph: OnnxGraphBuilder, input: number, output: number): void {
   const makers = new Map(
     graph.operations.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
   );

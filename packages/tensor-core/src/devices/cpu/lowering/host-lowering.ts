@@ -1,16 +1,17 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { HostArray, HostLowering } from '../../../op/cpu-lowering.ts';
 import { type TypedArray, byteSize, typedArray, viewAs } from '../../../tensor/dtype.ts';
-import type { ComputeOp, HostArray, HostLowering } from '../../../op/op.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 import type { CpuBuffer } from '../buffer-pool.ts';
 import { gather, scatter } from './strided-copy.ts';
 
 /** The memory behind a tensor of the CPU device. */
-export function bufferOf(tensor: Tensor): CpuBuffer {
+export function bufferOf(tensor: MemoryView): CpuBuffer {
   return tensor.storage.buffer as CpuBuffer;
 }
 
 /** All elements of a tensor's storage, not copied. */
-export function storageElements({ storage, dtype }: Tensor): TypedArray {
+export function storageElements({ storage, dtype }: MemoryView): TypedArray {
   const { memory, byteOffset } = storage.buffer as CpuBuffer;
   return viewAs(dtype, memory, byteOffset, Math.floor(storage.byteLength / byteSize(dtype)));
 }
@@ -19,8 +20,8 @@ export function storageElements({ storage, dtype }: Tensor): TypedArray {
 export function runHostLowering<A>(
   op: ComputeOp<A>,
   lowering: HostLowering<A>,
-  inputs: readonly Tensor[],
-  outputs: readonly Tensor[],
+  inputs: readonly MemoryView[],
+  outputs: readonly MemoryView[],
   attributes: A,
 ): void {
   const sources = inputs.map(hostArray);
@@ -35,7 +36,7 @@ export function runHostLowering<A>(
   });
 }
 
-function hostArray(tensor: Tensor): HostArray {
+function hostArray(tensor: MemoryView): HostArray {
   const { shape, dtype, size, offset } = tensor;
   if (!tensor.isContiguous) {
     const data = typedArray(dtype, size);

@@ -1,5 +1,5 @@
-import type { TensorSpec } from '../../../op/op.ts';
-import type { OnnxGraph, OnnxValue } from '../onnx/onnx-graph.ts';
+import type { TensorSpec } from '../../../op/memory-view.ts';
+import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
 
 /** ONNX Runtime's own operators. */
 const domain = 'com.microsoft';

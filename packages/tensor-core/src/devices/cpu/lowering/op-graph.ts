@@ -1,8 +1,10 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { TensorSpec } from '../../../op/memory-view.ts';
+import type { OnnxLowering, OnnxValue } from '../../../op/cpu-lowering.ts';
 import { type DType, byteSize, computeDType, isFloatingPoint } from '../../../tensor/dtype.ts';
-import type { ComputeOp, OnnxLowering, TensorSpec } from '../../../op/op.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 import { type Layout, type Shape, broadcastShapes, sameShape } from '../../../tensor/shape.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
-import { OnnxGraph, type OnnxValue } from '../onnx/onnx-graph.ts';
+import { OnnxGraphBuilder } from '../onnx/onnx-graph.ts';
 import { type ViewPlan, buildView, planView } from './view-graph.ts';
 
 /** Where the graph reads an input: the memory from an element of its storage on, or a gathered copy. */
@@ -15,13 +17,13 @@ export interface OperandLayout extends Layout {
   readonly storageSize: number;
 }
 
-export function operandLayout({ shape, strides, offset, dtype, storage }: Tensor): OperandLayout {
+export function operandLayout({ shape, strides, offset, dtype, storage }: MemoryView): OperandLayout {
   return { shape, strides, offset, dtype, storageSize: Math.floor(storage.byteLength / byteSize(dtype)) };
 }
 
 /** A graph of one op for inputs of given layouts, and how to bind tensors to it. */
 export interface OpGraph {
-  readonly graph: OnnxGraph;
+  readonly graph: OnnxGraphBuilder;
   readonly bindings: readonly InputBinding[];
   readonly scalarDType: DType;
 }
@@ -49,7 +51,7 @@ export function lowerToGraph<A>(
   outputs: readonly TensorSpec[],
   attributes: A,
 ): OpGraph {
-  const graph = new OnnxGraph();
+  const graph = new OnnxGraphBuilder();
   const bindings: InputBinding[] = [];
   const sources: OperandSources = {
     memory(index, { input, view }) {
@@ -68,7 +70,7 @@ export function lowerToGraph<A>(
  * and its nodes. Gives its outputs, in their dtypes.
  */
 export function addToGraph<A>(
-  graph: OnnxGraph,
+  graph: OnnxGraphBuilder,
   op: ComputeOp<A>,
   lowering: OnnxLowering<A>,
   inputs: readonly OperandLayout[],
@@ -102,7 +104,7 @@ function swapLastTwo({ shape, strides, offset }: Layout): Layout {
 }
 
 function readOperand(
-  graph: OnnxGraph,
+  graph: OnnxGraphBuilder,
   memory: OnnxValue,
   { view, transposed }: OperandPlan,
   repeat: boolean,
@@ -146,7 +148,7 @@ function broadcastsItself<A>(
 }
 
 /** An op's result in the shape and, rounded, the dtype of its output. */
-function finish(graph: OnnxGraph, result: OnnxValue, { shape, dtype }: TensorSpec): OnnxValue {
+function finish(graph: OnnxGraphBuilder, result: OnnxValue, { shape, dtype }: TensorSpec): OnnxValue {
   const whole = sameShape(result.shape, shape)
     ? result
     : graph.node('Expand', [result, graph.integers(shape)], {}, { shape });

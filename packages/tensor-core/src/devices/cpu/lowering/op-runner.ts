@@ -1,7 +1,8 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { OnnxLowering } from '../../../op/cpu-lowering.ts';
 import { DeviceError } from '../../../errors.ts';
-import type { ComputeOp, OnnxLowering } from '../../../op/op.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 import { formatShape } from '../../../tensor/shape.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
 import type { BufferPool } from '../buffer-pool.ts';
 import { ChunkedSession, checkChunkable, chunkSize, lowerPiece } from './chunked-session.ts';
 import { runHostLowering } from './host-lowering.ts';
@@ -20,7 +21,12 @@ export class OpRunner {
     this.#pool = pool;
   }
 
-  run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+  run<A>(
+    op: ComputeOp<A>,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    attributes: A,
+  ): void {
     if (outputs.every(({ size }) => size === 0)) return;
     const lowering = op.cpu;
     if (lowering.kind === 'host') return runHostLowering(op, lowering, inputs, outputs, attributes);
@@ -35,8 +41,8 @@ export class OpRunner {
   #runWhole<A>(
     op: ComputeOp<A>,
     lowering: OnnxLowering<A>,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
     attributes: A,
   ): void {
     const session = this.#sessions.get(callSignature(op, attributes, inputs, outputs), () => {
@@ -49,8 +55,8 @@ export class OpRunner {
   #runInPieces<A>(
     op: ComputeOp<A>,
     lowering: OnnxLowering<A>,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
     attributes: A,
   ): void {
     checkChunkable(op.name, [...inputs, ...outputs]);
@@ -67,7 +73,7 @@ export class OpRunner {
   }
 }
 
-function failure(op: string, inputs: readonly Tensor[], cause: DeviceError): DeviceError {
+function failure(op: string, inputs: readonly MemoryView[], cause: DeviceError): DeviceError {
   const operands = inputs.map(({ shape, dtype }) => `${formatShape(shape)} ${dtype}`).join(', ');
   return new DeviceError(`${op} of ${operands}: ${cause.message}`, { cause });
 }

@@ -1,7 +1,7 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
 import { byteSize, viewAs } from '../../../tensor/dtype.ts';
 import type { AllocationKind } from '../../../memory/observer.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
 import type { BufferPool, CpuBuffer } from '../buffer-pool.ts';
 import { bufferOf, storageElements } from './host-lowering.ts';
 import type { InputBinding, OpGraph } from './op-graph.ts';
@@ -37,7 +37,11 @@ export class OpSession {
   }
 
   /** Runs the op. What it writes in place is calculated beside and then takes the place of the old values. */
-  run(inputs: readonly Tensor[], outputs: readonly Tensor[], scalars: readonly number[] | undefined): void {
+  run(
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    scalars: readonly number[] | undefined,
+  ): void {
     if (scalars) this.#scalars.write(scalars);
     try {
       for (let i = 0; i < inputs.length; i++)
@@ -61,7 +65,7 @@ export class OpSession {
     this.#session.dispose();
   }
 
-  #inputAddress(input: Tensor, binding: InputBinding): number {
+  #inputAddress(input: MemoryView, binding: InputBinding): number {
     if (input.isContiguous) return bufferOf(input).address + input.offset * byteSize(input.dtype);
     if (binding.kind === 'memory') return bufferOf(input).address + binding.start * byteSize(input.dtype);
     const copy = this.#allocate(input.byteLength, 'workspace');
@@ -76,7 +80,7 @@ export class OpSession {
   }
 
   /** Gives `output` its new values: the whole buffer where it fills its storage, else element by element. */
-  #replace(output: Tensor, replacement: CpuBuffer): void {
+  #replace(output: MemoryView, replacement: CpuBuffer): void {
     const { storage, dtype, size, offset } = output;
     if (output.isContiguous && offset === 0 && output.byteLength === storage.byteLength) {
       this.#temporary[this.#temporary.indexOf(replacement)] = storage.buffer as CpuBuffer;

@@ -1,5 +1,6 @@
-import type { ComputeOp, TensorSpec } from '../../../op/op.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { TensorSpec } from '../../../op/memory-view.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 
 const opNumbers = new WeakMap<object, number>();
 let opCount = 0;
@@ -8,7 +9,7 @@ let opCount = 0;
 export function callSignature<A>(
   op: ComputeOp<A>,
   attributes: A,
-  inputs: readonly Tensor[],
+  inputs: readonly MemoryView[],
   outputs: readonly TensorSpec[],
 ): string {
   let signature = variantSignature(op, attributes);
@@ -39,7 +40,7 @@ function variantSignature<A>(op: ComputeOp<A>, attributes: A): string {
   return attributes === undefined ? `${number}` : `${number}${JSON.stringify(attributes)}`;
 }
 
-function layoutSignature({ dtype, shape, isContiguous, strides, offset, storage }: Tensor): string {
+function layoutSignature({ dtype, shape, isContiguous, strides, offset, storage }: MemoryView): string {
   // Contiguous tensors are bound at their own offset; for views the graph holds it.
   if (isContiguous) return `|${dtype}${shape.join()}`;
   return `|${dtype}${shape.join()}@${offset}:${strides.join()}/${storage.byteLength}`;

@@ -1,3 +1,4 @@
+import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
 import {
   type Layout,
   type Shape,
@@ -6,7 +7,6 @@ import {
   sameShape,
   sizeOf,
 } from '../../../tensor/shape.ts';
-import type { OnnxGraph, OnnxValue } from '../onnx/onnx-graph.ts';
 
 /**
  * How to read a strided layout out of dense memory by ONNX nodes: the memory from element `start` on is seen

@@ -1,32 +1,16 @@
 import { type DType, type TypedArray, isFloatingPoint, typedArray } from '../../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../../errors.ts';
-import type { TensorSpec } from '../../../op/op.ts';
+import type {
+  OnnxAttributes,
+  OnnxGraph,
+  OnnxNodeOptions,
+  OnnxTensor,
+  OnnxValue,
+} from '../../../op/cpu-lowering.ts';
+import type { TensorSpec } from '../../../op/memory-view.ts';
 import { type Shape, formatShape, sizeOf } from '../../../tensor/shape.ts';
 import { onnxTypes } from './onnx-types.ts';
 import { encodeModel } from './onnx-writer.ts';
-
-/** A tensor written into a graph; `data` holds its elements in row-major order. */
-export interface OnnxTensor extends TensorSpec {
-  readonly data: TypedArray;
-}
-
-/**
- * An attribute of a node. A number is written as `int` or `float`, as ONNX declares the attribute of that
- * name (`axis` and `epsilon`, say); a list is always `ints`.
- */
-export type OnnxAttribute = number | string | readonly number[] | OnnxTensor;
-
-export type OnnxAttributes = Readonly<Record<string, OnnxAttribute>>;
-
-/** An edge of a graph. */
-export interface OnnxValue extends TensorSpec {
-  readonly name: string;
-  /**
-   * Set only on inputs of lowerings that declare `strided`: the op's operand is this value with its last two
-   * dimensions swapped.
-   */
-  readonly transposed?: boolean;
-}
 
 export interface OnnxNode {
   readonly opType: string;
@@ -38,11 +22,6 @@ export interface OnnxNode {
   readonly attributes: OnnxAttributes;
 }
 
-/** Where a node's output differs from its first input, and whose operator it is. */
-export interface OnnxNodeOptions extends Partial<TensorSpec> {
-  readonly domain?: string;
-}
-
 /** Constants of up to this many bytes are compared by value, so that equal ones are written once. */
 const deduplicatedBytes = 1024;
 
@@ -50,7 +29,7 @@ const deduplicatedBytes = 1024;
  * A graph of ONNX nodes, built front to back: one op's, or a whole training step's. The names of its values
  * are its own affair.
  */
-export class OnnxGraph {
+export class OnnxGraphBuilder implements OnnxGraph {
   readonly inputs: OnnxValue[] = [];
   readonly outputs: OnnxValue[] = [];
   /** In the order in which they were added, which is a topological one. */

@@ -1,6 +1,7 @@
+import type { OnnxValue } from '../../../op/cpu-lowering.ts';
 import { byteSize } from '../../../tensor/dtype.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
-import type { OnnxGraph, OnnxValue } from './onnx-graph.ts';
+import type { OnnxGraphBuilder } from './onnx-graph.ts';
 import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';
 import { sizeOf } from '../../../tensor/shape.ts';
@@ -25,7 +26,7 @@ export class Session {
   readonly #namesAddress: number;
 
   /** With a `tracePrefix` ONNX Runtime times each node of each run, more slowly; see `endTrace`. */
-  constructor(graph: OnnxGraph, tracePrefix?: string) {
+  constructor(graph: OnnxGraphBuilder, tracePrefix?: string) {
     const values = [...graph.inputs, ...graph.outputs];
     const lengths = values.reduce((sum, { shape }) => sum + shape.length, 0);
     const names = values.map(({ name }) => `${name}\0`);

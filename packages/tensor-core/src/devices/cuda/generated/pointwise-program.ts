@@ -1,6 +1,7 @@
+import type { PointwiseKernel } from '../../../op/cuda-lowering.ts';
 import { type DType, byteSize } from '../../../tensor/dtype.ts';
 import { DTypeError } from '../../../errors.ts';
-import type { ComputeOp, PointwiseKernel } from '../../../op/op.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 import type { HostMemory } from '../../../native/host-memory.ts';
 import { type PointwiseSignature, inputsRead, scalarDType } from './pointwise-kernel.ts';
 

@@ -1,8 +1,8 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { StridedMemory } from '../../../op/memory-view.ts';
 import type { DType } from '../../../tensor/dtype.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import type { Shape } from '../../../tensor/shape.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
-import type { StridedMemory } from '../context.ts';
 import type { Launcher } from '../launch/launch.ts';
 import {
   blockSize,
@@ -21,7 +21,7 @@ import {
 } from './pointwise-program.ts';
 import { isNarrow, layoutBytes, stridedVectorLength, writeLayout } from '../launch/strided-arguments.ts';
 import { StridedLayout, collapse } from '../launch/strided-layout.ts';
-import { addressOfTensor, codeOf } from '../memory/tensor-address.ts';
+import { codeOf } from './dtype-code.ts';
 
 /** Makes the CUfunction of a generated source. */
 export type GenerateKernel = (name: string, source: string) => number;
@@ -65,14 +65,19 @@ export class PointwiseRunner {
   }
 
   /** Outputs are contiguous, or are inputs themselves where the op mutates. */
-  run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], outputs: readonly Tensor[], attributes: A): void {
+  run<A>(
+    op: ComputeOp<A>,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    attributes: A,
+  ): void {
     if (outputs[0]!.size === 0) return;
     const program = this.#program(op, inputs, outputs, attributes);
     const scalars = program.scalars === 0 ? undefined : op.scalars!(attributes);
     if (this.#runDense(program, inputs, outputs, scalars)) return;
     const { read } = program;
-    for (let i = 0; i < read.length; i++) this.#addresses[i] = addressOfTensor(inputs[read[i]!]!);
-    for (let i = 0; i < outputs.length; i++) this.#addresses[read.length + i] = addressOfTensor(outputs[i]!);
+    for (let i = 0; i < read.length; i++) this.#addresses[i] = inputs[read[i]!]!.address;
+    for (let i = 0; i < outputs.length; i++) this.#addresses[read.length + i] = outputs[i]!.address;
     this.#runStrided(program, inputs, outputs, scalars);
   }
 
@@ -81,16 +86,16 @@ export class PointwiseRunner {
     if (to.shape.includes(0)) return;
     const { shape, strides } = to;
     const dtype = asBits[to.dtype];
-    this.#addresses[0] = from.pointer;
-    this.#addresses[1] = to.pointer;
+    this.#addresses[0] = from.address;
+    this.#addresses[1] = to.address;
     const source = { shape: from.shape, strides: from.strides, dtype };
     this.#runStrided(this.#copy, [source], [{ shape, strides, dtype }], undefined);
   }
 
   #program<A>(
     op: ComputeOp<A>,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
     attributes: A,
   ): PointwiseProgram {
     let variants = this.#programs.get(op);
@@ -110,8 +115,8 @@ export class PointwiseRunner {
   /** Runs if every operand is dense and of one size, or a single element. Returns whether it did. */
   #runDense(
     program: PointwiseProgram,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
     scalars: readonly number[] | undefined,
   ): boolean {
     const { read } = program;
@@ -122,7 +127,7 @@ export class PointwiseRunner {
     let offset = 0;
     for (let i = 0; i < read.length; i++) {
       const input = inputs[read[i]!]!;
-      const address = addressOfTensor(input);
+      const address = input.address;
       let code = codeOf(input.dtype);
       if (input.size === size && input.isContiguous) addressBits |= address;
       else if (input.size === 1) code += repeatsBit;
@@ -134,7 +139,7 @@ export class PointwiseRunner {
     for (let i = 0; i < outputs.length; i++) {
       const output = outputs[i]!;
       if (!output.isContiguous) return false;
-      const address = addressOfTensor(output);
+      const address = output.address;
       addressBits |= address;
       key = key * operandCodes + codeOf(output.dtype);
       memory.writeInt64(offset, address);
@@ -152,8 +157,8 @@ export class PointwiseRunner {
   #makeDense(
     program: PointwiseProgram,
     key: number,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
     aligned: boolean,
   ): GeneratedKernel {
     const { read } = program;

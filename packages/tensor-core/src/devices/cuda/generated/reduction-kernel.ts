@@ -1,5 +1,5 @@
+import type { ReductionKernel } from '../../../op/cuda-lowering.ts';
 import { type DType, byteSize, promote } from '../../../tensor/dtype.ts';
-import type { ReductionKernel } from '../../../op/op.ts';
 import { computeType, storageType } from '../compile/c-types.ts';
 import { blockSize } from './pointwise-kernel.ts';
 import type { ReductionPass } from './reduction-plan.ts';

@@ -1,8 +1,9 @@
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { ReductionKernel } from '../../../op/cuda-lowering.ts';
 import { byteSize, type DType } from '../../../tensor/dtype.ts';
 import { DeviceError } from '../../../errors.ts';
-import type { ComputeOp, ReductionKernel } from '../../../op/op.ts';
+import type { ComputeOp } from '../../../op/op.ts';
 import { contiguousStrides, sizeOf } from '../../../tensor/shape.ts';
-import type { Tensor } from '../../../tensor/tensor.ts';
 import type { Launcher } from '../launch/launch.ts';
 import type { GenerateKernel, PointwiseRunner } from './pointwise.ts';
 import { blockSize } from './pointwise-kernel.ts';
@@ -13,7 +14,7 @@ import {
   reductionSource,
 } from './reduction-kernel.ts';
 import { type FoldedShape, type ReductionPass, foldedShape, planReduction } from './reduction-plan.ts';
-import { addressOfTensor, codeOf } from '../memory/tensor-address.ts';
+import { codeOf } from './dtype-code.ts';
 
 /** Hands out memory that lives until the op at hand has been queued. */
 export type Workspace = (byteLength: number) => number;
@@ -51,12 +52,12 @@ export class ReductionRunner {
     this.#multiprocessors = multiprocessors;
   }
 
-  run<A>(op: ComputeOp<A>, input: Tensor, output: Tensor, attributes: A): void {
+  run<A>(op: ComputeOp<A>, input: MemoryView, output: MemoryView, attributes: A): void {
     if (output.size === 0) return;
     const dims = (attributes as { readonly dims?: readonly number[] }).dims;
     if (!dims) throw new DeviceError(`${op.name}: a reduction's attributes must name the folded \`dims\`.`);
     let folded = input.isContiguous ? foldedShape(input.shape, dims) : null;
-    let address = addressOfTensor(input);
+    let address = input.address;
     if (!folded) {
       folded = { outer: output.size, length: input.size / output.size, inner: 1 };
       address = this.#moveFoldedLast(input, dims);
@@ -64,22 +65,22 @@ export class ReductionRunner {
     const operands = {
       input: address,
       inputDType: input.dtype,
-      output: addressOfTensor(output),
+      output: output.address,
       outputDType: output.dtype,
     };
     this.#fold(op, folded, operands);
   }
 
   /** A dense copy of `input` with the folded dimensions behind the others. */
-  #moveFoldedLast(input: Tensor, dims: readonly number[]): number {
+  #moveFoldedLast(input: MemoryView, dims: readonly number[]): number {
     const order = [...input.shape.keys()].filter((d) => !dims.includes(d)).concat(dims);
     const shape = order.map((d) => input.shape[d]!);
     const strides = order.map((d) => input.strides[d]!);
     const { dtype } = input;
     const pointer = this.#workspace(sizeOf(shape) * byteSize(dtype));
     this.#pointwise.copy(
-      { pointer: addressOfTensor(input), dtype, shape, strides },
-      { pointer, dtype, shape, strides: contiguousStrides(shape) },
+      { address: input.address, dtype, shape, strides },
+      { address: pointer, dtype, shape, strides: contiguousStrides(shape) },
     );
     return pointer;
   }

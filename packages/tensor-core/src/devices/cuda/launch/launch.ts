@@ -1,5 +1,5 @@
+import type { CudaKernel, KernelSpec } from '../../../op/cuda-lowering.ts';
 import { DeviceError } from '../../../errors.ts';
-import type { CudaKernel, KernelSpec } from '../context.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import type { CudaStream } from '../driver/stream.ts';

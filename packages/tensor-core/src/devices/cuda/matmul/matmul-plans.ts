@@ -1,6 +1,6 @@
+import type { MatmulRequest } from '../../../op/cuda-lowering.ts';
 import { type DType, byteSize } from '../../../tensor/dtype.ts';
 import { DTypeError } from '../../../errors.ts';
-import type { MatmulRequest } from '../context.ts';
 import {
   type ColumnMajorLayout,
   type LtMatmul,

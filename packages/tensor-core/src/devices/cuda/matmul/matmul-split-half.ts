@@ -1,5 +1,5 @@
+import type { CudaContext, KernelSpec, MatmulRequest } from '../../../op/cuda-lowering.ts';
 import { kernelSource } from '../../../package-root.ts';
-import type { CudaContext, KernelSpec, MatmulRequest } from '../context.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import type { Float32Product } from './matmul.ts';

@@ -1,7 +1,7 @@
+import type { MatmulRequest } from '../../../op/cuda-lowering.ts';
 import { DeviceError } from '../../../errors.ts';
 import { getFloat32MatmulPrecision } from './float32-matmul-precision.ts';
 import { byteSize } from '../../../tensor/dtype.ts';
-import type { MatmulRequest } from '../context.ts';
 import { CublasLt } from './cublaslt.ts';
 import { getFloat32MatmulKernel } from './float32-matmul-kernel.ts';
 import { MatmulPlans } from './matmul-plans.ts';

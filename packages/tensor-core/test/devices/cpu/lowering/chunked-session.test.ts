@@ -1,8 +1,9 @@
+import type { OnnxLowering } from '../../../../src/op/cpu-lowering.ts';
 import { expect, test } from 'vitest';
 import { apply } from '../../../../src/op/apply.ts';
 import { chunkSize } from '../../../../src/devices/cpu/lowering/chunked-session.ts';
 import { ShapeError } from '../../../../src/errors.ts';
-import { type OnnxLowering, defineOp } from '../../../../src/op/op.ts';
+import { defineOp } from '../../../../src/op/op.ts';
 import { tensorOf, transposed, valuesOf } from '../fixtures.ts';
 
 interface Momentum {

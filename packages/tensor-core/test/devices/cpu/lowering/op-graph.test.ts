@@ -1,5 +1,6 @@
+import type { OnnxLowering, OnnxValue } from '../../../../src/op/cpu-lowering.ts';
 import { expect, test } from 'vitest';
-import { OnnxGraph, type OnnxValue } from '../../../../src/devices/cpu/onnx/onnx-graph.ts';
+import { OnnxGraphBuilder } from '../../../../src/devices/cpu/onnx/onnx-graph.ts';
 import {
   type OperandLayout,
   type OperandSources,
@@ -7,7 +8,7 @@ import {
 } from '../../../../src/devices/cpu/lowering/op-graph.ts';
 import { Session } from '../../../../src/devices/cpu/onnx/session.ts';
 import { HostMemory } from '../../../../src/native/host-memory.ts';
-import type { OnnxLowering, Op } from '../../../../src/op/op.ts';
+import type { Op } from '../../../../src/op/op.ts';
 import { contiguousStrides, sizeOf } from '../../../../src/tensor/shape.ts';
 import { copyOp, pointwise } from '../fixtures.ts';
 
@@ -17,7 +18,7 @@ function dense({ shape, dtype }: OnnxValue): OperandLayout {
 
 /** Adds an op whose operands' storages are values of the same graph. */
 function add(
-  graph: OnnxGraph,
+  graph: OnnxGraphBuilder,
   op: Op<undefined>,
   storages: OnnxValue[],
   layouts: OperandLayout[],
@@ -33,7 +34,7 @@ function add(
 }
 
 test('several ops share one graph, and views between them are nodes', () => {
-  const graph = new OnnxGraph();
+  const graph = new OnnxGraphBuilder();
   const x = graph.input('float32', [2, 3]);
   const sum = add(graph, pointwise('Add'), [x, x], [dense(x), dense(x)]);
   const transposed = { ...dense(sum), shape: [3, 2], strides: [1, 3] };

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { HostMemory } from '../../../../src/native/host-memory.ts';
-import { OnnxGraph } from '../../../../src/devices/cpu/onnx/onnx-graph.ts';
+import { OnnxGraphBuilder } from '../../../../src/devices/cpu/onnx/onnx-graph.ts';
 import { ProtobufWriter } from '../../../../src/devices/cpu/onnx/protobuf-writer.ts';
 import { Session } from '../../../../src/devices/cpu/onnx/session.ts';
 import { DTypeError, ShapeError } from '../../../../src/errors.ts';
 import { sizeOf } from '../../../../src/tensor/shape.ts';
 
 /** Runs a graph of float32 inputs and outputs. */
-function run(graph: OnnxGraph, ...inputs: number[][]): number[][] {
+function run(graph: OnnxGraphBuilder, ...inputs: number[][]): number[][] {
   const session = new Session(graph);
   const memories = [...graph.inputs, ...graph.outputs].map(
     ({ shape }) => new HostMemory(4 * Math.max(1, sizeOf(shape))),
@@ -20,9 +20,9 @@ function run(graph: OnnxGraph, ...inputs: number[][]): number[][] {
   ]);
 }
 
-describe('OnnxGraph', () => {
+describe('OnnxGraphBuilder', () => {
   test('attributes of every type reach ONNX Runtime', () => {
-    const graph = new OnnxGraph();
+    const graph = new OnnxGraphBuilder();
     const x = graph.input('float32', [2, 2]);
     const filled = graph.node(
       'ConstantOfShape',
@@ -42,7 +42,7 @@ describe('OnnxGraph', () => {
   });
 
   test('nodes of several outputs, left-out inputs, and values that are no node', () => {
-    const graph = new OnnxGraph();
+    const graph = new OnnxGraphBuilder();
     const x = graph.input('float32', [4]);
     const spec = { dtype: 'float32' as const, shape: [2] };
     const [low, high] = graph.nodes('Split', [x], { axis: 0, num_outputs: 2 }, [spec, spec]);
@@ -52,7 +52,7 @@ describe('OnnxGraph', () => {
   });
 
   test('equal constants are written once, whatever they are told apart by', () => {
-    const graph = new OnnxGraph();
+    const graph = new OnnxGraphBuilder();
     expect(graph.scalar('float32', 1)).toBe(graph.scalar('float32', 1));
     expect(graph.integers([1, 2])).toBe(graph.constant('int64', [2], BigInt64Array.of(1n, 2n)));
     const different = [
@@ -67,7 +67,7 @@ describe('OnnxGraph', () => {
   });
 
   test('casting to the own dtype adds nothing', () => {
-    const graph = new OnnxGraph();
+    const graph = new OnnxGraphBuilder();
     const x = graph.input('float32', [2]);
     expect(graph.cast(x, 'float32')).toBe(x);
     expect(graph.cast(x, 'int64').dtype).toBe('int64');
@@ -75,7 +75,7 @@ describe('OnnxGraph', () => {
   });
 
   test('errors', () => {
-    const graph = new OnnxGraph();
+    const graph = new OnnxGraphBuilder();
     expect(() => graph.constant('float32', [3], [1, 2])).toThrow(ShapeError);
     expect(() => graph.scalar('bfloat16', 1)).toThrow(DTypeError);
     expect(() => graph.node('RandomNormal', [])).toThrow(/needs a shape and a dtype/);

@@ -1,10 +1,10 @@
+import type { MatmulRequest } from '../../../../src/op/cuda-lowering.ts';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   getFloat32MatmulKernel,
   setFloat32MatmulKernel,
 } from '../../../../src/devices/cuda/matmul/float32-matmul-kernel.ts';
 import { Matmul } from '../../../../src/devices/cuda/matmul/matmul.ts';
-import type { MatmulRequest } from '../../../../src/devices/cuda/context.ts';
 import { setFloat32MatmulPrecision } from '../../../../src/devices/cuda/matmul/float32-matmul-precision.ts';
 
 afterEach(() => {

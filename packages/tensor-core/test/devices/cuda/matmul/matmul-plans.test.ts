@@ -1,5 +1,5 @@
+import type { MatmulRequest } from '../../../../src/op/cuda-lowering.ts';
 import { describe, expect, it } from 'vitest';
-import type { MatmulRequest } from '../../../../src/devices/cuda/context.ts';
 import type { LtMatmul, LtMatmulDescription } from '../../../../src/devices/cuda/matmul/cublaslt.ts';
 import {
   MatmulPlans,

@@ -1,6 +1,5 @@
-import type { Tensor } from '../../tensor/tensor.ts';
-import type { DType } from '../../tensor/dtype.ts';
-import type { Shape } from '../../tensor/shape.ts';
+import type { DType } from '../tensor/dtype.ts';
+import type { MemoryView, StridedMemory } from './memory-view.ts';
 
 /** What a kernel may choose its shape by. */
 export interface CudaProperties {
@@ -74,21 +73,48 @@ export interface CudaContext {
   readonly properties: CudaProperties;
   /** Compiles (or finds) a kernel. Specs are looked up by identity first: keep them in a constant or a table. */
   kernel(spec: KernelSpec): CudaKernel;
-  /** The address of a tensor's first element. */
-  pointer(tensor: Tensor): number;
   /** Memory for this one lowering; freed, in stream order, when `launch` returns. */
   workspace(byteLength: number): number;
   /** Sets bytes to `value`, in stream order. */
-  fillBytes(pointer: number, value: number, byteLength: number): void;
+  fillBytes(address: number, value: number, byteLength: number): void;
   matmul(request: MatmulRequest): void;
   /** Copies elements from one layout to another of the same shape and dtype. */
   copy(from: StridedMemory, to: StridedMemory): void;
 }
 
-/** Elements in device memory; strides count elements. */
-export interface StridedMemory {
-  readonly pointer: number;
-  readonly dtype: DType;
-  readonly shape: Shape;
-  readonly strides: Shape;
+/**
+ * One value from each input gives one value of each output, element by element with broadcasting.
+ * Expressions are CUDA C++ over `a`, `b`, `c`... (the inputs, in the compute type: float for float16 and
+ * bfloat16, else the promoted dtype's own) and `s0`, `s1`... (the op's scalars); one for each output.
+ * The same text serves the eager kernel and a fused one.
+ */
+export interface PointwiseKernel<A> {
+  readonly kind: 'pointwise';
+  expressions(attributes: A): readonly string[];
 }
+
+/**
+ * Folds the dimensions `attributes.dims` of one input. `combine` is CUDA C++ over `x` and `y`, `finish` over
+ * `x` and `n` (the number of elements folded); float16 and bfloat16 are folded in float.
+ */
+export interface ReductionKernel {
+  readonly kind: 'reduction';
+  readonly identity: 'zero' | 'lowest';
+  readonly combine: string;
+  readonly finish: string;
+}
+
+/** An op with a kernel (or library call) of its own. */
+export interface CustomKernel<A> {
+  readonly kind: 'custom';
+  /** True when `launch` reads strides itself; otherwise inputs are made contiguous before it runs. */
+  readonly strided?: boolean;
+  launch(
+    context: CudaContext,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    attributes: A,
+  ): void;
+}
+
+export type CudaLowering<A> = PointwiseKernel<A> | ReductionKernel | CustomKernel<A>;

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { RooflineError } from '../../src/errors.ts';
+import { checkOptions } from '../../src/op/check-options.ts';
+
+const known = ['dims', 'keepDims', 'learningRate'];
+
+test.each([
+  ['dim', 'dims'],
+  ['lr', 'learningRate'],
+  ['keepdim', 'keepDims'],
+  ['learning_rate', 'learningRate'],
+  ['learningrat', 'learningRate'],
+])('names the option nearest to %s', (wrong, right) => {
+  expect(() => checkOptions('sum', { [wrong]: 1 }, known)).toThrow(
+    `sum: there is no option "${wrong}"; did you mean "${right}"? It takes dims, keepDims, learningRate.`,
+  );
+});
+
+test('names none where none is near', () => {
+  expect(() => checkOptions('sum', { quux: 1 }, known)).toThrow('"quux"; It takes');
+});
+
+test('takes what is known, and an empty object', () => {
+  checkOptions('sum', { dims: 1, keepDims: true }, known);
+  checkOptions('sum', {}, known);
+});
+
+test.each([3, null, 'dims'])('refuses %j in place of an object', (options) => {
+  expect(() => checkOptions('sum', options as unknown as object, known)).toThrow(RooflineError);
+});
