@@ -10,7 +10,6 @@ import type {
 import { ShapeError } from '../../errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { contiguousStrides, formatShape } from '../../tensor/shape.ts';
-import { Tensor } from '../../tensor/tensor.ts';
 import type { Block } from './memory/allocator.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { Launcher } from './launch/launch.ts';
