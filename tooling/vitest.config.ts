@@ -6,10 +6,23 @@ export default defineConfig({
   resolve: { conditions: ['roofline-source'] },
   ssr: { resolve: { conditions: ['roofline-source'] } },
   test: {
-    include: ['test/**/*.test.ts', 'tooling/test/**/*.test.ts'],
-    exclude: ['test/gpu/**', 'node_modules/**'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts', 'tooling/test/**/*.test.ts'],
+          exclude: ['test/gpu/**', 'test/lifetimes/**', 'node_modules/**'],
+        },
+      },
+      // Tests that force garbage collections.
+      {
+        extends: true,
+        test: { name: 'lifetimes', include: ['test/lifetimes/**/*.test.ts'], execArgv: ['--expose-gc'] },
+      },
+    ],
   },
 });

@@ -1,6 +1,7 @@
 import './tensor/tensor-methods.ts';
 
-export { Tensor, reportLeaks } from './tensor/tensor.ts';
+export { Tensor } from './tensor/tensor.ts';
+export { reportLeaks } from './tensor/leak-watch.ts';
 export { Storage } from './tensor/storage.ts';
 export { keep, scope } from './tensor/scope.ts';
 export { type DType, type TypedArray, byteSize, dtypes, isFloatingPoint, promote } from './tensor/dtype.ts';
@@ -29,7 +30,9 @@ export type * from './op/memory-view.ts';
 export type * from './op/cuda-lowering.ts';
 export type * from './op/cpu-lowering.ts';
 export { checkOptions } from './op/check-options.ts';
-export { type OpObserver, apply, applyOne, applyView, observeOps } from './op/apply.ts';
+export { apply, applyOne, applyView } from './op/apply.ts';
+export { alias } from './op/alias.ts';
+export { type Observer, observeOps } from './op/observers.ts';
 export { costOf } from './op/cost.ts';
 export { type RecordMemoryOptions, recordMemory } from './memory/record-memory.ts';
 export type { Allocation, MemoryEvent, MemoryRecord } from './memory/record.ts';
@@ -48,10 +51,12 @@ export {
   rangePath,
 } from './profiler/profile.ts';
 
-export { type BackwardOptions, backward } from './autograd/backward.ts';
+export { type BackwardOptions, backward, onBackwardFinished } from './autograd/backward.ts';
+export { checkpoint } from './autograd/checkpoint.ts';
+export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './autocast/autocast.ts';
-export { isGradEnabled, noGrad } from './autograd/grad-mode.ts';
+export { enableGrad, isGradEnabled, noGrad } from './autograd/grad-mode.ts';
 
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';
 export { equal, greater, greaterEqual, less, lessEqual } from './ops/elementwise/comparisons.ts';

@@ -1,9 +1,12 @@
 import { type DType, byteSize, isFloatingPoint } from '../tensor/dtype.ts';
 import { DTypeError } from '../errors.ts';
 import type { AutocastClass } from '../op/op.ts';
+import { extentOf } from '../tensor/extent.ts';
 import { Scope } from '../tensor/scope.ts';
 import type { Storage } from '../tensor/storage.ts';
+import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
 import { Tensor } from '../tensor/tensor.ts';
+import type { Region } from '../tensor/write-versions.ts';
 
 /** The dtypes that `autocast` can lower to. */
 export type AutocastDType = 'float16' | 'bfloat16';
@@ -11,32 +14,38 @@ export type AutocastDType = 'float16' | 'bfloat16';
 /** Makes a contiguous tensor of the same values in another dtype, without recording it. */
 export type Convert = (x: Tensor, dtype: DType) => Tensor;
 
-/** All elements of a parameter's storage in a lower dtype. */
+/** A parameter's elements in a lower dtype. */
 interface ParameterCast {
+  /** Of the storage when the elements were cast. */
   readonly version: number;
+  readonly region: Region;
   readonly elements: Tensor;
 }
 
-/** The casts of the parameters that one outermost region has used. */
+/** The casts of the parameters that one outermost region of autocast has used. */
 class ParameterCasts {
-  readonly #casts = new Map<Storage, ParameterCast>();
+  readonly #casts = new Map<Storage, Map<number, ParameterCast>>();
   // Not the caller's: a parameter may be used first in a scope that ends long before the region.
   readonly #owner = new Scope(null);
 
-  /** `x`, which lies in a parameter's storage, as it lies there, in `dtype`. */
-  get(x: Tensor, dtype: DType, convert: Convert): Tensor {
+  /** `x`, which lies in the parameter at `region` of its storage, as it lies there, in `dtype`. */
+  get(x: Tensor, region: Region, dtype: DType, convert: Convert): Tensor {
     const { storage, shape, strides, offset } = x;
-    let cast = this.#casts.get(storage);
-    if (cast?.version !== storage.version || cast.elements.dtype !== dtype) {
+    let ofStorage = this.#casts.get(storage);
+    if (!ofStorage) this.#casts.set(storage, (ofStorage = new Map()));
+    let cast = ofStorage.get(region.start);
+    if (!cast || !isCurrent(cast, storage, region, dtype)) {
       cast?.elements.dispose();
-      cast = { version: storage.version, elements: this.#make(x, dtype, convert) };
-      this.#casts.set(storage, cast);
+      cast = { version: storage.version, region, elements: this.#make(x, region, dtype, convert) };
+      ofStorage.set(region.start, cast);
     }
-    return new Tensor(cast.elements.storage.retain(), dtype, shape, strides, offset);
+    const start = region.start / byteSize(x.dtype);
+    return new Tensor(cast.elements.storage.retain(), dtype, shape, strides, offset - start);
   }
 
-  #make({ storage, dtype }: Tensor, lower: DType, convert: Convert): Tensor {
-    const whole = new Tensor(storage.retain(), dtype, [storage.byteLength / byteSize(dtype)]);
+  #make({ storage, dtype }: Tensor, region: Region, lower: DType, convert: Convert): Tensor {
+    const size = (region.end - region.start) / byteSize(dtype);
+    const whole = new Tensor(storage.retain(), dtype, [size], [1], region.start / byteSize(dtype));
     const elements = convert(whole, lower);
     elements.moveTo(this.#owner);
     whole.dispose();
@@ -44,9 +53,15 @@ class ParameterCasts {
   }
 
   dispose(): void {
-    for (const { elements } of this.#casts.values()) elements.dispose();
+    this.#owner.dispose();
     this.#casts.clear();
   }
+}
+
+function isCurrent(cast: ParameterCast, storage: Storage, { start, end }: Region, dtype: DType): boolean {
+  const { region, version, elements } = cast;
+  const same = region.start === start && region.end === end && elements.dtype === dtype;
+  return same && !storage.writtenSince(version, region);
 }
 
 let current: AutocastDType | null = null;
@@ -66,16 +81,18 @@ export function autocastDType(): AutocastDType | null {
  *
  * A parameter is cast once in the outermost region, or again after it was written; the casts are freed when the
  * region ends, but for those that the tape has saved, which the backward pass frees as it goes. Call backward
- * behind the region or in it: it runs in the dtypes of the forward pass. Throws a DTypeError for other dtypes.
+ * behind the region or in it: it runs in the dtypes of the forward pass. Throws a DTypeError for other dtypes, a
+ * RooflineError for an async function.
  */
 export function autocast<T>(dtype: AutocastDType, fn: () => T): T {
   if (dtype !== 'float16' && dtype !== 'bfloat16') {
     throw new DTypeError(`autocast: lowers to float16 or bfloat16, not ${dtype as string}.`);
   }
+  refuseAsync('autocast', fn);
   const outermost = casts === null;
   casts ??= new ParameterCasts();
   try {
-    return inMode(dtype, fn);
+    return refusePromise('autocast', inMode(dtype, fn));
   } finally {
     if (outermost) {
       casts.dispose();
@@ -86,7 +103,8 @@ export function autocast<T>(dtype: AutocastDType, fn: () => T): T {
 
 /** Runs `fn` in its inputs' own dtypes, also inside `autocast`. */
 export function withoutAutocast<T>(fn: () => T): T {
-  return current === null ? fn() : inMode(null, fn);
+  refuseAsync('withoutAutocast', fn);
+  return refusePromise('withoutAutocast', current === null ? fn() : inMode(null, fn));
 }
 
 function inMode<T>(mode: AutocastDType | null, fn: () => T): T {
@@ -115,7 +133,14 @@ export function autocastOperands(
     const input = inputs[i]!;
     if (input.dtype === dtype || input.dtype === 'float64' || !isFloatingPoint(input.dtype)) continue;
     operands ??= [...inputs];
-    operands[i] = input.storage.holdsParameter ? casts!.get(input, dtype, convert) : convert(input, dtype);
+    operands[i] = lowered(input, dtype, convert);
   }
   return operands ?? inputs;
+}
+
+/** A parameter is cast as a whole, once a region; anything else by itself. */
+function lowered(input: Tensor, dtype: DType, convert: Convert): Tensor {
+  const { storage } = input;
+  const region = storage.holdsParameters ? storage.parameterAround(extentOf(input)) : null;
+  return region ? casts!.get(input, region, dtype, convert) : convert(input, dtype);
 }

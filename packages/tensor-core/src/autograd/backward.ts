@@ -1,6 +1,6 @@
 import { withoutAutocast } from '../autocast/autocast.ts';
 import { AutogradError, ShapeError } from '../errors.ts';
-import type { GradientContext } from '../op/op.ts';
+import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, fillInPlace } from '../ops/copy/in-place.ts';
@@ -10,7 +10,7 @@ import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { noGrad } from './grad-mode.ts';
 import { matchSpec } from './match-spec.ts';
-import { LeafNode, type SavedTensor, TapeNode } from './tape.ts';
+import { LeafNode, TapeNode } from './tape.ts';
 
 export interface BackwardOptions {
   /** Keep what the forward pass saved, so that backward can run again. */
@@ -45,8 +45,27 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
     const seed = gradient ?? ones(root);
     new BackwardPass(options.retainGraph ?? false).run(start, root.outputIndex, seed);
   };
-  // In the dtypes that the forward pass worked in, wherever this is called.
-  withoutAutocast(() => noGrad(() => scope(run)));
+  depth++;
+  try {
+    // In the dtypes that the forward pass worked in, wherever this is called.
+    withoutAutocast(() => noGrad(() => scope(run)));
+    if (depth === 1) for (const hook of [...finishedHooks]) noGrad(hook);
+  } finally {
+    depth--;
+  }
+}
+
+/** Backward passes that run now: a rule may run one of its own, as activation checkpointing does. */
+let depth = 0;
+const finishedHooks = new Set<() => void>();
+
+/**
+ * Calls `hook`, inside noGrad, whenever an outermost backward pass has brought its last gradient; data parallelism
+ * waits there for what it sent while the pass went on. Returns a function that removes the hook.
+ */
+export function onBackwardFinished(hook: () => void): () => void {
+  finishedHooks.add(hook);
+  return () => finishedHooks.delete(hook);
 }
 
 function ones(root: Tensor): Tensor {
@@ -77,7 +96,18 @@ class BackwardPass {
     this.#countContributions(start);
     this.#arrivals.get(start)!.gradients[output] = borrow(seed);
     this.#ready.push(start);
-    for (let edge = this.#ready.pop(); edge; edge = this.#ready.pop()) this.#visit(edge);
+    try {
+      for (let edge = this.#ready.pop(); edge; edge = this.#ready.pop()) this.#visit(edge);
+    } catch (error) {
+      this.#freeUnvisited();
+      throw error;
+    }
+  }
+
+  /** A pass that failed, in a rule or a hook, leaves no half of a graph behind. */
+  #freeUnvisited(): void {
+    if (this.#retainGraph) return;
+    for (const edge of this.#arrivals.keys()) if (edge instanceof TapeNode) edge.freeSaved();
   }
 
   /** How many gradients will reach each edge: an entry runs when the last has. */
@@ -100,17 +130,22 @@ class BackwardPass {
 
   #visit(edge: Edge): void {
     const { gradients } = this.#arrivals.get(edge)!;
-    this.#arrivals.delete(edge);
     if (edge instanceof LeafNode) {
+      this.#arrivals.delete(edge);
       if (gradients[0]) accumulate(edge, gradients[0]);
       return;
     }
     const inputs = gradients.some((gradient) => gradient)
       ? resumeRange(edge.range, () => differentiate(edge, gradients))
-      : edge.edges.map(() => null);
+      : null;
+    this.#arrivals.delete(edge);
     for (const gradient of gradients) gradient?.dispose();
     if (!this.#retainGraph) edge.freeSaved();
-    edge.edges.forEach((next, i) => next && this.#deliver(next, edge.edgeOutputs[i]!, inputs[i] ?? null));
+    const { edges } = edge;
+    for (let i = 0; i < edges.length; i++) {
+      const next = edges[i];
+      if (next) this.#deliver(next, edge.edgeOutput(i), inputs?.[i] ?? null);
+    }
   }
 
   #deliver(edge: Edge, output: number, gradient: Tensor | null): void {
@@ -131,28 +166,19 @@ function borrow(tensor: Tensor): Tensor {
 /** The gradients of an entry's inputs. Whatever else its rule makes is freed. */
 function differentiate(node: TapeNode, gradients: readonly (Tensor | null)[]): (Tensor | null)[] {
   return scope(() => {
-    const context: GradientContext<never> = {
-      attributes: node.attributes as never,
-      gradients,
-      needs: node.needs,
-      inputSpecs: node.inputSpecs,
-      outputSpecs: node.outputSpecs,
-      input: (index) => restore(node.savedInput(index)),
-      output: (index) => restore(node.savedOutput(index)),
-    };
-    const results = node.op.gradient!(context);
-    return node.needs.map((needed, i) => {
+    const context = new RuleContext(node, gradients);
+    const results = node.op.gradient!(context as never);
+    const { needs } = node;
+    const matched = new Array<Tensor | null>(needs.length).fill(null);
+    for (let i = 0; i < needs.length; i++) {
       const result = results[i];
-      if (!needed || !result) return null;
-      const matched = matchSpec(result, node.inputSpecs[i]!);
+      if (!needs[i] || !result) continue;
+      const fitting = matchSpec(result, node.inputSpec(i));
       // A rule may hand its own gradient on; each receiver gets a handle of its own.
-      return gradients.includes(matched) || results.indexOf(matched) < i ? borrow(matched) : matched;
-    });
+      matched[i] = gradients.includes(fitting) || matched.includes(fitting) ? borrow(fitting) : fitting;
+    }
+    return matched;
   });
-}
-
-function restore({ storage, dtype, shape, strides, offset }: SavedTensor): Tensor {
-  return new Tensor(storage.retain(), dtype, shape, strides, offset);
 }
 
 /** The sum, written into `target` where nothing else can see it. */
@@ -168,12 +194,18 @@ function sumInto(target: Tensor, addend: Tensor): Tensor {
   return sum;
 }
 
-function isExclusive(tensor: Tensor): boolean {
-  return tensor.storage.references === 1 && tensor.isContiguous;
+/** Whether nothing else sees the tensor's memory, and it is all of it: a slice would keep the whole alive. */
+function isExclusive({ storage, isContiguous, byteLength }: Tensor): boolean {
+  return storage.references === 1 && isContiguous && storage.byteLength === byteLength;
 }
 
 function accumulate(leaf: LeafNode, gradient: Tensor): void {
   const { tensor, hooks } = leaf;
+  // Nobody can read the gradient of a leaf that was disposed.
+  if (tensor.isDisposed) {
+    gradient.dispose();
+    return;
+  }
   if (tensor.grad) {
     addInPlace(tensor.grad, gradient);
     gradient.dispose();
@@ -181,5 +213,5 @@ function accumulate(leaf: LeafNode, gradient: Tensor): void {
     tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
     if (tensor.grad !== gradient) gradient.dispose();
   }
-  for (const hook of hooks) hook(tensor);
+  for (const hook of [...hooks]) hook(tensor);
 }

@@ -7,7 +7,8 @@ import { reshape } from '../ops/shape/views.ts';
 
 /** Sums a gradient over the dimensions along which its tensor was broadcast, and casts it to its dtype. */
 export function matchSpec(gradient: Tensor, spec: TensorSpec): Tensor {
-  return cast(sumToShape(gradient, spec), spec.dtype);
+  const summed = sumToShape(gradient, spec);
+  return summed.dtype === spec.dtype ? summed : cast(summed, spec.dtype);
 }
 
 function sumToShape(gradient: Tensor, { shape }: TensorSpec): Tensor {

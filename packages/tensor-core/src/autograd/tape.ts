@@ -1,15 +1,17 @@
-import type { TensorSpec } from '../op/memory-view.ts';
-import type { DType } from '../tensor/dtype.ts';
 import { AutogradError } from '../errors.ts';
+import type { TensorSpec } from '../op/memory-view.ts';
 import type { GradientContext, Saves } from '../op/op.ts';
+import type { DType } from '../tensor/dtype.ts';
+import { extentOf } from '../tensor/extent.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
 import type { Storage } from '../tensor/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
+import { type Plan, planOf } from './save-plan.ts';
 
 /** What the tape needs of an op, whatever its attributes. */
 export interface DifferentiableOp {
   readonly name: string;
-  saves?(needs: readonly boolean[], attributes: never): Saves;
+  saves?(needs: readonly boolean[]): Saves;
   gradient?(context: GradientContext<never>): readonly (Tensor | null)[];
 }
 
@@ -33,19 +35,11 @@ export interface SavedTensor {
   readonly offset: number;
 }
 
-function save(tensor: Tensor): SavedTensor {
-  const { storage, dtype, shape, strides, offset } = tensor;
+function save({ storage, dtype, shape, strides, offset }: Tensor): SavedTensor {
   return { storage: storage.retain(), version: storage.version, dtype, shape, strides, offset };
 }
 
-function saveAll(
-  indices: readonly number[] | undefined,
-  tensors: readonly Tensor[],
-): (SavedTensor | undefined)[] {
-  const saved: (SavedTensor | undefined)[] = [];
-  if (indices) for (const index of indices) saved[index] = save(tensors[index]!);
-  return saved;
-}
+const firstOutputs: readonly number[] = [];
 
 /**
  * One recorded call. It is counted like storages: each live output handle and each later entry that leads
@@ -54,18 +48,18 @@ function saveAll(
 export class TapeNode {
   readonly op: DifferentiableOp;
   readonly attributes: unknown;
-  readonly needs: readonly boolean[];
   /** Where the gradient of each input goes. */
   readonly edges: readonly (TapeNode | LeafNode | null)[];
-  readonly edgeOutputs: readonly number[];
-  readonly inputSpecs: readonly TensorSpec[];
-  readonly outputSpecs: readonly TensorSpec[];
   /** Names of the ranges that the call ran in, outermost first. */
   readonly range: readonly string[];
-  #savedInputs: (SavedTensor | undefined)[];
-  #savedOutputs: (SavedTensor | undefined)[];
+  readonly #plan: Plan;
+  /** Of each input, which output of its edge it was; empty where all were the first. */
+  readonly #edgeOutputs: readonly number[];
+  /** Shape and dtype of each input, then of each output: flat, because an eager op should allocate little. */
+  readonly #specs: (Shape | DType)[];
+  /** In the order of the plan: inputs, then outputs. Null once freed. */
+  #saved: SavedTensor[] | null;
   #references = 0;
-  #freed = false;
 
   /**
    * Puts a call on the tape: its outputs then lead here. `operands` are what the op worked on: `inputs`, or
@@ -77,14 +71,11 @@ export class TapeNode {
     inputs: readonly Tensor[],
     operands: readonly Tensor[],
     outputs: readonly Tensor[],
-    needs: readonly boolean[],
     range: readonly string[],
-  ): void {
-    const node = new TapeNode(op, attributes, inputs, operands, outputs, needs, range);
-    outputs.forEach((output, i) => {
-      output.node = node.retain();
-      output.outputIndex = i;
-    });
+  ): TapeNode {
+    const node = new TapeNode(op, attributes, inputs, operands, outputs, range);
+    for (let i = 0; i < outputs.length; i++) outputs[i]!.setHistory(node, i);
+    return node;
   }
 
   private constructor(
@@ -93,36 +84,79 @@ export class TapeNode {
     inputs: readonly Tensor[],
     operands: readonly Tensor[],
     outputs: readonly Tensor[],
-    needs: readonly boolean[],
     range: readonly string[],
   ) {
     this.op = op;
     this.attributes = attributes;
-    this.needs = needs;
     this.range = range;
-    this.edges = inputs.map((input, i) => (needs[i] ? input.gradientEdge : null));
-    this.edgeOutputs = inputs.map((input) => input.outputIndex);
-    for (const edge of this.edges) if (edge instanceof TapeNode) edge.retain();
-    this.inputSpecs = inputs.map(({ shape, dtype }) => ({ shape, dtype }));
-    this.outputSpecs = outputs.map(({ shape, dtype }) => ({ shape, dtype }));
-    const saves = op.saves?.(needs, attributes as never);
-    this.#savedInputs = saveAll(saves?.inputs, operands);
-    this.#savedOutputs = saveAll(saves?.outputs, outputs);
+    const edges = new Array<TapeNode | LeafNode | null>(inputs.length);
+    const specs: (Shape | DType)[] = [];
+    let edgeOutputs = firstOutputs;
+    for (let i = 0; i < inputs.length; i++) {
+      const input = inputs[i]!;
+      const edge = (edges[i] = input.gradientEdge);
+      if (edge instanceof TapeNode) edge.retain();
+      if (input.outputIndex > 0 && edgeOutputs === firstOutputs) {
+        edgeOutputs = inputs.map(({ outputIndex }) => outputIndex);
+      }
+      specs.push(input.shape, input.dtype);
+    }
+    for (let i = 0; i < outputs.length; i++) specs.push(outputs[i]!.shape, outputs[i]!.dtype);
+    this.edges = edges;
+    this.#edgeOutputs = edgeOutputs;
+    this.#specs = specs;
+    this.#plan = planOf(op, edges);
+    this.#saved = this.#save(operands, outputs);
+  }
+
+  #save(operands: readonly Tensor[], outputs: readonly Tensor[]): SavedTensor[] {
+    const { savedInputs, savedOutputs } = this.#plan;
+    const saved: SavedTensor[] = [];
+    for (let i = 0; i < savedInputs.length; i++) saved.push(save(operands[savedInputs[i]!]!));
+    for (let i = 0; i < savedOutputs.length; i++) saved.push(save(outputs[savedOutputs[i]!]!));
+    return saved;
+  }
+
+  /** Whether the gradient of each input is wanted. */
+  get needs(): readonly boolean[] {
+    return this.#plan.needs;
+  }
+
+  /** Which output of its edge input `index` was. */
+  edgeOutput(index: number): number {
+    return this.#edgeOutputs[index] ?? 0;
+  }
+
+  inputSpec(index: number): TensorSpec {
+    return { shape: this.#specs[2 * index] as Shape, dtype: this.#specs[2 * index + 1] as DType };
+  }
+
+  get inputSpecs(): readonly TensorSpec[] {
+    return this.edges.map((_, i) => this.inputSpec(i));
+  }
+
+  get outputSpecs(): readonly TensorSpec[] {
+    const count = this.#specs.length / 2 - this.edges.length;
+    return Array.from({ length: count }, (_, i) => this.inputSpec(this.edges.length + i));
   }
 
   /** All that was saved and is not freed yet, each with the entry that it came from; null for what needs none. */
   get saved(): readonly { tensor: SavedTensor; source: TapeNode | LeafNode | null }[] {
-    const inputs = this.#savedInputs.map((tensor, i) => tensor && { tensor, source: this.edges[i]! });
-    const outputs = this.#savedOutputs.map((tensor) => tensor && { tensor, source: this });
-    return [...inputs, ...outputs].filter((saved) => saved !== undefined);
+    const { savedInputs } = this.#plan;
+    return (this.#saved ?? []).map((tensor, i) => ({
+      tensor,
+      source: i < savedInputs.length ? (this.edges[savedInputs[i]!] ?? null) : this,
+    }));
   }
 
   savedInput(index: number): SavedTensor {
-    return this.#require(this.#savedInputs[index], 'input', index);
+    return this.#require('input', index, this.#plan.savedInputs.indexOf(index));
   }
 
   savedOutput(index: number): SavedTensor {
-    return this.#require(this.#savedOutputs[index], 'output', index);
+    const { savedInputs, savedOutputs } = this.#plan;
+    const position = savedOutputs.indexOf(index);
+    return this.#require('output', index, position < 0 ? -1 : savedInputs.length + position);
   }
 
   retain(): this {
@@ -142,27 +176,29 @@ export class TapeNode {
 
   /** Frees what was saved; the entry can then not run backward again. */
   freeSaved(): void {
-    if (this.#freed) return;
-    this.#freed = true;
-    for (const saved of this.#savedInputs) saved?.storage.release();
-    for (const saved of this.#savedOutputs) saved?.storage.release();
-    this.#savedInputs = [];
-    this.#savedOutputs = [];
+    const saved = this.#saved;
+    if (saved === null) return;
+    this.#saved = null;
+    for (let i = 0; i < saved.length; i++) saved[i]!.storage.release();
   }
 
-  #require(saved: SavedTensor | undefined, role: string, index: number): SavedTensor {
-    if (this.#freed) {
+  #require(role: string, index: number, position: number): SavedTensor {
+    if (this.#saved === null) {
       throw new AutogradError(
         `backward: what ${this.op.name} saved has been freed by an earlier backward pass; ` +
           'pass { retainGraph: true } to that one.',
       );
     }
+    const saved = this.#saved[position];
     if (!saved) {
       throw new AutogradError(
         `${this.op.name}: its gradient reads ${role} ${index}, which its \`saves\` does not name.`,
       );
     }
-    if (saved.storage.version !== saved.version) {
+    if (
+      saved.storage.version !== saved.version &&
+      saved.storage.writtenSince(saved.version, extentOf(saved))
+    ) {
       throw new AutogradError(
         `backward: ${role} ${index} ${formatShape(saved.shape)} of ${this.op.name} was written in place after it ` +
           'had been saved. Run backward before the optimizer step, or write to a copy.',

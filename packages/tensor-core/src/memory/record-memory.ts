@@ -1,9 +1,10 @@
-import { type OpObserver, observeOps } from '../op/apply.ts';
+import { type Observer, observeOps } from '../op/observers.ts';
 import type { Device } from '../devices/device.ts';
 import { type DeviceSpec, device as deviceOf } from '../devices/device-registry.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { type RangeListener, currentRange, onRange } from '../op/range.ts';
+import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { type StackFrame, captureStack, forgetStacks, joinedFrames } from './call-stack.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from './observer.ts';
@@ -26,20 +27,23 @@ export interface RecordMemoryOptions {
  * made in the phase `backward` has the latter alone: there one loop calls everything, and op and range say more.
  *
  * Where nothing records, this costs one null check for each allocation. Throws a DeviceError if a recording of
- * the device is under way, and whatever `fn` throws.
+ * the device is under way, a RooflineError for an async function, and whatever `fn` throws.
  */
 export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}): MemoryRecord<T> {
+  refuseAsync('recordMemory', fn);
   const device = deviceOf(options.device ?? 'cpu');
   const segmentsBefore = device.memorySegments();
   const recorder = new Recorder(segmentsBefore, options.stackDepth ?? 20);
-  if (device.observeMemory(recorder) !== null) {
+  const outer = device.observeMemory(recorder);
+  if (outer !== null) {
+    device.observeMemory(outer);
     throw new DeviceError(`recordMemory: the memory of ${device.label} is being recorded already.`);
   }
   const startedAtMs = Date.now();
-  recorder.outerObserver = observeOps(recorder);
+  const stopObserving = observeOps(recorder);
   const stopListening = onRange(recorder);
   try {
-    const result = fn();
+    const result = refusePromise('recordMemory', fn());
     const durationUs = recorder.elapsedUs();
     device.observeMemory(null);
     return {
@@ -53,7 +57,7 @@ export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}):
     };
   } finally {
     device.observeMemory(null);
-    observeOps(recorder.outerObserver);
+    stopObserving();
     stopListening();
     forgetStacks();
   }
@@ -73,8 +77,7 @@ interface CapturedCalls {
 const outerDepth = 40;
 
 /** Hot: each line runs for each allocation of a step. */
-class Recorder implements MemoryObserver, OpObserver, RangeListener {
-  outerObserver: OpObserver | null = null;
+class Recorder implements MemoryObserver, Observer, RangeListener {
   readonly #allocations: OpenAllocation[] = [];
   readonly #events: MemoryEvent[] = [];
   readonly #live = new Map<number, OpenAllocation>();
@@ -143,23 +146,16 @@ class Recorder implements MemoryObserver, OpObserver, RangeListener {
 
   exit(): void {}
 
-  before(
-    op: ComputeOp<never>,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
-    attributes: unknown,
-  ): void {
+  before(op: ComputeOp<never>, _: readonly Tensor[], outputs: readonly Tensor[]): void {
     this.#op = op.name;
     for (let i = 0; i < outputs.length; i++) {
       if (op.mutates?.[i] === undefined) this.#nameOutput(op.name, outputs[i]!);
     }
-    this.outerObserver?.before(op, inputs, outputs, attributes);
   }
 
-  after(op: ComputeOp<never>): void {
+  after(): void {
     this.#op = null;
     this.#opCalls = null;
-    this.outerObserver?.after(op);
   }
 
   /** The recording, stacks formatted. */

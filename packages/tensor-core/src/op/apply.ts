@@ -2,42 +2,33 @@ import { autocastOperands } from '../autocast/autocast.ts';
 import { castOp } from '../autocast/cast-op.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { TapeNode } from '../autograd/tape.ts';
-import type { DType } from '../tensor/dtype.ts';
+import type { Device } from '../devices/device.ts';
 import { DeviceError } from '../errors.ts';
+import type { DType } from '../tensor/dtype.ts';
+import { extentOf } from '../tensor/extent.ts';
+import { isFloatingPoint } from '../tensor/dtype.ts';
+import { Tensor } from '../tensor/tensor.ts';
+import { checkInPlace } from './in-place-rules.ts';
+import { observers, tellAfter, tellBefore } from './observers.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
 import { currentRange } from './range.ts';
-import { Tensor } from '../tensor/tensor.ts';
-
-/** Sees every op call before it runs: profilers and recorders hook in here and nowhere else. */
-export interface OpObserver {
-  before(
-    op: ComputeOp<never>,
-    inputs: readonly Tensor[],
-    outputs: readonly Tensor[],
-    attributes: unknown,
-  ): void;
-  after(op: ComputeOp<never>): void;
-}
-
-let observer: OpObserver | null = null;
-
-/** Sets the one observer, or none; returns the one before. */
-export function observeOps(next: OpObserver | null): OpObserver | null {
-  const before = observer;
-  observer = next;
-  return before;
-}
 
 /**
  * Runs an op: casts its inputs if autocast says so, infers its outputs, lowers it on its inputs' device, and
  * records it on the tape if an input requires a gradient. This is the only way that an op runs.
  */
 export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+  if (op.mutates) checkInPlace(op as ComputeOp<never>, inputs);
   const operands = autocastOperands(op.autocast, inputs, convert);
-  const outputs = run(op, operands, attributes);
-  if (op.gradient) record(op, inputs, operands, outputs, attributes);
-  if (operands !== inputs) disposeCasts(inputs, operands);
-  return outputs;
+  try {
+    const outputs = run(op, operands, attributes);
+    if (op.gradient && isGradEnabled() && anyRequiresGrad(inputs)) {
+      record(op as ComputeOp<never>, inputs, operands, outputs, attributes);
+    }
+    return outputs;
+  } finally {
+    if (operands !== inputs) disposeCasts(inputs, operands);
+  }
 }
 
 function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
@@ -51,10 +42,27 @@ function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Ten
         ? Tensor.allocate(device, specs[i]!.dtype, specs[i]!.shape)
         : aliasForWriting(inputs[mutated]!);
   }
-  observer?.before(op as ComputeOp<never>, inputs, outputs, attributes);
-  device.run(op, inputs, outputs, attributes);
-  observer?.after(op as ComputeOp<never>);
+  if (observers.length === 0) device.run(op, inputs, outputs, attributes);
+  else runObserved(device, op, inputs, outputs, attributes);
   return outputs;
+}
+
+function runObserved<A>(
+  device: Device,
+  op: ComputeOp<A>,
+  inputs: readonly Tensor[],
+  outputs: readonly Tensor[],
+  attributes: A,
+): void {
+  const observed = op as ComputeOp<never>;
+  let failed = true;
+  try {
+    tellBefore(observed, inputs, outputs, attributes);
+    device.run(op, inputs, outputs, attributes);
+    failed = false;
+  } finally {
+    tellAfter(observed, failed);
+  }
 }
 
 function convert(x: Tensor, dtype: DType): Tensor {
@@ -76,44 +84,47 @@ export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tenso
   input.assertAlive(op.name);
   const { shape, strides, offset } = op.layout(input, attributes);
   const output = new Tensor(input.storage.retain(), input.dtype, shape, strides, offset);
-  record(op, [input], [input], [output], attributes);
+  if (op.gradient && isGradEnabled() && input.requiresGrad) {
+    TapeNode.record(op, attributes, [input], [input], [output], currentRange());
+  }
   return output;
 }
 
-function record<A>(
-  op: ComputeOp<A> | ViewOp<A>,
+/** Outputs that are not floating-point have no gradient, and what is written in place changes its history. */
+function record(
+  op: ComputeOp<never>,
   inputs: readonly Tensor[],
   operands: readonly Tensor[],
   outputs: readonly Tensor[],
-  attributes: A,
+  attributes: unknown,
 ): void {
-  if (!isGradEnabled() || !inputs.some((input) => input.requiresGrad)) return;
-  TapeNode.record(
-    op,
-    attributes,
-    inputs,
-    operands,
-    outputs,
-    inputs.map((input) => input.requiresGrad),
-    currentRange(),
-  );
+  if (!outputs.some((output) => isFloatingPoint(output.dtype))) return;
+  const node = TapeNode.record(op, attributes, inputs, operands, outputs, currentRange());
+  op.mutates?.forEach((input, output) => inputs[input]!.setHistory(node, output));
+}
+
+function anyRequiresGrad(inputs: readonly Tensor[]): boolean {
+  for (let i = 0; i < inputs.length; i++) if (inputs[i]!.requiresGrad) return true;
+  return false;
 }
 
 function aliasForWriting(input: Tensor): Tensor {
-  input.storage.version++;
+  input.storage.noteWrite(extentOf(input));
   return new Tensor(input.storage.retain(), input.dtype, input.shape, input.strides, input.offset);
 }
 
-function commonDevice(op: string, inputs: readonly Tensor[]) {
+function commonDevice(op: string, inputs: readonly Tensor[]): Device {
   const first = inputs[0];
   if (!first) throw new DeviceError(`${op}: an op needs at least one input to know its device.`);
-  for (const input of inputs) {
+  const { device } = first;
+  for (let i = 0; i < inputs.length; i++) {
+    const input = inputs[i]!;
     input.assertAlive(op);
-    if (input.device !== first.device) {
+    if (input.device !== device) {
       throw new DeviceError(
-        `${op}: inputs are on ${first.device.label} and ${input.device.label}; move one with .to(device).`,
+        `${op}: inputs are on ${device.label} and ${input.device.label}; move one with .to(device).`,
       );
     }
   }
-  return first.device;
+  return device;
 }

@@ -8,6 +8,8 @@ import type { Tensor } from '../tensor/tensor.ts';
 export interface Cost {
   readonly flops: number;
   readonly bytesMoved: number;
+  /** Which ceiling its FLOPs or bytes stand under. Default: memory. */
+  readonly boundBy?: 'tensorCores' | 'memory';
 }
 
 /** What a gradient rule gets. Saved tensors are those that `saves` named; asking for others throws. */
@@ -40,7 +42,7 @@ interface OpBase<A> {
   readonly name: string;
   readonly autocast: AutocastClass;
   /** Given which inputs need a gradient, what to keep for the backward pass. Default: nothing. */
-  saves?(needs: readonly boolean[], attributes: A): Saves;
+  saves?(needs: readonly boolean[]): Saves;
   /** Gradients of the inputs, in their order; null where not wanted. An op without one is not differentiable. */
   gradient?(context: GradientContext<A>): readonly (Tensor | null)[];
 }
@@ -56,6 +58,11 @@ export interface ComputeOp<A> extends OpBase<A> {
   scalars?(attributes: A): readonly number[];
   /** The part of the attributes that selects a kernel or graph. Default: all of them, as JSON. */
   variant?(attributes: A): string;
+  /**
+   * The same in smaller ops, with their gradients, for a fused op: what its tests hold it against, and what serves
+   * where no fused lowering exists. Gives the outputs that a caller sees, which come first.
+   */
+  reference?(inputs: readonly Tensor[], attributes: A): readonly Tensor[];
   /** Default: no FLOPs, every input read and every output written once. */
   cost?(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[], attributes: A): Cost;
   readonly cuda: CudaLowering<A>;

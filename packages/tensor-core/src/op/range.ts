@@ -1,3 +1,5 @@
+import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
+
 /** Tells of ranges as they open and close, such as an NVTX emitter. */
 export interface RangeListener {
   enter(name: string): void;
@@ -28,16 +30,30 @@ export function currentOpenRange(): OpenRange | null {
   return open;
 }
 
-/** Names what `fn` runs. Ranges nest; the backward pass opens the range of each op it differentiates again. */
+/**
+ * Names what `fn` runs. Ranges nest; the backward pass opens the range of each op it differentiates again. Throws a
+ * RooflineError for an async function.
+ */
 export function range<T>(name: string, fn: () => T): T {
+  refuseAsync('range', fn);
   const outer = open;
   open = within(outer, name);
-  for (const listener of listeners) listener.enter(name);
+  return refusePromise('range', listenersTold([name], outer, fn));
+}
+
+/**
+ * Runs `fn` between telling all listeners that the ranges open and that they close, which no throwing listener
+ * prevents; then `outer` is the open range again.
+ */
+function listenersTold<T>(names: readonly string[], outer: OpenRange | null, fn: () => T): T {
+  let entered = 0;
   try {
+    for (; entered < names.length; entered++)
+      for (const listener of listeners) listener.enter(names[entered]!);
     return fn();
   } finally {
-    for (const listener of listeners) listener.exit(name);
     open = outer;
+    for (let i = entered - 1; i >= 0; i--) for (const listener of listeners) listener.exit(names[i]!);
   }
 }
 
@@ -54,11 +70,10 @@ export function onRange(listener: RangeListener): () => void {
 export function resumeRange<T>(names: readonly string[], fn: () => T): T {
   const outer = open;
   open = openAgain(outer, names);
-  if (listeners.size > 0) for (const name of resumedNames(names)) notify('enter', name);
+  if (listeners.size > 0) return listenersTold(resumedNames(names), outer, fn);
   try {
     return fn();
   } finally {
-    if (listeners.size > 0) for (const name of resumedNames(names).reverse()) notify('exit', name);
     open = outer;
   }
 }
@@ -98,8 +113,4 @@ function chainBelow(outer: OpenRange | null, innermost: OpenRange | null): OpenR
 
 function within(outer: OpenRange | null, name: string): OpenRange {
   return { name, outer, path: outer ? [...outer.path, name] : [name] };
-}
-
-function notify(event: 'enter' | 'exit', name: string): void {
-  for (const listener of listeners) listener[event](name);
 }

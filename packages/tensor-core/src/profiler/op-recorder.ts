@@ -1,5 +1,5 @@
 import type { TensorSpec } from '../op/memory-view.ts';
-import { type OpObserver, observeOps } from '../op/apply.ts';
+import { type Observer, observeOps } from '../op/observers.ts';
 import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
@@ -32,11 +32,13 @@ export interface OpCall {
  */
 export const maxGpuOps = 6000;
 
+let recording = false;
+
 /**
  * Writes down every op and its range between `start` and `stop`. Lists of plain values instead of an object for each
  * call and operand: what is written must not slow down the host that a GPU waits for.
  */
-export class OpRecorder implements OpObserver {
+export class OpRecorder implements Observer {
   readonly #ops: ComputeOp<never>[] = [];
   readonly #attributes: unknown[] = [];
   readonly #devices: Device[] = [];
@@ -49,20 +51,22 @@ export class OpRecorder implements OpObserver {
   readonly #inputCounts: number[] = [];
   readonly #outputCounts: number[] = [];
   #gpuOps = 0;
+  #stopObserving = () => {};
 
-  /** Throws a DeviceError when something else observes ops, such as a profile that is under way. */
+  /** Throws a DeviceError when a profile is under way. */
   start(): void {
-    const other = observeOps(this);
-    if (other !== null) {
-      observeOps(other);
+    if (recording) {
       throw new DeviceError(
-        'profile: ops are being observed already; end the profile that is under way before another begins.',
+        'profile: ops are being recorded already; end the profile that is under way before another begins.',
       );
     }
+    recording = true;
+    this.#stopObserving = observeOps(this);
   }
 
   stop(): void {
-    observeOps(null);
+    recording = false;
+    this.#stopObserving();
   }
 
   before(
@@ -77,7 +81,6 @@ export class OpRecorder implements OpObserver {
         `profile: more than ${maxGpuOps} ops on a GPU in one profile; profile fewer steps at a time.`,
       );
     }
-    this.#forgetUnfinished();
     this.#ops.push(op);
     this.#attributes.push(attributes);
     this.#devices.push(device);
@@ -95,28 +98,26 @@ export class OpRecorder implements OpObserver {
     this.#startMs.push(performance.now());
   }
 
-  after(): void {
-    this.#endMs.push(performance.now());
+  after(_: ComputeOp<never>, failed: boolean): void {
+    if (failed) this.#forgetLast();
+    else this.#endMs.push(performance.now());
   }
 
-  /** An op that threw has no end; what is profiled may have caught the error and gone on. */
-  #forgetUnfinished(): void {
+  /** An op that threw has no time; what is profiled may have caught the error and gone on. */
+  #forgetLast(): void {
+    if (this.#ops.length === this.#endMs.length) return;
+    this.#operands.length -= 5 * this.#inputCounts.pop()! + 2 * this.#outputCounts.pop()!;
     const finished = this.#endMs.length;
-    if (this.#ops.length === finished) return;
-    this.#operands.length -= 5 * this.#inputCounts.at(-1)! + 2 * this.#outputCounts.at(-1)!;
     this.#ops.length = finished;
     this.#attributes.length = finished;
     this.#devices.length = finished;
     this.#ranges.length = finished;
     this.#allocatedBytes.length = finished;
-    this.#inputCounts.length = finished;
-    this.#outputCounts.length = finished;
     this.#startMs.length = finished;
   }
 
   /** What was written down, in order. An op that threw is left out. */
   calls(): OpCall[] {
-    this.#forgetUnfinished();
     let at = 0;
     const next = <T>() => this.#operands[at++] as T;
     const spec = (): TensorSpec => ({ shape: next<Shape>(), dtype: next<DType>() });

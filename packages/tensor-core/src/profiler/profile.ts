@@ -126,11 +126,12 @@ class RangeTable {
 
 function describeOp(call: OpCall, range: number | null, profileStartMs: number): ProfiledOp {
   const { op, inputs, outputs, attributes, startMs, endMs } = call;
+  const cost = costOf(op, inputs, outputs, attributes as never);
   return {
     name: op.name,
-    isMatrixProduct: op.autocast === 'lower',
+    isMatrixProduct: cost.boundBy === 'tensorCores',
     dtype: inputs[0]!.dtype,
-    cost: costOf(op, inputs, outputs, attributes as never),
+    cost,
     range,
     allocatedBytes: call.allocatedBytes,
     hostStartUs: (startMs - profileStartMs) * 1000,

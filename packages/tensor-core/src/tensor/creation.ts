@@ -4,6 +4,7 @@ import type { DType, TypedArray } from './dtype.ts';
 import { typedArray } from './dtype.ts';
 import { DTypeError, ShapeError } from '../errors.ts';
 import { bytesOfArray, fromNumbers } from './host-values.ts';
+import { observers, tellHostWrite } from '../op/observers.ts';
 import { fillInPlace } from '../ops/copy/in-place.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { Tensor } from './tensor.ts';
@@ -25,9 +26,10 @@ export function empty(shape: Shape, options: TensorOptions = {}): Tensor {
 
 /** A tensor whose every element is `value`. */
 export function full(shape: Shape, value: number, options: TensorOptions = {}): Tensor {
-  const tensor = empty(shape, options);
+  const { requiresGrad = false, ...rest } = options;
+  const tensor = empty(shape, rest);
   if (tensor.size > 0) fillInPlace(tensor, value);
-  return tensor;
+  return requiresGrad ? tensor.requiresGrad_() : tensor;
 }
 
 export function zeros(shape: Shape, options: TensorOptions = {}): Tensor {
@@ -98,6 +100,7 @@ export function fromTypedArray(data: TypedArray, shape: Shape, options: TensorOp
     throw new ShapeError(`fromTypedArray: ${data.length} elements do not fill ${formatShape(shape)}.`);
   }
   const result = empty(shape, { ...options, dtype });
+  if (observers.length > 0) tellHostWrite(result);
   if (data.length > 0) result.device.write(result.storage.buffer, 0, bytesOfArray(data));
   return result;
 }

@@ -1,12 +1,43 @@
-import type { Tensor } from './tensor.ts';
+import { refuseAsync, refusePromise } from './synchronous.ts';
+
+/** What a scope owns and frees: the base of `Tensor`. */
+export abstract class Scoped {
+  /** The scope that will dispose this; null outside of all. Internal, see `keep`. */
+  scope: Scope | null;
+
+  constructor() {
+    this.scope = current;
+    current?.owned.push(this);
+  }
+
+  abstract dispose(): void;
+
+  /** Called when this leaves all scopes (false) or enters one again (true). */
+  protected abstract ownershipChanged(isOwned: boolean): void;
+
+  /** Hands this over to another scope, or to its user alone (null); internal, see `keep`. */
+  moveTo(scope: Scope | null): void {
+    const before = this.scope;
+    if (before === scope) return;
+    this.scope = scope;
+    scope?.owned.push(this);
+    if ((before === null) !== (scope === null)) this.ownershipChanged(scope !== null);
+  }
+}
 
 /** The tensors to free when a `scope` call ends. */
 export class Scope {
   readonly parent: Scope | null;
-  readonly tensors: Tensor[] = [];
+  readonly owned: Scoped[] = [];
 
   constructor(parent: Scope | null) {
     this.parent = parent;
+  }
+
+  /** Frees what is still this scope's. */
+  dispose(): void {
+    for (const owned of this.owned) if (owned.scope === this) owned.dispose();
+    this.owned.length = 0;
   }
 }
 
@@ -20,44 +51,43 @@ export function currentScope(): Scope | null {
 /**
  * Runs `fn` and frees every tensor made inside that it neither returns nor `keep`s. Tensors are found in
  * returned arrays and plain objects too, and pass to the enclosing scope. What the tape saved lives on until
- * the backward pass has used it. `fn` must not be async: its tensors could not be told from its caller's.
+ * the backward pass has used it. `fn` must not be async: its tensors could not be told from its caller's; that
+ * throws a RooflineError, and frees what was made.
  */
 export function scope<T>(fn: () => T): T {
+  refuseAsync('scope', fn);
   const entered = new Scope(current);
   current = entered;
-  let result: T | undefined;
   try {
-    result = fn();
+    const result = fn();
+    handOver(result, entered);
     return result;
   } finally {
     current = entered.parent;
-    handOver(result, entered);
-    for (const tensor of entered.tensors) if (tensor.scope === entered) tensor.dispose();
+    entered.dispose();
   }
 }
 
 /** Takes `tensor` out of every scope: from now on it is its owner's to dispose. */
-export function keep<T extends Tensor>(tensor: T): T {
+export function keep<T extends Scoped>(tensor: T): T {
   tensor.moveTo(null);
   return tensor;
 }
 
 function handOver(value: unknown, from: Scope): void {
   if (typeof value !== 'object' || value === null) return;
-  if (isTensor(value)) {
+  if (value instanceof Scoped) {
     if (value.scope === from) value.moveTo(from.parent);
   } else if (Array.isArray(value)) {
     for (const item of value) handOver(item, from);
-  } else if (Object.getPrototypeOf(value) === Object.prototype) {
-    for (const item of Object.values(value)) handOver(item, from);
-  } else if (value instanceof Promise) {
-    throw new TypeError(
-      'scope: the function returned a promise; a scope frees its tensors at once, so it must be synchronous.',
-    );
+  } else if (isPlain(value)) {
+    for (const item of Object.values(refusePromise('scope', value))) handOver(item, from);
+  } else {
+    refusePromise('scope', value);
   }
 }
 
-// By shape, not by class: importing the class here would make a cycle.
-function isTensor(value: object): value is Tensor {
-  return 'storage' in value && 'moveTo' in value;
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }

@@ -1,4 +1,7 @@
 import type { Device, DeviceBuffer } from '../devices/device.ts';
+import { DisposedError } from '../errors.ts';
+import { ParameterRegions } from './parameter-regions.ts';
+import { type Region, WriteVersions } from './write-versions.ts';
 
 /**
  * Device memory shared by tensors. It is counted: each live tensor handle and each tape entry that saved it
@@ -10,10 +13,10 @@ export class Storage {
   readonly byteLength: number;
   /** Replaced by devices that write "in place" into a fresh buffer. */
   buffer: DeviceBuffer;
-  /** Counts writes after creation, so that backward can tell that a saved tensor has changed. */
-  version = 0;
-  /** Whether a leaf that requires a gradient lies here: autocast casts it once a region, not once a use. */
-  holdsParameter = false;
+  /** Live tensor handles: with one alone, nothing else sees what it writes. */
+  handles = 0;
+  readonly #writes = new WriteVersions();
+  #parameters: ParameterRegions | null = null;
   #references = 1;
 
   constructor(device: Device, byteLength: number) {
@@ -26,12 +29,54 @@ export class Storage {
     return this.#references;
   }
 
+  /** Throws a DisposedError if the memory has gone back to the device already. */
   retain(): this {
+    if (this.#references <= 0) throw this.#gone('retain');
     this.#references++;
     return this;
   }
 
+  /** Throws a DisposedError if nobody holds a reference. */
   release(): void {
+    if (this.#references <= 0) throw this.#gone('release');
     if (--this.#references === 0) this.device.free(this.buffer);
+  }
+
+  /** Counts writes after creation; see `writtenSince`. */
+  get version(): number {
+    return this.#writes.version;
+  }
+
+  /** Notes that bytes of `region` are being written. */
+  noteWrite(region: Region): void {
+    if (region.start === 0 && region.end === this.byteLength) this.#writes.recordWhole();
+    else this.#writes.record(region);
+  }
+
+  /** Whether a byte of `region` was written since `version` was read. */
+  writtenSince(version: number, region: Region): boolean {
+    return this.#writes.writtenSince(version, region);
+  }
+
+  /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */
+  get parameters(): ParameterRegions {
+    this.#parameters ??= new ParameterRegions();
+    return this.#parameters;
+  }
+
+  /** The leaf that requires a gradient and holds all of `region`; null if there is none. */
+  parameterAround(region: Region): Region | null {
+    return this.#parameters?.around(region) ?? null;
+  }
+
+  /** Whether `parameterAround` could find any. */
+  get holdsParameters(): boolean {
+    return this.#parameters !== null && this.#parameters.count > 0;
+  }
+
+  #gone(action: string): DisposedError {
+    return new DisposedError(
+      `${action}: a storage of ${this.byteLength} bytes on ${this.device.label} has been freed already.`,
+    );
   }
 }

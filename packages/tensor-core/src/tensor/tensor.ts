@@ -1,10 +1,12 @@
 import type { TapeNode } from '../autograd/tape.ts';
 import { LeafNode } from '../autograd/tape.ts';
-import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
 import type { Device } from '../devices/device.ts';
 import { AutogradError, DTypeError, DisposedError } from '../errors.ts';
-import { type Scope, currentScope } from './scope.ts';
 import type { MemoryView } from '../op/memory-view.ts';
+import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
+import { extentOf } from './extent.ts';
+import { type Held, watchForLeak, stopWatching } from './leak-watch.ts';
+import { Scoped } from './scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
 import { Storage } from './storage.ts';
 
@@ -12,7 +14,7 @@ import { Storage } from './storage.ts';
  * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.
  * Dispose it, or let a `scope` do so; the garbage collector is only a safety net.
  */
-export class Tensor implements MemoryView {
+export class Tensor extends Scoped implements MemoryView {
   readonly shape: Shape;
   /** In elements. */
   readonly strides: Shape;
@@ -26,28 +28,25 @@ export class Tensor implements MemoryView {
   /** The sum of the gradients that backward passes have brought to this leaf. */
   grad: Tensor | null = null;
 
-  /** The tape entry that made this tensor and which of its outputs this is; internal. */
-  node: TapeNode | null = null;
-  outputIndex = 0;
-  /** The scope that will dispose this handle; internal. */
-  scope: Scope | null;
-
+  #node: TapeNode | null = null;
+  #outputIndex = 0;
   #leaf: LeafNode | null = null;
   #disposed = false;
+  /** What is freed if this handle is collected undisposed; null where a scope owns it. */
+  #held: Held | null = null;
 
   /** Takes over one reference of `storage`. Tensors are made by the creation functions and by ops. */
   constructor(storage: Storage, dtype: DType, shape: Shape, strides?: Shape, offset = 0) {
+    super();
     this.storage = storage;
+    storage.handles++;
     this.dtype = dtype;
     this.shape = shape;
     this.size = sizeOf(shape);
     this.offset = offset;
     this.strides = strides ?? contiguousStrides(shape);
     this.isContiguous = strides === undefined || isContiguous(shape, strides);
-    const scope = currentScope();
-    this.scope = scope;
-    if (scope) scope.tensors.push(this);
-    else watchForLeak(this);
+    if (this.scope === null) this.#held = watchForLeak(this);
   }
 
   /** A new, uninitialised tensor. */
@@ -76,25 +75,45 @@ export class Tensor implements MemoryView {
     return this.#disposed;
   }
 
+  /** The tape entry that made this tensor; internal. */
+  get node(): TapeNode | null {
+    return this.#node;
+  }
+
+  /** Which of that entry's outputs this is; internal. */
+  get outputIndex(): number {
+    return this.#outputIndex;
+  }
+
+  /** Says that output `index` of a tape entry is this tensor, which takes a reference of the entry; internal. */
+  setHistory(node: TapeNode, index: number): void {
+    node.retain();
+    this.#node?.release();
+    this.#node = node;
+    this.#outputIndex = index;
+    if (this.#held) this.#held.node = node;
+  }
+
   /** True for a tensor that no recorded op made. */
   get isLeaf(): boolean {
-    return this.node === null;
+    return this.#node === null;
   }
 
   get requiresGrad(): boolean {
-    return this.node !== null || this.#leaf !== null;
+    return this.#node !== null || this.#leaf !== null;
   }
 
   /** Where this tensor's gradient goes on the tape: an op's entry, its own leaf entry, or nowhere. */
   get gradientEdge(): TapeNode | LeafNode | null {
-    return this.node ?? this.#leaf;
+    return this.#node ?? this.#leaf;
   }
 
   /** Makes this leaf collect gradients in `grad`, or stop to. */
   requiresGrad_(requires = true): this {
-    if (this.node) {
+    this.assertAlive('requiresGrad_');
+    if (this.#node) {
       throw new AutogradError(
-        `requiresGrad_: a tensor ${formatShape(this.shape)} made by ${this.node.op.name} is no leaf; detach() it first.`,
+        `requiresGrad_: a tensor ${formatShape(this.shape)} made by ${this.#node.op.name} is no leaf; detach() it first.`,
       );
     }
     if (requires && !isFloatingPoint(this.dtype)) {
@@ -102,8 +121,11 @@ export class Tensor implements MemoryView {
         `requiresGrad_: only floating-point tensors have gradients, this one is ${this.dtype}.`,
       );
     }
-    this.#leaf = requires ? (this.#leaf ?? new LeafNode(this)) : null;
-    this.storage.holdsParameter = requires;
+    if (requires === (this.#leaf !== null)) return this;
+    const { parameters } = this.storage;
+    if (requires) parameters.add(extentOf(this));
+    else parameters.remove(extentOf(this));
+    this.#leaf = requires ? new LeafNode(this) : null;
     return this;
   }
 
@@ -122,22 +144,28 @@ export class Tensor implements MemoryView {
     return () => hooks.delete(hook);
   }
 
-  /** Moves this handle to another scope, or out of all (null); internal, see `keep`. */
-  moveTo(scope: Scope | null): void {
-    this.scope = scope;
-    if (scope) scope.tensors.push(this);
-    else if (!this.#disposed) watchForLeak(this);
+  protected override ownershipChanged(isOwned: boolean): void {
+    if (this.#disposed) return;
+    if (isOwned) this.#stopWatching();
+    else this.#held = watchForLeak(this);
   }
 
   /** Gives this handle's reference to the storage back. Disposing twice is harmless. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    if (this.scope === null) leakWatch.unregister(this);
+    this.#stopWatching();
+    if (this.#leaf) this.storage.parameters.remove(extentOf(this));
+    this.storage.handles--;
     this.storage.release();
-    this.node?.release();
+    this.#node?.release();
     this.grad?.dispose();
     this.grad = null;
+  }
+
+  #stopWatching(): void {
+    if (this.#held) stopWatching(this.#held);
+    this.#held = null;
   }
 
   [Symbol.dispose](): void {
@@ -153,33 +181,4 @@ export class Tensor implements MemoryView {
       );
     }
   }
-}
-
-interface Leaked {
-  storage: Storage;
-  describe: string;
-}
-
-let onLeak: ((description: string) => void) | null = null;
-
-/** Calls `listener` for every tensor that the garbage collector found undisposed; null stops that. */
-export function reportLeaks(listener: ((description: string) => void) | null): void {
-  onLeak = listener;
-}
-
-const leakWatch = new FinalizationRegistry<Leaked>(({ storage, describe }) => {
-  storage.release();
-  onLeak?.(describe);
-});
-
-// Tensors inside a scope are freed with it, so only those outside are watched: registering costs host time.
-function watchForLeak(tensor: Tensor): void {
-  leakWatch.register(
-    tensor,
-    {
-      storage: tensor.storage,
-      describe: `${tensor.dtype} ${formatShape(tensor.shape)} on ${tensor.device.label}`,
-    },
-    tensor,
-  );
 }

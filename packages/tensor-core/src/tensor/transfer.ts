@@ -1,5 +1,6 @@
 import { type TypedArray, byteSize, typedArray } from './dtype.ts';
 import { ShapeError } from '../errors.ts';
+import { observers, tellHostRead } from '../op/observers.ts';
 import { bytesOfArray, toNumbers } from './host-values.ts';
 import { contiguous } from '../ops/copy/contiguous.ts';
 import { formatShape } from './shape.ts';
@@ -10,6 +11,12 @@ import { noGrad } from '../autograd/grad-mode.ts';
 /** A tensor's elements in row-major order; float16 and bfloat16 as raw bits. Waits for the device. */
 export function toTypedArray(x: Tensor): TypedArray {
   x.assertAlive('toTypedArray');
+  if (observers.length > 0) tellHostRead(x);
+  return readElements(x);
+}
+
+/** The same for what is no read by the host's program; observers are not told. */
+export function readElements(x: Tensor): TypedArray {
   const data = typedArray(x.dtype, x.size);
   if (x.size === 0) return data;
   noGrad(() =>

@@ -45,11 +45,11 @@ const cases: Case[] = [
 /** Runs `fn`, and counts the calls of `op` in it. */
 function countCalls(op: string, fn: () => void): number {
   let calls = 0;
-  const before = t.observeOps({ before: ({ name }) => void (calls += Number(name === op)), after: () => {} });
+  const stop = t.observeOps({ before: ({ name }) => void (calls += Number(name === op)) });
   try {
     fn();
   } finally {
-    t.observeOps(before);
+    stop();
   }
   return calls;
 }

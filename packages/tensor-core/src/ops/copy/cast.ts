@@ -1,3 +1,4 @@
+import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { type CastAttributes, castOp } from '../../autocast/cast-op.ts';
 import type { DType } from '../../tensor/dtype.ts';
@@ -11,5 +12,5 @@ const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({
 
 /** The same values as another dtype; floating-point values become integers by truncation. */
 export function cast(x: Tensor, dtype: DType): Tensor {
-  return x.dtype === dtype ? x : applyOne(differentiableCast, [x], { dtype });
+  return x.dtype === dtype ? alias(x) : applyOne(differentiableCast, [x], { dtype });
 }

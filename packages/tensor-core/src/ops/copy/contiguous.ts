@@ -1,3 +1,4 @@
+import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { defineOp } from '../../op/op.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -16,7 +17,7 @@ export function copy(x: Tensor): Tensor {
   return applyOne(copyOp, [x], undefined);
 }
 
-/** `x` itself if it is contiguous, else a contiguous copy. */
+/** The same values in row-major order: in the same storage if `x` is contiguous, else in a copy. */
 export function contiguous(x: Tensor): Tensor {
-  return x.isContiguous ? x : copy(x);
+  return x.isContiguous ? alias(x) : copy(x);
 }

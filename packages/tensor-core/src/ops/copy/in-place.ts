@@ -21,11 +21,15 @@ const addInPlaceOp = defineOp({
   autocast: 'none',
   infer: (inputs) => sameAsFirst('add_', inputs),
   mutates: [0],
+  gradient: ({ gradients: [g] }) => [g!, g!],
   cuda: { kind: 'pointwise', expressions: () => ['a + b'] },
   cpu: { kind: 'onnx', build: (graph, [a, b]) => [graph.node('Add', [a!, graph.cast(b!, a!.dtype)])] },
 });
 
-/** Adds `source` to `target` in place; both of one shape. Not recorded on the tape. */
+/**
+ * Adds `source` to `target` in place; both of one shape. Recorded on the tape where the source requires a gradient.
+ * Throws a ShapeError, and an AutogradError where PyTorch would or where views of the target would miss the gradient.
+ */
 export function addInPlace(target: Tensor, source: Tensor): void {
   applyOne(addInPlaceOp, [target, source], undefined).dispose();
 }
@@ -35,6 +39,7 @@ const copyInPlaceOp = defineOp({
   autocast: 'none',
   infer: (inputs) => sameAsFirst('copy_', inputs),
   mutates: [0],
+  gradient: ({ gradients: [g] }) => [null, g!],
   cuda: { kind: 'pointwise', expressions: () => ['b'] },
   cpu: {
     kind: 'onnx',
@@ -42,7 +47,10 @@ const copyInPlaceOp = defineOp({
   },
 });
 
-/** Overwrites `target` with the values of `source`, cast to its dtype; both of one shape. Not recorded. */
+/**
+ * Overwrites `target` with the values of `source`, cast to its dtype; both of one shape. Recorded and refused as
+ * `addInPlace`.
+ */
 export function copyInPlace(target: Tensor, source: Tensor): void {
   applyOne(copyInPlaceOp, [target, source], undefined).dispose();
 }
@@ -70,7 +78,7 @@ const fillOp = defineOp<FillAttributes>({
   },
 });
 
-/** Sets every element of `x` to `value`. Not recorded. */
+/** Sets every element of `x` to `value`. Throws an AutogradError for an `x` that requires a gradient, outside noGrad. */
 export function fillInPlace(x: Tensor, value: number): void {
   applyOne(fillOp, [x], { value }).dispose();
 }

@@ -1,10 +1,12 @@
 import { TapeNode } from '../../autograd/tape.ts';
 import { isGradEnabled } from '../../autograd/grad-mode.ts';
+import { alias } from '../../op/alias.ts';
+import { observers, tellDeviceCopy } from '../../op/observers.ts';
 import type { Device } from '../../devices/device.ts';
 import { bytesOfArray } from '../../tensor/host-values.ts';
 import { currentRange } from '../../op/range.ts';
 import { Tensor } from '../../tensor/tensor.ts';
-import { toTypedArray } from '../../tensor/transfer.ts';
+import { readElements } from '../../tensor/transfer.ts';
 
 interface ToDeviceAttributes {
   readonly device: Device;
@@ -21,13 +23,14 @@ const toDeviceOp = {
   }) => [toDevice(gradients[0]!, attributes.device)],
 };
 
-/** The same values on another device, through host memory; `x` itself if it is there already. Differentiable. */
+/** The same values on another device, through host memory; another handle to the same storage if it is there already. Differentiable. */
 export function toDevice(x: Tensor, target: Device): Tensor {
-  if (x.device === target) return x;
+  if (x.device === target) return alias(x);
   const result = Tensor.allocate(target, x.dtype, x.shape);
-  if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(toTypedArray(x)));
+  if (observers.length > 0) tellDeviceCopy(x, result);
+  if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(readElements(x)));
   if (isGradEnabled() && x.requiresGrad) {
-    TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], [true], currentRange());
+    TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], currentRange());
   }
   return result;
 }

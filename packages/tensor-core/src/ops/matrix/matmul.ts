@@ -68,6 +68,7 @@ const matmulOp = defineOp<MatmulAttributes>({
   cost: (inputs, outputs) => ({
     flops: 2 * sizeOf(outputs[0]!.shape) * inputs[0]!.shape.at(-1)!,
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+    boundBy: 'tensorCores',
   }),
   cuda: {
     kind: 'custom',

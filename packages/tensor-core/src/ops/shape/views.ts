@@ -1,3 +1,4 @@
+import { alias } from '../../op/alias.ts';
 import { applyView } from '../../op/apply.ts';
 import { ShapeError } from '../../errors.ts';
 import { type ViewOp, defineView } from '../../op/op.ts';
@@ -85,7 +86,7 @@ export function view(x: Tensor, shape: Shape): Tensor {
 /** Another shape of the same elements in row-major order; one length may be -1. Copies only if it must. */
 export function reshape(x: Tensor, shape: Shape): Tensor {
   const full = inferLength('reshape', x, shape);
-  if (sameShape(full, x.shape)) return x;
+  if (sameShape(full, x.shape)) return alias(x);
   if (stridesAfterReshape(x, full)) return applyView(reshapeView, x, { shape: full });
   return scope(() => applyView(reshapeView, contiguous(x), { shape: full }));
 }
@@ -152,7 +153,7 @@ export function expand(x: Tensor, shape: Shape): Tensor {
   if (lead < 0 || x.shape.some((length, i) => length !== 1 && length !== full[i + lead])) {
     throw new ShapeError(`expand: ${formatShape(x.shape)} does not broadcast to ${formatShape(shape)}.`);
   }
-  return sameShape(full, x.shape) ? x : applyView(expandView, x, { shape: full });
+  return sameShape(full, x.shape) ? alias(x) : applyView(expandView, x, { shape: full });
 }
 
 export interface SliceAttributes {

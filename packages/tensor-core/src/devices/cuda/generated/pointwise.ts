@@ -200,6 +200,8 @@ export class PointwiseRunner {
     writeLayout(memory, 8 * operands.length, layout, vectorLength, wide);
     if (scalars) writeScalars(memory, kernel, scalars);
     this.#launch(kernel, layout.size / vectorLength);
+    // Kept any longer, the tensors of this call could not be collected.
+    operands.length = 0;
   }
 
   /** Whether a vector of an operand is one element again and again. */

@@ -1,0 +1,34 @@
+import type { DifferentiableOp } from './tape.ts';
+
+/** What a recorded call keeps for the backward pass, given which of its inputs need a gradient. */
+export interface Plan {
+  readonly needs: readonly boolean[];
+  /** Indices of inputs and of outputs. */
+  readonly savedInputs: readonly number[];
+  readonly savedOutputs: readonly number[];
+}
+
+const plans = new WeakMap<DifferentiableOp, Map<number, Plan>>();
+
+/** With more inputs than this their needs are no key of 32 bits with the number of inputs in it. */
+const mostCached = 16;
+
+/** The plan of a call whose inputs' gradients go to `edges`; worked out once for each op and set of needs. */
+export function planOf(op: DifferentiableOp, edges: readonly (object | null)[]): Plan {
+  const count = edges.length;
+  if (count > mostCached) return makePlan(op, edges);
+  let needed = 0;
+  for (let i = 0; i < count; i++) if (edges[i] !== null) needed |= 1 << i;
+  const key = (count << mostCached) | needed;
+  let ofOp = plans.get(op);
+  if (!ofOp) plans.set(op, (ofOp = new Map()));
+  let plan = ofOp.get(key);
+  if (!plan) ofOp.set(key, (plan = makePlan(op, edges)));
+  return plan;
+}
+
+function makePlan(op: DifferentiableOp, edges: readonly (object | null)[]): Plan {
+  const needs = edges.map((edge) => edge !== null);
+  const { inputs = [], outputs = [] } = op.saves?.(needs) ?? {};
+  return { needs, savedInputs: inputs, savedOutputs: outputs };
+}

@@ -1,0 +1,24 @@
+import { Tensor } from '../tensor/tensor.ts';
+import { applyView } from './apply.ts';
+import { isGradEnabled } from '../autograd/grad-mode.ts';
+import { type ViewOp, defineView } from './op.ts';
+
+const aliasView: ViewOp<undefined> = defineView<undefined>({
+  name: 'alias',
+  autocast: 'none',
+  layout: (input) => input,
+  gradient: ({ gradients }) => gradients,
+});
+
+/**
+ * Another handle to the same elements, with the same history: what functions give whose result would be their input
+ * itself, so that disposing the one never kills the other.
+ */
+export function alias(x: Tensor): Tensor {
+  const { node } = x;
+  if (node === null || !isGradEnabled()) return applyView(aliasView, x, undefined);
+  x.assertAlive('alias');
+  const handle = new Tensor(x.storage.retain(), x.dtype, x.shape, x.strides, x.offset);
+  handle.setHistory(node, x.outputIndex);
+  return handle;
+}

@@ -1,0 +1,67 @@
+import { isGradEnabled } from '../autograd/grad-mode.ts';
+import { AutogradError, ShapeError } from '../errors.ts';
+import { extentOf, overlapsItself } from '../tensor/extent.ts';
+import { formatShape, sameShape } from '../tensor/shape.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import type { ComputeOp } from './op.ts';
+
+/**
+ * Throws unless `op` may write its mutated inputs: an AutogradError where the tape would miss the write, a ShapeError
+ * where elements lie on one another, so that what they become would depend on the order of the writes.
+ */
+export function checkInPlace(op: ComputeOp<never>, inputs: readonly Tensor[]): void {
+  const mutates = op.mutates!;
+  for (const input of inputs) input.assertAlive(op.name);
+  for (let i = 0; i < mutates.length; i++) {
+    const target = inputs[mutates[i]!]!;
+    if (!target.isContiguous && overlapsItself(target)) throw writesOverItself(op.name, target);
+  }
+  if (inputs.length === 2 && mutates.length === 1) {
+    checkPartialOverlap(op.name, inputs[mutates[0]!]!, inputs[1 - mutates[0]!]!);
+  }
+  if (!isGradEnabled()) return;
+  for (let i = 0; i < mutates.length; i++) checkHistory(op, inputs[mutates[i]!]!, inputs);
+}
+
+/** The rules of PyTorch, but that a tensor with other handles or views, whose history PyTorch would mend too, is refused. */
+function checkHistory(op: ComputeOp<never>, target: Tensor, inputs: readonly Tensor[]): void {
+  const { name } = op;
+  if (target.requiresGrad && target.isLeaf) {
+    throw new AutogradError(
+      `${name}: ${formatShape(target.shape)} is a leaf that requires a gradient; write to it inside noGrad(), as ` +
+        'optimizers do.',
+    );
+  }
+  if (!inputs.some((input) => input.requiresGrad)) return;
+  if (!op.gradient) {
+    throw new AutogradError(
+      `${name}: is not recorded, so the gradient of ${formatShape(target.shape)} would be wrong; call it inside ` +
+        'noGrad(), or detach() what requires a gradient.',
+    );
+  }
+  if (target.storage.handles > 1) {
+    throw new AutogradError(
+      `${name}: ${formatShape(target.shape)} shares its memory with other handles or views, whose gradients would ` +
+        'miss what is written; write to a copy(), or do without in-place writes.',
+    );
+  }
+}
+
+function checkPartialOverlap(op: string, target: Tensor, source: Tensor): void {
+  if (target.storage !== source.storage || source === target) return;
+  const [a, b] = [extentOf(target), extentOf(source)];
+  const apart = a.end <= b.start || b.end <= a.start;
+  const same = target.offset === source.offset && sameShape(target.strides, source.strides);
+  if (apart || same) return;
+  throw new ShapeError(
+    `${op}: the source ${formatShape(source.shape)} shares memory with the target ${formatShape(target.shape)} in ` +
+      'another layout, so elements could be read after they were written; copy() the source.',
+  );
+}
+
+function writesOverItself(op: string, target: Tensor): ShapeError {
+  return new ShapeError(
+    `${op}: several elements of the target ${formatShape(target.shape)} with strides ${formatShape(target.strides)} ` +
+      'lie at one place, as after expand(); write to a contiguous() copy.',
+  );
+}

@@ -1,0 +1,61 @@
+import type { Tensor } from '../tensor/tensor.ts';
+import type { ComputeOp } from './op.ts';
+
+/**
+ * Sees what happens to tensors: profilers, memory recorders and tracers hook in here and nowhere else. Each method is
+ * called while nothing has been queued yet, but `after`.
+ */
+export interface Observer {
+  /** An op is about to run. Outputs are allocated; where it mutates they are inputs. */
+  before?(
+    op: ComputeOp<never>,
+    inputs: readonly Tensor[],
+    outputs: readonly Tensor[],
+    attributes: unknown,
+  ): void;
+  /** The op of the last `before` has run, or has thrown if `failed`. */
+  after?(op: ComputeOp<never>, failed: boolean): void;
+  /** The host reads elements of a tensor, as `toTypedArray` does. */
+  hostRead?(source: Tensor): void;
+  /** The host has written all elements of a new tensor. */
+  hostWrite?(target: Tensor): void;
+  /** The elements of `source` go to a tensor on another device. */
+  deviceCopy?(source: Tensor, target: Tensor): void;
+}
+
+/** Those that observe now; for `apply` and the transfers, which look at its length first. */
+export const observers: Observer[] = [];
+
+/** Tells `observer` of every op, host read, host write and copy between devices; returns a function that ends that. */
+export function observeOps(observer: Observer): () => void {
+  observers.push(observer);
+  return () => {
+    const index = observers.indexOf(observer);
+    if (index >= 0) observers.splice(index, 1);
+  };
+}
+
+export function tellBefore(
+  op: ComputeOp<never>,
+  inputs: readonly Tensor[],
+  outputs: readonly Tensor[],
+  attributes: unknown,
+): void {
+  for (const observer of [...observers]) observer.before?.(op, inputs, outputs, attributes);
+}
+
+export function tellAfter(op: ComputeOp<never>, failed: boolean): void {
+  for (const observer of [...observers]) observer.after?.(op, failed);
+}
+
+export function tellHostRead(source: Tensor): void {
+  for (const observer of [...observers]) observer.hostRead?.(source);
+}
+
+export function tellHostWrite(target: Tensor): void {
+  for (const observer of [...observers]) observer.hostWrite?.(target);
+}
+
+export function tellDeviceCopy(source: Tensor, target: Tensor): void {
+  for (const observer of [...observers]) observer.deviceCopy?.(source, target);
+}

@@ -1,0 +1,58 @@
+import type { Region } from './write-versions.ts';
+
+interface CountedRegion extends Region {
+  leaves: number;
+}
+
+/** The regions of a storage where leaves that require a gradient lie; a flat buffer has many. */
+export class ParameterRegions {
+  readonly #byStart = new Map<number, CountedRegion[]>();
+  #count = 0;
+  /** Where there is one region, as nearly always, it is found without a search. */
+  #only: CountedRegion | null = null;
+
+  /** Regions, those of several leaves counted once. */
+  get count(): number {
+    return this.#count;
+  }
+
+  add({ start, end }: Region): void {
+    const known = this.#byStart.get(start)?.find((region) => region.end === end);
+    if (known) {
+      known.leaves++;
+      return;
+    }
+    const region = { start, end, leaves: 1 };
+    const sameStart = this.#byStart.get(start);
+    if (sameStart) sameStart.push(region);
+    else this.#byStart.set(start, [region]);
+    this.#only = ++this.#count === 1 ? region : null;
+  }
+
+  remove({ start, end }: Region): void {
+    const sameStart = this.#byStart.get(start) ?? [];
+    const known = sameStart.find((region) => region.end === end);
+    if (!known || --known.leaves > 0) return;
+    sameStart.splice(sameStart.indexOf(known), 1);
+    if (sameStart.length === 0) this.#byStart.delete(start);
+    this.#count--;
+    this.#only = this.#count === 1 ? [...this.#byStart.values()][0]![0]! : null;
+  }
+
+  /** The smallest region that holds all of another; null if there is none. */
+  around(inner: Region): Region | null {
+    if (this.#only) return contains(this.#only, inner) ? this.#only : null;
+    const starting = this.#byStart.get(inner.start)?.filter((region) => contains(region, inner));
+    if (starting && starting.length > 0) return smallest(starting);
+    const candidates = [...this.#byStart.values()].flat().filter((region) => contains(region, inner));
+    return candidates.length > 0 ? smallest(candidates) : null;
+  }
+}
+
+function contains(outer: Region, inner: Region): boolean {
+  return outer.start <= inner.start && inner.end <= outer.end;
+}
+
+function smallest(regions: readonly CountedRegion[]): Region {
+  return regions.reduce((a, b) => (b.end - b.start < a.end - a.start ? b : a));
+}

@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+
+const leaf = (values: t.NestedNumbers) => t.tensor(values, { dtype: 'float64', requiresGrad: true });
+
+const cube = t.defineFunction<t.Tensor>({
+  name: 'cube',
+  forward(context, x) {
+    context.save(x!);
+    return t.mul(x!, t.mul(x!, x!));
+  },
+  backward: ({ saved: [x] }, g) => t.mul(g!, t.mul(t.mul(x!, x!), 3)),
+});
+
+describe('defineFunction', () => {
+  it('has the gradient that its backward gives, in a chain of ops', () => {
+    t.checkGradients((x) => t.exp(cube(t.mul(x!, 2))), [t.tensor([0.1, -0.3], { dtype: 'float64' })]);
+  });
+
+  it('keeps what it saved until backward, and nothing after it', () => {
+    const { liveStorages } = t.device('cpu').memoryStatistics();
+    t.scope(() => {
+      const x = leaf([2]);
+      const y = t.scope(() => cube(t.mul(x, 1)));
+      y.backward();
+      expect(x.grad!.toTypedArray()).toEqual(new Float64Array([12]));
+      expect(() => y.backward()).toThrow(/freed by an earlier backward/);
+    });
+    expect(t.device('cpu').memoryStatistics().liveStorages).toBe(liveStorages);
+  });
+
+  it('takes several inputs and outputs, with null for what none needs', () => {
+    const seen: (readonly boolean[])[] = [];
+    const swap = t.defineFunction({
+      name: 'swap',
+      forward: (_, a, b) => [b!, a!],
+      backward({ needs }, gb, ga) {
+        seen.push(needs);
+        return [ga!, gb!];
+      },
+    });
+    t.scope(() => {
+      const [a, b] = [leaf([1, 2]), t.tensor([3, 4], { dtype: 'float64' })];
+      const [first, second] = swap(a, b) as t.Tensor[];
+      expect(first).not.toBe(b);
+      t.sum(t.add(t.mul(first!, 10), t.mul(second!, 5))).backward();
+      expect(a.grad!.toTypedArray()).toEqual(new Float64Array([5, 5]));
+      expect(b.grad).toBeNull();
+      expect(seen).toEqual([[true, false]]);
+    });
+  });
+
+  it('refuses a wrong number of gradients, and saves in backward', () => {
+    t.scope(() => {
+      const few = t.defineFunction({
+        name: 'few',
+        forward: (_, a, b) => t.add(a!, b!),
+        backward: (_, g) => [g!],
+      });
+      expect(() => t.sum(few(leaf([1]), leaf([2]))).backward()).toThrow(
+        'few: backward gave 1 gradients for 2',
+      );
+      const late = t.defineFunction({
+        name: 'late',
+        forward: (_, a) => t.mul(a!, 1),
+        backward(context, g) {
+          context.save(g!);
+          return g;
+        },
+      });
+      expect(() => t.sum(late(leaf([1]))).backward()).toThrow('late: save() is for forward');
+    });
+  });
+
+  it('notices that what it saved was written', () => {
+    t.scope(() => {
+      const x = leaf([2]);
+      const inner = t.mul(x, 1);
+      const y = cube(inner);
+      t.noGrad(() => t.fillInPlace(inner, 3));
+      expect(() => y.backward()).toThrow(/written in place/);
+    });
+  });
+});
+
+describe('checkpoint', () => {
+  it('has the gradients of the plain call, of inputs and parameters, and saves the inputs alone', () => {
+    t.scope(() => {
+      const w = leaf([
+        [0.3, -0.2],
+        [0.5, 0.1],
+      ]);
+      const x = leaf([[1, 2]]);
+      const fn = (input: t.Tensor) => t.tanh(t.matmul(t.tanh(t.matmul(input, w)), w));
+      t.sum(fn(x)).backward();
+      const plain = [w.grad!.toTypedArray(), x.grad!.toTypedArray()];
+      [w.grad, x.grad] = [null, null];
+      const y = t.checkpoint(fn, x);
+      expect(t.savedForBackward(y)).toHaveLength(0);
+      t.sum(y).backward();
+      expect([w.grad!.toTypedArray(), x.grad!.toTypedArray()]).toEqual(plain);
+    });
+  });
+
+  it('runs again with the same autocast and the same random numbers', () => {
+    t.scope(() => {
+      const w = t.ones([4, 4], { requiresGrad: true });
+      const dtypes: t.DType[] = [];
+      const noises: number[] = [];
+      const fn = (input: t.Tensor) => {
+        const product = t.matmul(input, w);
+        dtypes.push(product.dtype);
+        const noise = t.uniform([1]);
+        noises.push(noise.item());
+        return t.mul(product, noise);
+      };
+      const y = t.autocast('bfloat16', () => t.checkpoint(fn, t.ones([1, 4], { requiresGrad: true })));
+      t.uniform([8]);
+      t.sum(y).backward();
+      expect(dtypes).toEqual(['bfloat16', 'bfloat16']);
+      expect(noises[1]).toBe(noises[0]);
+      expect(w.grad!.dtype).toBe('float32');
+    });
+  });
+
+  it('frees everything, also outside of scopes', () => {
+    const { liveStorages } = t.device('cpu').memoryStatistics();
+    const x = leaf([[1, 2]]);
+    const y = t.checkpoint((input) => t.exp(input), x);
+    const loss = t.sum(y);
+    loss.backward();
+    for (const tensor of [loss, y, x]) tensor.dispose();
+    expect(t.device('cpu').memoryStatistics().liveStorages).toBe(liveStorages);
+  });
+});
+
+describe('onBackwardFinished', () => {
+  it('is called once, behind the outermost pass, without recording', () => {
+    t.scope(() => {
+      const x = leaf([1, 2]);
+      const calls: unknown[] = [];
+      const remove = t.onBackwardFinished(() => calls.push([x.grad !== null, t.isGradEnabled()]));
+      t.sum(t.checkpoint((input) => t.exp(input), x)).backward();
+      expect(calls).toEqual([[true, false]]);
+      remove();
+      t.sum(x).backward();
+      expect(calls).toHaveLength(1);
+    });
+  });
+
+  it('is not called where the pass fails', () => {
+    t.scope(() => {
+      const x = leaf([1]);
+      let calls = 0;
+      const remove = t.onBackwardFinished(() => calls++);
+      x.onGradientAccumulated(() => {
+        throw new Error('stop');
+      });
+      expect(() => t.sum(x).backward()).toThrow('stop');
+      remove();
+      expect(calls).toBe(0);
+    });
+  });
+});
+
+describe('enableGrad', () => {
+  it('records inside noGrad, and only there', () => {
+    t.scope(() => {
+      const x = leaf([1]);
+      t.noGrad(() => {
+        expect(t.enableGrad(() => t.mul(x, x)).requiresGrad).toBe(true);
+        expect(t.mul(x, x).requiresGrad).toBe(false);
+      });
+    });
+  });
+});

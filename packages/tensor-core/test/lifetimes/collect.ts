@@ -1,0 +1,28 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import * as t from '../../src/index.ts';
+
+/** Collects garbage until finalizers have run; needs --expose-gc. */
+export async function collect(): Promise<void> {
+  for (let i = 0; i < 3; i++) {
+    globalThis.gc!();
+    await nextTurn();
+  }
+}
+
+/** Overwrites memory that is free by now: whoever still reads it reads NaN. */
+export function poisonFreeMemory(device: t.Device): void {
+  const poison = [4, 8, 16, 64, 256, 1024].flatMap((size) =>
+    Array.from({ length: 6 }, () => t.full([size], NaN, { device })),
+  );
+  for (const tensor of poison) tensor.dispose();
+}
+
+export function liveStorages(device: t.Device): number {
+  return device.memoryStatistics().liveStorages;
+}
+
+/** Collects, and overwrites what that has freed. */
+export async function collectAndPoison(device: t.Device): Promise<void> {
+  await collect();
+  poisonFreeMemory(device);
+}

@@ -1,0 +1,8 @@
+import * as t from '../../src/index.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+
+/** The CPU, and a GPU that the CPU plays where there is a compiler for its kernels. */
+export const devices: readonly (readonly [string, t.Device])[] = [
+  ['the CPU', t.device('cpu')],
+  ...(hostCompilerVersion() === null ? [] : [['the emulated GPU', openEmulatedDevice()] as const]),
+];
