@@ -46,8 +46,8 @@ export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
       const needs = inputs.map((input) => records && input.requiresGrad);
       const context = { needs, saved: [], save: (...tensors: Tensor[]) => void saved.push(...tensors) };
       const result = noGrad(() => definition.forward(context, ...inputs));
-      const outputs = (result instanceof Tensor ? [result] : [...(result as readonly Tensor[])]).map((output) =>
-        ownHandle(output, inputs),
+      const outputs = (result instanceof Tensor ? [result] : [...(result as readonly Tensor[])]).map(
+        (output) => ownHandle(output, inputs),
       );
       if (records) {
         const op = tapeOpOf(definition, inputs.length, saved.length);

@@ -39,20 +39,19 @@ export class ParameterRegions {
     this.#only = this.#count === 1 ? [...this.#byStart.values()][0]![0]! : null;
   }
 
-  /** The smallest region that holds all of another; null if there is none. */
+  /** A region that holds all of another, at best one that starts with it; null if there is none. */
   around(inner: Region): Region | null {
     if (this.#only) return contains(this.#only, inner) ? this.#only : null;
-    const starting = this.#byStart.get(inner.start)?.filter((region) => contains(region, inner));
-    if (starting && starting.length > 0) return smallest(starting);
-    const candidates = [...this.#byStart.values()].flat().filter((region) => contains(region, inner));
-    return candidates.length > 0 ? smallest(candidates) : null;
+    const starting = this.#byStart.get(inner.start)?.find((region) => contains(region, inner));
+    if (starting) return starting;
+    for (const regions of this.#byStart.values()) {
+      const found = regions.find((region) => contains(region, inner));
+      if (found) return found;
+    }
+    return null;
   }
 }
 
 function contains(outer: Region, inner: Region): boolean {
   return outer.start <= inner.start && inner.end <= outer.end;
-}
-
-function smallest(regions: readonly CountedRegion[]): Region {
-  return regions.reduce((a, b) => (b.end - b.start < a.end - a.start ? b : a));
 }

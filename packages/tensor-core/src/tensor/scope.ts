@@ -74,17 +74,20 @@ export function keep<T extends Scoped>(tensor: T): T {
   return tensor;
 }
 
+/** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
 function handOver(value: unknown, from: Scope): void {
   if (typeof value !== 'object' || value === null) return;
-  if (value instanceof Scoped) {
-    if (value.scope === from) value.moveTo(from.parent);
-  } else if (Array.isArray(value)) {
-    for (const item of value) handOver(item, from);
-  } else if (isPlain(value)) {
-    for (const item of Object.values(refusePromise('scope', value))) handOver(item, from);
-  } else {
-    refusePromise('scope', value);
-  }
+  const found: Scoped[] = [];
+  collect(value, found);
+  for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
+}
+
+function collect(value: unknown, into: Scoped[]): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (value instanceof Scoped) into.push(value);
+  else if (Array.isArray(value)) for (const item of value) collect(item, into);
+  else if (isPlain(refusePromise('scope', value)))
+    for (const item of Object.values(value)) collect(item, into);
 }
 
 function isPlain(value: object): boolean {

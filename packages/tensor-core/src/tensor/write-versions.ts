@@ -54,7 +54,7 @@ export class WriteVersions {
 
   /** Whether a byte of the region was written after `version` writes. */
   writtenSince(version: number, { start, end }: Region): boolean {
-    if (this.#version === version) return false;
+    if (this.#version === version || start >= end) return false;
     if (this.#whole > version) return true;
     for (let i = this.#firstEndingAfter(start); i < this.#regions.length; i++) {
       const region = this.#regions[i]!;

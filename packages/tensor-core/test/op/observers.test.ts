@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import { observers } from '../../src/op/observers.ts';
+import { devices } from '../lifetimes/devices.ts';
+
+describe('observers', () => {
+  it('are all told of ops, host reads, host writes and copies between devices', () => {
+    const other = devices.at(-1)![1];
+    t.scope(() => {
+      const told: string[][] = [[], []];
+      const stops = told.map((list) =>
+        t.observeOps({
+          before: ({ name }) => void list.push(`before ${name}`),
+          after: ({ name }, failed) => void list.push(`after ${name} ${failed}`),
+          hostRead: ({ shape }) => void list.push(`read ${shape}`),
+          hostWrite: ({ shape }) => void list.push(`write ${shape}`),
+          deviceCopy: (from, to) => void list.push(`copy ${from.device.label} to ${to.device.label}`),
+        }),
+      );
+      const x = t.tensor([1, 2]);
+      t.exp(x).toTypedArray();
+      if (other !== x.device) x.to(other);
+      for (const stop of stops) stop();
+      t.exp(x);
+      const copied = other === x.device ? [] : [`copy cpu to ${other.label}`];
+      expect(told[0]).toEqual(['write 2', 'before exp', 'after exp false', 'read 2', ...copied]);
+      expect(told[1]).toEqual(told[0]);
+      expect(observers).toHaveLength(0);
+    });
+  });
+
+  it('are told when an op throws, and may leave while they are told', () => {
+    t.scope(() => {
+      const told: string[] = [];
+      const stop = t.observeOps({
+        after: ({ name }, failed) => {
+          told.push(`${name} ${failed}`);
+          stop();
+        },
+      });
+      const failing = t.defineOp({
+        name: 'failing',
+        autocast: 'none',
+        infer: ([x]) => [x!],
+        cuda: { kind: 'pointwise', expressions: () => ['a'] },
+        cpu: {
+          kind: 'host',
+          run() {
+            throw new Error('stop');
+          },
+        },
+      });
+      expect(() => t.applyOne(failing, [t.ones([1])], undefined)).toThrow('stop');
+      expect(told).toEqual(['fill_ false']);
+      stop();
+    });
+  });
+});
+
+describe('range', () => {
+  it('closes all ranges when a listener throws, on entering or on leaving', () => {
+    for (const when of ['enter', 'exit'] as const) {
+      const told: string[] = [];
+      const stop = t.onRange({
+        enter: (name) => {
+          told.push(`enter ${name}`);
+          if (when === 'enter' && name === 'inner') throw new Error('stop');
+        },
+        exit: (name) => {
+          told.push(`exit ${name}`);
+          if (when === 'exit' && name === 'inner') throw new Error('stop');
+        },
+      });
+      try {
+        expect(() => t.range('outer', () => t.range('inner', () => 1))).toThrow('stop');
+      } finally {
+        stop();
+      }
+      expect(t.currentRange()).toEqual([]);
+      expect(told.at(-1)).toBe('exit outer');
+    }
+  });
+});
