@@ -1,4 +1,4 @@
-import { type Tensor, zeros } from '@roofline/tensor-core';
+import type { MemoryView } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { launchOverTensors, multiTensorKernel } from '../src/multi-tensor.ts';
 
@@ -10,8 +10,17 @@ interface Launch {
   readonly rest: readonly unknown[];
 }
 
-/** Records launches; the address of a tensor is its place in `tensors`, far above 4 GiB. */
-function recorder(tensors: readonly Tensor[]) {
+/** Tensors of so many elements, far above 4 GiB. */
+function tensorsOf(...sizes: readonly number[]): MemoryView[] {
+  return sizes.map((size, i) => ({
+    ...{ dtype: 'float32', shape: [size], strides: [1], offset: 0, isContiguous: true },
+    ...{ size, byteLength: 4 * size, address: 2 ** 40 + 16 * i },
+    storage: { byteLength: 4 * size, buffer: { byteLength: 4 * size, address: 2 ** 40 + 16 * i } },
+  }));
+}
+
+/** Records launches. */
+function recorder() {
   const launches: Launch[] = [];
   const kernel = {
     name: 'recorded',
@@ -22,24 +31,14 @@ function recorder(tensors: readonly Tensor[]) {
       launches.push({ grid, words64: new BigUint64Array(bytes), words32: new Int32Array(bytes), rest });
     },
   };
-  const pointer = (tensor: Tensor) => 2 ** 40 + 16 * tensors.indexOf(tensor);
-  const context = { kernel: () => kernel, pointer } as unknown as Parameters<typeof launchOverTensors>[0];
+  const context = { kernel: () => kernel } as unknown as Parameters<typeof launchOverTensors>[0];
   return { context, launches };
 }
 
 describe('launchOverTensors', () => {
   it('writes addresses, sizes and first blocks where the kernel reads them', () => {
-    const tensors = [
-      zeros([4096]),
-      zeros([4097]),
-      zeros([0]),
-      zeros([1]),
-      zeros([4096]),
-      zeros([4097]),
-      zeros([0]),
-      zeros([1]),
-    ];
-    const { context, launches } = recorder(tensors);
+    const tensors = tensorsOf(4096, 4097, 0, 1, 4096, 4097, 0, 1);
+    const { context, launches } = recorder();
     const spec = multiTensorKernel('sgd', 'ff');
     launchOverTensors(context, spec, [tensors.slice(0, 4), tensors.slice(4)], () => [0.5, 0.25]);
     expect(launches).toHaveLength(1);
@@ -54,8 +53,8 @@ describe('launchOverTensors', () => {
   });
 
   it('takes 88 tensors a launch, and counts on', () => {
-    const tensors = Array.from({ length: 200 }, () => zeros([1]));
-    const { context, launches } = recorder(tensors);
+    const tensors = tensorsOf(...Array<number>(200).fill(1));
+    const { context, launches } = recorder();
     launchOverTensors(context, multiTensorKernel('clip', 'i'), [tensors], (before) => [before]);
     expect(launches.map(({ grid, rest }) => [grid[0], rest[0]])).toEqual([
       [88, 0],
@@ -65,8 +64,8 @@ describe('launchOverTensors', () => {
   });
 
   it('stays within the 4 KB that parameters may take', () => {
-    const lists = Array.from({ length: 4 }, () => Array.from({ length: 88 }, () => zeros([1])));
-    const { context, launches } = recorder(lists.flat());
+    const lists = Array.from({ length: 4 }, () => tensorsOf(...Array<number>(88).fill(1)));
+    const { context, launches } = recorder();
     launchOverTensors(context, multiTensorKernel('adamw', 'ffffff'), lists, () => [0, 0, 0, 0, 0, 0]);
     expect(launches[0]!.words32.byteLength + 6 * 8).toBeLessThanOrEqual(4096);
   });

@@ -26,7 +26,10 @@ export function compareWithReference(path: string, device: DeviceSpec): Disagree
   const config = JSON.parse(reference.metadata['config']!) as ModelConfig;
   const { lr, betas, eps, weight_decay } = JSON.parse(reference.metadata['optimizer']!) as TorchOptimizer;
   const model = new TransformerLM(config, { device });
-  for (const [name, parameter] of model.namedParameters()) copyInPlace(parameter, theirs[`weights.${name}`]!);
+  noGrad(() => {
+    for (const [name, parameter] of model.namedParameters())
+      copyInPlace(parameter, theirs[`weights.${name}`]!);
+  });
   const optimizer = new AdamW(model.parameters(), {
     learningRate: lr,
     betas,
