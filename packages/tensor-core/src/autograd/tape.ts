@@ -40,6 +40,7 @@ function save({ storage, dtype, shape, strides, offset }: Tensor): SavedTensor {
 }
 
 const firstOutputs: readonly number[] = [];
+const nothingSaved: readonly SavedTensor[] = [];
 
 /**
  * One recorded call. It is counted like storages: each live output handle and each later entry that leads
@@ -58,7 +59,7 @@ export class TapeNode {
   /** Shape and dtype of each input, then of each output: flat, because an eager op should allocate little. */
   readonly #specs: (Shape | DType)[];
   /** In the order of the plan: inputs, then outputs. Null once freed. */
-  #saved: SavedTensor[] | null;
+  #saved: readonly SavedTensor[] | null;
   #references = 0;
 
   /**
@@ -90,7 +91,7 @@ export class TapeNode {
     this.attributes = attributes;
     this.range = range;
     const edges = new Array<TapeNode | LeafNode | null>(inputs.length);
-    const specs: (Shape | DType)[] = [];
+    const specs = new Array<Shape | DType>(2 * (inputs.length + outputs.length));
     let edgeOutputs = firstOutputs;
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i]!;
@@ -99,9 +100,13 @@ export class TapeNode {
       if (input.outputIndex > 0 && edgeOutputs === firstOutputs) {
         edgeOutputs = inputs.map(({ outputIndex }) => outputIndex);
       }
-      specs.push(input.shape, input.dtype);
+      specs[2 * i] = input.shape;
+      specs[2 * i + 1] = input.dtype;
     }
-    for (let i = 0; i < outputs.length; i++) specs.push(outputs[i]!.shape, outputs[i]!.dtype);
+    for (let i = 0, at = 2 * inputs.length; i < outputs.length; i++) {
+      specs[at++] = outputs[i]!.shape;
+      specs[at++] = outputs[i]!.dtype;
+    }
     this.edges = edges;
     this.#edgeOutputs = edgeOutputs;
     this.#specs = specs;
@@ -109,11 +114,13 @@ export class TapeNode {
     this.#saved = this.#save(operands, outputs);
   }
 
-  #save(operands: readonly Tensor[], outputs: readonly Tensor[]): SavedTensor[] {
+  #save(operands: readonly Tensor[], outputs: readonly Tensor[]): readonly SavedTensor[] {
     const { savedInputs, savedOutputs } = this.#plan;
-    const saved: SavedTensor[] = [];
-    for (let i = 0; i < savedInputs.length; i++) saved.push(save(operands[savedInputs[i]!]!));
-    for (let i = 0; i < savedOutputs.length; i++) saved.push(save(outputs[savedOutputs[i]!]!));
+    const inputs = savedInputs.length;
+    if (inputs + savedOutputs.length === 0) return nothingSaved;
+    const saved = new Array<SavedTensor>(inputs + savedOutputs.length);
+    for (let i = 0; i < inputs; i++) saved[i] = save(operands[savedInputs[i]!]!);
+    for (let i = 0; i < savedOutputs.length; i++) saved[inputs + i] = save(outputs[savedOutputs[i]!]!);
     return saved;
   }
 
@@ -166,11 +173,15 @@ export class TapeNode {
 
   /** Iterative, because a chain of entries can be longer than the call stack is deep. */
   release(): void {
-    const pending: TapeNode[] = [this];
-    for (let node = pending.pop(); node; node = pending.pop()) {
-      if (--node.#references > 0) continue;
+    if (--this.#references > 0) return;
+    const pending: TapeNode[] = [];
+    for (let node: TapeNode | undefined = this; node; node = pending.pop()) {
       node.freeSaved();
-      for (const edge of node.edges) if (edge instanceof TapeNode) pending.push(edge);
+      const { edges } = node;
+      for (let i = 0; i < edges.length; i++) {
+        const edge = edges[i];
+        if (edge instanceof TapeNode && --edge.#references === 0) pending.push(edge);
+      }
     }
   }
 
