@@ -44,3 +44,29 @@ it('tells a graph that divides integers as a whole: zeros would end the process'
   const { kernels } = await t.profile(() => t.scope(() => void t.applyOne(floorDivide, [a, b], undefined)));
   expect(kernels.map(({ name }) => name)).toEqual(['Div Neg']);
 });
+
+it('tells calls apart by the op, what its attributes select, shapes, dtypes and layouts', async () => {
+  const chained = (name: string) =>
+    t.defineOp<{ readonly scale: boolean }>({
+      name,
+      autocast: 'none',
+      infer: ([a]) => [{ shape: a!.shape, dtype: a!.dtype }],
+      variant: ({ scale }) => String(scale),
+      cuda: { kind: 'pointwise', expressions: () => ['a'] },
+      cpu: {
+        kind: 'onnx',
+        build: (graph, [a], { scale }) => [graph.node('Neg', [graph.node(scale ? 'Exp' : 'Abs', [a!])])],
+      },
+    });
+  const [first, second] = [chained('chained'), chained('chained')];
+  const x = t.ones([4, 4]);
+  const nodes = async (op: typeof first, input: t.Tensor, scale: boolean) => {
+    const { kernels } = await t.profile(() => t.scope(() => void t.applyOne(op, [input], { scale })));
+    return kernels.map(({ name }) => name).sort();
+  };
+  expect(await nodes(first, x, true)).toEqual(['Exp', 'Neg']);
+  expect(await nodes(first, x, false)).toEqual(['Abs', 'Neg']);
+  expect(await nodes(second, x, true)).toEqual(['Exp', 'Neg']);
+  expect(await nodes(first, t.transpose(x), true)).toEqual(['Exp', 'Neg', 'Transpose']);
+  expect(await nodes(first, x.to('float16'), true)).toEqual(['Cast', 'Cast', 'Exp', 'Neg']);
+});
