@@ -1,21 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SGD, type SGDOptions } from '../src/index.ts';
 import { parameterOf, setGradient } from './parameters.ts';
-import { relativeError } from './reference.ts';
-
-function referenceSGD(
-  p: Float64Array,
-  buffer: Float64Array,
-  g: ArrayLike<number>,
-  options: SGDOptions,
-): void {
-  const { learningRate, momentum, weightDecay, nesterov } = options;
-  for (let i = 0; i < p.length; i++) {
-    const gradient = g[i]! + weightDecay * p[i]!;
-    buffer[i] = momentum * buffer[i]! + gradient;
-    p[i] = p[i]! - learningRate * (nesterov ? gradient + momentum * buffer[i]! : buffer[i]!);
-  }
-}
+import { referenceSGD, relativeError } from './reference.ts';
 
 describe('SGD', () => {
   const cases: SGDOptions[] = [
