@@ -112,6 +112,19 @@ describe('AdamW', () => {
     expect(continued.stateDict().metadata).toEqual({ optimizer: 'AdamW', steps: '[2]' });
   });
 
+  it('continues each parameter from its own number of steps', () => {
+    const [early, late, never] = [parameterOf([2], 1), parameterOf([2], 2), parameterOf([2], 3)];
+    const optimizer = new AdamW([never, early, late], options);
+    setGradient(early, 1);
+    optimizer.step();
+    setGradient(late, 2);
+    optimizer.step();
+    const restored = new AdamW([never, early, late], options);
+    restored.loadStateDict(optimizer.stateDict());
+    expect(restored.stateDict().metadata.steps).toBe('[0,2,1]');
+    expect(Object.keys(restored.stateDict().tensors)).toEqual(Object.keys(optimizer.stateDict().tensors));
+  });
+
   it('refuses the state of another model', () => {
     const [small, large] = [parameterOf([2], 1), parameterOf([3], 1)];
     setGradient(small, 1);

@@ -95,9 +95,11 @@ export function describeLifetimes(device: Device): void {
       const optimizer = make(parameters);
       const start = values(parameters);
       setGradient(first, 1);
-      const unfit: [grad: Tensor, error: RegExp][] = [
+      const unfit: (readonly [grad: Tensor, error: RegExp])[] = [
         [zeros([3, 2], { device }), /gradient is \[3, 2\], its parameter \[2, 3\]/],
         [zeros([6], { device }), /gradient is \[6\], its parameter \[2, 3\]/],
+        [zeros([2], { device }), /gradient is \[2\], its parameter \[2, 3\]/],
+        ...(device.type === 'cpu' ? [] : [[zeros([2, 3]), /is on cpu, its parameter on cuda:0/] as const]),
         [slice(zeros([2, 6], { device }), 1, 0, 6, 2), /\[2, 3\] is float32, not contiguous/],
         [zeros([2, 3], { device, dtype: 'float64' }), /\[2, 3\] is float64/],
         [disposed(zeros([2, 3], { device })), /after it had been disposed/],

@@ -1,6 +1,7 @@
-import { type Device, type Tensor, costOf, observeOps } from '@roofline/tensor-core';
+import { type Device, type Tensor, costOf, fromTypedArray, observeOps } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, SGD, clipGradientNorm } from '../src/index.ts';
+import { unscale } from '../src/unscale.ts';
 import { parameterOf, setGradient, slicesOfOne } from './parameters.ts';
 import {
   type AdamWReference,
@@ -216,6 +217,12 @@ export function describeUpdates(device: Device): void {
       parameters.forEach(({ grad }, i) =>
         expect(values(grad!)).toEqual(gradients[i]!.map((value) => value / 4096)),
       );
+    });
+
+    it('never takes back that one was found', () => {
+      const found = fromTypedArray(Float32Array.of(1), [], { device });
+      unscale([fromTypedArray(Float32Array.of(2, 4), [2], { device })], found, 0.5);
+      expect(found.item()).toBe(1);
     });
 
     it.each([
