@@ -169,6 +169,13 @@ export function describeUpdates(device: Device): void {
       expect(Math.max(...worst)).toBeLessThan(roundingsOfStep);
     });
 
+    it('adds up more partial sums than its last block has threads', () => {
+      const parameters = Array.from({ length: 2100 }, () => parameterOf([1], 1, device));
+      const gradients = parameters.map((parameter, i) => setGradient(parameter, i));
+      const measured = clipGradientNorm(parameters, 1e9).item();
+      expect(Math.abs(measured / referenceNorm(gradients) - 1)).toBeLessThan(16 * 2 ** -24);
+    });
+
     it('leaves gradients below the limit to the last bit', () => {
       const { parameters, gradients, norm } = withGradients(1);
       clipGradientNorm(parameters, norm * 1.001);
@@ -236,6 +243,8 @@ export function describeUpdates(device: Device): void {
     ])('a gradient with %f at a scale of %f makes a step: %s', (value, initialScale, steps) => {
       for (const [tensor, element] of [
         [0, 0],
+        [90, 0],
+        [91, 0],
         [91, 4095],
         [92, 4096],
         [95, 0],

@@ -5,7 +5,7 @@ import { type SamplingOptions, checkSamplingOptions, sampleToken } from './sampl
 import type { TransformerLM } from './transformer-lm.ts';
 
 export interface GenerateOptions extends SamplingOptions {
-  /** The most tokens to generate. Default 256. */
+  /** The most tokens to generate; `Infinity` for no end. Default 256. */
   readonly maxNewTokens?: number;
   /** Generation ends after this token, which is still given out. */
   readonly stopToken?: number;
@@ -90,9 +90,9 @@ function rowOf(model: TransformerLM, ids: readonly number[]): Tensor {
 }
 
 function checkLengths(maxNewTokens: number, windowStride: number, contextLength: number): void {
-  if (!Number.isInteger(maxNewTokens) || maxNewTokens < 0) {
+  if (!(Number.isInteger(maxNewTokens) || maxNewTokens === Infinity) || maxNewTokens < 0) {
     throw new RangeError(
-      `generate: maxNewTokens must be a whole number of zero or more, got ${maxNewTokens}.`,
+      `generate: maxNewTokens must be a whole number of zero or more, or Infinity, got ${maxNewTokens}.`,
     );
   }
   if (!Number.isInteger(windowStride) || windowStride < 1 || windowStride > contextLength) {
