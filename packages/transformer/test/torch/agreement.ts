@@ -1,4 +1,4 @@
-import { type DeviceSpec, type Tensor, noGrad, scope } from '@roofline/tensor-core';
+import { type DeviceSpec, type Tensor, copyInPlace, noGrad, scope } from '@roofline/tensor-core';
 import { AdamW } from '@roofline/optim';
 import { type ModelConfig, TransformerLM, languageModelLoss, loadTensors } from '../../src/index.ts';
 
@@ -26,10 +26,10 @@ export function compareWithReference(path: string, device: DeviceSpec): Disagree
   const config = JSON.parse(reference.metadata['config']!) as ModelConfig;
   const { lr, betas, eps, weight_decay } = JSON.parse(reference.metadata['optimizer']!) as TorchOptimizer;
   const model = new TransformerLM(config, { device });
-  const weights = Object.entries(theirs).filter(([name]) => name.startsWith('weights.'));
-  model.loadStateDict(
-    Object.fromEntries(weights.map(([name, tensor]) => [name.slice('weights.'.length), tensor])),
-  );
+  noGrad(() => {
+    for (const [name, parameter] of model.namedParameters())
+      copyInPlace(parameter, theirs[`weights.${name}`]!);
+  });
   const optimizer = new AdamW(model.parameters(), {
     learningRate: lr,
     betas,
