@@ -1,7 +1,9 @@
 import { device } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
-import { describe } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { AdamW, SGD } from '../src/index.ts';
 import { describeLifetimes } from './lifetime-cases.ts';
+import { parameterOf, setGradient } from './parameters.ts';
 import { describeUpdates } from './update-cases.ts';
 
 describe('on the CPU', () => {
@@ -13,4 +15,14 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { tim
   const emulated = openEmulatedDevice();
   describeUpdates(emulated);
   describeLifetimes(emulated);
+
+  it('launches nothing over empty tensors, which CUDA would refuse', () => {
+    let launches = 0;
+    const counted = openEmulatedDevice(2 ** 30, () => launches++);
+    const parameters = [parameterOf([0], 1, counted), parameterOf([2, 0], 2, counted)];
+    for (const parameter of parameters) setGradient(parameter, 3);
+    new AdamW(parameters).step();
+    new SGD(parameters, { momentum: 0.9 }).step();
+    expect(launches).toBe(0);
+  });
 });
