@@ -74,7 +74,6 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
     if (ids.rank !== 2) {
       throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
     }
-    cache?.checkRoom(ids.shape[1]!);
     let x = this.tokenEmbeddings.forward(ids);
     for (const [i, layer] of this.layers.entries()) {
       const next = layer.forward(x, cache?.layer(i));
