@@ -31,7 +31,8 @@ interface Moments {
  * torch.optim.AdamW. On a GPU each group is updated by one kernel for every 88 of its tensors.
  *
  * `parameters` are tensors, or groups with hyperparameters of their own. Throws a DTypeError for parameters
- * that are not float32, and a RangeError for hyperparameters out of range.
+ * that are not float32, a RangeError for hyperparameters out of range, and a RooflineError (code OPTION) for those
+ * that do not exist.
  */
 export class AdamW extends Optimizer<AdamWOptions> {
   readonly #moments = new Map<Tensor, Moments>();

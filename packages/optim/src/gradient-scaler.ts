@@ -1,4 +1,4 @@
-import { type Tensor, keep, mul, noGrad, range, scope, zeros } from '@roofline/tensor-core';
+import { type Tensor, checkOptions, keep, mul, noGrad, range, scope, zeros } from '@roofline/tensor-core';
 import { withGradients } from './gradients.ts';
 import { OptimizerStateError } from './optimizer-state.ts';
 import type { Optimizer } from './optimizer.ts';
@@ -17,6 +17,14 @@ export interface GradientScalerOptions {
   readonly enabled?: boolean;
 }
 
+const defaults: Required<GradientScalerOptions> = {
+  initialScale: 2 ** 16,
+  growthFactor: 2,
+  backoffFactor: 0.5,
+  growthInterval: 2000,
+  enabled: true,
+};
+
 /** What is needed to continue a run. */
 export interface GradientScalerState {
   readonly scale: number;
@@ -34,7 +42,8 @@ type AnyOptimizer = Optimizer<{ learningRate: number }>;
  *     scaler.step(optimizer);
  *     scaler.update();
  *
- * Throws a RangeError for factors that would not grow and shrink the scale.
+ * Throws a RangeError for factors that would not grow and shrink the scale, and a RooflineError (code OPTION) for
+ * options that do not exist.
  */
 export class GradientScaler {
   readonly #options: Required<GradientScalerOptions>;
@@ -47,14 +56,8 @@ export class GradientScaler {
   #overflowed = false;
 
   constructor(options: GradientScalerOptions = {}) {
-    this.#options = {
-      initialScale: 2 ** 16,
-      growthFactor: 2,
-      backoffFactor: 0.5,
-      growthInterval: 2000,
-      enabled: true,
-      ...options,
-    };
+    checkOptions('GradientScaler', options, Object.keys(defaults));
+    this.#options = { ...defaults, ...options };
     const { initialScale, growthFactor, backoffFactor, growthInterval } = this.#options;
     if (!(initialScale > 0) || !(growthFactor > 1) || !(backoffFactor > 0 && backoffFactor < 1)) {
       throw new RangeError(

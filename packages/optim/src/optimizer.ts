@@ -3,6 +3,7 @@ import {
   DisposedError,
   RooflineError,
   Tensor,
+  checkOptions,
   formatShape,
   noGrad,
   range,
@@ -23,6 +24,7 @@ export type OptimizedParameters<H> = Iterable<Tensor> | Iterable<ParameterGroupO
 /** What sets an optimizer apart before its first step. */
 export interface OptimizerKind<H> {
   readonly name: string;
+  /** All options, with their values where none are given. */
   readonly defaults: H;
   /** Throws a RangeError for hyperparameters out of range. */
   check(options: H): void;
@@ -34,9 +36,14 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   readonly #kind: OptimizerKind<H>;
   #disposed = false;
 
+  /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
     this.#kind = kind;
-    this.groups = groupsOf(kind.name, parameters).map((group) => ({
+    const known = Object.keys(kind.defaults);
+    checkOptions(kind.name, options, known);
+    const groups = groupsOf(kind.name, parameters);
+    for (const group of groups) checkOptions(`${kind.name}: a group`, group, ['parameters', ...known]);
+    this.groups = groups.map((group) => ({
       ...kind.defaults,
       ...options,
       ...group,

@@ -21,7 +21,8 @@ const kind: OptimizerKind<SGDOptions> = {
 
 /**
  * Stochastic gradient descent with momentum, with the arithmetic of torch.optim.SGD (no dampening).
- * Throws a DTypeError for parameters that are not float32, and a RangeError for hyperparameters out of range.
+ * Throws a DTypeError for parameters that are not float32, a RangeError for hyperparameters out of range, and a
+ * RooflineError (code OPTION) for those that do not exist.
  */
 export class SGD extends Optimizer<SGDOptions> {
   readonly #buffers = new Map<Tensor, Tensor>();

@@ -94,17 +94,16 @@ export function describeUpdates(device: Device): void {
       const parameters = [parameterOf([7], 1, device), parameterOf([5], 2, device)];
       for (const parameter of parameters) setGradient(parameter, 3);
       let [flops, bytesMoved] = [0, 0];
-      const before = observeOps({
+      const stop = observeOps({
         before(op, inputs, outputs, attributes) {
           if (op.name !== 'adamw') return;
           const cost = costOf(op, inputs, outputs, attributes as never);
           flops += cost.flops;
           bytesMoved += cost.bytesMoved;
         },
-        after() {},
       });
       new AdamW(parameters).step();
-      observeOps(before);
+      stop();
       expect({ flops, bytesMoved }).toEqual({ flops: 12 * 13, bytesMoved: 12 * 28 });
     });
   });

@@ -1,4 +1,4 @@
-import { type Tensor, fromTypedArray, noGrad, scope, select } from '@roofline/tensor-core';
+import { type Tensor, checkOptions, fromTypedArray, noGrad, scope, select } from '@roofline/tensor-core';
 import { KeyValueCache } from './key-value-cache.ts';
 import { randomNumbers } from './random-numbers.ts';
 import { type SamplingOptions, checkSamplingOptions, sampleToken } from './sampling.ts';
@@ -25,11 +25,17 @@ export interface GenerateOptions extends SamplingOptions {
   readonly windowStride?: number;
 }
 
+const generateOptions: readonly (keyof GenerateOptions)[] = [
+  ...(['maxNewTokens', 'stopToken', 'seed', 'useCache', 'windowStride'] as const),
+  ...(['temperature', 'topK', 'topP'] as const),
+];
+
 /**
  * Continues a prompt, token by token as they are drawn. The model sees the prompt at once, then one token a step
  * beside the keys and values of those before it; beyond the context length it sees a window of the last tokens, see
  * `windowStride`. Memory is bounded by the context length, and freed when the generator returns: end it, or let
- * `for ... of` do so. Throws a RangeError for an empty prompt, ids outside the vocabulary, or options out of range.
+ * `for ... of` do so. Throws a RangeError for an empty prompt, ids outside the vocabulary, or options out of range;
+ * a RooflineError (code OPTION) for options that do not exist.
  */
 export function* generateTokens(
   model: TransformerLM,
@@ -38,6 +44,7 @@ export function* generateTokens(
 ): Generator<number, void> {
   const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
   const { vocabularySize, contextLength } = model.config;
+  checkOptions('generate', options, generateOptions);
   checkSamplingOptions(options);
   checkLengths(maxNewTokens, windowStride, contextLength);
   checkPrompt(promptIds, vocabularySize);

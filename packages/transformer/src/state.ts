@@ -5,6 +5,7 @@ import {
   type Shape,
   type Tensor,
   cast,
+  checkOptions,
   copyInPlace,
   device,
   formatShape,
@@ -68,8 +69,10 @@ export function matchState(
   what: string,
   sources: ReadonlyMap<string, StateSource>,
   names: Iterable<readonly [name: string, parameter: Tensor]>,
-  { strict = true }: StateMatchOptions,
+  options: StateMatchOptions,
 ): StateMatch & { readonly loads: readonly StateLoad[] } {
+  checkOptions(what, options, ['strict']);
+  const { strict = true } = options;
   const parameters = groupNames(names, sources);
   const known = new Set(parameters.flatMap((parameter) => parameter.names));
   const missing = parameters

@@ -5,6 +5,7 @@ import {
   Generator,
   ShapeError,
   type Tensor,
+  checkOptions,
   device,
   formatShape,
 } from '@roofline/tensor-core';
@@ -33,7 +34,8 @@ export interface TransformerOptions {
  * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head, whose weights are its own or
  * the embeddings'. Ids, int32 or int64 [B, T], to logits [B, T, vocabulary]. With a cache, ids are the tokens
  * behind those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
- * Throws a ModelConfigError for sizes that do not fit together.
+ * Throws a ModelConfigError for sizes that do not fit together, and a RooflineError (code OPTION) for options that
+ * do not exist.
  */
 export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], Tensor> {
   readonly config: ModelConfig;
@@ -43,12 +45,11 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
   readonly lmHead: Linear;
   readonly #positions: RotaryEmbedding;
 
-  constructor(
-    config: ModelConfig,
-    { device: spec = 'cpu', dtype = 'float32', seed = 0, attention }: TransformerOptions = {},
-  ) {
+  constructor(config: ModelConfig, transformerOptions: TransformerOptions = {}) {
     super();
     checkConfig(config);
+    checkOptions('TransformerLM', transformerOptions, ['device', 'dtype', 'seed', 'attention']);
+    const { device: spec = 'cpu', dtype = 'float32', seed = 0, attention } = transformerOptions;
     const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
     const options = { device: device(spec), dtype, generator: new Generator(seed) };
     const headDimension = modelDimension / heads;

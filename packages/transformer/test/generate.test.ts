@@ -196,11 +196,10 @@ describe.skipIf(!hostCompilerVersion())(
 function flopsOfSteps(model: TransformerLM, prompt: readonly number[], options: GenerateOptions): number[] {
   const steps: number[] = [];
   let flops = 0;
-  const before = observeOps({
+  const stop = observeOps({
     before(op, inputs, outputs, attributes) {
       if (op.name === 'matmul') flops += costOf(op, inputs, outputs, attributes as never).flops;
     },
-    after() {},
   });
   try {
     for (const _ of generateTokens(model, prompt, options)) {
@@ -208,7 +207,7 @@ function flopsOfSteps(model: TransformerLM, prompt: readonly number[], options: 
       flops = 0;
     }
   } finally {
-    observeOps(before);
+    stop();
   }
   return steps;
 }
