@@ -45,7 +45,9 @@ describe('sampleToken', () => {
   it('never draws what has no probability', () => {
     expect(sampleToken([0, -Infinity], {}, () => 1 - 2 ** -53)).toBe(0);
     expect(sampleToken([-Infinity, 0], {}, () => 0)).toBe(1);
-    expect(sampleToken([0, -1000, 0, -1000], { topK: 3 }, () => 1 - 2 ** -53)).toBe(2);
+    // Weights that, taken away one after another, leave a rest of 0 of their sum.
+    expect(sampleToken([-0.1, -0.2, -0.9, 0, -1000], {}, () => 1 - 2 ** -53)).toBe(3);
+    expect(sampleToken([0, -0.2, -0.4, -0.4, -5], { topP: 0.9 }, () => 1 - 2 ** -53)).toBe(3);
   });
 
   // Equal logits weigh exactly 1 each, so that the borders between tokens lie at exact numbers.
