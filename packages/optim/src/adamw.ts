@@ -1,15 +1,7 @@
-import { type Tensor, copyInPlace, keep, zerosLike } from '@roofline/tensor-core';
+import { type Tensor, keep, zerosLike } from '@roofline/tensor-core';
 import { adamwUpdate } from './adamw-update.ts';
-import {
-  type OptimizedParameters,
-  Optimizer,
-  type OptimizerKind,
-  type OptimizerState,
-  OptimizerStateError,
-  type ParameterGroup,
-  stateTensor,
-  withGradients,
-} from './optimizer.ts';
+import { type OptimizerState, OptimizerStateError, copyState } from './optimizer-state.ts';
+import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 
 export interface AdamWOptions {
   learningRate: number;
@@ -24,7 +16,7 @@ export interface AdamWOptions {
 const kind: OptimizerKind<AdamWOptions> = {
   name: 'AdamW',
   defaults: { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 },
-  check: checkOptions,
+  check: checkHyperparameters,
 };
 
 interface Moments {
@@ -39,7 +31,8 @@ interface Moments {
  * torch.optim.AdamW. On a GPU each group is updated by one kernel for every 88 of its tensors.
  *
  * `parameters` are tensors, or groups with hyperparameters of their own. Throws a DTypeError for parameters
- * that are not float32, and a RangeError for hyperparameters out of range.
+ * that are not float32, a RangeError for hyperparameters out of range, and a RooflineError (code OPTION) for those
+ * that do not exist.
  */
 export class AdamW extends Optimizer<AdamWOptions> {
   readonly #moments = new Map<Tensor, Moments>();
@@ -48,14 +41,14 @@ export class AdamW extends Optimizer<AdamWOptions> {
     super(kind, parameters, options);
   }
 
-  protected override update(group: ParameterGroup<AdamWOptions>): void {
-    for (const [steps, parameters] of this.#bySteps(withGradients('AdamW', group.parameters))) {
-      const moments = parameters.map((parameter) => this.#momentsOf(parameter));
+  protected override update(group: ParameterGroup<AdamWOptions>, parameters: readonly Tensor[]): void {
+    for (const [steps, updated] of this.#bySteps(parameters)) {
+      const moments = updated.map((parameter) => this.#momentsOf(parameter));
       const lists = [
-        parameters,
+        updated,
         moments.map(({ first }) => first),
         moments.map(({ second }) => second),
-        parameters.map(({ grad }) => grad!),
+        updated.map(({ grad }) => grad!),
       ];
       adamwUpdate(lists, [], { ...group, step: steps + 1 });
       for (const moment of moments) moment.steps++;
@@ -78,40 +71,36 @@ export class AdamW extends Optimizer<AdamWOptions> {
 
   /** Moments as `exp_avg.N` and `exp_avg_sq.N`, PyTorch's names, and the steps of each parameter. */
   override stateDict(): OptimizerState {
+    this.assertAlive('stateDict');
     const tensors: Record<string, Tensor> = {};
     const steps = this.parameters().map((parameter, i) => {
       const moments = this.#moments.get(parameter);
       if (!moments) return 0;
-      tensors[`exp_avg.${i}`] = moments.first;
-      tensors[`exp_avg_sq.${i}`] = moments.second;
+      tensors[firstName(i)] = moments.first.detach();
+      tensors[secondName(i)] = moments.second.detach();
       return moments.steps;
     });
     return { tensors, metadata: { optimizer: 'AdamW', steps: JSON.stringify(steps) } };
   }
 
   override loadStateDict(state: OptimizerState): void {
+    this.assertAlive('loadStateDict');
     const parameters = this.parameters();
     const steps = readSteps(state, parameters.length);
-    const loaded = parameters.map((parameter, i) =>
-      steps[i] === 0
-        ? null
-        : {
-            first: stateTensor(state, `exp_avg.${i}`, parameter),
-            second: stateTensor(state, `exp_avg_sq.${i}`, parameter),
-          },
-    );
-    this.dispose();
-    parameters.forEach((parameter, i) => {
-      const source = loaded[i];
-      if (!source) return;
-      const moments = this.#momentsOf(parameter);
-      copyInPlace(moments.first, source.first);
-      copyInPlace(moments.second, source.second);
-      moments.steps = steps[i]!;
-    });
+    const stepped = parameters.flatMap((parameter, i) => (steps[i]! > 0 ? [{ parameter, i }] : []));
+    const names = stepped.flatMap(({ parameter, i }) => [
+      [firstName(i), parameter] as const,
+      [secondName(i), parameter] as const,
+    ]);
+    const copies = copyState('AdamW', state, new Map(names));
+    this.freeState();
+    for (const { parameter, i } of stepped) {
+      const [first, second] = [copies.get(firstName(i))!, copies.get(secondName(i))!];
+      this.#moments.set(parameter, { first, second, steps: steps[i]! });
+    }
   }
 
-  override dispose(): void {
+  protected override freeState(): void {
     for (const { first, second } of this.#moments.values()) {
       first.dispose();
       second.dispose();
@@ -120,9 +109,17 @@ export class AdamW extends Optimizer<AdamWOptions> {
   }
 }
 
+function firstName(parameter: number): string {
+  return `exp_avg.${parameter}`;
+}
+
+function secondName(parameter: number): string {
+  return `exp_avg_sq.${parameter}`;
+}
+
 function readSteps({ metadata }: OptimizerState, count: number): number[] {
-  const steps: unknown = metadata.optimizer === 'AdamW' ? JSON.parse(metadata.steps ?? 'null') : null;
-  if (!Array.isArray(steps) || steps.length !== count || !steps.every(Number.isInteger)) {
+  const steps = metadata.optimizer === 'AdamW' ? parseSteps(metadata.steps) : null;
+  if (steps?.length !== count) {
     throw new OptimizerStateError(
       `AdamW.loadStateDict: the state is not that of an AdamW of ${count} parameters (metadata: ${JSON.stringify(metadata)}).`,
     );
@@ -130,7 +127,13 @@ function readSteps({ metadata }: OptimizerState, count: number): number[] {
   return steps;
 }
 
-function checkOptions({ learningRate, betas, eps, weightDecay }: AdamWOptions): void {
+/** Null for text that is no list of counts. */
+function parseSteps(text = ''): number[] | null {
+  if (!/^\[(\d+(,\d+)*)?\]$/.test(text)) return null;
+  return JSON.parse(text) as number[];
+}
+
+function checkHyperparameters({ learningRate, betas, eps, weightDecay }: AdamWOptions): void {
   const fractions = betas.every((beta) => beta >= 0 && beta < 1);
   if (!(learningRate >= 0) || !fractions || !(eps >= 0) || !(weightDecay >= 0)) {
     throw new RangeError(

@@ -9,10 +9,10 @@ import {
   scope,
   sizeOf,
 } from '@roofline/tensor-core';
+import { packageKernels } from '@roofline/tensor-core/native';
 import { blocksOf, launchOverTensors, multiTensorKernel } from './multi-tensor.ts';
 import { multiTensorOp } from './multi-tensor-op.ts';
-import { withGradients } from './optimizer.ts';
-import { packageKernels } from '@roofline/tensor-core/native';
+import { withGradients } from './gradients.ts';
 
 const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
 const finishNormKernel = {
@@ -47,12 +47,15 @@ const globalNorm = defineOp({
     kind: 'onnx',
     build(graph, tensors) {
       const squares = tensors.map((x) => sumOfSquares(graph, x));
-      return [graph.node('Sqrt', [graph.node('Sum', squares)])];
+      return [graph.cast(graph.node('Sqrt', [graph.node('Sum', squares)]), 'float32')];
     },
   },
 });
 
-/** In pieces first: one float32 sum over a million elements would lose two digits. */
+/**
+ * In pieces first, whose sums are added up in float64: one float32 sum over a million elements would lose two
+ * digits. The pieces of a prime number of elements are its elements.
+ */
 function sumOfSquares(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const size = sizeOf(x.shape);
   let piece = Math.max(1, Math.min(size, longestPiece));
@@ -65,7 +68,7 @@ function sumOfSquares(graph: OnnxGraph, x: OnnxValue): OnnxValue {
     { keepdims: 0 },
     { shape: [size / piece] },
   );
-  return graph.node('ReduceSum', [sums], { keepdims: 0 }, { shape: [] });
+  return graph.node('ReduceSum', [graph.cast(sums, 'float64')], { keepdims: 0 }, { shape: [] });
 }
 
 interface ClipAttributes {
@@ -95,13 +98,14 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
 
 /**
  * Scales all gradients by one factor so that their norm, taken over all of them as one vector, is at most
- * `maxNorm` (Pascanu et al. 2013). Parameters without a gradient are passed over.
+ * `maxNorm` (Pascanu et al. 2013). Parameters without a gradient are passed over; one that is given twice counts
+ * once. As in PyTorch, an infinite norm leaves zeros and NaN, and a norm that is NaN leaves NaN.
  *
  * Returns the norm before clipping, a float32 scalar on the parameters' device: nothing waits for it unless
  * you read it. Throws a RangeError if no parameter has a gradient, or `maxNorm` is not positive.
  */
 export function clipGradientNorm(parameters: Iterable<Tensor>, maxNorm: number): Tensor {
-  const gradients = withGradients('clipGradientNorm', [...parameters]).map(({ grad }) => grad!);
+  const gradients = withGradients('clipGradientNorm', [...new Set(parameters)]).map(({ grad }) => grad!);
   if (gradients.length === 0)
     throw new RangeError('clipGradientNorm: no parameter has a gradient; run backward first.');
   if (!(maxNorm > 0)) throw new RangeError(`clipGradientNorm: maxNorm must be positive, got ${maxNorm}.`);

@@ -1,3 +1,5 @@
+import { checkOptions } from '@roofline/tensor-core';
+
 export interface CosineScheduleOptions {
   /** The learning rate at the end of the warm-up. */
   readonly maximum: number;
@@ -12,9 +14,11 @@ export interface CosineScheduleOptions {
 /**
  * The learning rate of each step: a linear warm-up from zero, then half a cosine down to the minimum, then the
  * minimum for good (Touvron et al. 2023, LLaMA, section 2.3). Steps count from zero.
- * Throws a RangeError for a warm-up longer than the whole, or a minimum above the maximum.
+ * Throws a RangeError for a warm-up longer than the whole, or a minimum above the maximum; a RooflineError (code
+ * OPTION) for options that do not exist.
  */
 export function cosineSchedule(options: CosineScheduleOptions): (step: number) => number {
+  checkOptions('cosineSchedule', options, ['maximum', 'minimum', 'warmupSteps', 'totalSteps']);
   const { maximum, minimum = 0, warmupSteps = 0, totalSteps } = options;
   if (!(0 <= warmupSteps && warmupSteps <= totalSteps)) {
     throw new RangeError(

@@ -1,5 +1,7 @@
-import { type Tensor, keep, mul, noGrad, range, scope, zeros } from '@roofline/tensor-core';
-import { type Optimizer, withGradients } from './optimizer.ts';
+import { type Tensor, checkOptions, keep, mul, noGrad, range, scope, zeros } from '@roofline/tensor-core';
+import { withGradients } from './gradients.ts';
+import { OptimizerStateError } from './optimizer-state.ts';
+import type { Optimizer } from './optimizer.ts';
 import { unscale } from './unscale.ts';
 
 export interface GradientScalerOptions {
@@ -14,6 +16,14 @@ export interface GradientScalerOptions {
   /** False lets losses and steps through as they are, for training that also runs without float16. Default true. */
   readonly enabled?: boolean;
 }
+
+const defaults: Required<GradientScalerOptions> = {
+  initialScale: 2 ** 16,
+  growthFactor: 2,
+  backoffFactor: 0.5,
+  growthInterval: 2000,
+  enabled: true,
+};
 
 /** What is needed to continue a run. */
 export interface GradientScalerState {
@@ -32,7 +42,8 @@ type AnyOptimizer = Optimizer<{ learningRate: number }>;
  *     scaler.step(optimizer);
  *     scaler.update();
  *
- * Throws a RangeError for factors that would not grow and shrink the scale.
+ * Throws a RangeError for factors that would not grow and shrink the scale, and a RooflineError (code OPTION) for
+ * options that do not exist.
  */
 export class GradientScaler {
   readonly #options: Required<GradientScalerOptions>;
@@ -45,14 +56,8 @@ export class GradientScaler {
   #overflowed = false;
 
   constructor(options: GradientScalerOptions = {}) {
-    this.#options = {
-      initialScale: 2 ** 16,
-      growthFactor: 2,
-      backoffFactor: 0.5,
-      growthInterval: 2000,
-      enabled: true,
-      ...options,
-    };
+    checkOptions('GradientScaler', options, Object.keys(defaults));
+    this.#options = { ...defaults, ...options };
     const { initialScale, growthFactor, backoffFactor, growthInterval } = this.#options;
     if (!(initialScale > 0) || !(growthFactor > 1) || !(backoffFactor > 0 && backoffFactor < 1)) {
       throw new RangeError(
@@ -96,9 +101,9 @@ export class GradientScaler {
     range('optimizer', () =>
       noGrad(() =>
         scope(() => {
-          const foundInf = keep(zeros([], { device: gradients[0]!.device }));
-          this.#foundInf.set(optimizer, foundInf);
+          const foundInf = zeros([], { device: gradients[0]!.device });
           unscale(gradients, foundInf, 1 / this.#scale);
+          this.#foundInf.set(optimizer, keep(foundInf));
         }),
       ),
     );
@@ -117,10 +122,10 @@ export class GradientScaler {
       throw new RangeError('GradientScaler.step: this optimizer has made its step since the last update().');
     }
     if (!this.#foundInf.has(optimizer)) this.unscale(optimizer);
-    this.#stepped.add(optimizer);
     const overflowed = this.#foundInf.get(optimizer)!.item() !== 0;
     if (overflowed) this.#overflowed = true;
     else optimizer.step();
+    this.#stepped.add(optimizer);
     return !overflowed;
   }
 
@@ -141,8 +146,6 @@ export class GradientScaler {
       if (Math.fround(grown) < Infinity) this.#scale = grown;
       this.#growthTracker = 0;
     }
-    this.#overflowed = false;
-    this.#stepped.clear();
     this.dispose();
   }
 
@@ -150,14 +153,23 @@ export class GradientScaler {
     return { scale: this.#scale, growthTracker: this.#growthTracker };
   }
 
+  /** Throws an OptimizerStateError for a scale or a count that no scaler can have. */
   loadStateDict({ scale, growthTracker }: GradientScalerState): void {
+    if (!(scale > 0 && scale < Infinity) || !Number.isInteger(growthTracker) || growthTracker < 0) {
+      throw new OptimizerStateError(
+        `GradientScaler.loadStateDict: scale ${scale} must be positive and finite, and growthTracker ` +
+          `${growthTracker} a whole number of zero or more.`,
+      );
+    }
     this.#scale = scale;
     this.#growthTracker = growthTracker;
   }
 
-  /** Frees what `unscale` has kept for a step that will not come. */
+  /** Forgets what has happened since the last update, and frees what `unscale` has kept for a step. */
   dispose(): void {
     for (const foundInf of this.#foundInf.values()) foundInf.dispose();
     this.#foundInf.clear();
+    this.#stepped.clear();
+    this.#overflowed = false;
   }
 }

@@ -6,9 +6,8 @@ export {
   type OptimizedParameters,
   Optimizer,
   type OptimizerKind,
-  type OptimizerState,
-  OptimizerStateError,
   type ParameterGroup,
   type ParameterGroupOptions,
 } from './optimizer.ts';
+export { type OptimizerState, OptimizerStateError } from './optimizer-state.ts';
 export { SGD, type SGDOptions } from './sgd.ts';

@@ -1,12 +1,16 @@
 import {
   DTypeError,
+  DisposedError,
   RooflineError,
-  type Tensor,
+  Tensor,
+  checkOptions,
   formatShape,
   noGrad,
   range,
   scope,
 } from '@roofline/tensor-core';
+import { withGradients } from './gradients.ts';
+import type { OptimizerState } from './optimizer-state.ts';
 
 /** Parameters that share their hyperparameters; what a group leaves out, the optimizer's options give. */
 export type ParameterGroupOptions<H> = { readonly parameters: Iterable<Tensor> } & Partial<H>;
@@ -14,39 +18,32 @@ export type ParameterGroupOptions<H> = { readonly parameters: Iterable<Tensor> }
 /** A group as the optimizer holds it. Hyperparameters may be changed between steps. */
 export type ParameterGroup<H> = { readonly parameters: readonly Tensor[] } & H;
 
-/**
- * What is needed to continue a run: tensors and text, as safetensors files hold them. Parameters are numbered
- * through all groups, in order.
- */
-export interface OptimizerState {
-  readonly tensors: Readonly<Record<string, Tensor>>;
-  readonly metadata: Readonly<Record<string, string>>;
-}
-
-/** A state that does not belong to this optimizer. */
-export class OptimizerStateError extends RooflineError {
-  constructor(message: string) {
-    super('OPTIMIZER_STATE', message);
-  }
-}
-
 /** What an optimizer updates: tensors, or groups of them with hyperparameters of their own. */
 export type OptimizedParameters<H> = Iterable<Tensor> | Iterable<ParameterGroupOptions<H>>;
 
 /** What sets an optimizer apart before its first step. */
 export interface OptimizerKind<H> {
   readonly name: string;
+  /** All options, with their values where none are given. */
   readonly defaults: H;
   /** Throws a RangeError for hyperparameters out of range. */
   check(options: H): void;
 }
 
-/** What all optimizers share: groups of parameters, and how a step is framed. */
+/** What all optimizers share: groups of parameters, how a step is framed, and the end of their lives. */
 export abstract class Optimizer<H extends { learningRate: number }> {
   readonly groups: readonly ParameterGroup<H>[];
+  readonly #kind: OptimizerKind<H>;
+  #disposed = false;
 
+  /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
-    this.groups = groupsOf([...parameters]).map((group) => ({
+    this.#kind = kind;
+    const known = Object.keys(kind.defaults);
+    checkOptions(kind.name, options, known);
+    const groups = groupsOf(kind.name, parameters);
+    for (const group of groups) checkOptions(`${kind.name}: a group`, group, ['parameters', ...known]);
+    this.groups = groups.map((group) => ({
       ...kind.defaults,
       ...options,
       ...group,
@@ -61,8 +58,9 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     return this.groups.flatMap((group) => group.parameters);
   }
 
-  /** Sets the learning rate of all groups. */
+  /** Sets the learning rate of all groups. Throws a RangeError for one out of range. */
   set learningRate(learningRate: number) {
+    for (const group of this.groups) this.#kind.check({ ...group, learningRate });
     for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
   }
 
@@ -79,35 +77,82 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     }
   }
 
-  /** Updates every parameter that has a gradient, in the range `optimizer`. */
+  /**
+   * Updates every parameter that has a gradient, in the range `optimizer`. Throws before anything is written if
+   * the optimizer, a parameter or a gradient has been disposed (DisposedError), or if a gradient is not
+   * contiguous float32 (DTypeError), or of another shape (ShapeError) or device (DeviceError) than its parameter.
+   */
   step(): void {
-    range('optimizer', () => noGrad(() => scope(() => this.groups.forEach((group) => this.update(group)))));
+    this.assertAlive('step');
+    range('optimizer', () =>
+      noGrad(() =>
+        scope(() => {
+          const updated = this.groups.map(({ parameters }) => withGradients(this.#kind.name, parameters));
+          this.groups.forEach((group, i) => {
+            if (updated[i]!.length > 0) this.update(group, updated[i]!);
+          });
+        }),
+      ),
+    );
   }
 
-  /** Updates one group; tensors made here are freed unless kept. */
-  protected abstract update(group: ParameterGroup<H>): void;
+  /** Updates those parameters of a group that have gradients; tensors made here are freed unless kept. */
+  protected abstract update(group: ParameterGroup<H>, parameters: readonly Tensor[]): void;
 
-  /** The optimizer's own tensors, live, and its counters. */
+  /** The optimizer's own tensors, by handles that are the caller's to dispose, and its counters. */
   abstract stateDict(): OptimizerState;
 
-  /** Continues from a state. Throws an OptimizerStateError if it is of other parameters. */
+  /**
+   * Continues from a copy of a state, which may lie on another device. Throws an OptimizerStateError if it is of
+   * other parameters; the optimizer's own state is then as it was.
+   */
   abstract loadStateDict(state: OptimizerState): void;
 
-  /** Frees the optimizer's own tensors. */
-  abstract dispose(): void;
+  /** Frees the tensors that `stateDict` tells of. */
+  protected abstract freeState(): void;
+
+  /** Frees the optimizer's own tensors; it makes no further step. Disposing twice is harmless. */
+  dispose(): void {
+    this.#disposed = true;
+    this.freeState();
+  }
 
   [Symbol.dispose](): void {
     this.dispose();
   }
+
+  /** Throws a DisposedError after `dispose`: a step would begin anew from no state. */
+  protected assertAlive(method: string): void {
+    if (!this.#disposed) return;
+    throw new DisposedError(
+      `${this.#kind.name}.${method}: the optimizer was used after it had been disposed; make a new one.`,
+    );
+  }
 }
 
 // Tensors given bare form one group, with the optimizer's own hyperparameters.
-function groupsOf<H>(
-  items: readonly (Tensor | ParameterGroupOptions<H>)[],
-): { parameters: Iterable<Tensor> }[] {
-  const groups = items.filter((item) => 'parameters' in item);
-  const parameters = items.filter((item) => !('parameters' in item)) as Tensor[];
-  return parameters.length > 0 ? [...groups, { parameters }] : groups;
+function groupsOf<H>(name: string, parameters: OptimizedParameters<H>): { parameters: Iterable<Tensor> }[] {
+  if (!isIterable(parameters)) throw noParameters(name, parameters);
+  const groups: { parameters: Iterable<Tensor> }[] = [];
+  const bare: Tensor[] = [];
+  for (const item of parameters) {
+    if (item instanceof Tensor) bare.push(item);
+    else if (isIterable((item as ParameterGroupOptions<H> | undefined)?.parameters)) groups.push(item);
+    else throw noParameters(name, item);
+  }
+  return bare.length > 0 ? [...groups, { parameters: bare }] : groups;
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
+}
+
+function noParameters(name: string, got: unknown): RooflineError {
+  return new RooflineError(
+    'PARAMETERS',
+    `${name}: takes tensors, or groups { parameters, ...hyperparameters }, got ${String(got)}; ` +
+      'pass model.parameters().',
+  );
 }
 
 function checkParameters(name: string, parameters: readonly Tensor[]): void {
@@ -116,6 +161,8 @@ function checkParameters(name: string, parameters: readonly Tensor[]): void {
     throw new RangeError(`${name}: a parameter appears twice; each belongs to one group, once.`);
   }
   for (const parameter of parameters) {
+    if (!(parameter instanceof Tensor)) throw noParameters(name, parameter);
+    parameter.assertAlive(name);
     if (parameter.dtype !== 'float32') {
       throw new DTypeError(
         `${name}: a parameter ${formatShape(parameter.shape)} is ${parameter.dtype}; optimizers update float32 ` +
@@ -126,30 +173,4 @@ function checkParameters(name: string, parameters: readonly Tensor[]): void {
       throw new RangeError(`${name}: a parameter ${formatShape(parameter.shape)} must be a contiguous leaf.`);
     }
   }
-}
-
-/** The parameters that have gradients. Throws where a gradient is of another dtype. */
-export function withGradients(name: string, parameters: readonly Tensor[]): Tensor[] {
-  const updated = parameters.filter((parameter) => parameter.grad !== null);
-  for (const { grad } of updated) {
-    if (grad!.dtype !== 'float32' || !grad!.isContiguous) {
-      throw new DTypeError(
-        `${name}: a gradient ${formatShape(grad!.shape)} is ${grad!.dtype}${grad!.isContiguous ? '' : ', not contiguous'}; ` +
-          'it must be contiguous float32.',
-      );
-    }
-  }
-  return updated;
-}
-
-/** Reads a tensor from a state, checked against the parameter that it belongs to. */
-export function stateTensor(state: OptimizerState, name: string, parameter: Tensor): Tensor {
-  const tensor = state.tensors[name];
-  if (!tensor) throw new OptimizerStateError(`loadStateDict: the state has no tensor "${name}".`);
-  if (formatShape(tensor.shape) !== formatShape(parameter.shape)) {
-    throw new OptimizerStateError(
-      `loadStateDict: "${name}" is ${formatShape(tensor.shape)}, its parameter ${formatShape(parameter.shape)}.`,
-    );
-  }
-  return tensor;
 }

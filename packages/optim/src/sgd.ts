@@ -1,14 +1,6 @@
-import { type Tensor, copyInPlace, keep, zerosLike } from '@roofline/tensor-core';
-import {
-  type OptimizedParameters,
-  Optimizer,
-  type OptimizerKind,
-  type OptimizerState,
-  OptimizerStateError,
-  type ParameterGroup,
-  stateTensor,
-  withGradients,
-} from './optimizer.ts';
+import { type Tensor, keep, zerosLike } from '@roofline/tensor-core';
+import { type OptimizerState, OptimizerStateError, copyState } from './optimizer-state.ts';
+import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 import { sgdMomentumUpdate, sgdUpdate } from './sgd-update.ts';
 
 export interface SGDOptions {
@@ -24,12 +16,13 @@ export interface SGDOptions {
 const kind: OptimizerKind<SGDOptions> = {
   name: 'SGD',
   defaults: { learningRate: 1e-3, momentum: 0, weightDecay: 0, nesterov: false },
-  check: checkOptions,
+  check: checkHyperparameters,
 };
 
 /**
  * Stochastic gradient descent with momentum, with the arithmetic of torch.optim.SGD (no dampening).
- * Throws a DTypeError for parameters that are not float32, and a RangeError for hyperparameters out of range.
+ * Throws a DTypeError for parameters that are not float32, a RangeError for hyperparameters out of range, and a
+ * RooflineError (code OPTION) for those that do not exist.
  */
 export class SGD extends Optimizer<SGDOptions> {
   readonly #buffers = new Map<Tensor, Tensor>();
@@ -38,9 +31,7 @@ export class SGD extends Optimizer<SGDOptions> {
     super(kind, parameters, options);
   }
 
-  protected override update(group: ParameterGroup<SGDOptions>): void {
-    const parameters = withGradients('SGD', group.parameters);
-    if (parameters.length === 0) return;
+  protected override update(group: ParameterGroup<SGDOptions>, parameters: readonly Tensor[]): void {
     const gradients = parameters.map(({ grad }) => grad!);
     if (group.momentum === 0) return sgdUpdate([parameters, gradients], [], group);
     const buffers = parameters.map((parameter) => this.#bufferOf(parameter));
@@ -53,37 +44,42 @@ export class SGD extends Optimizer<SGDOptions> {
     return buffer;
   }
 
-  /** Momentum buffers as `momentum_buffer.N`. */
+  /** Momentum buffers as `momentum_buffer.N`, of those parameters that have one. */
   override stateDict(): OptimizerState {
+    this.assertAlive('stateDict');
     const tensors: Record<string, Tensor> = {};
     this.parameters().forEach((parameter, i) => {
       const buffer = this.#buffers.get(parameter);
-      if (buffer) tensors[`momentum_buffer.${i}`] = buffer;
+      if (buffer) tensors[bufferName(i)] = buffer.detach();
     });
     return { tensors, metadata: { optimizer: 'SGD' } };
   }
 
   override loadStateDict(state: OptimizerState): void {
+    this.assertAlive('loadStateDict');
     if (state.metadata.optimizer !== 'SGD') {
       throw new OptimizerStateError(
         `SGD.loadStateDict: the state is not that of an SGD (metadata: ${JSON.stringify(state.metadata)}).`,
       );
     }
-    const loaded = this.parameters().flatMap((parameter, i) => {
-      const name = `momentum_buffer.${i}`;
-      return name in state.tensors ? [{ parameter, source: stateTensor(state, name, parameter) }] : [];
-    });
-    this.dispose();
-    for (const { parameter, source } of loaded) copyInPlace(this.#bufferOf(parameter), source);
+    const named = this.parameters().map((parameter, i) => [bufferName(i), parameter] as const);
+    const buffered = new Map(named.filter(([name]) => name in state.tensors));
+    const copies = copyState('SGD', state, buffered);
+    this.freeState();
+    for (const [name, parameter] of buffered) this.#buffers.set(parameter, copies.get(name)!);
   }
 
-  override dispose(): void {
+  protected override freeState(): void {
     for (const buffer of this.#buffers.values()) buffer.dispose();
     this.#buffers.clear();
   }
 }
 
-function checkOptions({ learningRate, momentum, weightDecay, nesterov }: SGDOptions): void {
+function bufferName(parameter: number): string {
+  return `momentum_buffer.${parameter}`;
+}
+
+function checkHyperparameters({ learningRate, momentum, weightDecay, nesterov }: SGDOptions): void {
   if (!(learningRate >= 0) || !(momentum >= 0) || !(weightDecay >= 0)) {
     throw new RangeError(
       `SGD: learningRate ${learningRate}, momentum ${momentum} and weightDecay ${weightDecay} must not be negative.`,

@@ -10,7 +10,7 @@ const ops = new Map<number, ComputeOp<UnscaleAttributes>>();
 
 /**
  * Multiplies float32 gradients by `inverseScale` in place, and sets `foundInf`, a float32 scalar, to 1 if one of
- * them is infinite or not a number. On a GPU this takes one kernel for every 88 gradients.
+ * the products is infinite or not a number. On a GPU this takes one kernel for every 88 gradients.
  */
 export function unscale(gradients: readonly Tensor[], foundInf: Tensor, inverseScale: number): void {
   const count = gradients.length;
@@ -38,10 +38,12 @@ function defineForCount(count: number): ComputeOp<UnscaleAttributes> {
     cpu: {
       kind: 'onnx',
       build(graph, inputs, _, { scalars: [inverseScale] }) {
-        const gradients = inputs.slice(0, count);
+        const unscaled = inputs
+          .slice(0, count)
+          .map((gradient) => graph.node('Mul', [gradient, inverseScale!]));
         const zero = graph.scalar('float32', 0);
         // 0 · x is 0 unless x is infinite or not a number.
-        const sums = gradients.map((gradient) =>
+        const sums = unscaled.map((gradient) =>
           graph.node(
             'ReduceSum',
             [graph.node('Mul', [gradient, zero], {}, gradient)],
@@ -51,7 +53,7 @@ function defineForCount(count: number): ComputeOp<UnscaleAttributes> {
         );
         const notFinite = graph.node('IsNaN', [graph.node('Sum', sums)], {}, { dtype: 'bool' });
         const found = graph.node('Max', [inputs[count]!, graph.cast(notFinite, 'float32')]);
-        return [...gradients.map((gradient) => graph.node('Mul', [gradient, inverseScale!])), found];
+        return [...unscaled, found];
       },
     },
   });

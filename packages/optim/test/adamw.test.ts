@@ -1,6 +1,6 @@
-import { device, fromTypedArray, tensor, zeros } from '@roofline/tensor-core';
+import { type Tensor, device, fromTypedArray, mul, tensor, transpose, zeros } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { AdamW, OptimizerStateError } from '../src/index.ts';
+import { AdamW, type AdamWOptions, OptimizerStateError, type ParameterGroup } from '../src/index.ts';
 import { parameterOf, setGradient } from './parameters.ts';
 import { type AdamWReference, referenceAdamW, relativeError } from './reference.ts';
 
@@ -57,13 +57,38 @@ describe('AdamW', () => {
     expect(parameter.toArray()).toEqual(before);
   });
 
-  it('changes the learning rate of all groups', () => {
+  it('changes the learning rate of all groups, and gives that of the first', () => {
     const optimizer = new AdamW([
-      { parameters: [parameterOf([1], 1)] },
-      { parameters: [parameterOf([1], 2)] },
+      { parameters: [parameterOf([1], 1)], learningRate: 0.1 },
+      { parameters: [parameterOf([1], 2)], learningRate: 0.2 },
     ]);
+    expect(optimizer.learningRate).toBe(0.1);
     optimizer.learningRate = 0.5;
     expect(optimizer.groups.map((group) => group.learningRate)).toEqual([0.5, 0.5]);
+    expect(() => (optimizer.learningRate = NaN)).toThrow(/learningRate NaN/);
+    expect(optimizer.learningRate).toBe(0.5);
+  });
+
+  it("has PyTorch's defaults", () => {
+    const [{ parameters: _, ...hyperparameters }] = new AdamW([parameterOf([2], 1)]).groups as [
+      ParameterGroup<AdamWOptions>,
+    ];
+    expect(hyperparameters).toEqual({
+      learningRate: 1e-3,
+      betas: [0.9, 0.999],
+      eps: 1e-8,
+      weightDecay: 0.01,
+    });
+  });
+
+  it('takes bare tensors beside groups, as a last group', () => {
+    const [grouped, bare] = [parameterOf([1], 1), parameterOf([1], 2)];
+    const mixed = [bare, { parameters: [grouped], eps: 1 }] as unknown as Tensor[];
+    const { groups } = new AdamW(mixed, { eps: 2 });
+    expect(groups.map(({ parameters, eps }) => [parameters[0], eps])).toEqual([
+      [grouped, 1],
+      [bare, 2],
+    ]);
   });
 
   it('continues from a saved state as if it had not stopped', () => {
@@ -85,6 +110,19 @@ describe('AdamW', () => {
     }
     expect(stopped.parameter.toArray()).toEqual(whole.parameter.toArray());
     expect(continued.stateDict().metadata).toEqual({ optimizer: 'AdamW', steps: '[2]' });
+  });
+
+  it('continues each parameter from its own number of steps', () => {
+    const [early, late, never] = [parameterOf([2], 1), parameterOf([2], 2), parameterOf([2], 3)];
+    const optimizer = new AdamW([never, early, late], options);
+    setGradient(early, 1);
+    optimizer.step();
+    setGradient(late, 2);
+    optimizer.step();
+    const restored = new AdamW([never, early, late], options);
+    restored.loadStateDict(optimizer.stateDict());
+    expect(restored.stateDict().metadata.steps).toBe('[0,2,1]');
+    expect(Object.keys(restored.stateDict().tensors)).toEqual(Object.keys(optimizer.stateDict().tensors));
   });
 
   it('refuses the state of another model', () => {
@@ -114,8 +152,34 @@ describe('AdamW', () => {
     expect(live()).toBe(before - 1);
   });
 
+  it.each(['', 'text', '[1', '[1.5]', '[-1]', '["1"]', '[1,2]', 'null'])(
+    'refuses a state with the steps %j',
+    (steps) => {
+      const state = { tensors: {}, metadata: { optimizer: 'AdamW', steps } };
+      expect(() => new AdamW([parameterOf([2], 1)]).loadStateDict(state)).toThrow(OptimizerStateError);
+    },
+  );
+
+  it('refuses a state without a moment, or of another optimizer', () => {
+    const optimizer = new AdamW([parameterOf([2], 1)]);
+    const load = (optimizer_: string) =>
+      optimizer.loadStateDict({ tensors: {}, metadata: { optimizer: optimizer_, steps: '[1]' } });
+    expect(() => load('AdamW')).toThrow(/no tensor "exp_avg.0"; there is no tensor "exp_avg_sq.0"/);
+    expect(() => load('SGD')).toThrow(/not that of an AdamW of 1 parameters/);
+    expect(optimizer.stateDict()).toEqual({ tensors: {}, metadata: { optimizer: 'AdamW', steps: '[0]' } });
+  });
+
   it('refuses what it cannot update', () => {
     const parameter = parameterOf([2], 1);
+    for (const wrong of [undefined, 3, {}, [3], [undefined], [{ parameters: 3 }], [{ parameters: [3] }]]) {
+      expect(() => new AdamW(wrong as unknown as Tensor[])).toThrow(/AdamW: takes tensors, or groups/);
+    }
+    expect(() => new AdamW([transpose(parameterOf([2, 3], 1))])).toThrow(/must be a contiguous leaf/);
+    expect(() => new AdamW([mul(parameter, 2)])).toThrow(/must be a contiguous leaf/);
+    expect(() => new AdamW([parameter], { betas: [-0.1, 0.9] })).toThrow(/betas -0.1, 0.9/);
+    expect(() => new AdamW([parameter], { eps: -1 })).toThrow(/eps -1/);
+    expect(() => new AdamW([parameter], { weightDecay: -1 })).toThrow(/weightDecay -1/);
+    expect(() => new AdamW([{ parameters: [parameter], weightDecay: -1 }])).toThrow(/weightDecay -1/);
     expect(() => new AdamW([])).toThrow(/no parameters/);
     expect(() => new AdamW([parameter, parameter])).toThrow(/twice/);
     expect(() => new AdamW([zeros([2], { dtype: 'float16' })])).toThrow(/float16.*float32/);

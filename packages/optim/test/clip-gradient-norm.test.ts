@@ -23,12 +23,16 @@ describe('clipGradientNorm', () => {
     });
   });
 
-  it.each([[[3_000_000]], [[1000, 1000]]])('keeps its digits over gradients of %j', (shape) => {
-    const parameter = parameterOf(shape, 1);
-    const gradient = setGradient(parameter, 2);
-    const exact = Math.sqrt(gradient.reduce((sum, x) => sum + x * x, 0));
-    expect(Math.abs(clipGradientNorm([parameter], 1e9).item() / exact - 1)).toBeLessThan(3e-7);
-  });
+  // 1,000,003 is a prime number, which divides into no equal pieces.
+  it.each([[[3_000_000]], [[1000, 1000]], [[1_000_003]]])(
+    'keeps its digits over gradients of %j',
+    (shape) => {
+      const parameter = parameterOf(shape, 1);
+      const gradient = setGradient(parameter, 2);
+      const exact = Math.sqrt(gradient.reduce((sum, x) => sum + x * x, 0));
+      expect(Math.abs(clipGradientNorm([parameter], 1e9).item() / exact - 1)).toBeLessThan(3e-7);
+    },
+  );
 
   it('leaves gradients of a smaller norm as they are, and parameters without one out', () => {
     const { parameters, gradients, norm } = withGradients();
@@ -38,6 +42,10 @@ describe('clipGradientNorm', () => {
 
   it('refuses what has no norm', () => {
     expect(() => clipGradientNorm([parameterOf([2], 1)], 1)).toThrow(/no parameter has a gradient/);
-    expect(() => clipGradientNorm(withGradients().parameters, 0)).toThrow(/maxNorm.*0/);
+    for (const maxNorm of [0, -1, NaN]) {
+      expect(() => clipGradientNorm(withGradients().parameters, maxNorm)).toThrow(
+        `maxNorm must be positive, got ${maxNorm}`,
+      );
+    }
   });
 });

@@ -18,8 +18,17 @@ describe('cosineSchedule', () => {
     expect(cosineSchedule({ maximum: 3e-4, totalSteps: 10 })(0)).toBe(3e-4);
   });
 
+  it('ends at zero unless told otherwise, and may be all warm-up', () => {
+    expect(cosineSchedule({ maximum: 1, totalSteps: 10 })(10)).toBe(0);
+    const warmup = cosineSchedule({ maximum: 1, minimum: 0.5, warmupSteps: 4, totalSteps: 4 });
+    expect([0, 2, 3, 4, 5].map(warmup)).toEqual([0, 0.5, 0.75, 0.5, 0.5]);
+  });
+
   it('refuses what makes no schedule', () => {
     expect(() => cosineSchedule({ maximum: 1, warmupSteps: 5, totalSteps: 4 })).toThrow(/warmupSteps 5/);
     expect(() => cosineSchedule({ maximum: 1, minimum: 2, totalSteps: 4 })).toThrow(/minimum 2/);
+    expect(() => cosineSchedule({ maximum: 1, minimum: -1, totalSteps: 4 })).toThrow(/minimum -1/);
+    expect(() => cosineSchedule({ maximum: 1, warmupSteps: -1, totalSteps: 4 })).toThrow(/warmupSteps -1/);
+    expect(() => cosineSchedule({ maximum: NaN, totalSteps: 4 })).toThrow(/maximum NaN/);
   });
 });

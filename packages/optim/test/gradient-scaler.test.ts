@@ -1,6 +1,6 @@
 import { type Tensor, mul, ones, sum } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { GradientScaler, SGD } from '../src/index.ts';
+import { GradientScaler, OptimizerStateError, SGD } from '../src/index.ts';
 import { parameterOf, setGradient } from './parameters.ts';
 
 const shapes = [[3], [40, 50], []];
@@ -58,6 +58,77 @@ describe('GradientScaler', () => {
     expect(restored.stateDict()).toEqual({ scale: 1024, growthTracker: 1 });
   });
 
+  it('starts at 65536, doubles after 2000 good steps, and halves after a bad one', () => {
+    const parameter = parameterOf([], 1);
+    const [optimizer, scaler] = [new SGD([parameter]), new GradientScaler()];
+    const step = (value: number) => {
+      setGradient(parameter, 0, Float32Array.of(value));
+      scaler.step(optimizer);
+      scaler.update();
+      return scaler.currentScale;
+    };
+    expect(scaler.stateDict()).toEqual({ scale: 65536, growthTracker: 0 });
+    for (let i = 1; i < 2000; i++) step(1);
+    expect(scaler.stateDict()).toEqual({ scale: 65536, growthTracker: 1999 });
+    expect(step(1)).toBe(131072);
+    expect(scaler.stateDict().growthTracker).toBe(0);
+    expect(step(1)).toBe(131072);
+    expect(step(Infinity)).toBe(65536);
+    expect(scaler.stateDict().growthTracker).toBe(0);
+  });
+
+  it('does not grow to infinity, as float32 knows it', () => {
+    const parameter = parameterOf([], 1);
+    const options = { initialScale: 2 ** 126, growthInterval: 1 };
+    const [optimizer, scaler] = [new SGD([parameter]), new GradientScaler(options)];
+    const scales = [1, 2, 3].map(() => {
+      setGradient(parameter, 0, Float32Array.of(1));
+      scaler.step(optimizer);
+      scaler.update();
+      return scaler.currentScale;
+    });
+    expect(scales).toEqual([2 ** 127, 2 ** 127, 2 ** 127]);
+    expect(scaler.stateDict().growthTracker).toBe(0);
+  });
+
+  it('backs off once for an update in which one of two optimizers overflowed', () => {
+    const [good, bad] = [parameterOf([], 1), parameterOf([], 2)];
+    const optimizers = [good, bad].map((parameter) => new SGD([parameter]));
+    const scaler = new GradientScaler({ initialScale: 8, growthInterval: 1 });
+    setGradient(good, 0, Float32Array.of(1));
+    setGradient(bad, 0, Float32Array.of(NaN));
+    expect(optimizers.map((optimizer) => scaler.step(optimizer))).toEqual([true, false]);
+    scaler.update();
+    expect(scaler.currentScale).toBe(4);
+    setGradient(bad, 0, Float32Array.of(1));
+    expect(optimizers.map((optimizer) => scaler.step(optimizer))).toEqual([true, true]);
+    scaler.update();
+    expect(scaler.currentScale).toBe(8);
+  });
+
+  it.each([
+    [{ initialScale: 0 }, /initialScale 0 must be positive/],
+    [{ growthFactor: 1 }, /growthFactor 1 above 1/],
+    [{ backoffFactor: 0 }, /backoffFactor 0 between 0 and 1/],
+    [{ backoffFactor: 1 }, /backoffFactor 1 between 0 and 1/],
+    [{ growthInterval: 0 }, /growthInterval must be a whole number above 0, got 0/],
+    [{ growthInterval: 1.5 }, /got 1.5/],
+  ])('refuses %o', (options, message) => {
+    expect(() => new GradientScaler(options)).toThrow(message);
+  });
+
+  it.each([
+    { scale: 0, growthTracker: 0 },
+    { scale: NaN, growthTracker: 0 },
+    { scale: Infinity, growthTracker: 0 },
+    { scale: 1, growthTracker: -1 },
+    { scale: 1, growthTracker: 0.5 },
+  ])('refuses the state %o, and keeps its own', (state) => {
+    const scaler = new GradientScaler();
+    expect(() => scaler.loadStateDict(state)).toThrow(OptimizerStateError);
+    expect(scaler.stateDict()).toEqual({ scale: 65536, growthTracker: 0 });
+  });
+
   it('unscales once for clipping, and refuses what is out of turn', () => {
     const { parameters, optimizer, scaler } = setup();
     expect(() => scaler.unscale(optimizer)).toThrow(/no parameter has a gradient/);
@@ -69,7 +140,6 @@ describe('GradientScaler', () => {
     scaler.step(optimizer);
     expect(parameters[0]!.grad!.toArray()).toEqual(Array.from(gradient, (value) => value / 1024));
     expect(() => scaler.step(optimizer)).toThrow(/has made its step/);
-    expect(() => new GradientScaler({ growthFactor: 1 })).toThrow(/growthFactor 1 above 1/);
   });
 
   it('lets everything through when it is not enabled', () => {

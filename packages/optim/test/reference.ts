@@ -29,6 +29,49 @@ export function referenceAdamW(
   }
 }
 
+export interface SGDReference {
+  readonly learningRate: number;
+  readonly momentum: number;
+  readonly weightDecay: number;
+  readonly nesterov: boolean;
+}
+
+/** One step of torch.optim.SGD without dampening; `b` is the momentum buffer, of zeros before the first step. */
+export function referenceSGD(
+  p: Float64Array,
+  b: Float64Array,
+  g: ArrayLike<number>,
+  { learningRate, momentum, weightDecay, nesterov }: SGDReference,
+): void {
+  for (let i = 0; i < p.length; i++) {
+    const gradient = g[i]! + weightDecay * p[i]!;
+    b[i] = momentum * b[i]! + gradient;
+    p[i] = p[i]! - learningRate * (nesterov ? gradient + momentum * b[i]! : b[i]!);
+  }
+}
+
+/** The norm of all values as one vector. */
+export function referenceNorm(vectors: readonly ArrayLike<number>[]): number {
+  let sum = 0;
+  for (const vector of vectors) for (let i = 0; i < vector.length; i++) sum += vector[i]! ** 2;
+  return Math.sqrt(sum);
+}
+
+/**
+ * The largest difference between elements, in float32 roundings: half a unit in the last place of the expected
+ * value, or of 1 for smaller ones, which come from terms of that size. NaN if one of the two is NaN alone.
+ */
+export function worstRoundings(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
+  if (actual.length !== expected.length) return Infinity;
+  let worst = 0;
+  for (let i = 0; i < expected.length; i++) {
+    if (Object.is(actual[i], expected[i])) continue;
+    const difference = Math.abs(actual[i]! - expected[i]!) / Math.max(1, Math.abs(expected[i]!));
+    worst = difference <= worst ? worst : difference;
+  }
+  return worst * 2 ** 24;
+}
+
 /** ‖a - b‖ / ‖b‖; 0 where nothing differs. */
 export function relativeError(a: ArrayLike<number>, b: ArrayLike<number>): number {
   let [difference, size] = [0, 0];

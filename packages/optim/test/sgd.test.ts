@@ -1,21 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SGD, type SGDOptions } from '../src/index.ts';
+import { type ParameterGroup, SGD, type SGDOptions } from '../src/index.ts';
 import { parameterOf, setGradient } from './parameters.ts';
-import { relativeError } from './reference.ts';
-
-function referenceSGD(
-  p: Float64Array,
-  buffer: Float64Array,
-  g: ArrayLike<number>,
-  options: SGDOptions,
-): void {
-  const { learningRate, momentum, weightDecay, nesterov } = options;
-  for (let i = 0; i < p.length; i++) {
-    const gradient = g[i]! + weightDecay * p[i]!;
-    buffer[i] = momentum * buffer[i]! + gradient;
-    p[i] = p[i]! - learningRate * (nesterov ? gradient + momentum * buffer[i]! : buffer[i]!);
-  }
-}
+import { referenceSGD, relativeError } from './reference.ts';
 
 describe('SGD', () => {
   const cases: SGDOptions[] = [
@@ -57,10 +43,19 @@ describe('SGD', () => {
     expect(stopped.toArray()).toEqual(whole.toArray());
   });
 
+  it("has PyTorch's defaults", () => {
+    const [{ parameters: _, ...hyperparameters }] = new SGD([parameterOf([2], 1)]).groups as [
+      ParameterGroup<SGDOptions>,
+    ];
+    expect(hyperparameters).toEqual({ learningRate: 1e-3, momentum: 0, weightDecay: 0, nesterov: false });
+  });
+
   it('refuses what makes no step', () => {
     const parameter = parameterOf([2], 1);
     expect(() => new SGD([parameter], { nesterov: true })).toThrow(/momentum/);
     expect(() => new SGD([parameter], { momentum: -1 })).toThrow(/momentum -1/);
+    expect(() => new SGD([parameter], { learningRate: -1 })).toThrow(/learningRate -1/);
+    expect(() => new SGD([parameter], { weightDecay: NaN })).toThrow(/weightDecay NaN/);
     expect(() =>
       new SGD([parameter]).loadStateDict({ tensors: {}, metadata: { optimizer: 'AdamW' } }),
     ).toThrow(/not that of an SGD/);

@@ -9,20 +9,22 @@ import {
   transpose,
   view,
 } from '@roofline/tensor-core';
+import type { LayerCache } from './key-value-cache.ts';
 import { Linear } from './linear.ts';
 import { Module } from './module.ts';
 import type { ParameterOptions } from './parameter.ts';
 import type { RotaryEmbedding } from './rope.ts';
 
 /**
- * Causal attention over heads: queries, keys and values [B, H, T, d], possibly strided views, to [B, H, T, d].
- * The scale 1/√d is the function's own duty.
+ * Causal attention over heads: queries [B, H, T, d], keys and values [B, H, S, d], possibly strided views, to
+ * [B, H, T, d]. The scale 1/√d is the function's own duty. S is T, or more where a cache holds earlier positions:
+ * the last query then sees every key, as in `causalMask`.
  */
 export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor) => Tensor;
 
 /**
  * softmax(q kᵀ / √d + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
- * T² numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
+ * T · S numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
  * calculated in float32 and rounded to what the product with the values takes.
  */
 export const plainAttention: AttentionFunction = (q, k, v) => {
@@ -43,8 +45,11 @@ export interface AttentionOptions extends ParameterOptions {
   readonly attention?: AttentionFunction;
 }
 
-/** Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. */
-export class CausalSelfAttention extends Module<[x: Tensor], Tensor> {
+/**
+ * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
+ * a cache, x are the tokens behind those that it holds, which they see too.
+ */
+export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache], Tensor> {
   readonly qProj: Linear;
   readonly kProj: Linear;
   readonly vProj: Linear;
@@ -71,17 +76,19 @@ export class CausalSelfAttention extends Module<[x: Tensor], Tensor> {
     this.#attention = attention;
   }
 
-  protected override compute(x: Tensor): Tensor {
-    const q = this.#turnedHeads(this.qProj, x);
-    const k = this.#turnedHeads(this.kProj, x);
+  protected override compute(x: Tensor, cache?: LayerCache): Tensor {
+    const position = cache?.position ?? 0;
+    const q = this.#turnedHeads(this.qProj, x, position);
+    const k = this.#turnedHeads(this.kProj, x, position);
     const v = this.#splitHeads(this.vProj.forward(x));
-    const merged = reshape(transpose(this.#attention(q, k, v), 1, 2), x.shape);
+    const { keys, values } = cache?.append(k, v) ?? { keys: k, values: v };
+    const merged = reshape(transpose(this.#attention(q, keys, values), 1, 2), x.shape);
     return this.outputProj.forward(merged);
   }
 
   // In a scope of its own: what it was before it was turned is not needed beside the scores.
-  #turnedHeads(projection: Linear, x: Tensor): Tensor {
-    return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x))));
+  #turnedHeads(projection: Linear, x: Tensor, position: number): Tensor {
+    return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x)), position));
   }
 
   // [B, T, d] seen as [B, heads, T, d / heads], without a copy.

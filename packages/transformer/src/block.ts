@@ -1,5 +1,6 @@
 import { type Tensor, add } from '@roofline/tensor-core';
 import { type AttentionOptions, CausalSelfAttention } from './attention.ts';
+import type { LayerCache } from './key-value-cache.ts';
 import { Module } from './module.ts';
 import { RMSNorm } from './rms-norm.ts';
 import { SwiGLU } from './swiglu.ts';
@@ -9,7 +10,7 @@ export interface BlockOptions extends AttentionOptions {
 }
 
 /** A pre-norm layer: x + attention(norm(x)), then the same with the feed-forward network. [B, T, d] -> [B, T, d]. */
-export class TransformerBlock extends Module<[x: Tensor], Tensor> {
+export class TransformerBlock extends Module<[x: Tensor, cache?: LayerCache], Tensor> {
   readonly attn: CausalSelfAttention;
   readonly ffn: SwiGLU;
   readonly ln1: RMSNorm;
@@ -24,8 +25,8 @@ export class TransformerBlock extends Module<[x: Tensor], Tensor> {
     this.ln2 = new RMSNorm(modelDimension, options);
   }
 
-  protected override compute(x: Tensor): Tensor {
-    const attended = add(x, this.attn.forward(this.ln1.forward(x)));
+  protected override compute(x: Tensor, cache?: LayerCache): Tensor {
+    const attended = add(x, this.attn.forward(this.ln1.forward(x), cache));
     return add(attended, this.ffn.forward(this.ln2.forward(attended)));
   }
 }

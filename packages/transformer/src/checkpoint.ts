@@ -1,82 +1,70 @@
-import { type Tensor, copyInPlace, formatShape, noGrad, scope } from '@roofline/tensor-core';
-import { type Module, StateError } from './module.ts';
+import { type AnyModule } from './module.ts';
 import { SafetensorsFile } from './safetensors.ts';
+import {
+  type StateMatch,
+  type StateMatchOptions,
+  type StateSource,
+  matchState,
+  overwriteParameters,
+} from './state.ts';
 import { readTensor, saveTensors } from './tensor-file.ts';
-
-type AnyModule = Module<never, unknown>;
 
 /**
  * Writes all parameters to a safetensors file under the names of Stanford's cs336_basics, which PyTorch loads
- * by `model.load_state_dict(safetensors.torch.load_file(path))`.
+ * by `model.load_state_dict(safetensors.torch.load_file(path))`. A tied parameter is written once, under its first
+ * name; the metadata lead from its other names to that one, as safetensors.torch.save_model writes them and
+ * safetensors.torch.load_model reads them.
  */
 export function saveCheckpoint(
   model: AnyModule,
   path: string,
   metadata: Readonly<Record<string, string>> = {},
 ): void {
-  saveTensors({ tensors: model.stateDict(), metadata: { format: 'pt', ...metadata } }, path);
-}
-
-export interface LoadCheckpointOptions {
-  /** Whether the file must hold exactly the model's parameters. Default true. */
-  readonly strict?: boolean;
+  const tensors = Object.fromEntries(model.namedParameters());
+  saveTensors({ tensors, metadata: { format: 'pt', ...metadata, ...tiedNames(model) } }, path);
 }
 
 /** What a file and a model do not share. */
-export interface LoadedCheckpoint {
-  /** Parameters that the file does not have; they keep their values. */
-  readonly missing: readonly string[];
-  /** Tensors of the file that the model does not have. */
-  readonly unexpected: readonly string[];
+export interface LoadedCheckpoint extends StateMatch {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
 /**
  * Reads parameters from a safetensors file into the model, cast to its dtypes; one tensor at a time passes
- * through the host's memory. Throws a StateError that lists all missing and unexpected names and wrong shapes,
- * before anything is written; a SafetensorsError for a damaged file.
+ * through the host's memory. As `Module.loadStateDict` does, it throws a StateError that lists all missing and
+ * unexpected names, wrong shapes and dtypes; and a SafetensorsError for a damaged file. Whatever is thrown, the
+ * model is as it was: its memory is needed once more while the file is read.
  */
 export function loadCheckpoint(
   model: AnyModule,
   path: string,
-  { strict = true }: LoadCheckpointOptions = {},
+  options: StateMatchOptions = {},
 ): LoadedCheckpoint {
   using file = new SafetensorsFile(path);
-  const parameters = new Map(model.namedParameters());
-  const missing = [...parameters.keys()].filter((name) => !file.tensors.has(name));
-  const unexpected = [...file.tensors.keys()].filter((name) => !parameters.has(name));
-  checkState(file, parameters, strict ? missing : [], strict ? unexpected : []);
-  for (const [name, parameter] of parameters) {
-    if (file.tensors.has(name)) overwrite(parameter, file, name);
+  const names = [...model.namedParameters('', { removeDuplicate: false })];
+  const sources = sourcesIn(file);
+  for (const [name] of names) {
+    const source = sources.get(file.metadata[name] ?? name);
+    if (source && !sources.has(name)) sources.set(name, source);
   }
+  const { loads, missing, unexpected } = matchState(file.path, sources, names, options);
+  overwriteParameters(loads);
   return { missing, unexpected, metadata: file.metadata };
 }
 
-function checkState(
-  file: SafetensorsFile,
-  parameters: ReadonlyMap<string, Tensor>,
-  missing: readonly string[],
-  unexpected: readonly string[],
-): void {
-  const misshapen = [...parameters].flatMap(([name, { shape }]) => {
-    const entry = file.tensors.get(name);
-    if (!entry || formatShape(entry.shape) === formatShape(shape)) return [];
-    return [`${name} is ${formatShape(entry.shape)}, the model's ${formatShape(shape)}`];
-  });
-  const complaints = [
-    ...(missing.length > 0 ? [`missing: ${missing.join(', ')}`] : []),
-    ...(unexpected.length > 0 ? [`unexpected: ${unexpected.join(', ')}`] : []),
-    ...(misshapen.length > 0 ? [`of another shape: ${misshapen.join('; ')}`] : []),
-  ];
-  if (complaints.length === 0) return;
-  throw new StateError(
-    `${file.path} does not fit the model. ${complaints.join('. ')}. Build the model with the sizes of the file` +
-      (misshapen.length > 0 ? '.' : ', or load what fits with { strict: false }.'),
-    missing,
-    unexpected,
+function sourcesIn(file: SafetensorsFile): Map<string, StateSource> {
+  return new Map(
+    [...file.tensors].map(([name, { shape, dtype }]) => [
+      name,
+      { shape, dtype, read: (device) => readTensor(file, name, device) },
+    ]),
   );
 }
 
-function overwrite(parameter: Tensor, file: SafetensorsFile, name: string): void {
-  noGrad(() => scope(() => copyInPlace(parameter, readTensor(file, name, parameter.device))));
+/** Of each tied parameter, its first name by its other ones. */
+function tiedNames(model: AnyModule): Record<string, string> {
+  const first = new Map([...model.namedParameters()].map(([name, parameter]) => [parameter, name]));
+  const names = [...model.namedParameters('', { removeDuplicate: false })];
+  const others = names.filter(([name, parameter]) => first.get(parameter) !== name);
+  return Object.fromEntries(others.map(([name, parameter]) => [name, first.get(parameter)!]));
 }

@@ -32,8 +32,9 @@ export interface ModelCost {
  */
 export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
   const { batch, context = config.contextLength, dtype = 'float32' } = options;
-  const { attention, feedForward, head, total } = countParametersByModule(config);
-  const matmulParameters = attention + feedForward + head;
+  const { attention, feedForward, total } = countParametersByModule(config);
+  // The head is a product with the embeddings where it has no weights of its own.
+  const matmulParameters = attention + feedForward + config.vocabularySize * config.modelDimension;
   const attentionFlops = 4 * batch * context ** 2 * config.modelDimension * config.layers;
   const forwardFlops = 2 * batch * context * matmulParameters + attentionFlops;
   return {

@@ -6,19 +6,15 @@ export {
 } from './attention.ts';
 export { type BlockOptions, TransformerBlock } from './block.ts';
 export { type ByteWindowsOptions, byteWindows } from './byte-windows.ts';
-export {
-  type LoadCheckpointOptions,
-  type LoadedCheckpoint,
-  loadCheckpoint,
-  saveCheckpoint,
-} from './checkpoint.ts';
+export { type LoadedCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpoint.ts';
 export { type CostOptions, type ModelCost, costOf } from './cost.ts';
-export { Embedding } from './embedding.ts';
+export { Embedding, type EmbeddingOptions } from './embedding.ts';
 export { type GenerateOptions, generate, generateTokens } from './generate.ts';
-export { Linear } from './linear.ts';
+export { KeyValueCache, type KeysAndValues, LayerCache } from './key-value-cache.ts';
+export { Linear, type LinearOptions } from './linear.ts';
 export { languageModelLoss } from './loss.ts';
 export { type ModelConfig, ModelConfigError } from './model-config.ts';
-export { Module, StateError } from './module.ts';
+export { type AnyModule, Module, type NamedParametersOptions } from './module.ts';
 export { type ParameterOptions } from './parameter.ts';
 export { overfitExample } from './overfit-example.ts';
 export {
@@ -38,6 +34,7 @@ export {
   type TensorSpecification,
 } from './safetensors-header.ts';
 export { type SamplingOptions, sampleToken } from './sampling.ts';
+export { StateError, type StateMatch, type StateMatchOptions } from './state.ts';
 export { SwiGLU } from './swiglu.ts';
 export { type NamedTensors, loadTensors, saveTensors } from './tensor-file.ts';
 export { TransformerLM, type TransformerOptions } from './transformer-lm.ts';

@@ -1,15 +1,31 @@
-import { type Tensor, linear } from '@roofline/tensor-core';
+import { ShapeError, type Tensor, formatShape, linear } from '@roofline/tensor-core';
 import { Module } from './module.ts';
 import { type ParameterOptions, truncatedNormalParameter } from './parameter.ts';
+
+export interface LinearOptions extends ParameterOptions {
+  /** A parameter [out, in] of another module, to be tied with it. Default: one of its own. */
+  readonly weight?: Tensor;
+}
+
+/** The standard deviation of new weights (Glorot & Bengio 2010). */
+export function linearStd(inFeatures: number, outFeatures: number): number {
+  return Math.sqrt(2 / (inFeatures + outFeatures));
+}
 
 /** x · Wᵀ without a bias: [..., in] -> [..., out]. W is [out, in], drawn with std √(2 / (in + out)). */
 export class Linear extends Module<[x: Tensor], Tensor> {
   readonly weight: Tensor;
 
-  constructor(inFeatures: number, outFeatures: number, options: ParameterOptions) {
+  /** Throws a ShapeError for a given weight that is not [outFeatures, inFeatures]. */
+  constructor(inFeatures: number, outFeatures: number, { weight, ...options }: LinearOptions) {
     super();
-    const std = Math.sqrt(2 / (inFeatures + outFeatures));
-    this.weight = truncatedNormalParameter([outFeatures, inFeatures], std, options);
+    const shape = [outFeatures, inFeatures];
+    if (weight && formatShape(weight.shape) !== formatShape(shape)) {
+      throw new ShapeError(
+        `Linear: the weight ${formatShape(weight.shape)} to tie with must be ${formatShape(shape)}.`,
+      );
+    }
+    this.weight = weight ?? truncatedNormalParameter(shape, linearStd(inFeatures, outFeatures), options);
   }
 
   protected override compute(x: Tensor): Tensor {

@@ -15,6 +15,8 @@ export interface ModelConfig {
   readonly heads: number;
   /** The base of the rotary position angles. Default 10000. */
   readonly ropeTheta?: number;
+  /** Whether the head's weights are the embeddings', one parameter (Press & Wolf 2017). Default false. */
+  readonly tieWordEmbeddings?: boolean;
 }
 
 /** Sizes that do not fit together. */
@@ -39,7 +41,7 @@ export function checkConfig(config: ModelConfig): void {
       throw new ModelConfigError(`${name} must be a whole number of one or more, got ${config[name]}.`);
     }
   }
-  const { modelDimension, heads, ropeTheta } = config;
+  const { modelDimension, heads, ropeTheta, tieWordEmbeddings = false } = config;
   if (modelDimension % (2 * heads) !== 0) {
     throw new ModelConfigError(
       `modelDimension ${modelDimension} must be a multiple of 2 · heads = ${2 * heads}: rotary positions turn pairs ` +
@@ -48,5 +50,8 @@ export function checkConfig(config: ModelConfig): void {
   }
   if (ropeTheta !== undefined && !(ropeTheta > 0)) {
     throw new ModelConfigError(`ropeTheta must be positive, got ${ropeTheta}.`);
+  }
+  if (typeof tieWordEmbeddings !== 'boolean') {
+    throw new ModelConfigError(`tieWordEmbeddings must be true or false, got ${String(tieWordEmbeddings)}.`);
   }
 }

@@ -1,16 +1,5 @@
-import { RooflineError, Tensor, range, scope } from '@roofline/tensor-core';
-
-/** A state that does not fit a module: names are missing or unknown, or shapes differ. */
-export class StateError extends RooflineError {
-  readonly missing: readonly string[];
-  readonly unexpected: readonly string[];
-
-  constructor(message: string, missing: readonly string[] = [], unexpected: readonly string[] = []) {
-    super('STATE', message);
-    this.missing = missing;
-    this.unexpected = unexpected;
-  }
-}
+import { type Device, Tensor, copy, range, scope, toDevice } from '@roofline/tensor-core';
+import { type StateMatch, type StateMatchOptions, matchState, overwriteParameters } from './state.ts';
 
 /**
  * A part of a model: parameters, children, and a calculation over them.
@@ -19,9 +8,12 @@ export class StateError extends RooflineError {
  * modules, is a child. They are found in the order of their definition, and named in snake case as PyTorch
  * code writes them: `tokenEmbeddings.weight` is `token_embeddings.weight`. Keep tensors that are not parameters
  * in `#private` fields.
+ *
+ * One tensor under two names is one tied parameter (Press & Wolf 2017): it is counted, trained and disposed of once.
  */
 export abstract class Module<Inputs extends readonly unknown[], Output> {
   #name = '';
+  #training = true;
 
   /** The calculation. Call `forward`, which frees what is made here and not returned, and names it. */
   protected abstract compute(...inputs: Inputs): Output;
@@ -38,7 +30,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   }
 
   /** Direct children with their names; those of an array are named `layers.0`, `layers.1`... */
-  *children(): Generator<[name: string, module: Module<never, unknown>]> {
+  *children(): Generator<[name: string, module: AnyModule]> {
     for (const [property, value] of Object.entries(this)) {
       const name = snakeCase(property);
       if (value instanceof Module) yield [name, value];
@@ -48,22 +40,91 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
     }
   }
 
-  /** All parameters with their full names, in the order of definition. */
-  *namedParameters(prefix = ''): Generator<[name: string, parameter: Tensor]> {
-    for (const [property, value] of Object.entries(this)) {
-      if (value instanceof Tensor) yield [prefix + snakeCase(property), value];
-    }
-    for (const [name, child] of this.children()) yield* child.namedParameters(`${prefix}${name}.`);
+  /**
+   * This module under `prefix`, then all modules inside it with their full names, each once, in the order of
+   * definition.
+   */
+  *namedModules(prefix = '', seen = new Set<AnyModule>()): Generator<[name: string, module: AnyModule]> {
+    if (seen.has(this)) return;
+    seen.add(this);
+    yield [prefix, this];
+    for (const [name, child] of this.children()) yield* child.namedModules(joinNames(prefix, name), seen);
   }
 
-  /** All parameters, in the order of definition. */
+  /**
+   * All parameters with their full names, in the order of definition: a tied one once, under its first name,
+   * unless `removeDuplicate` is false.
+   */
+  *namedParameters(
+    prefix = '',
+    { removeDuplicate = true }: NamedParametersOptions = {},
+  ): Generator<[name: string, parameter: Tensor]> {
+    const seen = new Set<Tensor>();
+    for (const [name, parameter] of this.#everyName(prefix)) {
+      if (removeDuplicate && seen.has(parameter)) continue;
+      seen.add(parameter);
+      yield [name, parameter];
+    }
+  }
+
+  *#everyName(prefix: string): Generator<[name: string, parameter: Tensor]> {
+    for (const [property, value] of Object.entries(this)) {
+      if (value instanceof Tensor) yield [joinNames(prefix, snakeCase(property)), value];
+    }
+    for (const [name, child] of this.children()) yield* child.#everyName(joinNames(prefix, name));
+  }
+
+  /** All parameters, each once, in the order of definition. */
   *parameters(): Generator<Tensor> {
     for (const [, parameter] of this.namedParameters()) yield parameter;
   }
 
-  /** The parameters themselves by their names, not copied. */
+  /** Whether the module, as `train` and `eval` have set it, is being trained. Modules start so. */
+  get training(): boolean {
+    return this.#training;
+  }
+
+  /** Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. */
+  train(training = true): this {
+    for (const [, module] of this.namedModules()) module.#training = training;
+    return this;
+  }
+
+  /** The same as `train(false)`. */
+  eval(): this {
+    return this.train(false);
+  }
+
+  /**
+   * The parameters by their names, a tied one under each of its names. The handles are the caller's to dispose;
+   * they share the parameters' memory, have no gradients, and outlive the module.
+   */
   stateDict(): Record<string, Tensor> {
-    return Object.fromEntries(this.namedParameters());
+    const names = [...this.namedParameters('', { removeDuplicate: false })];
+    return Object.fromEntries(names.map(([name, parameter]) => [name, parameter.detach()]));
+  }
+
+  /**
+   * Copies a state into the parameters, cast to their dtypes, from any device; `state` stays the caller's.
+   * The parameters stay the same tensors, with their gradients and what they require. A tied parameter needs one
+   * of its names; where the state has more, their values must be the same.
+   *
+   * Throws a StateError that lists all that does not fit: missing and unexpected names (unless `strict` is false),
+   * other shapes, integers for floating-point parameters. Whatever is thrown, nothing has been written then: the
+   * copies are made beside the parameters, whose memory is needed once more while they are.
+   */
+  loadStateDict(state: Readonly<Record<string, Tensor>>, options: StateMatchOptions = {}): StateMatch {
+    for (const [name, tensor] of Object.entries(state)) tensor.assertAlive(`loadStateDict: "${name}"`);
+    const sources = new Map(
+      Object.entries(state).map(([name, tensor]) => [
+        name,
+        { shape: tensor.shape, dtype: tensor.dtype, read: (device: Device) => copyTo(device, tensor) },
+      ]),
+    );
+    const names = this.namedParameters('', { removeDuplicate: false });
+    const { loads, ...match } = matchState('loadStateDict: the state', sources, names, options);
+    overwriteParameters(loads);
+    return match;
   }
 
   /** Forgets all gradients; their memory is given back. */
@@ -82,6 +143,23 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** A module of any inputs. */
+export type AnyModule = Module<never, unknown>;
+
+export interface NamedParametersOptions {
+  /** Whether a tied parameter is given under its first name alone. Default true. */
+  readonly removeDuplicate?: boolean;
+}
+
+/** A tensor of its own: a state may hold the very parameters that it is loaded into, under other names. */
+function copyTo(device: Device, tensor: Tensor): Tensor {
+  return tensor.device === device ? copy(tensor) : toDevice(tensor, device);
+}
+
+function joinNames(prefix: string, name: string): string {
+  return prefix === '' ? name : `${prefix}.${name}`;
 }
 
 function snakeCase(property: string): string {

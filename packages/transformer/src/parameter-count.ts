@@ -8,14 +8,15 @@ export interface ParameterCount {
   readonly attention: number;
   readonly feedForward: number;
   readonly norms: number;
+  /** 0 where the head's weights are the embeddings'. */
   readonly head: number;
   readonly total: number;
 }
 
-/** The name and shape of every parameter of a model, in its own order, without building it. */
+/** The name and shape of every parameter of a model, each once, in its own order, without building it. */
 export function* parameterShapes(config: ModelConfig): Generator<readonly [name: string, shape: Shape]> {
   checkConfig(config);
-  const { vocabularySize, modelDimension: d, feedForwardDimension, layers } = config;
+  const { vocabularySize, modelDimension: d, feedForwardDimension, layers, tieWordEmbeddings } = config;
   yield ['token_embeddings.weight', [vocabularySize, d]];
   for (let layer = 0; layer < layers; layer++) {
     for (const projection of ['q', 'k', 'v', 'output'])
@@ -27,7 +28,7 @@ export function* parameterShapes(config: ModelConfig): Generator<readonly [name:
     yield [`layers.${layer}.ln2.weight`, [d]];
   }
   yield ['ln_final.weight', [d]];
-  yield ['lm_head.weight', [vocabularySize, d]];
+  if (!tieWordEmbeddings) yield ['lm_head.weight', [vocabularySize, d]];
 }
 
 /** How many parameters a model has in all. Throws a ModelConfigError for sizes that do not fit together. */

@@ -20,10 +20,7 @@ export interface RotaryOptions {
   readonly device?: DeviceSpec | Device;
 }
 
-interface Tables {
-  readonly cos: Tensor;
-  readonly sin: Tensor;
-}
+type Tables = readonly [cos: Tensor, sin: Tensor];
 
 /**
  * Rotary position embedding (Su et al. 2021): the pair of features (2i, 2i+1) of a token at position t turns by
@@ -44,40 +41,52 @@ export class RotaryEmbedding {
       return keep(fromTypedArray(values, [contextLength, pairs], { device: device(spec) }));
     };
     this.#contextLength = contextLength;
-    this.#whole = { cos: table(Math.cos), sin: table(Math.sin) };
+    this.#whole = [table(Math.cos), table(Math.sin)];
   }
 
   /**
-   * Turns x [..., T, headDimension] by the positions 0 to T - 1. Throws a ShapeError for sequences longer than
-   * the context.
+   * Turns x [..., T, headDimension] by the positions `start` to `start` + T - 1. Throws a ShapeError for positions
+   * that are no whole numbers or lie outside the context.
    */
-  apply(x: Tensor): Tensor {
-    const { cos, sin } = this.#tables(x.shape.at(-2)!);
-    return rope(x, cos, sin);
+  apply(x: Tensor, start = 0): Tensor {
+    const length = x.shape.at(-2)!;
+    this.#checkPositions(start, length);
+    if (start > 0) return scope(() => rope(x, ...this.#rows(start, length)));
+    return rope(x, ...this.#firstRows(length));
+  }
+
+  #checkPositions(start: number, length: number): void {
+    if (!Number.isInteger(start) || start < 0) {
+      throw new ShapeError(`rope: the first position must be a whole number of zero or more, got ${start}.`);
+    }
+    if (start + length > this.#contextLength) {
+      throw new ShapeError(
+        `rope: a sequence of ${start + length} tokens is longer than the context of ${this.#contextLength}; ` +
+          'shorten it, or build the model with a larger contextLength.',
+      );
+    }
   }
 
   // Rows of the whole tables: no memory of their own, but no op at each call either.
-  #tables(length: number): Tables {
-    if (length > this.#contextLength) {
-      throw new ShapeError(
-        `rope: a sequence of ${length} tokens is longer than the context of ${this.#contextLength}; shorten it, or ` +
-          'build the model with a larger contextLength.',
-      );
-    }
+  #firstRows(length: number): Tables {
     let tables = this.#byLength.get(length);
     if (!tables) {
-      const rows = (table: Tensor) => scope(() => keep(slice(table, 0, 0, length)));
-      tables = { cos: rows(this.#whole.cos), sin: rows(this.#whole.sin) };
+      tables = scope(() => {
+        const [cos, sin] = this.#rows(0, length);
+        return [keep(cos), keep(sin)];
+      });
       this.#byLength.set(length, tables);
     }
     return tables;
   }
 
+  #rows(start: number, length: number): Tables {
+    const [cos, sin] = this.#whole;
+    return [slice(cos, 0, start, start + length), slice(sin, 0, start, start + length)];
+  }
+
   dispose(): void {
-    for (const { cos, sin } of [this.#whole, ...this.#byLength.values()]) {
-      cos.dispose();
-      sin.dispose();
-    }
+    for (const table of [...this.#whole, ...[...this.#byLength.values()].flat()]) table.dispose();
     this.#byLength.clear();
   }
 }

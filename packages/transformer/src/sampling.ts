@@ -23,7 +23,8 @@ export function checkSamplingOptions({ temperature = 1, topK, topP }: SamplingOp
 
 /**
  * Draws a token from the softmax of `logits`. `random` gives numbers in [0, 1). With both, topK applies before
- * topP. Of equal logits the lower token counts as likelier.
+ * topP. Of equal logits the lower token counts as likelier. Throws a RangeError for logits without a finite
+ * largest: NaN, or -∞ alone.
  */
 export function sampleToken(
   logits: ArrayLike<number>,
@@ -31,11 +32,11 @@ export function sampleToken(
   random: () => number,
 ): number {
   const { temperature = 1, topK = logits.length, topP = 1 } = options;
-  if (temperature === 0) return likeliest(logits);
+  const largest = largestOf(logits);
+  if (temperature === 0) return Array.prototype.indexOf.call(logits, largest);
   const tokens = Array.from(logits, (_, token) => token);
   if (topK < tokens.length || topP < 1) tokens.sort((a, b) => logits[b]! - logits[a]! || a - b);
   tokens.length = Math.min(topK, tokens.length);
-  const largest = tokens.reduce((most, token) => Math.max(most, logits[token]!), -Infinity);
   const weights = tokens.map((token) => Math.exp((logits[token]! - largest) / temperature));
   const kept = nucleusSize(weights, topP);
   let rest = random() * sumOf(weights, kept);
@@ -47,10 +48,16 @@ export function sampleToken(
   return tokens[weights.findLastIndex((weight, i) => i < kept && weight > 0)]!;
 }
 
-function likeliest(logits: ArrayLike<number>): number {
-  let best = 0;
-  for (let token = 1; token < logits.length; token++) if (logits[token]! > logits[best]!) best = token;
-  return best;
+function largestOf(logits: ArrayLike<number>): number {
+  let largest = -Infinity;
+  for (let token = 0; token < logits.length; token++) largest = Math.max(largest, logits[token]!);
+  if (!Number.isFinite(largest)) {
+    throw new RangeError(
+      `sampleToken: the largest of ${logits.length} logits is ${largest}, so they give no probabilities. Look for ` +
+        'the step of training, or the dtype, in which the model overflowed.',
+    );
+  }
+  return largest;
 }
 
 function nucleusSize(weights: readonly number[], topP: number): number {

@@ -1,4 +1,4 @@
-import { type Device, type DeviceSpec, type Tensor, empty } from '@roofline/tensor-core';
+import { type Device, type DeviceSpec, type Tensor, empty, scope } from '@roofline/tensor-core';
 import { SafetensorsFile, writeSafetensors } from './safetensors.ts';
 
 /** Tensors and text, as a safetensors file holds them; the state of an optimizer is such a pair. */
@@ -28,10 +28,11 @@ export function loadTensors(
 ): NamedTensors {
   using file = new SafetensorsFile(path);
   const names = [...file.tensors.keys()];
-  return {
+  // In a scope, which frees those that were read where another cannot be.
+  return scope(() => ({
     tensors: Object.fromEntries(names.map((name) => [name, readTensor(file, name, device)])),
     metadata: file.metadata,
-  };
+  }));
 }
 
 /** One tensor of an open file, on a device. */

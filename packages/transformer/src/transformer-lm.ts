@@ -5,13 +5,15 @@ import {
   Generator,
   ShapeError,
   type Tensor,
+  checkOptions,
   device,
   formatShape,
 } from '@roofline/tensor-core';
 import type { AttentionFunction } from './attention.ts';
 import { TransformerBlock } from './block.ts';
 import { Embedding } from './embedding.ts';
-import { Linear } from './linear.ts';
+import type { KeyValueCache } from './key-value-cache.ts';
+import { Linear, linearStd } from './linear.ts';
 import { type ModelConfig, checkConfig } from './model-config.ts';
 import { Module } from './module.ts';
 import { RMSNorm } from './rms-norm.ts';
@@ -29,11 +31,13 @@ export interface TransformerOptions {
 }
 
 /**
- * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head of its own weights. Ids,
- * int32 or int64 [B, T], to logits [B, T, vocabulary]. Parameters are named as in Stanford's cs336_basics.
- * Throws a ModelConfigError for sizes that do not fit together.
+ * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head, whose weights are its own or
+ * the embeddings'. Ids, int32 or int64 [B, T], to logits [B, T, vocabulary]. With a cache, ids are the tokens
+ * behind those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
+ * Throws a ModelConfigError for sizes that do not fit together, and a RooflineError (code OPTION) for options that
+ * do not exist.
  */
-export class TransformerLM extends Module<[ids: Tensor], Tensor> {
+export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], Tensor> {
   readonly config: ModelConfig;
   readonly tokenEmbeddings: Embedding;
   readonly layers: readonly TransformerBlock[];
@@ -41,12 +45,11 @@ export class TransformerLM extends Module<[ids: Tensor], Tensor> {
   readonly lmHead: Linear;
   readonly #positions: RotaryEmbedding;
 
-  constructor(
-    config: ModelConfig,
-    { device: spec = 'cpu', dtype = 'float32', seed = 0, attention }: TransformerOptions = {},
-  ) {
+  constructor(config: ModelConfig, transformerOptions: TransformerOptions = {}) {
     super();
     checkConfig(config);
+    checkOptions('TransformerLM', transformerOptions, ['device', 'dtype', 'seed', 'attention']);
+    const { device: spec = 'cpu', dtype = 'float32', seed = 0, attention } = transformerOptions;
     const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
     const options = { device: device(spec), dtype, generator: new Generator(seed) };
     const headDimension = modelDimension / heads;
@@ -58,23 +61,28 @@ export class TransformerLM extends Module<[ids: Tensor], Tensor> {
       device: spec,
     });
     const sizes = { modelDimension, feedForwardDimension, heads, positions: this.#positions, attention };
-    this.tokenEmbeddings = new Embedding(vocabularySize, modelDimension, options);
+    const tied = config.tieWordEmbeddings ?? false;
+    // Tied weights start as small as a head's: logits of a matrix of std 1 would begin far from a guess.
+    const std = tied ? linearStd(modelDimension, vocabularySize) : undefined;
+    this.tokenEmbeddings = new Embedding(vocabularySize, modelDimension, { ...options, std });
     this.layers = Array.from({ length: layers }, () => new TransformerBlock({ ...options, ...sizes }));
     this.lnFinal = new RMSNorm(modelDimension, options);
-    this.lmHead = new Linear(modelDimension, vocabularySize, options);
+    const weight = tied ? this.tokenEmbeddings.weight : undefined;
+    this.lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });
   }
 
-  protected override compute(ids: Tensor): Tensor {
+  protected override compute(ids: Tensor, cache?: KeyValueCache): Tensor {
     if (ids.rank !== 2) {
       throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
     }
     let x = this.tokenEmbeddings.forward(ids);
-    for (const layer of this.layers) {
-      const next = layer.forward(x);
+    for (const [i, layer] of this.layers.entries()) {
+      const next = layer.forward(x, cache?.layer(i));
       // Without a tape nothing else holds it; waiting for the scope's end would keep one for each layer.
       x.dispose();
       x = next;
     }
+    cache?.advance(ids.shape[1]!);
     return this.lmHead.forward(this.lnFinal.forward(x));
   }
 

@@ -1,6 +1,7 @@
 import { device, keep, scope, zeros } from '@roofline/tensor-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
+  SafetensorsFile,
   StateError,
   TransformerLM,
   loadCheckpoint,
@@ -59,6 +60,34 @@ describe('checkpoints', () => {
     expect(load).toThrow(/lm_head.weight is \[11, 8\], the model's \[12, 8\]/);
   });
 
+  it('of integers are refused', () => {
+    const state = { ...toyModel().stateDict(), 'ln_final.weight': zeros([8], { dtype: 'int64' }) };
+    saveTensors({ tensors: state, metadata: {} }, path('integers'));
+    expect(() => loadCheckpoint(toyModel(), path('integers'))).toThrow(
+      /ln_final.weight is int64, the model's float32/,
+    );
+  });
+
+  it('that cannot be read to the end leave the model and its memory as they were', () => {
+    const model = toyModel({ seed: 1 });
+    saveCheckpoint(toyModel({ seed: 2 }), path('unreadable'));
+    const values = () => [...model.parameters()].map((parameter) => parameter.toArray());
+    const before = values();
+    const live = device('cpu').memoryStatistics().liveStorages;
+    const read = SafetensorsFile.prototype.read;
+    let reads = 0;
+    vi.spyOn(SafetensorsFile.prototype, 'read').mockImplementation(function (this: SafetensorsFile, name) {
+      if (++reads === 5) throw new Error('the disk is gone');
+      return read.call(this, name);
+    });
+    expect(() => loadCheckpoint(model, path('unreadable'))).toThrow('the disk is gone');
+    reads = 0;
+    expect(() => loadTensors(path('unreadable'))).toThrow('the disk is gone');
+    vi.restoreAllMocks();
+    expect(values()).toEqual(before);
+    expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
+  });
+
   it('leave no tensor behind', () => {
     const model = toyModel();
     saveCheckpoint(model, path('clean'));
@@ -67,6 +96,58 @@ describe('checkpoints', () => {
     saveCheckpoint(model, path('clean'));
     loadCheckpoint(model, path('clean'));
     expect(live()).toBe(before);
+  });
+});
+
+describe('checkpoints of tied weights', () => {
+  const tiedConfig = { ...toyConfig, tieWordEmbeddings: true };
+  const tied = (seed: number) => new TransformerLM(tiedConfig, { seed });
+  const weights = (model: TransformerLM) => [model.tokenEmbeddings.weight, model.lmHead.weight];
+
+  it('hold them once, and say under which other name they go', () => {
+    const [saved, loaded] = [tied(1), tied(2)];
+    saveCheckpoint(saved, path('tied'), { step: '7' });
+    using file = new SafetensorsFile(path('tied'));
+    expect([...file.tensors.keys()]).toEqual([...saved.namedParameters()].map(([name]) => name));
+    expect(file.tensors.has('lm_head.weight')).toBe(false);
+    expect(file.metadata).toEqual({ format: 'pt', step: '7', 'lm_head.weight': 'token_embeddings.weight' });
+    expect(loadCheckpoint(loaded, path('tied'))).toMatchObject({ missing: [], unexpected: [] });
+    expect(loaded.lmHead.weight).toBe(loaded.tokenEmbeddings.weight);
+    expect(loaded.forward(ids).toArray()).toEqual(saved.forward(ids).toArray());
+  });
+
+  it('load into a model that does not tie them, which then has two', () => {
+    saveCheckpoint(tied(1), path('tied'));
+    const model = toyModel({ seed: 2 });
+    loadCheckpoint(model, path('tied'));
+    const [embeddings, head] = weights(model);
+    expect(head).not.toBe(embeddings);
+    expect(head!.toArray()).toEqual(embeddings!.toArray());
+    expect(embeddings!.toArray()).toEqual(weights(tied(1))[0]!.toArray());
+  });
+
+  it('load from files under either name, or both if they agree', () => {
+    const source = tied(1);
+    const { 'token_embeddings.weight': embeddings, 'lm_head.weight': head, ...rest } = source.stateDict();
+    const files = {
+      embeddings: { ...rest, 'token_embeddings.weight': embeddings! },
+      head: { ...rest, 'lm_head.weight': head! },
+      both: source.stateDict(),
+    };
+    for (const [name, tensors] of Object.entries(files)) {
+      saveTensors({ tensors, metadata: {} }, path(name));
+      const model = tied(2);
+      loadCheckpoint(model, path(name));
+      expect(model.forward(ids).toArray()).toEqual(source.forward(ids).toArray());
+    }
+    const model = tied(2);
+    const before = model.lnFinal.weight.toArray();
+    saveCheckpoint(toyModel({ seed: 3 }), path('untied'));
+    expect(() => loadCheckpoint(model, path('untied'))).toThrow(
+      /token_embeddings.weight and lm_head.weight differ, and are one parameter/,
+    );
+    expect(model.lnFinal.weight.toArray()).toEqual(before);
+    expect(() => loadCheckpoint(toyModel(), path('embeddings'))).toThrow(/missing: lm_head.weight/);
   });
 });
 

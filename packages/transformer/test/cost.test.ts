@@ -12,6 +12,14 @@ describe('costOf', () => {
     expect([backwardFlops, stepFlops]).toEqual([2 * forwardFlops, 3 * forwardFlops]);
   });
 
+  it('counts the product with tied embeddings, and their bytes once', () => {
+    const [tied, untied] = [true, false].map((tieWordEmbeddings) =>
+      costOf({ ...presets.tiny, tieWordEmbeddings }, { batch: 4 }),
+    );
+    expect(tied!.stepFlops).toBe(untied!.stepFlops);
+    expect(untied!.parameterBytes - tied!.parameterBytes).toBe(4 * 10_000 * 128);
+  });
+
   it('counts bytes by dtype, and moments in float32', () => {
     const { parameterBytes, gradientBytes, optimizerBytes } = costOf(presets.small, {
       batch: 1,

@@ -8,6 +8,7 @@ describe('sizes', () => {
     [{ modelDimension: 2.5 }, /modelDimension .* got 2.5/],
     [{ modelDimension: 12, heads: 4 }, /modelDimension 12 must be a multiple of 2 · heads = 8/],
     [{ ropeTheta: 0 }, /ropeTheta/],
+    [{ tieWordEmbeddings: 1 as unknown as boolean }, /tieWordEmbeddings must be true or false, got 1/],
   ])('refuses %o', (change, message) => {
     const build = () => new TransformerLM({ ...toyConfig, ...change });
     expect(build).toThrow(ModelConfigError);

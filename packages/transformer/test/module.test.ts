@@ -35,6 +35,36 @@ describe('Module', () => {
     expect(names).toEqual(['scale', 'first_shift.bias', 'rest.0.bias', 'rest.1.bias']);
   });
 
+  it('puts a prefix and a dot before names', () => {
+    const names = [...new Shift().namedParameters('a.b')].map(([name]) => name);
+    expect(names).toEqual(['a.b.bias']);
+  });
+
+  it('names modules, itself first', () => {
+    const pair = new Pair();
+    expect([...pair.namedModules()]).toEqual([
+      ['', pair],
+      ['first_shift', pair.firstShift],
+      ['rest.0', pair.rest[0]],
+      ['rest.1', pair.rest[1]],
+    ]);
+    const shared = Object.assign(new Pair(), { rest: [pair.firstShift, pair.firstShift] });
+    expect([...shared.namedModules('p')].map(([name]) => name)).toEqual(['p', 'p.first_shift', 'p.rest.0']);
+  });
+
+  it('is in training until eval, with all inside it', () => {
+    const pair = new Pair();
+    const modes = () => [pair, pair.firstShift, ...pair.rest].map(({ training }) => training);
+    expect(modes()).toEqual([true, true, true, true]);
+    expect(pair.eval()).toBe(pair);
+    expect(modes()).toEqual([false, false, false, false]);
+    pair.rest[0]!.train();
+    expect(modes()).toEqual([false, false, true, false]);
+    expect(pair.train()).toBe(pair);
+    expect(modes()).toEqual([true, true, true, true]);
+    expect(pair.train(false).training).toBe(false);
+  });
+
   it('gives the parameters of cs336_basics', () => {
     const names = Object.keys(toyModel().stateDict());
     expect(names.slice(0, 10)).toEqual([

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   type PresetName,
+  TransformerLM,
   countParameters,
   countParametersByModule,
   parameterShapes,
@@ -17,6 +18,19 @@ describe('countParameters', () => {
     ['2.35b', 2357.814],
   ])('%s has %f million', (name, millions) => {
     expect((countParameters(presets[name]) / 1e6).toFixed(3)).toBe(millions.toFixed(3));
+  });
+
+  it('counts tied weights once', () => {
+    const config = { ...toyConfig, tieWordEmbeddings: true };
+    const model = new TransformerLM(config);
+    const built = [...model.namedParameters()].map(([name, { shape }]) => [name, shape]);
+    expect([...parameterShapes(config)]).toEqual(built);
+    const { head, tokenEmbeddings, total } = countParametersByModule(config);
+    expect({ head, tokenEmbeddings, total }).toEqual({
+      head: 0,
+      tokenEmbeddings: 88,
+      total: countParameters(toyConfig) - 88,
+    });
   });
 
   it('counts what a model has, part by part', () => {

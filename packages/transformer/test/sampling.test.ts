@@ -44,6 +44,60 @@ describe('sampleToken', () => {
 
   it('never draws what has no probability', () => {
     expect(sampleToken([0, -Infinity], {}, () => 1 - 2 ** -53)).toBe(0);
+    expect(sampleToken([-Infinity, 0], {}, () => 0)).toBe(1);
+    // Weights that, taken away one after another, leave a rest of 0 of their sum.
+    expect(sampleToken([-0.1, -0.2, -0.9, 0, -1000], {}, () => 1 - 2 ** -53)).toBe(3);
+    expect(sampleToken([0, -0.2, -0.4, -0.4, -5], { topP: 0.9 }, () => 1 - 2 ** -53)).toBe(3);
+  });
+
+  // Equal logits weigh exactly 1 each, so that the borders between tokens lie at exact numbers.
+  it.each([
+    [0, 0],
+    [0.25 - 2 ** -53, 0],
+    [0.25, 1],
+    [0.75 - 2 ** -53, 2],
+    [0.75, 3],
+    [1 - 2 ** -53, 3],
+  ])('gives each token its share of [0, 1), with its lower border: %f', (number, token) => {
+    expect(sampleToken([5, 5, 5, 5], {}, () => number)).toBe(token);
+  });
+
+  it.each([
+    [0.25, 0],
+    [0.26, 1],
+    [0.5, 1],
+    [0.51, 2],
+    [0.75, 2],
+    [1, 3],
+  ])('takes as few tokens as reach a topP of %f, up to token %i', (topP, last) => {
+    expect(sampleToken([5, 5, 5, 5], { topP }, () => 1 - 2 ** -53)).toBe(last);
+  });
+
+  it('divides by the temperature', () => {
+    // Weights of 1/9 and 1: a tenth and nine tenths.
+    const draw = (number: number) => sampleToken([0, Math.log(3)], { temperature: 0.5 }, () => number);
+    expect([draw(0.0999), draw(0.1001)]).toEqual([0, 1]);
+    // Far logits would overflow if the largest were not taken away first.
+    expect(sampleToken([1e6, 1e6], { temperature: 1e-3 }, () => 0.7)).toBe(1);
+  });
+
+  it('takes equal logits in order of their tokens', () => {
+    expect(sampleToken([1, 2, 2, 2], { topK: 2 }, () => 0.9)).toBe(2);
+    expect(sampleToken([1, 2, 2, 2], { topK: 2 }, () => 0.1)).toBe(1);
+    expect(sampleToken([1, 2, 2, 2], { topK: 1 }, () => 0.9)).toBe(1);
+  });
+
+  it.each([[[NaN, 1]], [[1, NaN]], [[-Infinity, -Infinity]], [[Infinity, 1]], [[]]])(
+    'refuses the logits %j',
+    (bad) => {
+      for (const temperature of [0, 1])
+        expect(() => sampleToken(bad, { temperature }, () => 0.5)).toThrow(/give no probabilities/);
+    },
+  );
+
+  it('takes options at their bounds', () => {
+    for (const options of [{ temperature: 0 }, { topK: 1 }, { topP: 1 }])
+      expect(() => checkSamplingOptions(options)).not.toThrow();
   });
 
   it.each([{ temperature: -1 }, { topK: 0 }, { topK: 1.5 }, { topP: 0 }, { topP: 1.1 }])(
@@ -55,6 +109,13 @@ describe('sampleToken', () => {
 });
 
 describe('randomNumbers', () => {
+  it('are those of Mulberry32', () => {
+    const draws = (seed: number) => Array.from({ length: 3 }, randomNumbers(seed));
+    expect(draws(0)).toEqual([0.26642920868471265, 0.0003297457005828619, 0.2232720274478197]);
+    expect(draws(5)).toEqual([0.6897749109193683, 0.7727432732935995, 0.21976301027461886]);
+    expect(draws(2 ** 32 - 1)).toEqual([0.8964226141106337, 0.189478256739676, 0.7156526781618595]);
+  });
+
   it('repeats by seed and fills [0, 1) evenly', () => {
     const draw = (seed: number) => Array.from({ length: 10_000 }, randomNumbers(seed));
     expect(draw(1)).toEqual(draw(1));

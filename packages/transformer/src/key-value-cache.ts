@@ -1,0 +1,161 @@
+import {
+  AutogradError,
+  DTypeError,
+  ShapeError,
+  type Tensor,
+  copyInPlace,
+  empty,
+  formatShape,
+  isGradEnabled,
+  keep,
+  permute,
+  scope,
+  slice,
+} from '@roofline/tensor-core';
+
+/** Keys and values of all positions so far, [B, H, S, d]. */
+export interface KeysAndValues {
+  readonly keys: Tensor;
+  readonly values: Tensor;
+}
+
+/**
+ * The keys and values of the positions that a model has seen, so that its next call gives it new tokens alone:
+ *
+ *     const cache = new KeyValueCache(model.config.contextLength);
+ *     const logits = noGrad(() => model.forward(prompt, cache)); // [B, T] ids
+ *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one behind them
+ *
+ * It takes 2 · layers · capacity · B · modelDimension elements, from the first call on. Positions are absolute:
+ * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
+ * cannot be dropped alone; `clear` it and give the model the tokens that remain.
+ */
+export class KeyValueCache {
+  /** The most positions that it holds. */
+  readonly capacity: number;
+  readonly #layers: LayerCache[] = [];
+  #length = 0;
+  #disposed = false;
+
+  constructor(capacity: number) {
+    if (!Number.isInteger(capacity) || capacity < 1) {
+      throw new RangeError(
+        `KeyValueCache: the capacity must be a whole number of one or more, got ${capacity}.`,
+      );
+    }
+    this.capacity = capacity;
+  }
+
+  /** Positions held; the next call's tokens stand behind them. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The part of one layer of the model, counted from 0. */
+  layer(index: number): LayerCache {
+    for (let next = this.#layers.length; next <= index; next++) this.#layers.push(new LayerCache(this));
+    return this.#layers[index]!;
+  }
+
+  /**
+   * Counts `count` positions, once every layer has stored them. Throws a ShapeError for more than it holds.
+   */
+  advance(count: number): void {
+    this.checkRoom(count);
+    this.#length += count;
+  }
+
+  /** Throws a ShapeError unless `count` more positions fit. */
+  checkRoom(count: number): void {
+    if (this.#disposed) throw new ShapeError('KeyValueCache: it has been disposed; make a new one.');
+    if (this.#length + count > this.capacity) {
+      throw new ShapeError(
+        `KeyValueCache: ${count} more tokens do not fit behind ${this.#length} of ${this.capacity}; clear() it and ` +
+          'give the model the tokens that it is to see.',
+      );
+    }
+  }
+
+  /** Forgets all positions, but keeps the memory. */
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** Frees the memory. Disposing twice is harmless. */
+  dispose(): void {
+    this.#disposed = true;
+    this.#length = 0;
+    for (const layer of this.#layers) layer.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/**
+ * The keys and values of one layer, as [capacity, B, H, d]: positions outermost, so that those of a call are one
+ * contiguous block, and the positions so far one slice of which a matrix product reads [B, H, S, d] as it lies.
+ */
+export class LayerCache {
+  readonly #cache: KeyValueCache;
+  #keys: Tensor | null = null;
+  #values: Tensor | null = null;
+
+  constructor(cache: KeyValueCache) {
+    this.#cache = cache;
+  }
+
+  /** The position of the next call's first token. */
+  get position(): number {
+    return this.#cache.length;
+  }
+
+  /**
+   * Stores keys and values [B, H, T, d] of the next T positions, and gives views of those of all positions up to
+   * them. Throws a ShapeError or DTypeError for others than the first ones' batch, heads and dtype, and an
+   * AutogradError where they would need a gradient: what is stored has none.
+   */
+  append(keys: Tensor, values: Tensor): KeysAndValues {
+    if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
+      throw new AutogradError(
+        'KeyValueCache: gradients do not pass through stored keys and values; run the model in noGrad(), or ' +
+          'without a cache.',
+      );
+    }
+    this.#cache.checkRoom(keys.shape[2]!);
+    this.#keys ??= this.#allocate(keys);
+    this.#values ??= this.#allocate(values);
+    return { keys: this.#store(this.#keys, keys), values: this.#store(this.#values, values) };
+  }
+
+  #allocate({ shape, dtype, device }: Tensor): Tensor {
+    const [batch, heads, , dimension] = shape as [number, number, number, number];
+    return keep(empty([this.#cache.capacity, batch, heads, dimension], { dtype, device }));
+  }
+
+  #store(stored: Tensor, added: Tensor): Tensor {
+    const [batch, heads, length, dimension] = added.shape as [number, number, number, number];
+    const row = formatShape([batch, heads, dimension]);
+    if (formatShape(stored.shape.slice(1)) !== row) {
+      throw new ShapeError(
+        `KeyValueCache: it holds [batch, heads, dimension] ${formatShape(stored.shape.slice(1))}, and got ${row}; ` +
+          'a cache serves one batch of one model.',
+      );
+    }
+    if (stored.dtype !== added.dtype) {
+      throw new DTypeError(`KeyValueCache: it holds ${stored.dtype}, and got ${added.dtype}.`);
+    }
+    const { position } = this;
+    return scope(() => {
+      copyInPlace(slice(stored, 0, position, position + length), permute(added, [2, 0, 1, 3]));
+      return permute(slice(stored, 0, 0, position + length), [1, 2, 0, 3]);
+    });
+  }
+
+  dispose(): void {
+    this.#keys?.dispose();
+    this.#values?.dispose();
+    this.#keys = this.#values = null;
+  }
+}

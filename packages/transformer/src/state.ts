@@ -1,0 +1,165 @@
+import {
+  type DType,
+  type Device,
+  RooflineError,
+  type Shape,
+  type Tensor,
+  cast,
+  checkOptions,
+  copyInPlace,
+  device,
+  formatShape,
+  isFloatingPoint,
+  noGrad,
+  scope,
+} from '@roofline/tensor-core';
+
+/** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */
+export class StateError extends RooflineError {
+  readonly missing: readonly string[];
+  readonly unexpected: readonly string[];
+
+  constructor(message: string, missing: readonly string[] = [], unexpected: readonly string[] = []) {
+    super('STATE', message);
+    this.missing = missing;
+    this.unexpected = unexpected;
+  }
+}
+
+export interface StateMatchOptions {
+  /** Whether a state must hold exactly the module's parameters. Default true. */
+  readonly strict?: boolean;
+}
+
+/** What a state and a module do not share. */
+export interface StateMatch {
+  /** Parameters that the state does not have; they keep their values. */
+  readonly missing: readonly string[];
+  /** Tensors of the state that the module does not have. */
+  readonly unexpected: readonly string[];
+}
+
+/** A tensor of a state, in memory or in a file. */
+export interface StateSource {
+  readonly shape: Shape;
+  readonly dtype: DType;
+  /** A new tensor of its values on a device. */
+  read(device: Device): Tensor;
+}
+
+/** A parameter, and what is to be copied into it. */
+interface StateLoad {
+  readonly parameter: Tensor;
+  readonly source: StateSource;
+}
+
+/** A parameter with all of its names, and those of them that a state has. */
+interface NamedParameter {
+  readonly parameter: Tensor;
+  readonly names: string[];
+  readonly present: string[];
+}
+
+/**
+ * Finds what each parameter is to be loaded from; `names` gives a tied parameter under each of its names. Reads
+ * values only of those for which a state has more than one name. Throws a StateError that begins with `what` and
+ * lists all that does not fit, and a DisposedError for a parameter that has been disposed.
+ */
+export function matchState(
+  what: string,
+  sources: ReadonlyMap<string, StateSource>,
+  names: Iterable<readonly [name: string, parameter: Tensor]>,
+  options: StateMatchOptions,
+): StateMatch & { readonly loads: readonly StateLoad[] } {
+  checkOptions(what, options, ['strict']);
+  const { strict = true } = options;
+  const parameters = groupNames(names, sources);
+  const known = new Set(parameters.flatMap((parameter) => parameter.names));
+  const missing = parameters
+    .filter(({ present }) => present.length === 0)
+    .map((parameter) => parameter.names[0]!);
+  const unexpected = [...sources.keys()].filter((name) => !known.has(name));
+  const misfits = parameters.flatMap((parameter) => misfitsOf(parameter, sources));
+  const complaints = [
+    ...(strict && missing.length > 0 ? [`missing: ${missing.join(', ')}`] : []),
+    ...(strict && unexpected.length > 0 ? [`unexpected: ${unexpected.join(', ')}`] : []),
+    ...(misfits.length > 0 ? [`of another kind: ${misfits.join('; ')}`] : []),
+  ];
+  if (complaints.length > 0) {
+    throw new StateError(
+      `${what} does not fit the model. ${complaints.join('. ')}. Build the model with the sizes of the state` +
+        (misfits.length > 0 ? '.' : ', or load what fits with { strict: false }.'),
+      missing,
+      unexpected,
+    );
+  }
+  const loads = parameters.flatMap(({ parameter, present }) =>
+    present.slice(0, 1).map((name) => ({ parameter, source: sources.get(name)! })),
+  );
+  return { missing, unexpected, loads };
+}
+
+/**
+ * Copies each source into its parameter, cast to its dtype. All copies are made before the first parameter is
+ * written, so what fails while they are made leaves the parameters as they were.
+ */
+export function overwriteParameters(loads: readonly StateLoad[]): void {
+  noGrad(() =>
+    scope(() => {
+      const copies = loads.map(({ parameter, source }) =>
+        scope(() => cast(source.read(parameter.device), parameter.dtype)),
+      );
+      loads.forEach(({ parameter }, i) => {
+        copyInPlace(parameter, copies[i]!);
+        copies[i]!.dispose();
+      });
+    }),
+  );
+}
+
+function groupNames(
+  names: Iterable<readonly [name: string, parameter: Tensor]>,
+  sources: ReadonlyMap<string, StateSource>,
+): NamedParameter[] {
+  const byParameter = new Map<Tensor, NamedParameter>();
+  for (const [name, parameter] of names) {
+    parameter.assertAlive(`loading "${name}"`);
+    let named = byParameter.get(parameter);
+    if (!named) byParameter.set(parameter, (named = { parameter, names: [], present: [] }));
+    named.names.push(name);
+    if (sources.has(name)) named.present.push(name);
+  }
+  return [...byParameter.values()];
+}
+
+function misfitsOf(
+  { parameter, present }: NamedParameter,
+  sources: ReadonlyMap<string, StateSource>,
+): string[] {
+  const misfits = present.flatMap((name) => {
+    const { shape, dtype } = sources.get(name)!;
+    const [theirs, ours] = [shape, parameter.shape].map(formatShape);
+    if (theirs !== ours) return [`${name} is ${theirs}, the model's ${ours}`];
+    if (isFloatingPoint(dtype) !== isFloatingPoint(parameter.dtype))
+      return [`${name} is ${dtype}, the model's ${parameter.dtype}`];
+    return [];
+  });
+  if (misfits.length > 0) return misfits;
+  const [first, ...others] = present;
+  return others
+    .filter((name) => !sameValues(sources.get(first!)!, sources.get(name)!))
+    .map((name) => `${first} and ${name} differ, and are one parameter of the model`);
+}
+
+function sameValues(a: StateSource, b: StateSource): boolean {
+  if (a === b) return true;
+  if (a.dtype !== b.dtype) return false;
+  const cpu = device('cpu');
+  return scope(() => {
+    const [bytesOfA, bytesOfB] = [a, b].map((source) => {
+      const { buffer, byteOffset, byteLength } = source.read(cpu).toTypedArray();
+      return Buffer.from(buffer, byteOffset, byteLength);
+    });
+    return bytesOfA!.equals(bytesOfB!);
+  });
+}
