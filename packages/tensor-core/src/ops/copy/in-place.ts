@@ -1,11 +1,12 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { computeDType } from '../../tensor/dtype.ts';
-import { ShapeError } from '../../errors.ts';
+import { checkElement, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
+import { DTypeError, ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
   if (!sameShape(target!.shape, source!.shape)) {
@@ -19,14 +20,34 @@ function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): reado
 const addInPlaceOp = defineOp({
   name: 'add_',
   autocast: 'none',
-  infer: (inputs) => sameAsFirst('add_', inputs),
+  infer: (inputs) => {
+    const [target, source] = inputs;
+    if (isHigherCategory(source!.dtype, target!.dtype)) {
+      throw new DTypeError(
+        `add_: a ${source!.dtype} cannot be added in place to a ${target!.dtype}, which would not hold the sums; ` +
+          'cast() it, or use add().',
+      );
+    }
+    return sameAsFirst('add_', inputs);
+  },
   mutates: [0],
   cuda: { kind: 'pointwise', expressions: () => ['a + b'] },
-  cpu: { kind: 'onnx', build: (graph, [a, b]) => [graph.node('Add', [a!, graph.cast(b!, a!.dtype)])] },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [a, b]) => {
+      const dtype = computeDType([a!.dtype, b!.dtype], []);
+      return [graph.node(dtype === 'bool' ? 'Or' : 'Add', [graph.cast(a!, dtype), graph.cast(b!, dtype)])];
+    },
+  },
 });
 
-/** Adds `source` to `target` in place; both of one shape. Not recorded on the tape. */
+/**
+ * Adds `source` to `target` in place; both of one shape. Of bools it is "or". Not recorded on the tape. Throws a
+ * DTypeError where the target is of a lower category than the source, as an integer one beside floats.
+ */
 export function addInPlace(target: Tensor, source: Tensor): void {
+  requireTensor('addInPlace', target);
+  requireTensor('addInPlace', source);
   applyOne(addInPlaceOp, [target, source], undefined).dispose();
 }
 
@@ -44,6 +65,8 @@ const copyInPlaceOp = defineOp({
 
 /** Overwrites `target` with the values of `source`, cast to its dtype; both of one shape. Not recorded. */
 export function copyInPlace(target: Tensor, source: Tensor): void {
+  requireTensor('copyInPlace', target);
+  requireTensor('copyInPlace', source);
   applyOne(copyInPlaceOp, [target, source], undefined).dispose();
 }
 
@@ -70,7 +93,9 @@ const fillOp = defineOp<FillAttributes>({
   },
 });
 
-/** Sets every element of `x` to `value`. Not recorded. */
+/** Sets every element of `x` to `value`. Not recorded. Throws a DTypeError for a value that its dtype cannot hold. */
 export function fillInPlace(x: Tensor, value: number): void {
+  requireTensor('fillInPlace', x);
+  checkElement('fillInPlace', x.dtype, value);
   applyOne(fillOp, [x], { value }).dispose();
 }
