@@ -150,8 +150,8 @@ export function fromTypedArray(data: TypedArray, shape: Shape, options?: TensorO
   const expected = typedArray(dtype, 0).constructor;
   if (data?.constructor !== expected) {
     throw new DTypeError(
-      `fromTypedArray: ${dtype} elements come in a ${expected.name}, not ${
-        ArrayBuffer.isView(data) ? `a ${data.constructor.name}` : describeValue(data)
+      `fromTypedArray: ${dtype} elements come as ${expected.name}, not as ${
+        ArrayBuffer.isView(data) ? data.constructor.name : describeValue(data)
       }.`,
     );
   }

@@ -24,7 +24,7 @@ const addInPlaceOp = defineOp({
     const [target, source] = inputs;
     if (isHigherCategory(source!.dtype, target!.dtype)) {
       throw new DTypeError(
-        `add_: a ${source!.dtype} cannot be added in place to a ${target!.dtype}, which would not hold the sums; ` +
+        `add_: ${source!.dtype} cannot be added in place to ${target!.dtype}, which would not hold the sums; ` +
           'cast() it, or use add().',
       );
     }

@@ -107,6 +107,7 @@ export const minimum = binary({
 const maximumSlope = binary({
   name: 'maximumSlope',
   dtype: floatingPoint,
+  roundsFirst: true,
   expression: (a, b) => `${a} < ${b} ? 0 : ${a} == ${b} ? 0.5f : 1`,
   onnx: (graph, a, b, result) => {
     const compared = (operator: string) =>

@@ -3,6 +3,7 @@ import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import {
   type DType,
+  byteSize,
   checkElement,
   computeDType,
   describeValue,
@@ -11,6 +12,7 @@ import {
   promoteWithNumber,
   resultType,
 } from '../../tensor/dtype.ts';
+import { fromBits16, toBits16 } from '../../tensor/float16.ts';
 import { DTypeError } from '../../errors.ts';
 import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
 import { bytesOf } from '../../op/cost.ts';
@@ -85,6 +87,11 @@ interface BinaryDefinition {
   readonly autocast?: AutocastClass;
   /** The output's dtype from the promoted one. Default: the same. */
   readonly dtype?: (promoted: DType) => DType;
+  /**
+   * Rounds a number, and a tensor without dimensions, to a low-precision dtype that the other operand decides. A
+   * comparison must: 0.1 equals what 0.1 was rounded to. Default: it is calculated with unrounded.
+   */
+  readonly roundsFirst?: boolean;
   /** CUDA C++ over the operands' names. */
   readonly expression: (a: string, b: string) => string;
   /** ONNX's operator of the same two inputs, or the nodes that calculate `result` from them. */
@@ -104,11 +111,12 @@ export function binary(definition: BinaryDefinition): (a: Operand, b: Operand) =
   const both = binaryTensors(definition);
   const numberRight = binaryWithNumber(definition, 'right');
   const numberLeft = binaryWithNumber(definition, 'left');
+  const { name, roundsFirst = false } = definition;
   return (a, b) => {
-    if (typeof b === 'number') return withNumber(definition.name, numberRight, a, b);
-    if (typeof a === 'number') return withNumber(definition.name, numberLeft, b, a);
-    if (!(a instanceof Tensor) || !(b instanceof Tensor)) throw notAnOperand(definition.name, a, b);
-    return a.dtype === b.dtype ? applyOne(both, [a, b], undefined) : mixed(both, a, b);
+    if (typeof b === 'number') return withNumber(name, numberRight, a, b, roundsFirst);
+    if (typeof a === 'number') return withNumber(name, numberLeft, b, a, roundsFirst);
+    if (!(a instanceof Tensor) || !(b instanceof Tensor)) throw notAnOperand(name, a, b);
+    return a.dtype === b.dtype ? applyOne(both, [a, b], undefined) : mixed(both, a, b, roundsFirst);
   };
 }
 
@@ -122,8 +130,9 @@ function notAnOperand(name: string, a: unknown, b: unknown): DTypeError {
 }
 
 /** Dtypes meet: a tensor without dimensions that is wider than the result first becomes what that is calculated in. */
-function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor): Tensor {
-  const dtype = computeDType([resultType(a, b)], []);
+function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor, roundsFirst: boolean): Tensor {
+  const result = resultType(a, b);
+  const dtype = roundsFirst ? result : computeDType([result], []);
   const isWider = (x: Tensor) => x.rank === 0 && promote(x.dtype, dtype) !== dtype;
   if (!isWider(a) && !isWider(b)) return applyOne(op, [a, b], undefined);
   return scope(() =>
@@ -136,13 +145,23 @@ function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor): Tensor {
 }
 
 /** Where the number changes the dtype, as a fraction beside integers, it is calculated in that, also for a bool. */
-function withNumber(name: string, op: ComputeOp<ScalarAttributes>, x: Operand, scalar: number): Tensor {
-  if (!(x instanceof Tensor)) throw notAnOperand(name, x, scalar);
-  if (isFloatingPoint(x.dtype)) return applyOne(op, [x], { scalar });
-  const dtype = promoteWithNumber(x.dtype, scalar);
-  checkElement(name, dtype, scalar);
-  if (dtype === x.dtype) return applyOne(op, [x], { scalar });
-  return scope(() => applyOne(op, [cast(x, dtype)], { scalar }));
+function withNumber(
+  name: string,
+  op: ComputeOp<ScalarAttributes>,
+  x: Operand,
+  number: number,
+  roundsFirst: boolean,
+): Tensor {
+  if (!(x instanceof Tensor)) throw notAnOperand(name, x, number);
+  const { dtype } = x;
+  if (isFloatingPoint(dtype)) {
+    const scalar = roundsFirst && byteSize(dtype) === 2 ? fromBits16(dtype, toBits16(dtype, number)) : number;
+    return applyOne(op, [x], { scalar });
+  }
+  const promoted = promoteWithNumber(dtype, number);
+  checkElement(name, promoted, number);
+  if (promoted === dtype) return applyOne(op, [x], { scalar: number });
+  return scope(() => applyOne(op, [cast(x, promoted)], { scalar: number }));
 }
 
 function binaryTensors(definition: BinaryDefinition): ComputeOp<undefined> {
