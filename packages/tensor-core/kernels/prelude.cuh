@@ -130,16 +130,16 @@ __device__ __forceinline__ bool lowest<bool>() {
   return false;
 }
 
-/** The larger one, of equal ones the first; NaN if either is NaN, as torch.maximum. */
+/** The larger one; NaN if either is NaN, as torch.maximum. */
 template <typename T>
 __device__ __forceinline__ T larger(T a, T b) {
-  return a >= b || a != a ? a : b;
+  return a > b || a != a ? a : b;
 }
 
-/** The smaller one, of equal ones the first; NaN if either is NaN, as torch.minimum. */
+/** The smaller one; NaN if either is NaN, as torch.minimum. */
 template <typename T>
 __device__ __forceinline__ T smaller(T a, T b) {
-  return a <= b || a != a ? a : b;
+  return a < b || a != a ? a : b;
 }
 
 // Powers --------------------------------------------------------------------------------------------------

@@ -27,14 +27,13 @@ export function contiguousStrides(shape: Shape): number[] {
   return strides;
 }
 
-/** Whether elements lie in row-major order without gaps (dimensions of size one may have any stride). */
+/** Whether elements lie in row-major order without gaps; dimensions of size one, and of no elements, have any stride. */
 export function isContiguous(shape: Shape, strides: Shape): boolean {
   let expected = 1;
   for (let i = shape.length - 1; i >= 0; i--) {
     const length = shape[i]!;
     if (length === 1) continue;
-    if (length === 0) return true;
-    if (strides[i] !== expected) return false;
+    if (strides[i] !== expected) return shape.includes(0);
     expected *= length;
   }
   return true;
