@@ -147,17 +147,22 @@ __device__ __forceinline__ T smaller(T a, T b) {
 __device__ __forceinline__ float power(float base, float exponent) { return powf(base, exponent); }
 __device__ __forceinline__ double power(double base, double exponent) { return pow(base, exponent); }
 
-/** Of integers, by squaring; a negative exponent gives the truncated quotient: 0 unless base is 1 or -1. */
-template <typename Integer>
-__device__ __forceinline__ Integer power(Integer base, Integer exponent) {
+/**
+ * Of integers, by squaring, modulo 2^32 or 2^64: unsigned, whose overflow C++ defines. A negative exponent gives the
+ * truncated quotient: 0 unless base is 1 or -1.
+ */
+template <typename Unsigned, typename Integer>
+__device__ __forceinline__ Integer integer_power(Integer base, Integer exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
-  Integer result = 1;
-  for (; exponent > 0; exponent /= 2) {
-    if (exponent % 2) result *= base;
-    base *= base;
+  Unsigned result = 1;
+  for (Unsigned square = static_cast<Unsigned>(base); exponent > 0; exponent /= 2, square *= square) {
+    if (exponent % 2) result *= square;
   }
-  return result;
+  return static_cast<Integer>(result);
 }
+
+__device__ __forceinline__ int32 power(int32 base, int32 exponent) { return integer_power<uint32>(base, exponent); }
+__device__ __forceinline__ int64 power(int64 base, int64 exponent) { return integer_power<uint64>(base, exponent); }
 
 // Reductions ----------------------------------------------------------------------------------------------
 // Each has one fixed order, so that the same input always gives the same bits.

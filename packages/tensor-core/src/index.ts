@@ -61,20 +61,8 @@ export { enableGrad, isGradEnabled, noGrad } from './autograd/grad-mode.ts';
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';
 export { equal, greater, greaterEqual, less, lessEqual } from './ops/elementwise/comparisons.ts';
 export { logicalNot, notEqual } from './ops/elementwise/logical-not.ts';
-export {
-  cos,
-  exp,
-  gelu,
-  log,
-  pow,
-  relu,
-  rsqrt,
-  sigmoid,
-  silu,
-  sin,
-  sqrt,
-  tanh,
-} from './ops/elementwise/math.ts';
+export { cos, exp, gelu, log, relu, rsqrt, sigmoid, silu, sin, sqrt, tanh } from './ops/elementwise/math.ts';
+export { pow } from './ops/elementwise/pow.ts';
 export { type Operand } from './ops/support/pointwise.ts';
 export { cast } from './ops/copy/cast.ts';
 export { contiguous, copy } from './ops/copy/contiguous.ts';

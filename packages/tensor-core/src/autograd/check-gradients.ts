@@ -1,5 +1,7 @@
 import { fromTypedArray } from '../tensor/creation.ts';
 import { AutogradError } from '../errors.ts';
+import { checkOptions } from '../op/check-options.ts';
+import { isFloatingPoint } from '../tensor/dtype.ts';
 import { fromNumbers } from '../tensor/host-values.ts';
 import { sum } from '../ops/reduce/reductions.ts';
 import { scope } from '../tensor/scope.ts';
@@ -18,18 +20,25 @@ export interface CheckGradientsOptions {
 
 /**
  * Compares the gradients that backward gives with central differences, element by element, for the sum of
- * `fn(...inputs)`. Give small float64 inputs on the CPU. Throws an AutogradError that names the first element
- * that differs.
+ * `fn(...inputs)`. Give small float64 inputs on the CPU: float32 differences hold few digits and want options of
+ * their own. Integers and bools are handed on as they are. Throws an AutogradError that names the first element that
+ * differs.
  */
 export function checkGradients(
   fn: (...inputs: Tensor[]) => Tensor,
   inputs: readonly Tensor[],
-  { epsilon = 1e-6, tolerance = 1e-5 }: CheckGradientsOptions = {},
+  options?: CheckGradientsOptions,
 ): void {
+  if (options !== undefined) checkOptions('checkGradients', options, ['epsilon', 'tolerance']);
+  const { epsilon = 1e-6, tolerance = 1e-5 } = options ?? {};
+  inputs.forEach((input, which) => checkPrecision(input, which, options));
   scope(() => {
-    const leaves = inputs.map((input) => copyOf(input, toArray(input)).requiresGrad_());
+    const leaves = inputs.map((input) =>
+      isFloatingPoint(input.dtype) ? copyOf(input, toArray(input)).requiresGrad_() : input,
+    );
     backward(sum(fn(...leaves)));
     leaves.forEach((leaf, which) => {
+      if (!isFloatingPoint(leaf.dtype)) return;
       const gradient = leaf.grad ? toArray(leaf.grad) : new Array<number>(leaf.size).fill(0);
       const values = toArray(inputs[which]!);
       gradient.forEach((analytic, element) => {
@@ -43,6 +52,16 @@ export function checkGradients(
       });
     });
   });
+}
+
+/** The defaults are float64's: narrower inputs would be moved by less than they can hold. */
+function checkPrecision({ dtype }: Tensor, which: number, options: CheckGradientsOptions | undefined): void {
+  if (!isFloatingPoint(dtype) || dtype === 'float64') return;
+  if (options?.epsilon !== undefined && options.tolerance !== undefined) return;
+  throw new AutogradError(
+    `checkGradients: input ${which} is ${dtype}, whose differences are mostly rounding; cast() it to float64, or ` +
+      'give both epsilon and tolerance.',
+  );
 }
 
 function centralDifference(

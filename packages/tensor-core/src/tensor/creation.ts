@@ -1,11 +1,11 @@
 import type { Device } from '../devices/device.ts';
 import { type DeviceSpec, device } from '../devices/device-registry.ts';
-import type { DType, TypedArray } from './dtype.ts';
-import { typedArray } from './dtype.ts';
 import { DTypeError, ShapeError } from '../errors.ts';
-import { bytesOfArray, fromNumbers } from './host-values.ts';
+import { checkOptions } from '../op/check-options.ts';
 import { observers, tellHostWrite } from '../op/observers.ts';
 import { fillInPlace } from '../ops/copy/in-place.ts';
+import { type DType, type TypedArray, checkDType, checkElement, describeValue, typedArray } from './dtype.ts';
+import { bytesOfArray, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { Tensor } from './tensor.ts';
 
@@ -17,27 +17,55 @@ export interface TensorOptions {
   requiresGrad?: boolean;
 }
 
-/** Uninitialised memory as a tensor. */
-export function empty(shape: Shape, options: TensorOptions = {}): Tensor {
-  checkShape('empty', shape);
-  const tensor = Tensor.allocate(device(options.device ?? 'cpu'), options.dtype ?? 'float32', [...shape]);
+const tensorOptions: readonly (keyof TensorOptions)[] = ['dtype', 'device', 'requiresGrad'];
+const defaults: TensorOptions = {};
+
+/** Options as they were given, once they are known to be ones. */
+function checked(owner: string, options: TensorOptions | undefined): TensorOptions {
+  if (options === undefined) return defaults;
+  checkOptions(owner, options, tensorOptions);
+  if (options.dtype !== undefined) checkDType(owner, options.dtype);
+  return options;
+}
+
+function allocate(owner: string, shape: Shape, options: TensorOptions): Tensor {
+  checkShape(owner, shape);
+  return Tensor.allocate(device(options.device ?? 'cpu'), options.dtype ?? 'float32', [...shape]);
+}
+
+// Last, when all values are written: a leaf that requires a gradient is not written in place.
+function finished(tensor: Tensor, options: TensorOptions): Tensor {
   return options.requiresGrad ? tensor.requiresGrad_() : tensor;
 }
 
-/** A tensor whose every element is `value`. */
-export function full(shape: Shape, value: number, options: TensorOptions = {}): Tensor {
-  const { requiresGrad = false, ...rest } = options;
-  const tensor = empty(shape, rest);
+/** Uninitialised memory as a tensor. Throws a ShapeError or DTypeError. */
+export function empty(shape: Shape, options?: TensorOptions): Tensor {
+  const known = checked('empty', options);
+  return finished(allocate('empty', shape, known), known);
+}
+
+/**
+ * A tensor whose every element is `value`. Throws a ShapeError, or a DTypeError where the dtype cannot hold the
+ * value: integers hold whole numbers of their range.
+ */
+export function full(shape: Shape, value: number, options?: TensorOptions): Tensor {
+  return filled('full', shape, value, options);
+}
+
+export function zeros(shape: Shape, options?: TensorOptions): Tensor {
+  return filled('zeros', shape, 0, options);
+}
+
+export function ones(shape: Shape, options?: TensorOptions): Tensor {
+  return filled('ones', shape, 1, options);
+}
+
+function filled(owner: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
+  const known = checked(owner, options);
+  checkElement(owner, known.dtype ?? 'float32', value);
+  const tensor = allocate(owner, shape, known);
   if (tensor.size > 0) fillInPlace(tensor, value);
-  return requiresGrad ? tensor.requiresGrad_() : tensor;
-}
-
-export function zeros(shape: Shape, options: TensorOptions = {}): Tensor {
-  return full(shape, 0, options);
-}
-
-export function ones(shape: Shape, options: TensorOptions = {}): Tensor {
-  return full(shape, 1, options);
+  return finished(tensor, known);
 }
 
 /** Zeros of another tensor's shape, dtype and device. */
@@ -50,59 +78,103 @@ export function onesLike(other: Tensor): Tensor {
   return ones(other.shape, { dtype: other.dtype, device: other.device });
 }
 
-/** start, start + step... below `end`; with one argument 0, 1... below it. int64 when all are whole. */
-export function arange(start: number, end?: number, step = 1, options: TensorOptions = {}): Tensor {
+/**
+ * start, start + step... below `end` (above it, if the step is negative); with one argument 0, 1... below it. int64
+ * when all are whole. Throws a ShapeError for a step of 0 and for what is no finite number, and a DTypeError where
+ * the dtype cannot hold a value.
+ */
+export function arange(start: number, end?: number, step = 1, options?: TensorOptions): Tensor {
+  const known = checked('arange', options);
   const [first, last] = end === undefined ? [0, start] : [start, end];
+  if (![first, last, step].every(Number.isFinite) || step === 0) {
+    throw new ShapeError(
+      `arange: from ${String(first)} to ${String(last)} by ${String(step)}: all must be finite numbers, and the ` +
+        'step not 0.',
+    );
+  }
   const length = Math.max(0, Math.ceil((last - first) / step));
-  if (!Number.isFinite(length)) throw new ShapeError(`arange: ${first} to ${last} by ${step} has no end.`);
-  const whole = [first, last, step].every(Number.isInteger);
-  const dtype = options.dtype ?? (whole ? 'int64' : 'float32');
+  const dtype = known.dtype ?? ([first, last, step].every(Number.isInteger) ? 'int64' : 'float32');
+  if (length > mostNumbers) {
+    throw new ShapeError(`arange: ${length} elements are too many to be made one by one, at most 2^32 - 1.`);
+  }
   const values = Array.from({ length }, (_, i) => first + i * step);
-  return fromTypedArray(fromNumbers(dtype, values), [length], { ...options, dtype });
+  return fromElements('arange', fromNumbers(dtype, values, 'arange'), [length], dtype, known);
 }
+
+// Of a JavaScript array.
+const mostNumbers = 2 ** 32 - 1;
 
 /** Numbers, nested as deep as the tensor has dimensions. */
 export type NestedNumbers = number | readonly NestedNumbers[];
 
-/** A tensor of nested arrays of numbers, such as [[1, 2], [3, 4]]. Throws a ShapeError when they are ragged. */
-export function tensor(values: NestedNumbers, options: TensorOptions = {}): Tensor {
-  const dtype = options.dtype ?? 'float32';
+/**
+ * A tensor of nested arrays of numbers, such as [[1, 2], [3, 4]]. Throws a ShapeError when they are ragged, and a
+ * DTypeError for what is no number or for a number that an integer dtype cannot hold, as 0.5 and NaN.
+ */
+export function tensor(values: NestedNumbers, options?: TensorOptions): Tensor {
+  const known = checked('tensor', options);
+  const dtype = known.dtype ?? 'float32';
   const shape: number[] = [];
-  for (let level = values; typeof level !== 'number'; level = level[0] ?? 0) shape.push(level.length);
+  for (let level: NestedNumbers | undefined = values; isList(level); level = level[0])
+    shape.push(level.length);
   const flat: number[] = [];
   flatten(values, shape, 0, flat);
-  return fromTypedArray(fromNumbers(dtype, flat), shape, { ...options, dtype });
+  return fromElements('tensor', fromNumbers(dtype, flat), shape, dtype, known);
+}
+
+function isList(values: NestedNumbers | undefined): values is readonly NestedNumbers[] {
+  return Array.isArray(values) || ArrayBuffer.isView(values);
 }
 
 function flatten(values: NestedNumbers, shape: Shape, depth: number, into: number[]): void {
-  const isNumber = typeof values === 'number';
-  if (isNumber !== (depth === shape.length) || (!isNumber && values.length !== shape[depth])) {
+  const nested = isList(values);
+  if (!nested && typeof values !== 'number') {
+    throw new DTypeError(`tensor: takes arrays of numbers, not of ${describeValue(values)}.`);
+  }
+  if (nested === (depth === shape.length) || (nested && values.length !== shape[depth])) {
     throw new ShapeError(
       `tensor: the nested arrays are ragged; the first elements say ${formatShape(shape)}.`,
     );
   }
-  if (isNumber) into.push(values);
-  else for (const value of values) flatten(value, shape, depth + 1, into);
+  if (nested) for (const value of values) flatten(value, shape, depth + 1, into);
+  else into.push(values);
 }
 
 /**
  * A tensor with the elements of a typed array, copied. The dtype is the array's own unless given: float16 and
  * bfloat16 are given as raw bits in a Uint16Array, bool as bytes. Throws a ShapeError or DTypeError.
  */
-export function fromTypedArray(data: TypedArray, shape: Shape, options: TensorOptions = {}): Tensor {
-  const dtype = options.dtype ?? dtypeOf(data);
-  if (data.constructor !== typedArray(dtype, 0).constructor) {
+export function fromTypedArray(data: TypedArray, shape: Shape, options?: TensorOptions): Tensor {
+  const known = checked('fromTypedArray', options);
+  checkShape('fromTypedArray', shape);
+  const dtype = known.dtype ?? dtypeOf(data);
+  const expected = typedArray(dtype, 0).constructor;
+  if (data?.constructor !== expected) {
     throw new DTypeError(
-      `fromTypedArray: ${dtype} elements come in a ${typedArray(dtype, 0).constructor.name}, not a ${data.constructor.name}.`,
+      `fromTypedArray: ${dtype} elements come as ${expected.name}, not as ${
+        ArrayBuffer.isView(data) ? data.constructor.name : describeValue(data)
+      }.`,
     );
   }
   if (data.length !== sizeOf(shape)) {
     throw new ShapeError(`fromTypedArray: ${data.length} elements do not fill ${formatShape(shape)}.`);
   }
-  const result = empty(shape, { ...options, dtype });
+  // A true of any other byte would not equal one that an op has made.
+  const elements = dtype === 'bool' ? (data as Uint8Array).map((byte) => Number(byte !== 0)) : data;
+  return fromElements('fromTypedArray', elements, shape, dtype, known);
+}
+
+function fromElements(
+  owner: string,
+  data: TypedArray,
+  shape: Shape,
+  dtype: DType,
+  options: TensorOptions,
+): Tensor {
+  const result = allocate(owner, shape, { ...options, dtype });
   if (observers.length > 0) tellHostWrite(result);
   if (data.length > 0) result.device.write(result.storage.buffer, 0, bytesOfArray(data));
-  return result;
+  return finished(result, options);
 }
 
 function dtypeOf(data: TypedArray): DType {
@@ -111,5 +183,10 @@ function dtypeOf(data: TypedArray): DType {
   if (data instanceof Int32Array) return 'int32';
   if (data instanceof BigInt64Array) return 'int64';
   if (data instanceof Uint8Array) return 'bool';
+  if (!(data instanceof Uint16Array)) {
+    throw new DTypeError(
+      `fromTypedArray: takes a typed array of a dtype's elements, not ${describeValue(data)}; tensor() takes lists.`,
+    );
+  }
   throw new DTypeError('fromTypedArray: a Uint16Array may be float16 or bfloat16; say which with { dtype }.');
 }

@@ -1,3 +1,6 @@
+import { DTypeError } from '../errors.ts';
+import type { Shape } from './shape.ts';
+
 export const dtypes = ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'] as const;
 
 /** The element types of tensors, by PyTorch's names. */
@@ -57,11 +60,62 @@ export function promote(a: DType, b: DType): DType {
   return factsA.byteSize > factsB.byteSize ? a : b;
 }
 
-/** The dtype of an op on a tensor of `dtype` and a JavaScript number, which by PyTorch's rule has no width. */
+/**
+ * The dtype of an op on two tensors, as torch.result_type: `promote`, but a tensor without dimensions beside one
+ * with some counts only where its category is the higher one.
+ */
+export function resultType(
+  a: { readonly dtype: DType; readonly shape: Shape },
+  b: { readonly dtype: DType; readonly shape: Shape },
+): DType {
+  if (a.dtype === b.dtype) return a.dtype;
+  const [dimensionsA, dimensionsB] = [a.shape.length, b.shape.length];
+  if (dimensionsA > 0 === dimensionsB > 0) return promote(a.dtype, b.dtype);
+  const [say, lessSay] = dimensionsA > 0 ? [a.dtype, b.dtype] : [b.dtype, a.dtype];
+  return isHigherCategory(lessSay, say) ? lessSay : say;
+}
+
+/** Whether the category of `a` stands above that of `b`, where bool < integer < floating point. */
+export function isHigherCategory(a: DType, b: DType): boolean {
+  return rank[facts[a].category] > rank[facts[b].category];
+}
+
+/**
+ * The dtype of an op on a tensor of `dtype` and a JavaScript number, which by PyTorch's rule has a category but no
+ * width. JavaScript does not tell 2 from 2.0: a whole number is an integer, any other, NaN and Infinity a float.
+ */
 export function promoteWithNumber(dtype: DType, value: number): DType {
   if (isFloatingPoint(dtype)) return dtype;
   if (!Number.isInteger(value)) return 'float32';
   return dtype === 'bool' ? 'int64' : dtype;
+}
+
+/** Throws a DTypeError, which names `owner`, unless `dtype` is one of ours. */
+export function checkDType(owner: string, dtype: DType): void {
+  if (typeof dtype === 'string' && Object.hasOwn(facts, dtype)) return;
+  throw new DTypeError(`${owner}: there is no dtype ${String(dtype)}; take one of ${dtypes.join(', ')}.`);
+}
+
+/** Throws a DTypeError, which names `owner`, unless `value` is a number that an element of `dtype` can hold. */
+export function checkElement(owner: string, dtype: DType, value: number): void {
+  if (typeof value !== 'number') {
+    throw new DTypeError(`${owner}: takes numbers, not ${describeValue(value)}.`);
+  }
+  const { category, byteSize: bytes } = facts[dtype];
+  if (category !== 'integer') return;
+  const limit = 2 ** (8 * bytes - 1);
+  if (Number.isInteger(value) && value >= -limit && value < limit) return;
+  throw new DTypeError(
+    `${owner}: ${value} is no ${dtype}, which holds whole numbers from -2^${8 * bytes - 1} to ` +
+      `2^${8 * bytes - 1} - 1; round it, or take a floating-point dtype.`,
+  );
+}
+
+/** What was given in the place of something else, in a few words for an error. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return `the text "${value}"`;
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
 /** The dtype of a floating-point function (exp, sqrt, mean...) of a tensor of `dtype`. */

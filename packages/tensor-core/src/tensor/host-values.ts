@@ -1,4 +1,4 @@
-import { type DType, type TypedArray, typedArray } from './dtype.ts';
+import { type DType, type TypedArray, checkElement, typedArray } from './dtype.ts';
 import { fromBits16, toBits16 } from './float16.ts';
 
 /** The elements of a typed array as JavaScript numbers. */
@@ -9,12 +9,17 @@ export function toNumbers(dtype: DType, data: TypedArray): number[] {
   return Array.from<number | bigint, number>(data as Float64Array, Number);
 }
 
-/** Numbers as the typed array of a dtype, rounded as its hardware rounds. */
-export function fromNumbers(dtype: DType, values: readonly number[]): TypedArray {
+/**
+ * Numbers as the typed array of a dtype. To floating-point dtypes they are rounded as their hardware rounds, beyond
+ * the range to infinity; a bool is true unless the number is 0. Throws a DTypeError, which names `owner`, for what
+ * is no number and for numbers that an integer dtype cannot hold.
+ */
+export function fromNumbers(dtype: DType, values: readonly number[], owner = 'tensor'): TypedArray {
   const data = typedArray(dtype, values.length);
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!;
-    if (data instanceof BigInt64Array) data[i] = BigInt(Math.trunc(value));
+    checkElement(owner, dtype, value);
+    if (data instanceof BigInt64Array) data[i] = BigInt(value);
     else if (data instanceof Uint16Array) data[i] = toBits16(dtype, value);
     else data[i] = dtype === 'bool' ? Number(value !== 0) : value;
   }

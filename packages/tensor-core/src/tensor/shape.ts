@@ -27,14 +27,13 @@ export function contiguousStrides(shape: Shape): number[] {
   return strides;
 }
 
-/** Whether elements lie in row-major order without gaps (dimensions of size one may have any stride). */
+/** Whether elements lie in row-major order without gaps; dimensions of size one, and of no elements, have any stride. */
 export function isContiguous(shape: Shape, strides: Shape): boolean {
   let expected = 1;
   for (let i = shape.length - 1; i >= 0; i--) {
     const length = shape[i]!;
     if (length === 1) continue;
-    if (length === 0) return true;
-    if (strides[i] !== expected) return false;
+    if (strides[i] !== expected) return shape.includes(0);
     expected *= length;
   }
   return true;
@@ -82,16 +81,17 @@ export function broadcastStrides(shape: Shape, strides: Shape, target: Shape): n
 /** A dimension given from the front (0..rank-1) or the back (-1 is the last), as one from the front. */
 export function normalizeDimension(op: string, dimension: number, rank: number): number {
   const normalized = dimension < 0 ? dimension + rank : dimension;
-  if (!Number.isInteger(dimension) || normalized < 0 || normalized >= rank) {
-    throw new ShapeError(
-      `${op}: dimension ${dimension} is outside a tensor of rank ${rank}; take one of ${-rank}..${rank - 1}.`,
-    );
-  }
-  return normalized;
+  if (Number.isInteger(dimension) && normalized >= 0 && normalized < rank) return normalized;
+  throw new ShapeError(
+    rank === 0
+      ? `${op}: a tensor without dimensions has no dimension ${String(dimension)}; unsqueeze() or reshape() it first.`
+      : `${op}: dimension ${String(dimension)} is outside a tensor of rank ${rank}; take one of ${-rank}..${rank - 1}.`,
+  );
 }
 
-/** Throws a ShapeError unless every length is a whole number of zero or more. */
+/** Throws a ShapeError unless every length is a whole number of zero or more, and so is their product below 2^53. */
 export function checkShape(op: string, shape: Shape): void {
+  checkList(op, shape);
   for (const length of shape) {
     if (!Number.isInteger(length) || length < 0) {
       throw new ShapeError(
@@ -99,4 +99,19 @@ export function checkShape(op: string, shape: Shape): void {
       );
     }
   }
+  if (!shape.includes(0) && !Number.isSafeInteger(sizeOf(shape))) {
+    throw new ShapeError(`${op}: ${formatShape(shape)} has more elements than any memory.`);
+  }
+}
+
+/** Throws a ShapeError unless `list` is a list, as shapes and orders of dimensions are. */
+export function checkList(op: string, list: readonly number[]): void {
+  if (Array.isArray(list)) return;
+  throw new ShapeError(`${op}: takes a list of whole numbers such as [2, 3], not ${String(list)}.`);
+}
+
+/** Throws a ShapeError unless `value`, which `what` names, is a whole number. */
+export function checkWhole(op: string, what: string, value: number): void {
+  if (Number.isSafeInteger(value)) return;
+  throw new ShapeError(`${op}: ${what} must be a whole number, not ${String(value)}.`);
 }

@@ -1,8 +1,9 @@
 import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { type CastAttributes, castOp } from '../../autocast/cast-op.ts';
-import type { DType } from '../../tensor/dtype.ts';
+import { type DType, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({
@@ -10,7 +11,13 @@ const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({
   gradient: ({ gradients, inputSpecs }) => [cast(gradients[0]!, inputSpecs[0]!.dtype)],
 });
 
-/** The same values as another dtype; floating-point values become integers by truncation. */
+/**
+ * The same values as another dtype; floating-point values become integers by truncation. Integers and bools have no
+ * gradients, so a result of theirs requires none. Throws a DTypeError for a dtype that does not exist.
+ */
 export function cast(x: Tensor, dtype: DType): Tensor {
-  return x.dtype === dtype ? alias(x) : applyOne(differentiableCast, [x], { dtype });
+  requireTensor('cast', x);
+  if (x.dtype === dtype) return alias(x);
+  checkDType('cast', dtype);
+  return applyOne(isFloatingPoint(dtype) ? differentiableCast : castOp, [x], { dtype });
 }

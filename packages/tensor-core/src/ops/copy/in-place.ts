@@ -1,11 +1,12 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { computeDType } from '../../tensor/dtype.ts';
-import { ShapeError } from '../../errors.ts';
+import { checkElement, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
+import { DTypeError, ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
   if (!sameShape(target!.shape, source!.shape)) {
@@ -19,18 +20,37 @@ function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): reado
 const addInPlaceOp = defineOp({
   name: 'add_',
   autocast: 'none',
-  infer: (inputs) => sameAsFirst('add_', inputs),
+  infer: (inputs) => {
+    const [target, source] = inputs;
+    if (isHigherCategory(source!.dtype, target!.dtype)) {
+      throw new DTypeError(
+        `add_: ${source!.dtype} cannot be added in place to ${target!.dtype}, which would not hold the sums; ` +
+          'cast() it, or use add().',
+      );
+    }
+    return sameAsFirst('add_', inputs);
+  },
   mutates: [0],
   gradient: ({ gradients: [g] }) => [g!, g!],
   cuda: { kind: 'pointwise', expressions: () => ['a + b'] },
-  cpu: { kind: 'onnx', build: (graph, [a, b]) => [graph.node('Add', [a!, graph.cast(b!, a!.dtype)])] },
+  cpu: {
+    kind: 'onnx',
+    build: (graph, [a, b]) => {
+      const dtype = computeDType([a!.dtype, b!.dtype], []);
+      return [graph.node(dtype === 'bool' ? 'Or' : 'Add', [graph.cast(a!, dtype), graph.cast(b!, dtype)])];
+    },
+  },
 });
 
 /**
- * Adds `source` to `target` in place; both of one shape. Recorded on the tape where the source requires a gradient.
- * Throws a ShapeError, and an AutogradError where PyTorch would or where views of the target would miss the gradient.
+ * Adds `source` to `target` in place; both of one shape. Of bools it is "or". Recorded on the tape where the source
+ * requires a gradient. Throws a ShapeError, a DTypeError where the target is of a lower category than the source, as an
+ * integer one beside floats, and an AutogradError where PyTorch would or where views of the target would miss the
+ * gradient.
  */
 export function addInPlace(target: Tensor, source: Tensor): void {
+  requireTensor('addInPlace', target);
+  requireTensor('addInPlace', source);
   applyOne(addInPlaceOp, [target, source], undefined).dispose();
 }
 
@@ -52,6 +72,8 @@ const copyInPlaceOp = defineOp({
  * `addInPlace`.
  */
 export function copyInPlace(target: Tensor, source: Tensor): void {
+  requireTensor('copyInPlace', target);
+  requireTensor('copyInPlace', source);
   applyOne(copyInPlaceOp, [target, source], undefined).dispose();
 }
 
@@ -78,7 +100,12 @@ const fillOp = defineOp<FillAttributes>({
   },
 });
 
-/** Sets every element of `x` to `value`. Throws an AutogradError for an `x` that requires a gradient, outside noGrad. */
+/**
+ * Sets every element of `x` to `value`. Throws a DTypeError for a value that its dtype cannot hold, an AutogradError for
+ * an `x` that requires a gradient, outside noGrad.
+ */
 export function fillInPlace(x: Tensor, value: number): void {
+  requireTensor('fillInPlace', x);
+  checkElement('fillInPlace', x.dtype, value);
   applyOne(fillOp, [x], { value }).dispose();
 }

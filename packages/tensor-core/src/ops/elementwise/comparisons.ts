@@ -1,7 +1,13 @@
 import { binary } from '../support/pointwise.ts';
 
 const comparison = (name: string, operator: string, onnx: string) =>
-  binary({ name, dtype: () => 'bool', expression: (a, b) => `${a} ${operator} ${b}`, onnx });
+  binary({
+    name,
+    dtype: () => 'bool',
+    roundsFirst: true,
+    expression: (a, b) => `${a} ${operator} ${b}`,
+    onnx,
+  });
 
 /** Element-wise comparisons with broadcasting; the result is bool. */
 export const equal = comparison('equal', '==', 'Equal');

@@ -1,10 +1,9 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { floatingPoint } from '../../tensor/dtype.ts';
+import { type DType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { add, div, mul, neg, sub } from './arithmetic.ts';
-import { greater } from './comparisons.ts';
-import { type Operand, binary, unary } from '../support/pointwise.ts';
+import { binary, unary } from '../support/pointwise.ts';
 
 /** e^x. */
 export const exp = unary({
@@ -86,13 +85,29 @@ export const sigmoid = unary({
   flops: 4,
 });
 
-/** max(x, 0). */
+/** max(x, 0); NaN stays. Throws a DTypeError for bools. */
 export const relu = unary({
   name: 'relu',
-  expression: 'a < 0 ? a * 0 : a',
-  onnx: (graph, a) => graph.node('Relu', [a]),
+  dtype: (dtype: DType) => {
+    if (dtype === 'bool') throw new DTypeError('relu: bools are never below 0; cast() to numbers.');
+    return dtype;
+  },
+  expression: 'a < 0 ? 0 : a',
+  onnx: (graph, a) =>
+    isFloatingPoint(a.dtype) ? graph.node('Relu', [a]) : graph.node('Max', [a, graph.scalar(a.dtype, 0)]),
   reads: 'output',
-  gradient: (g, y) => mul(g, greater(y, 0)),
+  gradient: (g, y) => reluBackward(g, y),
+});
+
+/** g where the output is not 0; nothing is multiplied, so that no Infinity or NaN of g comes through elsewhere. */
+const reluBackward = binary({
+  name: 'reluBackward',
+  expression: (g, y) => `${y} <= 0 ? 0 : ${g}`,
+  onnx: (graph, g, y, result) => {
+    const zero = graph.scalar(y.dtype, 0);
+    const isMasked = graph.node('LessOrEqual', [y, zero], {}, { dtype: 'bool' });
+    return graph.node('Where', [isMasked, zero, g], {}, result);
+  },
 });
 
 /** x · sigmoid(x), also called swish (Elfwing et al. 2017). */
@@ -143,23 +158,3 @@ const normalCdf = unary({
   onnx: normalCdfNode,
   flops: 8,
 });
-
-/** a to the power b, with broadcasting. */
-export const pow: (a: Operand, b: Operand) => Tensor = binary({
-  name: 'pow',
-  autocast: 'float32',
-  expression: (a, b) => `power(${a}, ${b})`,
-  onnx: 'Pow',
-  gradients: [
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, mul(b, pow(a, minusOne(b)))) },
-    { reads: ['a', 'output'], rule: ({ g, a, output }) => mul(mul(g, output), logOf(a)) },
-  ],
-});
-
-function minusOne(b: Operand): Operand {
-  return typeof b === 'number' ? b - 1 : sub(b, 1);
-}
-
-function logOf(a: Operand): Operand {
-  return typeof a === 'number' ? Math.log(a) : log(a);
-}

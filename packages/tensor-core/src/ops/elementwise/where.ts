@@ -1,10 +1,17 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { computeDType, promote, promoteWithNumber } from '../../tensor/dtype.ts';
+import {
+  type DType,
+  checkElement,
+  computeDType,
+  describeValue,
+  promoteWithNumber,
+  resultType,
+} from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { broadcastShapes } from '../../tensor/shape.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
+import { Tensor } from '../../tensor/tensor.ts';
 import type { Operand } from '../support/pointwise.ts';
 
 interface WhereAttributes {
@@ -16,12 +23,9 @@ function shapeOf(inputs: readonly TensorSpec[]) {
   return inputs.reduce((shape, input) => broadcastShapes('where', shape, input.shape), inputs[0]!.shape);
 }
 
-function dtypeOf([, ...inputs]: readonly TensorSpec[], { numbers }: WhereAttributes) {
-  const promoted = inputs.map(({ dtype }) => dtype).reduce(promote);
-  return numbers.reduce(
-    (dtype, value) => (value === undefined ? dtype! : promoteWithNumber(dtype!, value)),
-    promoted,
-  );
+function dtypeOf([, first, second]: readonly TensorSpec[], { numbers }: WhereAttributes): DType {
+  if (second) return resultType(first!, second);
+  return promoteWithNumber(first!.dtype, numbers[0] ?? numbers[1]!);
 }
 
 /** The names that the two alternatives have in a kernel. */
@@ -34,7 +38,7 @@ function names({ numbers }: WhereAttributes): [string, string] {
 const whereOp = defineOp<WhereAttributes>({
   name: 'where',
   autocast: 'promote',
-  infer: (inputs, attributes) => [{ shape: shapeOf(inputs), dtype: dtypeOf(inputs, attributes)! }],
+  infer: (inputs, attributes) => [{ shape: shapeOf(inputs), dtype: dtypeOf(inputs, attributes) }],
   saves: () => ({ inputs: [0] }),
   gradient: ({ gradients, input, needs, attributes: { numbers } }) => {
     const condition = input(0);
@@ -55,10 +59,12 @@ const whereOp = defineOp<WhereAttributes>({
   cpu: {
     kind: 'onnx',
     build: (graph, [condition, ...inputs], attributes, { scalars, outputs }) => {
-      const dtype = computeDType(
+      const computed = computeDType(
         inputs.map((input) => input.dtype),
         [outputs[0]!.dtype],
       );
+      // ONNX Runtime chooses among numbers only.
+      const dtype = computed === 'bool' ? 'int32' : computed;
       const values = names(attributes).map((name) =>
         graph.cast(name.startsWith('s') ? scalars[Number(name[1])]! : inputs['bc'.indexOf(name)]!, dtype),
       );
@@ -67,19 +73,31 @@ const whereOp = defineOp<WhereAttributes>({
   },
 });
 
-/** `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. */
+/**
+ * `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. The dtype
+ * is that of a binary op on a and b. Throws a DTypeError or ShapeError.
+ */
 export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
-  if (condition.dtype !== 'bool') {
+  if (!(condition instanceof Tensor) || condition.dtype !== 'bool') {
+    const given = condition instanceof Tensor ? condition.dtype : describeValue(condition);
+    throw new DTypeError(`where: the condition must be bool, not ${given}; compare it with something.`);
+  }
+  const sides = [a, b];
+  const tensors = sides.filter((side): side is Tensor => side instanceof Tensor);
+  const numbers = sides.map((side) => (typeof side === 'number' ? side : undefined));
+  sides.forEach((side, i) => {
+    if (!(side instanceof Tensor) && numbers[i] === undefined) {
+      throw new DTypeError(`where: takes tensors and numbers, not ${describeValue(side)}.`);
+    }
+  });
+  if (tensors.length === 0) {
     throw new DTypeError(
-      `where: the condition must be bool, not ${condition.dtype}; compare it with something.`,
+      `where: one alternative must be a tensor, got the numbers ${String(a)} and ${String(b)}; use full().`,
     );
   }
-  if (typeof a === 'number' && typeof b === 'number') {
-    throw new TypeError(
-      `where: one alternative must be a tensor, got the numbers ${a} and ${b}; use full().`,
-    );
-  }
-  const inputs = [condition, ...[a, b].filter((side): side is Tensor => typeof side !== 'number')];
-  const numbers = [a, b].map((side) => (typeof side === 'number' ? side : undefined));
-  return applyOne(whereOp, inputs, { numbers: numbers as [number | undefined, number | undefined] });
+  const number = numbers.find((value) => value !== undefined);
+  if (number !== undefined) checkElement('where', promoteWithNumber(tensors[0]!.dtype, number), number);
+  return applyOne(whereOp, [condition, ...tensors], {
+    numbers: numbers as [number | undefined, number | undefined],
+  });
 }

@@ -4,7 +4,8 @@ import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { buildMatmul } from '../../devices/cpu/lowering/matmul-graph.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { type DType, byteSize } from '../../tensor/dtype.ts';
+import { type DType, byteSize, checkDType, checkElement } from '../../tensor/dtype.ts';
+import { checkOptions } from '../../op/check-options.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import {
@@ -18,7 +19,9 @@ import {
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { reshape, squeeze, transpose, unsqueeze } from '../shape/views.ts';
+import { reshape, transpose, unsqueeze } from '../shape/views.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 
 interface MatmulAttributes {
   /** Multiplies the product. */
@@ -43,6 +46,8 @@ const matmulOp = defineOp<MatmulAttributes>({
   name: 'matmul',
   autocast: 'lower',
   infer: ([a, b], { dtype = a!.dtype }) => {
+    requireFloatingPoint('matmul', 'the first operand', a!);
+    requireFloatingPoint('matmul', 'the second operand', b!);
     if (a!.dtype !== b!.dtype) {
       throw new DTypeError(
         `matmul: operands are ${a!.dtype} and ${b!.dtype}; cast() one to the other's dtype.`,
@@ -65,6 +70,8 @@ const matmulOp = defineOp<MatmulAttributes>({
       needs[1] ? transpose(gradientProduct(transpose(g), input(0), scale, inputSpecs[1]!)) : null,
     ];
   },
+  // As JSON Infinity and NaN would be one.
+  variant: ({ scale }) => `${scale}`,
   cost: (inputs, outputs) => ({
     flops: 2 * sizeOf(outputs[0]!.shape) * inputs[0]!.shape.at(-1)!,
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
@@ -185,18 +192,45 @@ export interface MatmulOptions {
 /**
  * The matrix product over the last two dimensions, batched and broadcast over the others as torch.matmul does:
  * [..., m, k] · [..., k, n] -> [..., m, n], times `scale`. A transposed view is read as it lies, without a copy.
- * One-dimensional operands are a row or a column. `dtype: 'float32'` keeps the sums of low-precision operands as
- * they are, unrounded. Throws ShapeError and DTypeError.
+ * A one-dimensional operand is a row before and a column behind the other, and loses that dimension again, so two
+ * give a scalar. `dtype: 'float32'` keeps the sums of low-precision operands as they are, unrounded. Operands are
+ * floating-point: no device multiplies matrices of integers. Throws ShapeError and DTypeError.
  */
-export function matmul(a: Tensor, b: Tensor, { scale = 1, dtype }: MatmulOptions = {}): Tensor {
-  const attributes = dtype === undefined ? { scale } : { scale, dtype };
+export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
+  requireTensor('matmul', a);
+  requireTensor('matmul', b);
+  const attributes = attributesOf(options);
   if (a.rank === 0 || b.rank === 0) {
     throw new ShapeError(
       `matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`,
     );
   }
-  if (a.rank === 1) return scope(() => squeeze(matmul(unsqueeze(a, 0), b, attributes), -2));
-  if (b.rank === 1) return scope(() => squeeze(matmul(a, unsqueeze(b, 1), attributes), -1));
+  if (a.rank > 1 && b.rank > 1) return product(a, b, attributes);
+  return scope(() => {
+    const rows = a.rank === 1 ? unsqueeze(a, 0) : a;
+    const columns = b.rank === 1 ? unsqueeze(b, 1) : b;
+    const result = product(rows, columns, attributes);
+    const shape = result.shape.slice(0, -2);
+    if (a.rank > 1) shape.push(result.shape.at(-2)!);
+    if (b.rank > 1) shape.push(result.shape.at(-1)!);
+    return reshape(result, shape);
+  });
+}
+
+const unscaled: MatmulAttributes = { scale: 1 };
+
+function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
+  if (options === undefined) return unscaled;
+  checkOptions('matmul', options, ['scale', 'dtype']);
+  const { scale = 1, dtype } = options;
+  checkElement('matmul', 'float64', scale);
+  if (dtype === undefined) return { scale };
+  checkDType('matmul', dtype);
+  return { scale, dtype };
+}
+
+/** Of operands of at least two dimensions. A matrix behind a batch makes one larger product of it. */
+function product(a: Tensor, b: Tensor, attributes: MatmulAttributes): Tensor {
   if (a.rank === 2 || b.rank > 2) return applyOne(matmulOp, [a, b], attributes);
   const shape = productShape(a.shape, b.shape);
   const rows = sizeOf(shape.slice(0, -1));

@@ -2,10 +2,11 @@ import { applyOne } from '../../op/apply.ts';
 import { byteSize, promote } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { formatShape, normalizeDimension } from '../../tensor/shape.ts';
+import { formatShape, normalizeDimension, sameShape } from '../../tensor/shape.ts';
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 import { slice, unsqueeze } from './views.ts';
 
 interface ConcatAttributes {
@@ -65,10 +66,9 @@ const concatOp = defineOp<ConcatAttributes>({
   },
 });
 
-/** Joins tensors along a dimension that they already have. */
+/** Joins tensors along a dimension that they already have, in the promoted dtype. Throws a ShapeError. */
 export function concat(tensors: readonly Tensor[], dimension = 0): Tensor {
-  const first = tensors[0];
-  if (!first) throw new ShapeError('concat: takes at least one tensor.');
+  const first = checkTensors('concat', tensors);
   const dtype = tensors.reduce((promoted, tensor) => promote(promoted, tensor.dtype), first.dtype);
   const attributes = { dimension: normalizeDimension('concat', dimension, first.rank) };
   return scope(() =>
@@ -80,12 +80,29 @@ export function concat(tensors: readonly Tensor[], dimension = 0): Tensor {
   );
 }
 
-/** Joins tensors of one shape along a new dimension. */
+/** Joins tensors of one shape along a new dimension, in the promoted dtype. Throws a ShapeError. */
 export function stack(tensors: readonly Tensor[], dimension = 0): Tensor {
+  const first = checkTensors('stack', tensors);
+  const dim = normalizeDimension('stack', dimension, first.rank + 1);
+  for (const { shape } of tensors) {
+    if (sameShape(shape, first.shape)) continue;
+    throw new ShapeError(
+      `stack: ${formatShape(first.shape)} and ${formatShape(shape)} differ; all tensors must be of one shape.`,
+    );
+  }
   return scope(() =>
     concat(
-      tensors.map((tensor) => unsqueeze(tensor, dimension)),
-      dimension,
+      tensors.map((tensor) => unsqueeze(tensor, dim)),
+      dim,
     ),
   );
+}
+
+/** The first of them. */
+function checkTensors(op: string, tensors: readonly Tensor[]): Tensor {
+  if (!Array.isArray(tensors) || tensors.length === 0) {
+    throw new ShapeError(`${op}: takes a list of at least one tensor.`);
+  }
+  for (const tensor of tensors) requireTensor(op, tensor);
+  return tensors[0]!;
 }

@@ -7,7 +7,9 @@ import {
   type Layout,
   type Shape,
   broadcastStrides,
+  checkList,
   checkShape,
+  checkWhole,
   contiguousStrides,
   formatShape,
   normalizeDimension,
@@ -16,6 +18,7 @@ import {
 } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { contiguous } from '../copy/contiguous.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 import { sliceBackward } from './slice-backward.ts';
 
 interface PermuteAttributes {
@@ -40,6 +43,8 @@ const permuteView: ViewOp<PermuteAttributes> = defineView<PermuteAttributes>({
 
 /** Reorders dimensions: output dimension i is input dimension `order[i]`. A view. */
 export function permute(x: Tensor, order: readonly number[]): Tensor {
+  requireTensor('permute', x);
+  checkList('permute', order);
   const normalized = order.map((dim) => normalizeDimension('permute', dim, x.rank));
   if (normalized.length !== x.rank || new Set(normalized).size !== x.rank) {
     throw new ShapeError(
@@ -51,6 +56,7 @@ export function permute(x: Tensor, order: readonly number[]): Tensor {
 
 /** Swaps two dimensions; the last two by default. A view. */
 export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1): Tensor {
+  requireTensor('transpose', x);
   const order = x.shape.map((_, i) => i);
   const from = normalizeDimension('transpose', dimension0, x.rank);
   const to = normalizeDimension('transpose', dimension1, x.rank);
@@ -92,6 +98,8 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
 }
 
 function inferLength(op: string, x: Tensor, shape: Shape): Shape {
+  requireTensor(op, x);
+  checkList(op, shape);
   const known = shape.reduce((size, length) => (length === -1 ? size : size * length), 1);
   const unknown = shape.filter((length) => length === -1).length;
   const full = unknown === 1 ? shape.map((length) => (length === -1 ? x.size / known : length)) : shape;
@@ -147,6 +155,8 @@ const expandView = defineView<ShapeAttributes>({
 
 /** Repeats dimensions of length one, and new leading ones, without a copy. A length of -1 keeps its own. */
 export function expand(x: Tensor, shape: Shape): Tensor {
+  requireTensor('expand', x);
+  checkList('expand', shape);
   const lead = shape.length - x.rank;
   const full = shape.map((length, i) => (length === -1 ? (x.shape[i - lead] ?? -1) : length));
   checkShape('expand', full);
@@ -176,34 +186,43 @@ const sliceView = defineView<SliceAttributes>({
   ],
 });
 
-/** Elements `start`, `start + step`... below `end` along one dimension, as Python's x[start:end:step]. A view. */
+/**
+ * Elements `start`, `start + step`... below `end` along one dimension, as Python's x[start:end:step]. A view. Throws a
+ * ShapeError for what is no whole number, and for steps below 1.
+ */
 export function slice(x: Tensor, dimension: number, start = 0, end?: number, step = 1): Tensor {
+  requireTensor('slice', x);
   const dim = normalizeDimension('slice', dimension, x.rank);
-  if (!Number.isInteger(step) || step < 1) {
-    throw new ShapeError(`slice: the step must be a whole number of one or more, got ${step}.`);
-  }
   const whole = x.shape[dim]!;
+  const last = end ?? whole;
+  checkWhole('slice', 'the start', start);
+  checkWhole('slice', 'the end', last);
+  if (!Number.isSafeInteger(step) || step < 1) {
+    throw new ShapeError(`slice: the step must be a whole number of one or more, got ${String(step)}.`);
+  }
   const clamp = (index: number) => Math.min(Math.max(index < 0 ? index + whole : index, 0), whole);
   const from = clamp(start);
-  const length = Math.max(0, Math.ceil((clamp(end ?? whole) - from) / step));
+  const length = Math.max(0, Math.ceil((clamp(last) - from) / step));
   return applyView(sliceView, x, { dimension: dim, start: from, step, length });
 }
 
-/** Removes one dimension by taking its element `index`. A view. */
+/** Removes one dimension by taking its element `index`. A view. Throws a ShapeError for an index outside of it. */
 export function select(x: Tensor, dimension: number, index: number): Tensor {
+  requireTensor('select', x);
   const dim = normalizeDimension('select', dimension, x.rank);
   const at = index < 0 ? index + x.shape[dim]! : index;
   if (!Number.isInteger(index) || at < 0 || at >= x.shape[dim]!) {
     throw new ShapeError(
-      `select: index ${index} is outside dimension ${dimension} of ${formatShape(x.shape)}.`,
+      `select: index ${String(index)} is outside dimension ${dimension} of ${formatShape(x.shape)}.`,
     );
   }
   return scope(() => squeeze(slice(x, dim, at, at + 1), dim));
 }
 
-/** Removes a dimension of length one. A view. */
+/** Removes a dimension of length one, and keeps any other. A view. Of a scalar, dimensions 0 and -1 are taken too. */
 export function squeeze(x: Tensor, dimension: number): Tensor {
-  const dim = normalizeDimension('squeeze', dimension, x.rank);
+  requireTensor('squeeze', x);
+  const dim = normalizeDimension('squeeze', dimension, Math.max(1, x.rank));
   return view(
     x,
     x.shape.filter((length, i) => i !== dim || length !== 1),
@@ -212,6 +231,7 @@ export function squeeze(x: Tensor, dimension: number): Tensor {
 
 /** Inserts a dimension of length one. A view. */
 export function unsqueeze(x: Tensor, dimension: number): Tensor {
+  requireTensor('unsqueeze', x);
   const dim = normalizeDimension('unsqueeze', dimension, x.rank + 1);
   return view(x, [...x.shape.slice(0, dim), 1, ...x.shape.slice(dim)]);
 }

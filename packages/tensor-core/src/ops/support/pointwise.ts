@@ -1,15 +1,32 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
-import { type DType, computeDType, isFloatingPoint, promote, promoteWithNumber } from '../../tensor/dtype.ts';
+import {
+  type DType,
+  byteSize,
+  checkElement,
+  computeDType,
+  describeValue,
+  isFloatingPoint,
+  promote,
+  promoteWithNumber,
+  resultType,
+} from '../../tensor/dtype.ts';
+import { fromBits16, toBits16 } from '../../tensor/float16.ts';
+import { DTypeError } from '../../errors.ts';
 import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { broadcastShapes, sizeOf } from '../../tensor/shape.ts';
 import { scope } from '../../tensor/scope.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
+import { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
+import { notATensor } from './require-tensor.ts';
 
-/** An operand of a binary op. Numbers take part without changing a floating-point tensor's dtype. */
+/**
+ * An operand of a binary op. The result's dtype is torch.result_type's: the highest category (bool, integer, floating
+ * point) wins, and inside it a tensor with dimensions before one without, and that before a number. A whole number is
+ * an integer, any other a float.
+ */
 export type Operand = Tensor | number;
 
 interface UnaryDefinition {
@@ -53,7 +70,10 @@ export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
       ],
     },
   });
-  return (x) => applyOne(op, [x], undefined);
+  return (x) => {
+    if (!(x instanceof Tensor)) throw notATensor(name, x);
+    return applyOne(op, [x], undefined);
+  };
 }
 
 interface BinaryGradient {
@@ -67,10 +87,17 @@ interface BinaryDefinition {
   readonly autocast?: AutocastClass;
   /** The output's dtype from the promoted one. Default: the same. */
   readonly dtype?: (promoted: DType) => DType;
+  /**
+   * Rounds a number, and a tensor without dimensions, to a low-precision dtype that the other operand decides. A
+   * comparison must: 0.1 equals what 0.1 was rounded to. Default: it is calculated with unrounded.
+   */
+  readonly roundsFirst?: boolean;
   /** CUDA C++ over the operands' names. */
   readonly expression: (a: string, b: string) => string;
-  /** ONNX's operator of the same two inputs. */
-  readonly onnx: string;
+  /** ONNX's operator of the same two inputs, or the nodes that calculate `result` from them. */
+  readonly onnx: string | ((graph: OnnxGraph, a: OnnxValue, b: OnnxValue, result: TensorSpec) => OnnxValue);
+  /** ONNX's operator of two bools, where it is another one. Default: they are calculated with as 0 and 1. */
+  readonly onnxOfBools?: string;
   /** The gradients of both operands; none for comparisons. */
   readonly gradients?: readonly [BinaryGradient, BinaryGradient];
 }
@@ -84,20 +111,57 @@ export function binary(definition: BinaryDefinition): (a: Operand, b: Operand) =
   const both = binaryTensors(definition);
   const numberRight = binaryWithNumber(definition, 'right');
   const numberLeft = binaryWithNumber(definition, 'left');
+  const { name, roundsFirst = false } = definition;
   return (a, b) => {
-    if (typeof a !== 'number') {
-      return typeof b === 'number' ? withNumber(numberRight, a, b) : applyOne(both, [a, b], undefined);
-    }
-    if (typeof b !== 'number') return withNumber(numberLeft, b, a);
-    throw new TypeError(`${definition.name}: one operand must be a tensor, got the numbers ${a} and ${b}.`);
+    if (typeof b === 'number') return withNumber(name, numberRight, a, b, roundsFirst);
+    if (typeof a === 'number') return withNumber(name, numberLeft, b, a, roundsFirst);
+    if (!(a instanceof Tensor) || !(b instanceof Tensor)) throw notAnOperand(name, a, b);
+    return a.dtype === b.dtype ? applyOne(both, [a, b], undefined) : mixed(both, a, b, roundsFirst);
   };
 }
 
-/** A fraction beside integers is calculated with in floating point, also where the result is bool. */
-function withNumber(op: ComputeOp<ScalarAttributes>, x: Tensor, scalar: number): Tensor {
-  const dtype = promoteWithNumber(x.dtype, scalar);
-  if (!isFloatingPoint(dtype) || isFloatingPoint(x.dtype)) return applyOne(op, [x], { scalar });
-  return scope(() => applyOne(op, [cast(x, dtype)], { scalar }));
+function notAnOperand(name: string, a: unknown, b: unknown): DTypeError {
+  const isOperand = (x: unknown) => typeof x === 'number' || x instanceof Tensor;
+  return new DTypeError(
+    typeof a === 'number' && typeof b === 'number'
+      ? `${name}: one operand must be a tensor, got the numbers ${a} and ${b}; make one with full().`
+      : `${name}: takes tensors and numbers, not ${describeValue(isOperand(a) ? b : a)}.`,
+  );
+}
+
+/** Dtypes meet: a tensor without dimensions that is wider than the result first becomes what that is calculated in. */
+function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor, roundsFirst: boolean): Tensor {
+  const result = resultType(a, b);
+  const dtype = roundsFirst ? result : computeDType([result], []);
+  const isWider = (x: Tensor) => x.rank === 0 && promote(x.dtype, dtype) !== dtype;
+  if (!isWider(a) && !isWider(b)) return applyOne(op, [a, b], undefined);
+  return scope(() =>
+    applyOne(
+      op,
+      [a, b].map((x) => (isWider(x) ? cast(x, dtype) : x)),
+      undefined,
+    ),
+  );
+}
+
+/** Where the number changes the dtype, as a fraction beside integers, it is calculated in that, also for a bool. */
+function withNumber(
+  name: string,
+  op: ComputeOp<ScalarAttributes>,
+  x: Operand,
+  number: number,
+  roundsFirst: boolean,
+): Tensor {
+  if (!(x instanceof Tensor)) throw notAnOperand(name, x, number);
+  const { dtype } = x;
+  if (isFloatingPoint(dtype)) {
+    const scalar = roundsFirst && byteSize(dtype) === 2 ? fromBits16(dtype, toBits16(dtype, number)) : number;
+    return applyOne(op, [x], { scalar });
+  }
+  const promoted = promoteWithNumber(dtype, number);
+  checkElement(name, promoted, number);
+  if (promoted === dtype) return applyOne(op, [x], { scalar: number });
+  return scope(() => applyOne(op, [cast(x, promoted)], { scalar: number }));
 }
 
 function binaryTensors(definition: BinaryDefinition): ComputeOp<undefined> {
@@ -107,7 +171,7 @@ function binaryTensors(definition: BinaryDefinition): ComputeOp<undefined> {
     name,
     autocast: definition.autocast ?? 'promote',
     infer: ([a, b]) => [
-      { shape: broadcastShapes(name, a!.shape, b!.shape), dtype: dtypeOf(promote(a!.dtype, b!.dtype)) },
+      { shape: broadcastShapes(name, a!.shape, b!.shape), dtype: dtypeOf(resultType(a!, b!)) },
     ],
     saves: gradients && ((needs) => savesOf(gradients, needs, 0, 1)),
     gradient:
@@ -122,14 +186,7 @@ function binaryTensors(definition: BinaryDefinition): ComputeOp<undefined> {
       kind: 'onnx',
       build: (graph, [a, b], _, { outputs }) => {
         const dtype = computeDType([a!.dtype, b!.dtype], [lowered(outputs[0]!.dtype)]);
-        return [
-          graph.node(
-            definition.onnx,
-            [graph.cast(a!, dtype), graph.cast(b!, dtype)],
-            {},
-            specOf(outputs[0]!),
-          ),
-        ];
+        return [binaryNode(graph, definition, a!, b!, dtype, specOf(outputs[0]!))];
       },
     },
   });
@@ -158,12 +215,26 @@ function binaryWithNumber(definition: BinaryDefinition, side: 'left' | 'right'):
       kind: 'onnx',
       build: (graph, [x], _, { scalars, outputs }) => {
         const dtype = computeDType([x!.dtype], [lowered(outputs[0]!.dtype)]);
-        const [tensor, scalar] = [graph.cast(x!, dtype), graph.cast(scalars[0]!, dtype)];
-        const operands = right ? [tensor, scalar] : [scalar, tensor];
-        return [graph.node(definition.onnx, operands, {}, specOf(outputs[0]!))];
+        const [left, rightHand] = right ? [x!, scalars[0]!] : [scalars[0]!, x!];
+        return [binaryNode(graph, definition, left, rightHand, dtype, specOf(outputs[0]!))];
       },
     },
   });
+}
+
+/** The op's nodes over both operands as `dtype`. ONNX has hardly an operator of bools. */
+function binaryNode(
+  graph: OnnxGraph,
+  { onnx, onnxOfBools }: BinaryDefinition,
+  a: OnnxValue,
+  b: OnnxValue,
+  dtype: DType,
+  result: TensorSpec,
+): OnnxValue {
+  if (dtype === 'bool' && onnxOfBools) return graph.node(onnxOfBools, [a, b], {}, result);
+  const computed = dtype === 'bool' ? 'int32' : dtype;
+  const operands = [graph.cast(a, computed), graph.cast(b, computed)] as const;
+  return typeof onnx === 'string' ? graph.node(onnx, operands, {}, result) : onnx(graph, ...operands, result);
 }
 
 /** Which inputs and outputs to save; `a` and `b` are the operands' input indices, null for a number. */

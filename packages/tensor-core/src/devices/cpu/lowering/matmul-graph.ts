@@ -5,7 +5,8 @@ import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
 const domain = 'com.microsoft';
 
 /**
- * The matrix product a · b, times `scale`, over the last two dimensions; operands may be marked `transposed`.
+ * The matrix product a · b, times `scale`, over the last two dimensions; operands are float32 or float64, and may
+ * be marked `transposed`.
  * On two Zen 5 cores with ONNX Runtime 1.30, float32, in GFLOP/s (in brackets: torch 1.13, OpenBLAS):
  * - 512 rows, 768..3072 columns: X · Wᵀ and dY · W 460 to 490 (130 to 255), dYᵀ · X 420 (255); 10,000 columns
  *   470 (253), 450 (249) and 365 (244). Gemm, MatMul and FusedMatMul do not differ beyond the noise.
@@ -22,16 +23,20 @@ export function buildMatmul(
   { shape }: TensorSpec,
 ): OnnxValue {
   const [transA, transB] = [Number(a.transposed ?? false), Number(b.transposed ?? false)];
-  if (a.dtype === 'float32' || a.dtype === 'float64') {
-    if (a.shape.length === 2 && b.shape.length === 2) {
-      return graph.node('Gemm', [a, b], { transA, transB, alpha: scale }, { shape });
-    }
-    if (a.dtype === 'float32' && (transA || transB || scale !== 1)) {
-      return graph.node('FusedMatMul', [a, b], { transA, transB, alpha: scale }, { shape, domain });
-    }
+  if (a.shape.length === 2 && b.shape.length === 2) {
+    // The attribute alpha is a float32, which does not hold every scale of a float64 product.
+    if (a.dtype === 'float64')
+      return scaled(graph, graph.node('Gemm', [a, b], { transA, transB }, { shape }), scale);
+    return graph.node('Gemm', [a, b], { transA, transB, alpha: scale }, { shape });
   }
-  const product = graph.node('MatMul', [inOrder(graph, a), inOrder(graph, b)], {}, { shape });
-  return scale === 1 ? product : graph.node('Mul', [product, graph.scalar(a.dtype, scale)]);
+  if (a.dtype === 'float32' && (transA || transB || scale !== 1)) {
+    return graph.node('FusedMatMul', [a, b], { transA, transB, alpha: scale }, { shape, domain });
+  }
+  return scaled(graph, graph.node('MatMul', [inOrder(graph, a), inOrder(graph, b)], {}, { shape }), scale);
+}
+
+function scaled(graph: OnnxGraph, product: OnnxValue, scale: number): OnnxValue {
+  return scale === 1 ? product : graph.node('Mul', [product, graph.scalar(product.dtype, scale)]);
 }
 
 /** The operand with its dimensions as the op sees them. */

@@ -32,12 +32,12 @@ export function pieceSignature<A>(
   return signature;
 }
 
-/** The op, told apart by identity because names may repeat, and what its attributes select. */
+/** The op, told apart by identity because names may repeat, and, behind a mark, what its attributes select. */
 function variantSignature<A>(op: ComputeOp<A>, attributes: A): string {
   let number = opNumbers.get(op);
   if (number === undefined) opNumbers.set(op, (number = opCount++));
-  if (op.variant) return `${number}${op.variant(attributes)}`;
-  return attributes === undefined ? `${number}` : `${number}${JSON.stringify(attributes)}`;
+  if (op.variant) return `${number}:${op.variant(attributes)}`;
+  return attributes === undefined ? `${number}` : `${number}:${JSON.stringify(attributes)}`;
 }
 
 function layoutSignature({ dtype, shape, isContiguous, strides, offset, storage }: MemoryView): string {

@@ -1,0 +1,55 @@
+import { isFloatingPoint } from '../../tensor/dtype.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { type Operand, binary } from '../support/pointwise.ts';
+import { unlessZero } from '../support/unless-zero.ts';
+import { mul } from './arithmetic.ts';
+import { integerPow } from './integer-pow.ts';
+
+const floatingPointPow = binary({
+  name: 'pow',
+  autocast: 'float32',
+  expression: (a, b) => `power(${a}, ${b})`,
+  onnx: 'Pow',
+  gradients: [
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByBase(a, b)) },
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByExponent(a, b)) },
+  ],
+});
+
+/**
+ * a to the power b, with broadcasting. Integers are exact, modulo 2^32 or 2^64. At a = 0 the gradients are PyTorch's:
+ * 0 by a where b is 0, and 0 by b where b is not negative. Throws a DTypeError for a negative integer number as the
+ * exponent of integers, and for two bools.
+ */
+export function pow(a: Operand, b: Operand): Tensor {
+  return isInteger(a) && isInteger(b) ? integerPow(a, b) : floatingPointPow(a, b);
+}
+
+function isInteger(x: Operand | undefined): boolean {
+  if (typeof x === 'number') return Number.isInteger(x);
+  return x?.dtype !== undefined && !isFloatingPoint(x.dtype);
+}
+
+/** d(a^b)/da = b · a^(b - 1), and 0 for b = 0. */
+const slopeByBase = binary({
+  name: 'powSlopeByBase',
+  expression: (a, b) => `${b} == 0 ? 0 : ${b} * power(${a}, ${b} - 1)`,
+  onnx: (graph, a, b, result) => {
+    const lower = graph.node('Sub', [b, graph.scalar(b.dtype, 1)]);
+    const slope = graph.node('Mul', [b, graph.node('Pow', [a, lower], {}, result)], {}, result);
+    return unlessZero(graph, b, slope, result);
+  },
+});
+
+/** d(a^b)/db = a^b · log(a), and 0 for a = 0 with b >= 0, where the function is constant in b but for b = 0. */
+const slopeByExponent = binary({
+  name: 'powSlopeByExponent',
+  expression: (a, b) => `${a} == 0 && ${b} >= 0 ? 0 : power(${a}, ${b}) * log(${a})`,
+  onnx: (graph, a, b, result) => {
+    const zero = graph.scalar(result.dtype, 0);
+    const isNegative = graph.node('Less', [b, zero], {}, { dtype: 'bool' });
+    const power = graph.node('Pow', [a, b], {}, result);
+    const slope = graph.node('Mul', [power, graph.node('Log', [a])], {}, result);
+    return graph.node('Where', [isNegative, slope, unlessZero(graph, a, slope, result)], {}, result);
+  },
+});

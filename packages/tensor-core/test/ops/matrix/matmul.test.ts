@@ -1,0 +1,209 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../../src/index.ts';
+import type { DType, Shape, Tensor } from '../../../src/index.ts';
+import { describeOnDevices } from '../../op-cases/devices.ts';
+
+describeOnDevices((open) => {
+  const of = (values: t.NestedNumbers) => t.tensor(values, { device: open() });
+  const zeros = (shape: Shape) => t.zeros(shape, { device: open() });
+
+  it('of two vectors is a scalar, with gradients', () => {
+    t.scope(() => {
+      const [a, b] = [of([1, 2, 3]).requiresGrad_(), of([4, 5, 6]).requiresGrad_()];
+      const y = t.matmul(a, b, { scale: 0.5 });
+      expect([y.shape, y.item()]).toEqual([[], 16]);
+      y.backward();
+      expect([a.grad!.toArray(), b.grad!.toArray()]).toEqual([
+        [2, 2.5, 3],
+        [0.5, 1, 1.5],
+      ]);
+    });
+  });
+
+  it('of a vector and a matrix, on either side and batched', () => {
+    t.scope(() => {
+      const m = of([
+        [1, 2],
+        [3, 4],
+      ]);
+      const v = of([1, 10]);
+      const batch = t.stack([m, t.mul(m, 2), t.mul(m, 3)]);
+      const cases: [Tensor, Shape, number[]][] = [
+        [t.matmul(v, m), [2], [31, 42]],
+        [t.matmul(m, v), [2], [21, 43]],
+        [t.matmul(v, batch), [3, 2], [31, 42, 62, 84, 93, 126]],
+        [t.matmul(batch, v), [3, 2], [21, 43, 42, 86, 63, 129]],
+      ];
+      for (const [y, shape, values] of cases) expect([y.shape, y.toArray()]).toEqual([shape, values]);
+    });
+  });
+
+  it('reads operands that repeat', () => {
+    t.scope(() => {
+      const m = of([
+        [1, 2],
+        [3, 4],
+      ]);
+      expect(t.matmul(t.expand(of([[1, 10]]), [3, 2]), m).toArray()).toEqual([31, 42, 31, 42, 31, 42]);
+      expect(t.matmul(t.expand(of([[1], [10]]), [2, 2]), m).toArray()).toEqual([4, 6, 40, 60]);
+      expect(t.matmul(m, t.expand(of([[1, 10]]), [2, 2])).toArray()).toEqual([3, 30, 7, 70]);
+      expect(t.matmul(m, t.expand(of([[1], [10]]), [2, 3])).toArray()).toEqual([21, 21, 21, 43, 43, 43]);
+      expect(t.matmul(t.expand(of([[2]]), [2, 2]), m).toArray()).toEqual([8, 12, 8, 12]);
+      // Overlapping windows: rows of two elements, one apart.
+      const windows = t.expand(t.reshape(m, [1, 2, 2]), [3, 2, 2]);
+      expect(t.matmul(windows, windows).toArray()).toEqual([7, 10, 15, 22, 7, 10, 15, 22, 7, 10, 15, 22]);
+    });
+  });
+
+  it('broadcasts batches, repeated along one of two dimensions', () => {
+    t.scope(() => {
+      const a = t.reshape(t.arange(0, 12, 1, { device: open(), dtype: 'float32' }), [2, 1, 2, 3]);
+      const b = t.reshape(t.arange(0, 18, 1, { device: open(), dtype: 'float32' }), [3, 3, 2]);
+      const y = t.matmul(a, b);
+      expect(y.shape).toEqual([2, 3, 2, 2]);
+      for (let i = 0; i < 2; i++) {
+        for (let j = 0; j < 3; j++) {
+          const one = t.matmul(t.select(t.select(a, 0, i), 0, 0), t.select(b, 0, j));
+          expect(t.select(t.select(y, 0, i), 0, j).toArray()).toEqual(one.toArray());
+        }
+      }
+      const summed = a.detach().requiresGrad_();
+      t.sum(t.matmul(summed, b)).backward();
+      const columns = t.sum(b, { dims: [0, 2] }).toArray();
+      expect(summed.grad!.toArray()).toEqual([...columns, ...columns, ...columns, ...columns]);
+    });
+  });
+
+  it('of nothing is empty, and a sum of nothing is zero', () => {
+    t.scope(() => {
+      const cases: [Shape, Shape, Shape][] = [
+        [
+          [2, 0],
+          [0, 3],
+          [2, 3],
+        ],
+        [
+          [2, 2, 0],
+          [2, 0, 3],
+          [2, 2, 3],
+        ],
+        [
+          [2, 2, 0],
+          [0, 3],
+          [2, 2, 3],
+        ],
+        [[0], [0], []],
+        [
+          [0, 2],
+          [2, 3],
+          [0, 3],
+        ],
+        [
+          [2, 2],
+          [2, 0],
+          [2, 0],
+        ],
+        [
+          [0, 2, 2],
+          [2, 3],
+          [0, 2, 3],
+        ],
+        [[0, 2, 2], [2], [0, 2]],
+        [
+          [1, 0, 2, 2],
+          [3, 1, 2, 2],
+          [3, 0, 2, 2],
+        ],
+      ];
+      for (const [a, b, shape] of cases) {
+        const y = t.matmul(zeros(a), zeros(b), { scale: 2 });
+        expect([y.shape, y.toArray()]).toEqual([shape, new Array(t.sizeOf(shape)).fill(0)]);
+      }
+      const [x, w] = [zeros([2, 0]).requiresGrad_(), zeros([0, 3]).requiresGrad_()];
+      t.sum(t.matmul(x, w)).backward();
+      expect([x.grad!.shape, w.grad!.shape]).toEqual([
+        [2, 0],
+        [0, 3],
+      ]);
+      const rows = zeros([0, 2]).requiresGrad_();
+      const weight = of([
+        [1, 2, 3],
+        [4, 5, 6],
+      ]).requiresGrad_();
+      t.sum(t.matmul(rows, weight)).backward();
+      expect(weight.grad!.toArray()).toEqual([0, 0, 0, 0, 0, 0]);
+    });
+  });
+
+  it('tells scales apart that no number is', () => {
+    t.scope(() => {
+      const one = of([[1]]);
+      const scales = [2, Infinity, NaN, 0, -Infinity];
+      expect(scales.map((scale) => t.matmul(one, one, { scale }).item())).toEqual(scales);
+    });
+  });
+
+  it.each<DType>(['int32', 'int64', 'bool'])('of %s is refused', (dtype) => {
+    t.scope(() => {
+      const x = t.ones([2, 2], { dtype, device: open() });
+      expect(() => t.matmul(x, x)).toThrow(`matmul: the first operand must be floating-point, not ${dtype}`);
+      expect(() => t.matmul(t.ones([2, 2], { device: open() }), x)).toThrow('the second operand must be');
+    });
+  });
+});
+
+describe('on the CPU', () => {
+  it('scales float64 by a float64', () => {
+    t.scope(() => {
+      const shapes: [Shape, Shape][] = [
+        [
+          [1, 1],
+          [1, 1],
+        ],
+        [
+          [2, 1, 1],
+          [2, 1, 1],
+        ],
+      ];
+      for (const [a, b] of shapes) {
+        const y = t.matmul(t.ones(a, { dtype: 'float64' }), t.ones(b, { dtype: 'float64' }), { scale: 0.1 });
+        expect(y.toArray()).toEqual(new Array(y.size).fill(0.1));
+      }
+      const x = t.tensor([[3]], { dtype: 'float64', requiresGrad: true });
+      t.matmul(x, x.detach(), { scale: 0.1 }).backward();
+      expect(x.grad!.item()).toBeCloseTo(0.3, 15);
+    });
+  });
+});
+
+describe('arguments that are none', () => {
+  const x = t.tensor([[1, 2]]);
+  it.each<[string, () => Tensor, string]>([
+    [
+      'lengths',
+      () => t.matmul(x, x),
+      'matmul: [1, 2] · [1, 2]: the last dimension of the first, 2, must equal',
+    ],
+    ['vectors', () => t.matmul(t.tensor([1, 2]), t.tensor([1, 2, 3])), 'the last dimension of the first, 2'],
+    [
+      'batches',
+      () => t.matmul(t.zeros([2, 1, 2]), t.zeros([3, 2, 1])),
+      'matmul: shapes [2] and [3] do not broadcast',
+    ],
+    ['scalars', () => t.matmul(t.tensor(1), x), 'operands need a dimension; use mul()'],
+    ['dtypes', () => t.matmul(x, t.cast(t.transpose(x), 'float64')), 'operands are float32 and float64'],
+    ['results', () => t.matmul(x, t.transpose(x), { dtype: 'float64' }), 'not float64'],
+    ['unknown results', () => t.matmul(x, x, { dtype: 'half' as never }), 'matmul: there is no dtype half'],
+    [
+      'options',
+      () => t.matmul(x, x, { scal: 2 } as never),
+      'there is no option "scal"; did you mean "scale"?',
+    ],
+    ['scales', () => t.matmul(x, x, { scale: '2' as never }), 'matmul: takes numbers, not the text "2"'],
+    ['lists', () => t.matmul([[1]] as never, x), 'matmul: takes tensors, not an array'],
+    ['nothing', () => t.matmul(x, undefined as never), 'matmul: takes tensors, not undefined'],
+  ])('%s', (_, fn, message) => {
+    t.scope(() => expect(fn).toThrow(message));
+    t.scope(() => expect(fn).toThrow(t.RooflineError));
+  });
+});

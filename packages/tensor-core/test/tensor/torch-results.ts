@@ -1,0 +1,16 @@
+import { spawnSync } from 'node:child_process';
+
+/** An interpreter with PyTorch; undefined without one. */
+export const torchPython = ['/usr/bin/python3', 'python3'].find(
+  (command) => spawnSync(command, ['-c', 'import torch']).status === 0,
+);
+
+/** What a script prints as JSON, given `input` as JSON on its standard input. Throws with what Python said. */
+export function askTorch(script: string, input: unknown): unknown {
+  const { stdout, stderr, status } = spawnSync(torchPython!, ['-c', script], {
+    input: JSON.stringify(input),
+    maxBuffer: 2 ** 28,
+  });
+  if (status !== 0) throw new Error(stderr.toString());
+  return JSON.parse(stdout.toString());
+}
