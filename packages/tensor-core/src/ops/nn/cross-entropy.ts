@@ -10,6 +10,7 @@ import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { sumNode } from '../reduce/sum-graph.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { rowPlan, vectorLength } from '../support/row-kernel.ts';
@@ -144,7 +145,7 @@ function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, 
 }
 
 function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  return graph.node('ReduceSum', [x], { keepdims: 0 }, { shape: [] });
+  return sumNode(graph, x, [...x.shape.keys()], false);
 }
 
 /** The plan for rows of the logits, and the definitions of the kernels that work on them. */

@@ -3,6 +3,7 @@ import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
+import { sumNode } from '../reduce/sum-graph.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { launchRows } from '../support/row-kernel.ts';
@@ -67,9 +68,7 @@ function softmaxBackwardOp(
     cpu: {
       kind: 'onnx',
       build: (graph, [dy, y]) => {
-        const shape = [...y!.shape.slice(0, -1), 1];
-        const sum = (value: OnnxValue) =>
-          graph.node('ReduceSum', [value, graph.integers([-1])], { keepdims: 1 }, { shape });
+        const sum = (value: OnnxValue) => sumNode(graph, value, [value.shape.length - 1], true);
         return [backward(graph, dy!, y!, sum)];
       },
     },
