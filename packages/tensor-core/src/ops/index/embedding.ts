@@ -10,6 +10,7 @@ import { fromBits16, toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
@@ -93,6 +94,10 @@ function addRows(
   });
 }
 
+function rangeOfIds(vocabulary: number): IndexRange {
+  return { op: 'embedding', role: 'id', length: vocabulary, within: `a table of ${vocabulary} rows` };
+}
+
 /** Calls `visit` with each id and its position. Throws a ShapeError for an id outside the table. */
 function forEachId(
   { data }: HostArray,
@@ -101,9 +106,7 @@ function forEachId(
 ): void {
   for (let n = 0; n < data.length; n++) {
     const id = Number(data[n]);
-    if (id < 0 || id >= vocabulary) {
-      throw new ShapeError(`embedding: id ${id} at position ${n} is outside a table of ${vocabulary} rows.`);
-    }
+    if (id < 0 || id >= vocabulary) throw outOfRange(id, n, rangeOfIds(vocabulary));
     visit(id, n);
   }
 }
@@ -166,8 +169,10 @@ function wholeWarps(units: number): number {
 
 /**
  * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
- * id outside the table is a ShapeError on the CPU and gives NaN on CUDA. Throws a ShapeError or DTypeError.
+ * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
+ * a row of NaN. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor): Tensor {
+  checkIndices(ids, rangeOfIds(weight.shape[0] ?? 0), { onCpu: false });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

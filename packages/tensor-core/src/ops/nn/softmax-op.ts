@@ -12,7 +12,7 @@ interface SoftmaxDefinition {
   readonly name: 'softmax' | 'logSoftmax';
   /** Of kernels/softmax.cu; the backward kernel has `_backward` behind it. */
   readonly kernel: string;
-  readonly onnx: 'Softmax' | 'LogSoftmax';
+  readonly onnx: (graph: OnnxGraph, x: OnnxValue) => OnnxValue;
   /** dx from dy and y; `sum` folds the last dimension and keeps it. */
   readonly backward: (
     graph: OnnxGraph,
@@ -43,7 +43,7 @@ export function softmaxOp({ name, kernel, onnx, backward }: SoftmaxDefinition): 
       kind: 'custom',
       launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
     },
-    cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node(onnx, [x!], { axis: -1 })] },
+    cpu: { kind: 'onnx', build: (graph, [x]) => [onnx(graph, x!)] },
   });
 }
 

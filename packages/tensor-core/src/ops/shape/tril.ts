@@ -47,18 +47,18 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
     build: (graph, [x], { diagonal, fill }) => [
       fill === 'zero'
         ? graph.node('Trilu', [x!, graph.scalar('int64', diagonal)], { upper: 0 })
-        : graph.node('Min', [x!, bounds(graph, x!, diagonal)]),
+        : masked(graph, x!, diagonal),
     ],
   },
 });
 
-/** +∞ where elements stay and -∞ where they do not: the smaller of it and x is x or -∞. */
-function bounds(graph: OnnxGraph, { shape, dtype }: OnnxValue, diagonal: number): OnnxValue {
-  const [rows, columns] = shape.slice(-2) as [number, number];
-  const data = new (dtype === 'float64' ? Float64Array : Float32Array)(rows * columns).fill(-Infinity);
-  for (let i = 0; i < rows; i++)
-    data.fill(Infinity, i * columns, i * columns + clamp(i + diagonal + 1, columns));
-  return graph.constant(dtype, [rows, columns], data);
+/** x where elements stay, else -∞: chosen, as a minimum of both would be NaN where x is. */
+function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
+  const [rows, columns] = x.shape.slice(-2) as [number, number];
+  const data = new Uint8Array(rows * columns);
+  for (let i = 0; i < rows; i++) data.fill(1, i * columns, i * columns + clamp(i + diagonal + 1, columns));
+  const kept = graph.constant('bool', [rows, columns], data);
+  return graph.node('Where', [kept, x, graph.scalar(x.dtype, -Infinity)], {}, x);
 }
 
 /** Of the elements of a matrix, those with j <= i + diagonal. */
