@@ -16,7 +16,10 @@ import { requireFloatingPoint, requireIndices } from '../support/require-dtype.t
 import { vectorLength } from '../support/row-kernel.ts';
 
 const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
-const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'pppii');
+const sortKernel = kernelVariants('embedding_sort.cu', 'embedding_sort', 'ppppiii');
+const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'ppppi');
+const sortThreads = 1024;
+const sortDigitBits = 8;
 const maxThreads = 256;
 const maxVectors = 4;
 
@@ -143,24 +146,46 @@ function launchBackward(
   { vocabulary }: EmbeddingBackwardAttributes,
 ): void {
   if (dweight!.size === 0) return;
+  const { positions, ranges } = sortIds(context, ids!, vocabulary);
   const columns = dweight!.shape[1]!;
   const length = vectorLength(columns, [dy!, dweight!]);
   const threads = wholeWarps(columns / length);
   const vectors = Math.min(maxVectors, Math.ceil(columns / length / threads));
-  const variant = {
-    INDEX: storageType(ids!.dtype),
-    ELEMENT: storageType(dweight!.dtype),
-    VECTOR_LENGTH: length,
-    VECTORS: vectors,
-  };
-  const pointers = [dy!, ids!, dweight!].map((tensor) => tensor.address);
+  const variant = { ELEMENT: storageType(dweight!.dtype), VECTOR_LENGTH: length, VECTORS: vectors };
   context
     .kernel(backwardKernel(variant))
     .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
-      ...pointers,
-      ids!.size,
+      dy!.address,
+      positions,
+      ranges,
+      dweight!.address,
       columns,
     ]);
+}
+
+/** The positions of ids, sorted by id and then by position, and each row's range of them. */
+function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
+  const rangeBytes = 8 * vocabulary;
+  const ranges = context.workspace(rangeBytes);
+  context.fillBytes(ranges, 0, rangeBytes);
+  const halfBytes = 4 * ids.size;
+  const [keys, positions] = [context.workspace(2 * halfBytes), context.workspace(2 * halfBytes)];
+  // Ids out of range are sorted as `vocabulary`, which must have its digits too.
+  const passes = Math.ceil(Math.log2(vocabulary + 1) / sortDigitBits);
+  if (ids.size > 0) {
+    context
+      .kernel(sortKernel({ INDEX: storageType(ids.dtype) }))
+      .launch([1, 1, 1], sortThreads, 0, [
+        ids.address,
+        ranges,
+        keys,
+        positions,
+        ids.size,
+        vocabulary,
+        passes,
+      ]);
+  }
+  return { positions: passes % 2 === 1 ? positions : positions + halfBytes, ranges };
 }
 
 function wholeWarps(units: number): number {

@@ -53,8 +53,9 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
     { WORD: 'uint16', WORDS: 1 },
     { WORD: 'uint64', WORDS: 2 },
   ),
+  'embedding_sort.cu': indices,
   'embedding_backward.cu': with_(
-    with_(elements, ...indices),
+    elements,
     { VECTOR_LENGTH: 2, VECTORS: 2 },
     { VECTOR_LENGTH: 1, VECTORS: 1 },
   ),
