@@ -7,6 +7,7 @@ import { describeNorms } from '../op-cases/norm.ts';
 import { describeRandom } from '../op-cases/random.ts';
 import { describeReduce } from '../op-cases/reduce.ts';
 import { describeRope } from '../op-cases/rope.ts';
+import { describeSigmoid } from '../op-cases/sigmoid.ts';
 import { describeSoftmax } from '../op-cases/softmax.ts';
 import { describeSwiglu } from '../op-cases/swiglu.ts';
 import { describeTriangles } from '../op-cases/tril.ts';
@@ -33,6 +34,9 @@ describe('reductions on CUDA', () => {
 });
 describe('rope on CUDA', () => {
   describeRope(cuda);
+});
+describe('sigmoid on CUDA', () => {
+  describeSigmoid(cuda);
 });
 describe('swiglu on CUDA', () => {
   describeSwiglu(cuda);

@@ -34,6 +34,54 @@ export function describeGather(open: OpenDevice, dtypes = floatingPointDTypes): 
     });
   });
 
+  it('takes negative zero, Infinity and NaN as they are, over many blocks', () => {
+    t.scope(() => {
+      const x = sample([3, 400, 7], {}, open());
+      const special = tensorOf([-0, Infinity, NaN, -Infinity], [4], 'float32', open());
+      const index = tensorOf([3, 2, 1, 0, 0], [5], 'int64', open());
+      expect(t.gather(special, 0, index).toArray()).toEqual([-Infinity, NaN, Infinity, -0, -0]);
+      const choices = Array.from({ length: 3 * 300 * 7 }, (_, i) => (i * 37) % 400);
+      const values = x.toArray();
+      const expected = choices.map((at, i) => values[(Math.floor(i / 2100) * 400 + at) * 7 + (i % 7)]!);
+      const y = t.gather(x, 1, tensorOf(choices, [3, 300, 7], 'int32', open()));
+      expect(y.toArray()).toEqual(expected);
+    });
+  });
+
+  it('adds gradients over many blocks', () => {
+    t.scope(() => {
+      const x = sample([60, 4, 7], {}, open()).requiresGrad_();
+      const choices = Array.from({ length: 60 * 5 * 7 }, (_, i) => (i * 11) % 4);
+      const g = Array.from(choices, (_, i) => i % 13);
+      t.gather(x, 1, tensorOf(choices, [60, 5, 7], 'int64', open())).backward(
+        tensorOf(g, [60, 5, 7], 'float32', open()),
+      );
+      const expected = new Array<number>(60 * 4 * 7).fill(0);
+      choices.forEach((at, i) => (expected[(Math.floor(i / 35) * 4 + at) * 7 + (i % 7)]! += g[i]!));
+      expect(x.grad!.toArray()).toEqual(expected);
+    });
+  });
+
+  it.each([-1, 3])('gives no element for index %i of a length of three', (index) => {
+    t.scope(() => {
+      const x = sample([2, 3], {}, open());
+      const indices = tensorOf([0, index], [2, 1], 'int64', open());
+      const message = `gather: index ${index} at position 1 is outside a dimension of length 3`;
+      if (x.device.type === 'cpu') expect(() => t.gather(x, 1, indices)).toThrow(message);
+      else expect(t.gather(x, 1, indices).toArray()).toEqual([x.toArray()[0], NaN]);
+    });
+  });
+
+  it('gives nothing of nothing, and a gradient of zeros', () => {
+    t.scope(() => {
+      const x = sample([2, 3], {}, open()).requiresGrad_();
+      const y = t.gather(x, 1, t.zeros([2, 0], { dtype: 'int64', device: open() }));
+      expect(y.shape).toEqual([2, 0]);
+      t.sum(y).backward();
+      expect(x.grad!.toArray()).toEqual([0, 0, 0, 0, 0, 0]);
+    });
+  });
+
   it('refuses what does not fit', () => {
     t.scope(() => {
       const x = sample([2, 3], {}, open());

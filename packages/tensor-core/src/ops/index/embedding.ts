@@ -1,4 +1,4 @@
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView, TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -23,17 +23,20 @@ const sortDigitBits = 8;
 const maxThreads = 256;
 const maxVectors = 4;
 
+function checkOperands(weight: TensorSpec, ids: TensorSpec): void {
+  requireFloatingPoint('embedding', 'weight', weight);
+  requireIndices('embedding', 'ids', ids);
+  if (weight.shape.length === 2) return;
+  throw new ShapeError(
+    `embedding: weight must be [vocabulary, dimension], not ${formatShape(weight.shape)}.`,
+  );
+}
+
 const embeddingOp = defineOp({
   name: 'embedding',
   autocast: 'none',
   infer: ([weight, ids]) => {
-    requireFloatingPoint('embedding', 'weight', weight!);
-    requireIndices('embedding', 'ids', ids!);
-    if (weight!.shape.length !== 2) {
-      throw new ShapeError(
-        `embedding: weight must be [vocabulary, dimension], not ${formatShape(weight!.shape)}.`,
-      );
-    }
+    checkOperands(weight!, ids!);
     return [{ shape: [...ids!.shape, weight!.shape[1]!], dtype: weight!.dtype }];
   },
   saves: () => ({ inputs: [1] }),
@@ -198,6 +201,7 @@ function wholeWarps(units: number): number {
  * a row of NaN. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor): Tensor {
-  checkIndices(ids, rangeOfIds(weight.shape[0] ?? 0), { onCpu: false });
+  checkOperands(weight, ids);
+  checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: false });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

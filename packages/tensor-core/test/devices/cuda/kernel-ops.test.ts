@@ -7,6 +7,7 @@ import { describeNorms } from '../../op-cases/norm.ts';
 import { describeRandom } from '../../op-cases/random.ts';
 import { describeReduce } from '../../op-cases/reduce.ts';
 import { describeRope } from '../../op-cases/rope.ts';
+import { describeSigmoid } from '../../op-cases/sigmoid.ts';
 import { describeSoftmax } from '../../op-cases/softmax.ts';
 import { describeSwiglu } from '../../op-cases/swiglu.ts';
 import { describeTriangles } from '../../op-cases/tril.ts';
@@ -39,6 +40,9 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('rope', () => {
     describeRope(open, dtypes);
+  });
+  describe('sigmoid', () => {
+    describeSigmoid(open);
   });
   describe('swiglu', () => {
     describeSwiglu(open, dtypes);
