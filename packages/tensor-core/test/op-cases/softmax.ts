@@ -127,7 +127,7 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
     });
 
     it.each(['float32', 'float64'] as const)('shows NaN and Infinity anywhere in a row of %s', (dtype) => {
-      for (const length of [1, 2, 9, 33]) {
+      for (const length of [2, 33]) {
         for (const value of [NaN, Infinity]) {
           for (let at = 0; at < length; at += Math.ceil(length / 7)) {
             t.scope(() => {
