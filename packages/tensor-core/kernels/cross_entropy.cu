@@ -8,7 +8,7 @@
 //            inverseCount = 1 / rows that are not ignored;  loss = Σ losses · inverseCount
 //            grid 1, block 1024
 //          cross_entropy_backward(dloss, logits, targets, logSumExp, inverseCount, dlogits, rows, columns, ignored)
-//            dlogits = (e^(x - logSumExp) - [column = target]) · dloss · inverseCount; 0 in ignored rows
+//            dlogits = (e^(x - logSumExp) - [column = target]) · dloss · inverseCount; times 0 in ignored rows
 //            grid and block as cross_entropy_rows
 //          logits, dlogits: ELEMENT [rows, columns]; targets: INDEX [rows]; the rest float, double for double
 //          logits: dloss, loss, inverseCount one element, logSumExp, losses [rows].
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) {
       const C probability = exp(x[i] - total);
-      x[i] = target == ignored ? C(0) : (column + i == target ? probability - C(1) : probability) * scale;
+      x[i] = (column + i == target ? probability - C(1) : probability) * scale;
     }
     store_values(dlogits + at * columns + column, x);
   });

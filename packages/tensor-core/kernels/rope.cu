@@ -6,30 +6,35 @@
 //          x: ELEMENT [n0, n1, n2, length, columns] with strides s0, s1, s2, s3 (int64, elements) and 1;
 //          y: ELEMENT, contiguous; cosine, sine: float [length, columns / 2]; lengths int32, sign float32
 //            grid (any, up to 65535); any block: x walks the elements of [length, columns], y the matrices
-//   macros ELEMENT; VECTOR_LENGTH: even, divides columns and all strides
+//   macros ELEMENT; VECTOR_LENGTH: even, divides columns and all strides; OFFSET: holds n0 · n1 · n2 and
+//          length · columns, and a step of the grid beyond
 // Bound by memory: x is read and y written once; the tables stay in the caches.
 #include "prelude.cuh"
 
 using Element = ELEMENT;
 using C = compute_t<Element>;
+using Offset = OFFSET;
 
 extern "C" __global__ void rope(const Element* x, const float* cosine, const float* sine, Element* y, int n0, int n1,
                                 int n2, int length, int columns, int64 s0, int64 s1, int64 s2, int64 s3, float sign) {
   constexpr int kPairs = VECTOR_LENGTH / 2;
   const int vectorsPerRow = columns / VECTOR_LENGTH;
-  const int vectors = length * vectorsPerRow;
-  for (int matrix = blockIdx.y; matrix < n0 * n1 * n2; matrix += gridDim.y) {
+  const Offset matrices = static_cast<Offset>(n0) * n1 * n2;
+  const Offset vectors = static_cast<Offset>(length) * vectorsPerRow;
+  const Offset step = static_cast<Offset>(gridDim.x) * blockDim.x;
+  for (Offset matrix = blockIdx.y; matrix < matrices; matrix += gridDim.y) {
     const int i2 = matrix % n2;
     const int i1 = matrix / n2 % n1;
     const int i0 = matrix / n2 / n1;
     const Element* source = x + i0 * s0 + i1 * s1 + i2 * s2;
     Element* target = y + static_cast<int64>(matrix) * length * columns;
-    for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < vectors; at += gridDim.x * blockDim.x) {
+    for (Offset at = static_cast<Offset>(blockIdx.x) * blockDim.x + threadIdx.x; at < vectors; at += step) {
       const int t = at / vectorsPerRow;
-      const int column = (at - t * vectorsPerRow) * VECTOR_LENGTH;
+      const int column = (at - static_cast<Offset>(t) * vectorsPerRow) * VECTOR_LENGTH;
+      const int64 pair = static_cast<int64>(at) * kPairs;
       const Vector<Element, VECTOR_LENGTH> in = load_vector<VECTOR_LENGTH>(source + t * s3 + column);
-      const Vector<float, kPairs> c = load_vector<kPairs>(cosine + at * kPairs);
-      const Vector<float, kPairs> s = load_vector<kPairs>(sine + at * kPairs);
+      const Vector<float, kPairs> c = load_vector<kPairs>(cosine + pair);
+      const Vector<float, kPairs> s = load_vector<kPairs>(sine + pair);
       Vector<Element, VECTOR_LENGTH> out;
 #pragma unroll
       for (int i = 0; i < kPairs; i++) {
@@ -39,7 +44,7 @@ extern "C" __global__ void rope(const Element* x, const float* cosine, const flo
         out[2 * i] = convert<Element>(first * c[i] - second * turn);
         out[2 * i + 1] = convert<Element>(first * turn + second * c[i]);
       }
-      store_vector(target + at * VECTOR_LENGTH, out);
+      store_vector(target + 2 * pair, out);
     }
   }
 }

@@ -5,7 +5,9 @@ import { describeEmbedding } from '../op-cases/embedding.ts';
 import { describeGather } from '../op-cases/gather.ts';
 import { describeNorms } from '../op-cases/norm.ts';
 import { describeRandom } from '../op-cases/random.ts';
+import { describeReduce } from '../op-cases/reduce.ts';
 import { describeRope } from '../op-cases/rope.ts';
+import { describeSigmoid } from '../op-cases/sigmoid.ts';
 import { describeSoftmax } from '../op-cases/softmax.ts';
 import { describeSwiglu } from '../op-cases/swiglu.ts';
 import { describeTriangles } from '../op-cases/tril.ts';
@@ -27,8 +29,14 @@ describe('embedding on CUDA', () => {
 describe('gather on CUDA', () => {
   describeGather(cuda);
 });
+describe('reductions on CUDA', () => {
+  describeReduce(cuda);
+});
 describe('rope on CUDA', () => {
   describeRope(cuda);
+});
+describe('sigmoid on CUDA', () => {
+  describeSigmoid(cuda);
 });
 describe('swiglu on CUDA', () => {
   describeSwiglu(cuda);

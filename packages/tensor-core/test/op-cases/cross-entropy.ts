@@ -9,7 +9,6 @@ import {
   expectFiniteDifferences,
   expectReference,
   floatingPointDTypes,
-  outcomeOf,
   rowsOf,
 } from './vector-jacobian.ts';
 
@@ -121,11 +120,78 @@ export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTy
   });
 
   it.each([-1, 4, 100])('takes no target %i of four classes', (target) => {
+    for (const dtype of ['int32', 'int64'] as const) {
+      t.scope(() => {
+        const logits = sample([3, 4], {}, open()).requiresGrad_();
+        const targets = tensorOf([1, target, 2], [3], dtype, open());
+        if (logits.device.type === 'cpu') {
+          const message = `crossEntropy: target ${target} at position 1 is outside the 4 classes 0..3`;
+          expect(() => crossEntropy(logits, targets)).toThrow(t.ShapeError);
+          expect(() => crossEntropy(logits, targets)).toThrow(message);
+        } else {
+          const loss = crossEntropy(logits, targets);
+          expect(loss.item()).toBeNaN();
+          loss.backward();
+          const isNaNs = logits.grad!.toArray().map((value) => Number.isNaN(value));
+          expect(isNaNs).toEqual([0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0].map(Boolean));
+        }
+      });
+    }
+  });
+
+  it('ignores a class of its own, negative or not', () => {
     t.scope(() => {
-      const logits = sample([2, 4], {}, open());
-      const targets = tensorOf([1, target], [2], 'int64', open());
-      const outcome = outcomeOf(() => crossEntropy(logits, targets).item());
-      expect(outcome).toMatch(logits.device.type === 'cpu' ? /crossEntropy.*ind/ : 'NaN');
+      const logits = tensorOf([0, 0, 1, 5, 2, 2], [3, 2], 'float32', open());
+      const lossOf = (targets: number[], ignoreIndex: number) => {
+        const leaf = logits.detach().requiresGrad_();
+        const loss = crossEntropy(leaf, tensorOf(targets, [3], 'int64', open()), { ignoreIndex });
+        loss.backward();
+        return { loss: loss.item(), rows: rowsOf(leaf.grad!.toArray(), 2).map(([x]) => Number(x === 0)) };
+      };
+      expect(lossOf([1, 0, 1], 0)).toEqual({ loss: expect.closeTo(Math.LN2, 6), rows: [0, 1, 0] });
+      expect(lossOf([0, -1, 1], -1)).toEqual({ loss: expect.closeTo(Math.LN2, 6), rows: [0, 1, 0] });
     });
+  });
+
+  // What torch.nn.functional.cross_entropy gives.
+  it.each([
+    { logits: [[1, NaN]], targets: [0], loss: NaN, gradient: [NaN, NaN] },
+    { logits: [[1, Infinity]], targets: [0], loss: NaN, gradient: [NaN, NaN] },
+    { logits: [[-Infinity, -Infinity]], targets: [0], loss: NaN, gradient: [NaN, NaN] },
+    { logits: [[Infinity, -Infinity]], targets: [0], loss: NaN, gradient: [NaN, NaN] },
+    { logits: [[1, -Infinity]], targets: [0], loss: 0, gradient: [0, 0] },
+    { logits: [[1, -Infinity]], targets: [1], loss: Infinity, gradient: [1, -1] },
+    {
+      logits: [
+        [1, 2],
+        [3, 4],
+      ],
+      targets: [ignoreIndex, ignoreIndex],
+      loss: NaN,
+      gradient: [0, 0, 0, 0],
+    },
+    {
+      logits: [
+        [1, NaN],
+        [3, 3],
+      ],
+      targets: [ignoreIndex, 1],
+      loss: Math.LN2,
+      gradient: [NaN, NaN, 0.5, -0.5],
+    },
+  ])('of $logits against $targets is what PyTorch has', ({ logits, targets, loss, gradient }) => {
+    for (const dtype of ['float32', 'float64'] as const) {
+      t.scope(() => {
+        const x = t.tensor(logits, { dtype, device: open() }).requiresGrad_();
+        const y = crossEntropy(x, tensorOf(targets, [targets.length], 'int64', open()));
+        y.backward();
+        if (Number.isFinite(loss)) expect(y.item()).toBeCloseTo(loss, 6);
+        else expect(y.item()).toBe(loss);
+        x.grad!.toArray().forEach((value, i) => {
+          if (Number.isNaN(gradient[i])) expect(value).toBeNaN();
+          else expect(value).toBeCloseTo(gradient[i]!, 6);
+        });
+      });
+    }
   });
 }

@@ -60,6 +60,64 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     },
   );
 
+  // Ids of one, two and three digits of eight bits; more ids than a block has threads; ids that fill a warp's share.
+  it.each([
+    { vocabulary: 1, count: 40 },
+    { vocabulary: 255, count: 1 },
+    { vocabulary: 256, count: 1024 },
+    { vocabulary: 257, count: 1025 },
+    { vocabulary: 66_000, count: 5000 },
+  ])('adds $count rows into a table of $vocabulary', ({ vocabulary, count }) => {
+    t.scope(() => {
+      const ids = idsOf([count], vocabulary, 'int32');
+      // The last row too, whose id has the most digits.
+      const all = tensorOf([...ids.toArray(), vocabulary - 1], [count + 1], 'int32', open());
+      const weight = t.zeros([vocabulary, 2], { device: open() }).requiresGrad_();
+      // Whole numbers add up exactly, in any order.
+      const g = tensorOf(
+        Array.from({ length: 2 * (count + 1) }, (_, i) => (i * i) % 101),
+        [count + 1, 2],
+        'float32',
+        open(),
+      );
+      embedding(weight, all).backward(g);
+      const expected = new Array<number>(2 * vocabulary).fill(0);
+      all.toArray().forEach((id, n) => {
+        for (const i of [0, 1]) expected[2 * id + i]! += (2 * n + i) ** 2 % 101;
+      });
+      expect(weight.grad!.toArray()).toEqual(expected);
+    });
+  });
+
+  it('adds the rows of an id in ascending order of positions, in float32 for low precision', () => {
+    t.scope(() => {
+      const gradientOf = (rows: readonly number[], dtype: 'float32' | 'bfloat16') => {
+        const weight = t.zeros([3, 1], { dtype, device: open() }).requiresGrad_();
+        const ids = tensorOf(
+          rows.map(() => 1),
+          [rows.length],
+          'int64',
+          open(),
+        );
+        embedding(weight, ids).backward(tensorOf(rows, [rows.length, 1], dtype, open()));
+        return weight.grad!.toArray();
+      };
+      expect(gradientOf([2 ** 30, 1, -(2 ** 30), 3, 4], 'float32')).toEqual([0, 7, 0]);
+      expect(gradientOf([1, 2 ** 30, 3, 4, -(2 ** 30)], 'float32')).toEqual([0, 0, 0]);
+      expect(gradientOf(new Array<number>(1024).fill(1), 'bfloat16')).toEqual([0, 1024, 0]);
+    });
+  });
+
+  it('has a gradient of zeros for no ids', () => {
+    t.scope(() => {
+      const weight = sample([3, 2], {}, open()).requiresGrad_();
+      const y = embedding(weight, tensorOf([], [0], 'int64', open()));
+      expect(y.shape).toEqual([0, 2]);
+      y.backward(t.zeros([0, 2], { device: open() }));
+      expect(weight.grad!.toArray()).toEqual([0, 0, 0, 0, 0, 0]);
+    });
+  });
+
   it('has the gradient that finite differences show', () => {
     t.scope(() => {
       const ids = tensorOf([2, 0, 2], [3], 'int64', open());

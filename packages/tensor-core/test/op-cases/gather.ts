@@ -1,31 +1,29 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import type { Device } from '../../src/index.ts';
+
 import { sample, tensorOf } from './samples.ts';
+import { type OpenDevice, floatingPointDTypes } from './vector-jacobian.ts';
 
 /** gather on one device. */
-export function describeGather(open: () => Device): void {
-  it.each(['float32', 'float16', 'bfloat16'] as const)(
-    'takes elements along any dimension in %s',
-    (dtype) => {
-      t.scope(() => {
-        const x = t.cast(
-          t.tensor(
-            [
-              [1, 2, 3],
-              [4, 5, 6],
-            ],
-            { device: open() },
-          ),
-          dtype,
-        );
-        const along1 = tensorOf([2, 0, 1, 1], [2, 2], 'int64', open());
-        expect(t.gather(x, 1, along1).toArray()).toEqual([3, 1, 5, 5]);
-        const along0 = tensorOf([1, 0, 1], [1, 3], 'int32', open());
-        expect(t.gather(x, 0, along0).toArray()).toEqual([4, 2, 6]);
-      });
-    },
-  );
+export function describeGather(open: OpenDevice, dtypes = floatingPointDTypes): void {
+  it.each(dtypes)('takes elements along any dimension in %s', (dtype) => {
+    t.scope(() => {
+      const x = t.cast(
+        t.tensor(
+          [
+            [1, 2, 3],
+            [4, 5, 6],
+          ],
+          { device: open() },
+        ),
+        dtype,
+      );
+      const along1 = tensorOf([2, 0, 1, 1], [2, 2], 'int64', open());
+      expect(t.gather(x, 1, along1).toArray()).toEqual([3, 1, 5, 5]);
+      const along0 = tensorOf([1, 0, 1], [1, 3], 'int32', open());
+      expect(t.gather(x, 0, along0).toArray()).toEqual([4, 2, 6]);
+    });
+  });
 
   it('adds the gradients of an element that was taken twice', () => {
     t.scope(() => {
@@ -33,6 +31,54 @@ export function describeGather(open: () => Device): void {
       const index = tensorOf([2, 0, 2, 1, 0, 0, 1, 0, 1, 2, 2, 2], [2, 3, 2], 'int32', open());
       t.sum(t.gather(x, 1, index)).backward();
       expect(x.grad!.toArray()).toEqual([1, 2, 0, 1, 2, 0, 0, 1, 2, 0, 1, 2]);
+    });
+  });
+
+  it('takes negative zero, Infinity and NaN as they are, over many blocks', () => {
+    t.scope(() => {
+      const x = sample([3, 400, 7], {}, open());
+      const special = tensorOf([-0, Infinity, NaN, -Infinity], [4], 'float32', open());
+      const index = tensorOf([3, 2, 1, 0, 0], [5], 'int64', open());
+      expect(t.gather(special, 0, index).toArray()).toEqual([-Infinity, NaN, Infinity, -0, -0]);
+      const choices = Array.from({ length: 3 * 300 * 7 }, (_, i) => (i * 37) % 400);
+      const values = x.toArray();
+      const expected = choices.map((at, i) => values[(Math.floor(i / 2100) * 400 + at) * 7 + (i % 7)]!);
+      const y = t.gather(x, 1, tensorOf(choices, [3, 300, 7], 'int32', open()));
+      expect(y.toArray()).toEqual(expected);
+    });
+  });
+
+  it('adds gradients over many blocks', () => {
+    t.scope(() => {
+      const x = sample([60, 4, 7], {}, open()).requiresGrad_();
+      const choices = Array.from({ length: 60 * 5 * 7 }, (_, i) => (i * 11) % 4);
+      const g = Array.from(choices, (_, i) => i % 13);
+      t.gather(x, 1, tensorOf(choices, [60, 5, 7], 'int64', open())).backward(
+        tensorOf(g, [60, 5, 7], 'float32', open()),
+      );
+      const expected = new Array<number>(60 * 4 * 7).fill(0);
+      choices.forEach((at, i) => (expected[(Math.floor(i / 35) * 4 + at) * 7 + (i % 7)]! += g[i]!));
+      expect(x.grad!.toArray()).toEqual(expected);
+    });
+  });
+
+  it.each([-1, 3])('gives no element for index %i of a length of three', (index) => {
+    t.scope(() => {
+      const x = sample([2, 3], {}, open());
+      const indices = tensorOf([0, index], [2, 1], 'int64', open());
+      const message = `gather: index ${index} at position 1 is outside a dimension of length 3`;
+      if (x.device.type === 'cpu') expect(() => t.gather(x, 1, indices)).toThrow(message);
+      else expect(t.gather(x, 1, indices).toArray()).toEqual([x.toArray()[0], NaN]);
+    });
+  });
+
+  it('gives nothing of nothing, and a gradient of zeros', () => {
+    t.scope(() => {
+      const x = sample([2, 3], {}, open()).requiresGrad_();
+      const y = t.gather(x, 1, t.zeros([2, 0], { dtype: 'int64', device: open() }));
+      expect(y.shape).toEqual([2, 0]);
+      t.sum(y).backward();
+      expect(x.grad!.toArray()).toEqual([0, 0, 0, 0, 0, 0]);
     });
   });
 

@@ -91,6 +91,15 @@ export function describeRope(open: OpenDevice, dtypes = floatingPointDTypes): vo
     });
   });
 
+  it('turns more matrices than a grid has rows', () => {
+    t.scope(() => {
+      const x = sample([65_540, 1, 2], { seed: 27 }, open());
+      // By a right angle, which is exact.
+      const [cosine, sine] = [0, 1].map((value) => tensorOf([value], [1, 1], 'float32', open()));
+      expect(rope(x, cosine!, sine!).toArray()).toEqual(turn(x.toArray(), [0], [1], 1));
+    });
+  });
+
   it('has the gradient that finite differences show', () => {
     t.scope(() => {
       const [cosine, sine] = tables(3, 4);

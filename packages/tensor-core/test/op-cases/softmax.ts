@@ -126,6 +126,36 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
       });
     });
 
+    it.each(['float32', 'float64'] as const)('shows NaN and Infinity anywhere in a row of %s', (dtype) => {
+      for (const length of [2, 33]) {
+        for (const value of [NaN, Infinity]) {
+          for (let at = 0; at < length; at += Math.ceil(length / 7)) {
+            t.scope(() => {
+              const row = Array.from({ length }, (_, i) => (i === at ? value : Math.sin(i)));
+              expect(fn(tensorOf(row, [length], dtype, open())).toArray()).toEqual(row.map(() => NaN));
+            });
+          }
+        }
+      }
+      t.scope(() => {
+        const rows = tensorOf([1, -Infinity, -Infinity, -Infinity], [2, 2], dtype, open());
+        const [one, none] = name === 'softmax' ? [1, 0] : [0, -Infinity];
+        expect(fn(rows).toArray()).toEqual([one, none, NaN, NaN]);
+      });
+    });
+
+    it('takes a scalar as a row of one', () => {
+      t.scope(() => {
+        const x = tensorOf([3], [], 'float32', open()).requiresGrad_();
+        const y = fn(x);
+        expect([y.shape, y.item()]).toEqual([[], name === 'softmax' ? 1 : 0]);
+        expect(fn(x, 0).item()).toBe(y.item());
+        y.backward();
+        expect([x.grad!.shape, Math.abs(x.grad!.item())]).toEqual([[], 0]);
+        expect(() => fn(x, 1)).toThrow(`${name}: dimension 1`);
+      });
+    });
+
     it('names the remedy for a wrong dimension or dtype', () => {
       t.scope(() => {
         const x = sample([2, 3], {}, open());

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { swiglu } from '../../src/ops/nn/swiglu.ts';
-import { sample } from './samples.ts';
+import { sample, tensorOf, unitRoundoff } from './samples.ts';
 import {
   type OpenDevice,
   type Reference,
@@ -37,6 +37,37 @@ export function describeSwiglu(open: OpenDevice, dtypes = floatingPointDTypes): 
       const inputs = [18, 19].map((seed) => sample([3, 4], { dtype: 'float64', seed }, open()));
       expectFiniteDifferences((a, b) => swiglu(a!, b!), inputs);
     });
+  });
+
+  // What torch.nn.functional.silu(a) * 2 gives, and its gradients.
+  it.each([
+    { a: -Infinity, y: NaN, da: NaN, db: NaN },
+    { a: -3e38, y: 0, da: 0, db: 0 },
+    { a: -1000, y: 0, da: 0, db: 0 },
+    { a: -20, y: -8.244614472760815e-8, da: -7.832383732129356e-8, db: -4.122307236380407e-8 },
+    { a: 0, y: 0, da: 1, db: 0 },
+    { a: 15, y: 29.99999082293319, da: 2.0000085652595465, db: 14.999995411466594 },
+    { a: 3e7, y: 6e7, da: 2, db: 3e7 },
+    { a: 1e38, y: 2e38, da: 2, db: 1e38 },
+    { a: Infinity, y: Infinity, da: NaN, db: Infinity },
+    { a: NaN, y: NaN, da: NaN, db: NaN },
+  ])('of a = $a and b = 2 is what PyTorch has', ({ a, y, da, db }) => {
+    for (const dtype of ['float32', 'float64'] as const) {
+      t.scope(() => {
+        const inputs = [a, 2].map((value) => tensorOf([value], [1], dtype, open()).requiresGrad_());
+        const result = swiglu(inputs[0]!, inputs[1]!);
+        t.sum(result).backward();
+        const values = [result, inputs[0]!.grad!, inputs[1]!.grad!].map((tensor) => tensor.item());
+        [y, da, db].forEach((expected, i) => {
+          if (Number.isFinite(expected)) {
+            const bound = 8 * unitRoundoff[dtype]! * Math.abs(expected);
+            expect(Math.abs(values[i]! - expected)).toBeLessThanOrEqual(bound);
+          } else {
+            expect(values[i]).toBe(expected);
+          }
+        });
+      });
+    }
   });
 
   it('reads strided inputs and promotes dtypes', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Shape, Tensor } from '../../src/index.ts';
 import { causalMask, tril } from '../../src/ops/shape/tril.ts';
-import { sample } from './samples.ts';
+import { sample, tensorOf } from './samples.ts';
 import {
   type OpenDevice,
   type Reference,
@@ -73,6 +73,41 @@ export function describeTriangles(open: OpenDevice, dtypes = floatingPointDTypes
         const x = sample([2, 3, 4], { dtype: 'float64' }, open());
         expectFiniteDifferences((scores) => t.exp(causalMask(scores)), [x]);
       });
+    });
+  });
+
+  it('hides what it masks, NaN too, and keeps what it does not', () => {
+    t.scope(() => {
+      const x = tensorOf([1, NaN, Infinity, NaN, 2, -Infinity], [2, 3], 'float32', open());
+      expect(causalMask(x).toArray()).toEqual([1, NaN, -Infinity, NaN, 2, -Infinity]);
+      expect(tril(x).toArray()).toEqual([1, 0, 0, NaN, 2, 0]);
+      const y = tensorOf([NaN, NaN, NaN, NaN], [2, 2], 'float32', open());
+      expect(causalMask(y).toArray()).toEqual([NaN, -Infinity, NaN, NaN]);
+    });
+  });
+
+  it('reads more matrices than a grid has rows, and diagonals far off', () => {
+    t.scope(() => {
+      const shape = [65_540, 2, 2];
+      const x = sample(shape, { seed: 26 }, open());
+      expectTriangle(tril, shape, 0, 0, x);
+      const y = sample([2, 3], {}, open());
+      expect(tril(y, 2 ** 33).toArray()).toEqual(y.toArray());
+      expect(tril(y, -(2 ** 33)).toArray()).toEqual([0, 0, 0, 0, 0, 0]);
+      expect(() => tril(y, 0.5)).toThrow('tril: the diagonal must be a whole number, not 0.5');
+    });
+  });
+
+  it('gives nothing of nothing', () => {
+    t.scope(() => {
+      for (const shape of [
+        [0, 3],
+        [2, 0],
+        [0, 2, 2],
+      ]) {
+        expect(tril(t.zeros(shape, { device: open() })).shape).toEqual(shape);
+        expect(causalMask(t.zeros(shape, { device: open() })).toArray()).toEqual([]);
+      }
     });
   });
 

@@ -4,6 +4,7 @@ import { DTypeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { add, div, mul, neg, sub } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';
+import { onePlusExpMinus } from '../support/sigmoid-graph.ts';
 
 /** e^x. */
 export const exp = unary({
@@ -79,7 +80,7 @@ export const sigmoid = unary({
   name: 'sigmoid',
   dtype: floatingPoint,
   expression: '1 / (1 + exp(-a))',
-  onnx: (graph, a) => graph.node('Sigmoid', [a]),
+  onnx: (graph, a) => graph.node('Reciprocal', [onePlusExpMinus(graph, a)]),
   reads: 'output',
   gradient: (g, y) => mul(g, mul(y, sub(1, y))),
   flops: 4,
@@ -115,7 +116,7 @@ export const silu = unary({
   name: 'silu',
   dtype: floatingPoint,
   expression: 'a / (1 + exp(-a))',
-  onnx: (graph, a) => graph.node('Mul', [a, graph.node('Sigmoid', [a])]),
+  onnx: (graph, a) => graph.node('Div', [a, onePlusExpMinus(graph, a)]),
   reads: 'input',
   gradient: (g, x) => {
     const s = sigmoid(x);

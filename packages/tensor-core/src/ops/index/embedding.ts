@@ -1,4 +1,4 @@
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView, TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -10,26 +10,33 @@ import { fromBits16, toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 
 const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
-const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'pppii');
+const sortKernel = kernelVariants('embedding_sort.cu', 'embedding_sort', 'ppppiii');
+const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'ppppi');
+const sortThreads = 1024;
+const sortDigitBits = 8;
 const maxThreads = 256;
 const maxVectors = 4;
+
+function checkOperands(weight: TensorSpec, ids: TensorSpec): void {
+  requireFloatingPoint('embedding', 'weight', weight);
+  requireIndices('embedding', 'ids', ids);
+  if (weight.shape.length === 2) return;
+  throw new ShapeError(
+    `embedding: weight must be [vocabulary, dimension], not ${formatShape(weight.shape)}.`,
+  );
+}
 
 const embeddingOp = defineOp({
   name: 'embedding',
   autocast: 'none',
   infer: ([weight, ids]) => {
-    requireFloatingPoint('embedding', 'weight', weight!);
-    requireIndices('embedding', 'ids', ids!);
-    if (weight!.shape.length !== 2) {
-      throw new ShapeError(
-        `embedding: weight must be [vocabulary, dimension], not ${formatShape(weight!.shape)}.`,
-      );
-    }
+    checkOperands(weight!, ids!);
     return [{ shape: [...ids!.shape, weight!.shape[1]!], dtype: weight!.dtype }];
   },
   saves: () => ({ inputs: [1] }),
@@ -93,6 +100,10 @@ function addRows(
   });
 }
 
+function rangeOfIds(vocabulary: number): IndexRange {
+  return { op: 'embedding', role: 'id', length: vocabulary, within: `a table of ${vocabulary} rows` };
+}
+
 /** Calls `visit` with each id and its position. Throws a ShapeError for an id outside the table. */
 function forEachId(
   { data }: HostArray,
@@ -101,9 +112,7 @@ function forEachId(
 ): void {
   for (let n = 0; n < data.length; n++) {
     const id = Number(data[n]);
-    if (id < 0 || id >= vocabulary) {
-      throw new ShapeError(`embedding: id ${id} at position ${n} is outside a table of ${vocabulary} rows.`);
-    }
+    if (id < 0 || id >= vocabulary) throw outOfRange(id, n, rangeOfIds(vocabulary));
     visit(id, n);
   }
 }
@@ -140,24 +149,46 @@ function launchBackward(
   { vocabulary }: EmbeddingBackwardAttributes,
 ): void {
   if (dweight!.size === 0) return;
+  const { positions, ranges } = sortIds(context, ids!, vocabulary);
   const columns = dweight!.shape[1]!;
   const length = vectorLength(columns, [dy!, dweight!]);
   const threads = wholeWarps(columns / length);
   const vectors = Math.min(maxVectors, Math.ceil(columns / length / threads));
-  const variant = {
-    INDEX: storageType(ids!.dtype),
-    ELEMENT: storageType(dweight!.dtype),
-    VECTOR_LENGTH: length,
-    VECTORS: vectors,
-  };
-  const pointers = [dy!, ids!, dweight!].map((tensor) => tensor.address);
+  const variant = { ELEMENT: storageType(dweight!.dtype), VECTOR_LENGTH: length, VECTORS: vectors };
   context
     .kernel(backwardKernel(variant))
     .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
-      ...pointers,
-      ids!.size,
+      dy!.address,
+      positions,
+      ranges,
+      dweight!.address,
       columns,
     ]);
+}
+
+/** The positions of ids, sorted by id and then by position, and each row's range of them. */
+function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
+  const rangeBytes = 8 * vocabulary;
+  const ranges = context.workspace(rangeBytes);
+  context.fillBytes(ranges, 0, rangeBytes);
+  const halfBytes = 4 * ids.size;
+  const [keys, positions] = [context.workspace(2 * halfBytes), context.workspace(2 * halfBytes)];
+  // Ids out of range are sorted as `vocabulary`, which must have its digits too.
+  const passes = Math.ceil(Math.log2(vocabulary + 1) / sortDigitBits);
+  if (ids.size > 0) {
+    context
+      .kernel(sortKernel({ INDEX: storageType(ids.dtype) }))
+      .launch([1, 1, 1], sortThreads, 0, [
+        ids.address,
+        ranges,
+        keys,
+        positions,
+        ids.size,
+        vocabulary,
+        passes,
+      ]);
+  }
+  return { positions: passes % 2 === 1 ? positions : positions + halfBytes, ranges };
 }
 
 function wholeWarps(units: number): number {
@@ -166,8 +197,11 @@ function wholeWarps(units: number): number {
 
 /**
  * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
- * id outside the table is a ShapeError on the CPU and gives NaN on CUDA. Throws a ShapeError or DTypeError.
+ * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
+ * a row of NaN. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor): Tensor {
+  checkOperands(weight, ids);
+  checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: false });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

@@ -7,6 +7,7 @@ import { fromBits16, toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 
@@ -124,6 +125,10 @@ const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
   },
 });
 
+function rangeOfIndices(length: number): IndexRange {
+  return { op: 'gather', role: 'index', length, within: `a dimension of length ${length}` };
+}
+
 /** Calls `visit` with the flat position of each chosen element and of the choice. Throws for one outside. */
 function forEachChoice(
   shape: Shape,
@@ -134,11 +139,7 @@ function forEachChoice(
   const { length, chosen, inner } = extents(shape, index.shape, dimension);
   for (let position = 0; position < index.data.length; position++) {
     const at = Number(index.data[position]);
-    if (at < 0 || at >= length) {
-      throw new ShapeError(
-        `gather: index ${at} at position ${position} is outside a dimension of length ${length}.`,
-      );
-    }
+    if (at < 0 || at >= length) throw outOfRange(at, position, rangeOfIndices(length));
     const outer = Math.floor(position / (inner * chosen));
     visit((outer * length + at) * inner + (position % inner), position);
   }
@@ -147,8 +148,12 @@ function forEachChoice(
 /**
  * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1,
  * y[i][j] = x[i][index[i][j]]. `index` is int32 or int64, and as long as `x` in every other dimension.
- * An index outside is a ShapeError on the CPU and NaN on CUDA.
+ * An index outside is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
+ * NaN. Throws a ShapeError or DTypeError.
  */
 export function gather(x: Tensor, dimension: number, index: Tensor): Tensor {
-  return applyOne(gatherOp, [x, index], { dimension: normalizeDimension('gather', dimension, x.rank) });
+  const along = normalizeDimension('gather', dimension, x.rank);
+  requireIndices('gather', 'index', index);
+  checkIndices(index, rangeOfIndices(x.shape[along]!), { onCpu: false });
+  return applyOne(gatherOp, [x, index], { dimension: along });
 }

@@ -10,9 +10,12 @@ import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { sumNode } from '../reduce/sum-graph.ts';
+import { checkIndices } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { rowPlan, vectorLength } from '../support/row-kernel.ts';
+import { logSoftmaxNode } from './log-softmax-graph.ts';
 
 interface CrossEntropyAttributes {
   readonly ignoreIndex: number;
@@ -37,6 +40,18 @@ function checkOperands(logits: TensorSpec, targets: TensorSpec): void {
       `crossEntropy: the mean over logits ${formatShape(logits.shape)} without elements has no value.`,
     );
   }
+}
+
+function checkTargets(targets: Tensor, classes: number, ignoreIndex: number): void {
+  const within = `the ${classes} classes 0..${classes - 1} (and is not the ignored ${ignoreIndex})`;
+  const range = {
+    op: 'crossEntropy',
+    role: 'target',
+    length: classes,
+    within,
+    ignored: ignoreIndex,
+  } as const;
+  checkIndices(targets, range, { onCpu: true });
 }
 
 const crossEntropyOp = defineOp<CrossEntropyAttributes>({
@@ -67,7 +82,7 @@ const crossEntropyOp = defineOp<CrossEntropyAttributes>({
     build: (graph, [logits, targets], { ignoreIndex }) => {
       const { counted, column } = targetColumns(graph, logits!, targets!, ignoreIndex);
       const [zero, shape] = [graph.scalar(logits!.dtype, 0), column.shape];
-      const logProbabilities = graph.node('LogSoftmax', [logits!], { axis: -1 });
+      const logProbabilities = logSoftmaxNode(graph, logits!);
       const pick = (from: OnnxValue) => graph.node('GatherElements', [from, column], { axis: 1 }, { shape });
       const chosen = pick(logProbabilities);
       const losses = graph.node(
@@ -144,7 +159,7 @@ function targetColumns(graph: OnnxGraph, logits: OnnxValue, targets: OnnxValue, 
 }
 
 function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  return graph.node('ReduceSum', [x], { keepdims: 0 }, { shape: [] });
+  return sumNode(graph, x, [...x.shape.keys()], false);
 }
 
 /** The plan for rows of the logits, and the definitions of the kernels that work on them. */
@@ -211,14 +226,17 @@ export interface CrossEntropyOptions {
 
 /**
  * The mean over rows of log Σ e^logits - logits[target], a scalar in float32 (float64 for float64 logits).
- * logits: [N, V]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`. A target out of range is a
- * DeviceError on the CPU and makes the loss NaN on CUDA. Throws a ShapeError or DTypeError.
+ * logits: [N, V]; targets: [N], int32 or int64, each in 0..V-1 or `ignoreIndex`, whose rows do not count: NaN if none
+ * does. A target out of range is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it
+ * otherwise makes the loss NaN. Throws a ShapeError or DTypeError.
  */
 export function crossEntropy(
   logits: Tensor,
   targets: Tensor,
   { ignoreIndex = -100 }: CrossEntropyOptions = {},
 ): Tensor {
+  checkOperands(logits, targets);
+  checkTargets(targets, logits.shape[1]!, ignoreIndex);
   const [loss, logSumExp, inverseCount] = apply(crossEntropyOp, [logits, targets], { ignoreIndex });
   logSumExp!.dispose();
   inverseCount!.dispose();

@@ -1,18 +1,19 @@
 import { applyOne } from '../../op/apply.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
+import { logSoftmaxNode } from './log-softmax-graph.ts';
 import { softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'logSoftmax',
   kernel: 'log_softmax',
-  onnx: 'LogSoftmax',
+  onnx: logSoftmaxNode,
   // dx = dy - e^y · Σ dy
   backward: (graph, dy, y, sum) =>
     graph.node('Sub', [dy, graph.node('Mul', [graph.node('Exp', [y]), sum(dy)])]),
 });
 
-/** x - log Σ e^x along one dimension, the last by default. Throws a ShapeError or DTypeError. */
+/** x - log Σ e^x along one dimension, the last by default (0 for a scalar). Throws a ShapeError or DTypeError. */
 export function logSoftmax(x: Tensor, dimension = -1): Tensor {
   return alongLastDimension('logSoftmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
 }

@@ -1,21 +1,15 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { sumNode } from '../reduce/sum-graph.ts';
 
 /** The mean along the last dimension, which stays with length one. */
 export function lastMean(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  return graph.node(
-    'ReduceMean',
-    [x, graph.integers([-1])],
-    { keepdims: 1 },
-    { shape: [...x.shape.slice(0, -1), 1] },
-  );
+  const sum = sumNode(graph, x, [x.shape.length - 1], true);
+  return graph.node('Div', [sum, graph.scalar(x.dtype, x.shape.at(-1)!)]);
 }
 
 /** The sum over all dimensions but the last. */
 export function sumToLast(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  const columns = x.shape.at(-1)!;
-  const rows = graph.reshape(x, [sizeOf(x.shape) / columns, columns]);
-  return graph.node('ReduceSum', [rows, graph.integers([0])], { keepdims: 0 }, { shape: [columns] });
+  return sumNode(graph, x, [...x.shape.keys()].slice(0, -1), false);
 }
 
 /** The statistics [..., 1] of rows of float64, for which ONNX Runtime's norms would give float32. */

@@ -11,6 +11,7 @@ import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { type Shape, contiguousStrides, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
+import { offsetType } from '../support/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface RopeAttributes {
@@ -19,7 +20,7 @@ interface RopeAttributes {
 }
 
 const kernel = kernelVariants('rope.cu', 'rope', 'ppppiiiiillllf');
-const threads = 256;
+const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
 const maxVectorBytes = 16;
@@ -162,13 +163,19 @@ function launch(
   const input = kernelInput(x!.address, x!) ?? copiedInput(context, x!);
   const [length, columns] = x!.shape.slice(-2) as [number, number];
   const vectors = (length * columns) / input.vectorLength;
+  const threads = Math.min(maxThreads, Math.ceil(vectors / 32) * 32);
   const grid = [
     Math.ceil(vectors / (threads * vectorsPerThread)),
     Math.min(matricesOf(x!), maxGridY),
     1,
   ] as const;
+  const variant = {
+    ELEMENT: storageType(x!.dtype),
+    VECTOR_LENGTH: input.vectorLength,
+    OFFSET: offsetType(Math.max(matricesOf(x!), length * columns)),
+  };
   context
-    .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: input.vectorLength }))
+    .kernel(kernel(variant))
     .launch(grid, threads, 0, [
       input.address,
       cosine!.address,

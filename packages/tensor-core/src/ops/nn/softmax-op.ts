@@ -3,6 +3,7 @@ import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
+import { sumNode } from '../reduce/sum-graph.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { launchRows } from '../support/row-kernel.ts';
@@ -11,7 +12,7 @@ interface SoftmaxDefinition {
   readonly name: 'softmax' | 'logSoftmax';
   /** Of kernels/softmax.cu; the backward kernel has `_backward` behind it. */
   readonly kernel: string;
-  readonly onnx: 'Softmax' | 'LogSoftmax';
+  readonly onnx: (graph: OnnxGraph, x: OnnxValue) => OnnxValue;
   /** dx from dy and y; `sum` folds the last dimension and keeps it. */
   readonly backward: (
     graph: OnnxGraph,
@@ -42,7 +43,7 @@ export function softmaxOp({ name, kernel, onnx, backward }: SoftmaxDefinition): 
       kind: 'custom',
       launch: (context, [x], [y]) => launchRows(context, forwardKernel, [x!, y!]),
     },
-    cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node(onnx, [x!], { axis: -1 })] },
+    cpu: { kind: 'onnx', build: (graph, [x]) => [onnx(graph, x!)] },
   });
 }
 
@@ -67,9 +68,7 @@ function softmaxBackwardOp(
     cpu: {
       kind: 'onnx',
       build: (graph, [dy, y]) => {
-        const shape = [...y!.shape.slice(0, -1), 1];
-        const sum = (value: OnnxValue) =>
-          graph.node('ReduceSum', [value, graph.integers([-1])], { keepdims: 1 }, { shape });
+        const sum = (value: OnnxValue) => sumNode(graph, value, [value.shape.length - 1], true);
         return [backward(graph, dy!, y!, sum)];
       },
     },

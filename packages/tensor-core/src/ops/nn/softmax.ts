@@ -9,7 +9,7 @@ import { softmaxOp } from './softmax-op.ts';
 const op = softmaxOp({
   name: 'softmax',
   kernel: 'softmax',
-  onnx: 'Softmax',
+  onnx: (graph, x) => graph.node('Softmax', [x], { axis: -1 }),
   // dx = y · (dy - Σ dy·y)
   backward: (graph, dy, y, sum) => {
     const product = graph.node('Mul', [dy, y]);
@@ -23,7 +23,7 @@ export interface SoftmaxOptions {
 }
 
 /**
- * e^x / Σ e^x along one dimension, the last by default; low precision is calculated in float32 and rounded at
+ * e^x / Σ e^x along one dimension, the last by default (1 for a scalar); low precision is calculated in float32 and rounded at
  * the end. Throws a ShapeError or DTypeError.
  */
 export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {

@@ -10,6 +10,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { contiguous } from '../copy/contiguous.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
+import { onePlusExpMinus } from '../support/sigmoid-graph.ts';
 
 function checkOperands(a: TensorSpec, b: TensorSpec): void {
   requireFloatingPoint('swiglu', 'a', a);
@@ -39,11 +40,11 @@ const swigluOp = defineOp({
   cpu: {
     kind: 'onnx',
     chunked: true,
-    build: (graph, [a, b]) => [graph.node('Mul', [graph.node('Mul', [a!, graph.node('Sigmoid', [a!])]), b!])],
+    build: (graph, [a, b]) => [graph.node('Mul', [graph.node('Div', [a!, onePlusExpMinus(graph, a!)]), b!])],
   },
 });
 
-/** da = dy·b·σ(a)·(1 + a·(1 - σ(a))) and db = dy·a·σ(a), from dy, a and b. */
+/** da = dy·b·σ(a)·(1 + a·σ(-a)) and db = dy·a·σ(a), from dy, a and b. σ(-a) is 1 - σ(a) without its cancellation. */
 const swigluBackwardOp = defineOp({
   name: 'swigluBackward',
   autocast: 'promote',
@@ -57,20 +58,18 @@ const swigluBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'pointwise',
-    expressions: () => ['a * c / (1 + exp(-b)) * (1 + b - b / (1 + exp(-b)))', 'a * b / (1 + exp(-b))'],
+    expressions: () => ['a * c / (1 + exp(-b)) * (1 + b / (1 + exp(b)))', 'a * b / (1 + exp(-b))'],
   },
   cpu: {
     kind: 'onnx',
     chunked: true,
     build: (graph, [dy, a, b]) => {
-      const sigmoid = graph.node('Sigmoid', [a!]);
-      const scaled = graph.node('Mul', [dy!, sigmoid]);
-      const db = graph.node('Mul', [scaled, a!]);
-      const slope = graph.node('Sub', [
-        graph.node('Add', [a!, graph.scalar(a!.dtype, 1)]),
-        graph.node('Mul', [a!, sigmoid]),
-      ]);
-      return [graph.node('Mul', [graph.node('Mul', [scaled, b!]), slope]), db];
+      const one = graph.scalar(a!.dtype, 1);
+      const scaled = graph.node('Div', [dy!, onePlusExpMinus(graph, a!)]);
+      const onePlusExp = graph.node('Add', [graph.node('Exp', [a!]), one]);
+      const slope = graph.node('Add', [graph.node('Div', [a!, onePlusExp]), one]);
+      const da = graph.node('Mul', [graph.node('Mul', [scaled, b!]), slope]);
+      return [da, graph.node('Mul', [scaled, a!])];
     },
   },
 });

@@ -1,6 +1,7 @@
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type DType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
@@ -11,6 +12,7 @@ import { div, mul } from '../elementwise/arithmetic.ts';
 import { cast } from '../copy/cast.ts';
 import { equal } from '../elementwise/comparisons.ts';
 import { expand, reshape } from '../shape/views.ts';
+import { sumNode } from './sum-graph.ts';
 
 export interface ReductionAttributes {
   /** Ascending, from the front. */
@@ -25,12 +27,20 @@ export interface ReductionOptions {
   keepDims?: boolean;
 }
 
+/** What is to be folded into what. */
+interface Fold extends ReductionAttributes {
+  readonly output: TensorSpec;
+}
+
 interface ReductionDefinition {
   readonly name: string;
   readonly autocast: AutocastClass;
   readonly dtype: (input: DType) => DType;
   readonly kernel: ReductionKernel;
-  readonly onnx: 'ReduceSum' | 'ReduceMean' | 'ReduceMax';
+  /** The fold as ONNX nodes. */
+  readonly onnx: (graph: OnnxGraph, x: OnnxValue, fold: Fold) => OnnxValue;
+  /** Whether a fold of no elements has a value. */
+  readonly ofNothing: boolean;
   readonly saves?: { inputs?: number[]; outputs?: number[] };
   readonly gradient: (g: Tensor, context: GradientContext<ReductionAttributes>) => Tensor;
 }
@@ -40,9 +50,10 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
   const op: ComputeOp<ReductionAttributes> = defineOp<ReductionAttributes>({
     name,
     autocast: definition.autocast,
-    infer: ([x], attributes) => [
-      { shape: reducedShape(x!.shape, attributes), dtype: definition.dtype(x!.dtype) },
-    ],
+    infer: ([x], attributes) => {
+      if (!definition.ofNothing) requireElements(name, x!, attributes);
+      return [{ shape: reducedShape(x!.shape, attributes), dtype: definition.dtype(x!.dtype) }];
+    },
     saves: definition.saves && (() => definition.saves!),
     gradient: (context) => [definition.gradient(context.gradients[0]!, context)],
     variant: ({ dims, keepDims }) => `${dims.join()}${keepDims ? 'k' : ''}`,
@@ -53,22 +64,9 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
     cuda: kernel,
     cpu: {
       kind: 'onnx',
-      build: (graph, [x], { dims, keepDims }, { outputs }) => {
-        const dtype = floatOf(outputs[0]!.dtype);
-        const reduce = (type: string, value: OnnxValue) =>
-          graph.node(
-            type,
-            [value, graph.integers(dims)],
-            { keepdims: keepDims ? 1 : 0 },
-            { shape: outputs[0]!.shape },
-          );
-        const folded = reduce(definition.onnx, graph.cast(x!, dtype));
-        return [
-          definition.onnx === 'ReduceMax' && isFloatingPoint(dtype)
-            ? lettingNaNWin(graph, x!, folded, reduce)
-            : folded,
-        ];
-      },
+      build: (graph, [x], attributes, { outputs }) => [
+        definition.onnx(graph, x!, { ...attributes, output: outputs[0]! }),
+      ],
     },
   });
   return (x, { dims, keepDims = false } = {}) => {
@@ -79,21 +77,37 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
   };
 }
 
-/** ONNX Runtime's ReduceMax passes NaN over, so where one is in a fold it is put in afterwards. */
-function lettingNaNWin(
-  graph: OnnxGraph,
-  x: OnnxValue,
-  folded: OnnxValue,
-  reduce: (type: string, value: OnnxValue) => OnnxValue,
-): OnnxValue {
-  const isNaN = graph.cast(graph.node('IsNaN', [x], {}, { dtype: 'bool' }), 'int32');
-  const anyNaN = graph.cast(reduce('ReduceMax', isNaN), 'bool');
-  return graph.node('Where', [anyNaN, graph.scalar(folded.dtype, NaN), folded], {}, folded);
+/** A dimension of length 0 has no largest element (torch.amax refuses it in the same way). */
+function requireElements(name: string, { shape }: TensorSpec, { dims }: ReductionAttributes): void {
+  const empty = dims.find((dim) => shape[dim] === 0);
+  if (empty === undefined) return;
+  throw new ShapeError(
+    `${name}: dimension ${empty} of ${formatShape(shape)} has no elements, so there is no ${name} along it.`,
+  );
 }
 
-// On the CPU low-precision tensors are folded in float32.
-function floatOf(dtype: DType): DType {
-  return dtype === 'float16' || dtype === 'bfloat16' ? 'float32' : dtype;
+/** The sum of integers wraps around, as int64 does; low precision arrives and is summed in float32. */
+function sumGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims, output }: Fold): OnnxValue {
+  const terms = isFloatingPoint(output.dtype) ? x : graph.cast(x, output.dtype);
+  return sumNode(graph, terms, dims, keepDims);
+}
+
+/** 0/0, NaN, of nothing. Integers are summed in float64, which holds them exactly up to 2⁵³. */
+function meanGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims }: Fold): OnnxValue {
+  const terms = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'float64');
+  const count = sizeOf(dims.map((dim) => x.shape[dim]!));
+  return graph.node('Div', [sumNode(graph, terms, dims, keepDims), graph.scalar(terms.dtype, count)]);
+}
+
+/** ONNX Runtime's ReduceMax passes NaN over, so where one is in a fold it is put in afterwards. */
+function maxGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims, output: { shape } }: Fold): OnnxValue {
+  const largest = (value: OnnxValue) =>
+    graph.node('ReduceMax', [value, graph.integers(dims)], { keepdims: keepDims ? 1 : 0 }, { shape });
+  const folded = largest(x);
+  if (!isFloatingPoint(x.dtype)) return folded;
+  const isNaN = graph.cast(graph.node('IsNaN', [x], {}, { dtype: 'bool' }), 'int32');
+  const anyNaN = graph.cast(largest(isNaN), 'bool');
+  return graph.node('Where', [anyNaN, graph.scalar(folded.dtype, NaN), folded], {}, folded);
 }
 
 function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
@@ -128,7 +142,8 @@ export const sum = reduction({
   autocast: 'float32',
   dtype: (dtype) => (isFloatingPoint(dtype) ? dtype : 'int64'),
   kernel: { kind: 'reduction', identity: 'zero', combine: 'x + y', finish: 'x' },
-  onnx: 'ReduceSum',
+  onnx: sumGraph,
+  ofNothing: true,
   gradient: (g, context) => unfold(g, context),
 });
 
@@ -138,7 +153,8 @@ export const mean = reduction({
   autocast: 'float32',
   dtype: floatingPoint,
   kernel: { kind: 'reduction', identity: 'zero', combine: 'x + y', finish: 'x / n' },
-  onnx: 'ReduceMean',
+  onnx: meanGraph,
+  ofNothing: true,
   gradient: (g, context) => unfold(div(g, foldedCount(context)), context),
 });
 
@@ -148,7 +164,8 @@ export const max = reduction({
   autocast: 'none',
   dtype: (dtype) => dtype,
   kernel: { kind: 'reduction', identity: 'lowest', combine: 'larger(x, y)', finish: 'x' },
-  onnx: 'ReduceMax',
+  onnx: maxGraph,
+  ofNothing: false,
   saves: { inputs: [0], outputs: [0] },
   gradient: (g, context) => {
     const chosen = cast(equal(context.input(0), unfold(context.output(0), context)), g.dtype);

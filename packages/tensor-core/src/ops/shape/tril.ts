@@ -9,6 +9,7 @@ import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
+import { offsetType } from '../support/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 
@@ -19,8 +20,8 @@ interface LowerTriangleAttributes {
   readonly fill: 'zero' | 'negativeInfinity';
 }
 
-const kernel = kernelVariants('lower_triangle.cu', 'lower_triangle', 'ppiiiif');
-const threads = 256;
+const kernel = kernelVariants('lower_triangle.cu', 'lower_triangle', 'ppliiif');
+const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
 
@@ -47,18 +48,18 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
     build: (graph, [x], { diagonal, fill }) => [
       fill === 'zero'
         ? graph.node('Trilu', [x!, graph.scalar('int64', diagonal)], { upper: 0 })
-        : graph.node('Min', [x!, bounds(graph, x!, diagonal)]),
+        : masked(graph, x!, diagonal),
     ],
   },
 });
 
-/** +∞ where elements stay and -∞ where they do not: the smaller of it and x is x or -∞. */
-function bounds(graph: OnnxGraph, { shape, dtype }: OnnxValue, diagonal: number): OnnxValue {
-  const [rows, columns] = shape.slice(-2) as [number, number];
-  const data = new (dtype === 'float64' ? Float64Array : Float32Array)(rows * columns).fill(-Infinity);
-  for (let i = 0; i < rows; i++)
-    data.fill(Infinity, i * columns, i * columns + clamp(i + diagonal + 1, columns));
-  return graph.constant(dtype, [rows, columns], data);
+/** x where elements stay, else -∞: chosen, as a minimum of both would be NaN where x is. */
+function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
+  const [rows, columns] = x.shape.slice(-2) as [number, number];
+  const data = new Uint8Array(rows * columns);
+  for (let i = 0; i < rows; i++) data.fill(1, i * columns, i * columns + clamp(i + diagonal + 1, columns));
+  const kept = graph.constant('bool', [rows, columns], data);
+  return graph.node('Where', [kept, x, graph.scalar(x.dtype, -Infinity)], {}, x);
 }
 
 /** Of the elements of a matrix, those with j <= i + diagonal. */
@@ -83,22 +84,30 @@ function launch(
   const [rows, columns] = x!.shape.slice(-2) as [number, number];
   const length = vectorLength(columns, [x!, y!]);
   const matrices = sizeOf(x!.shape.slice(0, -2));
-  const blocks = Math.ceil((rows * columns) / (length * threads * vectorsPerThread));
+  const vectors = (rows * columns) / length;
+  const threads = Math.min(maxThreads, Math.ceil(vectors / 32) * 32);
+  const blocks = Math.ceil(vectors / (threads * vectorsPerThread));
   context
-    .kernel(kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length }))
+    .kernel(
+      kernel({ ELEMENT: storageType(x!.dtype), VECTOR_LENGTH: length, OFFSET: offsetType(rows * columns) }),
+    )
     .launch([blocks, Math.min(matrices, maxGridY), 1], threads, 0, [
       x!.address,
       y!.address,
       matrices,
       rows,
       columns,
-      diagonal,
+      // All that lies further off is the same, and fits 32 bits.
+      Math.min(Math.max(diagonal, -rows), columns),
       fill === 'zero' ? 0 : -Infinity,
     ]);
 }
 
-/** Each matrix [T, S] of x with zeros where j > i + diagonal. Throws a ShapeError or DTypeError. */
+/** Each matrix [T, S] of x with zeros where j > i + diagonal, a whole number. Throws a ShapeError or DTypeError. */
 export function tril(x: Tensor, diagonal = 0): Tensor {
+  if (!Number.isSafeInteger(diagonal)) {
+    throw new ShapeError(`tril: the diagonal must be a whole number, not ${diagonal}.`);
+  }
   return applyOne(lowerTriangleOp, [x], { name: 'tril', diagonal, fill: 'zero' });
 }
 

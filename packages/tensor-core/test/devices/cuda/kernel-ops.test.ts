@@ -2,9 +2,12 @@ import { describe } from 'vitest';
 import type { DType } from '../../../src/index.ts';
 import { describeCrossEntropy } from '../../op-cases/cross-entropy.ts';
 import { describeEmbedding } from '../../op-cases/embedding.ts';
+import { describeGather } from '../../op-cases/gather.ts';
 import { describeNorms } from '../../op-cases/norm.ts';
 import { describeRandom } from '../../op-cases/random.ts';
+import { describeReduce } from '../../op-cases/reduce.ts';
 import { describeRope } from '../../op-cases/rope.ts';
+import { describeSigmoid } from '../../op-cases/sigmoid.ts';
 import { describeSoftmax } from '../../op-cases/softmax.ts';
 import { describeSwiglu } from '../../op-cases/swiglu.ts';
 import { describeTriangles } from '../../op-cases/tril.ts';
@@ -29,8 +32,17 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   describe('embedding', () => {
     describeEmbedding(open, dtypes);
   });
+  describe('gather', () => {
+    describeGather(open, dtypes);
+  });
+  describe('reductions', () => {
+    describeReduce(open);
+  });
   describe('rope', () => {
     describeRope(open, dtypes);
+  });
+  describe('sigmoid', () => {
+    describeSigmoid(open);
   });
   describe('swiglu', () => {
     describeSwiglu(open, dtypes);

@@ -53,12 +53,17 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
     { WORD: 'uint16', WORDS: 1 },
     { WORD: 'uint64', WORDS: 2 },
   ),
+  'embedding_sort.cu': indices,
   'embedding_backward.cu': with_(
-    with_(elements, ...indices),
+    elements,
     { VECTOR_LENGTH: 2, VECTORS: 2 },
     { VECTOR_LENGTH: 1, VECTORS: 1 },
   ),
-  'lower_triangle.cu': with_(elements, { VECTOR_LENGTH: 2 }, { VECTOR_LENGTH: 1 }),
+  'lower_triangle.cu': with_(
+    with_(elements, { VECTOR_LENGTH: 2 }, { VECTOR_LENGTH: 1 }),
+    { OFFSET: 'int32' },
+    { OFFSET: 'int64' },
+  ),
   'matmul_split_half.cu': splitHalfTiles.flatMap((tile) =>
     [0, 1, 2, 3].map((bits) => splitHalfDefines(tile, (bits & 1) === 1, bits > 1)),
   ),
@@ -68,7 +73,7 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
     { RESULT: 'float', WEIGHT: 'bfloat16', CENTERED: 1 },
   ),
   'random.cu': [...elements, { ELEMENT: 'int32' }, { ELEMENT: 'int64' }],
-  'rope.cu': with_(elements, { VECTOR_LENGTH: 2 }),
+  'rope.cu': with_(elements, { VECTOR_LENGTH: 2, OFFSET: 'int32' }, { VECTOR_LENGTH: 2, OFFSET: 'int64' }),
   'softmax.cu': [...rows, row('double', 2, 256, 2)],
   'split_half.cu': [{}],
 };

@@ -1,5 +1,5 @@
 import type { ReductionKernel } from '../../../op/cuda-lowering.ts';
-import { type DType, byteSize, promote } from '../../../tensor/dtype.ts';
+import { type DType, byteSize, isFloatingPoint, promote } from '../../../tensor/dtype.ts';
 import { computeType, storageType } from '../compile/c-types.ts';
 import { blockSize } from './pointwise-kernel.ts';
 import type { ReductionPass } from './reduction-plan.ts';
@@ -18,8 +18,9 @@ export interface ReductionSignature {
   readonly finish: string;
 }
 
-/** The dtype in which `input` is folded to `output`. */
+/** The dtype in which `input` is folded to `output`: integers to floating point (a mean) without losing any. */
 export function accumulatorDType(input: DType, output: DType): DType {
+  if (!isFloatingPoint(input) && isFloatingPoint(output)) return 'float64';
   const wider = promote(input, output);
   return wider === 'float16' || wider === 'bfloat16' ? 'float32' : wider;
 }

@@ -41,6 +41,15 @@ describe('planReduction', () => {
     expect(planReduction({ outer: 1, length: 4096, inner: 2560 }, 4, 0).chunks).toBe(1);
   });
 
+  it('cuts rows into pieces of whole vectors, and columns anywhere', () => {
+    // 8 chunks of 12,503 elements would not be whole vectors of 4 or 8.
+    const folded = { outer: 1, length: 100_024, inner: 1 };
+    expect(planReduction(folded, 4, 2)).toMatchObject({ vectorLength: 4, chunk: 12_504, chunks: 8 });
+    expect(planReduction(folded, 8, 2)).toMatchObject({ vectorLength: 8, chunk: 12_504, chunks: 8 });
+    const columns = { outer: 1, length: 1001, inner: 4 };
+    expect(planReduction(columns, 4, 2)).toMatchObject({ vectorLength: 1, chunk: 126, chunks: 8 });
+  });
+
   it('covers every element once, in whole vectors', () => {
     const length = fc.integer({ min: 1, max: 100_000 });
     const small = fc.integer({ min: 1, max: 300 });

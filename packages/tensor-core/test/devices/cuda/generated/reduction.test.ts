@@ -10,7 +10,8 @@ describe('accumulatorDType', () => {
     expect(accumulatorDType('float64', 'float64')).toBe('float64');
     expect(accumulatorDType('int32', 'int64')).toBe('int64');
     expect(accumulatorDType('bool', 'bool')).toBe('bool');
-    expect(accumulatorDType('int64', 'float32')).toBe('float32');
+    expect(accumulatorDType('int64', 'float32')).toBe('float64');
+    expect(accumulatorDType('bool', 'float32')).toBe('float64');
   });
 });
 

@@ -1,0 +1,45 @@
+import { ShapeError } from '../../errors.ts';
+import type { TypedArray } from '../../tensor/dtype.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { toTypedArray } from '../../tensor/transfer.ts';
+
+/** What an index must be, in words for the error. */
+export interface IndexRange {
+  readonly op: string;
+  /** What an index of this op is called. */
+  readonly role: 'id' | 'index' | 'target';
+  /** Indices are 0..length - 1. */
+  readonly length: number;
+  /** What has this length, such as "a table of 4 rows". */
+  readonly within: string;
+  /** One more index that is taken. */
+  readonly ignored?: number;
+}
+
+/** Throws a ShapeError that names the first index out of range and its position. */
+export function requireInRange(data: TypedArray, range: IndexRange): void {
+  for (let position = 0; position < data.length; position++) {
+    const index = Number(data[position]);
+    if ((index >= 0 && index < range.length) || index === range.ignored) continue;
+    throw outOfRange(index, position, range);
+  }
+}
+
+export function outOfRange(index: number, position: number, { op, role, within }: IndexRange): ShapeError {
+  return new ShapeError(`${op}: ${role} ${index} at position ${position} is outside ${within}.`);
+}
+
+let checked: boolean | null = null;
+
+/**
+ * Whether ROOFLINE_CHECK_INDICES=1 asks for indices on a GPU to be read back and checked, which waits for the GPU;
+ * else one out of range gives NaN there. Read once.
+ */
+function checksIndices(): boolean {
+  return (checked ??= process.env.ROOFLINE_CHECK_INDICES === '1');
+}
+
+/** Throws a ShapeError for an index out of range: on a GPU in the checked mode, on the CPU if `onCpu` says so. */
+export function checkIndices(indices: Tensor, range: IndexRange, { onCpu }: { onCpu: boolean }): void {
+  if (indices.device.type === 'cpu' ? onCpu : checksIndices()) requireInRange(toTypedArray(indices), range);
+}

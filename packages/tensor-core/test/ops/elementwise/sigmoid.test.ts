@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeSigmoid } from '../../op-cases/sigmoid.ts';
+
+describe('sigmoid on the CPU', () => {
+  describeSigmoid(() => device('cpu'));
+});

@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeReduce } from '../../op-cases/reduce.ts';
+
+describe('reductions on the CPU', () => {
+  describeReduce(() => device('cpu'));
+});
