@@ -50,7 +50,7 @@ function nextLogits(model: TransformerLM, ids: readonly number[]): number[] {
   return noGrad(() =>
     scope(() => {
       const logits = model.forward(fromTypedArray(Int32Array.from(ids), [1, ids.length], { device }));
-      return select(select(logits, 0, 0), 0, -1).toArray();
+      return select(select(logits, 0, 0), 0, -1).toFlatArray();
     }),
   );
 }

@@ -19,11 +19,11 @@ describe('checkpoints', () => {
     const [saved, loaded] = [toyModel({ seed: 1 }), toyModel({ seed: 2 })];
     const { weight } = loaded.lmHead;
     saveCheckpoint(saved, path('model'), { step: '7' });
-    expect(loaded.forward(ids).toArray()).not.toEqual(saved.forward(ids).toArray());
+    expect(loaded.forward(ids).toFlatArray()).not.toEqual(saved.forward(ids).toFlatArray());
     const { missing, unexpected, metadata } = loadCheckpoint(loaded, path('model'));
     expect({ missing, unexpected }).toEqual({ missing: [], unexpected: [] });
     expect(metadata).toEqual({ format: 'pt', step: '7' });
-    expect(loaded.forward(ids).toArray()).toEqual(saved.forward(ids).toArray());
+    expect(loaded.forward(ids).toFlatArray()).toEqual(saved.forward(ids).toFlatArray());
     expect(loaded.lmHead.weight).toBe(weight);
   });
 
@@ -31,14 +31,14 @@ describe('checkpoints', () => {
     saveCheckpoint(toyModel({ seed: 1 }), path('float32'));
     const half = toyModel({ dtype: 'bfloat16', seed: 2 });
     loadCheckpoint(half, path('float32'));
-    expect(half.lmHead.weight.toArray()).toEqual(
-      toyModel({ seed: 1 }).lmHead.weight.to('bfloat16').toArray(),
+    expect(half.lmHead.weight.toFlatArray()).toEqual(
+      toyModel({ seed: 1 }).lmHead.weight.to('bfloat16').toFlatArray(),
     );
   });
 
   it('that do not fit are refused before anything is written', () => {
     const model = toyModel();
-    const before = model.tokenEmbeddings.weight.toArray();
+    const before = model.tokenEmbeddings.weight.toFlatArray();
     const { 'ln_final.weight': norm, ...others } = toyModel({ seed: 9 }).stateDict();
     saveTensors({ tensors: { ...others, 'ln_last.weight': norm! }, metadata: {} }, path('renamed'));
     const load = () => loadCheckpoint(model, path('renamed'));
@@ -46,9 +46,11 @@ describe('checkpoints', () => {
     expect(load).toThrow(
       expect.objectContaining({ missing: ['ln_final.weight'], unexpected: ['ln_last.weight'] }),
     );
-    expect(model.tokenEmbeddings.weight.toArray()).toEqual(before);
+    expect(model.tokenEmbeddings.weight.toFlatArray()).toEqual(before);
     expect(loadCheckpoint(model, path('renamed'), { strict: false }).missing).toEqual(['ln_final.weight']);
-    expect(model.tokenEmbeddings.weight.toArray()).toEqual(others['token_embeddings.weight']!.toArray());
+    expect(model.tokenEmbeddings.weight.toFlatArray()).toEqual(
+      others['token_embeddings.weight']!.toFlatArray(),
+    );
   });
 
   it('of other shapes are refused even then', () => {
@@ -77,6 +79,6 @@ describe('saveTensors and loadTensors', () => {
     const loaded = loadTensors(path('state'));
     expect(loaded.metadata).toEqual({ steps: '[1]' });
     expect(loaded.tensors['exp_avg.0']!.shape).toEqual([2, 0]);
-    expect(loaded.tensors['step']!.toArray()).toEqual([5]);
+    expect(loaded.tensors['step']!.toFlatArray()).toEqual([5]);
   });
 });

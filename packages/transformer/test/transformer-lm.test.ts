@@ -11,14 +11,14 @@ describe('TransformerLM', () => {
     const model = toyModel();
     const logits = model.forward(idsOf([[1, 2, 3, 4, 5]]));
     expect(logits.shape).toEqual([1, 5, 11]);
-    const other = model.forward(idsOf([[1, 2, 3, 9, 5]])).toArray();
-    expect(other.slice(0, 33)).toEqual(logits.toArray().slice(0, 33));
-    expect(other.slice(33, 44)).not.toEqual(logits.toArray().slice(33, 44));
+    const other = model.forward(idsOf([[1, 2, 3, 9, 5]])).toFlatArray();
+    expect(other.slice(0, 33)).toEqual(logits.toFlatArray().slice(0, 33));
+    expect(other.slice(33, 44)).not.toEqual(logits.toFlatArray().slice(33, 44));
   });
 
   it('starts from the same weights with the same seed, spread as they should', () => {
     const [a, b, c] = [toyModel({ seed: 1 }), toyModel({ seed: 1 }), toyModel({ seed: 2 })];
-    const weights = (model: typeof a) => model.layers[1]!.ffn.w2.weight.toArray();
+    const weights = (model: typeof a) => model.layers[1]!.ffn.w2.weight.toFlatArray();
     expect(weights(a)).toEqual(weights(b));
     expect(weights(a)).not.toEqual(weights(c));
     const std = Math.sqrt(2 / (8 + 12));
@@ -26,7 +26,7 @@ describe('TransformerLM', () => {
     const variance = weights(a).reduce((sum, x) => sum + x * x, 0) / 96;
     expect(Math.sqrt(variance) / std).toBeGreaterThan(0.75);
     expect(Math.sqrt(variance) / std).toBeLessThan(1.2);
-    expect(a.lnFinal.weight.toArray()).toEqual(Array(8).fill(1));
+    expect(a.lnFinal.weight.toFlatArray()).toEqual(Array(8).fill(1));
   });
 
   it('calls the attention function that it is given, on heads', () => {
@@ -36,7 +36,7 @@ describe('TransformerLM', () => {
       return plainAttention(q, k, v);
     };
     const ids = idsOf([[1, 2, 3]]);
-    expect(toyModel({ attention }).forward(ids).toArray()).toEqual(toyModel().forward(ids).toArray());
+    expect(toyModel({ attention }).forward(ids).toFlatArray()).toEqual(toyModel().forward(ids).toFlatArray());
     expect(shapes.map(String)).toEqual(Array(6).fill('1,2,3,4'));
   });
 

@@ -2,10 +2,11 @@ import { type BackwardOptions, backward } from '../autograd/backward.ts';
 import type { Device } from '../devices/device.ts';
 import { type DeviceSpec, device } from '../devices/device-registry.ts';
 import { type DType, type TypedArray, dtypes } from './dtype.ts';
+import type { NestedNumbers } from './creation.ts';
 import { cast } from '../ops/copy/cast.ts';
 import { toDevice } from '../ops/copy/to-device.ts';
 import { Tensor } from './tensor.ts';
-import { item, toArray, toTypedArray } from './transfer.ts';
+import { item, toArray, toFlatArray, toTypedArray } from './transfer.ts';
 
 // Methods that stand on ops and devices are added here, so that the class itself depends on neither.
 declare module './tensor.ts' {
@@ -17,7 +18,9 @@ declare module './tensor.ts' {
     /** The elements in row-major order; float16 and bfloat16 as raw bits. Waits for the device. */
     toTypedArray(): TypedArray;
     /** The elements in row-major order as numbers. Waits for the device. */
-    toArray(): number[];
+    toFlatArray(): number[];
+    /** The elements as numbers, nested as deep as there are dimensions: a number for none. Waits for the device. */
+    toArray(): NestedNumbers;
     /** The value of a tensor of one element. Waits for the device. */
     item(): number;
     /** The same values as another dtype, or on another device. */
@@ -36,6 +39,10 @@ Tensor.prototype.detach = function () {
 
 Tensor.prototype.toTypedArray = function () {
   return toTypedArray(this);
+};
+
+Tensor.prototype.toFlatArray = function () {
+  return toFlatArray(this);
 };
 
 Tensor.prototype.toArray = function () {
