@@ -5,8 +5,12 @@ import { type DType, type TypedArray, dtypes } from './dtype.ts';
 import type { NestedNumbers } from './creation.ts';
 import { cast } from '../ops/copy/cast.ts';
 import { toDevice } from '../ops/copy/to-device.ts';
+import { labelTensor, printTensor } from './printing/print-tensor.ts';
 import { Tensor } from './tensor.ts';
 import { item, toArray, toFlatArray, toTypedArray } from './transfer.ts';
+
+/** `util.inspect.custom`, without importing Node's util. */
+const inspectCustom = Symbol.for('nodejs.util.inspect.custom');
 
 // Methods that stand on ops and devices are added here, so that the class itself depends on neither.
 declare module './tensor.ts' {
@@ -23,6 +27,8 @@ declare module './tensor.ts' {
     toArray(): NestedNumbers;
     /** The value of a tensor of one element. Waits for the device. */
     item(): number;
+    /** Its values abbreviated as NumPy does, shape, dtype and device; what `console.log` prints. Waits for the device. */
+    toString(): string;
     /** The same values as another dtype, or on another device. */
     to(target: DType | DeviceSpec | Device): Tensor;
   }
@@ -52,6 +58,16 @@ Tensor.prototype.toArray = function () {
 Tensor.prototype.item = function () {
   return item(this);
 };
+
+Tensor.prototype.toString = function () {
+  return printTensor(this);
+};
+
+Object.defineProperty(Tensor.prototype, inspectCustom, {
+  value(this: Tensor, depth: number): string {
+    return depth < 0 ? labelTensor(this) : printTensor(this);
+  },
+});
 
 Tensor.prototype.to = function (target) {
   return isDType(target) ? cast(this, target) : toDevice(this, device(target));
