@@ -80,7 +80,7 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
 }
 
 /** ONNX Runtime's ReduceMax passes NaN over, so where one is in a fold it is put in afterwards. */
-function lettingNaNWin(
+export function lettingNaNWin(
   graph: OnnxGraph,
   x: OnnxValue,
   folded: OnnxValue,
@@ -96,7 +96,7 @@ function floatOf(dtype: DType): DType {
   return dtype === 'float16' || dtype === 'bfloat16' ? 'float32' : dtype;
 }
 
-function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
+export function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
   if (dims === undefined) return x.shape.map((_, i) => i);
   const list = (typeof dims === 'number' ? [dims] : dims).map((dim) => normalizeDimension(name, dim, x.rank));
   if (new Set(list).size !== list.length) {
@@ -113,7 +113,10 @@ export function reducedShape(shape: Shape, { dims, keepDims }: ReductionAttribut
 }
 
 /** A folded tensor as a view of the shape before folding, repeating along the folded dimensions. */
-function unfold(folded: Tensor, { inputSpecs, attributes }: GradientContext<ReductionAttributes>): Tensor {
+export function unfold(
+  folded: Tensor,
+  { inputSpecs, attributes }: GradientContext<ReductionAttributes>,
+): Tensor {
   const { shape } = inputSpecs[0]!;
   return expand(reshape(folded, reducedShape(shape, { ...attributes, keepDims: true })), shape);
 }
