@@ -1,13 +1,20 @@
 import { describe } from 'vitest';
 import type { DType } from '../../../src/index.ts';
+import { describeAnyAll } from '../../op-cases/any-all.ts';
+import { describeClamp } from '../../op-cases/clamp.ts';
 import { describeCrossEntropy } from '../../op-cases/cross-entropy.ts';
+import { describeCumsum } from '../../op-cases/cumsum.ts';
+import { describeDropout } from '../../op-cases/dropout.ts';
 import { describeEmbedding } from '../../op-cases/embedding.ts';
+import { describeExtrema } from '../../op-cases/extrema.ts';
 import { describeNorms } from '../../op-cases/norm.ts';
 import { describeRandom } from '../../op-cases/random.ts';
 import { describeRope } from '../../op-cases/rope.ts';
+import { describeCreation } from '../../op-cases/shape-and-creation.ts';
 import { describeSoftmax } from '../../op-cases/softmax.ts';
 import { describeSwiglu } from '../../op-cases/swiglu.ts';
 import { describeTriangles } from '../../op-cases/tril.ts';
+import { describeVariance } from '../../op-cases/variance.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 // One dtype, because each variant of a kernel takes the host's compiler a second; a GPU runs them all.
@@ -40,5 +47,26 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('random', () => {
     describeRandom(open);
+  });
+  describe('extrema', () => {
+    describeExtrema(open, dtypes);
+  });
+  describe('cumsum', () => {
+    describeCumsum(open, dtypes);
+  });
+  describe('variance', () => {
+    describeVariance(open, dtypes);
+  });
+  describe('any and all', () => {
+    describeAnyAll(open, ['float32', 'bool']);
+  });
+  describe('clamp, abs and sign', () => {
+    describeClamp(open);
+  });
+  describe('dropout', () => {
+    describeDropout(open, dtypes);
+  });
+  describe('creation', () => {
+    describeCreation(open);
   });
 });
