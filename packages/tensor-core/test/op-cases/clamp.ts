@@ -3,10 +3,15 @@ import * as t from '../../src/index.ts';
 import { sample, tensorOf } from './samples.ts';
 import { type OpenDevice, expectFiniteDifferences } from './vector-jacobian.ts';
 
+/** Makes tensors of one dimension. */
+const rowsOn =
+  (open: OpenDevice) =>
+  (values: number[], dtype: t.DType = 'float32') =>
+    tensorOf(values, [values.length], dtype, open());
+
 /** clamp, abs and sign beside the cases that they share with every element-wise op, on one device. */
 export function describeClamp(open: OpenDevice): void {
-  const row = (values: number[], dtype: t.DType = 'float32') =>
-    tensorOf(values, [values.length], dtype, open());
+  const row = rowsOn(open);
 
   describe('clamp', () => {
     it('takes tensors for bounds, with broadcasting', () => {
@@ -50,22 +55,6 @@ export function describeClamp(open: OpenDevice): void {
         expect(() => t.clamp(row([1], 'bool'), { min: row([1], 'bool') })).toThrow(
           'clamp: bools have no order',
         );
-      });
-    });
-
-    it('keeps the gradient inside the bounds and on them, and gives a tensor its own', () => {
-      t.scope(() => {
-        const x = row([1, 2, NaN, 0, 3, 1.5, 5]).requiresGrad_();
-        const low = row([1, 1, 1, 1, 1, 1, 4]).requiresGrad_();
-        const high = row([2, 2, 2, 2, 2, 2, 2]).requiresGrad_();
-        t.clamp(x, { min: low, max: high }).backward(t.ones([7], { device: open() }));
-        expect(x.grad!.toArray()).toEqual([1, 1, 0, 0, 0, 1, 0]);
-        expect(low.grad!.toArray()).toEqual([0, 0, 0, 1, 0, 0, 0]);
-        expect(high.grad!.toArray()).toEqual([0, 0, 0, 0, 1, 0, 1]);
-        // Below both: the upper bound is the result.
-        const [y, bottom, top] = [row([1]), row([4]), row([2])].map((leaf) => leaf.requiresGrad_());
-        t.clamp(y!, { min: bottom!, max: top! }).backward();
-        expect([y!, bottom!, top!].map((leaf) => leaf.grad!.item())).toEqual([0, 0, 1]);
       });
     });
 
@@ -121,8 +110,26 @@ export function describeClamp(open: OpenDevice): void {
   });
 }
 
-/** Finite differences of clamp's tensors, in float64. */
+/** The gradients of clamp on its bounds, and finite differences of its tensors in float64. */
 export function describeClampGradients(open: OpenDevice): void {
+  const row = rowsOn(open);
+
+  it('clamp keeps the gradient inside the bounds and on them, and gives a tensor its own', () => {
+    t.scope(() => {
+      const x = row([1, 2, NaN, 0, 3, 1.5, 5]).requiresGrad_();
+      const low = row([1, 1, 1, 1, 1, 1, 4]).requiresGrad_();
+      const high = row([2, 2, 2, 2, 2, 2, 2]).requiresGrad_();
+      t.clamp(x, { min: low, max: high }).backward(t.ones([7], { device: open() }));
+      expect(x.grad!.toArray()).toEqual([1, 1, 0, 0, 0, 1, 0]);
+      expect(low.grad!.toArray()).toEqual([0, 0, 0, 1, 0, 0, 0]);
+      expect(high.grad!.toArray()).toEqual([0, 0, 0, 0, 1, 0, 1]);
+      // Below both: the upper bound is the result.
+      const [y, bottom, top] = [row([1]), row([4]), row([2])].map((leaf) => leaf.requiresGrad_());
+      t.clamp(y!, { min: bottom!, max: top! }).backward();
+      expect([y!, bottom!, top!].map((leaf) => leaf.grad!.item())).toEqual([0, 0, 1]);
+    });
+  });
+
   it('clamp has the gradients that finite differences show', () => {
     t.scope(() => {
       const x = sample([3, 4], { dtype: 'float64', seed: 84 }, open());

@@ -10,11 +10,9 @@ import { describeExtrema } from '../../op-cases/extrema.ts';
 import { describeNorms } from '../../op-cases/norm.ts';
 import { describeRandom } from '../../op-cases/random.ts';
 import { describeRope } from '../../op-cases/rope.ts';
-import { describeCreation } from '../../op-cases/shape-and-creation.ts';
 import { describeSoftmax } from '../../op-cases/softmax.ts';
 import { describeSwiglu } from '../../op-cases/swiglu.ts';
 import { describeTriangles } from '../../op-cases/tril.ts';
-import { describeVariance } from '../../op-cases/variance.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 // One dtype, because each variant of a kernel takes the host's compiler a second; a GPU runs them all.
@@ -54,9 +52,6 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   describe('cumsum', () => {
     describeCumsum(open, dtypes);
   });
-  describe('variance', () => {
-    describeVariance(open, dtypes);
-  });
   describe('any and all', () => {
     describeAnyAll(open, ['float32', 'bool']);
   });
@@ -65,8 +60,5 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('dropout', () => {
     describeDropout(open, dtypes);
-  });
-  describe('creation', () => {
-    describeCreation(open);
   });
 });
