@@ -60,7 +60,7 @@ describe('the packages as npm would serve them', () => {
       join(project, 'use.ts'),
       `${manifests.map(({ name }, i) => `import * as package${i} from '${name}';`).join('\n')}
        import { tensor } from '@roofline/tensor-core';
-       export const values: number[] = tensor([1, 2]).toArray();
+       export const values: number[] = tensor([1, 2]).toFlatArray();
        export const all = [${manifests.map((_, i) => `package${i}`).join()}];`,
     );
     const compilerOptions = {

@@ -17,7 +17,7 @@ function arraysOf(values: readonly number[]) {
 describe('AdamW', () => {
   it('follows the rule over many steps, in tensors of many shapes', () => {
     const parameters = [[3], [5, 7], [], [300, 1000]].map((shape, i) => parameterOf(shape, i));
-    const references = parameters.map((parameter) => arraysOf(parameter.toArray()));
+    const references = parameters.map((parameter) => arraysOf(parameter.toFlatArray()));
     const optimizer = new AdamW(parameters, options);
     for (let step = 1; step <= 5; step++) {
       parameters.forEach((parameter, i) => {
@@ -26,7 +26,7 @@ describe('AdamW', () => {
       optimizer.step();
     }
     parameters.forEach((parameter, i) => {
-      expect(relativeError(parameter.toArray(), references[i]!.p)).toBeLessThan(3e-7);
+      expect(relativeError(parameter.toFlatArray(), references[i]!.p)).toBeLessThan(3e-7);
     });
   });
 
@@ -36,7 +36,7 @@ describe('AdamW', () => {
       [{ parameters: [decayed] }, { parameters: [plain, late], weightDecay: 0 }],
       options,
     );
-    const references = [decayed, plain, late].map((parameter) => arraysOf(parameter.toArray()));
+    const references = [decayed, plain, late].map((parameter) => arraysOf(parameter.toFlatArray()));
     const optionsOf = [options, { ...options, weightDecay: 0 }, { ...options, weightDecay: 0 }];
     for (let step = 1; step <= 2; step++) {
       [decayed, plain].forEach((parameter, i) => {
@@ -46,15 +46,15 @@ describe('AdamW', () => {
       optimizer.step();
     }
     [decayed, plain, late].forEach((parameter, i) => {
-      expect(relativeError(parameter.toArray(), references[i]!.p)).toBeLessThan(3e-7);
+      expect(relativeError(parameter.toFlatArray(), references[i]!.p)).toBeLessThan(3e-7);
     });
   });
 
   it('leaves a parameter without a gradient alone', () => {
     const parameter = parameterOf([3], 1);
-    const before = parameter.toArray();
+    const before = parameter.toFlatArray();
     new AdamW([parameter], options).step();
-    expect(parameter.toArray()).toEqual(before);
+    expect(parameter.toFlatArray()).toEqual(before);
   });
 
   it('changes the learning rate of all groups, and gives that of the first', () => {
@@ -108,7 +108,7 @@ describe('AdamW', () => {
       setGradient(parameter, 6);
       optimizer.step();
     }
-    expect(stopped.parameter.toArray()).toEqual(whole.parameter.toArray());
+    expect(stopped.parameter.toFlatArray()).toEqual(whole.parameter.toFlatArray());
     expect(continued.stateDict().metadata).toEqual({ optimizer: 'AdamW', steps: '[2]' });
   });
 

@@ -12,18 +12,18 @@ const setup = (options = {}) => {
     scaler: new GradientScaler({ initialScale: 1024, growthInterval: 2, ...options }),
   };
 };
-const values = (parameters: readonly Tensor[]) => parameters.map((parameter) => parameter.toArray());
+const values = (parameters: readonly Tensor[]) => parameters.map((parameter) => parameter.toFlatArray());
 
 describe('GradientScaler', () => {
   it('scales the loss, and unscales the gradients before the step', () => {
     const { scaler } = setup();
     const parameter = parameterOf([4], 1);
-    const [before, optimizer] = [parameter.toArray(), new SGD([parameter], { learningRate: 0.5 })];
+    const [before, optimizer] = [parameter.toFlatArray(), new SGD([parameter], { learningRate: 0.5 })];
     scaler.scale(sum(mul(parameter, 3))).backward();
-    expect(parameter.grad!.toArray()).toEqual([3072, 3072, 3072, 3072]);
+    expect(parameter.grad!.toFlatArray()).toEqual([3072, 3072, 3072, 3072]);
     expect(scaler.step(optimizer)).toBe(true);
-    expect(parameter.grad!.toArray()).toEqual([3, 3, 3, 3]);
-    parameter.toArray().forEach((value, i) => expect(value).toBeCloseTo(before[i]! - 1.5, 6));
+    expect(parameter.grad!.toFlatArray()).toEqual([3, 3, 3, 3]);
+    parameter.toFlatArray().forEach((value, i) => expect(value).toBeCloseTo(before[i]! - 1.5, 6));
   });
 
   it.each([Infinity, -Infinity, NaN])('skips a step with a gradient of %f, and backs off', (bad) => {
@@ -135,10 +135,10 @@ describe('GradientScaler', () => {
     expect(() => scaler.update()).toThrow(/call step\(\) first/);
     const gradient = setGradient(parameters[0]!, 3);
     scaler.unscale(optimizer);
-    expect(parameters[0]!.grad!.toArray()).toEqual(Array.from(gradient, (value) => value / 1024));
+    expect(parameters[0]!.grad!.toFlatArray()).toEqual(Array.from(gradient, (value) => value / 1024));
     expect(() => scaler.unscale(optimizer)).toThrow(/have been unscaled/);
     scaler.step(optimizer);
-    expect(parameters[0]!.grad!.toArray()).toEqual(Array.from(gradient, (value) => value / 1024));
+    expect(parameters[0]!.grad!.toFlatArray()).toEqual(Array.from(gradient, (value) => value / 1024));
     expect(() => scaler.step(optimizer)).toThrow(/has made its step/);
   });
 
@@ -147,10 +147,10 @@ describe('GradientScaler', () => {
     const loss = ones([]);
     expect(scaler.scale(loss)).toBe(loss);
     setGradient(parameters[0]!, 1);
-    const before = parameters[0]!.toArray();
+    const before = parameters[0]!.toFlatArray();
     expect(scaler.step(optimizer)).toBe(true);
     scaler.update();
-    expect(parameters[0]!.toArray()).not.toEqual(before);
+    expect(parameters[0]!.toFlatArray()).not.toEqual(before);
     expect(scaler.currentScale).toBe(1);
   });
 });

@@ -24,7 +24,7 @@ const kinds: readonly [name: string, make: (parameters: Tensor[]) => Optimizer<{
     ['SGD', (parameters) => new SGD(parameters, { learningRate: 0.1, momentum: 0.9 })],
   ];
 
-const values = (tensors: readonly Tensor[]) => tensors.map((tensor) => tensor.toArray());
+const values = (tensors: readonly Tensor[]) => tensors.map((tensor) => tensor.toFlatArray());
 
 /** What is disposed, viewed, empty or missing: right results or errors of ours, and no storage left behind. */
 export function describeLifetimes(device: Device): void {
@@ -55,7 +55,7 @@ export function describeLifetimes(device: Device): void {
       const inside = train((step) => scope(step));
       expect(live()).toBe(before);
       expect(inside).toEqual(scope(() => train((step) => step())));
-      expect(inside[0]).not.toEqual(scope(() => parameterOf([3, 2], 1).toArray()));
+      expect(inside[0]).not.toEqual(scope(() => parameterOf([3, 2], 1).toFlatArray()));
       expect(live()).toBe(before);
     });
 
@@ -66,8 +66,8 @@ export function describeLifetimes(device: Device): void {
       const optimizer = make([unused, used]);
       setGradient(used, 1);
       optimizer.step();
-      expect(unused.toArray()).toEqual(unusedBefore);
-      expect(used.toArray()).not.toEqual(usedBefore);
+      expect(unused.toFlatArray()).toEqual(unusedBefore);
+      expect(used.toFlatArray()).not.toEqual(usedBefore);
       for (const owner of [used, unused, optimizer]) owner.dispose();
       expect(live()).toBe(before);
     });
@@ -122,12 +122,12 @@ export function describeLifetimes(device: Device): void {
       optimizer.step();
       optimizer.dispose();
       optimizer.dispose();
-      const after = parameter.toArray();
+      const after = parameter.toFlatArray();
       expect(() => optimizer.step()).toThrow(/\.step: the optimizer was used after it had been disposed/);
       expect(() => optimizer.step()).toThrow(DisposedError);
       expect(() => optimizer.stateDict()).toThrow(/\.stateDict: /);
       expect(() => optimizer.loadStateDict({ tensors: {}, metadata: {} })).toThrow(/\.loadStateDict: /);
-      expect(parameter.toArray()).toEqual(after);
+      expect(parameter.toFlatArray()).toEqual(after);
       parameter.dispose();
       expect(live()).toBe(before);
     });
@@ -140,11 +140,11 @@ export function describeLifetimes(device: Device): void {
       optimizer.step();
       const [first, second] = parameters as [Tensor, Tensor];
       second.dispose();
-      const after = first.toArray();
+      const after = first.toFlatArray();
       expect(() => optimizer.step()).toThrow(
         /a parameter: a tensor \[4\] float32 was used after it had been disposed/,
       );
-      expect(first.toArray()).toEqual(after);
+      expect(first.toFlatArray()).toEqual(after);
       expect(() => make(parameters)).toThrow(DisposedError);
       expect(() => clipGradientNorm(parameters, 1)).toThrow(DisposedError);
       first.dispose();
@@ -258,8 +258,8 @@ export function describeLifetimes(device: Device): void {
     const flat = fromTypedArray(new Float32Array(8).fill(1), [8], { device });
     parameter.grad = scope(() => keep(slice(flat, 0, 1, 7).detach()));
     expect(() => new SGD([parameter]).step()).toThrow(/gradient is \[6\], its parameter \[2, 3\]/);
-    const kept = noGrad(() => copy(parameter)).toArray();
-    expect(parameter.toArray()).toEqual(kept);
+    const kept = noGrad(() => copy(parameter)).toFlatArray();
+    expect(parameter.toFlatArray()).toEqual(kept);
   });
 }
 

@@ -14,7 +14,7 @@ describe('SGD', () => {
   it.each(cases)('follows the rule with %o', (options) => {
     const parameters = [parameterOf([4, 5], 1), parameterOf([3], 2)];
     const references = parameters.map((x) => ({
-      p: Float64Array.from(x.toArray()),
+      p: Float64Array.from(x.toFlatArray()),
       b: new Float64Array(x.size),
     }));
     const optimizer = new SGD(parameters, options);
@@ -24,7 +24,7 @@ describe('SGD', () => {
       });
       optimizer.step();
     }
-    parameters.forEach((x, i) => expect(relativeError(x.toArray(), references[i]!.p)).toBeLessThan(3e-7));
+    parameters.forEach((x, i) => expect(relativeError(x.toFlatArray(), references[i]!.p)).toBeLessThan(3e-7));
   });
 
   it('continues from a saved state as if it had not stopped', () => {
@@ -40,7 +40,7 @@ describe('SGD', () => {
     const continued = new SGD([stopped], options);
     continued.loadStateDict(optimizers[1]!.stateDict());
     stepAll(2, [optimizers[0]!, continued]);
-    expect(stopped.toArray()).toEqual(whole.toArray());
+    expect(stopped.toFlatArray()).toEqual(whole.toFlatArray());
   });
 
   it("has PyTorch's defaults", () => {

@@ -228,6 +228,13 @@ inline unsigned __ballot_sync(unsigned, int predicate) {
   return bits;
 }
 
+// Threads run one after another, so nothing comes between.
+inline unsigned atomicAdd(unsigned* address, unsigned value) {
+  const unsigned before = *address;
+  *address += value;
+  return before;
+}
+
 template <typename To, typename From>
 To bits_as(From from) {
   To to;

@@ -130,6 +130,29 @@ __device__ __forceinline__ bool lowest<bool>() {
   return false;
 }
 
+template <typename T>
+__device__ __forceinline__ T highest();
+template <>
+__device__ __forceinline__ float highest<float>() {
+  return __int_as_float(0x7f800000);
+}
+template <>
+__device__ __forceinline__ double highest<double>() {
+  return __longlong_as_double(0x7ff0000000000000ll);
+}
+template <>
+__device__ __forceinline__ int32 highest<int32>() {
+  return 0x7fffffff;
+}
+template <>
+__device__ __forceinline__ int64 highest<int64>() {
+  return 0x7fffffffffffffffll;
+}
+template <>
+__device__ __forceinline__ bool highest<bool>() {
+  return true;
+}
+
 /** The larger one; NaN if either is NaN, as torch.maximum. */
 template <typename T>
 __device__ __forceinline__ T larger(T a, T b) {

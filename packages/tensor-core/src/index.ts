@@ -67,7 +67,7 @@ export { type Operand } from './ops/support/pointwise.ts';
 export { cast } from './ops/copy/cast.ts';
 export { contiguous, copy } from './ops/copy/contiguous.ts';
 export { addInPlace, copyInPlace, fillInPlace } from './ops/copy/in-place.ts';
-export { type ReductionOptions, max, mean, sum } from './ops/reduce/reductions.ts';
+export { type ReductionOptions, max, mean, min, sum } from './ops/reduce/reductions.ts';
 export {
   expand,
   permute,
@@ -101,6 +101,20 @@ export {
   truncatedNormal,
   uniform,
 } from './ops/random/random.ts';
+export { abs, sign } from './ops/elementwise/abs.ts';
+export { type ClampOptions, clamp } from './ops/elementwise/clamp.ts';
+export { type ArgExtremumOptions, argmax, argmin } from './ops/reduce/arg-extremum.ts';
+export { all, any } from './ops/reduce/any-all.ts';
+export { cumsum } from './ops/reduce/cumsum.ts';
+// `var` cannot be the name of a variable: import { variance }, or use it as tensorCore.var.
+export { type VarianceOptions, std, variance, variance as var } from './ops/reduce/variance.ts';
+export { type TopkOptions, topk } from './ops/index/topk.ts';
+export { flatten } from './ops/shape/flatten.ts';
+export { chunk, split } from './ops/shape/split.ts';
+export { eye } from './ops/creation/eye.ts';
+export { linspace } from './ops/creation/linspace.ts';
+export { type DropoutOptions, dropout } from './ops/random/dropout.ts';
+export { einsum } from './ops/matrix/einsum.ts';
 export { Generator } from './random/generator.ts';
 
 export {

@@ -85,7 +85,7 @@ function nextLogits(model: TransformerLM, ids: readonly number[], cache: KeyValu
   return noGrad(() =>
     scope(() => {
       const logits = model.forward(rowOf(model, ids), cache ?? undefined);
-      return select(select(logits, 0, 0), 0, -1).toArray();
+      return select(select(logits, 0, 0), 0, -1).toFlatArray();
     }),
   );
 }

@@ -20,11 +20,11 @@ describe('checkpoints', () => {
     const [saved, loaded] = [toyModel({ seed: 1 }), toyModel({ seed: 2 })];
     const { weight } = loaded.lmHead;
     saveCheckpoint(saved, path('model'), { step: '7' });
-    expect(loaded.forward(ids).toArray()).not.toEqual(saved.forward(ids).toArray());
+    expect(loaded.forward(ids).toFlatArray()).not.toEqual(saved.forward(ids).toFlatArray());
     const { missing, unexpected, metadata } = loadCheckpoint(loaded, path('model'));
     expect({ missing, unexpected }).toEqual({ missing: [], unexpected: [] });
     expect(metadata).toEqual({ format: 'pt', step: '7' });
-    expect(loaded.forward(ids).toArray()).toEqual(saved.forward(ids).toArray());
+    expect(loaded.forward(ids).toFlatArray()).toEqual(saved.forward(ids).toFlatArray());
     expect(loaded.lmHead.weight).toBe(weight);
   });
 
@@ -32,14 +32,14 @@ describe('checkpoints', () => {
     saveCheckpoint(toyModel({ seed: 1 }), path('float32'));
     const half = toyModel({ dtype: 'bfloat16', seed: 2 });
     loadCheckpoint(half, path('float32'));
-    expect(half.lmHead.weight.toArray()).toEqual(
-      toyModel({ seed: 1 }).lmHead.weight.to('bfloat16').toArray(),
+    expect(half.lmHead.weight.toFlatArray()).toEqual(
+      toyModel({ seed: 1 }).lmHead.weight.to('bfloat16').toFlatArray(),
     );
   });
 
   it('that do not fit are refused before anything is written', () => {
     const model = toyModel();
-    const before = model.tokenEmbeddings.weight.toArray();
+    const before = model.tokenEmbeddings.weight.toFlatArray();
     const { 'ln_final.weight': norm, ...others } = toyModel({ seed: 9 }).stateDict();
     saveTensors({ tensors: { ...others, 'ln_last.weight': norm! }, metadata: {} }, path('renamed'));
     const load = () => loadCheckpoint(model, path('renamed'));
@@ -47,9 +47,11 @@ describe('checkpoints', () => {
     expect(load).toThrow(
       expect.objectContaining({ missing: ['ln_final.weight'], unexpected: ['ln_last.weight'] }),
     );
-    expect(model.tokenEmbeddings.weight.toArray()).toEqual(before);
+    expect(model.tokenEmbeddings.weight.toFlatArray()).toEqual(before);
     expect(loadCheckpoint(model, path('renamed'), { strict: false }).missing).toEqual(['ln_final.weight']);
-    expect(model.tokenEmbeddings.weight.toArray()).toEqual(others['token_embeddings.weight']!.toArray());
+    expect(model.tokenEmbeddings.weight.toFlatArray()).toEqual(
+      others['token_embeddings.weight']!.toFlatArray(),
+    );
   });
 
   it('of other shapes are refused even then', () => {
@@ -71,7 +73,7 @@ describe('checkpoints', () => {
   it('that cannot be read to the end leave the model and its memory as they were', () => {
     const model = toyModel({ seed: 1 });
     saveCheckpoint(toyModel({ seed: 2 }), path('unreadable'));
-    const values = () => [...model.parameters()].map((parameter) => parameter.toArray());
+    const values = () => [...model.parameters()].map((parameter) => parameter.toFlatArray());
     const before = values();
     const live = device('cpu').memoryStatistics().liveStorages;
     const read = SafetensorsFile.prototype.read;
@@ -113,7 +115,7 @@ describe('checkpoints of tied weights', () => {
     expect(file.metadata).toEqual({ format: 'pt', step: '7', 'lm_head.weight': 'token_embeddings.weight' });
     expect(loadCheckpoint(loaded, path('tied'))).toMatchObject({ missing: [], unexpected: [] });
     expect(loaded.lmHead.weight).toBe(loaded.tokenEmbeddings.weight);
-    expect(loaded.forward(ids).toArray()).toEqual(saved.forward(ids).toArray());
+    expect(loaded.forward(ids).toFlatArray()).toEqual(saved.forward(ids).toFlatArray());
   });
 
   it('load into a model that does not tie them, which then has two', () => {
@@ -122,8 +124,8 @@ describe('checkpoints of tied weights', () => {
     loadCheckpoint(model, path('tied'));
     const [embeddings, head] = weights(model);
     expect(head).not.toBe(embeddings);
-    expect(head!.toArray()).toEqual(embeddings!.toArray());
-    expect(embeddings!.toArray()).toEqual(weights(tied(1))[0]!.toArray());
+    expect(head!.toFlatArray()).toEqual(embeddings!.toFlatArray());
+    expect(embeddings!.toFlatArray()).toEqual(weights(tied(1))[0]!.toFlatArray());
   });
 
   it('load from files under either name, or both if they agree', () => {
@@ -138,15 +140,15 @@ describe('checkpoints of tied weights', () => {
       saveTensors({ tensors, metadata: {} }, path(name));
       const model = tied(2);
       loadCheckpoint(model, path(name));
-      expect(model.forward(ids).toArray()).toEqual(source.forward(ids).toArray());
+      expect(model.forward(ids).toFlatArray()).toEqual(source.forward(ids).toFlatArray());
     }
     const model = tied(2);
-    const before = model.lnFinal.weight.toArray();
+    const before = model.lnFinal.weight.toFlatArray();
     saveCheckpoint(toyModel({ seed: 3 }), path('untied'));
     expect(() => loadCheckpoint(model, path('untied'))).toThrow(
       /token_embeddings.weight and lm_head.weight differ, and are one parameter/,
     );
-    expect(model.lnFinal.weight.toArray()).toEqual(before);
+    expect(model.lnFinal.weight.toFlatArray()).toEqual(before);
     expect(() => loadCheckpoint(toyModel(), path('embeddings'))).toThrow(/missing: lm_head.weight/);
   });
 });
@@ -158,6 +160,6 @@ describe('saveTensors and loadTensors', () => {
     const loaded = loadTensors(path('state'));
     expect(loaded.metadata).toEqual({ steps: '[1]' });
     expect(loaded.tensors['exp_avg.0']!.shape).toEqual([2, 0]);
-    expect(loaded.tensors['step']!.toArray()).toEqual([5]);
+    expect(loaded.tensors['step']!.toFlatArray()).toEqual([5]);
   });
 });

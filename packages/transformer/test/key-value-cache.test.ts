@@ -17,7 +17,7 @@ function inPieces(options: TransformerOptions, lengths: readonly number[]) {
     const ids = idsOf(rows.map((row) => row.slice(start, start + length)));
     return noGrad(() => model.forward(ids, cache));
   });
-  return { model, logits: concat(pieces, 1).toArray(), length: cache.length };
+  return { model, logits: concat(pieces, 1).toFlatArray(), length: cache.length };
 }
 
 /** The largest difference between elements. */
@@ -33,7 +33,7 @@ describe('KeyValueCache', () => {
     (lengths) => {
       const { model, logits, length } = inPieces({}, lengths);
       expect(length).toBe(8);
-      expect(difference(logits, model.forward(idsOf(rows)).toArray())).toBeLessThan(48 * 2 ** -24 * 12);
+      expect(difference(logits, model.forward(idsOf(rows)).toFlatArray())).toBeLessThan(48 * 2 ** -24 * 12);
     },
   );
 
@@ -41,8 +41,8 @@ describe('KeyValueCache', () => {
     const { model, logits } = inPieces({ dtype }, [3, 1, 4]);
     const exact = toyModel({ dtype: 'float64' });
     exact.loadStateDict(model.stateDict());
-    const expected = exact.forward(idsOf(rows)).toArray();
-    const whole = difference(model.forward(idsOf(rows)).toArray(), expected);
+    const expected = exact.forward(idsOf(rows)).toFlatArray();
+    const whole = difference(model.forward(idsOf(rows)).toFlatArray(), expected);
     // In pieces it is as near to float64 as at once.
     expect(difference(logits, expected)).toBeLessThanOrEqual(2 * whole + 1e-14);
   });
@@ -55,9 +55,9 @@ describe('KeyValueCache', () => {
       noGrad(() => [model.forward(idsOf(first), cache), model.forward(idsOf(rest), cache)]),
     );
     const whole = autocast('bfloat16', () => noGrad(() => model.forward(idsOf(rows))));
-    const exact = noGrad(() => model.forward(idsOf(rows))).toArray();
-    const error = difference(whole.toArray(), exact);
-    expect(difference(concat(pieces, 1).toArray(), exact)).toBeLessThanOrEqual(2 * error);
+    const exact = noGrad(() => model.forward(idsOf(rows))).toFlatArray();
+    const error = difference(whole.toFlatArray(), exact);
+    expect(difference(concat(pieces, 1).toFlatArray(), exact)).toBeLessThanOrEqual(2 * error);
   });
 
   it('gives attention the new queries, and keys and values from the first on', () => {
@@ -76,7 +76,7 @@ describe('KeyValueCache', () => {
     const cache = new KeyValueCache(8);
     const live = () => device('cpu').memoryStatistics().liveStorages;
     const before = live();
-    const run = () => scope(() => noGrad(() => model.forward(idsOf(rows), cache)).toArray());
+    const run = () => scope(() => noGrad(() => model.forward(idsOf(rows), cache)).toFlatArray());
     const first = run();
     expect(live()).toBe(before + 2 * toyConfig.layers);
     cache.clear();
@@ -102,8 +102,8 @@ describe('KeyValueCache', () => {
     expect(() => noGrad(() => model.forward(idsOf([[4]]), cache))).toThrow('attention failed');
     expect(cache.length).toBe(3);
     fails = false;
-    const retried = noGrad(() => model.forward(idsOf([[4]]), cache)).toArray();
-    const whole = noGrad(() => slice(model.forward(idsOf([[1, 2, 3, 4]])), 1, 3)).toArray();
+    const retried = noGrad(() => model.forward(idsOf([[4]]), cache)).toFlatArray();
+    const whole = noGrad(() => slice(model.forward(idsOf([[1, 2, 3, 4]])), 1, 3)).toFlatArray();
     expect(difference(retried, whole)).toBeLessThan(48 * 2 ** -24 * 12);
   });
 

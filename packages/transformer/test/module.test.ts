@@ -85,7 +85,7 @@ describe('Module', () => {
   it('runs in a range of its name and frees what it does not return', () => {
     const pair = new Pair();
     const result = pair.forward(ones([2]));
-    expect(result.toArray()).toEqual([7, 7]);
+    expect(result.toFlatArray()).toEqual([7, 7]);
     expect(pair.rest[1]!.seenRange).toEqual(['Pair', 'rest.1']);
     expect(pair.rest[1]!.temporary!.isDisposed).toBe(true);
     expect(pair.rest[0]!.seenRange).toEqual([]);

@@ -33,18 +33,18 @@ describe('new weights', () => {
   it('of Linear have the standard deviation √(2 / (in + out)), cut at three of them', () => {
     const { weight } = new Linear(300, 400, { generator: new Generator(1) });
     expect(weight.shape).toEqual([400, 300]);
-    expectCutNormal(weight.toArray(), Math.sqrt(2 / 700));
+    expectCutNormal(weight.toFlatArray(), Math.sqrt(2 / 700));
   });
 
   it('of Embedding have the standard deviation 1, or what it is told', () => {
     const { weight } = new Embedding(400, 300, { generator: new Generator(2) });
-    expectCutNormal(weight.toArray(), 1);
+    expectCutNormal(weight.toFlatArray(), 1);
     const { weight: small } = new Embedding(400, 300, { generator: new Generator(2), std: 0.02 });
-    expectCutNormal(small.toArray(), 0.02);
+    expectCutNormal(small.toFlatArray(), 0.02);
   });
 
   it('of RMSNorm are ones', () => {
-    expect(new RMSNorm(5, {}).weight.toArray()).toEqual([1, 1, 1, 1, 1]);
+    expect(new RMSNorm(5, {}).weight.toFlatArray()).toEqual([1, 1, 1, 1, 1]);
   });
 
   it('of tied embeddings are as small as those of a head', () => {
@@ -55,7 +55,7 @@ describe('new weights', () => {
       heads: 2,
       tieWordEmbeddings: true,
     });
-    expectCutNormal(model.tokenEmbeddings.weight.toArray(), Math.sqrt(2 / 700));
+    expectCutNormal(model.tokenEmbeddings.weight.toFlatArray(), Math.sqrt(2 / 700));
   });
 
   it.each(['float32', 'bfloat16'] as const)('are %s leaves that require a gradient', (dtype) => {

@@ -30,8 +30,8 @@ describe('RotaryEmbedding', () => {
     for (const theta of [undefined, 100]) {
       const positions = new RotaryEmbedding({ headDimension, contextLength, theta });
       const part = slice(x, 1, 0, length);
-      const expected = turned(part.toArray(), length, start, theta ?? 10_000);
-      const actual = positions.apply(part, start).toArray();
+      const expected = turned(part.toFlatArray(), length, start, theta ?? 10_000);
+      const actual = positions.apply(part, start).toFlatArray();
       // Two products of numbers below 1 and their sum, with tables rounded once.
       actual.forEach((value, i) => expect(Math.abs(value - expected[i]!)).toBeLessThan(4 * 2 ** -24));
     }

@@ -51,9 +51,9 @@ describe('stateDict', () => {
     expect(state['a']).not.toBe(model.a);
     expect(state['a']!.requiresGrad).toBe(false);
     model.loadStateDict({ a: tensor([7, 8]), b: model.b, empty });
-    expect(state['a']!.toArray()).toEqual([7, 8]);
+    expect(state['a']!.toFlatArray()).toEqual([7, 8]);
     for (const handle of Object.values(state)) handle.dispose();
-    expect(model.a.toArray()).toEqual([7, 8]);
+    expect(model.a.toFlatArray()).toEqual([7, 8]);
   });
 
   it('outlives the module, and leaves no storage', () => {
@@ -61,7 +61,7 @@ describe('stateDict', () => {
     const model = weights();
     const state = model.stateDict();
     model.dispose();
-    expect(state['b']!.toArray()).toEqual([3, 4]);
+    expect(state['b']!.toFlatArray()).toEqual([3, 4]);
     for (const handle of Object.values(state)) handle.dispose();
     expect(live()).toBe(before);
     scope(() => {
@@ -90,12 +90,12 @@ describe('loadStateDict', () => {
     });
     expect(model.a).toBe(a);
     expect([a.requiresGrad, a.isLeaf, a.grad]).toEqual([true, true, grad]);
-    expect([a.toArray(), model.b.toArray()]).toEqual([
+    expect([a.toFlatArray(), model.b.toFlatArray()]).toEqual([
       [5, 6],
       [7, 8],
     ]);
     sum(a).backward();
-    expect(a.grad!.toArray()).toEqual([2, 2]);
+    expect(a.grad!.toFlatArray()).toEqual([2, 2]);
   });
 
   it('leaves the state to its caller, and no storage', () => {
@@ -105,16 +105,16 @@ describe('loadStateDict', () => {
     model.loadStateDict(state);
     scope(() => model.loadStateDict(state));
     expect(live()).toBe(before);
-    expect(state.a.toArray()).toEqual([5, 6]);
+    expect(state.a.toFlatArray()).toEqual([5, 6]);
     state.a.dispose();
-    expect(model.a.toArray()).toEqual([5, 6]);
+    expect(model.a.toFlatArray()).toEqual([5, 6]);
   });
 
   it("may be given its own parameters under one another's names", () => {
     const model = weights();
     const { a, b, ...rest } = model.stateDict();
     model.loadStateDict({ a: b!, b: a!, ...rest });
-    expect([model.a.toArray(), model.b.toArray()]).toEqual([
+    expect([model.a.toFlatArray(), model.b.toFlatArray()]).toEqual([
       [3, 4],
       [1, 2],
     ]);
@@ -124,12 +124,12 @@ describe('loadStateDict', () => {
     const model = new Weights(ones([2], { dtype: 'bfloat16', requiresGrad: true }), leaf([3, 4]));
     const column = fromTypedArray(Float64Array.of(1.0009765625, 9, 2, 9), [2, 2]);
     model.loadStateDict({ a: select(column, 1, 0), b: model.b, empty });
-    expect([model.a.dtype, ...model.a.toArray()]).toEqual(['bfloat16', 1, 2]);
+    expect([model.a.dtype, ...model.a.toFlatArray()]).toEqual(['bfloat16', 1, 2]);
   });
 
   it('names all that does not fit at once, and writes nothing', () => {
     const model = toyModel({ seed: 1 });
-    const before = [...model.parameters()].map((parameter) => parameter.toArray());
+    const before = [...model.parameters()].map((parameter) => parameter.toFlatArray());
     const { 'ln_final.weight': _, ...state } = toyModel({ seed: 2 }).stateDict();
     state['other.weight'] = ones([1]);
     state['layers.0.ln1.weight'] = ones([7]);
@@ -144,7 +144,7 @@ describe('loadStateDict', () => {
     );
     expect(load(false)).toThrow(/of another kind: layers.0.ln1.weight/);
     expect(load(false)).not.toThrow(/missing/);
-    expect([...model.parameters()].map((parameter) => parameter.toArray())).toEqual(before);
+    expect([...model.parameters()].map((parameter) => parameter.toFlatArray())).toEqual(before);
   });
 
   it('loads what fits if it need not be strict, and says what did not', () => {
@@ -154,7 +154,7 @@ describe('loadStateDict', () => {
       missing: ['a', 'empty'],
       unexpected: ['c'],
     });
-    expect([model.a.toArray(), model.b.toArray()]).toEqual([
+    expect([model.a.toFlatArray(), model.b.toFlatArray()]).toEqual([
       [1, 2],
       [7, 8],
     ]);
@@ -165,12 +165,12 @@ describe('loadStateDict', () => {
     const gone = tensor([7, 8]);
     gone.dispose();
     expect(() => model.loadStateDict({ a: tensor([5, 6]), b: gone, empty })).toThrow(/loadStateDict: "b"/);
-    expect(model.a.toArray()).toEqual([1, 2]);
+    expect(model.a.toFlatArray()).toEqual([1, 2]);
     const state = weights().stateDict();
     model.b.dispose();
     expect(() => model.loadStateDict(state)).toThrow(DisposedError);
     expect(() => model.loadStateDict(state)).toThrow(/loading "b"/);
-    expect(model.a.toArray()).toEqual([1, 2]);
+    expect(model.a.toFlatArray()).toEqual([1, 2]);
   });
 
   it('writes nothing if the memory runs out on the way', () => {
@@ -187,7 +187,7 @@ describe('loadStateDict', () => {
     });
     expect(() => model.loadStateDict(state)).toThrow(OutOfMemoryError);
     vi.restoreAllMocks();
-    expect([model.a.toArray(), model.b.toArray()]).toEqual([
+    expect([model.a.toFlatArray(), model.b.toFlatArray()]).toEqual([
       [1, 2],
       [3, 4],
     ]);
@@ -198,13 +198,13 @@ describe('loadStateDict', () => {
     for (const name of ['a', 'b']) {
       const model = tiedWeights();
       expect(model.loadStateDict({ [name]: tensor([5, 6]), empty }).missing).toEqual([]);
-      expect(model.b.toArray()).toEqual([5, 6]);
+      expect(model.b.toFlatArray()).toEqual([5, 6]);
     }
     const model = tiedWeights();
     model.loadStateDict({ a: tensor([5, NaN]), b: tensor([5, NaN]), empty });
-    expect(model.a.toArray()).toEqual([5, NaN]);
+    expect(model.a.toFlatArray()).toEqual([5, NaN]);
     model.loadStateDict(tiedWeights().stateDict());
-    expect(model.a.toArray()).toEqual([1, 2]);
+    expect(model.a.toFlatArray()).toEqual([1, 2]);
     const other = { a: tensor([5, 6]), b: tensor([5, 7]), empty };
     expect(() => model.loadStateDict(other)).toThrow(StateError);
     expect(() => model.loadStateDict(other)).toThrow(/a and b differ, and are one parameter of the model/);
@@ -212,7 +212,7 @@ describe('loadStateDict', () => {
       /b is \[3\], the model's \[2\]/,
     );
     expect(() => model.loadStateDict({ empty })).toThrow(expect.objectContaining({ missing: ['a'] }));
-    expect(model.a.toArray()).toEqual([1, 2]);
+    expect(model.a.toFlatArray()).toEqual([1, 2]);
   });
 });
 
@@ -220,7 +220,8 @@ describe.skipIf(!hostCompilerVersion())('loadStateDict from device to device (ne
   it('moves both ways', () => {
     const emulated = openEmulatedDevice();
     const [here, there] = [toyModel({ seed: 1 }), toyModel({ seed: 2, device: emulated })];
-    const values = (model: typeof here) => [...model.parameters()].map((parameter) => parameter.toArray());
+    const values = (model: typeof here) =>
+      [...model.parameters()].map((parameter) => parameter.toFlatArray());
     const saved = values(here);
     const before = emulated.memoryStatistics().liveStorages;
     there.loadStateDict(scope(() => here.stateDict()));
@@ -230,6 +231,6 @@ describe.skipIf(!hostCompilerVersion())('loadStateDict from device to device (ne
     const third = toyModel({ seed: 3 });
     third.loadStateDict(there.stateDict());
     expect(values(third)).toEqual(saved);
-    expect(third.forward(idsOf([[1, 2]])).toArray()).toEqual(here.forward(idsOf([[1, 2]])).toArray());
+    expect(third.forward(idsOf([[1, 2]])).toFlatArray()).toEqual(here.forward(idsOf([[1, 2]])).toFlatArray());
   }, 300_000);
 });

@@ -11,17 +11,17 @@ describe('TransformerLM', () => {
     const model = toyModel();
     const logits = model.forward(idsOf([[1, 2, 3, 4, 5]]));
     expect(logits.shape).toEqual([1, 5, 11]);
-    const other = model.forward(idsOf([[1, 2, 3, 9, 5]])).toArray();
-    expect(other.slice(0, 33)).toEqual(logits.toArray().slice(0, 33));
-    expect(other.slice(33, 44)).not.toEqual(logits.toArray().slice(33, 44));
+    const other = model.forward(idsOf([[1, 2, 3, 9, 5]])).toFlatArray();
+    expect(other.slice(0, 33)).toEqual(logits.toFlatArray().slice(0, 33));
+    expect(other.slice(33, 44)).not.toEqual(logits.toFlatArray().slice(33, 44));
   });
 
   it('starts from the same weights with the same seed', () => {
     const [a, b, c] = [toyModel({ seed: 1 }), toyModel({ seed: 1 }), toyModel({ seed: 2 })];
-    const weights = (model: typeof a) => model.layers[1]!.ffn.w2.weight.toArray();
+    const weights = (model: typeof a) => model.layers[1]!.ffn.w2.weight.toFlatArray();
     expect(weights(a)).toEqual(weights(b));
     expect(weights(a)).not.toEqual(weights(c));
-    expect(a.lnFinal.weight.toArray()).toEqual(Array(8).fill(1));
+    expect(a.lnFinal.weight.toFlatArray()).toEqual(Array(8).fill(1));
   });
 
   it('calls the attention function that it is given, on heads', () => {
@@ -31,7 +31,7 @@ describe('TransformerLM', () => {
       return plainAttention(q, k, v);
     };
     const ids = idsOf([[1, 2, 3]]);
-    expect(toyModel({ attention }).forward(ids).toArray()).toEqual(toyModel().forward(ids).toArray());
+    expect(toyModel({ attention }).forward(ids).toFlatArray()).toEqual(toyModel().forward(ids).toFlatArray());
     expect(shapes.map(String)).toEqual(Array(6).fill('1,2,3,4'));
   });
 
@@ -79,20 +79,20 @@ describe('TransformerLM', () => {
     expect([...tied.parameters()]).toHaveLength([...untied.parameters()].length - 1);
 
     const [ids, targets] = [idsOf([[1, 2, 3]]), idsOf([[2, 3, 4]])];
-    expect(tied.forward(ids).toArray()).toEqual(untied.forward(ids).toArray());
-    const before = weight.toArray();
+    expect(tied.forward(ids).toFlatArray()).toEqual(untied.forward(ids).toFlatArray());
+    const before = weight.toFlatArray();
     for (const model of [tied, untied]) languageModelLoss(model, ids, targets).backward();
     const [head, embeddings] = [
-      untied.lmHead.weight.grad!.toArray(),
-      untied.tokenEmbeddings.weight.grad!.toArray(),
+      untied.lmHead.weight.grad!.toFlatArray(),
+      untied.tokenEmbeddings.weight.grad!.toFlatArray(),
     ];
-    const gradient = weight.grad!.toArray();
+    const gradient = weight.grad!.toFlatArray();
     // Two gradients below 1, added up once.
     gradient.forEach((g, i) => expect(Math.abs(g - (head[i]! + embeddings[i]!))).toBeLessThan(2 ** -23));
     expect(head.some((g, i) => g !== gradient[i])).toBe(true);
 
     new SGD(tied.parameters(), { learningRate: 0.5 }).step();
-    weight.toArray().forEach((value, i) => {
+    weight.toFlatArray().forEach((value, i) => {
       expect(Math.abs(value - (before[i]! - 0.5 * gradient[i]!))).toBeLessThan(2 ** -22);
     });
     tied.zeroGrad();

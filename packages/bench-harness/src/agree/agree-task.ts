@@ -38,21 +38,21 @@ function runOurs(job: AgreeJob, deviceLabel: string, folder: string): Outputs {
   const [ids, targets] = [tokenTensor(job.ids, device), tokenTensor(job.targets, device)];
 
   const outputs: Outputs = new Map();
-  outputs.set('logits', model.forward(ids).toArray());
+  outputs.set('logits', model.forward(ids).toFlatArray());
   for (let step = 0; step < job.steps; step++) {
     const loss = languageModelLoss(model, ids, targets);
     loss.backward();
     if (step === 0) {
       outputs.set('loss', [loss.item()]);
       for (const [name, parameter] of model.namedParameters()) {
-        outputs.set(`gradient.${name}`, parameter.grad!.toArray());
+        outputs.set(`gradient.${name}`, parameter.grad!.toFlatArray());
       }
     }
     optimizer.step();
     model.zeroGrad();
   }
   for (const [name, parameter] of model.namedParameters()) {
-    outputs.set(`parameter.${name}`, parameter.toArray());
+    outputs.set(`parameter.${name}`, parameter.toFlatArray());
   }
   return outputs;
 }
@@ -75,7 +75,7 @@ async function runTorch(
     env: { OMP_NUM_THREADS: process.env['OMP_NUM_THREADS'] ?? '2' },
   });
   const { tensors } = loadTensors(join(folder, 'torch.safetensors'));
-  return new Map(Object.entries(tensors).map(([name, tensor]) => [name, tensor.toArray()]));
+  return new Map(Object.entries(tensors).map(([name, tensor]) => [name, tensor.toFlatArray()]));
 }
 
 function compare(ours: Outputs, theirs: Outputs): Omit<AgreeResult, 'torch'> {

@@ -30,14 +30,16 @@ function twins() {
 }
 
 function worstError(ours: readonly Tensor[], expected: readonly Tensor[]): number {
-  return Math.max(...ours.map((tensor, i) => relativeError(tensor.toArray(), expected[i]!.toArray())));
+  return Math.max(
+    ...ours.map((tensor, i) => relativeError(tensor.toFlatArray(), expected[i]!.toFlatArray())),
+  );
 }
 
 describe.skipIf(!cudaAvailable())('updates on a GPU', () => {
   it('AdamW follows the rule in float64', () => {
     const parameters = shapes.map((shape, i) => parameterOf(shape, i, 'cuda'));
     const references = parameters.map((parameter) => {
-      const p = Float64Array.from(parameter.toArray());
+      const p = Float64Array.from(parameter.toFlatArray());
       return { p, m: new Float64Array(p.length), v: new Float64Array(p.length) };
     });
     const optimizer = new AdamW(parameters, options);
@@ -47,7 +49,7 @@ describe.skipIf(!cudaAvailable())('updates on a GPU', () => {
       });
       optimizer.step();
     }
-    const errors = parameters.map((parameter, i) => relativeError(parameter.toArray(), references[i]!.p));
+    const errors = parameters.map((parameter, i) => relativeError(parameter.toFlatArray(), references[i]!.p));
     expect(Math.max(...errors)).toBeLessThan(3e-7);
   });
 
@@ -56,7 +58,7 @@ describe.skipIf(!cudaAvailable())('updates on a GPU', () => {
     const parameter = keep(slice(whole, 0, 1))
       .detach()
       .requiresGrad_();
-    const p = Float64Array.from(parameter.toArray());
+    const p = Float64Array.from(parameter.toFlatArray());
     referenceAdamW(
       { p, m: new Float64Array(10_000), v: new Float64Array(10_000) },
       setGradient(parameter, 2),
@@ -64,8 +66,8 @@ describe.skipIf(!cudaAvailable())('updates on a GPU', () => {
       options,
     );
     new AdamW([parameter], options).step();
-    expect(relativeError(parameter.toArray(), p)).toBeLessThan(3e-7);
-    expect(whole.toArray()[0]).toBe(pseudoRandom(1, 1)[0]);
+    expect(relativeError(parameter.toFlatArray(), p)).toBeLessThan(3e-7);
+    expect(whole.toFlatArray()[0]).toBe(pseudoRandom(1, 1)[0]);
   });
 
   it.each([
@@ -87,7 +89,7 @@ describe.skipIf(!cudaAvailable())('updates on a GPU', () => {
   it.each([0.5, 1e6])('clipGradientNorm follows float64 for a limit of %f', (maxNorm) => {
     const { cuda, setGradients } = twins();
     setGradients(5);
-    const gradients = () => cuda.map(({ grad }) => Float64Array.from(grad!.toArray()));
+    const gradients = () => cuda.map(({ grad }) => Float64Array.from(grad!.toFlatArray()));
     const before = gradients();
     const exact = Math.sqrt(
       before.reduce((sum, values) => values.reduce((inner, value) => inner + value ** 2, sum), 0),

@@ -7,7 +7,7 @@ import { sum } from '../ops/reduce/reductions.ts';
 import { scope } from '../tensor/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import { item, toArray } from '../tensor/transfer.ts';
+import { item, toFlatArray } from '../tensor/transfer.ts';
 import { backward } from './backward.ts';
 import { noGrad } from './grad-mode.ts';
 
@@ -34,13 +34,13 @@ export function checkGradients(
   inputs.forEach((input, which) => checkPrecision(input, which, options));
   scope(() => {
     const leaves = inputs.map((input) =>
-      isFloatingPoint(input.dtype) ? copyOf(input, toArray(input)).requiresGrad_() : input,
+      isFloatingPoint(input.dtype) ? copyOf(input, toFlatArray(input)).requiresGrad_() : input,
     );
     backward(sum(fn(...leaves)));
     leaves.forEach((leaf, which) => {
       if (!isFloatingPoint(leaf.dtype)) return;
-      const gradient = leaf.grad ? toArray(leaf.grad) : new Array<number>(leaf.size).fill(0);
-      const values = toArray(inputs[which]!);
+      const gradient = leaf.grad ? toFlatArray(leaf.grad) : new Array<number>(leaf.size).fill(0);
+      const values = toFlatArray(inputs[which]!);
       gradient.forEach((analytic, element) => {
         const numeric = centralDifference(fn, inputs, which, values, element, epsilon);
         if (!(Math.abs(analytic - numeric) <= tolerance * Math.max(1, Math.abs(numeric)))) {

@@ -175,13 +175,16 @@ export class TapeNode {
   release(): void {
     if (--this.#references > 0) return;
     const pending: TapeNode[] = [];
-    for (let node: TapeNode | undefined = this; node; node = pending.pop()) {
-      node.freeSaved();
-      const { edges } = node;
-      for (let i = 0; i < edges.length; i++) {
-        const edge = edges[i];
-        if (edge instanceof TapeNode && --edge.#references === 0) pending.push(edge);
-      }
+    this.#free(pending);
+    for (let node = pending.pop(); node; node = pending.pop()) node.#free(pending);
+  }
+
+  /** Frees what was saved, and adds the entries that nothing leads to any more to `pending`. */
+  #free(pending: TapeNode[]): void {
+    this.freeSaved();
+    for (let i = 0; i < this.edges.length; i++) {
+      const edge = this.edges[i];
+      if (edge instanceof TapeNode && --edge.#references === 0) pending.push(edge);
     }
   }
 

@@ -99,7 +99,7 @@ export interface PointwiseKernel<A> {
  */
 export interface ReductionKernel {
   readonly kind: 'reduction';
-  readonly identity: 'zero' | 'lowest';
+  readonly identity: 'zero' | 'lowest' | 'highest';
   readonly combine: string;
   readonly finish: string;
 }

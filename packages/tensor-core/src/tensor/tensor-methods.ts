@@ -2,10 +2,15 @@ import { type BackwardOptions, backward } from '../autograd/backward.ts';
 import type { Device } from '../devices/device.ts';
 import { type DeviceSpec, device } from '../devices/device-registry.ts';
 import { type DType, type TypedArray, dtypes } from './dtype.ts';
+import type { NestedNumbers } from './creation.ts';
 import { cast } from '../ops/copy/cast.ts';
 import { toDevice } from '../ops/copy/to-device.ts';
+import { labelTensor, printTensor } from './printing/print-tensor.ts';
 import { Tensor } from './tensor.ts';
-import { item, toArray, toTypedArray } from './transfer.ts';
+import { item, toArray, toFlatArray, toTypedArray } from './transfer.ts';
+
+/** `util.inspect.custom`, without importing Node's util. */
+const inspectCustom = Symbol.for('nodejs.util.inspect.custom');
 
 // Methods that stand on ops and devices are added here, so that the class itself depends on neither.
 declare module './tensor.ts' {
@@ -17,9 +22,13 @@ declare module './tensor.ts' {
     /** The elements in row-major order; float16 and bfloat16 as raw bits. Waits for the device. */
     toTypedArray(): TypedArray;
     /** The elements in row-major order as numbers. Waits for the device. */
-    toArray(): number[];
+    toFlatArray(): number[];
+    /** The elements as numbers, nested as deep as there are dimensions: a number for none. Waits for the device. */
+    toArray(): NestedNumbers;
     /** The value of a tensor of one element. Waits for the device. */
     item(): number;
+    /** Its values abbreviated as NumPy does, shape, dtype and device; what `console.log` prints. Waits for the device. */
+    toString(): string;
     /** The same values as another dtype, or on another device. */
     to(target: DType | DeviceSpec | Device): Tensor;
   }
@@ -38,6 +47,10 @@ Tensor.prototype.toTypedArray = function () {
   return toTypedArray(this);
 };
 
+Tensor.prototype.toFlatArray = function () {
+  return toFlatArray(this);
+};
+
 Tensor.prototype.toArray = function () {
   return toArray(this);
 };
@@ -45,6 +58,16 @@ Tensor.prototype.toArray = function () {
 Tensor.prototype.item = function () {
   return item(this);
 };
+
+Tensor.prototype.toString = function () {
+  return printTensor(this);
+};
+
+Object.defineProperty(Tensor.prototype, inspectCustom, {
+  value(this: Tensor, depth: number): string {
+    return depth < 0 ? labelTensor(this) : printTensor(this);
+  },
+});
 
 Tensor.prototype.to = function (target) {
   return isDType(target) ? cast(this, target) : toDevice(this, device(target));

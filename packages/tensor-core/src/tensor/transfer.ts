@@ -3,7 +3,8 @@ import { ShapeError } from '../errors.ts';
 import { observers, tellHostRead } from '../op/observers.ts';
 import { bytesOfArray, toNumbers } from './host-values.ts';
 import { contiguous } from '../ops/copy/contiguous.ts';
-import { formatShape } from './shape.ts';
+import { type Shape, formatShape, sizeOf } from './shape.ts';
+import type { NestedNumbers } from './creation.ts';
 import { scope } from './scope.ts';
 import type { Tensor } from './tensor.ts';
 import { noGrad } from '../autograd/grad-mode.ts';
@@ -29,12 +30,26 @@ export function readElements(x: Tensor): TypedArray {
 }
 
 /** A tensor's elements in row-major order as JavaScript numbers. Waits for the device. */
-export function toArray(x: Tensor): number[] {
+export function toFlatArray(x: Tensor): number[] {
   return toNumbers(x.dtype, toTypedArray(x));
+}
+
+/** A tensor's elements as numbers in arrays nested as deep as it has dimensions: a number for none. */
+export function toArray(x: Tensor): NestedNumbers {
+  return nest(toFlatArray(x), x.shape, 0, 0);
+}
+
+/** The elements of `flat` from `start` on that the dimensions from `dimension` on hold. */
+function nest(flat: readonly number[], shape: Shape, dimension: number, start: number): NestedNumbers {
+  if (dimension === shape.length) return flat[start]!;
+  const size = sizeOf(shape.slice(dimension + 1));
+  return Array.from({ length: shape[dimension]! }, (_, i) =>
+    nest(flat, shape, dimension + 1, start + i * size),
+  );
 }
 
 /** The value of a tensor of one element. Waits for the device. */
 export function item(x: Tensor): number {
   if (x.size !== 1) throw new ShapeError(`item: takes a tensor of one element, not ${formatShape(x.shape)}.`);
-  return toArray(x)[0]!;
+  return toFlatArray(x)[0]!;
 }

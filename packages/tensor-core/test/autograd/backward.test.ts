@@ -9,9 +9,9 @@ describe('backward', () => {
       const x = leaf([1, 2]);
       const y = t.mul(x, x);
       t.sum(t.add(t.mul(y, x), x)).backward();
-      expect(x.grad!.toArray()).toEqual([3 * 1 + 1, 3 * 4 + 1]);
+      expect(x.grad!.toFlatArray()).toEqual([3 * 1 + 1, 3 * 4 + 1]);
       t.sum(x).backward();
-      expect(x.grad!.toArray()).toEqual([5, 14]);
+      expect(x.grad!.toFlatArray()).toEqual([5, 14]);
     });
   });
 
@@ -21,7 +21,7 @@ describe('backward', () => {
       const bias = t.tensor([1, 2], { dtype: 'float16', requiresGrad: true });
       t.sum(t.add(x, bias)).backward();
       expect(bias.grad!.dtype).toBe('float16');
-      expect(bias.grad!.toArray()).toEqual([3, 3]);
+      expect(bias.grad!.toFlatArray()).toEqual([3, 3]);
     });
   });
 
@@ -29,7 +29,7 @@ describe('backward', () => {
     t.scope(() => {
       const x = leaf([1, 2, 3]);
       t.mul(x, 2).backward(t.tensor([1, 10, 100], { dtype: 'float64' }));
-      expect(x.grad!.toArray()).toEqual([2, 20, 200]);
+      expect(x.grad!.toFlatArray()).toEqual([2, 20, 200]);
       expect(() => t.mul(x, 2).backward()).toThrow(/needs a gradient of its shape/);
     });
   });
@@ -60,7 +60,7 @@ describe('backward', () => {
       const x = leaf([2]);
       expect(t.noGrad(() => t.mul(x, x)).requiresGrad).toBe(false);
       t.mul(x, t.mul(x, x).detach()).backward();
-      expect(x.grad!.toArray()).toEqual([4]);
+      expect(x.grad!.toFlatArray()).toEqual([4]);
     });
   });
 
@@ -68,7 +68,7 @@ describe('backward', () => {
     t.scope(() => {
       const x = leaf([2]);
       const seen: number[][] = [];
-      const remove = x.onGradientAccumulated((parameter) => seen.push(parameter.grad!.toArray()));
+      const remove = x.onGradientAccumulated((parameter) => seen.push(parameter.grad!.toFlatArray()));
       t.add(t.mul(x, x), x).backward();
       expect(seen).toEqual([[5]]);
       remove();

@@ -1,16 +1,24 @@
 import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
+import { describeAnyAll } from '../op-cases/any-all.ts';
+import { describeClamp, describeClampGradients } from '../op-cases/clamp.ts';
 import { describeCrossEntropy } from '../op-cases/cross-entropy.ts';
+import { describeCumsum } from '../op-cases/cumsum.ts';
+import { describeDropout } from '../op-cases/dropout.ts';
+import { describeEinsum, describeEinsumGradients } from '../op-cases/einsum.ts';
 import { describeEmbedding } from '../op-cases/embedding.ts';
+import { describeExtrema, describeExtremaGradients } from '../op-cases/extrema.ts';
 import { describeGather } from '../op-cases/gather.ts';
 import { describeNorms } from '../op-cases/norm.ts';
 import { describeRandom } from '../op-cases/random.ts';
 import { describeReduce } from '../op-cases/reduce.ts';
 import { describeRope } from '../op-cases/rope.ts';
 import { describeSigmoid } from '../op-cases/sigmoid.ts';
+import { describeCreation, describeSplits } from '../op-cases/shape-and-creation.ts';
 import { describeSoftmax } from '../op-cases/softmax.ts';
 import { describeSwiglu } from '../op-cases/swiglu.ts';
 import { describeTriangles } from '../op-cases/tril.ts';
+import { describeVariance } from '../op-cases/variance.ts';
 
 const cuda = () => device('cuda');
 
@@ -46,4 +54,34 @@ describe('triangles on CUDA', () => {
 });
 describe('random on CUDA', () => {
   describeRandom(cuda);
+});
+describe('extrema on CUDA', () => {
+  describeExtrema(cuda);
+  describeExtremaGradients(cuda);
+});
+describe('cumsum on CUDA', () => {
+  describeCumsum(cuda);
+});
+describe('variance on CUDA', () => {
+  describeVariance(cuda);
+});
+describe('any and all on CUDA', () => {
+  describeAnyAll(cuda);
+});
+describe('clamp, abs and sign on CUDA', () => {
+  describeClamp(cuda);
+  describeClampGradients(cuda);
+});
+describe('dropout on CUDA', () => {
+  describeDropout(cuda);
+});
+describe('flatten, split and chunk on CUDA', () => {
+  describeSplits(cuda);
+});
+describe('creation on CUDA', () => {
+  describeCreation(cuda);
+});
+describe('einsum on CUDA', () => {
+  describeEinsum(cuda);
+  describeEinsumGradients(cuda);
 });

@@ -66,7 +66,7 @@ describe('profile on a GPU', () => {
 
   it('records copies to and from the host, apart from ops', async () => {
     const [x] = operands();
-    const { kernels } = await t.profile(() => void x.toArray());
+    const { kernels } = await t.profile(() => void x.toFlatArray());
     expect(kernels.some(({ name, op }) => name === '[CUDA memcpy DtoH]' && op === null)).toBe(true);
     const bytes = kernels.reduce((sum, { byteLength }) => sum + (byteLength ?? 0), 0);
     expect(bytes).toBe(4 * size * size);

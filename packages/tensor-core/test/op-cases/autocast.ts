@@ -86,20 +86,22 @@ export function describeAutocast(open: OpenDevice): void {
         const [x, weight] = [make([5, 8], 1), make([4, 8], 2).requiresGrad_()];
         const y = t.autocast(low, () => t.linear(x, weight));
         y.backward(t.onesLike(y));
-        const [a, w] = [x, weight].map((tensor) => rounded(tensor.toArray(), low));
+        const [a, w] = [x, weight].map((tensor) => rounded(tensor.toFlatArray(), low));
         const exact = Array.from({ length: 20 }, (_, i) =>
           w!
             .slice((i % 4) * 8, (i % 4) * 8 + 8)
             .reduce((sum, v, k) => sum + v * a![8 * Math.floor(i / 4) + k]!, 0),
         );
         const ulp = low === 'float16' ? 2 ** -11 : 2 ** -8;
-        y.toArray().forEach((value, i) => expect(Math.abs(value / exact[i]! - 1)).toBeLessThanOrEqual(ulp));
+        y.toFlatArray().forEach((value, i) =>
+          expect(Math.abs(value / exact[i]! - 1)).toBeLessThanOrEqual(ulp),
+        );
         expect(weight.grad!.dtype).toBe('float32');
         // The sums of a product leave it unrounded.
         const columns = Array.from({ length: 8 }, (_, k) =>
           [0, 1, 2, 3, 4].reduce((s, i) => s + a![8 * i + k]!, 0),
         );
-        weight.grad!.toArray().forEach((value, i) => expect(value).toBeCloseTo(columns[i % 8]!, 5));
+        weight.grad!.toFlatArray().forEach((value, i) => expect(value).toBeCloseTo(columns[i % 8]!, 5));
       });
     });
   });
@@ -137,7 +139,7 @@ export function describeAutocast(open: OpenDevice): void {
         t.autocast('bfloat16', () => {
           t.linear(x, weight);
           t.fillInPlace(weight, 0);
-          expect(t.linear(x, weight).toArray()).toEqual(new Array(32).fill(0));
+          expect(t.linear(x, weight).toFlatArray()).toEqual(new Array(32).fill(0));
         });
       });
     });
@@ -169,7 +171,7 @@ export function describeAutocast(open: OpenDevice): void {
         if (inside) t.autocast('bfloat16', () => t.backward(forward()));
         else t.backward(t.autocast('bfloat16', forward));
         expect(weight.grad!.dtype).toBe('float32');
-        return weight.grad!.toArray();
+        return weight.grad!.toFlatArray();
       });
       expect(gradients[0]).toEqual(gradients[1]);
     });
@@ -189,9 +191,9 @@ export function describeAutocast(open: OpenDevice): void {
       const weight = make([16], 6).requiresGrad_();
       const [y, plain] = [t.rmsNorm(x, weight, 1e-5, { dtype: 'bfloat16' }), t.rmsNorm(x, weight)];
       expect(y.dtype).toBe('bfloat16');
-      expect(y.toArray()).toEqual(t.cast(plain, 'bfloat16').toArray());
+      expect(y.toFlatArray()).toEqual(t.cast(plain, 'bfloat16').toFlatArray());
       t.backward(t.sum(t.cast(y, 'float32')));
-      const lowGradients = [x, weight].map((tensor) => tensor.grad!.toArray());
+      const lowGradients = [x, weight].map((tensor) => tensor.grad!.toFlatArray());
       for (const tensor of [x, weight]) {
         expect(tensor.grad!.dtype).toBe('float32');
         tensor.grad!.dispose();
@@ -199,7 +201,7 @@ export function describeAutocast(open: OpenDevice): void {
       }
       t.backward(t.sum(plain));
       // A gradient of ones is the same in bfloat16.
-      expect([x, weight].map((tensor) => tensor.grad!.toArray())).toEqual(lowGradients);
+      expect([x, weight].map((tensor) => tensor.grad!.toFlatArray())).toEqual(lowGradients);
       expect(() => t.rmsNorm(x, weight, 1e-5, { dtype: 'float64' })).toThrow(t.DTypeError);
     });
   });

@@ -132,7 +132,7 @@ export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTy
           const loss = crossEntropy(logits, targets);
           expect(loss.item()).toBeNaN();
           loss.backward();
-          const isNaNs = logits.grad!.toArray().map((value) => Number.isNaN(value));
+          const isNaNs = logits.grad!.toFlatArray().map((value) => Number.isNaN(value));
           expect(isNaNs).toEqual([0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0].map(Boolean));
         }
       });
@@ -146,7 +146,7 @@ export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTy
         const leaf = logits.detach().requiresGrad_();
         const loss = crossEntropy(leaf, tensorOf(targets, [3], 'int64', open()), { ignoreIndex });
         loss.backward();
-        return { loss: loss.item(), rows: rowsOf(leaf.grad!.toArray(), 2).map(([x]) => Number(x === 0)) };
+        return { loss: loss.item(), rows: rowsOf(leaf.grad!.toFlatArray(), 2).map(([x]) => Number(x === 0)) };
       };
       expect(lossOf([1, 0, 1], 0)).toEqual({ loss: expect.closeTo(Math.LN2, 6), rows: [0, 1, 0] });
       expect(lossOf([0, -1, 1], -1)).toEqual({ loss: expect.closeTo(Math.LN2, 6), rows: [0, 1, 0] });
@@ -187,7 +187,7 @@ export function describeCrossEntropy(open: OpenDevice, dtypes = floatingPointDTy
         y.backward();
         if (Number.isFinite(loss)) expect(y.item()).toBeCloseTo(loss, 6);
         else expect(y.item()).toBe(loss);
-        x.grad!.toArray().forEach((value, i) => {
+        x.grad!.toFlatArray().forEach((value, i) => {
           if (Number.isNaN(gradient[i])) expect(value).toBeNaN();
           else expect(value).toBeCloseTo(gradient[i]!, 6);
         });

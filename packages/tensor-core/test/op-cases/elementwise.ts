@@ -89,6 +89,30 @@ export const elementwiseCases: readonly ElementwiseCase[] = [
   oneInput('silu', t.silu, (x) => x * sigmoid(x)),
   { ...oneInput('gelu', t.gelu, (x) => 0.5 * x * (1 + erf(x / Math.SQRT2))), float64: false },
   oneInput('relu', t.relu, (x) => Math.max(x, 0)),
+  oneInput('abs', t.abs, Math.abs),
+  oneInput('sign', t.sign, Math.sign),
+  oneInput(
+    'clamp',
+    (x) => t.clamp(x, { min: -1.25, max: 1.75 }),
+    (x) => Math.min(Math.max(x, -1.25), 1.75),
+  ),
+  oneInput(
+    'clamp from below',
+    (x) => t.clamp(x, { min: -0.5 }),
+    (x) => Math.max(x, -0.5),
+  ),
+  oneInput(
+    'clamp from above',
+    (x) => t.clamp(x, { max: 0.5 }),
+    (x) => Math.min(x, 0.5),
+  ),
+  {
+    name: 'clamp by a tensor',
+    fn: (x, bound) => t.clamp(x!, { min: -1, max: bound! }),
+    reference: (x, bound) => Math.min(Math.max(x, -1), bound),
+    domain: [anywhere, anywhere],
+    differentiable: true,
+  },
   {
     name: 'where',
     fn: (a, b) => t.where(t.greater(a!, 0), a!, b!),

@@ -71,7 +71,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     t.scope(() => {
       const ids = idsOf([count], vocabulary, 'int32');
       // The last row too, whose id has the most digits.
-      const all = tensorOf([...ids.toArray(), vocabulary - 1], [count + 1], 'int32', open());
+      const all = tensorOf([...ids.toFlatArray(), vocabulary - 1], [count + 1], 'int32', open());
       const weight = t.zeros([vocabulary, 2], { device: open() }).requiresGrad_();
       // Whole numbers add up exactly, in any order.
       const g = tensorOf(
@@ -82,10 +82,10 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
       );
       embedding(weight, all).backward(g);
       const expected = new Array<number>(2 * vocabulary).fill(0);
-      all.toArray().forEach((id, n) => {
+      all.toFlatArray().forEach((id, n) => {
         for (const i of [0, 1]) expected[2 * id + i]! += (2 * n + i) ** 2 % 101;
       });
-      expect(weight.grad!.toArray()).toEqual(expected);
+      expect(weight.grad!.toFlatArray()).toEqual(expected);
     });
   });
 
@@ -100,7 +100,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
           open(),
         );
         embedding(weight, ids).backward(tensorOf(rows, [rows.length, 1], dtype, open()));
-        return weight.grad!.toArray();
+        return weight.grad!.toFlatArray();
       };
       expect(gradientOf([2 ** 30, 1, -(2 ** 30), 3, 4], 'float32')).toEqual([0, 7, 0]);
       expect(gradientOf([1, 2 ** 30, 3, 4, -(2 ** 30)], 'float32')).toEqual([0, 0, 0]);
@@ -114,7 +114,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
       const y = embedding(weight, tensorOf([], [0], 'int64', open()));
       expect(y.shape).toEqual([0, 2]);
       y.backward(t.zeros([0, 2], { device: open() }));
-      expect(weight.grad!.toArray()).toEqual([0, 0, 0, 0, 0, 0]);
+      expect(weight.grad!.toFlatArray()).toEqual([0, 0, 0, 0, 0, 0]);
     });
   });
 
@@ -144,7 +144,7 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     t.scope(() => {
       const weight = sample([4, 2], {}, open());
       const ids = tensorOf([1, id], [2], 'int64', open());
-      const outcome = outcomeOf(() => embedding(weight, ids).toArray().slice(2));
+      const outcome = outcomeOf(() => embedding(weight, ids).toFlatArray().slice(2));
       expect(outcome).toMatch(weight.device.type === 'cpu' ? `id ${id} at position 1` : 'NaN,NaN');
     });
   });

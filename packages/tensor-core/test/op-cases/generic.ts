@@ -22,7 +22,7 @@ const everyLowDType: readonly DType[] = ['float16', 'bfloat16'];
 
 /** The op's values in float64, by plain JavaScript with NumPy's broadcasting. */
 function referenceValues(c: ElementwiseCase, inputs: readonly Tensor[], shape: Shape): number[] {
-  const flat = inputs.map((input) => t.scope(() => t.contiguous(t.expand(input, shape)).toArray()));
+  const flat = inputs.map((input) => t.scope(() => t.contiguous(t.expand(input, shape)).toFlatArray()));
   return flat[0]!.map((_, i) => c.reference(...flat.map((values) => values[i]!)));
 }
 
@@ -54,7 +54,7 @@ export function describeElementwise(open: () => Device, options: ElementwiseOpti
         t.scope(() => {
           const inputs = inputsFor(c, shapes, dtype, open());
           const y = c.fn(...inputs);
-          const error = relativeError(y.toArray(), referenceValues(c, inputs, y.shape));
+          const error = relativeError(y.toFlatArray(), referenceValues(c, inputs, y.shape));
           expect(error).toBeLessThanOrEqual(4 * unitRoundoff[dtype]!);
         });
       }
@@ -67,7 +67,9 @@ export function describeElementwise(open: () => Device, options: ElementwiseOpti
         );
         const y = c.fn(...views);
         expect(y.shape).toEqual([4, 2, 6]);
-        expect(relativeError(y.toArray(), referenceValues(c, views, y.shape))).toBeLessThanOrEqual(2 ** -22);
+        expect(relativeError(y.toFlatArray(), referenceValues(c, views, y.shape))).toBeLessThanOrEqual(
+          2 ** -22,
+        );
       });
     });
 
@@ -104,7 +106,7 @@ function itsGradientIsTheCpus(c: ElementwiseCase, open: () => Device): void {
       const gradients = [t.device('cpu'), open()].map((device) => {
         const leaves = inputsFor(c, [[5, 6], [6]], 'float32', device).map((leaf) => leaf.requiresGrad_());
         t.sum(c.fn(...leaves)).backward();
-        return leaves.flatMap((leaf) => leaf.grad!.toArray());
+        return leaves.flatMap((leaf) => leaf.grad!.toFlatArray());
       });
       expect(relativeError(gradients[1]!, gradients[0]!)).toBeLessThanOrEqual(2 ** -20);
     });
@@ -146,7 +148,7 @@ export function describeReductions(open: () => Device): void {
     it.each(shapes)('of %j over %j', (shape, dims) => {
       t.scope(() => {
         const x = sample(shape, { domain: [-1, 2], seed: 5 }, open());
-        const flat = x.toArray();
+        const flat = x.toFlatArray();
         const groups = new Map<string, number[]>();
         indices(shape).forEach((index, i) => {
           const key = index.filter((_, d) => !dims.includes(d)).join();
@@ -158,7 +160,7 @@ export function describeReductions(open: () => Device): void {
         expect(y.shape).toEqual(shape.filter((_, d) => !dims.includes(d)));
         // Each of n additions in a row may round by half a unit; they partly cancel.
         const tolerance = 2 ** -23 * Math.sqrt(x.size);
-        expect(relativeError(y.toArray(), [...groups.values()].map(folds[name]))).toBeLessThanOrEqual(
+        expect(relativeError(y.toFlatArray(), [...groups.values()].map(folds[name]))).toBeLessThanOrEqual(
           tolerance,
         );
         expect(t[name](x, { dims, keepDims: true }).shape).toEqual(
@@ -176,7 +178,7 @@ export function describeReductions(open: () => Device): void {
           ],
           { device: open() },
         );
-        const [first, second] = t[name](x, { dims: 1 }).toArray();
+        const [first, second] = t[name](x, { dims: 1 }).toFlatArray();
         expect(first).toBeNaN();
         expect(second).toBe(folds[name]([3, 4, 5]));
       });
@@ -222,7 +224,7 @@ export function describeMatmul(open: () => Device): void {
         const b = laidOut(shapeB, layout === 'b transposed', layout === 'sliced', 32, open());
         const y = t.matmul(a, b, { scale: 0.5 });
         const expected = referenceMatmul(a, b).map((value) => value / 2);
-        expect(relativeError(y.toArray(), expected)).toBeLessThanOrEqual(2 ** -20);
+        expect(relativeError(y.toFlatArray(), expected)).toBeLessThanOrEqual(2 ** -20);
       });
     },
   );
@@ -245,8 +247,8 @@ function referenceMatmul(a: Tensor, b: Tensor): number[] {
     Math.max(left.shape[left.rank - 2 - batch + i] ?? 1, right.shape[right.rank - 2 - batch + i] ?? 1),
   );
   const [m, k, n] = [left.shape.at(-2)!, left.shape.at(-1)!, right.shape.at(-1)!];
-  const x = t.contiguous(t.expand(left, [...lead, m, k])).toArray();
-  const y = t.contiguous(t.expand(right, [...lead, k, n])).toArray();
+  const x = t.contiguous(t.expand(left, [...lead, m, k])).toFlatArray();
+  const y = t.contiguous(t.expand(right, [...lead, k, n])).toFlatArray();
   return indices([...lead, m, n]).map((index, flat) => {
     const [i, j] = [index.at(-2)!, index.at(-1)!];
     const product = Math.floor(flat / (m * n));

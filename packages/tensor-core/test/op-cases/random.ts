@@ -30,7 +30,7 @@ const kolmogorovLimit = 2.2;
 /** The random fills on one device. The values of `cpu` are those that every device must give. */
 export function describeRandom(open: OpenDevice): void {
   const device = () => ({ device: open() });
-  const drawn = (draw: () => Tensor) => t.scope(() => draw().toArray());
+  const drawn = (draw: () => Tensor) => t.scope(() => draw().toFlatArray());
 
   it('uniform is even on its interval', () => {
     const values = drawn(() => uniform([count], { ...device(), low: -2, high: 3, seed: 1 }));
@@ -101,18 +101,18 @@ export function describeRandom(open: OpenDevice): void {
         const generator = new Generator(7);
         const parts = [uniform([6], { ...device(), generator }), uniform([8], { ...device(), generator })];
         expect(generator.offset).toBe(4);
-        const whole = uniform([16], { ...device(), seed: 7 }).toArray();
-        expect(parts[0]!.toArray()).toEqual(whole.slice(0, 6));
-        expect(parts[1]!.toArray()).toEqual(whole.slice(8));
+        const whole = uniform([16], { ...device(), seed: 7 }).toFlatArray();
+        expect(parts[0]!.toFlatArray()).toEqual(whole.slice(0, 6));
+        expect(parts[1]!.toFlatArray()).toEqual(whole.slice(8));
         const resumed = new Generator(7, 2);
-        expect(uniform([8], { ...device(), generator: resumed }).toArray()).toEqual(whole.slice(8));
+        expect(uniform([8], { ...device(), generator: resumed }).toFlatArray()).toEqual(whole.slice(8));
       });
     });
 
     it('is shared where none is given, and makes leaves on request', () => {
       t.scope(() => {
         const [a, b] = [randn([4], device()), randn([4], { ...device(), requiresGrad: true })];
-        expect(a!.toArray()).not.toEqual(b!.toArray());
+        expect(a!.toFlatArray()).not.toEqual(b!.toFlatArray());
         expect(b!.requiresGrad && b!.isLeaf).toBe(true);
       });
     });

@@ -32,7 +32,7 @@ function exactSums(x: Tensor, dims: readonly number[]): number[] {
   const { shape } = x;
   const kept = shape.map((_, d) => d).filter((d) => !dims.includes(d));
   const sums = new Array<number>(t.sizeOf(kept.map((d) => shape[d]!))).fill(0);
-  x.toArray().forEach((value, position) => {
+  x.toFlatArray().forEach((value, position) => {
     let [rest, at, size] = [position, 0, 1];
     for (let d = shape.length - 1; d >= 0; d--) {
       const index = rest % shape[d]!;
@@ -62,7 +62,7 @@ export function describeReduce(open: OpenDevice): void {
         // In each chain rounding errors walk at random.
         const levels = Math.ceil(Math.log(count) / Math.log(chain));
         const bound = Math.sqrt(chain * levels) * unitRoundoff.float32!;
-        const [sums, means] = [t.sum(x, { dims }).toArray(), t.mean(x, { dims }).toArray()];
+        const [sums, means] = [t.sum(x, { dims }).toFlatArray(), t.mean(x, { dims }).toFlatArray()];
         exact.forEach((sum, i) => {
           expect(Math.abs(sums[i]! / sum - 1)).toBeLessThanOrEqual(bound);
           expect(Math.abs(means[i]! / (sum / count) - 1)).toBeLessThanOrEqual(bound + unitRoundoff.float32!);
@@ -75,7 +75,7 @@ export function describeReduce(open: OpenDevice): void {
         const values = new Array<number>(5000).fill(1);
         values[4321] = Infinity;
         expect(t.sum(of(values, [5000])).item()).toBe(Infinity);
-        expect(t.sum(of(values, [1000, 5]), { dims: 0 }).toArray()).toEqual([
+        expect(t.sum(of(values, [1000, 5]), { dims: 0 }).toFlatArray()).toEqual([
           1000,
           Infinity,
           1000,
@@ -84,7 +84,7 @@ export function describeReduce(open: OpenDevice): void {
         ]);
         values[17] = -Infinity;
         expect(t.sum(of(values, [5000])).item()).toBeNaN();
-        expect(t.sum(of(values, [1000, 5]), { dims: 0 }).toArray()).toEqual([
+        expect(t.sum(of(values, [1000, 5]), { dims: 0 }).toFlatArray()).toEqual([
           1000,
           Infinity,
           -Infinity,
@@ -104,7 +104,7 @@ export function describeReduce(open: OpenDevice): void {
         ]) {
           const exact = exactSums(t.contiguous(view), [0, 1]);
           t.sum(view, { dims: [0, 1] })
-            .toArray()
+            .toFlatArray()
             .forEach((sum, i) => expect(Math.abs(sum / exact[i]! - 1)).toBeLessThanOrEqual(2 ** -20));
         }
       });
@@ -118,8 +118,8 @@ export function describeReduce(open: OpenDevice): void {
       t.scope(() => {
         expect(t.sum(empty([0], dtype)).item()).toBe(0);
         expect(t.mean(empty([0], dtype)).item()).toBeNaN();
-        expect(t.sum(empty([2, 0], dtype), { dims: 1 }).toArray()).toEqual([0, 0]);
-        expect(t.mean(empty([2, 0, 3], dtype), { dims: [0, 1] }).toArray()).toEqual([NaN, NaN, NaN]);
+        expect(t.sum(empty([2, 0], dtype), { dims: 1 }).toFlatArray()).toEqual([0, 0]);
+        expect(t.mean(empty([2, 0, 3], dtype), { dims: [0, 1] }).toFlatArray()).toEqual([NaN, NaN, NaN]);
       });
     });
 
@@ -136,7 +136,7 @@ export function describeReduce(open: OpenDevice): void {
         for (const fold of [t.sum, t.mean, t.max]) {
           const y = fold(empty([3, 0, 2]), { dims: 0 });
           expect(y.shape).toEqual([0, 2]);
-          expect(y.toArray()).toEqual([]);
+          expect(y.toFlatArray()).toEqual([]);
         }
       });
     });
@@ -174,9 +174,9 @@ export function describeReduce(open: OpenDevice): void {
         const total = t.sum(of([2 ** 31 - 1, 2 ** 31 - 1, 5], [3], 'int32'));
         expect([total.dtype, total.item()]).toEqual(['int64', 2 ** 32 + 3]);
         const count = t.sum(of([1, 0, 1, 1], [2, 2], 'bool'), { dims: 1 });
-        expect([count.dtype, count.toArray()]).toEqual(['int64', [1, 2]]);
+        expect([count.dtype, count.toFlatArray()]).toEqual(['int64', [1, 2]]);
         const whole = t.sum(of([1, 1], [2], 'bool'), { dims: [] });
-        expect([whole.dtype, whole.toArray()]).toEqual(['int64', [1, 1]]);
+        expect([whole.dtype, whole.toFlatArray()]).toEqual(['int64', [1, 1]]);
       });
     });
 
@@ -198,7 +198,7 @@ export function describeReduce(open: OpenDevice): void {
         );
         expect(t.max(of([-5, -3, -4], [3], 'int32')).item()).toBe(-3);
         const largest = t.max(of([0, 0, 1, 0], [2, 2], 'bool'), { dims: 1 });
-        expect([largest.dtype, largest.toArray()]).toEqual(['bool', [0, 1]]);
+        expect([largest.dtype, largest.toFlatArray()]).toEqual(['bool', [0, 1]]);
       });
     });
   });
@@ -208,13 +208,13 @@ export function describeReduce(open: OpenDevice): void {
       t.scope(() => {
         const x = of([3, 1, 3, 3, 2, 5], [2, 3]).requiresGrad_();
         t.max(x, { dims: 1 }).backward(of([1, 10], [2]));
-        expect(x.grad!.toArray()).toEqual([0.5, 0, 0.5, 0, 0, 10]);
+        expect(x.grad!.toFlatArray()).toEqual([0.5, 0, 0.5, 0, 0, 10]);
         const y = of([4, 4, 4, 4], [2, 2]).requiresGrad_();
         t.max(y).backward();
-        expect(y.grad!.toArray()).toEqual([0.25, 0.25, 0.25, 0.25]);
+        expect(y.grad!.toFlatArray()).toEqual([0.25, 0.25, 0.25, 0.25]);
         const z = of([1, 2, 1, 0], [2, 2]).requiresGrad_();
         t.max(z, { dims: 0, keepDims: true }).backward(of([4, 8], [1, 2]));
-        expect(z.grad!.toArray()).toEqual([2, 8, 2, 0]);
+        expect(z.grad!.toFlatArray()).toEqual([2, 8, 2, 0]);
       });
     });
   });
@@ -223,7 +223,7 @@ export function describeReduce(open: OpenDevice): void {
     t.scope(() => {
       const x = sample([4, 5], {}, open()).requiresGrad_();
       t.mean(x, { dims: 0 }).backward(of([4, 8, 12, 16, 20], [5]));
-      expect(x.grad!.toArray()).toEqual([1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]);
+      expect(x.grad!.toFlatArray()).toEqual([1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5]);
     });
   });
 }

@@ -62,7 +62,7 @@ export function describeRope(open: OpenDevice, dtypes = floatingPointDTypes): vo
         expectReference(
           (y) => rope(y!, cosine, sine),
           [x],
-          (values) => ropeReference(values, cosine.toArray(), sine.toArray()),
+          (values) => ropeReference(values, cosine.toFlatArray(), sine.toFlatArray()),
         );
       });
     }
@@ -85,8 +85,8 @@ export function describeRope(open: OpenDevice, dtypes = floatingPointDTypes): vo
         const [cosine, sine] = tables(strided.shape.at(-2)!, strided.shape.at(-1)!);
         const y = rope(strided, cosine, sine);
         expect(y.isContiguous).toBe(true);
-        const expected = turn(strided.toArray(), cosine.toArray(), sine.toArray(), 1);
-        expect(relativeError(y.toArray(), expected)).toBeLessThanOrEqual(4 * unitRoundoff[dtype]!);
+        const expected = turn(strided.toFlatArray(), cosine.toFlatArray(), sine.toFlatArray(), 1);
+        expect(relativeError(y.toFlatArray(), expected)).toBeLessThanOrEqual(4 * unitRoundoff[dtype]!);
       }
     });
   });
@@ -96,7 +96,7 @@ export function describeRope(open: OpenDevice, dtypes = floatingPointDTypes): vo
       const x = sample([65_540, 1, 2], { seed: 27 }, open());
       // By a right angle, which is exact.
       const [cosine, sine] = [0, 1].map((value) => tensorOf([value], [1, 1], 'float32', open()));
-      expect(rope(x, cosine!, sine!).toArray()).toEqual(turn(x.toArray(), [0], [1], 1));
+      expect(rope(x, cosine!, sine!).toFlatArray()).toEqual(turn(x.toFlatArray(), [0], [1], 1));
     });
   });
 

@@ -83,11 +83,11 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
     it('works along any dimension', () => {
       t.scope(() => {
         const x = sample([3, 5, 4], { seed: 4 }, open());
-        const along = t.transpose(fn(t.contiguous(t.transpose(x, 0, 2))), 0, 2).toArray();
+        const along = t.transpose(fn(t.contiguous(t.transpose(x, 0, 2))), 0, 2).toFlatArray();
         const y = fn(x, 0);
         expect(y.shape).toEqual([3, 5, 4]);
-        expect(y.toArray()).toEqual(along);
-        expect(fn(x, -3).toArray()).toEqual(along);
+        expect(y.toFlatArray()).toEqual(along);
+        expect(fn(x, -3).toFlatArray()).toEqual(along);
       });
     });
 
@@ -109,19 +109,19 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
         );
         const y = fn(tensorOf(values, [600], 'float32', open()));
         const probabilities = name === 'softmax' ? y : t.exp(y);
-        expect(relativeError(probabilities.toArray(), softmaxRow(values))).toBeLessThan(2 ** -20);
+        expect(relativeError(probabilities.toFlatArray(), softmaxRow(values))).toBeLessThan(2 ** -20);
       });
     });
 
     it('survives large elements, and gives NaN for a row of -Infinity or with a NaN', () => {
       t.scope(() => {
-        const big = fn(tensorOf([1e4, 1e4 - 1, -1e30], [3], 'float32', open())).toArray();
+        const big = fn(tensorOf([1e4, 1e4 - 1, -1e30], [3], 'float32', open())).toFlatArray();
         expect(big[0]).toBeCloseTo(name === 'softmax' ? 0.7310586 : Math.log(0.7310586), 5);
         for (const row of [
           [-Infinity, -Infinity],
           [1, NaN],
         ]) {
-          expect(fn(tensorOf(row, [2], 'float32', open())).toArray()).toEqual([NaN, NaN]);
+          expect(fn(tensorOf(row, [2], 'float32', open())).toFlatArray()).toEqual([NaN, NaN]);
         }
       });
     });
@@ -132,7 +132,7 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
           for (let at = 0; at < length; at += Math.ceil(length / 7)) {
             t.scope(() => {
               const row = Array.from({ length }, (_, i) => (i === at ? value : Math.sin(i)));
-              expect(fn(tensorOf(row, [length], dtype, open())).toArray()).toEqual(row.map(() => NaN));
+              expect(fn(tensorOf(row, [length], dtype, open())).toFlatArray()).toEqual(row.map(() => NaN));
             });
           }
         }
@@ -140,7 +140,7 @@ export function describeSoftmax(open: OpenDevice, dtypes = floatingPointDTypes):
       t.scope(() => {
         const rows = tensorOf([1, -Infinity, -Infinity, -Infinity], [2, 2], dtype, open());
         const [one, none] = name === 'softmax' ? [1, 0] : [0, -Infinity];
-        expect(fn(rows).toArray()).toEqual([one, none, NaN, NaN]);
+        expect(fn(rows).toFlatArray()).toEqual([one, none, NaN, NaN]);
       });
     });
 

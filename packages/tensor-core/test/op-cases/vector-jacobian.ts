@@ -30,19 +30,19 @@ export function expectReference(
     const leaves = inputs.map((input) =>
       t.isFloatingPoint(input.dtype) ? input.detach().requiresGrad_() : input,
     );
-    const expected = reference(...inputs.map((input) => input.toArray()));
+    const expected = reference(...inputs.map((input) => input.toFlatArray()));
     const { dtype } = inputs[0]!;
     // The reference itself is rounded in float64.
     const roundoff = unitRoundoff[dtype]! * (dtype === 'float64' ? 64 : 1);
     const y = fn(...leaves);
-    expect(relativeError(y.toArray(), expected.y)).toBeLessThanOrEqual(forward * roundoff);
+    expect(relativeError(y.toFlatArray(), expected.y)).toBeLessThanOrEqual(forward * roundoff);
     const g = sample(y.shape, { dtype: y.dtype, seed: 99, domain: [-1, 1] }, y.device);
     y.backward(g);
-    expected.gradients(g.toArray()).forEach((gradient, i) => {
+    expected.gradients(g.toFlatArray()).forEach((gradient, i) => {
       if (gradient === null) return;
       const { grad } = leaves[i]!;
       expect(grad!.dtype).toBe(leaves[i]!.dtype);
-      expect(relativeError(grad!.toArray(), gradient)).toBeLessThanOrEqual(backward * roundoff);
+      expect(relativeError(grad!.toFlatArray(), gradient)).toBeLessThanOrEqual(backward * roundoff);
     });
   });
 }

@@ -19,8 +19,8 @@ describeOnDevices((open) => {
   ])('%s holds %d as %d, filled or listed', (dtype, value, held) => {
     t.scope(() => {
       const options = { dtype, device: open() };
-      expect(t.full([3], value, options).toArray()).toEqual([held, held, held]);
-      expect(t.tensor([value], options).toArray()).toEqual([held]);
+      expect(t.full([3], value, options).toFlatArray()).toEqual([held, held, held]);
+      expect(t.tensor([value], options).toFlatArray()).toEqual([held]);
     });
   });
 
@@ -42,31 +42,33 @@ describeOnDevices((open) => {
       expect(() => t.tensor([0, value], options)).toThrow(`tensor: ${message}`);
       expect(() => t.fillInPlace(x, value)).toThrow(`fillInPlace: ${message}`);
       expect(() => t.full([0], value, options)).toThrow(t.DTypeError);
-      expect(x.toArray()).toEqual([0, 0]);
+      expect(x.toFlatArray()).toEqual([0, 0]);
     });
   });
 
   it('makes what is asked for', () => {
     t.scope(() => {
       const device = open();
-      expect(t.ones([2], { device, dtype: 'int64' }).toArray()).toEqual([1, 1]);
+      expect(t.ones([2], { device, dtype: 'int64' }).toFlatArray()).toEqual([1, 1]);
       const zeros = t.zeros([2, 1], { device, requiresGrad: true });
-      expect([zeros.requiresGrad, zeros.toArray()]).toEqual([true, [0, 0]]);
+      expect([zeros.requiresGrad, zeros.toFlatArray()]).toEqual([true, [0, 0]]);
       const like = t.onesLike(t.zeros([2], { device, dtype: 'float16' }));
-      expect([like.dtype, like.toArray()]).toEqual(['float16', [1, 1]]);
-      expect(t.zerosLike(like).toArray()).toEqual([0, 0]);
+      expect([like.dtype, like.toFlatArray()]).toEqual(['float16', [1, 1]]);
+      expect(t.zerosLike(like).toFlatArray()).toEqual([0, 0]);
       expect(t.empty([3, 0], { device }).shape).toEqual([3, 0]);
       expect(t.full([], 7, { device }).item()).toBe(7);
       const listed = t.tensor([[1, 2, 3]], { device, dtype: 'int32', requiresGrad: false });
-      expect([listed.dtype, listed.shape, listed.toArray()]).toEqual(['int32', [1, 3], [1, 2, 3]]);
+      expect([listed.dtype, listed.shape, listed.toFlatArray()]).toEqual(['int32', [1, 3], [1, 2, 3]]);
     });
   });
 
   it('reads bytes of bools as true or false', () => {
     t.scope(() => {
       const x = t.fromTypedArray(Uint8Array.of(0, 2, 255), [3], { device: open() });
-      expect([x.dtype, x.toArray()]).toEqual(['bool', [0, 1, 1]]);
-      expect(t.equal(x, t.tensor([1, 1, 1], { dtype: 'bool', device: open() })).toArray()).toEqual([0, 1, 1]);
+      expect([x.dtype, x.toFlatArray()]).toEqual(['bool', [0, 1, 1]]);
+      expect(t.equal(x, t.tensor([1, 1, 1], { dtype: 'bool', device: open() })).toFlatArray()).toEqual([
+        0, 1, 1,
+      ]);
     });
   });
 });
@@ -88,14 +90,14 @@ describe('arange', () => {
     const [start, end, step] = arguments_;
     t.scope(() => {
       const x = t.arange(start!, end, step);
-      expect([x.dtype, x.shape, x.toArray()]).toEqual([dtype, [values.length], values]);
+      expect([x.dtype, x.shape, x.toFlatArray()]).toEqual([dtype, [values.length], values]);
     });
   });
 
   it('takes a dtype, and requires gradients', () => {
     t.scope(() => {
       const x = t.arange(0, 3, 1, { dtype: 'float32', requiresGrad: true });
-      expect([x.dtype, x.requiresGrad, x.toArray()]).toEqual(['float32', true, [0, 1, 2]]);
+      expect([x.dtype, x.requiresGrad, x.toFlatArray()]).toEqual(['float32', true, [0, 1, 2]]);
       expect(() => t.arange(0, 2, 0.5, { dtype: 'int32' })).toThrow('arange: 0.5 is no int32');
     });
   });
@@ -218,7 +220,7 @@ describe('fromTypedArray', () => {
     for (const [data, dtype] of arrays) t.scope(() => expect(t.fromTypedArray(data, [1]).dtype).toBe(dtype));
     t.scope(() => {
       const half = t.fromTypedArray(Uint16Array.of(0x3c00), [1], { dtype: 'float16' });
-      expect(half.toArray()).toEqual([1]);
+      expect(half.toFlatArray()).toEqual([1]);
     });
   });
 

@@ -100,7 +100,7 @@ describe.skipIf(!torchPython)('promotion, beside PyTorch', () => {
       if (typeof expected === 'string') return [`torch: ${expected}`];
       const [dtype, values] = t.scope(() => {
         const y = ops[name](operandOf(a), operandOf(b));
-        return [y.dtype, y.toArray()] as const;
+        return [y.dtype, y.toFlatArray()] as const;
       });
       // A 16-bit result is calculated in float32 by both; torch first rounds a tensor without dimensions to 16 bits.
       const ulp = dtype === 'bfloat16' ? 2 ** -7 : dtype === 'float16' ? 2 ** -10 : 0;
@@ -146,13 +146,13 @@ describe('promotion', () => {
     t.scope(() => {
       const x = t.tensor([0.1], { dtype: 'bfloat16' });
       for (const other of [0.1, t.tensor(0.1), t.tensor(0.1, { dtype: 'float64' })]) {
-        expect(t.equal(x, other).toArray()).toEqual([1]);
-        expect(t.less(x, other).toArray()).toEqual([0]);
-        expect(t.greater(other, x).toArray()).toEqual([0]);
+        expect(t.equal(x, other).toFlatArray()).toEqual([1]);
+        expect(t.less(x, other).toFlatArray()).toEqual([0]);
+        expect(t.greater(other, x).toFlatArray()).toEqual([0]);
       }
       const leaf = x.detach().requiresGrad_();
       t.maximum(leaf, 0.1).backward(t.tensor([1], { dtype: 'bfloat16' }));
-      expect(leaf.grad!.toArray()).toEqual([0.5]);
+      expect(leaf.grad!.toFlatArray()).toEqual([0.5]);
     });
   });
 
@@ -161,8 +161,8 @@ describe('promotion', () => {
       const a = t.tensor([1, 2], { dtype: 'bfloat16', requiresGrad: true });
       const b = t.tensor(3, { dtype: 'float64', requiresGrad: true });
       t.mul(a, b).backward(t.tensor([1, 1], { dtype: 'bfloat16' }));
-      expect([a.grad!.dtype, a.grad!.toArray()]).toEqual(['bfloat16', [3, 3]]);
-      expect([b.grad!.dtype, b.grad!.shape, b.grad!.toArray()]).toEqual(['float64', [], [3]]);
+      expect([a.grad!.dtype, a.grad!.toFlatArray()]).toEqual(['bfloat16', [3, 3]]);
+      expect([b.grad!.dtype, b.grad!.shape, b.grad!.toFlatArray()]).toEqual(['float64', [], [3]]);
     });
   });
 
@@ -174,7 +174,7 @@ describe('promotion', () => {
         'int32',
       );
       const y = t.stack([t.tensor(1, { dtype: 'int64' }), t.tensor(0.5)]);
-      expect([y.dtype, y.toArray()]).toEqual(['float32', [1, 0.5]]);
+      expect([y.dtype, y.toFlatArray()]).toEqual(['float32', [1, 0.5]]);
     });
   });
 });

@@ -59,7 +59,7 @@ export function compareWithReference(path: string, device: DeviceSpec): Disagree
 
 /** ‖ours - theirs‖ / ‖theirs‖. */
 export function relativeError(ours: Tensor, theirs: Tensor): number {
-  const [a, b] = [ours.toArray(), theirs.toArray()];
+  const [a, b] = [ours.toFlatArray(), theirs.toFlatArray()];
   const squares = (values: readonly number[]) => values.reduce((sum, x) => sum + x * x, 0);
   return Math.sqrt(squares(a.map((x, i) => x - b[i]!)) / squares(b));
 }

@@ -83,7 +83,7 @@ interface GatherBackwardAttributes extends GatherAttributes {
 }
 
 /** Zeros, with each gradient added where its element was taken, in ascending order. */
-const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
+export const gatherBackwardOp = defineOp<GatherBackwardAttributes>({
   name: 'gatherBackward',
   autocast: 'none',
   infer: ([dy], { shape }) => [{ shape, dtype: dy!.dtype }],

@@ -1,3 +1,5 @@
+import { checkOptions } from '../../op/check-options.ts';
+import { requireTensor } from '../support/require-tensor.ts';
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -69,7 +71,10 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
       ],
     },
   });
-  return (x, { dims, keepDims = false } = {}) => {
+  return (x, options) => {
+    requireTensor(name, x);
+    if (options !== undefined) checkOptions(name, options, ['dims', 'keepDims']);
+    const { dims, keepDims = false } = options ?? {};
     const folded = foldedDims(name, x, dims);
     return folded.length === 0 && x.rank > 0
       ? cast(x, definition.dtype(x.dtype))
@@ -99,18 +104,24 @@ function meanGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims }: Fold): On
   return graph.node('Div', [sumNode(graph, terms, dims, keepDims), graph.scalar(terms.dtype, count)]);
 }
 
-/** ONNX Runtime's ReduceMax passes NaN over, so where one is in a fold it is put in afterwards. */
-function maxGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims, output: { shape } }: Fold): OnnxValue {
-  const largest = (value: OnnxValue) =>
-    graph.node('ReduceMax', [value, graph.integers(dims)], { keepdims: keepDims ? 1 : 0 }, { shape });
-  const folded = largest(x);
-  if (!isFloatingPoint(x.dtype)) return folded;
-  const isNaN = graph.cast(graph.node('IsNaN', [x], {}, { dtype: 'bool' }), 'int32');
-  const anyNaN = graph.cast(largest(isNaN), 'bool');
-  return graph.node('Where', [anyNaN, graph.scalar(folded.dtype, NaN), folded], {}, folded);
+/** ONNX Runtime's ReduceMax and ReduceMin pass NaN over, so where one is in a fold it is put in afterwards. */
+function extremumGraph(type: 'ReduceMax' | 'ReduceMin'): ReductionDefinition['onnx'] {
+  return (graph, x, { dims, keepDims, output: { shape, dtype } }) => {
+    const fold = (by: string, value: OnnxValue) =>
+      graph.node(by, [value, graph.integers(dims)], { keepdims: keepDims ? 1 : 0 }, { shape });
+    // ONNX folds no bools.
+    if (!isFloatingPoint(x.dtype)) {
+      const folded = fold(type, x.dtype === 'bool' ? graph.cast(x, 'int32') : x);
+      return graph.cast(folded, dtype);
+    }
+    const folded = fold(type, x);
+    const isNaN = graph.cast(graph.node('IsNaN', [x], {}, { dtype: 'bool' }), 'int32');
+    const anyNaN = graph.cast(fold('ReduceMax', isNaN), 'bool');
+    return graph.node('Where', [anyNaN, graph.scalar(folded.dtype, NaN), folded], {}, folded);
+  };
 }
 
-function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
+export function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
   if (dims === undefined) return x.shape.map((_, i) => i);
   const list = (typeof dims === 'number' ? [dims] : dims).map((dim) => normalizeDimension(name, dim, x.rank));
   if (new Set(list).size !== list.length) {
@@ -127,7 +138,10 @@ export function reducedShape(shape: Shape, { dims, keepDims }: ReductionAttribut
 }
 
 /** A folded tensor as a view of the shape before folding, repeating along the folded dimensions. */
-function unfold(folded: Tensor, { inputSpecs, attributes }: GradientContext<ReductionAttributes>): Tensor {
+export function unfold(
+  folded: Tensor,
+  { inputSpecs, attributes }: GradientContext<ReductionAttributes>,
+): Tensor {
   const { shape } = inputSpecs[0]!;
   return expand(reshape(folded, reducedShape(shape, { ...attributes, keepDims: true })), shape);
 }
@@ -158,18 +172,33 @@ export const mean = reduction({
   gradient: (g, context) => unfold(div(g, foldedCount(context)), context),
 });
 
-/** The largest value over `dims`; NaN wins. Equal maxima share the gradient evenly, as torch.amax. */
+/** Elements that equal the extremum share its gradient evenly, as those of torch.amax and torch.amin. */
+function shareAmongTies(g: Tensor, context: GradientContext<ReductionAttributes>): Tensor {
+  const chosen = cast(equal(context.input(0), unfold(context.output(0), context)), g.dtype);
+  const ties = sum(chosen, { dims: context.attributes.dims, keepDims: true });
+  return mul(unfold(g, context), div(chosen, ties));
+}
+
+/** The largest value over `dims`; NaN wins. Equal maxima share the gradient. Throws a ShapeError for no elements. */
 export const max = reduction({
   name: 'max',
   autocast: 'none',
   dtype: (dtype) => dtype,
   kernel: { kind: 'reduction', identity: 'lowest', combine: 'larger(x, y)', finish: 'x' },
-  onnx: maxGraph,
+  onnx: extremumGraph('ReduceMax'),
   ofNothing: false,
   saves: { inputs: [0], outputs: [0] },
-  gradient: (g, context) => {
-    const chosen = cast(equal(context.input(0), unfold(context.output(0), context)), g.dtype);
-    const ties = sum(chosen, { dims: context.attributes.dims, keepDims: true });
-    return mul(unfold(g, context), div(chosen, ties));
-  },
+  gradient: shareAmongTies,
+});
+
+/** The smallest value over `dims`; NaN wins. Equal minima share the gradient. Throws a ShapeError for no elements. */
+export const min = reduction({
+  name: 'min',
+  autocast: 'none',
+  dtype: (dtype) => dtype,
+  kernel: { kind: 'reduction', identity: 'highest', combine: 'smaller(x, y)', finish: 'x' },
+  onnx: extremumGraph('ReduceMin'),
+  ofNothing: false,
+  saves: { inputs: [0], outputs: [0] },
+  gradient: shareAmongTies,
 });

@@ -33,9 +33,9 @@ describe.skipIf(!hostCompilerVersion())('ROOFLINE_CHECK_INDICES=1 on the emulate
     t.scope(() => {
       const weight = t.ones([4, 2], { device });
       const every = t.slice(ids([3, 9, 0, 9]), 0, 0, 4, 2);
-      expect(t.embedding(weight, every).toArray()).toEqual([1, 1, 1, 1]);
+      expect(t.embedding(weight, every).toFlatArray()).toEqual([1, 1, 1, 1]);
       expect(t.crossEntropy(weight, ids([0, 1, -7, 0]), { ignoreIndex: -7 }).item()).toBeCloseTo(Math.LN2, 6);
-      expect(t.gather(weight, 0, t.reshape(ids([3, 0]), [1, 2])).toArray()).toEqual([1, 1]);
+      expect(t.gather(weight, 0, t.reshape(ids([3, 0]), [1, 2])).toFlatArray()).toEqual([1, 1]);
     });
     expectShapeError(
       () => t.embedding(t.ones([4, 2], { device }), t.slice(ids([3, 0, 9, 0]), 0, 0, 4, 2)),

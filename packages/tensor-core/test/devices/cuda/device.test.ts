@@ -141,7 +141,7 @@ usesPointwise('custom ops', () => {
       const before = device.memoryStatistics();
       const y = t.applyOne(doubling, [x], undefined);
       const after = device.memoryStatistics();
-      expect(y.toArray()).toEqual([1, 4, 2, 5, 3, 6]);
+      expect(y.toFlatArray()).toEqual([1, 4, 2, 5, 3, 6]);
       expect(after.allocatedBytes - before.allocatedBytes).toBe(512);
       expect(after.liveStorages - before.liveStorages).toBe(1);
     });

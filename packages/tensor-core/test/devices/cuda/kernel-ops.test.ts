@@ -1,8 +1,13 @@
 import { describe } from 'vitest';
 import type { DType } from '../../../src/index.ts';
+import { describeAnyAll } from '../../op-cases/any-all.ts';
+import { describeClamp } from '../../op-cases/clamp.ts';
 import { describeCrossEntropy } from '../../op-cases/cross-entropy.ts';
+import { describeCumsum } from '../../op-cases/cumsum.ts';
+import { describeDropout } from '../../op-cases/dropout.ts';
 import { describeEmbedding } from '../../op-cases/embedding.ts';
 import { describeGather } from '../../op-cases/gather.ts';
+import { describeExtrema } from '../../op-cases/extrema.ts';
 import { describeNorms } from '../../op-cases/norm.ts';
 import { describeRandom } from '../../op-cases/random.ts';
 import { describeReduce } from '../../op-cases/reduce.ts';
@@ -52,5 +57,20 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('random', () => {
     describeRandom(open);
+  });
+  describe('extrema', () => {
+    describeExtrema(open, dtypes);
+  });
+  describe('cumsum', () => {
+    describeCumsum(open, dtypes);
+  });
+  describe('any and all', () => {
+    describeAnyAll(open, ['float32', 'bool']);
+  });
+  describe('clamp, abs and sign', () => {
+    describeClamp(open);
+  });
+  describe('dropout', () => {
+    describeDropout(open, dtypes);
   });
 });

@@ -41,11 +41,18 @@ const rows = storageTypes.flatMap((element) => [
 const with_ = (variants: readonly Defines[], ...more: Defines[]) =>
   variants.flatMap((variant) => more.map((defines) => ({ ...variant, ...defines })));
 const elements = [...storageTypes, 'double'].map((element) => ({ ELEMENT: element }));
+const integers = ['int32', 'int64'].map((element) => ({ ELEMENT: element }));
 const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
 
 /** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
 const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
+  'arg_extremum.cu': with_([...elements, ...integers], { LARGEST: 1, WIDTH: 32 }, { LARGEST: 0, WIDTH: 256 }),
   'cross_entropy.cu': with_(rows, { INDEX: 'int32' }, { INDEX: 'int64' }),
+  'cumulative_sum.cu': [
+    ...elements.map(({ ELEMENT }) => ({ ELEMENT, RESULT: ELEMENT, SUM: 'double' })),
+    ...[...integers, { ELEMENT: 'bool8' }].map(({ ELEMENT }) => ({ ELEMENT, RESULT: 'int64', SUM: 'int64' })),
+  ],
+  'dropout.cu': with_(elements, { VECTOR_LENGTH: 2 }, { VECTOR_LENGTH: 1 }),
   'gather.cu': with_(elements, ...indices),
   'embedding.cu': with_(
     indices,
@@ -76,6 +83,13 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
   'rope.cu': with_(elements, { VECTOR_LENGTH: 2, OFFSET: 'int32' }, { VECTOR_LENGTH: 2, OFFSET: 'int64' }),
   'softmax.cu': [...rows, row('double', 2, 256, 2)],
   'split_half.cu': [{}],
+  'top_k.cu': [
+    ...with_(
+      [...storageTypes, 'int32'].map((element) => ({ ELEMENT: element })),
+      { KEY: 'uint32', LARGEST: 1 },
+    ),
+    ...with_([{ ELEMENT: 'double' }, { ELEMENT: 'int64' }], { KEY: 'uint64', LARGEST: 0 }),
+  ],
 };
 
 /** Files whose instructions one architecture alone has. */
@@ -137,8 +151,8 @@ function generatedVariants(): Variant[] {
     ['bool', 'bool'],
   ];
   const reductions = folds.flatMap(([input, output]) =>
-    (['zero', 'lowest'] as const).flatMap((identity) => {
-      const combine = identity === 'zero' ? 'x + y' : 'larger(x, y)';
+    (['zero', 'lowest', 'highest'] as const).flatMap((identity) => {
+      const combine = { zero: 'x + y', lowest: 'larger(x, y)', highest: 'smaller(x, y)' }[identity];
       const signature = {
         name: 'k',
         input,

@@ -44,8 +44,8 @@ describe.skipIf(!hostCompilerVersion()).each(['int32', 'int64'])('offsets of %s,
     });
     t.scope(() => {
       const x = numbers([5, 30, 18]);
-      const expected = x.toArray().map((value, at) => (at % 18 < Math.floor(at / 18) % 30 ? value : -2));
-      expect(t.applyOne(op, [x], undefined).toArray()).toEqual(expected);
+      const expected = x.toFlatArray().map((value, at) => (at % 18 < Math.floor(at / 18) % 30 ? value : -2));
+      expect(t.applyOne(op, [x], undefined).toFlatArray()).toEqual(expected);
     });
   });
 
@@ -69,14 +69,14 @@ describe.skipIf(!hostCompilerVersion()).each(['int32', 'int64'])('offsets of %s,
     t.scope(() => {
       const x = numbers([3, 2, 2, 40, 6]);
       const [cosine, sine] = [numbers([40, 3]), t.mul(numbers([40, 3]), -1)];
-      const [c, s] = [cosine.toArray(), sine.toArray()];
-      const turned = t.transpose(x, 0, 1).toArray();
+      const [c, s] = [cosine.toFlatArray(), sine.toFlatArray()];
+      const turned = t.transpose(x, 0, 1).toFlatArray();
       for (let i = 0; i < turned.length; i += 2) {
         const [a, b, pair] = [turned[i]!, turned[i + 1]!, (i / 2) % 120];
         turned[i] = a * c[pair]! - b * s[pair]!;
         turned[i + 1] = a * s[pair]! + b * c[pair]!;
       }
-      expect(t.applyOne(op, [x, cosine, sine], undefined).toArray()).toEqual(turned);
+      expect(t.applyOne(op, [x, cosine, sine], undefined).toFlatArray()).toEqual(turned);
     });
   });
 });

@@ -21,14 +21,14 @@ describeOnDevices((open) => {
       const leaves = inputs.map((values) => of(values).requiresGrad_());
       const y = fn(...leaves);
       y.backward(g ? of(g) : t.onesLike(y));
-      return leaves.map((leaf) => leaf.grad!.toArray());
+      return leaves.map((leaf) => leaf.grad!.toFlatArray());
     });
   }
 
   const gives = (fn: () => Tensor, dtype: DType, values: readonly number[]) =>
     t.scope(() => {
       const y = fn();
-      expect([y.dtype, y.toArray()]).toEqual([dtype, values]);
+      expect([y.dtype, y.toFlatArray()]).toEqual([dtype, values]);
     });
 
   describe('bools', () => {
@@ -159,8 +159,8 @@ describeOnDevices((open) => {
           expect(() => fn(x, 2 ** 31)).toThrow('2147483648 is no int32');
         }
         expect(() => t.add(of([1], 'int64'), 2 ** 63)).toThrow('no int64');
-        expect(t.add(of([0], 'int64'), -(2 ** 63)).toArray()).toEqual([-(2 ** 63)]);
-        expect(t.less(x, inf).toArray()).toEqual([1]);
+        expect(t.add(of([0], 'int64'), -(2 ** 63)).toFlatArray()).toEqual([-(2 ** 63)]);
+        expect(t.less(x, inf).toFlatArray()).toEqual([1]);
       });
     });
 
@@ -174,7 +174,7 @@ describeOnDevices((open) => {
         expect(() => t.fillInPlace(x, 0.5)).toThrow('fillInPlace: 0.5 is no int64');
         expect(() => t.fillInPlace(x, nan)).toThrow(t.DTypeError);
         t.addInPlace(x, of([2 ** 31 - 1, -5], 'int32'));
-        expect(x.toArray()).toEqual([2 ** 31, -3]);
+        expect(x.toFlatArray()).toEqual([2 ** 31, -3]);
       });
     });
   });
@@ -184,10 +184,10 @@ describeOnDevices((open) => {
       const x = of([1], 'float16');
       // 2^-11 + 2^-20 is over half a unit in the last place of 1; rounded to float16 first it is just half.
       t.addInPlace(x, of([2 ** -11 + 2 ** -23], 'float32'));
-      expect(x.toArray()).toEqual([1 + 2 ** -10]);
+      expect(x.toFlatArray()).toEqual([1 + 2 ** -10]);
       const y = of([1]);
       t.addInPlace(y, of([2 ** -24 + 2 ** -50], 'float64'));
-      expect(y.toArray()).toEqual([1 + 2 ** -23]);
+      expect(y.toFlatArray()).toEqual([1 + 2 ** -23]);
     });
   });
 
@@ -293,7 +293,7 @@ describeOnDevices((open) => {
         }
         expect(t.cast(x, 'float64').requiresGrad).toBe(true);
         t.sum(t.add(x, t.cast(t.cast(x, 'int32'), 'float32'))).backward();
-        expect(x.grad!.toArray()).toEqual([1, 1]);
+        expect(x.grad!.toFlatArray()).toEqual([1, 1]);
       });
     });
   });

@@ -13,7 +13,7 @@ describeOnDevices((open) => {
       const y = t.matmul(a, b, { scale: 0.5 });
       expect([y.shape, y.item()]).toEqual([[], 16]);
       y.backward();
-      expect([a.grad!.toArray(), b.grad!.toArray()]).toEqual([
+      expect([a.grad!.toFlatArray(), b.grad!.toFlatArray()]).toEqual([
         [2, 2.5, 3],
         [0.5, 1, 1.5],
       ]);
@@ -34,7 +34,7 @@ describeOnDevices((open) => {
         [t.matmul(v, batch), [3, 2], [31, 42, 62, 84, 93, 126]],
         [t.matmul(batch, v), [3, 2], [21, 43, 42, 86, 63, 129]],
       ];
-      for (const [y, shape, values] of cases) expect([y.shape, y.toArray()]).toEqual([shape, values]);
+      for (const [y, shape, values] of cases) expect([y.shape, y.toFlatArray()]).toEqual([shape, values]);
     });
   });
 
@@ -44,14 +44,14 @@ describeOnDevices((open) => {
         [1, 2],
         [3, 4],
       ]);
-      expect(t.matmul(t.expand(of([[1, 10]]), [3, 2]), m).toArray()).toEqual([31, 42, 31, 42, 31, 42]);
-      expect(t.matmul(t.expand(of([[1], [10]]), [2, 2]), m).toArray()).toEqual([4, 6, 40, 60]);
-      expect(t.matmul(m, t.expand(of([[1, 10]]), [2, 2])).toArray()).toEqual([3, 30, 7, 70]);
-      expect(t.matmul(m, t.expand(of([[1], [10]]), [2, 3])).toArray()).toEqual([21, 21, 21, 43, 43, 43]);
-      expect(t.matmul(t.expand(of([[2]]), [2, 2]), m).toArray()).toEqual([8, 12, 8, 12]);
+      expect(t.matmul(t.expand(of([[1, 10]]), [3, 2]), m).toFlatArray()).toEqual([31, 42, 31, 42, 31, 42]);
+      expect(t.matmul(t.expand(of([[1], [10]]), [2, 2]), m).toFlatArray()).toEqual([4, 6, 40, 60]);
+      expect(t.matmul(m, t.expand(of([[1, 10]]), [2, 2])).toFlatArray()).toEqual([3, 30, 7, 70]);
+      expect(t.matmul(m, t.expand(of([[1], [10]]), [2, 3])).toFlatArray()).toEqual([21, 21, 21, 43, 43, 43]);
+      expect(t.matmul(t.expand(of([[2]]), [2, 2]), m).toFlatArray()).toEqual([8, 12, 8, 12]);
       // Overlapping windows: rows of two elements, one apart.
       const windows = t.expand(t.reshape(m, [1, 2, 2]), [3, 2, 2]);
-      expect(t.matmul(windows, windows).toArray()).toEqual([7, 10, 15, 22, 7, 10, 15, 22, 7, 10, 15, 22]);
+      expect(t.matmul(windows, windows).toFlatArray()).toEqual([7, 10, 15, 22, 7, 10, 15, 22, 7, 10, 15, 22]);
     });
   });
 
@@ -64,13 +64,13 @@ describeOnDevices((open) => {
       for (let i = 0; i < 2; i++) {
         for (let j = 0; j < 3; j++) {
           const one = t.matmul(t.select(t.select(a, 0, i), 0, 0), t.select(b, 0, j));
-          expect(t.select(t.select(y, 0, i), 0, j).toArray()).toEqual(one.toArray());
+          expect(t.select(t.select(y, 0, i), 0, j).toFlatArray()).toEqual(one.toFlatArray());
         }
       }
       const summed = a.detach().requiresGrad_();
       t.sum(t.matmul(summed, b)).backward();
-      const columns = t.sum(b, { dims: [0, 2] }).toArray();
-      expect(summed.grad!.toArray()).toEqual([...columns, ...columns, ...columns, ...columns]);
+      const columns = t.sum(b, { dims: [0, 2] }).toFlatArray();
+      expect(summed.grad!.toFlatArray()).toEqual([...columns, ...columns, ...columns, ...columns]);
     });
   });
 
@@ -117,7 +117,7 @@ describeOnDevices((open) => {
       ];
       for (const [a, b, shape] of cases) {
         const y = t.matmul(zeros(a), zeros(b), { scale: 2 });
-        expect([y.shape, y.toArray()]).toEqual([shape, new Array(t.sizeOf(shape)).fill(0)]);
+        expect([y.shape, y.toFlatArray()]).toEqual([shape, new Array(t.sizeOf(shape)).fill(0)]);
       }
       const [x, w] = [zeros([2, 0]).requiresGrad_(), zeros([0, 3]).requiresGrad_()];
       t.sum(t.matmul(x, w)).backward();
@@ -131,7 +131,7 @@ describeOnDevices((open) => {
         [4, 5, 6],
       ]).requiresGrad_();
       t.sum(t.matmul(rows, weight)).backward();
-      expect(weight.grad!.toArray()).toEqual([0, 0, 0, 0, 0, 0]);
+      expect(weight.grad!.toFlatArray()).toEqual([0, 0, 0, 0, 0, 0]);
     });
   });
 
@@ -167,7 +167,7 @@ describe('on the CPU', () => {
       ];
       for (const [a, b] of shapes) {
         const y = t.matmul(t.ones(a, { dtype: 'float64' }), t.ones(b, { dtype: 'float64' }), { scale: 0.1 });
-        expect(y.toArray()).toEqual(new Array(y.size).fill(0.1));
+        expect(y.toFlatArray()).toEqual(new Array(y.size).fill(0.1));
       }
       const x = t.tensor([[3]], { dtype: 'float64', requiresGrad: true });
       t.matmul(x, x.detach(), { scale: 0.1 }).backward();

@@ -56,9 +56,9 @@ describeOnDevices((open) => {
     t.scope(() => {
       const x = numbers(7).detach().requiresGrad_();
       const y = t.slice(x, 0, ...(arguments_ as [number]));
-      expect([y.shape, y.toArray()]).toEqual([[values.length], values]);
+      expect([y.shape, y.toFlatArray()]).toEqual([[values.length], values]);
       t.sum(t.mul(y, y)).backward();
-      expect(x.grad!.toArray()).toEqual(x.toArray().map((v) => (values.includes(v) ? 2 * v : 0)));
+      expect(x.grad!.toFlatArray()).toEqual(x.toFlatArray().map((v) => (values.includes(v) ? 2 * v : 0)));
     });
   });
 
@@ -66,18 +66,20 @@ describeOnDevices((open) => {
     t.scope(() => {
       const x = numbers(3, 4, 2).detach().requiresGrad_();
       const y = t.slice(x, 1, 1, 4, 2);
-      expect(y.toArray()).toEqual([2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23]);
+      expect(y.toFlatArray()).toEqual([2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23]);
       t.sum(t.mul(y, y)).backward();
-      expect(x.grad!.toArray()).toEqual(x.toArray().map((v) => (v % 8 >= 2 && v % 4 >= 2 ? 2 * v : 0)));
-      expect(t.slice(t.transpose(x, 0, 2), -1, -1).toArray()).toEqual([16, 18, 20, 22, 17, 19, 21, 23]);
+      expect(x.grad!.toFlatArray()).toEqual(
+        x.toFlatArray().map((v) => (v % 8 >= 2 && v % 4 >= 2 ? 2 * v : 0)),
+      );
+      expect(t.slice(t.transpose(x, 0, 2), -1, -1).toFlatArray()).toEqual([16, 18, 20, 22, 17, 19, 21, 23]);
     });
   });
 
   it('selects from either end', () => {
     t.scope(() => {
       const x = numbers(2, 3);
-      expect(t.select(x, 0, 1).toArray()).toEqual([3, 4, 5]);
-      expect(t.select(x, -1, -3).toArray()).toEqual([0, 3]);
+      expect(t.select(x, 0, 1).toFlatArray()).toEqual([3, 4, 5]);
+      expect(t.select(x, -1, -3).toFlatArray()).toEqual([0, 3]);
       expect(t.select(x, 1, 2).shape).toEqual([2]);
       expect(t.select(numbers(1), 0, 0).shape).toEqual([]);
       for (const index of [2, -3, 0.5, NaN, '1' as never, undefined as never]) {
@@ -92,15 +94,15 @@ describeOnDevices((open) => {
     t.scope(() => {
       const x = numbers(2, 3).detach().requiresGrad_();
       const y = t.reshape(t.transpose(x), [-1]);
-      expect(y.toArray()).toEqual([0, 3, 1, 4, 2, 5]);
+      expect(y.toFlatArray()).toEqual([0, 3, 1, 4, 2, 5]);
       t.sum(t.mul(y, t.tensor([1, 2, 3, 4, 5, 6], { device: open() }))).backward();
-      expect(x.grad!.toArray()).toEqual([1, 3, 5, 2, 4, 6]);
+      expect(x.grad!.toFlatArray()).toEqual([1, 3, 5, 2, 4, 6]);
       expect(t.permute(numbers(2, 3, 4), [-1, 0, 1]).shape).toEqual([4, 2, 3]);
       expect(t.transpose(numbers(2, 3, 4), 0, -1).shape).toEqual([4, 3, 2]);
       expect(
         t
           .reshape(t.slice(numbers(4, 6), 1, 0, 3), [2, 6])
-          .toArray()
+          .toFlatArray()
           .slice(0, 6),
       ).toEqual([0, 1, 2, 6, 7, 8]);
       expect(() => t.view(t.transpose(x), [6])).toThrow(
@@ -113,12 +115,12 @@ describeOnDevices((open) => {
     t.scope(() => {
       const x = numbers(2, 1).detach().requiresGrad_();
       const y = t.expand(x, [3, -1, 2]);
-      expect([y.shape, y.toArray()]).toEqual([
+      expect([y.shape, y.toFlatArray()]).toEqual([
         [3, 2, 2],
         [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1],
       ]);
       y.backward(t.reshape(t.arange(0, 12, 1, { device: open(), dtype: 'float32' }), [3, 2, 2]));
-      expect(x.grad!.toArray()).toEqual([0 + 1 + 4 + 5 + 8 + 9, 2 + 3 + 6 + 7 + 10 + 11]);
+      expect(x.grad!.toFlatArray()).toEqual([0 + 1 + 4 + 5 + 8 + 9, 2 + 3 + 6 + 7 + 10 + 11]);
       expect(t.expand(t.tensor(5, { device: open() }), [0, 2]).shape).toEqual([0, 2]);
     });
   });
@@ -129,12 +131,12 @@ describeOnDevices((open) => {
       expect(t.squeeze(scalar, 0).shape).toEqual([]);
       expect(t.squeeze(scalar, -1).item()).toBe(5);
       expect(t.unsqueeze(scalar, -1).shape).toEqual([1]);
-      expect(t.reshape(scalar, [-1]).toArray()).toEqual([5]);
+      expect(t.reshape(scalar, [-1]).toFlatArray()).toEqual([5]);
       expect(t.permute(scalar, []).item()).toBe(5);
       const empty = t.zeros([3, 0], { device: open() });
       expect(t.transpose(empty).shape).toEqual([0, 3]);
-      expect(t.reshape(empty, [0, 7]).toArray()).toEqual([]);
-      expect(t.reshape(t.transpose(empty), [0]).toArray()).toEqual([]);
+      expect(t.reshape(empty, [0, 7]).toFlatArray()).toEqual([]);
+      expect(t.reshape(t.transpose(empty), [0]).toFlatArray()).toEqual([]);
       expect(t.slice(empty, 0, 1).shape).toEqual([2, 0]);
       expect(t.squeeze(numbers(2, 1), 0).shape).toEqual([2, 1]);
       expect(t.squeeze(numbers(2, 1), 1).shape).toEqual([2]);
@@ -166,16 +168,17 @@ describeOnDevices((open) => {
         );
         const y = t.concat(leaves, dimension);
         const expected = dimension === 0 ? [0, 1, 10, 11, 12, 13, 14, 15] : [0, 10, 11, 12, 1, 13, 14, 15];
-        expect(y.toArray()).toEqual(expected);
+        expect(y.toFlatArray()).toEqual(expected);
         t.sum(t.mul(y, y)).backward();
-        for (const leaf of leaves) expect(leaf.grad!.toArray()).toEqual(leaf.toArray().map((v) => 2 * v));
+        for (const leaf of leaves)
+          expect(leaf.grad!.toFlatArray()).toEqual(leaf.toFlatArray().map((v) => 2 * v));
       });
     });
 
     it('strided views', () => {
       t.scope(() => {
         const x = numbers(2, 3);
-        expect(t.concat([t.transpose(x), t.slice(numbers(4, 4), 1, 1, 3)]).toArray()).toEqual([
+        expect(t.concat([t.transpose(x), t.slice(numbers(4, 4), 1, 1, 3)]).toFlatArray()).toEqual([
           0, 3, 1, 4, 2, 5, 1, 2, 5, 6, 9, 10, 13, 14,
         ]);
       });
@@ -184,12 +187,12 @@ describeOnDevices((open) => {
     it('along a new dimension', () => {
       t.scope(() => {
         const [a, b] = [numbers(2), t.add(numbers(2), 10)];
-        expect(t.stack([a, b]).toArray()).toEqual([0, 1, 10, 11]);
-        expect(t.stack([a, b], 1).toArray()).toEqual([0, 10, 1, 11]);
+        expect(t.stack([a, b]).toFlatArray()).toEqual([0, 1, 10, 11]);
+        expect(t.stack([a, b], 1).toFlatArray()).toEqual([0, 10, 1, 11]);
         expect(t.stack([a, b], -1).shape).toEqual([2, 2]);
-        expect(t.stack([t.tensor(1, { device: open() }), t.tensor(2, { device: open() })]).toArray()).toEqual(
-          [1, 2],
-        );
+        expect(
+          t.stack([t.tensor(1, { device: open() }), t.tensor(2, { device: open() })]).toFlatArray(),
+        ).toEqual([1, 2]);
       });
     });
   });

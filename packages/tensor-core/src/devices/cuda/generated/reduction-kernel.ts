@@ -60,7 +60,7 @@ struct Combine {
 __device__ __forceinline__ Output finish(Accumulator x, Accumulator n) { return convert<Output>(${finish}); }
 
 __device__ __forceinline__ Accumulator identity() {
-  return ${identity === 'zero' ? 'static_cast<Accumulator>(0)' : 'lowest<Accumulator>()'};
+  return ${identity === 'zero' ? 'static_cast<Accumulator>(0)' : `${identity}<Accumulator>()`};
 }
 
 /** Folds kVector neighbouring elements into as many running results. */

@@ -83,14 +83,14 @@ describe('one after another, with one part changed', () => {
   it('columns of one tensor have values of their own', () => {
     t.scope(() => {
       const x = t.reshape(t.arange(0, 12, 1, { dtype: 'float32' }), [3, 4]);
-      const columns = [0, 1, 3].map((i) => t.mul(t.slice(x, 1, i, i + 1), 2).toArray());
+      const columns = [0, 1, 3].map((i) => t.mul(t.slice(x, 1, i, i + 1), 2).toFlatArray());
       expect(columns).toEqual([
         [0, 8, 16],
         [2, 10, 18],
         [6, 14, 22],
       ]);
       const pairs = [0, 1, 2].map((i) =>
-        t.add(t.slice(x, 1, i, i + 2), t.slice(x, 1, 2 - i, 4 - i)).toArray(),
+        t.add(t.slice(x, 1, i, i + 2), t.slice(x, 1, 2 - i, 4 - i)).toFlatArray(),
       );
       expect(pairs).toEqual([
         [2, 4, 10, 12, 18, 20],
@@ -106,17 +106,17 @@ describe('one after another, with one part changed', () => {
         [1, 2],
         [3, 4],
       ]);
-      expect(t.sub(x, 1).toArray()).toEqual([0, 1, 2, 3]);
-      expect(t.sub(x, 2).toArray()).toEqual([-1, 0, 1, 2]);
-      expect(t.sub(2, x).toArray()).toEqual([1, 0, -1, -2]);
-      expect(t.sub(t.transpose(x), 1).toArray()).toEqual([0, 2, 1, 3]);
+      expect(t.sub(x, 1).toFlatArray()).toEqual([0, 1, 2, 3]);
+      expect(t.sub(x, 2).toFlatArray()).toEqual([-1, 0, 1, 2]);
+      expect(t.sub(2, x).toFlatArray()).toEqual([1, 0, -1, -2]);
+      expect(t.sub(t.transpose(x), 1).toFlatArray()).toEqual([0, 2, 1, 3]);
       expect(t.sub(t.cast(x, 'int32'), 1).dtype).toBe('int32');
-      expect(t.where(t.greater(x, 2), x, 0).toArray()).toEqual([0, 0, 3, 4]);
-      expect(t.where(t.greater(x, 2), 0, x).toArray()).toEqual([1, 2, 0, 0]);
-      expect(t.where(t.greater(x, 2), 5, x).toArray()).toEqual([1, 2, 5, 5]);
-      expect(t.slice(t.matmul(x, x), 0, 1).toArray()).toEqual([15, 22]);
-      expect(t.slice(t.matmul(x, x, { scale: 2 }), 0, 1).toArray()).toEqual([30, 44]);
-      expect(t.slice(t.matmul(t.transpose(x), x), 0, 1).toArray()).toEqual([14, 20]);
+      expect(t.where(t.greater(x, 2), x, 0).toFlatArray()).toEqual([0, 0, 3, 4]);
+      expect(t.where(t.greater(x, 2), 0, x).toFlatArray()).toEqual([1, 2, 0, 0]);
+      expect(t.where(t.greater(x, 2), 5, x).toFlatArray()).toEqual([1, 2, 5, 5]);
+      expect(t.slice(t.matmul(x, x), 0, 1).toFlatArray()).toEqual([15, 22]);
+      expect(t.slice(t.matmul(x, x, { scale: 2 }), 0, 1).toFlatArray()).toEqual([30, 44]);
+      expect(t.slice(t.matmul(t.transpose(x), x), 0, 1).toFlatArray()).toEqual([14, 20]);
     });
   });
 });

@@ -70,7 +70,7 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
   it.each([1, 2, 3, 4, 5, 255, 256, 1023, 1024, 4099, 40_000])('adds %i elements, tails included', (size) => {
     t.scope(() => {
       const x = make([size]);
-      expect(t.add(x, x).toArray()).toEqual(Array.from({ length: size }, (_, i) => 2 * i));
+      expect(t.add(x, x).toFlatArray()).toEqual(Array.from({ length: size }, (_, i) => 2 * i));
     });
   });
 
@@ -78,7 +78,7 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
     t.scope(() => {
       const x = t.slice(make([40]), 0, 3, 36);
       expect(x.isContiguous).toBe(true);
-      expect(t.mul(x, 2).toArray()).toEqual(Array.from({ length: 33 }, (_, i) => 2 * (i + 3)));
+      expect(t.mul(x, 2).toFlatArray()).toEqual(Array.from({ length: 33 }, (_, i) => 2 * (i + 3)));
     });
   });
 
@@ -86,8 +86,8 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
     'takes numbers with %s',
     (dtype) => {
       t.scope(() => {
-        expect(t.add(make([10], dtype), 3).toArray()).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        expect(t.sub(2, make([3], dtype)).toArray()).toEqual([2, 1, 0]);
+        expect(t.add(make([10], dtype), 3).toFlatArray()).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        expect(t.sub(2, make([3], dtype)).toFlatArray()).toEqual([2, 1, 0]);
       });
     },
   );
@@ -95,25 +95,25 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
   it('repeats a tensor of one element', () => {
     t.scope(() => {
       const one = t.full([1, 1], 5, { device });
-      expect(t.mul(make([2, 9]), one).toArray()).toEqual(Array.from({ length: 18 }, (_, i) => 5 * i));
-      expect(t.sub(one, make([2])).toArray()).toEqual([5, 4]);
+      expect(t.mul(make([2, 9]), one).toFlatArray()).toEqual(Array.from({ length: 18 }, (_, i) => 5 * i));
+      expect(t.sub(one, make([2])).toFlatArray()).toEqual([5, 4]);
     });
   });
 
   it('mixes dtypes', () => {
     t.scope(() => {
       const y = t.add(make([5], 'bfloat16'), make([5], 'float32'));
-      expect([y.dtype, y.toArray()]).toEqual(['float32', [0, 2, 4, 6, 8]]);
+      expect([y.dtype, y.toFlatArray()]).toEqual(['float32', [0, 2, 4, 6, 8]]);
       const z = t.where(t.greater(make([5]), 2), make([5], 'int64'), 7);
-      expect([z.dtype, z.toArray()]).toEqual(['int64', [7, 7, 7, 3, 4]]);
+      expect([z.dtype, z.toFlatArray()]).toEqual(['int64', [7, 7, 7, 3, 4]]);
     });
   });
 
   it('writes several outputs', () => {
     t.scope(() => {
       const [sum, difference] = t.apply(twoOutputs, [make([6]), t.full([6], 2, { device })], undefined);
-      expect(sum!.toArray()).toEqual([2, 3, 4, 5, 6, 7]);
-      expect(difference!.toArray()).toEqual([-2, -1, 0, 1, 2, 3]);
+      expect(sum!.toFlatArray()).toEqual([2, 3, 4, 5, 6, 7]);
+      expect(difference!.toFlatArray()).toEqual([-2, -1, 0, 1, 2, 3]);
     });
   });
 
@@ -122,9 +122,9 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
       const [row, column] = [make([8]), make([3, 1])];
       const at = (f: (i: number, j: number) => number) =>
         Array.from({ length: 24 }, (_, k) => f(Math.floor(k / 8), k % 8));
-      expect(t.add(make([3, 8]), row).toArray()).toEqual(at((i, j) => 8 * i + 2 * j));
-      expect(t.add(make([3, 8]), column).toArray()).toEqual(at((i, j) => 9 * i + j));
-      expect(t.sub(column, row).toArray()).toEqual(at((i, j) => i - j));
+      expect(t.add(make([3, 8]), row).toFlatArray()).toEqual(at((i, j) => 8 * i + 2 * j));
+      expect(t.add(make([3, 8]), column).toFlatArray()).toEqual(at((i, j) => 9 * i + j));
+      expect(t.sub(column, row).toFlatArray()).toEqual(at((i, j) => i - j));
     });
   });
 
@@ -158,7 +158,7 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
         }
         return offset;
       });
-      expect(y.toArray()).toEqual(expected);
+      expect(y.toFlatArray()).toEqual(expected);
     });
   });
 
@@ -167,17 +167,17 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
       const x = t.zeros([4, 5], { device });
       t.addInPlace(t.slice(x, 1, 1, 4), t.ones([4, 3], { device }));
       t.fillInPlace(t.slice(x, 0, 3, 4), 7);
-      expect(x.toArray()).toEqual([0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 7, 7, 7, 7, 7]);
+      expect(x.toFlatArray()).toEqual([0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 7, 7, 7, 7, 7]);
       t.copyInPlace(t.transpose(x), make([5, 4]));
-      expect(x.toArray().slice(0, 5)).toEqual([0, 4, 8, 12, 16]);
+      expect(x.toFlatArray().slice(0, 5)).toEqual([0, 4, 8, 12, 16]);
     });
   });
 
   it('gives bool as 0 or 1', () => {
     t.scope(() => {
       const x = t.cast(t.fromTypedArray(Uint8Array.from([0, 2, 1]), [3], { dtype: 'bool', device }), 'int32');
-      expect(x.toArray()).toEqual([0, 1, 1]);
-      expect(t.logicalNot(t.cast(x, 'bool')).toArray()).toEqual([1, 0, 0]);
+      expect(x.toFlatArray()).toEqual([0, 1, 1]);
+      expect(t.logicalNot(t.cast(x, 'bool')).toFlatArray()).toEqual([1, 0, 0]);
     });
   });
 

@@ -1,0 +1,21 @@
+import { type TensorOptions, zeros } from '../../tensor/creation.ts';
+import { noGrad } from '../../autograd/grad-mode.ts';
+import { scope } from '../../tensor/scope.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { fillInPlace } from '../copy/in-place.ts';
+import { slice, view } from '../shape/views.ts';
+
+/** A matrix [rows, columns], square by default, of ones on the diagonal and zeros beside it. Throws a ShapeError. */
+export function eye(rows: number, columns = rows, options: TensorOptions = {}): Tensor {
+  const { requiresGrad, ...rest } = options;
+  const matrix = zeros([rows, columns], rest);
+  noGrad(() => scope(() => fillInPlace(diagonalOf(matrix), 1)));
+  return requiresGrad ? matrix.requiresGrad_() : matrix;
+}
+
+/** The elements [i, i], which lie columns + 1 apart. */
+function diagonalOf(matrix: Tensor): Tensor {
+  const [rows, columns] = matrix.shape as [number, number];
+  const end = Math.min(rows, columns) * (columns + 1);
+  return slice(view(matrix, [-1]), 0, 0, Math.min(end, matrix.size), columns + 1);
+}

@@ -1,0 +1,120 @@
+import { ShapeError } from '../../errors.ts';
+import { scope } from '../../tensor/scope.ts';
+import { formatShape, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { mul } from '../elementwise/arithmetic.ts';
+import { sum } from '../reduce/reductions.ts';
+import { expand, permute, reshape } from '../shape/views.ts';
+import { parseEinsum } from './einsum-equation.ts';
+import { matmul } from './matmul.ts';
+
+/** A tensor whose dimensions have names. */
+interface Indexed {
+  readonly tensor: Tensor;
+  readonly indices: readonly string[];
+}
+
+type Lengths = ReadonlyMap<string, number>;
+
+/**
+ * Einstein's sum over products, as torch.einsum: `einsum('bhqd,bhkd->bhqk', q, k)`. Letters name dimensions; what the
+ * result does not name is summed. Without `->` the result has the letters that stand once, in alphabetical order. An
+ * ellipsis stands for dimensions that are broadcast. Several operands are multiplied from left to right, by `matmul`
+ * where they share an index that is summed, else by `mul`. Throws a RooflineError (code EQUATION) for what is no
+ * equation or has an index twice in one operand (diagonals are not supported), and a ShapeError.
+ */
+export function einsum(equation: string, ...operands: Tensor[]): Tensor {
+  return scope(() => {
+    const { operands: indices, output } = parseEinsum(
+      equation,
+      operands.map(({ shape }) => shape),
+    );
+    const terms = operands.map((tensor, i) => ({ tensor, indices: indices[i]! }));
+    const lengths = lengthsOf(equation, terms);
+    const product = terms.reduce((left, right, i) => {
+      const later = new Set([...output, ...indices.slice(i + 1).flat()]);
+      return contract(left, right, later, lengths);
+    });
+    const summed = sumOver(product, (index) => !output.includes(index));
+    const result = arrange(summed, output);
+    return expand(
+      result,
+      output.map((index) => lengths.get(index)!),
+    );
+  });
+}
+
+/** The length of each index; a length of one is broadcast. */
+function lengthsOf(equation: string, terms: readonly Indexed[]): Lengths {
+  const lengths = new Map<string, number>();
+  for (const { tensor, indices } of terms) {
+    indices.forEach((index, dimension) => {
+      const length = tensor.shape[dimension]!;
+      const known = lengths.get(index) ?? 1;
+      if (known !== 1 && length !== 1 && known !== length) {
+        throw new ShapeError(
+          `einsum: "${equation}": the index ${index} has length ${known} and, in an operand ` +
+            `${formatShape(tensor.shape)}, ${length}.`,
+        );
+      }
+      lengths.set(index, known === 1 ? length : known);
+    });
+  }
+  return lengths;
+}
+
+/** The product of two terms, with those of their indices that are needed `later`. */
+function contract(left: Indexed, right: Indexed, later: ReadonlySet<string>, lengths: Lengths): Indexed {
+  const isLeft = (index: string) => left.indices.includes(index);
+  const isRight = (index: string) => right.indices.includes(index);
+  // What is in one of them alone and not needed is summed before the product.
+  const a = sumOver(left, (index) => !later.has(index) && !isRight(index));
+  const b = sumOver(right, (index) => !later.has(index) && !isLeft(index));
+  const shared = a.indices.filter(isRight);
+  const contracted = shared.filter((index) => !later.has(index));
+  const batch = shared.filter((index) => later.has(index));
+  const rows = a.indices.filter((index) => !isRight(index));
+  const columns = b.indices.filter((index) => !isLeft(index));
+  const indices = [...batch, ...rows, ...columns];
+  if (contracted.length === 0) {
+    return { tensor: mul(aligned(a, indices), aligned(b, indices)), indices };
+  }
+  const sizes = (list: readonly string[]) => list.map((index) => lengths.get(index)!);
+  const matrices = (term: Indexed, first: readonly string[], second: readonly string[]) => {
+    const order = [...batch, ...first, ...second];
+    return reshape(expand(arrange(term, order), sizes(order)), [
+      ...sizes(batch),
+      sizeOf(sizes(first)),
+      sizeOf(sizes(second)),
+    ]);
+  };
+  const product = matmul(matrices(a, rows, contracted), matrices(b, contracted, columns));
+  return { tensor: reshape(product, sizes(indices)), indices };
+}
+
+function sumOver({ tensor, indices }: Indexed, isSummed: (index: string) => boolean): Indexed {
+  const dims = indices.flatMap((index, dimension) => (isSummed(index) ? [dimension] : []));
+  if (dims.length === 0) return { tensor, indices };
+  return { tensor: sum(tensor, { dims }), indices: indices.filter((index) => !isSummed(index)) };
+}
+
+/** The dimensions in the order of `order`, which names the same ones. */
+function arrange({ tensor, indices }: Indexed, order: readonly string[]): Tensor {
+  return permute(
+    tensor,
+    order.map((index) => indices.indexOf(index)),
+  );
+}
+
+/** The term with dimensions of length one for those of `order` that it has not. */
+function aligned(term: Indexed, order: readonly string[]): Tensor {
+  const own = order.filter((index) => term.indices.includes(index));
+  const arranged = arrange(term, own);
+  return reshape(
+    arranged,
+    order.map((index) => {
+      const dimension = own.indexOf(index);
+      return dimension < 0 ? 1 : arranged.shape[dimension]!;
+    }),
+  );
+}

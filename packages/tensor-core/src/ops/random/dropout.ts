@@ -1,0 +1,123 @@
+import type { HostArray } from '../../op/cpu-lowering.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { MemoryView } from '../../op/memory-view.ts';
+import { applyOne } from '../../op/apply.ts';
+import { checkOptions } from '../../op/check-options.ts';
+import { bytesOf } from '../../op/cost.ts';
+import { type ComputeOp, defineOp } from '../../op/op.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { byteSize } from '../../tensor/dtype.ts';
+import { RooflineError } from '../../errors.ts';
+import { type Generator, defaultGenerator } from '../../random/generator.ts';
+import { halvesOf, philox } from '../../random/philox.ts';
+import { sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { view } from '../shape/views.ts';
+import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { requireFloatingPoint } from '../support/require-dtype.ts';
+
+interface DropoutAttributes {
+  /** The share of the elements that become zero. */
+  readonly p: number;
+  /** Where in a generator's sequence the random words lie. */
+  readonly seed: number;
+  readonly offset: number;
+}
+
+const kernel = kernelVariants('dropout.cu', 'dropout', 'ppluulld');
+const threads = 256;
+const blocksPerMultiprocessor = 16;
+const hostBlock = 4096;
+
+/** Elements whose random word is below it become zero. */
+function thresholdOf({ p }: DropoutAttributes): number {
+  return Math.round(p * 2 ** 32);
+}
+
+function scaleOf({ p }: DropoutAttributes): number {
+  return p === 1 ? 0 : 1 / (1 - p);
+}
+
+const dropoutOp: ComputeOp<DropoutAttributes> = defineOp<DropoutAttributes>({
+  name: 'dropout',
+  autocast: 'none',
+  infer: ([x]) => {
+    requireFloatingPoint('dropout', 'x', x!);
+    return [{ shape: x!.shape, dtype: x!.dtype }];
+  },
+  // The same seed and offset zero the same elements: no mask is kept.
+  gradient: ({ gradients, attributes }) => [applyOne(dropoutOp, [gradients[0]!], attributes)],
+  variant: () => '',
+  cost: (inputs, outputs) => ({
+    flops: sizeOf(outputs[0]!.shape),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+  }),
+  cuda: {
+    kind: 'custom',
+    launch: (context, [x], [y], attributes) => launch(context, x!, y!, attributes),
+  },
+  cpu: { kind: 'host', run: ([x], [y], attributes) => dropOnHost(x!, y!, attributes) },
+});
+
+function launch(context: CudaContext, x: MemoryView, y: MemoryView, attributes: DropoutAttributes): void {
+  const { low, high } = halvesOf(attributes.seed);
+  const defines = { ELEMENT: storageType(x.dtype), VECTOR_LENGTH: vectorLengthOf(x, y) };
+  const most = blocksPerMultiprocessor * context.properties.multiprocessors;
+  context
+    .kernel(kernel(defines))
+    .launch([Math.min(Math.ceil(x.size / (4 * threads)), most), 1, 1], threads, 0, [
+      ...[x.address, y.address, x.size, low, high, attributes.offset],
+      ...[thresholdOf(attributes), scaleOf(attributes)],
+    ]);
+}
+
+/** A thread's four elements in one load, or two; one by one where they are not aligned. */
+function vectorLengthOf(x: MemoryView, y: MemoryView): number {
+  const length = Math.min(4, 16 / byteSize(x.dtype));
+  const bytes = length * byteSize(x.dtype);
+  return x.address % bytes === 0 && y.address % bytes === 0 ? length : 1;
+}
+
+function dropOnHost(x: HostArray, y: HostArray, attributes: DropoutAttributes): void {
+  const values = numbersOf(x) as Float32Array | Float64Array;
+  const threshold = thresholdOf(attributes);
+  // Products of float32 numbers are rounded once, as on a GPU.
+  const scale = values instanceof Float32Array ? Math.fround(scaleOf(attributes)) : scaleOf(attributes);
+  const key = halvesOf(attributes.seed);
+  const words = new Uint32Array(hostBlock);
+  const products = values instanceof Float32Array ? new Float32Array(hostBlock) : new Float64Array(hostBlock);
+  for (let start = 0; start < values.length; start += hostBlock) {
+    philox(words, attributes.offset + start / 4, key);
+    const count = Math.min(hostBlock, values.length - start);
+    for (let i = 0; i < count; i++) products[i] = values[start + i]! * (words[i]! >= threshold ? scale : 0);
+    const target = y.data.subarray(start, start + count);
+    storeNumbers({ ...y, data: target }, products.subarray(0, count));
+  }
+}
+
+export interface DropoutOptions {
+  /** The chance of each element to become zero. Default 0.5. */
+  p?: number;
+  /** Without it nothing is dropped. Default true. */
+  training?: boolean;
+  /** Where the random numbers come from. Default: one generator for the process, which starts from seed 0. */
+  generator?: Generator;
+}
+
+/**
+ * Zeroes each element with chance `p` and multiplies the others by 1 / (1 - p) (Srivastava et al. 2014), while
+ * `training`; the gradient is zeroed and scaled alike. Equal generators drop the same elements on every device. A call
+ * takes x.size random words of the generator, or none where nothing is random: not training, or p is 0. Throws a
+ * DTypeError, or a RooflineError (code RANGE) for a `p` that is no probability.
+ */
+export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
+  checkOptions('dropout', options, ['p', 'training', 'generator']);
+  const { p = 0.5, training = true, generator = defaultGenerator } = options;
+  if (!(p >= 0 && p <= 1)) {
+    throw new RooflineError('RANGE', `dropout: p is a probability from 0 to 1, not ${p}.`);
+  }
+  requireFloatingPoint('dropout', 'x', x);
+  if (!training || p === 0 || x.size === 0) return view(x, x.shape);
+  return applyOne(dropoutOp, [x], { p, seed: generator.seed, offset: generator.take(x.size) });
+}

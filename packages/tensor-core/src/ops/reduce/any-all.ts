@@ -1,0 +1,73 @@
+import { applyOne } from '../../op/apply.ts';
+import { checkOptions } from '../../op/check-options.ts';
+import type { ReductionKernel } from '../../op/cuda-lowering.ts';
+import { bytesOf } from '../../op/cost.ts';
+import { defineOp } from '../../op/op.ts';
+import { full } from '../../tensor/creation.ts';
+import { sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { type ReductionAttributes, type ReductionOptions, foldedDims, reducedShape } from './reductions.ts';
+
+interface LogicalFold {
+  readonly name: string;
+  readonly identity: ReductionKernel['identity'];
+  readonly operator: '||' | '&&';
+  /** Over 0 and 1. */
+  readonly onnx: 'ReduceMax' | 'ReduceMin';
+  readonly ofNothing: boolean;
+}
+
+/** A fold of truth values: every number but 0 is true, NaN too. The result is bool, and has no gradient. */
+function logicalFold({ name, identity, operator, onnx, ofNothing }: LogicalFold) {
+  const op = defineOp<ReductionAttributes>({
+    name,
+    autocast: 'none',
+    infer: ([x], attributes) => [{ shape: reducedShape(x!.shape, attributes), dtype: 'bool' }],
+    variant: ({ dims, keepDims }) => `${dims.join()}${keepDims ? 'k' : ''}`,
+    cost: (inputs, outputs) => ({
+      flops: sizeOf(inputs[0]!.shape),
+      bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+    }),
+    cuda: { kind: 'reduction', identity, combine: `x != 0 ${operator} y != 0`, finish: 'x != 0' },
+    cpu: {
+      kind: 'onnx',
+      build: (graph, [x], { dims, keepDims }, { outputs }) => {
+        // ONNX folds no bools.
+        const truth = graph.cast(graph.cast(x!, 'bool'), 'int32');
+        const { shape } = outputs[0]!;
+        return [
+          graph.cast(
+            graph.node(onnx, [truth, graph.integers(dims)], { keepdims: keepDims ? 1 : 0 }, { shape }),
+            'bool',
+          ),
+        ];
+      },
+    },
+  });
+  return (x: Tensor, options: ReductionOptions = {}): Tensor => {
+    checkOptions(name, options, ['dims', 'keepDims']);
+    const attributes = { dims: foldedDims(name, x, options.dims), keepDims: options.keepDims ?? false };
+    if (attributes.dims.length === 0 && x.rank > 0) return cast(x, 'bool');
+    if (x.size > 0) return applyOne(op, [x], attributes);
+    return full(reducedShape(x.shape, attributes), Number(ofNothing), { dtype: 'bool', device: x.device });
+  };
+}
+
+/** Whether one element over `dims` is not 0, all of them by default; NaN is not. False of nothing. */
+export const any = logicalFold({
+  name: 'any',
+  identity: 'zero',
+  operator: '||',
+  onnx: 'ReduceMax',
+  ofNothing: false,
+});
+
+/** Whether no element over `dims` is 0, all of them by default; NaN is not. True of nothing. */
+export const all = logicalFold({
+  name: 'all',
+  identity: 'highest',
+  operator: '&&',
+  onnx: 'ReduceMin',
+  ofNothing: true,
+});

@@ -1,0 +1,58 @@
+import { checkOptions } from '../../op/check-options.ts';
+import { DTypeError, RooflineError } from '../../errors.ts';
+import { isFloatingPoint } from '../../tensor/dtype.ts';
+import { scope } from '../../tensor/scope.ts';
+import { sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { div, mul, sub } from '../elementwise/arithmetic.ts';
+import { equal } from '../elementwise/comparisons.ts';
+import { where } from '../elementwise/where.ts';
+import { unary } from '../support/pointwise.ts';
+import { type ReductionOptions, foldedDims, mean, sum } from './reductions.ts';
+
+export interface VarianceOptions extends ReductionOptions {
+  /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
+  correction?: number;
+}
+
+/**
+ * The variance over `dims`, all by default: the sum of the squared distances from the mean, over the number of elements
+ * less `correction`. Two passes (Chan et al. 1983), so that a mean far from zero costs no digits; low precision is
+ * calculated in float32 and rounded at the end. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for integers.
+ */
+export function variance(x: Tensor, options: VarianceOptions = {}): Tensor {
+  return scope(() => cast(wideVariance('var', x, options), x.dtype));
+}
+
+/** The square root of `variance`; its gradient where that is 0 is 0, as torch.std's. */
+export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
+  return scope(() => cast(rootOfVariance(wideVariance('std', x, options)), x.dtype));
+}
+
+/** The variance in float32, or float64 of float64. */
+function wideVariance(name: string, x: Tensor, options: VarianceOptions): Tensor {
+  checkOptions(name, options, ['dims', 'keepDims', 'correction']);
+  const { dims, keepDims = false, correction = 1 } = options;
+  if (!isFloatingPoint(x.dtype)) {
+    throw new DTypeError(`${name}: x must be floating-point, not ${x.dtype}; cast() it first.`);
+  }
+  if (!Number.isFinite(correction)) {
+    throw new RooflineError('RANGE', `${name}: the correction must be a finite number, not ${correction}.`);
+  }
+  const folded = foldedDims(name, x, dims);
+  const wide = cast(x, x.dtype === 'float64' ? 'float64' : 'float32');
+  // The mean takes no part in the gradient: the distances from it sum to zero.
+  const distance = sub(wide, mean(wide.detach(), { dims: folded, keepDims: true }));
+  const squares = sum(mul(distance, distance), { dims: folded, keepDims });
+  const count = sizeOf(folded.map((dim) => x.shape[dim]!));
+  return div(squares, Math.max(0, count - correction));
+}
+
+const rootOfVariance = unary({
+  name: 'std',
+  expression: 'sqrt(a)',
+  onnx: (graph, a) => graph.node('Sqrt', [a]),
+  reads: 'output',
+  gradient: (g, y) => where(equal(y, 0), 0, div(mul(g, 0.5), y)),
+});

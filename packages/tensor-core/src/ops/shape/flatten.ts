@@ -1,0 +1,21 @@
+import { ShapeError } from '../../errors.ts';
+import { formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { reshape } from './views.ts';
+
+/**
+ * The dimensions from `start` to `end`, both included, as one; all of them by default. A tensor without dimensions
+ * gets one. A view where the elements lie densely, else a copy. Throws a ShapeError.
+ */
+export function flatten(x: Tensor, start = 0, end = -1): Tensor {
+  const rank = Math.max(1, x.rank);
+  const first = normalizeDimension('flatten', start, rank);
+  const last = normalizeDimension('flatten', end, rank);
+  if (first > last) {
+    throw new ShapeError(
+      `flatten: dimension ${start} of ${formatShape(x.shape)} lies behind ${end}; give the first one first.`,
+    );
+  }
+  const merged = sizeOf(x.shape.slice(first, last + 1));
+  return reshape(x, [...x.shape.slice(0, first), merged, ...x.shape.slice(last + 1)]);
+}

@@ -1,0 +1,48 @@
+import { ShapeError } from '../../errors.ts';
+import { formatShape, normalizeDimension } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { slice } from './views.ts';
+
+/**
+ * Views of `x` one behind the other along a dimension: of `lengths` elements each, the last of what is left, or of
+ * the lengths of a list, which must sum to the whole. Throws a ShapeError.
+ */
+export function split(x: Tensor, lengths: number | readonly number[], dimension = 0): Tensor[] {
+  const dim = normalizeDimension('split', dimension, x.rank);
+  const whole = x.shape[dim]!;
+  const list = typeof lengths === 'number' ? equalLengths(x, lengths, dim) : lengths;
+  const sum = list.reduce((total, length) => total + length, 0);
+  if (sum !== whole || list.some((length) => !Number.isInteger(length) || length < 0)) {
+    throw new ShapeError(
+      `split: the lengths ${formatShape(list)} must be whole numbers that sum to ${whole}, ` +
+        `dimension ${dim} of ${formatShape(x.shape)}.`,
+    );
+  }
+  let start = 0;
+  return list.map((length) => slice(x, dim, start, (start += length)));
+}
+
+function equalLengths(x: Tensor, length: number, dimension: number): number[] {
+  const whole = x.shape[dimension]!;
+  if (!Number.isInteger(length) || length < 0 || (length === 0 && whole > 0)) {
+    throw new ShapeError(
+      `split: pieces of dimension ${dimension} of ${formatShape(x.shape)} have one element or more, not ${length}.`,
+    );
+  }
+  const pieces = Math.max(1, Math.ceil(whole / Math.max(1, length)));
+  return Array.from({ length: pieces }, (_, i) => Math.min(length, whole - i * length));
+}
+
+/**
+ * At most `count` views of `x` one behind the other along a dimension, all of one length but the last; fewer where
+ * the length does not allow so many. Throws a ShapeError.
+ */
+export function chunk(x: Tensor, count: number, dimension = 0): Tensor[] {
+  if (!Number.isInteger(count) || count < 1) {
+    throw new ShapeError(`chunk: takes a whole number of one or more pieces, not ${count}.`);
+  }
+  const dim = normalizeDimension('chunk', dimension, x.rank);
+  const whole = x.shape[dim]!;
+  if (whole === 0) return split(x, new Array<number>(count).fill(0), dim);
+  return split(x, Math.ceil(whole / count), dim);
+}

@@ -1,0 +1,51 @@
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { MemoryView, StridedMemory } from '../../op/memory-view.ts';
+import { byteSize } from '../../tensor/dtype.ts';
+import { type Shape, contiguousStrides, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+
+/** A dense tensor seen as [outer, length, inner] around one of its dimensions. */
+export interface Extents {
+  readonly outer: number;
+  readonly length: number;
+  readonly inner: number;
+}
+
+/** Around `dimension`, or around all dimensions as one for null; a tensor without dimensions has one element. */
+export function extentsAround(shape: Shape, dimension: number | null): Extents {
+  if (dimension === null || shape.length === 0) return { outer: 1, length: sizeOf(shape), inner: 1 };
+  return {
+    outer: sizeOf(shape.slice(0, dimension)),
+    length: shape[dimension]!,
+    inner: sizeOf(shape.slice(dimension + 1)),
+  };
+}
+
+/** A dimension from the front; a tensor without dimensions takes 0 and -1, as in PyTorch. Throws a ShapeError. */
+export function dimensionOf(op: string, x: Tensor, dimension: number): number {
+  return normalizeDimension(op, dimension, Math.max(1, x.rank));
+}
+
+// Too few threads for a GPU, each with a long way to go.
+const fewColumns = 4096;
+const longColumn = 1024;
+
+/** Whether kernels that give each column of [outer, length, inner] one thread would leave most of a GPU idle. */
+export function columnsAreFew({ outer, length, inner }: Extents): boolean {
+  return outer * inner < fewColumns && length > longColumn;
+}
+
+/** The elements at `address`, with the dimension in the middle of `extents` seen last. */
+export function middleLast(
+  { dtype }: MemoryView,
+  address: number,
+  { outer, length, inner }: Extents,
+): StridedMemory {
+  return { address, dtype, shape: [outer, inner, length], strides: [length * inner, 1, inner] };
+}
+
+/** Memory for a dense tensor of that dtype and shape, until the op at hand is queued. */
+export function denseWorkspace(context: CudaContext, { dtype, shape }: StridedMemory): StridedMemory {
+  const address = context.workspace(sizeOf(shape) * byteSize(dtype));
+  return { address, dtype, shape, strides: contiguousStrides(shape) };
+}

@@ -1,0 +1,8 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeEinsum, describeEinsumGradients } from '../../op-cases/einsum.ts';
+
+describe('einsum on the CPU', () => {
+  describeEinsum(() => device('cpu'));
+  describeEinsumGradients(() => device('cpu'));
+});

@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeDropout } from '../../op-cases/dropout.ts';
+
+describe('dropout on the CPU', () => {
+  describeDropout(() => device('cpu'));
+});

@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeAnyAll } from '../../op-cases/any-all.ts';
+
+describe('any-all on the CPU', () => {
+  describeAnyAll(() => device('cpu'));
+});

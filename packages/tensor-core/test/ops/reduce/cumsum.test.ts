@@ -1,0 +1,7 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeCumsum } from '../../op-cases/cumsum.ts';
+
+describe('cumsum on the CPU', () => {
+  describeCumsum(() => device('cpu'));
+});

@@ -1,0 +1,8 @@
+import { describe } from 'vitest';
+import { device } from '../../../src/index.ts';
+import { describeExtrema, describeExtremaGradients } from '../../op-cases/extrema.ts';
+
+describe('extrema on the CPU', () => {
+  describeExtrema(() => device('cpu'));
+  describeExtremaGradients(() => device('cpu'));
+});
