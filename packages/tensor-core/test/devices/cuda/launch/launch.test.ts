@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CudaDriver, type DriverFunctions } from '../../../../src/devices/cuda/driver/driver.ts';
 import { Launcher, LoadedKernel } from '../../../../src/devices/cuda/launch/launch.ts';
-import type { CudaStream } from '../../../../src/devices/cuda/driver/stream.ts';
 
 const stream = 77;
 
@@ -18,7 +17,7 @@ function fakeLauncher(result = 0) {
     cuLaunchKernelEx: record('cuLaunchKernelEx'),
   };
   const driver = new CudaDriver(functions as unknown as DriverFunctions, (status) => `CUresult ${status}`);
-  return { calls, launcher: new Launcher(driver, { handle: stream } as CudaStream) };
+  return { calls, launcher: new Launcher(driver, { current: { handle: stream } }) };
 }
 
 /** The bytes of argument `i` of the last launch by pointers. */

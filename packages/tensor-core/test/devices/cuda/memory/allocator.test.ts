@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Block, CachingAllocator } from '../../../../src/devices/cuda/memory/allocator.ts';
+import { CachingAllocator } from '../../../../src/devices/cuda/memory/allocator.ts';
+import type { Block } from '../../../../src/devices/cuda/memory/block.ts';
 
 const mebibyte = 2 ** 20;
 
@@ -31,9 +32,11 @@ class FakeMemory {
   }
 }
 
+const queue = () => ({ recordEvent: () => ({ dispose: () => undefined }), waitFor: () => undefined });
+
 function make(capacity?: number) {
   const memory = new FakeMemory(capacity);
-  return { memory, allocator: new CachingAllocator(memory) };
+  return { memory, allocator: new CachingAllocator(memory, queue()) };
 }
 
 describe('CachingAllocator', () => {
