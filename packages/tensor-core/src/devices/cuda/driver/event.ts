@@ -51,6 +51,7 @@ export class CudaEvent implements DeviceEvent {
     if (!this.isTimed || !earlier.isTimed) {
       throw new DeviceError('elapsedMs: both events must be recorded with timing, not { timing: false }.');
     }
+    earlier.synchronize();
     this.synchronize();
     const { functions, result } = this.#driver;
     const status = functions.cuEventElapsedTime(result.address, earlier.handle, this.handle);
