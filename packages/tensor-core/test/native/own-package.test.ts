@@ -64,10 +64,14 @@ const rows = [
 ];
 
 function expectSoftplus(x: Tensor): void {
-  const [y, largest] = softplusRows(x, 2).map((result) => [...new Float32Array(result.toTypedArray().buffer)]);
+  const [y, largest] = softplusRows(x, 2).map((result) => [
+    ...new Float32Array(result.toTypedArray().buffer),
+  ]);
   const expected = rows.flat().map((value) => 2 * Math.log1p(Math.exp(value)));
   // float32's exp and log are each within two units in the last place.
-  expected.forEach((value, i) => expect(Math.abs(y![i]! - value)).toBeLessThanOrEqual(2 ** -21 * (1 + value)));
+  expected.forEach((value, i) =>
+    expect(Math.abs(y![i]! - value)).toBeLessThanOrEqual(2 ** -21 * (1 + value)),
+  );
   expect(largest).toEqual([y![4], y![9]]);
 }
 

@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import type { DType } from '../../../src/index.ts';
 import { describeCrossEntropy } from '../../op-cases/cross-entropy.ts';
 import { describeEmbedding } from '../../op-cases/embedding.ts';
+import { describeGather } from '../../op-cases/gather.ts';
 import { describeNorms } from '../../op-cases/norm.ts';
 import { describeRandom } from '../../op-cases/random.ts';
 import { describeRope } from '../../op-cases/rope.ts';
@@ -28,6 +29,9 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('embedding', () => {
     describeEmbedding(open, dtypes);
+  });
+  describe('gather', () => {
+    describeGather(open);
   });
   describe('rope', () => {
     describeRope(open, dtypes);

@@ -43,7 +43,9 @@ describe('onStream', () => {
   it('refuses async functions and streams of other devices', () => {
     const device = openEmulatedDevice();
     const first = device.stream;
-    expect(() => device.onStream(device.createStream(), async () => 1)).toThrow(/onStream: fn must not be async/);
+    expect(() => device.onStream(device.createStream(), async () => 1)).toThrow(
+      /onStream: fn must not be async/,
+    );
     expect(device.stream).toBe(first);
     expect(() => device.onStream(openEmulatedDevice().createStream(), () => 1)).toThrow(/none of cuda:0's/);
   });
@@ -69,7 +71,9 @@ describe('onStream', () => {
 describe('CudaDevice.synchronize', () => {
   it('waits for every stream', () => {
     const device = openEmulatedDevice();
-    const events = [device.stream, device.createStream(), device.createStream()].map((stream) => stream.recordEvent());
+    const events = [device.stream, device.createStream(), device.createStream()].map((stream) =>
+      stream.recordEvent(),
+    );
     device.synchronize();
     expect(events.map((event) => event.hasCompleted())).toEqual([true, true, true]);
   });
@@ -112,7 +116,8 @@ describe('streams', () => {
 describe('PinnedMemory', () => {
   it('refuses sizes that are none, and use after free', () => {
     const device = openEmulatedDevice();
-    for (const bytes of [0, -1, 0.5, NaN]) expect(() => device.allocatePinned(bytes)).toThrow(/no number of bytes/);
+    for (const bytes of [0, -1, 0.5, NaN])
+      expect(() => device.allocatePinned(bytes)).toThrow(/no number of bytes/);
     const pinned = device.allocatePinned(10);
     pinned.free();
     pinned.free();
@@ -129,7 +134,8 @@ describe('writes', () => {
       bytes: new Uint8Array(3 * mebibyte).fill(i + 1),
       buffer: device.allocate(3 * mebibyte),
     }));
-    for (const { stream, bytes, buffer } of pieces) device.onStream(stream, () => device.write(buffer, 0, bytes));
+    for (const { stream, bytes, buffer } of pieces)
+      device.onStream(stream, () => device.write(buffer, 0, bytes));
     device.synchronize();
     for (const { bytes, buffer } of pieces) {
       const back = new Uint8Array(bytes.length);

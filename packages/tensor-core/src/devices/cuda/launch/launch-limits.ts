@@ -53,7 +53,12 @@ const holds: Readonly<Record<string, string>> = {
 };
 
 /** The error for an argument that its parameter cannot hold. */
-export function argumentError(kernel: string, parameters: string, index: number, value: unknown): DeviceError {
+export function argumentError(
+  kernel: string,
+  parameters: string,
+  index: number,
+  value: unknown,
+): DeviceError {
   const shown = value instanceof Uint8Array ? `a structure of ${value.length} bytes` : String(value);
   return new DeviceError(
     `Kernel ${kernel}: parameter ${index} of "${parameters}" is ${holds[parameters[index]!]}; it cannot hold ${shown}.`,

@@ -104,15 +104,25 @@ function check(description: TensorMapDescription): void {
   }
   const innerBytes = box[0]! * byteSize(dtype);
   if (innerBytes % alignment !== 0) {
-    fail(`box ${list(box)} takes ${innerBytes} bytes of the innermost dimension; take a multiple of ${alignment}`);
+    fail(
+      `box ${list(box)} takes ${innerBytes} bytes of the innermost dimension; take a multiple of ${alignment}`,
+    );
   }
   const mostBytes = swizzle === 'none' ? Infinity : Number.parseInt(swizzle, 10);
   if (innerBytes > mostBytes) {
-    fail(`box ${list(box)} takes ${innerBytes} bytes of the innermost dimension, more than a swizzle of ${swizzle}`);
+    fail(
+      `box ${list(box)} takes ${innerBytes} bytes of the innermost dimension, more than a swizzle of ${swizzle}`,
+    );
   }
 }
 
-function requireEach(name: string, values: readonly number[], count: number, least: number, most: number): void {
+function requireEach(
+  name: string,
+  values: readonly number[],
+  count: number,
+  least: number,
+  most: number,
+): void {
   if (values.length !== count) fail(`${name} ${list(values)} must have ${count} entries`);
   for (const value of values) {
     if (!Number.isInteger(value) || value < least || value > most) {

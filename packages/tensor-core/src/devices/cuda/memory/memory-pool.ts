@@ -76,7 +76,8 @@ export class MemoryPool {
    */
   release(): void {
     if (this.isReleased) return;
-    if (this.entered > 0) throw new DeviceError('release: the pool is in use by withPool; release it behind that.');
+    if (this.entered > 0)
+      throw new DeviceError('release: the pool is in use by withPool; release it behind that.');
     this.isReleased = true;
     this.#giveBack(this);
   }

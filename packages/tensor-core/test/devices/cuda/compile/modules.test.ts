@@ -14,7 +14,8 @@ function make() {
   const driver: CudaDriver = new CudaDriver(
     {
       cuModuleLoadData: (_: number, image: Uint8Array) => give(image[0]!),
-      cuModuleGetFunction: (_: number, module: number, name: string) => give(100 + found.push([module, name])),
+      cuModuleGetFunction: (_: number, module: number, name: string) =>
+        give(100 + found.push([module, name])),
       cuFuncSetAttribute: (...all: [number, number, number]) => {
         announced.push(all);
         return 0;

@@ -27,7 +27,12 @@ describe.skipIf(!hostCompilerVersion())('NVRTC, played', () => {
   });
 
   const request: CompileRequest = {
-    ...{ name: 'k', source: 'the source', architecture: 'sm_90a', options: ['--define-macro=N=1', '-lineinfo'] },
+    ...{
+      name: 'k',
+      source: 'the source',
+      architecture: 'sm_90a',
+      options: ['--define-macro=N=1', '-lineinfo'],
+    },
     headers: new Map([
       ['a.cuh', 'text of a'],
       ['b.cuh', 'text of b'],

@@ -75,14 +75,16 @@ describe('LoadedKernel', () => {
     expect(() => kernel(launcher, 'pi').launch([1, 1, 1], 32, 0, [1])).toThrow(
       /takes 2 arguments \(pi\), got 1/,
     );
-    expect(() => kernel(launcher, 'T').launch([1, 1, 1], 32, 0, [1])).toThrow(/parameter 0 of "T" is a structure/);
+    expect(() => kernel(launcher, 'T').launch([1, 1, 1], 32, 0, [1])).toThrow(
+      /parameter 0 of "T" is a structure/,
+    );
     expect(() => kernel(launcher, 'pi').launch([1, 1, 1], 32, 0, [8, new Uint8Array(4)])).toThrow(
       /parameter 1 of "pi" is an int32.*cannot hold a structure of 4 bytes/,
     );
     expect(() => kernel(launcher, 'p'.repeat(129))).toThrow(/129 parameters are more than 128/);
-    expect(() => kernel(launcher, 'TT').launch([1, 1, 1], 32, 0, [new Uint8Array(8000), new Uint8Array(200)])).toThrow(
-      /parameter 1 is a structure of 200 bytes.*more than the 8192/,
-    );
+    expect(() =>
+      kernel(launcher, 'TT').launch([1, 1, 1], 32, 0, [new Uint8Array(8000), new Uint8Array(200)]),
+    ).toThrow(/parameter 1 is a structure of 200 bytes.*more than the 8192/);
   });
 
   it('says which call failed, and how to find the kernel that did', () => {
@@ -106,16 +108,22 @@ describe('what a launch may not be', () => {
     p: [-1, 2 ** 53, 0.5, NaN],
   };
 
-  it.each(Object.entries(outside))('refuses what a parameter %s cannot hold, and names it', (letter, values) => {
-    for (const value of values) {
-      expect(() => launch(letter, value)).toThrow(
-        new RegExp(`Kernel k: parameter 1 of "p${letter}" .* it cannot hold ${String(value).replace('+', '\\+')}\\.`),
-      );
-    }
-  });
+  it.each(Object.entries(outside))(
+    'refuses what a parameter %s cannot hold, and names it',
+    (letter, values) => {
+      for (const value of values) {
+        expect(() => launch(letter, value)).toThrow(
+          new RegExp(
+            `Kernel k: parameter 1 of "p${letter}" .* it cannot hold ${String(value).replace('+', '\\+')}\\.`,
+          ),
+        );
+      }
+    },
+  );
 
   it('takes the largest and the smallest that a parameter holds', () => {
-    for (const value of [2 ** 31 - 1, -(2 ** 31), -0]) expect(launch('i', value).getInt32(0, true)).toBe(value | 0);
+    for (const value of [2 ** 31 - 1, -(2 ** 31), -0])
+      expect(launch('i', value).getInt32(0, true)).toBe(value | 0);
     for (const value of [2 ** 32 - 1, 0]) expect(launch('u', value).getUint32(0, true)).toBe(value);
     for (const value of [2 ** 53 - 1, 1 - 2 ** 53]) {
       expect(launch('l', value).getBigInt64(0, true)).toBe(BigInt(value));
@@ -199,7 +207,12 @@ describe('Launcher', () => {
     expect(arguments_.slice(0, 10)).toEqual([5, 10, 1, 1, 256, 1, 1, 0, stream, 0]);
     const extra = new BigUint64Array(ffi().view(arguments_[10]!, 64));
     const sizeOffset = Number(extra[3]) - arguments_[10]!;
-    expect([extra[0], extra[1], extra[2], extra[4]]).toEqual([1n, BigInt(launcher.arguments.address), 2n, 0n]);
+    expect([extra[0], extra[1], extra[2], extra[4]]).toEqual([
+      1n,
+      BigInt(launcher.arguments.address),
+      2n,
+      0n,
+    ]);
     expect(extra[sizeOffset / 8]).toBe(24n);
   });
 });

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CudaDriver, type DriverFunctions } from '../../../../src/devices/cuda/driver/driver.ts';
-import { type TensorMapDescription, TensorMapEncoder } from '../../../../src/devices/cuda/launch/tensor-map.ts';
+import {
+  type TensorMapDescription,
+  TensorMapEncoder,
+} from '../../../../src/devices/cuda/launch/tensor-map.ts';
 import { ffi } from '../../../../src/native/ffi.ts';
 import { HostMemory } from '../../../../src/native/host-memory.ts';
 
@@ -18,9 +21,13 @@ function encode(changes: Partial<TensorMapDescription> = {}, byteOffset = 0, res
   const calls: object[] = [];
   const longs = (address: number, count: number) =>
     [...new BigUint64Array(ffi().view(address, 64)).slice(0, count)].map(Number);
-  const words = (address: number, count: number) => [...new Uint32Array(ffi().view(address, 64)).slice(0, count)];
+  const words = (address: number, count: number) => [
+    ...new Uint32Array(ffi().view(address, 64)).slice(0, count),
+  ];
   const functions = {
-    cuTensorMapEncodeTiled: (...[map, dtype, rank, address, dims, strides, box, steps, ...modes]: number[]) => {
+    cuTensorMapEncodeTiled: (
+      ...[map, dtype, rank, address, dims, strides, box, steps, ...modes]: number[]
+    ) => {
       calls.push({
         ...{ offset: map! - to.address, dtype, rank, address, modes },
         ...{ dimensions: longs(dims!, rank!), strideBytes: longs(strides!, rank! - 1) },
@@ -40,9 +47,16 @@ describe('TensorMapEncoder', () => {
       ...{ offset: 128, dtype: 9, rank: 3, address: 0x7f00_0000_1000, modes: [0, 0, 0, 0] },
       ...{ dimensions: [4096, 300, 7], strideBytes: [8192, 8192 * 300], box: [64, 128, 1], steps: [1, 1, 1] },
     });
-    const modes = { swizzle: '128B', l2Promotion: '256B', outside: 'nan', elementStrides: [1, 2, 8] } as const;
+    const modes = {
+      swizzle: '128B',
+      l2Promotion: '256B',
+      outside: 'nan',
+      elementStrides: [1, 2, 8],
+    } as const;
     expect(encode(modes)).toMatchObject({ modes: [0, 3, 3, 1], steps: [1, 2, 8] });
-    expect(encode({ swizzle: '32B', box: [16, 1, 1], l2Promotion: '64B' })).toMatchObject({ modes: [0, 1, 1, 0] });
+    expect(encode({ swizzle: '32B', box: [16, 1, 1], l2Promotion: '64B' })).toMatchObject({
+      modes: [0, 1, 1, 0],
+    });
   });
 
   it('takes five dimensions and lengths above 32 bits', () => {
@@ -52,7 +66,10 @@ describe('TensorMapEncoder', () => {
       box: [256, 1, 1, 1, 1],
     };
     expect(encode(five)).toMatchObject({ ...five, rank: 5 });
-    expect(encode({ dimensions: [9], strideBytes: [], box: [8] })).toMatchObject({ rank: 1, strideBytes: [] });
+    expect(encode({ dimensions: [9], strideBytes: [], box: [8] })).toMatchObject({
+      rank: 1,
+      strideBytes: [],
+    });
   });
 
   it.each([
@@ -73,7 +90,11 @@ describe('TensorMapEncoder', () => {
     ['no address', { address: 0 }, /address 0/],
     ['a length of zero', { dimensions: [4096, 0, 7] }, /dimensions \[4096, 0, 7\].* from 1 to/],
     ['a length above 2^32', { dimensions: [2 ** 32 + 1, 1, 1] }, /dimensions/],
-    ['a stride that is not aligned', { strideBytes: [8200, 16] }, /strideBytes \[8200, 16\] must be multiples of 16/],
+    [
+      'a stride that is not aligned',
+      { strideBytes: [8200, 16] },
+      /strideBytes \[8200, 16\] must be multiples of 16/,
+    ],
     ['a stride too long', { strideBytes: [16, 2 ** 40] }, /strideBytes/],
     ['a missing stride', { strideBytes: [16] }, /strideBytes \[16\] must have 2 entries/],
     ['a box too large', { box: [64, 257, 1] }, /box \[64, 257, 1\].* from 1 to 256/],
