@@ -1,7 +1,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KernelBuilder } from '../devices/cuda/compile/compile.ts';
-import { CudaDevice, type DeviceParts } from '../devices/cuda/device.ts';
+import { CudaDevice } from '../devices/cuda/device.ts';
+import type { DeviceParts } from '../devices/cuda/device-parts.ts';
 import { CudaDriver } from '../devices/cuda/driver/driver.ts';
 import { KernelCache } from '../devices/cuda/compile/kernel-cache.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
@@ -10,6 +11,14 @@ import { EmulatedMatmul } from './emulated-matmul.ts';
 
 export { hostCompilerVersion } from './emulated-compiler.ts';
 export { emulatedMultiprocessors } from './emulated-driver.ts';
+
+let compiler: EmulatedCompiler | null = null;
+
+/** One for all devices: it asks the host's compiler for its version. */
+function hostCompiler(): EmulatedCompiler {
+  compiler ??= new EmulatedCompiler();
+  return compiler;
+}
 
 /**
  * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. Work is queued,
@@ -24,11 +33,10 @@ export function openEmulatedDevice(
   seed = 1,
 ): CudaDevice {
   const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
-  const compiler = new EmulatedCompiler();
   const emulated = new EmulatedDriver(memoryBytes, onLaunch, seed);
   const driver = new CudaDriver(emulated.functions, (result) => emulated.describe(result));
   return new CudaDevice(driver, 0, {
-    makeBuilder: (architecture) => new KernelBuilder(architecture, () => compiler, cache),
+    makeBuilder: (architecture) => new KernelBuilder(architecture, hostCompiler, cache),
     makeFloat32Product:
       makeFloat32Product ??
       ((_context, _driver, _scratch, streams) =>

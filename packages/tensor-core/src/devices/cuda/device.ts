@@ -1,12 +1,11 @@
 import type { MemoryView } from '../../op/memory-view.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { Device, DeviceBuffer, MemoryStatistics } from '../device.ts';
 import { DeviceError, RooflineError } from '../../errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import type { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
 import { architectureOf } from './architecture.ts';
-import { KernelBuilder } from './compile/compile.ts';
+import { type DeviceParts, nvidiaParts } from './device-parts.ts';
 import { type CudaDriver, countDevices, loadDriver } from './driver/driver.ts';
 import { type CudaEvent, type EventOptions, EventPool } from './driver/event.ts';
 import { Launcher } from './launch/launch.ts';
@@ -14,37 +13,14 @@ import { type TensorMapDescription, TensorMapEncoder } from './launch/tensor-map
 import { libraries, loadLibrary } from './driver/library-search.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './compile/modules.ts';
-import type { Float32Product } from './matmul/matmul.ts';
-import { SplitHalfProduct } from './matmul/matmul-split-half.ts';
 import type { Block } from './memory/block.ts';
 import { DeviceMemory } from './memory/device-memory.ts';
 import type { MemoryPool } from './memory/memory-pool.ts';
 import { PinnedMemory } from './memory/pinned-memory.ts';
-import { type Scratch, StreamScratch } from './memory/stream-scratch.ts';
+import { StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { type CudaStream, Streams } from './driver/stream.ts';
-
-/** What a device gets from outside, so that tests can stand in for it. */
-export interface DeviceParts {
-  makeBuilder(architecture: string): KernelBuilder;
-  /** Another way than cublasLt to multiply float32 matrices, if this GPU has one. */
-  makeFloat32Product(
-    context: CudaContext,
-    driver: CudaDriver,
-    scratch: Scratch,
-    streams: Streams,
-  ): Float32Product | null;
-  /** Whether freed memory is filled with 0xff, NaN in every floating-point dtype; ROOFLINE_POISON_MEMORY=1. */
-  readonly poisonsFreedMemory: boolean;
-}
-
-const nvidiaParts = (): DeviceParts => ({
-  makeBuilder: (architecture) => new KernelBuilder(architecture),
-  makeFloat32Product: (context, driver, scratch) =>
-    context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, scratch) : null,
-  poisonsFreedMemory: process.env.ROOFLINE_POISON_MEMORY === '1',
-});
 
 /** The context that this thread's driver calls go to. */
 let currentContext = 0;

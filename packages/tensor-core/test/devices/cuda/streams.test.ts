@@ -232,7 +232,7 @@ launches('memory that two streams use', () => {
 
   it('waits for uses that only the caller knows, if they are recorded', () => {
     let shown = 0;
-    for (const seed of seeds) {
+    for (const seed of seeds.slice(0, 12)) {
       for (const records of [true, false]) {
         const device = openEmulatedDevice(2 ** 26, undefined, undefined, seed);
         const other = device.createStream();

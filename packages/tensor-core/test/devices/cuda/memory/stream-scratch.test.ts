@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DeviceParts } from '../../../../src/devices/cuda/device.ts';
+import type { DeviceParts } from '../../../../src/devices/cuda/device-parts.ts';
 import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 /** An emulated GPU and the scratch that its float32 product would keep. */
