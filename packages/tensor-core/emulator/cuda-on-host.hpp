@@ -1,10 +1,14 @@
 // CUDA C++ as a host compiler takes it: a kernel's threads run as fibers on one CPU thread, one block after
-// another, so that tests can hold kernels against references without a GPU. Only what this package's kernels
-// use is here; nothing about speed or memory ordering is.
+// another, so that tests can hold kernels against references without a GPU. Which block and which warp goes first is
+// drawn at random, and a warp runs as far as it can, so that a missing barrier shows. Only what this package's kernels
+// use is here; nothing about speed is.
 #pragma once
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -43,10 +47,15 @@ struct alignas(16) int4 {
 
 namespace emulator {
 
+// What a launch that fails gives: CUDA_ERROR_ILLEGAL_ADDRESS and so on, from cuda.h.
+constexpr int kIllegalAddress = 700, kMisalignedAddress = 716, kLaunchFailed = 719;
+
 /** Where threads wait for one another: a block, or a warp. Threads that have returned are not waited for. */
 struct Barrier {
   unsigned live = 0, arrived = 0;
   unsigned long generation = 0;
+  /** The line of the first one to arrive. */
+  int line = 0;
 
   void release_if_complete() {
     if (arrived < live) return;
@@ -74,8 +83,25 @@ inline Barrier blockBarrier;
 inline jmp_buf scheduler;
 inline Fiber* current = nullptr;
 inline dim3_ block{}, grid{}, blockSize{};
+/** The CUresult of the launch at hand; what fails leaves its fiber for good. */
+inline int failure = 0;
+inline unsigned randomState = 1;
+
+/** Below `limit` (xorshift; Marsaglia 2003). */
+inline unsigned random_below(unsigned limit) {
+  randomState ^= randomState << 13;
+  randomState ^= randomState >> 17;
+  randomState ^= randomState << 5;
+  return randomState % limit;
+}
 
 constexpr size_t kStackBytes = 128 * 1024;
+
+/** Ends the launch at hand. */
+[[noreturn]] inline void fail(int result) {
+  failure = result;
+  _longjmp(scheduler, 1);
+}
 
 inline void yield() {
   if (!_setjmp(current->resume)) _longjmp(scheduler, 1);
@@ -88,6 +114,13 @@ inline void wait(Barrier& barrier) {
   current->barrier = &barrier;
   while (current->is_blocked()) yield();
   current->barrier = nullptr;
+}
+
+/** __syncthreads() of one line: threads of a block that wait at different ones would wait for ever, or worse. */
+inline void sync_block(int line) {
+  if (blockBarrier.arrived == 0) blockBarrier.line = line;
+  if (blockBarrier.line != line) fail(kLaunchFailed);
+  wait(blockBarrier);
 }
 
 inline Barrier& own_warp() { return warps[current->thread / 32]; }
@@ -123,6 +156,22 @@ inline void resume(Fiber& fiber) {
   setcontext(&fiber.entry);
 }
 
+/** Runs the threads of a warp until each has returned or waits for the block; false if none could go on. */
+inline bool run_warp(unsigned warp) {
+  const unsigned first = warp * 32, end = std::min<unsigned>(first + 32, fibers.size());
+  bool ran = false;
+  for (bool running = true; running;) {
+    running = false;
+    for (unsigned i = first; i < end; i++) {
+      if (fibers[i].finished || fibers[i].is_blocked()) continue;
+      resume(fibers[i]);
+      if (failure) return false;
+      running = ran = true;
+    }
+  }
+  return ran;
+}
+
 inline void run_block() {
   const unsigned count = fibers.size();
   blockBarrier = {count};
@@ -139,15 +188,51 @@ inline void run_block() {
     fiber.entry.uc_link = nullptr;
     makecontext(&fiber.entry, enter, 0);
   }
-  for (bool running = true; running;) {
-    running = false;
-    for (Fiber& fiber : fibers) {
-      if (fiber.finished) continue;
-      running = true;
-      if (!fiber.is_blocked()) resume(fiber);
-    }
+  const auto has_finished = [](const Fiber& fiber) { return fiber.finished; };
+  while (!std::all_of(fibers.begin(), fibers.end(), has_finished)) {
+    const unsigned warpCount = warps.size(), start = random_below(warpCount);
+    bool ran = false;
+    for (unsigned i = 0; i < warpCount; i++) ran |= run_warp((start + i) % warpCount);
+    if (!ran && !failure) failure = kLaunchFailed;
+    if (failure) return;
   }
 }
+
+/** Memory that ends where the last byte of a launch's dynamic shared memory does, before a page that traps. */
+struct DynamicShared {
+  static constexpr size_t kMostBytes = 256 * 1024, kGuardBytes = 4096;
+  char* memory = static_cast<char*>(
+      mmap(nullptr, kMostBytes + kGuardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  size_t bytes = 0;
+
+  DynamicShared() { mprotect(memory + kMostBytes, kGuardBytes, PROT_NONE); }
+  char* start() const { return memory + kMostBytes - (bytes + 15) / 16 * 16; }
+};
+
+inline DynamicShared dynamicShared;
+
+inline char* dynamic_shared() { return dynamicShared.start(); }
+
+/** Turns a trap of a kernel's own into the result of its launch, while it lives. */
+class TrapHandlers {
+  static constexpr int kSignals[] = {SIGILL, SIGSEGV, SIGBUS, SIGFPE};
+  struct sigaction before_[4];
+
+  static void handle(int signal) {
+    fail(signal == SIGILL ? kMisalignedAddress : signal == SIGFPE ? kLaunchFailed : kIllegalAddress);
+  }
+
+ public:
+  TrapHandlers() {
+    struct sigaction action {};
+    action.sa_handler = handle;
+    action.sa_flags = SA_NODEFER;
+    for (int i = 0; i < 4; i++) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~TrapHandlers() {
+    for (int i = 0; i < 4; i++) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+};
 
 /** Reads a value from an address that need not be aligned. */
 template <typename T>
@@ -170,27 +255,39 @@ struct Launch;
 
 template <typename... P, void (*kernel)(P...)>
 struct Launch<kernel> {
-  static inline const char* packed = nullptr;
-  static inline const char* const* pointers = nullptr;
-  static void call() {
+  using Arguments = std::tuple<P...>;
+  static inline Arguments* arguments = nullptr;
+
+  /** The arguments of a launch, for `run`; either packed as C would, or each by its address. */
+  static void* capture(const char* packed, const char* const* pointers) {
     size_t offset = 0, index = 0;
-    std::tuple<P...> arguments{pointers ? value_at<P>(pointers[index++]) : argument<P>(packed, offset)...};
-    std::apply(kernel, arguments);
+    return new Arguments{pointers ? value_at<P>(pointers[index++]) : argument<P>(packed, offset)...};
   }
-  static void run(const char* packed_, const char* const* pointers_, unsigned gridX, unsigned gridY, unsigned gridZ,
-                  unsigned threads) {
-    packed = packed_;
-    pointers = pointers_;
+
+  static void call() { std::apply(kernel, Arguments(*arguments)); }
+
+  /** Gives a CUresult. */
+  static int run(void* captured, dim3_ size, unsigned threads, unsigned sharedBytes, unsigned seed) {
+    const std::unique_ptr<Arguments> held(arguments = static_cast<Arguments*>(captured));
+    const TrapHandlers handlers;
     body = call;
-    grid = {gridX, gridY, gridZ};
+    grid = size;
     blockSize = {threads, 1, 1};
+    failure = 0;
+    randomState = seed | 1u;
+    dynamicShared.bytes = sharedBytes;
     fibers.resize(threads);
     for (Fiber& fiber : fibers) if (!fiber.stack) fiber.stack.reset(new char[kStackBytes]);
-    for (block.z = 0; block.z < gridZ; block.z++) {
-      for (block.y = 0; block.y < gridY; block.y++) {
-        for (block.x = 0; block.x < gridX; block.x++) run_block();
-      }
+    const uint64_t count = static_cast<uint64_t>(size.x) * size.y * size.z;
+    const uint64_t first = random_below(count < 1u << 31 ? count : 1u << 31);
+    for (uint64_t i = 0; i < count && !failure; i++) {
+      const uint64_t at = (first + i) % count;
+      block = {static_cast<unsigned>(at % size.x), static_cast<unsigned>(at / size.x % size.y),
+               static_cast<unsigned>(at / size.x / size.y)};
+      std::memset(dynamicShared.start(), 0xff, sharedBytes);
+      run_block();
     }
+    return failure;
   }
 };
 
@@ -201,7 +298,7 @@ struct Launch<kernel> {
 #define blockDim (emulator::blockSize)
 #define gridDim (emulator::grid)
 
-inline void __syncthreads() { emulator::wait(emulator::blockBarrier); }
+#define __syncthreads() emulator::sync_block(__LINE__)
 inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::own_warp()); }
 
 template <typename T>

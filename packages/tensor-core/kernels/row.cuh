@@ -1,6 +1,6 @@
 // Rows: how the kernels that work along a contiguous dimension (softmax, norms) hold and walk one.
 //
-// A kernel that includes this file is compiled for one shape of work, by macros that src/ops/row-kernel.ts sets:
+// A kernel that includes this file is compiled for one shape of work, by macros that src/ops/support/row-kernel.ts sets:
 //   ELEMENT        storage type of the elements
 //   VECTOR_LENGTH  elements loaded by one instruction; it divides the row's length, and rows are aligned to it
 //   ROW_THREADS    threads that share a row, a power of two; below 32 several rows share a warp

@@ -1,5 +1,34 @@
-// What a package needs to bring kernels and libraries of its own; documented in the README under "Kernels of your own".
+// What a package needs to bring kernels and libraries of its own; the README's section "Kernels and libraries of your
+// own" documents it.
+
+// Kernel sources, variants and launches.
 export { packageKernels } from './native/package-kernels.ts';
+export { computeType, storageType } from './devices/cuda/compile/c-types.ts';
+export { type KernelVariants, kernelVariants } from './ops/support/kernel-variants.ts';
+export {
+  type RegisterBudget,
+  type RowPlan,
+  launchRows,
+  rowPlan,
+  vectorLength,
+} from './ops/support/row-kernel.ts';
+export { type TensorMapDescription, tensorMapBytes } from './devices/cuda/launch/tensor-map.ts';
+
+// The GPU behind a device or a lowering's context: streams, events, pools, pinned memory, tensor maps.
+export { cudaDevice } from './native/cuda-device.ts';
+export type { CudaDevice } from './devices/cuda/device.ts';
+export type { CudaStream } from './devices/cuda/driver/stream.ts';
+export type { CudaEvent, EventOptions } from './devices/cuda/driver/event.ts';
+export type { MemoryPool } from './devices/cuda/memory/memory-pool.ts';
+export type { PinnedMemory } from './devices/cuda/memory/pinned-memory.ts';
+
+// Libraries and host memory.
+export {
+  type LibraryDescription,
+  type LoadedLibrary,
+  libraries,
+  loadLibrary,
+} from './devices/cuda/driver/library-search.ts';
 export {
   type NativeArgument,
   type NativeFunction,

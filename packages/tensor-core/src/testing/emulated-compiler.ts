@@ -17,7 +17,11 @@ import { packageRoot } from '../package-root.ts';
 import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
-const flags = ['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'];
+// x86 takes misaligned addresses and a GPU does not: such an access traps, and the launch fails.
+const flags = [
+  ...['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'],
+  ...['-fsanitize=alignment', '-fsanitize-undefined-trap-on-error'],
+];
 
 /** The host compiler's first version line; null if there is none. */
 export function hostCompilerVersion(): string | null {
@@ -31,7 +35,7 @@ export function hostCompilerVersion(): string | null {
   }
 }
 
-/** Compiles kernels for the CPU: the image is a shared library with `emulate_NAME` for each kernel NAME. */
+/** Compiles kernels for the CPU: a shared library with `capture_NAME` and `run_NAME` for each kernel NAME. */
 export class EmulatedCompiler implements KernelCompiler {
   readonly version: string;
   readonly #runtime: string;
@@ -83,9 +87,12 @@ function precompileRuntime(folder: string): string {
   return header;
 }
 
-// Dynamic shared memory has no size in the source; here it is an array that is large enough.
+// Dynamic shared memory has its size from the launch, which `dynamic_shared` knows; it is declared inside kernels.
 function prepare(text: string): string {
-  return text.replace(/extern\s+__shared__\s+([^;]*?)(\w+)\s*\[\s*\]\s*;/g, 'static $1 $2[1 << 16];');
+  return text.replace(
+    /extern\s+__shared__\s+(?:(?:alignas|__align__)\s*\([^)]*\)\s*)?([^;]*?)(\w+)\s*\[\s*\]\s*;/g,
+    '$1* const $2 = reinterpret_cast<$1*>(emulator::dynamic_shared());',
+  );
 }
 
 function entries(source: string): string {
@@ -93,9 +100,12 @@ function entries(source: string): string {
   return [...new Set([...kernels].map(([, name]) => name))]
     .map(
       (name) => `
-extern "C" void emulate_${name}(const char* packed, const char* const* pointers, unsigned x, unsigned y, unsigned z,
-                                unsigned threads) {
-  emulator::Launch<${name}>::run(packed, pointers, x, y, z, threads);
+extern "C" void* capture_${name}(const char* packed, const char* const* pointers) {
+  return emulator::Launch<${name}>::capture(packed, pointers);
+}
+extern "C" int run_${name}(void* arguments, unsigned x, unsigned y, unsigned z, unsigned threads,
+                           unsigned sharedBytes, unsigned seed) {
+  return emulator::Launch<${name}>::run(arguments, {x, y, z}, threads, sharedBytes, seed);
 }
 `,
     )

@@ -4,7 +4,19 @@ import type { Float32Product } from '../devices/cuda/matmul/matmul.ts';
 
 /** float32 products in JavaScript, over memory that emulated device addresses name. */
 export class EmulatedMatmul implements Float32Product {
+  readonly #queue: (run: () => void) => void;
+
+  /** `queue` puts work on the device's current stream. */
+  constructor(queue: (run: () => void) => void) {
+    this.#queue = queue;
+  }
+
   tryRun(request: MatmulRequest): boolean {
+    this.#queue(() => this.#multiply(request));
+    return true;
+  }
+
+  #multiply(request: MatmulRequest): void {
     const { m, n, k, batch, transposeA, transposeB, pitchA, pitchB, pitchD, scale, accumulate } = request;
     for (let product = 0; product < batch; product++) {
       const a = floatsAt(request.a + 4 * product * request.batchStrideA, transposeA ? k : m, pitchA);
@@ -22,7 +34,6 @@ export class EmulatedMatmul implements Float32Product {
         }
       }
     }
-    return true;
   }
 }
 

@@ -108,7 +108,7 @@ describe('events', () => {
 
   it('let the stream wait', () => {
     const device = openCudaDevice(0);
-    device.stream.waitFor(device.recordEvent().handle);
+    device.stream.waitFor(device.recordEvent());
     device.synchronize();
   });
 });

@@ -130,10 +130,12 @@ describe('recordMemory on a stand-in for a GPU', () => {
 describe('CachingAllocator.segments', () => {
   it('covers each segment without gaps through splits and merges', () => {
     let next = mebibyte;
-    const allocator = new CachingAllocator({
-      reserve: (bytes) => (next += 64 * mebibyte) - bytes,
+    const source = {
+      reserve: (bytes: number) => (next += 64 * mebibyte) - bytes,
       release: () => undefined,
-    });
+    };
+    const queue = { recordEvent: () => ({ dispose: () => undefined }), waitFor: () => undefined };
+    const allocator = new CachingAllocator(source, queue);
     const blocks = [300, 5000, 3 * mebibyte, 700 * 1024, 2 * mebibyte].map((bytes) =>
       allocator.allocate(bytes)!,
     );

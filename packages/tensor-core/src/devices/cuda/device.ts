@@ -1,63 +1,48 @@
 import type { MemoryView } from '../../op/memory-view.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { Device, MemoryStatistics } from '../device.ts';
-import { DeviceError, OutOfMemoryError, RooflineError } from '../../errors.ts';
-import type { AllocationKind, MemoryObserver, MemorySegment } from '../../memory/observer.ts';
+import type { Device, DeviceBuffer, MemoryStatistics } from '../device.ts';
+import { DeviceError, RooflineError } from '../../errors.ts';
+import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
+import type { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
-import { type Block, CachingAllocator } from './memory/allocator.ts';
 import { architectureOf } from './architecture.ts';
-import { KernelBuilder } from './compile/compile.ts';
-import { type CudaDriver, countDevices, loadDriver, outOfMemory } from './driver/driver.ts';
-import { type CudaEvent, EventPool } from './driver/event.ts';
+import { type DeviceParts, nvidiaParts } from './device-parts.ts';
+import { type CudaDriver, countDevices, loadDriver } from './driver/driver.ts';
+import { type CudaEvent, type EventOptions, EventPool } from './driver/event.ts';
 import { Launcher } from './launch/launch.ts';
+import { type TensorMapDescription, TensorMapEncoder } from './launch/tensor-map.ts';
 import { libraries, loadLibrary } from './driver/library-search.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './compile/modules.ts';
-import type { Float32Product } from './matmul/matmul.ts';
-import { type PermanentMemory, SplitHalfProduct } from './matmul/matmul-split-half.ts';
+import type { Block } from './memory/block.ts';
+import { DeviceMemory } from './memory/device-memory.ts';
+import type { MemoryPool } from './memory/memory-pool.ts';
+import { PinnedMemory } from './memory/pinned-memory.ts';
+import { StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
-import { StagingBuffer } from './memory/staging.ts';
-import { CudaStream } from './driver/stream.ts';
-
-/** What a device gets from outside, so that tests can stand in for it. */
-export interface DeviceParts {
-  makeBuilder(architecture: string): KernelBuilder;
-  /** Another way than cublasLt to multiply float32 matrices, if this GPU has one. */
-  makeFloat32Product(
-    context: CudaContext,
-    driver: CudaDriver,
-    permanent: PermanentMemory,
-  ): Float32Product | null;
-}
-
-const nvidiaParts: DeviceParts = {
-  makeBuilder: (architecture) => new KernelBuilder(architecture),
-  makeFloat32Product: (context, driver, permanent) =>
-    context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, permanent) : null,
-};
+import { type CudaStream, Streams } from './driver/stream.ts';
 
 /** The context that this thread's driver calls go to. */
 let currentContext = 0;
 
-/** An NVIDIA GPU: one stream, one allocator. Open it with `device('cuda:0')`. */
+/**
+ * An NVIDIA GPU. Open it with `device('cuda:0')`; `cudaDevice` of `@roofline/tensor-core/native` gives this type. Ops
+ * are queued on its current stream and take memory from its current pool; `onStream` and `withPool` change them.
+ */
 export class CudaDevice implements Device {
   readonly type = 'cuda';
   readonly index: number;
   readonly label: string;
   readonly name: string;
   readonly facts: DeviceFacts;
-  /** All ops of this device run here, in order. */
-  readonly stream: CudaStream;
   readonly #driver: CudaDriver;
   readonly #context: number;
-  readonly #events: EventPool;
-  readonly #allocator: CachingAllocator;
+  readonly #streams: Streams;
+  readonly #memory: DeviceMemory;
   readonly #lowering: CudaLowering;
-  #staging: StagingBuffer | null = null;
-  #liveStorages = 0;
+  readonly #tensorMaps: TensorMapEncoder;
 
-  constructor(driver: CudaDriver, index: number, parts: DeviceParts = nvidiaParts) {
+  constructor(driver: CudaDriver, index: number, parts: DeviceParts = nvidiaParts()) {
     const { functions } = driver;
     this.#driver = driver;
     this.index = index;
@@ -69,23 +54,21 @@ export class CudaDevice implements Device {
     this.#context = driver.handleFrom('cuDevicePrimaryCtxRetain', (out) =>
       functions.cuDevicePrimaryCtxRetain(out, handle),
     );
-    this.makeCurrent();
-    this.stream = new CudaStream(driver);
-    this.#events = new EventPool(driver);
-    this.#allocator = new CachingAllocator({
-      reserve: (bytes) => this.#reserve(bytes),
-      release: (address) => this.#release(address),
-    });
-    const launcher = new Launcher(driver, this.stream);
+    const common = { driver, events: new EventPool(driver), makeCurrent: () => this.makeCurrent() };
+    const streams = new Streams(common);
+    const { label } = this;
+    const memory = new DeviceMemory({ ...common, ...parts, streams, label });
+    this.#streams = streams;
+    this.#memory = memory;
+    this.#tensorMaps = new TensorMapEncoder(driver);
+    const kept = new StreamScratch(streams, (byteLength) => memory.allocatePermanent(byteLength));
+    const scratch = (name: string, byteLength: number) => kept.take(name, byteLength);
+    const launcher = new Launcher(driver, streams);
     this.#lowering = new CudaLowering({
-      driver,
-      launcher,
-      stream: this.stream,
+      ...{ device: this, launcher, streams, memory },
       modules: new KernelModules(driver, builder, launcher),
       properties: this.facts,
-      memory: this,
-      makeFloat32Product: (context) =>
-        parts.makeFloat32Product(context, driver, (byteLength) => this.allocateBlock(byteLength).address),
+      makeFloat32Product: (context) => parts.makeFloat32Product(context, driver, scratch, streams),
     });
   }
 
@@ -96,119 +79,159 @@ export class CudaDevice implements Device {
     currentContext = this.#context;
   }
 
+  /** The stream that ops of this device are queued on now. */
+  get stream(): CudaStream {
+    return this.#streams.current;
+  }
+
+  /** A further stream of this device. It lives as long as the process. */
+  createStream(): CudaStream {
+    return this.#streams.create();
+  }
+
+  /**
+   * Runs `fn` with `stream` as the current one, and gives back what it returns. What another stream wrote must be
+   * waited for (`stream.waitFor`); memory is safe without: what is freed on one stream is not handed out again before
+   * the others have done with it. Throws a DeviceError for another device's stream, and for an async function.
+   */
+  onStream<T>(stream: CudaStream, fn: () => T): T {
+    if (!this.#streams.has(stream)) throw new DeviceError(`onStream: the stream is none of ${this.label}'s.`);
+    const before = this.#streams.current;
+    this.#memory.useStream(stream);
+    try {
+      return requireSynchronous('onStream', fn());
+    } finally {
+      this.#memory.useStream(before);
+    }
+  }
+
+  /** A memory pool of its own; see `MemoryPool`. */
+  createPool(): MemoryPool {
+    return this.#memory.allocator.createPool();
+  }
+
+  /**
+   * Runs `fn` with allocations from `pool`, and gives back what it returns; what `fn` allocated goes back there when
+   * it is freed. Throws a DeviceError for a pool that is released or another device's, and for an async function.
+   */
+  withPool<T>(pool: MemoryPool, fn: () => T): T {
+    return this.#memory.within(pool, () => requireSynchronous('withPool', fn()));
+  }
+
+  /**
+   * Notes that `stream` works on a buffer in a way that this package does not see, a call of another library say, as
+   * `torch.Tensor.record_stream`. Ops note what they use themselves.
+   */
+  recordStream(buffer: DeviceBuffer, stream: CudaStream): void {
+    (buffer as Block).usedBy(stream);
+  }
+
+  /** Page-locked host memory for `CudaStream.copy`. Throws a DeviceError if the system gives no more. */
+  allocatePinned(byteLength: number): PinnedMemory {
+    this.makeCurrent();
+    return new PinnedMemory(this.#driver, byteLength);
+  }
+
+  /** Writes a CUtensorMap, the 128 bytes of a kernel's TMA descriptor. Throws a ShapeError that names what is wrong. */
+  encodeTensorMap(description: TensorMapDescription, to: HostMemory, byteOffset = 0): void {
+    this.makeCurrent();
+    this.#tensorMaps.encode(description, to, byteOffset);
+  }
+
   allocate(byteLength: number): Block {
-    const block = this.#take(byteLength, 'storage');
-    this.#liveStorages++;
-    return block;
+    return this.#memory.allocateStorage(byteLength);
   }
 
   free(buffer: Block): void {
-    this.#allocator.free(buffer);
-    this.#liveStorages--;
+    this.#memory.freeStorage(buffer);
   }
 
   /** Memory that no storage owns: workspaces, buffers of other libraries. Throws an OutOfMemoryError. */
   allocateBlock(byteLength: number): Block {
-    return this.#take(byteLength, 'workspace');
+    return this.#memory.allocateBlock(byteLength);
   }
 
   freeBlock(block: Block): void {
-    this.#allocator.free(block);
+    this.#memory.freeBlock(block);
   }
 
   write(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
     this.makeCurrent();
-    this.#stagingBuffer().upload(buffer.address + byteOffset, bytes);
+    if (this.#streams.areSeveral) buffer.usedBy(this.#streams.current);
+    this.#memory.upload(buffer, byteOffset, bytes);
   }
 
   read(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
     this.makeCurrent();
-    this.#stagingBuffer().download(buffer.address + byteOffset, bytes);
+    this.#memory.download(buffer, byteOffset, bytes);
   }
 
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.makeCurrent();
+    if (this.#streams.areSeveral) {
+      this.#noteUse(inputs);
+      this.#noteUse(outputs);
+    }
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
-  recordEvent(): CudaEvent {
-    this.makeCurrent();
-    return this.#events.record(this.stream);
+  /** Records an event on the current stream. */
+  recordEvent(options?: EventOptions): CudaEvent {
+    return this.#streams.current.recordEvent(options);
   }
 
+  /** Blocks until everything queued on any stream has run. */
   synchronize(): void {
-    this.makeCurrent();
-    this.stream.synchronize();
+    this.#streams.synchronize();
   }
 
   get allocatedBytes(): number {
-    return this.#allocator.statistics.allocatedBytes;
+    return this.#memory.allocator.statistics.allocatedBytes;
   }
 
   memoryStatistics(): MemoryStatistics {
-    return { ...this.#allocator.statistics, liveStorages: this.#liveStorages, ...this.#memoryInfo() };
+    return this.#memory.statistics();
   }
 
   resetPeakMemory(): void {
-    this.#allocator.resetPeaks();
+    this.#memory.allocator.resetPeaks();
   }
 
+  /** Gives cached memory back to the system, but for that of pools from `createPool`. */
   emptyCache(): void {
     this.synchronize();
-    this.#allocator.emptyCache();
+    this.#memory.allocator.emptyCache();
   }
 
   observeMemory(observer: MemoryObserver | null): MemoryObserver | null {
-    const before = this.#allocator.observer;
-    this.#allocator.observer = observer;
+    const { allocator } = this.#memory;
+    const before = allocator.observer;
+    allocator.observer = observer;
     return before;
   }
 
   memorySegments(): MemorySegment[] {
-    return this.#allocator.segments();
+    return this.#memory.allocator.segments();
   }
 
   properties(): Record<string, string | number> {
     return describeFacts(this.facts);
   }
 
-  #take(byteLength: number, kind: AllocationKind): Block {
-    const block = this.#allocator.allocate(byteLength, kind);
-    if (block) return block;
-    throw new OutOfMemoryError({
-      device: this.label,
-      requestedBytes: byteLength,
-      heldBytes: this.#allocator.statistics.reservedBytes,
-      freeBytes: this.#memoryInfo().freeBytes,
-    });
+  #noteUse(views: readonly MemoryView[]): void {
+    const { current } = this.#streams;
+    for (const { storage } of views) (storage.buffer as Block).usedBy(current);
   }
+}
 
-  #stagingBuffer(): StagingBuffer {
-    this.#staging ??= new StagingBuffer(this.#driver, this.stream, this.#events);
-    return this.#staging;
+/** A result that is no promise: what `fn` does later would run outside. Throws a DeviceError for one. */
+function requireSynchronous<T>(call: string, result: T): T {
+  if (typeof (result as PromiseLike<unknown> | null)?.then === 'function') {
+    throw new DeviceError(
+      `${call}: fn must not be async, since what it does after an await would run outside; call ${call} between awaits.`,
+    );
   }
-
-  #reserve(bytes: number): number | null {
-    this.makeCurrent();
-    const { functions, result } = this.#driver;
-    const status = functions.cuMemAlloc(result.address, bytes);
-    if (status === outOfMemory) return null;
-    this.#driver.check(status, 'cuMemAlloc');
-    return result.readUint64(0);
-  }
-
-  // cuMemFree waits for the device, so nothing queued can still use the segment.
-  #release(address: number): void {
-    this.makeCurrent();
-    this.#driver.check(this.#driver.functions.cuMemFree(address), 'cuMemFree');
-  }
-
-  #memoryInfo(): { freeBytes: number; totalBytes: number } {
-    this.makeCurrent();
-    const { functions, result } = this.#driver;
-    this.#driver.check(functions.cuMemGetInfo(result.address, result.address + 8), 'cuMemGetInfo');
-    return { freeBytes: result.readUint64(0), totalBytes: result.readUint64(8) };
-  }
+  return result;
 }
 
 const opened = new Map<number, CudaDevice>();

@@ -10,14 +10,14 @@ import type {
 import { ShapeError } from '../../errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { contiguousStrides, formatShape } from '../../tensor/shape.ts';
-import type { Block } from './memory/allocator.ts';
-import type { CudaDriver } from './driver/driver.ts';
+import type { CudaDevice } from './device.ts';
+import type { Block } from './memory/block.ts';
 import type { Launcher } from './launch/launch.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
 import type { KernelModules } from './compile/modules.ts';
 import { PointwiseRunner } from './generated/pointwise.ts';
 import { ReductionRunner } from './generated/reduction.ts';
-import type { CudaStream } from './driver/stream.ts';
+import type { Streams } from './driver/stream.ts';
 
 /** The memory of a device, for what an op needs beside its inputs and outputs. */
 export interface BlockMemory {
@@ -27,8 +27,8 @@ export interface BlockMemory {
 
 /** What lowering stands on. */
 export interface LoweringParts {
-  readonly driver: CudaDriver;
-  readonly stream: CudaStream;
+  readonly device: CudaDevice;
+  readonly streams: Streams;
   readonly launcher: Launcher;
   readonly modules: KernelModules;
   readonly properties: CudaProperties;
@@ -37,11 +37,11 @@ export interface LoweringParts {
   readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
 }
 
-/** Turns ops into kernel launches on one stream. Custom ops see it as their CudaContext. */
+/** Turns ops into kernel launches on the current stream. Custom ops see it as their CudaContext. */
 export class CudaLowering implements CudaContext {
+  readonly device: CudaDevice;
   readonly properties: CudaProperties;
-  readonly #driver: CudaDriver;
-  readonly #stream: CudaStream;
+  readonly #streams: Streams;
   readonly #modules: KernelModules;
   readonly #memory: BlockMemory;
   readonly #pointwise: PointwiseRunner;
@@ -50,10 +50,11 @@ export class CudaLowering implements CudaContext {
   /** Blocks to give back when the op at hand has been queued. */
   readonly #workspaces: Block[] = [];
 
-  constructor({ driver, stream, launcher, modules, properties, memory, makeFloat32Product }: LoweringParts) {
+  constructor(parts: LoweringParts) {
+    const { device, streams, launcher, modules, properties, memory, makeFloat32Product } = parts;
+    this.device = device;
     this.properties = properties;
-    this.#driver = driver;
-    this.#stream = stream;
+    this.#streams = streams;
     this.#modules = modules;
     this.#memory = memory;
     const generate = (name: string, source: string) => modules.generated(name, source);
@@ -62,7 +63,7 @@ export class CudaLowering implements CudaContext {
     const { multiprocessors } = properties;
     this.#reduction = new ReductionRunner(launcher, generate, this.#pointwise, workspace, multiprocessors);
     this.#matmul = new Matmul(
-      stream.handle,
+      streams,
       workspace,
       (address, byteLength) => this.fillBytes(address, 0, byteLength),
       makeFloat32Product(this),
@@ -105,12 +106,7 @@ export class CudaLowering implements CudaContext {
   }
 
   fillBytes(pointer: number, value: number, byteLength: number): void {
-    if (byteLength === 0) return;
-    const { functions } = this.#driver;
-    this.#driver.check(
-      functions.cuMemsetD8Async(pointer, value, byteLength, this.#stream.handle),
-      'cuMemsetD8Async',
-    );
+    this.#streams.current.fill(pointer, value, byteLength);
   }
 
   matmul(request: MatmulRequest): void {

@@ -1,3 +1,4 @@
+import { DeviceError } from '../../errors.ts';
 import type { KernelSpec } from '../../op/cuda-lowering.ts';
 import { kernelSource } from '../../package-root.ts';
 
@@ -6,17 +7,43 @@ type Defines = NonNullable<KernelSpec['defines']>;
 /** Gives the spec of a kernel for a set of definitions. */
 export type KernelVariants = (defines: Defines) => KernelSpec;
 
+/** The specs whose definitions begin alike: by the value of the next definition, and the one that ends here. */
+interface Branch {
+  readonly next: Map<string | number, Branch>;
+  spec: KernelSpec | null;
+}
+
 /**
- * A kernel that is compiled once for each set of definitions. The returned function gives equal definitions,
- * listed in one order, the same spec object. `parameters` as in `KernelSpec`.
+ * A kernel that is compiled once for each set of definitions. The returned function gives equal definitions the same
+ * spec object, without a key to be put together at each call; it throws a DeviceError unless all of its calls list the
+ * same names in one order. `source` is a file of this package's kernels, or the URL of one of another package
+ * (`packageKernels`); `parameters` as in `KernelSpec`.
  */
-export function kernelVariants(file: string, name: string, parameters: string): KernelVariants {
-  const source = kernelSource(file);
-  const specs = new Map<string, KernelSpec>();
+export function kernelVariants(source: string | URL, name: string, parameters: string): KernelVariants {
+  const url = typeof source === 'string' ? kernelSource(source) : source;
+  const root: Branch = { next: new Map(), spec: null };
+  let names: readonly string[] | null = null;
+  let last: KernelSpec | null = null;
   return (defines) => {
-    const key = Object.values(defines).join();
-    let spec = specs.get(key);
-    if (!spec) specs.set(key, (spec = { source, name, parameters, defines }));
-    return spec;
+    if (last !== null && last.defines === defines) return last;
+    names ??= Object.keys(defines);
+    let branch = root;
+    let i = 0;
+    for (const macro in defines) {
+      if (macro !== names[i++]) throw otherNames(name, names, defines);
+      const value = defines[macro]!;
+      let next = branch.next.get(value);
+      if (!next) branch.next.set(value, (next = { next: new Map(), spec: null }));
+      branch = next;
+    }
+    if (i !== names.length) throw otherNames(name, names, defines);
+    last = branch.spec ??= { source: url, name, parameters, defines };
+    return last;
   };
+}
+
+function otherNames(kernel: string, names: readonly string[], defines: Defines): DeviceError {
+  return new DeviceError(
+    `Kernel ${kernel}: all its variants define ${names.join(', ')}, in this order, not ${Object.keys(defines).join(', ')}.`,
+  );
 }

@@ -1,6 +1,7 @@
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { codeOf } from '../../devices/cuda/generated/dtype-code.ts';
 import { type DType, byteSize } from '../../tensor/dtype.ts';
 import type { KernelVariants } from './kernel-variants.ts';
 
@@ -31,20 +32,28 @@ const defaultBudget: RegisterBudget = { preferredElements: 16, mostElements: 32 
 /** The most elements, up to 16 bytes of them, that one load may take from each row of all `tensors`. */
 export function vectorLength(columns: number, tensors: readonly MemoryView[]): number {
   let length = maxVectorBytes / byteSize(tensors[0]!.dtype);
-  const fits = (tensor: MemoryView) =>
-    columns % length === 0 &&
-    tensor.address % Math.min(maxVectorBytes, length * byteSize(tensor.dtype)) === 0;
-  while (length > 1 && !tensors.every(fits)) length /= 2;
+  while (length > 1 && !allowVectors(columns, tensors, length)) length /= 2;
   return length;
 }
 
-const plans = new Map<string, RowPlan>();
+function allowVectors(columns: number, tensors: readonly MemoryView[], length: number): boolean {
+  if (columns % length !== 0) return false;
+  for (const { address, dtype } of tensors) {
+    if (address % Math.min(maxVectorBytes, length * byteSize(dtype)) !== 0) return false;
+  }
+  return true;
+}
 
-/** The plan for rows of `columns` elements of `dtype`, read in vectors of `length`. */
+const dtypeCodes = 16;
+const plans = new WeakMap<RegisterBudget, Map<number, RowPlan>>();
+
+/** The plan for rows of `columns` elements of `dtype`, read in vectors of `length`; equal calls give one object. */
 export function rowPlan(dtype: DType, columns: number, length: number, budget = defaultBudget): RowPlan {
-  const key = `${dtype},${columns},${length},${budget.preferredElements}`;
-  let plan = plans.get(key);
-  if (!plan) plans.set(key, (plan = makePlan(dtype, columns, length, budget)));
+  let known = plans.get(budget);
+  if (!known) plans.set(budget, (known = new Map()));
+  const key = (columns * (maxVectorBytes + 1) + length) * dtypeCodes + codeOf(dtype);
+  let plan = known.get(key);
+  if (!plan) known.set(key, (plan = makePlan(dtype, columns, length, budget)));
   return plan;
 }
 
@@ -56,13 +65,16 @@ export function launchRows(
 ): void {
   const { size, shape, dtype } = tensors[0]!;
   if (size === 0) return;
-  const columns = shape.at(-1)!;
+  const columns = shape[shape.length - 1]!;
   const rows = size / columns;
   const plan = rowPlan(dtype, columns, vectorLength(columns, tensors));
-  const arguments_ = [...tensors.map((tensor) => tensor.address), rows, columns];
+  const arguments_: number[] = [];
+  for (const tensor of tensors) arguments_.push(tensor.address);
+  arguments_.push(rows, columns);
+  const { defines, rowsPerBlock } = plan;
   context
-    .kernel(kernel(plan.defines))
-    .launch([Math.ceil(rows / plan.rowsPerBlock), 1, 1], plan.defines.BLOCK_THREADS, 0, arguments_);
+    .kernel(kernel(defines))
+    .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, arguments_);
 }
 
 function makePlan(dtype: DType, columns: number, length: number, budget: RegisterBudget): RowPlan {

@@ -2,9 +2,9 @@ import type { CudaKernel, KernelSpec } from '../../../op/cuda-lowering.ts';
 import type { KernelBuilder } from './compile.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { type Launcher, LoadedKernel } from '../launch/launch.ts';
+import { sharedBytesWithoutAsking } from '../launch/launch-limits.ts';
 
 const maxDynamicSharedAttribute = 8;
-const sharedBytesWithoutAsking = 48 * 1024;
 
 /** The kernels loaded on one device. A file compiled with the same definitions is loaded once. */
 export class KernelModules {

@@ -19,9 +19,8 @@ const prototypes = {
   cuMemAlloc: 'int cuMemAlloc_v2(uintptr_t address, size_t bytes)',
   cuMemFree: 'int cuMemFree_v2(uintptr_t address)',
   cuMemHostAlloc: 'int cuMemHostAlloc(uintptr_t address, size_t bytes, uint flags)',
-  cuMemcpyHtoDAsync:
-    'int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, uintptr_t stream)',
-  cuMemcpyDtoHAsync: 'int cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, uintptr_t stream)',
+  cuMemFreeHost: 'int cuMemFreeHost(uintptr_t address)',
+  cuMemcpyAsync: 'int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t bytes, uintptr_t stream)',
   cuMemsetD8Async: 'int cuMemsetD8Async(uintptr_t address, uint8 value, size_t count, uintptr_t stream)',
   cuModuleLoadData: 'int cuModuleLoadData(uintptr_t module, const void *image)',
   cuModuleGetFunction: 'int cuModuleGetFunction(uintptr_t function, uintptr_t module, const char *name)',
@@ -34,8 +33,10 @@ const prototypes = {
   cuStreamCreate: 'int cuStreamCreate(uintptr_t stream, uint flags)',
   cuStreamSynchronize: 'int cuStreamSynchronize(uintptr_t stream)',
   cuStreamWaitEvent: 'int cuStreamWaitEvent(uintptr_t stream, uintptr_t event, uint flags)',
+  cuLaunchHostFunc: 'int cuLaunchHostFunc(uintptr_t stream, uintptr_t function, uintptr_t argument)',
   cuEventCreate: 'int cuEventCreate(uintptr_t event, uint flags)',
   cuEventRecord: 'int cuEventRecord(uintptr_t event, uintptr_t stream)',
+  cuEventQuery: 'int cuEventQuery(uintptr_t event)',
   cuEventSynchronize: 'int cuEventSynchronize(uintptr_t event)',
   cuEventElapsedTime: 'int cuEventElapsedTime(uintptr_t ms, uintptr_t start, uintptr_t end)',
   cuTensorMapEncodeTiled:
@@ -48,8 +49,9 @@ export type DriverFunctions = NativeFunctions<typeof prototypes>;
 /** Names a CUresult: what cuGetErrorName and cuGetErrorString say. */
 export type DescribeResult = (result: number) => string;
 
-/** Memory ran out: the one result that callers handle. */
+// The results that callers handle.
 export const outOfMemory = 2;
+export const notReady = 600;
 
 // Faults of a kernel surface in whatever call comes next.
 const kernelFaults = new Set([700, 714, 715, 716, 717, 718, 719]);

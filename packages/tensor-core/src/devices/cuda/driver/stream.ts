@@ -1,27 +1,124 @@
+import { DeviceError } from '../../../errors.ts';
 import type { CudaDriver } from './driver.ts';
+import type { CudaEvent, EventOptions, EventPool } from './event.ts';
 
 const nonBlocking = 1;
 
-/** A queue of work on the current device. It does not wait for the legacy default stream. */
+/** What a stream needs of its device. */
+export interface StreamParts {
+  readonly driver: CudaDriver;
+  readonly events: EventPool;
+  /** Directs this thread's driver calls to the device. */
+  makeCurrent(): void;
+}
+
+/**
+ * A queue of work on one device; `CudaDevice.createStream` makes one, and `CudaDevice.onStream` queues ops on it.
+ * Work on different streams has no order but that of `waitFor`, and none waits for the legacy default stream.
+ * Streams live as long as the process: make a few and keep them.
+ */
 export class CudaStream {
   /** The CUstream, for other libraries. */
   readonly handle: number;
+  readonly #parts: StreamParts;
   readonly #driver: CudaDriver;
 
-  constructor(driver: CudaDriver) {
-    this.#driver = driver;
-    this.handle = driver.handleFrom('cuStreamCreate', (out) =>
-      driver.functions.cuStreamCreate(out, nonBlocking),
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+    this.#driver = parts.driver;
+    parts.makeCurrent();
+    this.handle = this.#driver.handleFrom('cuStreamCreate', (out) =>
+      this.#driver.functions.cuStreamCreate(out, nonBlocking),
     );
   }
 
   /** Blocks until everything queued has run. Throws a DeviceError if a kernel failed. */
   synchronize(): void {
+    this.#parts.makeCurrent();
     this.#driver.check(this.#driver.functions.cuStreamSynchronize(this.handle), 'cuStreamSynchronize');
   }
 
-  /** Lets what is queued from now on wait for an event of any stream; `event` is a CUevent. */
-  waitFor(event: number): void {
-    this.#driver.check(this.#driver.functions.cuStreamWaitEvent(this.handle, event, 0), 'cuStreamWaitEvent');
+  /** Records a point behind everything queued so far. */
+  recordEvent({ timing = true }: EventOptions = {}): CudaEvent {
+    this.#parts.makeCurrent();
+    return this.#parts.events.record(this.handle, timing);
+  }
+
+  /** Lets what is queued from now on wait for an event, of another stream or another device too. */
+  waitFor(event: CudaEvent): void {
+    this.#parts.makeCurrent();
+    const { cuStreamWaitEvent } = this.#driver.functions;
+    this.#driver.check(cuStreamWaitEvent(this.handle, event.handle, 0), 'cuStreamWaitEvent');
+  }
+
+  /**
+   * Queues a copy of `byteLength` bytes between addresses of device memory and `PinnedMemory`, in any direction.
+   * Both must stay as they are until it has run.
+   */
+  copy(to: number, from: number, byteLength: number): void {
+    if (byteLength === 0) return;
+    this.#parts.makeCurrent();
+    const { cuMemcpyAsync } = this.#driver.functions;
+    this.#driver.check(cuMemcpyAsync(to, from, byteLength, this.handle), 'cuMemcpyAsync');
+  }
+
+  /** Queues setting `byteLength` bytes at a device address to `value`. */
+  fill(address: number, value: number, byteLength: number): void {
+    if (byteLength === 0) return;
+    this.#parts.makeCurrent();
+    const { cuMemsetD8Async } = this.#driver.functions;
+    this.#driver.check(cuMemsetD8Async(address, value, byteLength, this.handle), 'cuMemsetD8Async');
+  }
+
+  /**
+   * Queues a call of the C function `void f(void *argument)` at the address `hostFunction`, on a thread of the driver.
+   * It must not call CUDA. A JavaScript function cannot stand there: while `synchronize` blocks this thread it could
+   * not run, and the stream would never end. Throws a DeviceError for an address of zero.
+   */
+  launchHostFunction(hostFunction: number, argument = 0): void {
+    if (!(hostFunction > 0)) {
+      throw new DeviceError(`launchHostFunction takes the address of a C function, not ${hostFunction}.`);
+    }
+    this.#parts.makeCurrent();
+    const { cuLaunchHostFunc } = this.#driver.functions;
+    this.#driver.check(cuLaunchHostFunc(this.handle, hostFunction, argument), 'cuLaunchHostFunc');
+  }
+}
+
+/** Which stream launches and library calls go to now. */
+export interface CurrentStream {
+  readonly current: { readonly handle: number };
+}
+
+/** The streams of a device, and which of them work is queued on now. */
+export class Streams {
+  current: CudaStream;
+  readonly #parts: StreamParts;
+  readonly #all: CudaStream[];
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts;
+    this.current = new CudaStream(parts);
+    this.#all = [this.current];
+  }
+
+  /** Whether there is more than the first one, so that it matters which stream uses what memory. */
+  get areSeveral(): boolean {
+    return this.#all.length > 1;
+  }
+
+  create(): CudaStream {
+    const stream = new CudaStream(this.#parts);
+    this.#all.push(stream);
+    return stream;
+  }
+
+  has(stream: CudaStream): boolean {
+    return this.#all.includes(stream);
+  }
+
+  /** Blocks until everything queued on any of them has run. */
+  synchronize(): void {
+    for (const stream of this.#all) stream.synchronize();
   }
 }

@@ -2,6 +2,8 @@ import type { CudaContext, KernelSpec, MatmulRequest } from '../../../op/cuda-lo
 import { kernelSource } from '../../../package-root.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
+import { TensorMapEncoder, tensorMapBytes } from '../launch/tensor-map.ts';
+import type { Scratch } from '../memory/stream-scratch.ts';
 import type { Float32Product } from './matmul.ts';
 import {
   type SplitHalfMatmulPlan,
@@ -12,9 +14,6 @@ import {
   splitHalfDefines,
   splitHalfThreads,
 } from './matmul-split-half-plan.ts';
-
-/** Memory that lives as long as the device. */
-export type PermanentMemory = (byteLength: number) => number;
 
 /** A stored operand: one matrix, or one for each product of the batch. */
 interface StoredOperand {
@@ -42,13 +41,6 @@ const splitKernel: KernelSpec = {
 const splitOperandBytes = 56;
 const matmulParamsBytes = 384;
 
-// Enumerators of cuTensorMapEncodeTiled.
-const tensorMapFloat16 = 6;
-const noInterleave = 0;
-const swizzle128B = 3;
-const promoteL2By256B = 3;
-const fillZeros = 0;
-
 // What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
 const sgemmFlopsPerUs = 45e6;
 const sgemmLaunchUs = 4;
@@ -59,22 +51,19 @@ const sgemmLaunchUs = 4;
  */
 export class SplitHalfProduct implements Float32Product {
   readonly #context: CudaContext;
-  readonly #driver: CudaDriver;
-  readonly #permanent: PermanentMemory;
+  readonly #tensorMaps: TensorMapEncoder;
+  readonly #scratch: Scratch;
   readonly #plans = new Map<string, ShapePlan | null>();
   readonly #specs = new Map<string, KernelSpec>();
   /** SplitParams; see kernels/split_half.cu. */
   readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
   /** MatmulParams; see kernels/matmul_split_half.cu. */
   readonly #parameters = new HostMemory(matmulParamsBytes);
-  readonly #mapArguments = new HostMemory(256);
-  #partials = { address: 0, byteLength: 0 };
-  #ready = { address: 0, byteLength: 0 };
 
-  constructor(context: CudaContext, driver: CudaDriver, permanent: PermanentMemory) {
+  constructor(context: CudaContext, driver: CudaDriver, scratch: Scratch) {
     this.#context = context;
-    this.#driver = driver;
-    this.#permanent = permanent;
+    this.#tensorMaps = new TensorMapEncoder(driver);
+    this.#scratch = scratch;
   }
 
   tryRun(request: MatmulRequest, force: boolean): boolean {
@@ -95,7 +84,7 @@ export class SplitHalfProduct implements Float32Product {
         this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
       ]);
     this.#encodeMap(0, plan.a, planesA);
-    this.#encodeMap(128, plan.b, planesB);
+    this.#encodeMap(tensorMapBytes, plan.b, planesB);
     this.#multiply(request, plan, exponentsA, exponentsB);
     return true;
   }
@@ -162,28 +151,20 @@ export class SplitHalfProduct implements Float32Product {
 
   /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
   #encodeMap(offset: number, { tensorMap }: SplitHalfOperandLayout, planes: number): void {
-    const memory = this.#mapArguments;
     const { dimensions, strideBytes, box } = tensorMap;
-    dimensions.forEach((length, i) => memory.writeInt64(8 * i, length));
-    strideBytes.forEach((bytes, i) => memory.writeInt64(32 + 8 * i, bytes));
-    box.forEach((length, i) => (memory.words[16 + i] = length));
-    memory.words.fill(1, 20, 24);
-    const { address } = memory;
-    const result = this.#driver.functions.cuTensorMapEncodeTiled(
-      this.#parameters.address + offset,
-      tensorMapFloat16,
-      dimensions.length,
-      planes,
-      address,
-      address + 32,
-      address + 64,
-      address + 80,
-      noInterleave,
-      swizzle128B,
-      promoteL2By256B,
-      fillZeros,
+    this.#tensorMaps.encode(
+      {
+        dtype: 'float16',
+        address: planes,
+        dimensions,
+        strideBytes,
+        box,
+        swizzle: '128B',
+        l2Promotion: '256B',
+      },
+      this.#parameters,
+      offset,
     );
-    this.#driver.check(result, 'cuTensorMapEncodeTiled');
   }
 
   #multiply(
@@ -197,8 +178,9 @@ export class SplitHalfProduct implements Float32Product {
     memory.writeInt64(256, exponentsA);
     memory.writeInt64(264, exponentsB);
     memory.writeInt64(272, request.d);
-    memory.writeInt64(280, (this.#partials = this.#atLeast(this.#partials, partialsBytes)).address);
-    memory.writeInt64(288, (this.#ready = this.#atLeast(this.#ready, readyBytes)).address);
+    // The kernel leaves its flags as it found them, zero.
+    memory.writeInt64(280, this.#scratch('split-half partials', partialsBytes));
+    memory.writeInt64(288, this.#scratch('split-half flags', readyBytes));
     memory.writeInt64(296, request.batchStrideD);
     const step = (layout: SplitHalfOperandLayout) => Number(layout.tensorMap.dimensions[3] > 1);
     const { m, n, k, batch, pitchD } = request;
@@ -209,14 +191,6 @@ export class SplitHalfProduct implements Float32Product {
     memory.words[344 / 4] = groupM;
     const structure = memory.bytes.subarray(0, matmulParamsBytes);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
-  }
-
-  /** Memory that outlives the launch, zeroed once: the kernel leaves its flags as it found them. */
-  #atLeast(held: { address: number; byteLength: number }, byteLength: number) {
-    if (held.byteLength >= byteLength) return held;
-    const address = this.#permanent(byteLength);
-    this.#context.fillBytes(address, 0, byteLength);
-    return { address, byteLength };
   }
 }
 

@@ -5,6 +5,7 @@ import { byteSize } from '../../../tensor/dtype.ts';
 import { CublasLt } from './cublaslt.ts';
 import { getFloat32MatmulKernel } from './float32-matmul-kernel.ts';
 import { MatmulPlans } from './matmul-plans.ts';
+import type { CurrentStream } from '../driver/stream.ts';
 import type { Workspace } from '../generated/reduction.ts';
 
 /** Another way to multiply float32 matrices at full precision. */
@@ -18,7 +19,7 @@ export interface Float32Product {
 
 /** Matrix products of one device. */
 export class Matmul {
-  readonly #stream: number;
+  readonly #streams: CurrentStream;
   readonly #workspace: Workspace;
   readonly #fillZeros: (address: number, byteLength: number) => void;
   readonly #float32: Float32Product | null;
@@ -26,12 +27,12 @@ export class Matmul {
   readonly #plans = new MatmulPlans((description) => this.#loaded().prepare(description));
 
   constructor(
-    stream: number,
+    streams: CurrentStream,
     workspace: Workspace,
     fillZeros: (address: number, byteLength: number) => void,
     float32: Float32Product | null,
   ) {
-    this.#stream = stream;
+    this.#streams = streams;
     this.#workspace = workspace;
     this.#fillZeros = fillZeros;
     this.#float32 = float32;
@@ -60,7 +61,7 @@ export class Matmul {
       { a: request.b, b: request.a, d: request.d },
       factors,
       workspace,
-      this.#stream,
+      this.#streams.current.handle,
     );
   }
 

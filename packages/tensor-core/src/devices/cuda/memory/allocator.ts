@@ -1,7 +1,7 @@
-import type { DeviceBuffer } from '../../device.ts';
 import { DeviceError } from '../../../errors.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from '../../../memory/observer.ts';
-import { FreeBlocks } from './free-blocks.ts';
+import { Block, absorbNext, describeSegment, splitBlock } from './block.ts';
+import { type CachedBlocks, MemoryPool, type MemoryQueue, type QueueBlocks } from './memory-pool.ts';
 
 /** Where an allocator gets memory from, in large segments. */
 export interface SegmentSource {
@@ -9,6 +9,8 @@ export interface SegmentSource {
   reserve(bytes: number): number | null;
   /** Takes a segment back; everything queued on it has run by then. */
   release(address: number): void;
+  /** Told of each block that may be handed out again to what `queue` runs from now on. */
+  retired?(address: number, bytes: number, queue: MemoryQueue): void;
 }
 
 // The sizes are those of PyTorch's CUDACachingAllocator, so that memory compares with it like for like.
@@ -20,27 +22,6 @@ const mediumLimit = 10 * mebibyte;
 const mediumSegment = 20 * mebibyte;
 const largeRounding = 2 * mebibyte;
 
-/** A piece of a segment: handed out, or free. Pieces of one segment are linked in the order of their addresses. */
-export class Block implements DeviceBuffer {
-  byteLength = 0;
-  readonly address: number;
-  /** Bytes, at least `byteLength`; a multiple of 512. */
-  size: number;
-  isFree = false;
-  readonly isSmall: boolean;
-  previous: Block | null = null;
-  next: Block | null = null;
-  /** Neighbours among the free blocks of one size. */
-  freeAbove: Block | null = null;
-  freeBelow: Block | null = null;
-
-  constructor(address: number, size: number, isSmall: boolean) {
-    this.address = address;
-    this.size = size;
-    this.isSmall = isSmall;
-  }
-}
-
 /** Bytes, as `MemoryStatistics` counts them. */
 export interface AllocatorStatistics {
   allocatedBytes: number;
@@ -50,17 +31,19 @@ export interface AllocatorStatistics {
 }
 
 /**
- * A caching allocator for memory that one stream uses in order: a freed block may be handed out again at once,
- * since whatever uses it next runs later. Best fit; blocks are split, and merged with free neighbours.
+ * A caching allocator for memory that queues of work use in order. A block belongs to the queue that it was allocated
+ * for: freed, it may be handed out to that queue again at once, since whatever uses it next runs later. One that other
+ * queues have used too (`Block.usedBy`) is fenced: it rests until its own queue finds nothing else to hand out, which
+ * then waits, on the device, for the points that the others had reached when the block was freed. Best fit; blocks are
+ * split, and merged with free neighbours.
  */
 export class CachingAllocator {
   /** Told of what happens here, if there is one. */
   observer: MemoryObserver | null = null;
   readonly #source: SegmentSource;
-  readonly #small = new FreeBlocks();
-  readonly #large = new FreeBlocks();
-  /** The first block of each segment: splits and merges keep it. */
-  readonly #segments = new Set<Block>();
+  readonly #pools = new Set<MemoryPool>();
+  readonly #defaultPool: MemoryPool;
+  #current: QueueBlocks;
   readonly #statistics: AllocatorStatistics = {
     allocatedBytes: 0,
     reservedBytes: 0,
@@ -68,26 +51,56 @@ export class CachingAllocator {
     peakReservedBytes: 0,
   };
 
-  constructor(source: SegmentSource) {
+  /** Allocates for `queue`, from the default pool, until told otherwise. */
+  constructor(source: SegmentSource, queue: MemoryQueue) {
     this.#source = source;
+    this.#defaultPool = this.createPool();
+    this.#current = this.#defaultPool.blocksOf(queue);
   }
 
   get statistics(): Readonly<AllocatorStatistics> {
     return this.#statistics;
   }
 
+  /** Where blocks come from now. */
+  get pool(): MemoryPool {
+    return this.#current.pool;
+  }
+
+  get defaultPool(): MemoryPool {
+    return this.#defaultPool;
+  }
+
+  createPool(): MemoryPool {
+    const pool = new MemoryPool((released) => this.#giveBackSegments(released));
+    this.#pools.add(pool);
+    return pool;
+  }
+
+  /** Allocates for `queue` from `pool` from now on. Throws a DeviceError for a pool that is released or not from here. */
+  select(pool: MemoryPool, queue: MemoryQueue): void {
+    if (pool.isReleased) throw new DeviceError('withPool: the pool is released; make another.');
+    if (!this.#pools.has(pool)) throw new DeviceError('withPool: the pool belongs to another device.');
+    this.#current = pool.blocksOf(queue);
+  }
+
   /** Memory of at least `byteLength` bytes, aligned to 512; null if the device has no room, cache given back. */
   allocate(byteLength: number, kind: AllocationKind = 'storage'): Block | null {
     const size = Math.max(granularity, Math.ceil(byteLength / granularity) * granularity);
     const isSmall = size <= smallLimit;
-    const pool = isSmall ? this.#small : this.#large;
-    const block = pool.takeBest(size) ?? this.#newSegment(size, isSmall);
+    const owner = this.#current;
+    const cached = isSmall ? owner.small : owner.large;
+    const block = this.#takeCached(owner, cached, size) ?? this.#newSegment(owner, size, isSmall);
     if (!block) return null;
-    if (block.size - size >= (isSmall ? granularity : smallLimit + granularity)) pool.add(split(block, size));
+    if (block.size - size >= (isSmall ? granularity : smallLimit + granularity)) {
+      cached.free.add(splitBlock(block, size));
+    }
     block.isFree = false;
+    block.isLive = true;
     block.byteLength = byteLength;
     const statistics = this.#statistics;
     statistics.allocatedBytes += block.size;
+    owner.pool.allocatedBytes += block.size;
     if (statistics.allocatedBytes > statistics.peakAllocatedBytes) {
       statistics.peakAllocatedBytes = statistics.allocatedBytes;
     }
@@ -97,44 +110,32 @@ export class CachingAllocator {
 
   /** Takes a block back. Throws a DeviceError if it is free already. */
   free(block: Block): void {
-    if (block.isFree)
+    if (!block.isLive) {
       throw new DeviceError(`free: the block at 0x${block.address.toString(16)} is free already.`);
+    }
     this.observer?.freed(block.address);
+    block.isLive = false;
     this.#statistics.allocatedBytes -= block.size;
-    const pool = block.isSmall ? this.#small : this.#large;
-    let merged = block;
-    const { previous, next } = block;
-    if (next?.isFree) {
-      pool.remove(next);
-      absorbNext(merged, next);
+    block.owner.pool.allocatedBytes -= block.size;
+    const { users, owner } = block;
+    if (users === null) {
+      this.#retire(block);
+      return;
     }
-    if (previous?.isFree) {
-      pool.remove(previous);
-      absorbNext(previous, merged);
-      merged = previous;
-    }
-    block.isFree = true;
-    merged.isFree = true;
-    pool.add(merged);
+    block.users = null;
+    const { fenced } = block.isSmall ? owner.small : owner.large;
+    fenced.push({ block, done: users.map((queue) => queue.recordEvent({ timing: false })) });
+    if (owner.pool.isReleased) this.#giveBackSegments(owner.pool);
   }
 
-  /** Gives every segment without a live block back to the source. */
+  /** Gives every segment of the default pool without a live block back to the source. */
   emptyCache(): void {
-    for (const pool of [this.#small, this.#large]) {
-      for (const block of [...pool]) {
-        if (block.previous || block.next) continue;
-        pool.remove(block);
-        this.#source.release(block.address);
-        this.#segments.delete(block);
-        this.#statistics.reservedBytes -= block.size;
-        this.observer?.segmentReleased(block.address, block.size);
-      }
-    }
+    this.#giveBackSegments(this.#defaultPool);
   }
 
   /** Every segment with its blocks, free ones included. */
   segments(): MemorySegment[] {
-    return [...this.#segments].map(describeSegment);
+    return [...this.#pools].flatMap((pool) => [...pool.segments].map(describeSegment));
   }
 
   /** Starts the peaks over from what is held now. */
@@ -143,7 +144,47 @@ export class CachingAllocator {
     this.#statistics.peakReservedBytes = this.#statistics.reservedBytes;
   }
 
-  #newSegment(size: number, isSmall: boolean): Block | null {
+  #takeCached(owner: QueueBlocks, cached: CachedBlocks, size: number): Block | null {
+    const block = cached.free.takeBest(size);
+    if (block || cached.fenced.length === 0) return block;
+    this.#passFences(owner, cached);
+    return cached.free.takeBest(size);
+  }
+
+  /** Makes all fenced blocks free, their queue waiting for the others first. */
+  #passFences({ queue }: QueueBlocks, cached: CachedBlocks): void {
+    const { fenced } = cached;
+    cached.fenced = [];
+    for (const { block, done } of fenced) {
+      for (const event of done) {
+        queue.waitFor(event);
+        event.dispose();
+      }
+      this.#retire(block);
+    }
+  }
+
+  /** Puts a block among the free ones, merged with its free neighbours. */
+  #retire(block: Block): void {
+    const { owner, previous, next } = block;
+    this.#source.retired?.(block.address, block.size, owner.queue);
+    const { free } = block.isSmall ? owner.small : owner.large;
+    let merged = block;
+    if (next?.isFree) {
+      free.remove(next);
+      absorbNext(merged, next);
+    }
+    if (previous?.isFree) {
+      free.remove(previous);
+      absorbNext(previous, merged);
+      merged = previous;
+    }
+    merged.isFree = true;
+    free.add(merged);
+    if (owner.pool.isReleased) this.#giveBackSegments(owner.pool);
+  }
+
+  #newSegment(owner: QueueBlocks, size: number, isSmall: boolean): Block | null {
     const bytes = segmentBytes(size);
     let address = this.#source.reserve(bytes);
     if (address === null) {
@@ -154,49 +195,37 @@ export class CachingAllocator {
     const statistics = this.#statistics;
     statistics.reservedBytes += bytes;
     statistics.peakReservedBytes = Math.max(statistics.peakReservedBytes, statistics.reservedBytes);
+    owner.pool.reservedBytes += bytes;
     this.observer?.segmentReserved(address, bytes);
-    const block = new Block(address, bytes, isSmall);
-    this.#segments.add(block);
+    const block = new Block(address, bytes, isSmall, owner);
+    owner.pool.segments.add(block);
     return block;
   }
-}
 
-function describeSegment(first: Block): MemorySegment {
-  const blocks = [];
-  let bytes = 0;
-  for (let block: Block | null = first; block; block = block.next) {
-    const { address, size, isFree, byteLength } = block;
-    bytes += size;
-    blocks.push({
-      address,
-      size,
-      requestedBytes: isFree ? null : byteLength,
-      allocatedBytes: isFree ? 0 : size,
-    });
+  #giveBackSegments(pool: MemoryPool): void {
+    for (const owner of pool.allBlocks()) {
+      for (const cached of [owner.small, owner.large]) {
+        this.#passFences(owner, cached);
+        for (const block of [...cached.free]) {
+          if (!block.previous && !block.next) this.#giveBackSegment(pool, cached, block);
+        }
+      }
+    }
+    if (pool.isReleased && pool.segments.size === 0) this.#pools.delete(pool);
   }
-  return { address: first.address, bytes, blocks };
+
+  #giveBackSegment(pool: MemoryPool, { free }: CachedBlocks, block: Block): void {
+    free.remove(block);
+    this.#source.release(block.address);
+    pool.segments.delete(block);
+    pool.reservedBytes -= block.size;
+    this.#statistics.reservedBytes -= block.size;
+    this.observer?.segmentReleased(block.address, block.size);
+  }
 }
 
 function segmentBytes(size: number): number {
   if (size <= smallLimit) return smallSegment;
   if (size < mediumLimit) return mediumSegment;
   return Math.ceil(size / largeRounding) * largeRounding;
-}
-
-/** Cuts `block` down to `size`; returns the rest, which is free. */
-function split(block: Block, size: number): Block {
-  const rest = new Block(block.address + size, block.size - size, block.isSmall);
-  block.size = size;
-  rest.isFree = true;
-  rest.previous = block;
-  rest.next = block.next;
-  if (rest.next) rest.next.previous = rest;
-  block.next = rest;
-  return rest;
-}
-
-function absorbNext(block: Block, next: Block): void {
-  block.size += next.size;
-  block.next = next.next;
-  if (block.next) block.next.previous = block;
 }

@@ -1,4 +1,4 @@
-import type { Block } from './allocator.ts';
+import type { Block } from './block.ts';
 
 /** The free blocks of one size: a stack, linked through the blocks so that any can leave at once. */
 interface SizeClass {

@@ -1,35 +1,26 @@
-import { ffi } from '../../../native/ffi.ts';
 import type { CudaDriver } from '../driver/driver.ts';
-import type { CudaEvent, EventPool } from '../driver/event.ts';
+import type { CudaEvent } from '../driver/event.ts';
 import type { CudaStream } from '../driver/stream.ts';
+import { PinnedMemory } from './pinned-memory.ts';
 
 const halfBytes = 4 * 2 ** 20;
 const alignment = 256;
 
 /**
- * Page-locked host memory through which all copies go: from pageable memory the driver would copy more slowly,
- * and wait for the stream. Two halves take turns, so that one fills while the other is on its way.
+ * Page-locked host memory through which all copies of one stream go: from pageable memory the driver would copy more
+ * slowly, and wait for the stream. Two halves take turns, so that one fills while the other is on its way.
  */
 export class StagingBuffer {
-  readonly #driver: CudaDriver;
   readonly #stream: CudaStream;
-  readonly #events: EventPool;
-  readonly #address: number;
-  readonly #bytes: Uint8Array;
+  readonly #memory: PinnedMemory;
   /** When the copies out of each half have run. */
   readonly #busyUntil: [CudaEvent | null, CudaEvent | null] = [null, null];
   #half: 0 | 1 = 0;
   #used = 0;
 
-  constructor(driver: CudaDriver, stream: CudaStream, events: EventPool) {
-    this.#driver = driver;
+  constructor(driver: CudaDriver, stream: CudaStream) {
     this.#stream = stream;
-    this.#events = events;
-    const { functions } = driver;
-    this.#address = driver.handleFrom('cuMemHostAlloc', (out) =>
-      functions.cuMemHostAlloc(out, 2 * halfBytes, 0),
-    );
-    this.#bytes = new Uint8Array(ffi().view(this.#address, 2 * halfBytes));
+    this.#memory = new PinnedMemory(driver, 2 * halfBytes);
   }
 
   /** Queues a copy to the device; `bytes` may be reused when this returns. */
@@ -37,11 +28,8 @@ export class StagingBuffer {
     for (let done = 0; done < bytes.length;) {
       const count = Math.min(bytes.length - done, halfBytes);
       const start = this.#take(count);
-      this.#bytes.set(bytes.subarray(done, done + count), start);
-      const { functions } = this.#driver;
-      const from = this.#bytes.subarray(start, start + count);
-      const result = functions.cuMemcpyHtoDAsync(address + done, from, count, this.#stream.handle);
-      this.#driver.check(result, 'cuMemcpyHtoDAsync');
+      this.#memory.bytes.set(bytes.subarray(done, done + count), start);
+      this.#stream.copy(address + done, this.#memory.address + start, count);
       done += count;
     }
   }
@@ -51,12 +39,9 @@ export class StagingBuffer {
     for (let done = 0; done < bytes.length;) {
       const count = Math.min(bytes.length - done, halfBytes);
       const start = this.#take(count);
-      const { functions } = this.#driver;
-      const to = this.#bytes.subarray(start, start + count);
-      const result = functions.cuMemcpyDtoHAsync(to, address + done, count, this.#stream.handle);
-      this.#driver.check(result, 'cuMemcpyDtoHAsync');
+      this.#stream.copy(this.#memory.address + start, address + done, count);
       this.#stream.synchronize();
-      bytes.set(to, done);
+      bytes.set(this.#memory.bytes.subarray(start, start + count), done);
       done += count;
     }
   }
@@ -64,9 +49,11 @@ export class StagingBuffer {
   /** The offset of `count` bytes that no copy reads any more. */
   #take(count: number): number {
     if (this.#used + count > halfBytes) {
-      this.#busyUntil[this.#half] = this.#events.record(this.#stream);
+      this.#busyUntil[this.#half] = this.#stream.recordEvent({ timing: false });
       this.#half = this.#half === 0 ? 1 : 0;
-      this.#busyUntil[this.#half]?.synchronize();
+      const busy = this.#busyUntil[this.#half];
+      busy?.synchronize();
+      busy?.dispose();
       this.#busyUntil[this.#half] = null;
       this.#used = 0;
     }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -59,23 +59,43 @@ describe('KernelBuilder', () => {
     expect(compiler.requests).toHaveLength(1);
   });
 
-  it('compiles anew for another source, definition, architecture or compiler', () => {
-    const compiler = new FakeCompiler();
-    const source = file('k.cu', '#include "h.cuh"\n');
-    file('h.cuh', '// one');
-    builder(compiler).buildFile(source, { N: 1 });
-    builder(compiler).buildFile(source, { N: 2 });
-    builder(compiler, 'sm_80').buildFile(source, { N: 1 });
-    builder(compiler).buildText('k', '// another');
-    const newer = new FakeCompiler('2');
-    builder(newer).buildFile(source, { N: 1 });
-    expect(compiler.requests).toHaveLength(4);
-    expect(newer.requests).toHaveLength(1);
-    expect(compiler.requests[0]).toMatchObject({
-      name: 'k',
-      architecture: 'sm_90a',
-      options: ['--define-macro=N=1'],
-    });
-    expect(compiler.requests[0]!.headers.get('h.cuh')).toBe('// one');
+  // One part at a time: a key without it would find the first image.
+  it.each<[string, (build: Build) => void]>([
+    ['source', ({ write }) => write('k.cu', '#include "h.cuh"\n// more')],
+    ['header', ({ write }) => write('h.cuh', '// another')],
+    ["definition's value", (build) => (build.defines = { N: 2 })],
+    ["definition's name", (build) => (build.defines = { M: 1 })],
+    ['definition more', (build) => (build.defines = { N: 1, M: 1 })],
+    ['architecture', (build) => (build.architecture = 'sm_80')],
+    ['compiler', (build) => (build.version = '2')],
+  ])('compiles anew for another %s', (_, change) => {
+    // Texts are read once in a process, so each build has a folder of its own.
+    const run = (apply: (build: Build) => void, name: string) => {
+      const texts: Record<string, string> = { 'k.cu': '#include "h.cuh"\n', 'h.cuh': '// one' };
+      const build: Build = {
+        ...{ defines: { N: 1 }, architecture: 'sm_90a', version: '1' },
+        write: (path, text) => (texts[path] = text),
+      };
+      apply(build);
+      const inside = join(folder, name);
+      mkdirSync(inside);
+      for (const [path, text] of Object.entries(texts)) writeFileSync(join(inside, path), text);
+      const compiler = new FakeCompiler(build.version);
+      builder(compiler, build.architecture).buildFile(pathToFileURL(join(inside, 'k.cu')), build.defines);
+      return compiler.requests;
+    };
+    const [first] = run(() => undefined, 'first');
+    expect(first).toMatchObject({ name: 'k', architecture: 'sm_90a', options: ['--define-macro=N=1'] });
+    expect([...first!.headers]).toEqual([['h.cuh', '// one']]);
+    expect(run(() => undefined, 'same')).toHaveLength(0);
+    expect(run(change, 'changed')).toHaveLength(1);
+    expect(run(change, 'changed again')).toHaveLength(0);
   });
 });
+
+interface Build {
+  defines: Record<string, number>;
+  architecture: string;
+  version: string;
+  readonly write: (path: string, text: string) => void;
+}

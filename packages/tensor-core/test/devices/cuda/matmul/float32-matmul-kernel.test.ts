@@ -34,7 +34,7 @@ function make(takes: boolean) {
   return {
     forced,
     matmul: new Matmul(
-      1,
+      { current: { handle: 1 } },
       () => 0,
       () => undefined,
       product,
@@ -61,7 +61,7 @@ describe('Matmul', () => {
   it('clears the result of an empty sum, unless it adds to it', () => {
     const cleared: number[][] = [];
     const matmul = new Matmul(
-      1,
+      { current: { handle: 1 } },
       () => 0,
       (address, bytes) => cleared.push([address, bytes]),
       null,

@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Block, CachingAllocator } from '../../../../src/devices/cuda/memory/allocator.ts';
+import type { MemoryPool } from '../../../../src/devices/cuda/memory/memory-pool.ts';
+import { CachingAllocator } from '../../../../src/devices/cuda/memory/allocator.ts';
+import type { Block } from '../../../../src/devices/cuda/memory/block.ts';
+import { AllocatorModel, type ModelBlock } from './allocator-model.ts';
 
 const mebibyte = 2 ** 20;
 
@@ -31,9 +34,11 @@ class FakeMemory {
   }
 }
 
+const queue = () => ({ recordEvent: () => ({ dispose: () => undefined }), waitFor: () => undefined });
+
 function make(capacity?: number) {
   const memory = new FakeMemory(capacity);
-  return { memory, allocator: new CachingAllocator(memory) };
+  return { memory, allocator: new CachingAllocator(memory, queue()) };
 }
 
 describe('CachingAllocator', () => {
@@ -111,57 +116,179 @@ describe('CachingAllocator', () => {
     });
   });
 
-  it('never overlaps, counts exactly, and merges everything in the end', () => {
-    const size = fc.oneof(
-      fc.integer({ min: 0, max: 4096 }),
-      fc.integer({ min: 0, max: 2 * mebibyte }),
-      fc.integer({ min: 0, max: 48 * mebibyte }),
-    );
-    const step = fc.oneof(
-      fc.record({ allocate: size }),
-      fc.record({ free: fc.nat() }),
-      fc.constant('emptyCache' as const),
-    );
+  it('remembers more sizes than it keeps classes for', () => {
+    const { allocator } = make();
+    const sizes = Array.from({ length: 400 }, (_, i) => 512 * (i + 1));
+    for (let round = 0; round < 3; round++) {
+      for (const size of sizes) {
+        const [block, fence] = [allocator.allocate(size)!, allocator.allocate(512)!];
+        allocator.free(block);
+        const again = allocator.allocate(size)!;
+        expect(again.address).toBe(block.address);
+        allocator.free(again);
+        allocator.free(fence);
+      }
+    }
+    expect(allocator.statistics.allocatedBytes).toBe(0);
+  });
+});
+
+describe('a block that other queues have used', () => {
+  function makeQueues(count: number) {
+    const log: string[] = [];
+    let clock = 0;
+    const queues = Array.from({ length: count }, (_, i) => ({
+      recordEvent: () => {
+        const name = `${i}@${clock++}`;
+        log.push(`record ${name}`);
+        return { name, dispose: () => log.push(`dispose ${name}`) };
+      },
+      waitFor: (event: object) => log.push(`${i} waits ${(event as { name: string }).name}`),
+    }));
+    const memory = new FakeMemory();
+    const retired: number[] = [];
+    const source = {
+      reserve: (bytes: number) => memory.reserve(bytes),
+      release: (address: number) => memory.release(address),
+      retired: (address: number, bytes: number, queue: unknown) => {
+        retired.push(address, bytes, queues.indexOf(queue as (typeof queues)[number]));
+      },
+    };
+    return { log, queues, retired, allocator: new CachingAllocator(source, queues[0]!) };
+  }
+
+  it('rests until its queue has nothing else, which then waits for each of them', () => {
+    const { log, queues, retired, allocator } = makeQueues(3);
+    const block = allocator.allocate(12 * mebibyte)!;
+    for (const queue of [queues[1]!, queues[2]!, queues[1]!, queues[0]!]) block.usedBy(queue);
+    allocator.free(block);
+    expect(log).toEqual(['record 1@0', 'record 2@1']);
+    expect(retired).toEqual([]);
+    allocator.allocate(512);
+    expect(log).toHaveLength(2);
+    expect(allocator.allocate(11 * mebibyte)!.address).toBe(block.address);
+    expect(log.slice(2)).toEqual(['0 waits 1@0', 'dispose 1@0', '0 waits 2@1', 'dispose 2@1']);
+    expect(retired).toEqual([block.address, 12 * mebibyte, 0]);
+  });
+
+  it('forgets its users when it is handed out again', () => {
+    const { log, queues, allocator } = makeQueues(2);
+    const block = allocator.allocate(12 * mebibyte)!;
+    block.usedBy(queues[1]!);
+    allocator.free(block);
+    allocator.free(allocator.allocate(12 * mebibyte)!);
+    expect(log.filter((line) => line.startsWith('record'))).toHaveLength(1);
+  });
+
+  it('is not freed twice, nor handed to another queue', () => {
+    const { queues, allocator } = makeQueues(2);
+    const block = allocator.allocate(12 * mebibyte)!;
+    block.usedBy(queues[1]!);
+    allocator.free(block);
+    expect(() => allocator.free(block)).toThrow(/free already/);
+    allocator.select(allocator.defaultPool, queues[1]!);
+    expect(allocator.allocate(12 * mebibyte)!.address).not.toBe(block.address);
+  });
+
+  it('goes back to the source when the cache is emptied', () => {
+    const { queues, allocator } = makeQueues(2);
+    const block = allocator.allocate(12 * mebibyte)!;
+    block.usedBy(queues[1]!);
+    allocator.free(block);
+    allocator.emptyCache();
+    expect(allocator.statistics).toMatchObject({ allocatedBytes: 0, reservedBytes: 0 });
+  });
+});
+
+describe('CachingAllocator beside a simple model', () => {
+  const size = fc.oneof(
+    fc.integer({ min: 0, max: 4096 }),
+    fc.integer({ min: 0, max: 2 * mebibyte }),
+    fc.integer({ min: 0, max: 48 * mebibyte }),
+    fc.constantFrom(512, 1024, mebibyte, mebibyte + 512, 10 * mebibyte - 512, 10 * mebibyte),
+  );
+  const step = fc.oneof(
+    { weight: 6, arbitrary: fc.record({ allocate: size, queue: fc.nat(1), pool: fc.nat(1) }) },
+    { weight: 5, arbitrary: fc.record({ free: fc.nat() }) },
+    { weight: 2, arbitrary: fc.record({ use: fc.nat(), by: fc.nat(1) }) },
+    { weight: 1, arbitrary: fc.constant('emptyCache' as const) },
+  );
+
+  it.each([Infinity, 256 * mebibyte])('does the same at every step, with %d bytes', (capacity) => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-        const { memory, allocator } = make(256 * mebibyte);
-        const live: Block[] = [];
-        let peak = 0;
+      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+        const memory = new FakeMemory(capacity);
+        const queues = [queue(), queue()];
+        const allocator = new CachingAllocator(memory, queues[0]!);
+        const pools = [allocator.defaultPool, allocator.createPool()];
+        const model = new AllocatorModel();
+        const live: [Block, ModelBlock][] = [];
         for (const action of steps) {
-          if (action === 'emptyCache') allocator.emptyCache();
-          else if ('free' in action) {
-            if (live.length > 0) allocator.free(live.splice(action.free % live.length, 1)[0]!);
-          } else {
-            const block = allocator.allocate(action.allocate);
-            if (block) {
-              expectFits(memory, live, block, action.allocate);
-              live.push(block);
+          if (action === 'emptyCache') {
+            allocator.emptyCache();
+            model.emptyCache(0);
+          } else if ('use' in action) {
+            const pair = live[action.use % live.length];
+            pair?.[0].usedBy(queues[action.by]!);
+            if (pair) model.use(pair[1], action.by);
+          } else if ('free' in action) {
+            const [pair] = live.splice(action.free % Math.max(1, live.length), 1);
+            if (pair) {
+              allocator.free(pair[0]);
+              model.free(pair[1]);
             }
+          } else {
+            allocateBoth(action, { memory, queues, pools, allocator, model, live });
           }
-          const allocated = live.reduce((sum, block) => sum + block.size, 0);
-          peak = Math.max(peak, allocated);
-          expect(allocator.statistics.allocatedBytes).toBe(allocated);
-          expect(allocator.statistics.reservedBytes).toBe(memory.held);
+          model.expectSame(allocator.segments());
+          const { allocatedBytes, peakAllocatedBytes, reservedBytes, peakReservedBytes } = model;
+          const statistics = { allocatedBytes, peakAllocatedBytes, reservedBytes, peakReservedBytes };
+          expect(allocator.statistics).toEqual(statistics);
+          expect(reservedBytes).toBe(memory.held);
+          expect(pools.reduce((sum, pool) => sum + pool.allocatedBytes, 0)).toBe(allocatedBytes);
+          expect(pools.reduce((sum, pool) => sum + pool.reservedBytes, 0)).toBe(reservedBytes);
         }
-        expect(allocator.statistics.peakAllocatedBytes).toBe(peak);
-        for (const block of live) allocator.free(block);
+        for (const [block] of live) allocator.free(block);
         allocator.emptyCache();
+        pools[1]!.release();
         expect(memory.segments.size).toBe(0);
         expect(allocator.statistics).toMatchObject({ allocatedBytes: 0, reservedBytes: 0 });
       }),
-      { numRuns: 200 },
+      { numRuns: 150 },
     );
   });
 });
 
-function expectFits(memory: FakeMemory, live: readonly Block[], block: Block, byteLength: number): void {
-  const end = block.address + block.size;
-  expect(block.size).toBeGreaterThanOrEqual(byteLength);
-  expect(block.address % 512).toBe(0);
-  expect([...memory.segments].some(([start, bytes]) => start <= block.address && end <= start + bytes)).toBe(
-    true,
-  );
-  expect(live.every((other) => other.address + other.size <= block.address || end <= other.address)).toBe(
-    true,
-  );
+interface Both {
+  memory: FakeMemory;
+  queues: ReturnType<typeof queue>[];
+  pools: MemoryPool[];
+  allocator: CachingAllocator;
+  model: AllocatorModel;
+  live: [Block, ModelBlock][];
+}
+
+/** The model is told where the allocator got a new segment, and asks for one exactly when the allocator does. */
+function allocateBoth(
+  action: { allocate: number; queue: number; pool: number },
+  { memory, queues, pools, allocator, model, live }: Both,
+): void {
+  const before = new Set(memory.segments.keys());
+  allocator.select(pools[action.pool]!, queues[action.queue]!);
+  const block = allocator.allocate(action.allocate);
+  const reserved = [...memory.segments].find(([address]) => !before.has(address));
+  let asked = false;
+  const expected = model.allocate(action.allocate, action.queue, action.pool, (bytes) => {
+    asked = true;
+    // With no room at first, the cache of the default pool goes back.
+    if ([...before].some((address) => !memory.segments.has(address)) || !reserved) model.emptyCache(0);
+    if (!reserved) return null;
+    expect(reserved[1]).toBe(bytes);
+    return reserved[0];
+  });
+  expect(asked).toBe(reserved !== undefined || block === null);
+  expect(block?.address).toBe(expected?.address);
+  if (!block || !expected) return;
+  expect([block.size, block.byteLength]).toEqual([expected.size, action.allocate]);
+  live.push([block, expected]);
 }

@@ -1,0 +1,29 @@
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import { KernelBuilder } from './compile/compile.ts';
+import type { CudaDriver } from './driver/driver.ts';
+import type { Streams } from './driver/stream.ts';
+import type { Float32Product } from './matmul/matmul.ts';
+import { SplitHalfProduct } from './matmul/matmul-split-half.ts';
+import type { Scratch } from './memory/stream-scratch.ts';
+
+/** What a device gets from outside, so that tests can stand in for it. */
+export interface DeviceParts {
+  makeBuilder(architecture: string): KernelBuilder;
+  /** Another way than cublasLt to multiply float32 matrices, if this GPU has one. */
+  makeFloat32Product(
+    context: CudaContext,
+    driver: CudaDriver,
+    scratch: Scratch,
+    streams: Streams,
+  ): Float32Product | null;
+  /** Whether freed memory is filled with 0xff, NaN in every floating-point dtype; ROOFLINE_POISON_MEMORY=1. */
+  readonly poisonsFreedMemory: boolean;
+}
+
+/** The parts of a real GPU. */
+export const nvidiaParts = (): DeviceParts => ({
+  makeBuilder: (architecture) => new KernelBuilder(architecture),
+  makeFloat32Product: (context, driver, scratch) =>
+    context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, scratch) : null,
+  poisonsFreedMemory: process.env.ROOFLINE_POISON_MEMORY === '1',
+});

@@ -1,0 +1,88 @@
+import { DeviceError } from '../../../errors.ts';
+import type { Block } from './block.ts';
+import { FreeBlocks } from './free-blocks.ts';
+
+/** A point on a queue that another can wait for. */
+export interface QueueEvent {
+  dispose(): void;
+}
+
+/** Work that uses memory in order; a `CudaStream` is one. */
+export interface MemoryQueue {
+  recordEvent(options: { readonly timing: false }): QueueEvent;
+  waitFor(event: QueueEvent): void;
+}
+
+/** A block that its holder gave back while other queues still used it, and the points where they are done. */
+interface FencedBlock {
+  readonly block: Block;
+  readonly done: readonly QueueEvent[];
+}
+
+/** Blocks that nobody holds. */
+export class CachedBlocks {
+  readonly free = new FreeBlocks();
+  fenced: FencedBlock[] = [];
+}
+
+/** The cached blocks of one pool for one queue: those of small and of large segments. */
+export class QueueBlocks {
+  readonly pool: MemoryPool;
+  readonly queue: MemoryQueue;
+  readonly small = new CachedBlocks();
+  readonly large = new CachedBlocks();
+
+  constructor(pool: MemoryPool, queue: MemoryQueue) {
+    this.pool = pool;
+    this.queue = queue;
+  }
+}
+
+/**
+ * Memory with segments of its own: what is allocated inside `CudaDevice.withPool(pool, fn)` comes from here, so that
+ * nothing else gets that memory, freed or not, for as long as the pool lives. A device begins with one for all;
+ * `CudaDevice.createPool` makes another.
+ */
+export class MemoryPool {
+  /** Bytes of blocks handed out, and of segments held. They are part of the device's statistics. */
+  allocatedBytes = 0;
+  reservedBytes = 0;
+  isReleased = false;
+  /** How many calls of `withPool` allocate from it now, nested ones included. */
+  entered = 0;
+  /** The first block of each segment: splits and merges keep it. */
+  readonly segments = new Set<Block>();
+  readonly #byQueue = new Map<MemoryQueue, QueueBlocks>();
+  readonly #giveBack: (pool: MemoryPool) => void;
+
+  constructor(giveBack: (pool: MemoryPool) => void) {
+    this.#giveBack = giveBack;
+  }
+
+  /** The blocks for `queue`. */
+  blocksOf(queue: MemoryQueue): QueueBlocks {
+    let blocks = this.#byQueue.get(queue);
+    if (!blocks) this.#byQueue.set(queue, (blocks = new QueueBlocks(this, queue)));
+    return blocks;
+  }
+
+  allBlocks(): Iterable<QueueBlocks> {
+    return this.#byQueue.values();
+  }
+
+  /**
+   * Ends the pool: each segment goes back to the system, now or once its last block is freed, and nothing is
+   * allocated from it any more. Once is enough; more does nothing. Throws a DeviceError inside its own `withPool`.
+   */
+  release(): void {
+    if (this.isReleased) return;
+    if (this.entered > 0)
+      throw new DeviceError('release: the pool is in use by withPool; release it behind that.');
+    this.isReleased = true;
+    this.#giveBack(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+}

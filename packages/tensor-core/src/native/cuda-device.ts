@@ -1,0 +1,16 @@
+import { DeviceError } from '../errors.ts';
+import { CudaDevice } from '../devices/cuda/device.ts';
+import { CudaLowering } from '../devices/cuda/lower.ts';
+import type { Device } from '../devices/device.ts';
+import type { CudaContext } from '../op/cuda-lowering.ts';
+
+/**
+ * The GPU behind a device, or behind the context that an op's CUDA lowering works with: its streams, pools, pinned
+ * memory and tensor maps. Throws a DeviceError for the CPU.
+ */
+export function cudaDevice(of: Device | CudaContext): CudaDevice {
+  if (of instanceof CudaDevice) return of;
+  if (of instanceof CudaLowering) return of.device;
+  const label = 'label' in of ? of.label : 'this context';
+  throw new DeviceError(`cudaDevice: ${label} is no GPU; take device('cuda').`);
+}

@@ -1,0 +1,78 @@
+// Stands in for libnvrtc: the image of a program is the text of everything that it was given, one thing a line.
+// A source that contains "broken" does not compile.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  char *image;
+  size_t size;
+  int broken;
+} Program;
+
+static int live = 0;
+
+static void add(Program *program, const char *label, const char *text) {
+  const size_t length = strlen(label) + strlen(text) + 2;
+  program->image = realloc(program->image, program->size + length + 1);
+  sprintf(program->image + program->size, "%s %s\n", label, text);
+  program->size += length;
+}
+
+int nvrtcVersion(int *major, int *minor) {
+  *major = 13;
+  *minor = 7;
+  return 0;
+}
+
+int nvrtcCreateProgram(Program **out, const char *source, const char *name, int count, const char **headers,
+                       const char **names) {
+  Program *program = calloc(1, sizeof(Program));
+  add(program, "name", name);
+  add(program, "source", source);
+  for (int i = 0; i < count; i++) {
+    add(program, "header", names[i]);
+    add(program, "text", headers[i]);
+  }
+  program->broken = strstr(source, "broken") != 0;
+  live++;
+  *out = program;
+  return 0;
+}
+
+int nvrtcCompileProgram(Program *program, int count, const char **options) {
+  for (int i = 0; i < count; i++) add(program, "option", options[i]);
+  char number[16];
+  sprintf(number, "%d", live);
+  add(program, "live", number);
+  return program->broken ? 6 : 0;
+}
+
+int nvrtcGetCUBINSize(Program *program, size_t *size) {
+  *size = program->size;
+  return 0;
+}
+
+int nvrtcGetCUBIN(Program *program, char *image) {
+  memcpy(image, program->image, program->size);
+  return 0;
+}
+
+int nvrtcGetProgramLogSize(Program *program, size_t *size) {
+  *size = 5;
+  return 0;
+}
+
+int nvrtcGetProgramLog(Program *program, char *log) {
+  memcpy(log, "why?", 5);
+  return 0;
+}
+
+int nvrtcDestroyProgram(Program **program) {
+  free((*program)->image);
+  free(*program);
+  live--;
+  return 0;
+}
+
+const char *nvrtcGetErrorString(int result) { return result == 6 ? "NVRTC_ERROR_COMPILATION" : "OTHER"; }

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+
+const mebibyte = 2 ** 20;
+
+describe('withPool', () => {
+  it('allocates from segments of the pool, which nothing else gets', () => {
+    const device = openEmulatedDevice();
+    const pool = device.createPool();
+    const inside = device.withPool(pool, () => device.allocate(1000));
+    expect(pool).toMatchObject({ allocatedBytes: 1024, reservedBytes: 2 * mebibyte });
+    device.free(inside);
+    const outside = device.allocate(1000);
+    expect(outside.address).not.toBe(inside.address);
+    expect(device.withPool(pool, () => device.allocate(1000).address)).toBe(inside.address);
+    expect(device.memoryStatistics()).toMatchObject({ allocatedBytes: 2048, reservedBytes: 4 * mebibyte });
+    expect(device.memorySegments().map(({ bytes }) => bytes)).toEqual([2 * mebibyte, 2 * mebibyte]);
+  });
+
+  it('ends with the call, thrown or not, and nests', () => {
+    const device = openEmulatedDevice();
+    const [a, b] = [device.createPool(), device.createPool()];
+    const fail = () => {
+      device.allocate(512);
+      throw new RangeError('inside');
+    };
+    device.withPool(a, () => {
+      expect(() => device.withPool(b, fail)).toThrow(RangeError);
+      device.allocate(1024);
+    });
+    device.allocate(2048);
+    expect([a.allocatedBytes, b.allocatedBytes]).toEqual([1024, 512]);
+    expect(device.allocatedBytes).toBe(3584);
+    expect(() => device.withPool(a, async () => 1)).toThrow(/withPool: fn must not be async/);
+  });
+
+  it('has blocks of its own for each stream', () => {
+    const device = openEmulatedDevice();
+    const [pool, other] = [device.createPool(), device.createStream()];
+    const addresses = device.withPool(pool, () => {
+      const here = device.allocate(1000);
+      device.free(here);
+      const there = device.onStream(other, () => device.allocate(1000));
+      return [here.address, there.address, device.allocate(1000).address];
+    });
+    expect(addresses[1]).not.toBe(addresses[0]);
+    expect(addresses[2]).toBe(addresses[0]);
+    expect(pool.reservedBytes).toBe(4 * mebibyte);
+    expect(device.onStream(other, () => device.withPool(pool, () => device.stream))).toBe(other);
+  });
+
+  it('keeps its segments when the cache is emptied, and when memory runs out', () => {
+    const device = openEmulatedDevice(64 * mebibyte);
+    const pool = device.createPool();
+    const address = device.withPool(pool, () => {
+      const block = device.allocate(30 * mebibyte);
+      device.free(block);
+      return block.address;
+    });
+    device.emptyCache();
+    expect(pool.reservedBytes).toBe(30 * mebibyte);
+    expect(() => device.allocate(40 * mebibyte)).toThrow(/out of memory/);
+    expect(device.withPool(pool, () => device.allocate(30 * mebibyte)).address).toBe(address);
+  });
+});
+
+describe('MemoryPool.release', () => {
+  it('gives free segments back at once, and the others with their last block', () => {
+    const device = openEmulatedDevice();
+    const pool = device.createPool();
+    const [small, large, free] = device.withPool(pool, () =>
+      [1000, 30 * mebibyte, 40 * mebibyte].map((bytes) => device.allocate(bytes)),
+    );
+    device.free(free!);
+    pool.release();
+    pool.release();
+    expect(pool.reservedBytes).toBe(32 * mebibyte);
+    device.free(large!);
+    expect(pool.reservedBytes).toBe(2 * mebibyte);
+    device.free(small!);
+    expect(device.memoryStatistics()).toMatchObject({ allocatedBytes: 0, reservedBytes: 0 });
+    expect(device.memorySegments()).toEqual([]);
+  });
+
+  it('gives back a block that another stream still uses', () => {
+    const device = openEmulatedDevice();
+    const pool = device.createPool();
+    const block = device.withPool(pool, () => device.allocate(1000));
+    device.recordStream(block, device.createStream());
+    pool.release();
+    device.free(block);
+    expect(device.memoryStatistics()).toMatchObject({ allocatedBytes: 0, reservedBytes: 0 });
+  });
+
+  it('ends allocation, and is refused inside its own withPool', () => {
+    const device = openEmulatedDevice();
+    const pool = device.createPool();
+    device.withPool(pool, () => {
+      expect(() => pool.release()).toThrow(/in use by withPool/);
+      device.withPool(device.createPool(), () => expect(() => pool.release()).toThrow(/in use/));
+    });
+    pool.release();
+    expect(() => device.withPool(pool, () => 1)).toThrow(/is released/);
+    expect(() => device.withPool(openEmulatedDevice().createPool(), () => 1)).toThrow(/another device/);
+  });
+});
