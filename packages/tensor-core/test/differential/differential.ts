@@ -1,0 +1,110 @@
+import type { DType, Device } from '../../src/index.ts';
+import { drawChain } from './chains.ts';
+import { type Mismatch, compareOutcomes } from './compare.ts';
+import { differenceOf } from './differences.ts';
+import { format } from './host-data.ts';
+import { opTable } from './ops/table.ts';
+import { type Program, programOf, torchSteps } from './program.ts';
+import { RandomSource } from './random-source.ts';
+import { runOurs } from './run-ours.ts';
+import { TorchServer } from './torch-server.ts';
+
+export interface DifferentialOptions {
+  readonly device: Device;
+  readonly python: string;
+  /** Cases in all, spread evenly over the table's entries and the chains. */
+  readonly cases: number;
+  readonly seed: number;
+  /** Only programs whose floating-point inputs are of these. Default all. */
+  readonly dtypes?: readonly DType[];
+  /** Only these ops; `chain` is one. Default all. */
+  readonly ops?: readonly string[];
+}
+
+export interface Failure {
+  readonly program: Program;
+  readonly mismatch: Mismatch;
+}
+
+export interface DifferentialResult {
+  readonly cases: number;
+  readonly failures: readonly Failure[];
+  /** How many cases fell under each documented difference. */
+  readonly differing: ReadonlyMap<string, number>;
+}
+
+/** Programs in flight to Python: enough that neither side waits for the other. */
+const window = 32;
+
+/** Runs every op, and chains of them, on both sides. The seed and an op's name decide its cases. */
+export async function runDifferential(options: DifferentialOptions): Promise<DifferentialResult> {
+  const server = new TorchServer(options.python);
+  const failures: Failure[] = [];
+  const differing = new Map<string, number>();
+  let cases = 0;
+  const compareNext = async (program: Program) => {
+    const mismatch = compareOutcomes(program, runOurs(program, options.device), await server.receive());
+    const difference = mismatch && differenceOf(program, mismatch);
+    if (difference) differing.set(difference.title, (differing.get(difference.title) ?? 0) + 1);
+    else if (mismatch) failures.push({ program, mismatch });
+    cases++;
+  };
+  try {
+    const sent: Program[] = [];
+    for (const program of drawPrograms(options)) {
+      server.send(program);
+      sent.push(program);
+      if (sent.length >= window) await compareNext(sent.shift()!);
+    }
+    for (const program of sent) await compareNext(program);
+  } finally {
+    server.close();
+  }
+  return { cases, failures, differing };
+}
+
+function* drawPrograms({ cases, seed, dtypes, ops }: DifferentialOptions): Generator<Program> {
+  const sources = programSources().filter(({ name }) => !ops || ops.includes(name));
+  const rounds = Math.ceil(cases / sources.length);
+  for (let round = 0; round < rounds; round++) {
+    for (const { draw } of sources) {
+      const program = draw(seed + round);
+      if (!dtypes || hasOnly(program, dtypes)) yield program;
+    }
+  }
+}
+
+function hasOnly({ inputs }: Program, dtypes: readonly DType[]): boolean {
+  const allowed = [...dtypes, 'int32', 'int64', 'bool'];
+  return inputs.every(({ dtype }) => allowed.includes(dtype));
+}
+
+/** The table's entries, and chains as often as five of them. */
+function programSources(): { name: string; draw: (seed: number) => Program }[] {
+  const entries = opTable.map((entry, i) => ({
+    name: entry.name,
+    draw: (seed: number) => programOf(entry, seed, entry.draw(new RandomSource(`${entry.name} ${i}`, seed))),
+  }));
+  const chains = Array.from({ length: 5 }, (_, i) => ({
+    name: 'chain',
+    draw: (seed: number) => drawChain(seed * 5 + i),
+  }));
+  return [...entries, ...chains];
+}
+
+/** What went wrong, with what, and how to see it again. */
+export function describeFailure({ program, mismatch }: Failure): string {
+  const inputs = program.inputs.map((input, i) => {
+    const base = input.aliasOf === undefined ? format(input.dtype, input.data) : `r${input.aliasOf}'s base`;
+    const views = input.views.map((view) => view.torch).join('');
+    const gradient = input.requiresGrad ? ', requires a gradient' : '';
+    return `  r${i} = ${input.dtype} [${input.baseShape.join(', ')}]${gradient}: ${base}${views}`;
+  });
+  const steps = torchSteps(program).map((step, i) => `  r${program.inputs.length + i} = ${step}`);
+  return [
+    `${program.name}: ${mismatch.kind}: ${mismatch.detail}`,
+    ...inputs,
+    ...steps,
+    `  again: ROOFLINE_DIFFERENTIAL=${program.name}:${program.seed} npm run test:differential`,
+  ].join('\n');
+}
