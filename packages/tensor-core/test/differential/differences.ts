@@ -12,6 +12,15 @@ const isInteger = (dtype: string) => dtype === 'int32' || dtype === 'int64' || d
 
 export const differences: readonly Difference[] = [
   {
+    title: '`silu` and `gelu` of integers',
+    // PyTorch: '"silu_cpu" not implemented for \'Long\''.
+    applies: ({ name, inputs }, { kind, detail }) =>
+      (name === 'silu' || name === 'gelu') &&
+      kind === 'accepts' &&
+      isInteger(inputs[0]!.dtype) &&
+      detail.includes('not implemented for'),
+  },
+  {
     title: '`mean` of integers',
     // PyTorch: "could not infer output dtype".
     applies: ({ name, inputs }, { kind, detail }) =>

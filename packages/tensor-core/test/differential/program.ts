@@ -15,6 +15,8 @@ export interface Call {
   readonly torch: (operands: readonly string[]) => string;
   /** How many terms the longest sum inside has; default 1. */
   readonly terms?: number;
+  /** Where it is not the entry's. */
+  readonly rule?: Rule;
 }
 
 /** How a public op is tried. */
@@ -72,7 +74,7 @@ export function programOf(entry: OpEntry, seed: number, call: Call): Program {
     seed,
     inputs,
     steps: [{ operands, ours: call.ours, torch: call.torch }],
-    rule: entry.rule,
+    rule: call.rule ?? entry.rule,
     terms: call.terms ?? 1,
     aliasing: entry.aliasing ?? false,
     mutates: entry.mutates ?? false,

@@ -55,7 +55,7 @@ function execute(program: Program, device: Device): Outcome {
     results = result instanceof t.Tensor ? [result] : result;
     registers.push(...results);
   }
-  const root = program.mutates ? undefined : results.find((result) => result.requiresGrad);
+  const root = program.mutates ? undefined : results.find((result) => result.requiresGrad && t.isFloatingPoint(result.dtype));
   const outputs = (program.mutates ? bases : results).map((tensor) => outcomeOf(tensor, bases));
   if (root) root.backward(t.fromTypedArray(seedGradient(root.dtype, root.size), root.shape, { dtype: root.dtype, device }));
   const gradients = bases.map((base) => base.grad && outcomeOf(base.grad, []));

@@ -3,7 +3,7 @@ import type { Tensor } from '../../../src/index.ts';
 import type { Operand as OursOperand } from '../../../src/index.ts';
 import type { OpEntry, Rule } from '../program.ts';
 import { type TensorChoices, drawTensor } from '../tensor-input.ts';
-import { drawBroadcast, drawPair, tensorOf } from './operands.ts';
+import { drawBroadcast, drawNumber, drawPair, ruleOfPair, tensorOf } from './operands.ts';
 
 interface UnaryChoices extends TensorChoices {
   readonly rule?: Rule;
@@ -36,11 +36,15 @@ const binary = (
   name,
   rule,
   eitherZero,
-  draw: (random) => ({
-    operands: drawPair(random),
-    ours: ([a, b]) => ours(a!, b!),
-    torch: ([a, b]) => `${torch}(${a}, ${b})`,
-  }),
+  draw: (random) => {
+    const operands = drawPair(random);
+    return {
+      operands,
+      ours: ([a, b]) => ours(a!, b!),
+      torch: ([a, b]) => `${torch}(${a}, ${b})`,
+      rule: ruleOfPair(rule, operands),
+    };
+  },
 });
 
 /** PyTorch's maximum and minimum take tensors alone: a number beside one becomes one without dimensions. */
@@ -68,7 +72,8 @@ const comparison = (name: string, ours: (a: OursOperand, b: OursOperand) => Tens
   name,
   rule: 'exact',
   draw: (random) => ({
-    operands: drawPair(random),
+    // Of two numbers Python makes no tensor, and we refuse them.
+    operands: random.chance(0.01) ? [drawNumber(random), drawNumber(random)] : drawPair(random),
     ours: ([a, b]) => ours(a!, b!),
     torch: ([a, b]) => `(${a} ${operator} ${b})`,
   }),

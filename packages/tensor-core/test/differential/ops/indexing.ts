@@ -31,7 +31,8 @@ const gather: OpEntry = {
     const x = drawTensor(random, { dtype, shape: drawShape(random, 1) });
     const dimension = drawDimension(random, x.shape.length);
     const length = x.shape.at(dimension) ?? 1;
-    const shape = x.shape.map((own, i) => (i === dimension % x.shape.length ? random.integer(0, 4) : own));
+    const place = dimension < 0 ? dimension + x.shape.length : dimension;
+    const shape = x.shape.map((own, i) => (i === place ? random.integer(0, 4) : own));
     const ids = Array.from({ length: 11 }, () =>
       random.chance(0.01) ? random.pick([length, -1]) : random.integer(0, Math.max(0, length - 1)),
     );

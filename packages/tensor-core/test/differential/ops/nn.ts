@@ -29,15 +29,15 @@ const softmaxTo: OpEntry = {
     return {
       operands: [drawTensor(random, { dtype: drawMostlyFloat(random), shape: drawShape(random, 1), values: 'ordinary' })],
       ours: ([x]) => t.softmax(tensorOf(x), -1, { dtype }),
-      torch: ([x]) => `torch.softmax(${x}, -1).to(${x}.dtype).to(${dtype})`,
+      torch: ([x]) => `torch.softmax(wide(${x}), -1).to(${x}.dtype).to(${dtype})`,
       terms: 5,
     };
   },
 };
 
-/** The dtype of a norm's weight: mostly its input's. */
+/** The dtype of a norm's weight: its input's, or float32 beside bfloat16, as autocast has it. */
 function drawWeightDType(random: RandomSource, dtype: DType): DType {
-  return random.chance(0.05) ? drawMostlyFloat(random) : dtype;
+  return dtype === 'bfloat16' && random.chance(0.3) ? 'float32' : dtype;
 }
 
 const layerNorm: OpEntry = {
@@ -66,10 +66,12 @@ const rmsNorm: OpEntry = {
     const x = drawTensor(random, { dtype: drawMostlyFloat(random), shape: drawShape(random, 1) });
     const parameter = { dtype: drawWeightDType(random, x.dtype), shape: [x.shape.at(-1)!], values: 'ordinary' } as const;
     const eps = random.pick([1e-5, 1e-3, 1e-12]);
+    const low = random.chance(0.2) && x.dtype !== 'float64';
+    const dtype = low ? random.pick<DType>(['float16', 'bfloat16', 'float32']) : undefined;
     return {
       operands: [x, drawTensor(random, parameter)],
-      ours: ([x, weight]) => t.rmsNorm(tensorOf(x), tensorOf(weight), eps),
-      torch: ([x, weight]) => `rms_norm(${x}, ${weight}, ${python(eps)})`,
+      ours: ([x, weight]) => t.rmsNorm(tensorOf(x), tensorOf(weight), eps, dtype ? { dtype } : {}),
+      torch: ([x, weight]) => `rms_norm(${x}, ${weight}, ${python(eps)}, ${dtype ?? `${x}.dtype`})`,
       terms: Math.max(1, ...x.shape),
     };
   },

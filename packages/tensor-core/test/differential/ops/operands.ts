@@ -1,6 +1,6 @@
 import type { Shape } from '../../../src/index.ts';
-import type { Operand } from '../program.ts';
-import { Tensor } from '../../../src/index.ts';
+import { Tensor, isFloatingPoint } from '../../../src/index.ts';
+import type { Operand, Rule } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
 import { type TensorChoices, type TensorInput, drawShape, drawTensor } from '../tensor-input.ts';
 
@@ -41,16 +41,30 @@ export function drawPair(random: RandomSource, choices: TensorChoices = {}): (Te
   const kind = random.weighted([
     [20, 'number right'],
     [10, 'number left'],
-    [1, 'numbers'],
     [40, 'same dtype'],
-    [29, 'any dtype'],
+    [30, 'any dtype'],
   ]);
-  if (kind === 'numbers') return [drawNumber(random), drawNumber(random)];
-  if (kind === 'number right') return [first, drawNumber(random)];
-  if (kind === 'number left') return [drawNumber(random), first];
+  if (kind === 'number right') return [first, drawNumberBeside(random, first)];
+  if (kind === 'number left') return [drawNumberBeside(random, first), first];
   const dtype = kind === 'same dtype' ? first.dtype : choices.dtype;
   const second = drawTensor(random, { ...choices, dtype, shape: drawBroadcast(random, first.shape) });
   return random.chance(0.5) ? [first, second] : [second, first];
+}
+
+/** A number; beside integers no -0, which is whole here and a fraction in Python. */
+function drawNumberBeside(random: RandomSource, { dtype }: TensorInput): number {
+  const value = drawNumber(random);
+  return Object.is(value, -0) && !isFloatingPoint(dtype) ? 0 : value;
+}
+
+/**
+ * A number beside low precision is taken as it is, as on GPUs; PyTorch's kernels for the CPU round some of them to the
+ * tensor's dtype first, so that there only the bound of a rounded result holds.
+ */
+export function ruleOfPair(rule: Rule, operands: readonly (TensorInput | number)[]): Rule {
+  const number = operands.some((operand) => typeof operand === 'number');
+  const low = operands.some((operand) => typeof operand !== 'number' && /float16/.test(operand.dtype));
+  return number && low ? 'rounded' : rule;
 }
 
 /** A dimension of `rank`, counted from either end; seldom one that is not there. */
