@@ -26,6 +26,23 @@ export const differences: readonly Difference[] = [
     applies: ({ name, inputs }, { kind, detail }) =>
       name === 'mean' && kind === 'accepts' && isInteger(inputs[0]!.dtype) && detail.includes('output dtype'),
   },
+  {
+    title: '`softmax` and `logSoftmax` of integers',
+    // PyTorch refuses them too, unless the tensor is empty.
+    applies: ({ name, inputs }, { kind, detail }) =>
+      (name === 'softmax' || name === 'logSoftmax') &&
+      kind === 'refuses' &&
+      isInteger(inputs[0]!.dtype) &&
+      inputs[0]!.shape.includes(0) &&
+      detail.startsWith('DTypeError'),
+  },
+  {
+    title: 'In-place writes into tensors with a history',
+    applies: ({ name }, { kind, detail }) =>
+      (name === 'addInPlace' || name === 'copyInPlace') &&
+      kind === 'refuses' &&
+      detail.startsWith('AutogradError'),
+  },
 ];
 
 export function differenceOf(program: Program, mismatch: Mismatch): Difference | null {

@@ -42,7 +42,19 @@ def rms_norm(x, weight, eps, dtype):
     return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps) * weight).to(dtype)
 
 
+def causal_mask(x):
+    if not x.is_floating_point():
+        raise TypeError("integers have no infinity")
+    rows, columns = x.shape[-2:]
+    seen = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
+    return x.masked_fill(~seen, float("-inf"))
+
+
 def rope(x, cosine, sine):
+    if not x.is_floating_point():
+        raise TypeError("integers cannot be turned")
+    if x.shape[-1] % 2:
+        raise ValueError("the last dimension holds pairs")
     y = wide(x).reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
     a, b = y[..., 0], y[..., 1]
     cosine, sine = cosine.to(y.dtype), sine.to(y.dtype)
@@ -50,12 +62,15 @@ def rope(x, cosine, sine):
 
 
 def swiglu(a, b):
+    if not (a.is_floating_point() and b.is_floating_point()):
+        raise TypeError("a and b must be floating-point")
     if a.shape != b.shape:
         raise ValueError("a and b must be of one shape")
     return (F.silu(wide(a)) * wide(b)).to(torch.promote_types(a.dtype, b.dtype))
 
 
-HELPERS = {"number": number, "rms_norm": rms_norm, "rope": rope, "swiglu": swiglu, "wide": wide, "torch": torch, "F": F}
+HELPERS = {f.__name__: f for f in (number, causal_mask, rms_norm, rope, swiglu, wide)}
+HELPERS.update(torch=torch, F=F)
 
 
 class Mode:

@@ -5,9 +5,10 @@ import type { RandomSource } from './random-source.ts';
 /**
  * How elements are drawn. `any` takes one of the others; `ordinary` is normally distributed around 0, `positive`
  * lies in [0.25, 4), `whole` are small whole numbers, of which many are equal; `special` mixes in NaN, infinities,
- * signed zeros, subnormal, huge and tiny ones, and the ends of the integers' ranges.
+ * signed zeros, subnormal, huge and tiny ones, and the ends of the integers' ranges; `powers` are special ones whose
+ * fourth powers are finite, for ops whose own formula in float64 would overflow.
  */
-export type ValueKind = 'any' | 'ordinary' | 'positive' | 'whole' | 'special';
+export type ValueKind = 'any' | 'ordinary' | 'positive' | 'whole' | 'special' | 'powers';
 
 const ranges: Partial<Record<DType, readonly [bigint, bigint]>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -43,7 +44,11 @@ function drawValue(random: RandomSource, dtype: DType, kind: ValueKind): number 
   if (range) return drawInteger(random, range, kind);
   if (kind === 'positive') return 0.25 + 3.75 * random.uniform();
   if (kind === 'whole') return random.integer(-3, 3);
-  return kind === 'special' && random.chance(0.5) ? drawSpecial(random, dtype) : 2 * random.normal();
+  if ((kind === 'special' || kind === 'powers') && random.chance(0.5)) {
+    const value = drawSpecial(random, dtype);
+    return kind === 'powers' && Number.isFinite(value) && value ** 4 === Infinity ? 1 : value;
+  }
+  return 2 * random.normal();
 }
 
 function drawInteger(random: RandomSource, [low, high]: readonly [bigint, bigint], kind: ValueKind) {

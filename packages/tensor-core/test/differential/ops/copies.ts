@@ -50,7 +50,8 @@ const toDevice: OpEntry = {
 /** A tensor to write to, and one to read: of its own, or another view of the same memory that does not overlap. */
 function drawTargetAndSource(random: RandomSource): TensorInput[] {
   const shape = drawShape(random);
-  const target = { ...drawTensor(random, { shape, requiresGrad: false }) };
+  // A leaf that requires a gradient must not be written to.
+  const target = drawTensor(random, { shape, requiresGrad: random.chance(0.1) ? undefined : false });
   if (random.chance(0.15)) return [target, { ...target, aliasOf: 0 }];
   const dtype = random.chance(0.6) ? target.dtype : drawDType(random);
   const values = valuesFor(dtype, target.dtype);
@@ -69,6 +70,25 @@ const writing = (name: 'addInPlace' | 'copyInPlace', torch: string): OpEntry => 
     },
     torch: ([target, source]) => `${target}.${torch}(${source})`,
   }),
+});
+
+/** A write into a tensor that the tape knows: recorded, or refused. */
+const recordedWriting = (name: 'addInPlace' | 'copyInPlace', torch: string): OpEntry => ({
+  name,
+  rule: 'exact',
+  draw: (random) => {
+    const dtype = random.pick<DType>(['float32', 'float64', 'float16', 'bfloat16']);
+    const target = drawTensor(random, { dtype, values: 'ordinary' });
+    return {
+      operands: [target, drawTensor(random, { dtype, shape: target.shape, values: 'ordinary' })],
+      ours: ([target, source]) => {
+        const result = t.mul(tensorOf(target), 2);
+        t[name](result, t.mul(tensorOf(source), 3));
+        return result;
+      },
+      torch: ([target, source]) => `torch.mul(${target}, 2).${torch}(torch.mul(${source}, 3))`,
+    };
+  },
 });
 
 const fillInPlace: OpEntry = {
@@ -95,5 +115,7 @@ export const copyOps: readonly OpEntry[] = [
   toDevice,
   writing('addInPlace', 'add_'),
   writing('copyInPlace', 'copy_'),
+  recordedWriting('addInPlace', 'add_'),
+  recordedWriting('copyInPlace', 'copy_'),
   fillInPlace,
 ];

@@ -2,7 +2,7 @@ import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import { type OpEntry, python } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
-import { drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
+import { type TensorInput, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 
 const softmax = (name: string, ours: (x: Tensor, dimension: number) => Tensor, torch: string): OpEntry => ({
@@ -40,19 +40,26 @@ function drawWeightDType(random: RandomSource, dtype: DType): DType {
   return dtype === 'bfloat16' && random.chance(0.3) ? 'float32' : dtype;
 }
 
+/** An input of a norm; in float64 without values whose squares overflow, as nothing is there to hold them against. */
+function drawNormed(random: RandomSource): TensorInput {
+  const dtype = drawMostlyFloat(random);
+  const values = dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
+  return drawTensor(random, { dtype, shape: drawShape(random, 1), values });
+}
+
 const layerNorm: OpEntry = {
   name: 'layerNorm',
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { dtype: drawMostlyFloat(random), shape: drawShape(random, 1) });
+    const x = drawNormed(random);
     const columns = x.shape.at(-1)!;
     const parameter = { dtype: drawWeightDType(random, x.dtype), shape: [columns], values: 'ordinary' } as const;
     const eps = random.pick([1e-5, 1e-3, 1e-12]);
     return {
       operands: [x, drawTensor(random, parameter), drawTensor(random, parameter)],
       ours: ([x, weight, bias]) => t.layerNorm(tensorOf(x), tensorOf(weight), tensorOf(bias), eps),
-      torch: ([x, weight, bias]) => `F.layer_norm(${x}, [${columns}], ${weight}, ${bias}, ${python(eps)})`,
+      torch: ([x, weight, bias]) => `F.layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
       terms: Math.max(1, ...x.shape),
     };
   },
@@ -63,7 +70,7 @@ const rmsNorm: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { dtype: drawMostlyFloat(random), shape: drawShape(random, 1) });
+    const x = drawNormed(random);
     const parameter = { dtype: drawWeightDType(random, x.dtype), shape: [x.shape.at(-1)!], values: 'ordinary' } as const;
     const eps = random.pick([1e-5, 1e-3, 1e-12]);
     const low = random.chance(0.2) && x.dtype !== 'float64';
