@@ -33,7 +33,12 @@ const binary = ['add', 'sub', 'mul', 'maximum', 'minimum'] as const;
 
 function unaryLink(random: RandomSource, { register, shape }: Value): Link {
   const [name, torch] = random.pick(unary);
-  return { operands: [register], shape, ours: ([x]) => t[name](tensorOf(x)), torch: ([x]) => `${torch}(${x})` };
+  return {
+    operands: [register],
+    shape,
+    ours: ([x]) => t[name](tensorOf(x)),
+    torch: ([x]) => `${torch}(${x})`,
+  };
 }
 
 function binaryLink(random: RandomSource, a: Value, b: Value): Link | null {

@@ -93,7 +93,10 @@ function compareGradient(
     return { kind: 'gradient missing', detail: `of input ${input} in ${ours ? 'PyTorch' : 'ours'}` };
   }
   if (ours.dtype !== torch.dtype || ours.shape.join() !== torch.shape.join()) {
-    return { kind: 'gradient', detail: `${ours.dtype} [${ours.shape.join()}] of ${torch.dtype} [${torch.shape.join()}]` };
+    return {
+      kind: 'gradient',
+      detail: `${ours.dtype} [${ours.shape.join()}] of ${torch.dtype} [${torch.shape.join()}]`,
+    };
   }
   const rule = program.rule === 'shape' ? 'shape' : 'accumulated';
   const detail = compareElements(program, rule, ours.data, torch);
@@ -134,7 +137,11 @@ export function compareElements(
 /** How far `value` lies from `reference`; 0 for equal infinities and where rounding goes over the largest value. */
 function errorOf(dtype: DType, value: number, reference: number): number {
   if (Object.is(value, reference) || value === reference) return 0;
-  if (Math.abs(value) === Infinity && Math.sign(value) === Math.sign(reference) && overflows(dtype, reference)) {
+  if (
+    Math.abs(value) === Infinity &&
+    Math.sign(value) === Math.sign(reference) &&
+    overflows(dtype, reference)
+  ) {
     return 0;
   }
   const error = Math.abs(value - reference);
@@ -192,4 +199,3 @@ function show(dtype: DType, data: TypedArray, i: number): string {
   const value = data instanceof BigInt64Array ? data[i]! : decode(dtype, data.slice(i, i + 1))[0]!;
   return Object.is(value, -0) ? '-0' : String(value);
 }
-

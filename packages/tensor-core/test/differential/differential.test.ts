@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type DType, device } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
-import { describeFailure, runDifferential } from './differential.ts';
+import { runDifferential } from './differential.ts';
+import { describeFailures } from './report.ts';
 import { findTorchPython } from './torch-server.ts';
 
 // ROOFLINE_DIFFERENTIAL_CASES: how many; _SEED: where to start; _DEVICE: cpu, cuda:N or emulated.
@@ -16,7 +17,6 @@ const emulatedDTypes: readonly DType[] = ['float32'];
 
 const python = findTorchPython();
 const skipped = !python || (emulated && !hostCompilerVersion());
-const shown = 40;
 
 describe.skipIf(skipped)('every op beside PyTorch', { timeout: 1_800_000 }, () => {
   it(`gives what PyTorch gives, on ${where}`, async () => {
@@ -29,7 +29,9 @@ describe.skipIf(skipped)('every op beside PyTorch', { timeout: 1_800_000 }, () =
       dtypes: emulated ? emulatedDTypes : undefined,
     });
     const documented = [...differing].map(([title, count]) => `${title}: ${count}`).join(', ');
-    console.log(`${ran.cases} cases, ${failures.length} mismatches; documented differences: ${documented || 'none'}`);
-    expect(failures.slice(0, shown).map(describeFailure).join('\n\n')).toBe('');
+    console.log(
+      `${ran.cases} cases, ${failures.length} mismatches; documented differences: ${documented || 'none'}`,
+    );
+    expect(describeFailures(failures)).toBe('');
   });
 });

@@ -1,11 +1,11 @@
 import type { DType, Device } from '../../src/index.ts';
 import { drawChain } from './chains.ts';
-import { type Mismatch, compareOutcomes } from './compare.ts';
+import { compareOutcomes } from './compare.ts';
 import { differenceOf } from './differences.ts';
-import { format } from './host-data.ts';
 import { opTable } from './ops/table.ts';
-import { type Program, programOf, torchSteps } from './program.ts';
+import { type Program, programOf } from './program.ts';
 import { RandomSource } from './random-source.ts';
+import type { Failure } from './report.ts';
 import { runOurs } from './run-ours.ts';
 import { TorchServer } from './torch-server.ts';
 
@@ -19,11 +19,6 @@ export interface DifferentialOptions {
   readonly dtypes?: readonly DType[];
   /** Only these ops; `chain` is one. Default all. */
   readonly ops?: readonly string[];
-}
-
-export interface Failure {
-  readonly program: Program;
-  readonly mismatch: Mismatch;
 }
 
 export interface DifferentialResult {
@@ -90,21 +85,4 @@ function programSources(): { name: string; draw: (seed: number) => Program }[] {
     draw: (seed: number) => drawChain(seed * 5 + i),
   }));
   return [...entries, ...chains];
-}
-
-/** What went wrong, with what, and how to see it again. */
-export function describeFailure({ program, mismatch }: Failure): string {
-  const inputs = program.inputs.map((input, i) => {
-    const base = input.aliasOf === undefined ? format(input.dtype, input.data) : `r${input.aliasOf}'s base`;
-    const views = input.views.map((view) => view.torch).join('');
-    const gradient = input.requiresGrad ? ', requires a gradient' : '';
-    return `  r${i} = ${input.dtype} [${input.baseShape.join(', ')}]${gradient}: ${base}${views}`;
-  });
-  const steps = torchSteps(program).map((step, i) => `  r${program.inputs.length + i} = ${step}`);
-  return [
-    `${program.name}: ${mismatch.kind}: ${mismatch.detail}`,
-    ...inputs,
-    ...steps,
-    `  again: ROOFLINE_DIFFERENTIAL=${program.name}:${program.seed} npm run test:differential`,
-  ].join('\n');
 }

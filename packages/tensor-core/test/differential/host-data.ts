@@ -39,7 +39,8 @@ export function decode(dtype: DType, data: TypedArray): Float64Array {
 
 /** Elements as text, for reports. */
 export function format(dtype: DType, data: TypedArray): string {
-  const text = data instanceof BigInt64Array ? Array.from(data, String) : Array.from(decode(dtype, data), show);
+  const text =
+    data instanceof BigInt64Array ? Array.from(data, String) : Array.from(decode(dtype, data), show);
   return `[${text.slice(0, 24).join(', ')}${text.length > 24 ? `, … ${text.length} in all` : ''}]`;
 }
 

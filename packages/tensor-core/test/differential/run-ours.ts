@@ -48,16 +48,21 @@ function execute(program: Program, device: Device): Outcome {
   const registers: Tensor[] = bases.map((base, i) => viewOf(base, program.inputs[i]!));
   let results: readonly Tensor[] = [];
   for (const step of program.steps) {
-    const operands = step.operands.map(
-      (operand): Operand => (typeof operand === 'number' ? operand : registers[operand.register]!),
+    const operands = step.operands.map((operand): Operand =>
+      typeof operand === 'number' ? operand : registers[operand.register]!,
     );
     const result = step.ours(operands, device);
     results = result instanceof t.Tensor ? [result] : result;
     registers.push(...results);
   }
-  const root = program.mutates ? undefined : results.find((result) => result.requiresGrad && t.isFloatingPoint(result.dtype));
+  const root = program.mutates
+    ? undefined
+    : results.find((result) => result.requiresGrad && t.isFloatingPoint(result.dtype));
   const outputs = (program.mutates ? bases : results).map((tensor) => outcomeOf(tensor, bases));
-  if (root) root.backward(t.fromTypedArray(seedGradient(root.dtype, root.size), root.shape, { dtype: root.dtype, device }));
+  if (root)
+    root.backward(
+      t.fromTypedArray(seedGradient(root.dtype, root.size), root.shape, { dtype: root.dtype, device }),
+    );
   const gradients = bases.map((base) => base.grad && outcomeOf(base.grad, []));
   return { error: null, outputs, gradients };
 }

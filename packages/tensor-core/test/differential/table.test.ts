@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
+import { differences } from './differences.ts';
 import { notOps, opTable } from './ops/table.ts';
 
 const isClass = (value: unknown) => typeof value === 'function' && /^class\b/.test(String(value));
@@ -20,5 +22,12 @@ describe('the table of differential tests', () => {
 
   it('calls no op a function that is none', () => {
     expect(notOps.filter((name) => opTable.some((entry) => entry.name === name))).toEqual([]);
+  });
+});
+
+describe('the documented differences', () => {
+  it('stand in the README, each by its title', () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
+    expect(differences.filter(({ title }) => !readme.includes(`**${title}**`))).toEqual([]);
   });
 });

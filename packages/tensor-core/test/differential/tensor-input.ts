@@ -53,12 +53,31 @@ export function drawMostlyFloat(random: RandomSource): DType {
 }
 
 export function drawShape(random: RandomSource, minRank = 0, maxRank = 4): Shape {
-  const rank = Math.max(minRank, Math.min(maxRank, random.weighted([[10, 0], [25, 1], [35, 2], [22, 3], [8, 4]])));
+  const rank = Math.max(
+    minRank,
+    Math.min(
+      maxRank,
+      random.weighted([
+        [10, 0],
+        [25, 1],
+        [35, 2],
+        [22, 3],
+        [8, 4],
+      ]),
+    ),
+  );
   return Array.from({ length: rank }, () => drawLength(random));
 }
 
 export function drawLength(random: RandomSource): number {
-  return random.weighted([[4, 0], [18, 1], [25, 2], [25, 3], [18, 4], [10, 5]]);
+  return random.weighted([
+    [4, 0],
+    [18, 1],
+    [25, 2],
+    [25, 3],
+    [18, 4],
+    [10, 5],
+  ]);
 }
 
 export function drawTensor(random: RandomSource, choices: TensorChoices = {}): TensorInput {
@@ -81,7 +100,13 @@ export function drawTensor(random: RandomSource, choices: TensorChoices = {}): T
 function drawViews(random: RandomSource, shape: Shape, allowed: boolean) {
   const views: ViewStep[] = [];
   let baseShape = shape;
-  const steps = allowed ? random.weighted([[50, 0], [35, 1], [15, 2]]) : 0;
+  const steps = allowed
+    ? random.weighted([
+        [50, 0],
+        [35, 1],
+        [15, 2],
+      ])
+    : 0;
   for (let i = 0; i < steps; i++) {
     const before = random.pick([beforePermute, beforeSlice, beforeSelect, beforeExpand])(random, baseShape);
     if (!before) continue;
@@ -101,7 +126,10 @@ function beforePermute(random: RandomSource, shape: Shape): Before | null {
   const order = random.shuffled(shape.map((_, i) => i));
   const before = new Array<number>(shape.length);
   order.forEach((from, to) => (before[from] = shape[to]!));
-  return { shape: before, step: { ours: (x) => t.permute(x, order), torch: `.permute(${order.join(', ')})` } };
+  return {
+    shape: before,
+    step: { ours: (x) => t.permute(x, order), torch: `.permute(${order.join(', ')})` },
+  };
 }
 
 function beforeSlice(random: RandomSource, shape: Shape): Before | null {

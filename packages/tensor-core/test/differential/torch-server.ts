@@ -69,15 +69,16 @@ export class TorchServer {
     );
     const length = Buffer.alloc(4);
     length.writeUInt32LE(header.length);
-    const payload = program.inputs.flatMap(({ data, aliasOf }) => (aliasOf === undefined ? [bytesOf(data)] : []));
+    const payload = program.inputs.flatMap(({ data, aliasOf }) =>
+      aliasOf === undefined ? [bytesOf(data)] : [],
+    );
     this.#process.stdin!.write(Buffer.concat([length, header, ...payload]));
   }
 
   async receive(): Promise<TorchOutcome> {
     const length = (await this.#read(4)).readUInt32LE();
     const header = JSON.parse((await this.#read(length)).toString()) as
-      | { error: string }
-      | { error: null; outputs: TensorHeader[]; gradients: (TensorHeader | null)[] };
+      { error: string } | { error: null; outputs: TensorHeader[]; gradients: (TensorHeader | null)[] };
     if (header.error !== null) return header;
     const outputs: TorchTensor[] = [];
     for (const tensor of header.outputs) outputs.push(await this.#tensor(tensor));

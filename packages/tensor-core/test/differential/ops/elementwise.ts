@@ -68,7 +68,11 @@ function isRegister(name: string): boolean {
 }
 
 /** A comparison, by Python's operator, which takes a number on either side. */
-const comparison = (name: string, ours: (a: OursOperand, b: OursOperand) => Tensor, operator: string): OpEntry => ({
+const comparison = (
+  name: string,
+  ours: (a: OursOperand, b: OursOperand) => Tensor,
+  operator: string,
+): OpEntry => ({
   name,
   rule: 'exact',
   draw: (random) => ({
@@ -88,7 +92,11 @@ const where: OpEntry = {
     const shape = typeof tensor === 'object' ? tensor.shape : [];
     const dtype = random.chance(0.95) ? 'bool' : undefined;
     return {
-      operands: [drawTensor(random, { dtype, shape: drawBroadcast(random, shape), requiresGrad: false }), a!, b!],
+      operands: [
+        drawTensor(random, { dtype, shape: drawBroadcast(random, shape), requiresGrad: false }),
+        a!,
+        b!,
+      ],
       ours: ([condition, a, b]) => t.where(tensorOf(condition), a!, b!),
       torch: ([condition, a, b]) => `torch.where(${condition}, ${a}, ${b})`,
     };

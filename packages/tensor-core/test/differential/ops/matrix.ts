@@ -14,7 +14,9 @@ function drawFactors(random: RandomSource): [Shape, Shape] {
   const [m, k, n] = [drawLength(random), drawInner(random), drawLength(random)];
   const inner = random.chance(0.03) ? k + 1 : k;
   const batch = random.chance(0.5) ? [] : drawShape(random, 1, 2);
-  const batches = random.chance(0.5) ? [batch, drawBroadcast(random, batch)] : [drawBroadcast(random, batch), batch];
+  const batches = random.chance(0.5)
+    ? [batch, drawBroadcast(random, batch)]
+    : [drawBroadcast(random, batch), batch];
   return [
     random.chance(0.1) ? [k] : [...batches[0]!, m, k],
     random.chance(0.1) ? [inner] : [...batches[1]!, inner, n],
@@ -31,7 +33,10 @@ const matmul: OpEntry = {
     const other = random.chance(0.95) ? dtype : drawDType(random);
     const values = random.chance(0.85) ? 'ordinary' : 'any';
     return {
-      operands: [drawTensor(random, { dtype, shape: a, values }), drawTensor(random, { dtype: other, shape: b, values })],
+      operands: [
+        drawTensor(random, { dtype, shape: a, values }),
+        drawTensor(random, { dtype: other, shape: b, values }),
+      ],
       ours: ([a, b]) => t.matmul(tensorOf(a), tensorOf(b)),
       torch: ([a, b]) => `torch.matmul(${a}, ${b})`,
       terms: Math.max(1, a.at(-1) ?? 1),

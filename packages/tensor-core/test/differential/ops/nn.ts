@@ -27,7 +27,13 @@ const softmaxTo: OpEntry = {
   draw: (random) => {
     const dtype = random.pick<DType>(['float32', 'float16', 'bfloat16', 'float64']);
     return {
-      operands: [drawTensor(random, { dtype: drawMostlyFloat(random), shape: drawShape(random, 1), values: 'ordinary' })],
+      operands: [
+        drawTensor(random, {
+          dtype: drawMostlyFloat(random),
+          shape: drawShape(random, 1),
+          values: 'ordinary',
+        }),
+      ],
       ours: ([x]) => t.softmax(tensorOf(x), -1, { dtype }),
       torch: ([x]) => `torch.softmax(wide(${x}), -1).to(${x}.dtype).to(${dtype})`,
       terms: 5,
@@ -54,12 +60,17 @@ const layerNorm: OpEntry = {
   draw: (random) => {
     const x = drawNormed(random);
     const columns = x.shape.at(-1)!;
-    const parameter = { dtype: drawWeightDType(random, x.dtype), shape: [columns], values: 'ordinary' } as const;
+    const parameter = {
+      dtype: drawWeightDType(random, x.dtype),
+      shape: [columns],
+      values: 'ordinary',
+    } as const;
     const eps = random.pick([1e-5, 1e-3, 1e-12]);
     return {
       operands: [x, drawTensor(random, parameter), drawTensor(random, parameter)],
       ours: ([x, weight, bias]) => t.layerNorm(tensorOf(x), tensorOf(weight), tensorOf(bias), eps),
-      torch: ([x, weight, bias]) => `F.layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
+      torch: ([x, weight, bias]) =>
+        `F.layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
       terms: Math.max(1, ...x.shape),
     };
   },
@@ -71,7 +82,11 @@ const rmsNorm: OpEntry = {
   eitherZero: true,
   draw: (random) => {
     const x = drawNormed(random);
-    const parameter = { dtype: drawWeightDType(random, x.dtype), shape: [x.shape.at(-1)!], values: 'ordinary' } as const;
+    const parameter = {
+      dtype: drawWeightDType(random, x.dtype),
+      shape: [x.shape.at(-1)!],
+      values: 'ordinary',
+    } as const;
     const eps = random.pick([1e-5, 1e-3, 1e-12]);
     const low = random.chance(0.2) && x.dtype !== 'float64';
     const dtype = low ? random.pick<DType>(['float16', 'bfloat16', 'float32']) : undefined;
@@ -98,7 +113,11 @@ const crossEntropy: OpEntry = {
       if (random.chance(0.02)) return random.pick([classes, -1, -classes]);
       return random.chance(0.2) ? ignoreIndex : random.integer(0, classes - 1);
     });
-    const targets = indexInput(ids, [random.chance(0.02) ? rows + 1 : rows], random.chance(0.3) ? 'int32' : 'int64');
+    const targets = indexInput(
+      ids,
+      [random.chance(0.02) ? rows + 1 : rows],
+      random.chance(0.3) ? 'int32' : 'int64',
+    );
     return {
       operands: [logits, targets],
       ours: ([x, y]) => t.crossEntropy(tensorOf(x), tensorOf(y), { ignoreIndex }),
@@ -128,7 +147,12 @@ const rope: OpEntry = {
       values: 'ordinary',
     });
     const table = () =>
-      drawTensor(random, { dtype: 'float32', shape: [length, pairs], values: 'ordinary', requiresGrad: false });
+      drawTensor(random, {
+        dtype: 'float32',
+        shape: [length, pairs],
+        values: 'ordinary',
+        requiresGrad: false,
+      });
     return {
       operands: [x, table(), table()],
       ours: ([x, cosine, sine]) => t.rope(tensorOf(x), tensorOf(cosine), tensorOf(sine)),

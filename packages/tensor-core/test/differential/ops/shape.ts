@@ -6,7 +6,10 @@ import { type TensorInput, drawDType, drawMostlyFloat, drawShape, drawTensor } f
 import { drawDimension, tensorOf, tensorsOf } from './operands.ts';
 
 /** A view of one tensor, which must share memory where PyTorch's does. */
-const viewOp = (name: string, call: (random: RandomSource, x: TensorInput) => Omit<Call, 'operands'>): OpEntry => ({
+const viewOp = (
+  name: string,
+  call: (random: RandomSource, x: TensorInput) => Omit<Call, 'operands'>,
+): OpEntry => ({
   name,
   rule: 'exact',
   aliasing: true,
@@ -68,7 +71,9 @@ const slice = viewOp('slice', (random, { shape }) => {
   return {
     ours: ([x]) => t.slice(tensorOf(x), dimension, start, end, step),
     torch: ([x]) =>
-      place < 0 ? `${x}.select(${dimension}, 0)` : `${x}[${':, '.repeat(place)}${start}:${end ?? ''}:${step}]`,
+      place < 0
+        ? `${x}.select(${dimension}, 0)`
+        : `${x}[${':, '.repeat(place)}${start}:${end ?? ''}:${step}]`,
   };
 });
 
@@ -84,7 +89,8 @@ const select = viewOp('select', (random, { shape }) => {
 
 const squeeze = viewOp('squeeze', (random, { shape }) => {
   const ones = shape.flatMap((length, i) => (length === 1 ? [i] : []));
-  const dimension = ones.length > 0 && random.chance(0.6) ? random.pick(ones) : drawDimension(random, shape.length);
+  const dimension =
+    ones.length > 0 && random.chance(0.6) ? random.pick(ones) : drawDimension(random, shape.length);
   return {
     ours: ([x]) => t.squeeze(tensorOf(x), dimension),
     torch: ([x]) => `${x}.squeeze(${dimension})`,
