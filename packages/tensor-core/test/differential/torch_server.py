@@ -34,6 +34,13 @@ def number(value, beside):
     return torch.tensor(value, dtype=torch.result_type(beside, value))
 
 
+def floating(x):
+    """`x`, if an op that takes floating-point tensors alone takes it."""
+    if not x.is_floating_point():
+        raise TypeError("not of integers")
+    return x
+
+
 # Ops that PyTorch 1.13 does not have, as compositions; low precision is calculated in float32.
 
 
@@ -43,33 +50,27 @@ def rms_norm(x, weight, eps, dtype):
 
 
 def causal_mask(x):
-    if not x.is_floating_point():
-        raise TypeError("integers have no infinity")
     rows, columns = x.shape[-2:]
     seen = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
-    return x.masked_fill(~seen, float("-inf"))
+    return floating(x).masked_fill(~seen, float("-inf"))
 
 
 def rope(x, cosine, sine):
-    if not x.is_floating_point():
-        raise TypeError("integers cannot be turned")
     if x.shape[-1] % 2:
         raise ValueError("the last dimension holds pairs")
-    y = wide(x).reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
+    y = wide(floating(x)).reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
     a, b = y[..., 0], y[..., 1]
     cosine, sine = cosine.to(y.dtype), sine.to(y.dtype)
     return torch.stack([a * cosine - b * sine, a * sine + b * cosine], -1).reshape(x.shape).to(x.dtype)
 
 
 def swiglu(a, b):
-    if not (a.is_floating_point() and b.is_floating_point()):
-        raise TypeError("a and b must be floating-point")
     if a.shape != b.shape:
         raise ValueError("a and b must be of one shape")
-    return (F.silu(wide(a)) * wide(b)).to(torch.promote_types(a.dtype, b.dtype))
+    return (F.silu(wide(floating(a))) * wide(floating(b))).to(torch.promote_types(a.dtype, b.dtype))
 
 
-HELPERS = {f.__name__: f for f in (number, causal_mask, rms_norm, rope, swiglu, wide)}
+HELPERS = {f.__name__: f for f in (number, causal_mask, floating, rms_norm, rope, swiglu, wide)}
 HELPERS.update(torch=torch, F=F)
 
 

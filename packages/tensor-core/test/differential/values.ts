@@ -6,7 +6,7 @@ import type { RandomSource } from './random-source.ts';
  * How elements are drawn. `any` takes one of the others; `ordinary` is normally distributed around 0, `positive`
  * lies in [0.25, 4), `whole` are small whole numbers, of which many are equal; `special` mixes in NaN, infinities,
  * signed zeros, subnormal, huge and tiny ones, and the ends of the integers' ranges; `powers` are special ones whose
- * fourth powers are finite, for ops whose own formula in float64 would overflow.
+ * fourth powers are finite in the dtype, for ops whose formula would overflow in PyTorch too.
  */
 export type ValueKind = 'any' | 'ordinary' | 'positive' | 'whole' | 'special' | 'powers';
 
@@ -46,7 +46,7 @@ function drawValue(random: RandomSource, dtype: DType, kind: ValueKind): number 
   if (kind === 'whole') return random.integer(-3, 3);
   if ((kind === 'special' || kind === 'powers') && random.chance(0.5)) {
     const value = drawSpecial(random, dtype);
-    return kind === 'powers' && Number.isFinite(value) && value ** 4 === Infinity ? 1 : value;
+    return kind === 'powers' && Number.isFinite(value) && value ** 4 > extremes[dtype]![0]! ? 1 : value;
   }
   return 2 * random.normal();
 }
