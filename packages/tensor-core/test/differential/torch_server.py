@@ -49,6 +49,13 @@ def rms_norm(x, weight, eps, dtype):
     return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps) * weight).to(dtype)
 
 
+def product(a, b):
+    """PyTorch's, which looks at the dtypes only where there are elements."""
+    if a.dtype != b.dtype:
+        raise TypeError("operands of one dtype")
+    return torch.matmul(a, b)
+
+
 def causal_mask(x):
     rows, columns = x.shape[-2:]
     seen = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
@@ -67,10 +74,12 @@ def rope(x, cosine, sine):
 def swiglu(a, b):
     if a.shape != b.shape:
         raise ValueError("a and b must be of one shape")
-    return (F.silu(wide(floating(a))) * wide(floating(b))).to(torch.promote_types(a.dtype, b.dtype))
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    a, b = wide(floating(a.to(dtype))), wide(b.to(dtype))
+    return (F.silu(a) * b).to(dtype)
 
 
-HELPERS = {f.__name__: f for f in (number, causal_mask, floating, rms_norm, rope, swiglu, wide)}
+HELPERS = {f.__name__: f for f in (number, causal_mask, floating, product, rms_norm, rope, swiglu, wide)}
 HELPERS.update(torch=torch, F=F)
 
 
@@ -193,8 +202,9 @@ def native(case, bases):
 
 
 def unit_of(tensors):
-    """The unit roundoff of the coarsest floating-point dtype there."""
-    return max((torch.finfo(x.dtype).eps / 2 for x in tensors if x.is_floating_point()), default=0.0)
+    """The unit roundoff of the coarsest floating-point dtype there; twice that of float64, where half a unit is lost."""
+    units = [torch.finfo(x.dtype).eps / 2 for x in tensors if x.is_floating_point()]
+    return max([torch.finfo(torch.float64).eps, *units])
 
 
 def references(case, bases, outputs, gradients):

@@ -46,10 +46,10 @@ function drawWeightDType(random: RandomSource, dtype: DType): DType {
   return dtype === 'bfloat16' && random.chance(0.3) ? 'float32' : dtype;
 }
 
-/** An input of a norm; in float64 without values whose squares overflow, as nothing is there to hold them against. */
-function drawNormed(random: RandomSource): TensorInput {
+/** An input of a norm, without values whose squares overflow where there is nothing to hold them against. */
+function drawNormed(random: RandomSource, squares: boolean): TensorInput {
   const dtype = drawMostlyFloat(random);
-  const values = dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
+  const values = !squares || dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
   return drawTensor(random, { dtype, shape: drawShape(random, 1), values });
 }
 
@@ -58,7 +58,7 @@ const layerNorm: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawNormed(random);
+    const x = drawNormed(random, true);
     const columns = x.shape.at(-1)!;
     const parameter = {
       dtype: drawWeightDType(random, x.dtype),
@@ -81,7 +81,7 @@ const rmsNorm: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawNormed(random);
+    const x = drawNormed(random, false);
     const parameter = {
       dtype: drawWeightDType(random, x.dtype),
       shape: [x.shape.at(-1)!],
