@@ -2,7 +2,7 @@ import * as t from '../../src/index.ts';
 import type { DType, Shape } from '../../src/index.ts';
 import { tensorOf } from './ops/operands.ts';
 import type { Program, Step } from './program.ts';
-import { RandomSource } from './random-source.ts';
+import type { RandomSource } from './random-source.ts';
 import { type TensorInput, drawTensor } from './tensor-input.ts';
 
 /** A step that can be put behind others: smooth enough that roundings do not decide which way it goes. */
@@ -152,8 +152,7 @@ const links: readonly ((random: RandomSource, a: Value, b: Value) => Link | null
 const maxElements = 400;
 
 /** Three to eight steps, each on values made before, so that many are used more than once; the last one on the last. */
-export function drawChain(seed: number): Program {
-  const random = new RandomSource('chain', seed);
+export function drawChain(random: RandomSource, seed: number): Program {
   const dtype = random.weighted<DType>([
     [60, 'float32'],
     [20, 'float64'],

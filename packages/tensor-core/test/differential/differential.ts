@@ -74,15 +74,19 @@ function hasOnly({ inputs }: Program, dtypes: readonly DType[]): boolean {
   return inputs.every(({ dtype }) => allowed.includes(dtype));
 }
 
-/** The table's entries, and chains as often as five of them. */
+/** The table's entries, and chains as often as five of them. An entry's draws do not depend on the others'. */
 function programSources(): { name: string; draw: (seed: number) => Program }[] {
-  const entries = opTable.map((entry, i) => ({
-    name: entry.name,
-    draw: (seed: number) => programOf(entry, seed, entry.draw(new RandomSource(`${entry.name} ${i}`, seed))),
-  }));
+  const entries = opTable.map((entry, i) => {
+    const earlier = opTable.slice(0, i).filter(({ name }) => name === entry.name).length;
+    const stream = `${entry.name} ${earlier}`;
+    return {
+      name: entry.name,
+      draw: (seed: number) => programOf(entry, seed, entry.draw(new RandomSource(stream, seed))),
+    };
+  });
   const chains = Array.from({ length: 5 }, (_, i) => ({
     name: 'chain',
-    draw: (seed: number) => drawChain(seed * 5 + i),
+    draw: (seed: number) => drawChain(new RandomSource(`chain ${i}`, seed), seed),
   }));
   return [...entries, ...chains];
 }
