@@ -1,0 +1,43 @@
+import type { Program } from './program.ts';
+import type { Mismatch } from './compare.ts';
+
+/** A way in which Roofline means to differ from PyTorch. The package's README names each. */
+export interface Difference {
+  /** The words that the README's list has for it. */
+  readonly title: string;
+  readonly applies: (program: Program, mismatch: Mismatch) => boolean;
+}
+
+const isInteger = (dtype: string) => dtype === 'int32' || dtype === 'int64' || dtype === 'bool';
+
+export const differences: readonly Difference[] = [
+  {
+    title: '`silu` and `gelu` of integers',
+    // PyTorch: '"silu_cpu" not implemented for \'Long\''.
+    applies: ({ name, inputs }, { kind, detail }) =>
+      (name === 'silu' || name === 'gelu') &&
+      kind === 'accepts' &&
+      isInteger(inputs[0]!.dtype) &&
+      detail.includes('not implemented for'),
+  },
+  {
+    title: '`mean` of integers',
+    // PyTorch: "could not infer output dtype".
+    applies: ({ name, inputs }, { kind, detail }) =>
+      name === 'mean' && kind === 'accepts' && isInteger(inputs[0]!.dtype) && detail.includes('output dtype'),
+  },
+  {
+    title: '`softmax` and `logSoftmax` of integers without elements',
+    // PyTorch refuses integers too, but looks whether there are elements first.
+    applies: ({ name, inputs }, { kind, detail }) =>
+      (name === 'softmax' || name === 'logSoftmax') &&
+      kind === 'refuses' &&
+      isInteger(inputs[0]!.dtype) &&
+      inputs[0]!.shape.includes(0) &&
+      detail.startsWith('DTypeError'),
+  },
+];
+
+export function differenceOf(program: Program, mismatch: Mismatch): Difference | null {
+  return differences.find(({ applies }) => applies(program, mismatch)) ?? null;
+}

@@ -1,0 +1,141 @@
+import * as t from '../../../src/index.ts';
+import type { Device, DType, Shape, Tensor, TensorOptions } from '../../../src/index.ts';
+import { type OpEntry, python } from '../program.ts';
+import type { RandomSource } from '../random-source.ts';
+import { drawDType, drawShape, drawTensor } from '../tensor-input.ts';
+import { drawNumber, tensorOf } from './operands.ts';
+
+type Fill = 'zeros' | 'ones' | 'empty';
+
+const filled = (name: Fill): OpEntry => ({
+  name,
+  rule: name === 'empty' ? 'shape' : 'exact',
+  draw: (random) => {
+    const [shape, dtype] = [drawOddShape(random), drawDType(random)];
+    return {
+      operands: [],
+      ours: (_, device) => t[name](shape, { dtype, device }),
+      torch: () => `torch.${name}(${python(shape)}, dtype=${dtype})`,
+    };
+  },
+});
+
+/** A shape, or seldom what is none. */
+function drawOddShape(random: RandomSource): Shape {
+  const shape = drawShape(random);
+  return random.chance(0.03) ? [...shape, -1] : shape;
+}
+
+const full: OpEntry = {
+  name: 'full',
+  rule: 'exact',
+  draw: (random) => {
+    const [shape, dtype] = [drawOddShape(random), drawDType(random)];
+    const value = t.isFloatingPoint(dtype) ? drawNumber(random) : random.integer(-5, 5);
+    return {
+      operands: [],
+      ours: (_, device) => t.full(shape, value, { dtype, device }),
+      torch: () => `torch.full(${python(shape)}, ${python(value)}, dtype=${dtype})`,
+    };
+  },
+};
+
+const like = (name: 'zerosLike' | 'onesLike', torch: string): OpEntry => ({
+  name,
+  rule: 'exact',
+  draw: (random) => ({
+    operands: [drawTensor(random)],
+    ours: ([x]) => t[name](tensorOf(x)),
+    torch: ([x]) => `torch.${torch}(${x})`,
+  }),
+});
+
+const arange: OpEntry = {
+  name: 'arange',
+  rule: 'rounded',
+  draw: (random) => {
+    const unit = random.chance(0.6) ? 1 : 0.25;
+    const bound = () => random.integer(-12, 12) * unit;
+    const start = bound();
+    const step = random.integer(-3, 3) * unit;
+    const end = random.chance(0.9) ? start + random.integer(0, 9) * step : bound();
+    return {
+      operands: [],
+      ours: (_, device) => t.arange(start, end, step, { device }),
+      torch: () => `torch.arange(${python(start)}, ${python(end)}, ${python(step)})`,
+    };
+  },
+};
+
+const nested: OpEntry = {
+  name: 'tensor',
+  rule: 'exact',
+  draw: (random) => {
+    const dtype = drawDType(random);
+    const value = () => (t.isFloatingPoint(dtype) ? drawNumber(random) : random.integer(-5, 5));
+    const values = [
+      [value(), value(), value()],
+      [value(), value(), value()],
+    ];
+    if (random.chance(0.05)) values[1]!.pop();
+    return {
+      operands: [],
+      ours: (_, device) => t.tensor(values, { dtype, device }),
+      torch: () => `torch.tensor([${values.map((row) => python(row)).join(', ')}], dtype=${dtype})`,
+    };
+  },
+};
+
+/** What a tensor's elements are read as comes out as it went in. */
+const fromTypedArray: OpEntry = {
+  name: 'fromTypedArray',
+  rule: 'exact',
+  draw: (random) => ({
+    operands: [drawTensor(random)],
+    ours: ([x], device) => {
+      const { dtype, shape } = tensorOf(x);
+      return t.fromTypedArray(tensorOf(x).toTypedArray(), shape, { dtype, device });
+    },
+    torch: ([x]) => `${x}.detach().clone()`,
+  }),
+};
+
+/** Random numbers are our own: what is held is their shape and dtype, and which of these are refused. */
+const random = (
+  name: string,
+  torch: string,
+  ours: (shape: Shape, options: TensorOptions) => Tensor,
+  dtypes: readonly DType[],
+): OpEntry => ({
+  name,
+  rule: 'shape',
+  draw: (source) => {
+    const [shape, dtype] = [drawOddShape(source), source.pick(dtypes)];
+    return {
+      operands: [],
+      ours: (_, device: Device) => ours(shape, { dtype, device }),
+      torch: () => `${torch.replace('SHAPE', python(shape))}.to(${dtype})`,
+    };
+  },
+});
+
+const floats: readonly DType[] = ['float32', 'float64', 'float16', 'bfloat16'];
+
+export const creationOps: readonly OpEntry[] = [
+  filled('zeros'),
+  filled('ones'),
+  filled('empty'),
+  full,
+  like('zerosLike', 'zeros_like'),
+  like('onesLike', 'ones_like'),
+  arange,
+  nested,
+  fromTypedArray,
+  random('uniform', 'torch.rand(SHAPE)', t.uniform, floats),
+  random('randn', 'torch.randn(SHAPE)', t.randn, floats),
+  random('truncatedNormal', 'torch.randn(SHAPE)', t.truncatedNormal, floats),
+  random('randint', 'torch.randint(0, 9, SHAPE)', (shape, options) => t.randint(0, 9, shape, options), [
+    'int32',
+    'int64',
+  ]),
+];

@@ -1,0 +1,134 @@
+import * as t from '../../../src/index.ts';
+import type { Tensor } from '../../../src/index.ts';
+import type { Operand as OursOperand } from '../../../src/index.ts';
+import type { OpEntry, Rule } from '../program.ts';
+import { type TensorChoices, drawTensor } from '../tensor-input.ts';
+import { drawBroadcast, drawNumber, drawPair, ruleOfPair, tensorOf } from './operands.ts';
+
+interface UnaryChoices extends TensorChoices {
+  readonly rule?: Rule;
+  readonly eitherZero?: boolean;
+}
+
+const unary = (
+  name: string,
+  ours: (x: Tensor) => Tensor,
+  torch: string,
+  { rule = 'rounded', eitherZero, ...choices }: UnaryChoices = {},
+): OpEntry => ({
+  name,
+  rule,
+  eitherZero,
+  draw: (random) => ({
+    operands: [drawTensor(random, choices)],
+    ours: ([x]) => ours(tensorOf(x)),
+    torch: ([x]) => `${torch}(${x})`,
+  }),
+});
+
+const binary = (
+  name: string,
+  ours: (a: OursOperand, b: OursOperand) => Tensor,
+  torch: string,
+  rule: Rule = 'exact',
+  eitherZero = false,
+): OpEntry => ({
+  name,
+  rule,
+  eitherZero,
+  draw: (random) => {
+    const operands = drawPair(random);
+    return {
+      operands,
+      ours: ([a, b]) => ours(a!, b!),
+      torch: ([a, b]) => `${torch}(${a}, ${b})`,
+      rule: ruleOfPair(rule, operands),
+    };
+  },
+});
+
+/** PyTorch's maximum and minimum take tensors alone: a number beside one becomes one without dimensions. */
+const extremum = (name: 'maximum' | 'minimum'): OpEntry => ({
+  name,
+  rule: 'exact',
+  eitherZero: true,
+  draw: (random) => ({
+    operands: drawPair(random),
+    ours: ([a, b]) => t[name](a!, b!),
+    torch: ([a, b]) => `torch.${name}(${beside(a!, b!)}, ${beside(b!, a!)})`,
+  }),
+});
+
+function beside(name: string, other: string): string {
+  return isRegister(name) || !isRegister(other) ? name : `number(${name}, ${other})`;
+}
+
+function isRegister(name: string): boolean {
+  return name.startsWith('r');
+}
+
+/** A comparison, by Python's operator, which takes a number on either side. */
+const comparison = (
+  name: string,
+  ours: (a: OursOperand, b: OursOperand) => Tensor,
+  operator: string,
+): OpEntry => ({
+  name,
+  rule: 'exact',
+  draw: (random) => ({
+    // Of two numbers Python makes no tensor, and we refuse them.
+    operands: random.chance(0.01) ? [drawNumber(random), drawNumber(random)] : drawPair(random),
+    ours: ([a, b]) => ours(a!, b!),
+    torch: ([a, b]) => `(${a} ${operator} ${b})`,
+  }),
+});
+
+const where: OpEntry = {
+  name: 'where',
+  rule: 'exact',
+  draw: (random) => {
+    const [a, b] = drawPair(random);
+    const tensor = [a, b].find((side) => typeof side === 'object');
+    const shape = typeof tensor === 'object' ? tensor.shape : [];
+    const dtype = random.chance(0.95) ? 'bool' : undefined;
+    return {
+      operands: [
+        drawTensor(random, { dtype, shape: drawBroadcast(random, shape), requiresGrad: false }),
+        a!,
+        b!,
+      ],
+      ours: ([condition, a, b]) => t.where(tensorOf(condition), a!, b!),
+      torch: ([condition, a, b]) => `torch.where(${condition}, ${a}, ${b})`,
+    };
+  },
+};
+
+export const elementwiseOps: readonly OpEntry[] = [
+  binary('add', t.add, 'torch.add'),
+  binary('sub', t.sub, 'torch.sub'),
+  binary('mul', t.mul, 'torch.mul'),
+  binary('div', t.div, 'torch.div'),
+  binary('pow', t.pow, 'torch.pow', 'rounded'),
+  extremum('maximum'),
+  extremum('minimum'),
+  comparison('equal', t.equal, '=='),
+  comparison('notEqual', t.notEqual, '!='),
+  comparison('less', t.less, '<'),
+  comparison('lessEqual', t.lessEqual, '<='),
+  comparison('greater', t.greater, '>'),
+  comparison('greaterEqual', t.greaterEqual, '>='),
+  where,
+  unary('neg', t.neg, 'torch.neg', { rule: 'exact' }),
+  unary('logicalNot', t.logicalNot, 'torch.logical_not', { rule: 'exact' }),
+  unary('relu', t.relu, 'torch.relu', { rule: 'exact', eitherZero: true }),
+  unary('exp', t.exp, 'torch.exp'),
+  unary('log', t.log, 'torch.log'),
+  unary('sqrt', t.sqrt, 'torch.sqrt'),
+  unary('rsqrt', t.rsqrt, 'torch.rsqrt'),
+  unary('sin', t.sin, 'torch.sin'),
+  unary('cos', t.cos, 'torch.cos'),
+  unary('tanh', t.tanh, 'torch.tanh'),
+  unary('sigmoid', t.sigmoid, 'torch.sigmoid'),
+  unary('silu', t.silu, 'F.silu'),
+  unary('gelu', t.gelu, 'F.gelu'),
+];

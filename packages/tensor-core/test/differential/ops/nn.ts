@@ -1,0 +1,190 @@
+import * as t from '../../../src/index.ts';
+import type { DType, Tensor } from '../../../src/index.ts';
+import { type OpEntry, python } from '../program.ts';
+import type { RandomSource } from '../random-source.ts';
+import { type TensorInput, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
+import { drawDimension, tensorOf } from './operands.ts';
+
+const softmax = (name: string, ours: (x: Tensor, dimension: number) => Tensor, torch: string): OpEntry => ({
+  name,
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const x = drawTensor(random, { dtype: drawMostlyFloat(random) });
+    const dimension = drawDimension(random, x.shape.length);
+    return {
+      operands: [x],
+      ours: ([x]) => ours(tensorOf(x), dimension),
+      torch: ([x]) => `${torch}(${x}, ${dimension})`,
+      terms: Math.max(1, x.shape.at(dimension) ?? 1),
+    };
+  },
+});
+
+const softmaxTo: OpEntry = {
+  ...softmax('softmax', t.softmax, ''),
+  keepsFloat32: true,
+  draw: (random) => {
+    const dtype = random.pick<DType>(['float32', 'float16', 'bfloat16', 'float64']);
+    return {
+      operands: [
+        drawTensor(random, {
+          dtype: drawMostlyFloat(random),
+          shape: drawShape(random, 1),
+          values: 'ordinary',
+        }),
+      ],
+      ours: ([x]) => t.softmax(tensorOf(x), -1, { dtype }),
+      torch: ([x]) => `torch.softmax(wide(${x}), -1).to(${x}.dtype).to(${dtype})`,
+      terms: 5,
+    };
+  },
+};
+
+/** The dtype of a norm's weight: its input's, or float32 beside bfloat16, as autocast has it. */
+function drawWeightDType(random: RandomSource, dtype: DType): DType {
+  return dtype === 'bfloat16' && random.chance(0.3) ? 'float32' : dtype;
+}
+
+/** An input of a norm, without values whose squares overflow where there is nothing to hold them against. */
+function drawNormed(random: RandomSource, squares: boolean): TensorInput {
+  const dtype = drawMostlyFloat(random);
+  const values = !squares || dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
+  return drawTensor(random, { dtype, shape: drawShape(random, 1), values });
+}
+
+const layerNorm: OpEntry = {
+  name: 'layerNorm',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const x = drawNormed(random, true);
+    const columns = x.shape.at(-1)!;
+    const parameter = {
+      dtype: drawWeightDType(random, x.dtype),
+      shape: [columns],
+      values: 'ordinary',
+    } as const;
+    const eps = random.pick([1e-5, 1e-3, 1e-12]);
+    return {
+      operands: [x, drawTensor(random, parameter), drawTensor(random, parameter)],
+      ours: ([x, weight, bias]) => t.layerNorm(tensorOf(x), tensorOf(weight), tensorOf(bias), eps),
+      torch: ([x, weight, bias]) =>
+        `F.layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
+      terms: Math.max(1, ...x.shape),
+    };
+  },
+};
+
+const rmsNorm: OpEntry = {
+  name: 'rmsNorm',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const x = drawNormed(random, false);
+    const parameter = {
+      dtype: drawWeightDType(random, x.dtype),
+      shape: [x.shape.at(-1)!],
+      values: 'ordinary',
+    } as const;
+    const eps = random.pick([1e-5, 1e-3, 1e-12]);
+    const low = random.chance(0.2) && x.dtype !== 'float64';
+    const dtype = low ? random.pick<DType>(['float16', 'bfloat16', 'float32']) : undefined;
+    return {
+      operands: [x, drawTensor(random, parameter)],
+      ours: ([x, weight]) => t.rmsNorm(tensorOf(x), tensorOf(weight), eps, dtype ? { dtype } : {}),
+      torch: ([x, weight]) => `rms_norm(${x}, ${weight}, ${python(eps)}, ${dtype ?? `${x}.dtype`})`,
+      terms: Math.max(1, ...x.shape),
+    };
+  },
+};
+
+const crossEntropy: OpEntry = {
+  name: 'crossEntropy',
+  rule: 'accumulated',
+  eitherZero: true,
+  // The loss of low-precision logits is float32.
+  keepsFloat32: true,
+  draw: (random) => {
+    const [rows, classes] = [random.integer(1, 6), random.integer(1, 9)];
+    const logits = drawTensor(random, { dtype: drawMostlyFloat(random), shape: [rows, classes] });
+    const ignoreIndex = random.chance(0.5) ? -100 : random.integer(0, classes - 1);
+    const ids = Array.from({ length: rows }, () => {
+      if (random.chance(0.02)) return random.pick([classes, -1, -classes]);
+      return random.chance(0.2) ? ignoreIndex : random.integer(0, classes - 1);
+    });
+    const targets = indexInput(
+      ids,
+      [random.chance(0.02) ? rows + 1 : rows],
+      random.chance(0.3) ? 'int32' : 'int64',
+    );
+    return {
+      operands: [logits, targets],
+      ours: ([x, y]) => t.crossEntropy(tensorOf(x), tensorOf(y), { ignoreIndex }),
+      torch: ([x, y]) => `F.cross_entropy(wide(${x}), ${y}.long(), ignore_index=${ignoreIndex})`,
+      terms: rows * classes,
+    };
+  },
+};
+
+/** Whole numbers as a tensor without views; as many as the shape asks for. */
+export function indexInput(ids: readonly number[], shape: readonly number[], dtype: 'int32' | 'int64') {
+  const size = shape.reduce((product, length) => product * length, 1);
+  const values = Array.from({ length: size }, (_, i) => ids[i % ids.length] ?? 0);
+  const data = dtype === 'int32' ? Int32Array.from(values) : BigInt64Array.from(values, BigInt);
+  return { dtype, baseShape: shape, shape, data, views: [], requiresGrad: false };
+}
+
+const rope: OpEntry = {
+  name: 'rope',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const [length, pairs] = [drawLength(random), random.integer(1, 3)];
+    const x = drawTensor(random, {
+      dtype: drawMostlyFloat(random),
+      shape: [...drawShape(random, 0, 2), length, 2 * pairs + (random.chance(0.02) ? 1 : 0)],
+      values: 'ordinary',
+    });
+    const table = () =>
+      drawTensor(random, {
+        dtype: 'float32',
+        shape: [length, pairs],
+        values: 'ordinary',
+        requiresGrad: false,
+      });
+    return {
+      operands: [x, table(), table()],
+      ours: ([x, cosine, sine]) => t.rope(tensorOf(x), tensorOf(cosine), tensorOf(sine)),
+      torch: ([x, cosine, sine]) => `rope(${x}, ${cosine}, ${sine})`,
+      terms: 2,
+    };
+  },
+};
+
+const swiglu: OpEntry = {
+  name: 'swiglu',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const a = drawTensor(random, { dtype: drawMostlyFloat(random) });
+    const dtype = random.chance(0.9) ? a.dtype : drawMostlyFloat(random);
+    const shape = random.chance(0.03) ? drawShape(random) : a.shape;
+    return {
+      operands: [a, drawTensor(random, { dtype, shape })],
+      ours: ([a, b]) => t.swiglu(tensorOf(a), tensorOf(b)),
+      torch: ([a, b]) => `swiglu(${a}, ${b})`,
+    };
+  },
+};
+
+export const nnOps: readonly OpEntry[] = [
+  softmax('softmax', t.softmax, 'torch.softmax'),
+  softmaxTo,
+  softmax('logSoftmax', t.logSoftmax, 'torch.log_softmax'),
+  layerNorm,
+  rmsNorm,
+  crossEntropy,
+  rope,
+  swiglu,
+];

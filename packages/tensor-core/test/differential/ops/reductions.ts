@@ -1,0 +1,63 @@
+import * as t from '../../../src/index.ts';
+import type { ReductionOptions, Shape, Tensor } from '../../../src/index.ts';
+import { type OpEntry, type Rule, python } from '../program.ts';
+import type { RandomSource } from '../random-source.ts';
+import { drawShape, drawTensor } from '../tensor-input.ts';
+import { drawDimension, tensorOf } from './operands.ts';
+
+/** Small shapes, and now and then a long row or column. */
+function drawReducible(random: RandomSource): Shape {
+  return random.weighted<() => Shape>([
+    [92, () => drawShape(random)],
+    [3, () => [random.integer(500, 3000)]],
+    [3, () => [random.integer(500, 3000), 2]],
+    [2, () => [2, random.integer(500, 3000)]],
+  ])();
+}
+
+function drawOptions(random: RandomSource, rank: number): ReductionOptions {
+  const keepDims = random.chance(0.4);
+  if (random.chance(0.3)) return random.chance(0.5) ? {} : { keepDims };
+  if (rank === 0 || random.chance(0.5)) return { dims: drawDimension(random, rank), keepDims };
+  const all = random.shuffled(Array.from({ length: rank }, (_, i) => (random.chance(0.5) ? i : i - rank)));
+  const dims = all.slice(0, random.integer(1, rank));
+  if (random.chance(0.03)) dims.push(dims[0]!);
+  return { dims, keepDims };
+}
+
+/** How many elements fold into one. */
+function foldedCount(shape: Shape, { dims }: ReductionOptions): number {
+  if (dims === undefined) return shape.reduce((product, length) => product * length, 1);
+  const list = typeof dims === 'number' ? [dims] : dims;
+  return list.reduce((product, dim) => product * (shape.at(dim) ?? 1), 1);
+}
+
+const reduction = (
+  name: string,
+  ours: (x: Tensor, options: ReductionOptions) => Tensor,
+  torch: string,
+  rule: Rule,
+): OpEntry => ({
+  name,
+  rule,
+  eitherZero: true,
+  draw: (random) => {
+    const x = drawTensor(random, { shape: drawReducible(random) });
+    const options = drawOptions(random, x.shape.length);
+    const { dims = x.shape.map((_, i) => i), keepDims = false } = options;
+    const whole = options.dims === undefined && !keepDims;
+    return {
+      operands: [x],
+      ours: ([x]) => ours(tensorOf(x), options),
+      torch: ([x]) =>
+        whole ? `${torch}(${x})` : `${torch}(${x}, dim=${python(dims)}, keepdim=${python(keepDims)})`,
+      terms: Math.max(1, foldedCount(x.shape, options)),
+    };
+  },
+});
+
+export const reductionOps: readonly OpEntry[] = [
+  reduction('sum', t.sum, 'torch.sum', 'accumulated'),
+  reduction('mean', t.mean, 'torch.mean', 'accumulated'),
+  reduction('max', t.max, 'torch.amax', 'exact'),
+];

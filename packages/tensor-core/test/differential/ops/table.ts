@@ -1,0 +1,70 @@
+import type { OpEntry } from '../program.ts';
+import { copyOps } from './copies.ts';
+import { creationOps } from './creation.ts';
+import { elementwiseOps } from './elementwise.ts';
+import { indexingOps } from './indexing.ts';
+import { matrixOps } from './matrix.ts';
+import { nnOps } from './nn.ts';
+import { reductionOps } from './reductions.ts';
+import { shapeOps } from './shape.ts';
+
+/** Every public op with how it is tried; an op may have several entries. A new op gets its line in one of these. */
+export const opTable: readonly OpEntry[] = [
+  ...elementwiseOps,
+  ...reductionOps,
+  ...shapeOps,
+  ...copyOps,
+  ...matrixOps,
+  ...nnOps,
+  ...indexingOps,
+  ...creationOps,
+];
+
+/** Public functions that are no ops on tensors. */
+export const notOps: readonly string[] = [
+  // Tensors, scopes, devices
+  'reportLeaks',
+  'keep',
+  'scope',
+  'byteSize',
+  'isFloatingPoint',
+  'promote',
+  'formatShape',
+  'sizeOf',
+  'device',
+  'fromBits16',
+  'toBits16',
+  'setCpuThreads',
+  'cudaAvailable',
+  'cudaDeviceCount',
+  'diagnose',
+  // How ops are made, run and watched
+  'defineOp',
+  'defineView',
+  'checkOptions',
+  'apply',
+  'applyOne',
+  'applyView',
+  'observeOps',
+  'costOf',
+  'recordMemory',
+  'peakMemory',
+  'reservedOverTime',
+  'savedForBackward',
+  'memorySnapshot',
+  'currentRange',
+  'onRange',
+  'range',
+  'profile',
+  'rangePath',
+  // Modes: autograd (every case runs a backward pass), autocast and precision
+  'backward',
+  'checkGradients',
+  'isGradEnabled',
+  'noGrad',
+  'autocast',
+  'autocastDType',
+  'withoutAutocast',
+  'getFloat32MatmulPrecision',
+  'setFloat32MatmulPrecision',
+];

@@ -1,0 +1,328 @@
+"""Runs programs in PyTorch: in the dtypes that they ask for, in float64, and in float64 with roundings put in.
+
+Reads cases from stdin and answers each on stdout: a 32-bit length, a JSON header of so many bytes, and then the
+tensors' elements as raw bytes, one behind the other, as many as the header says.
+"""
+
+import json
+import re
+import struct
+import sys
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+DTYPES = {
+    name: getattr(torch, name)
+    for name in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+LOW = (torch.float16, torch.bfloat16)
+LACKING = re.compile(r"not implemented for '(Half|BFloat16)'")
+SAMPLES = 6
+
+
+def wide(x):
+    """As PyTorch's own kernels read low precision."""
+    return x.float() if x.dtype in LOW else x
+
+
+def number(value, beside):
+    """A number where PyTorch takes tensors alone, of the dtype that makes it take part in promotion as a number."""
+    return torch.tensor(value, dtype=torch.result_type(beside, value))
+
+
+def floating(x):
+    """`x`, if an op that takes floating-point tensors alone takes it."""
+    if not x.is_floating_point():
+        raise TypeError("not of integers")
+    return x
+
+
+# Ops that PyTorch 1.13 does not have, as compositions; low precision is calculated in float32.
+
+
+def rms_norm(x, weight, eps, dtype):
+    y = wide(x)
+    return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps) * weight).to(dtype)
+
+
+def product(a, b):
+    """PyTorch's, which looks at the dtypes only where there are elements."""
+    if a.dtype != b.dtype:
+        raise TypeError("operands of one dtype")
+    return torch.matmul(a, b)
+
+
+def causal_mask(x):
+    rows, columns = x.shape[-2:]
+    seen = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
+    return floating(x).masked_fill(~seen, float("-inf"))
+
+
+def rope(x, cosine, sine):
+    if x.shape[-1] % 2:
+        raise ValueError("the last dimension holds pairs")
+    y = wide(floating(x)).reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
+    a, b = y[..., 0], y[..., 1]
+    cosine, sine = cosine.to(y.dtype), sine.to(y.dtype)
+    return torch.stack([a * cosine - b * sine, a * sine + b * cosine], -1).reshape(x.shape).to(x.dtype)
+
+
+def swiglu(a, b):
+    if a.shape != b.shape:
+        raise ValueError("a and b must be of one shape")
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    a, b = wide(floating(a.to(dtype))), wide(b.to(dtype))
+    return (F.silu(a) * b).to(dtype)
+
+
+HELPERS = {f.__name__: f for f in (number, causal_mask, floating, product, rms_norm, rope, swiglu, wide)}
+HELPERS.update(torch=torch, F=F)
+
+
+class Mode:
+    """How floating-point tensors are calculated with.
+
+    native: as they are. widened: low precision in float32, rounded at the end, for ops that this PyTorch lacks in
+    low precision on the CPU. reference: in float64. perturbed: in float64, with a rounding error of relative size
+    `unit` put into every result, every tensor saved for the backward pass and every gradient on its way back, and
+    into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker 1997).
+    """
+
+    def __init__(self, name, unit=0.0, sample=0, accumulates=False):
+        self.name = name
+        self.unit = unit
+        self.sample = sample
+        self.accumulates = accumulates
+        self.generator = torch.Generator().manual_seed(sample)
+        self.names = dict(DTYPES)
+        if name in ("reference", "perturbed"):
+            self.names.update({float_: torch.float64 for float_ in FLOATS})
+        if name == "widened":
+            self.names.update(float16=torch.float32, bfloat16=torch.float32)
+
+    def leaf(self, x):
+        if not x.is_floating_point():
+            return x
+        return x.double() if self.name in ("reference", "perturbed") else x
+
+    def operand(self, x):
+        if self.name == "widened" and x.dtype in LOW:
+            return x.float()
+        if self.name == "perturbed" and self.accumulates:
+            return self.perturb(x)
+        return x
+
+    def result(self, x):
+        return self.perturb(x) if self.name == "perturbed" else x
+
+    def perturb(self, x):
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            return x
+        with torch.no_grad():
+            factors = self.factors(x)
+        return x * factors
+
+    def factors(self, x):
+        if self.sample < 2:
+            return torch.full(x.shape, 1 + self.unit * (1 - 2 * self.sample), dtype=x.dtype)
+        signs = torch.randint(0, 2, x.shape, generator=self.generator) * 2 - 1
+        return 1 + self.unit * signs.to(x.dtype)
+
+    def saving(self):
+        if self.name != "perturbed":
+            return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+        return torch.autograd.graph.saved_tensors_hooks(self.saved, lambda x: x)
+
+    def saved(self, x):
+        return self.perturb(x.detach()) if x.is_floating_point() else x
+
+
+def seed_gradient(x):
+    values = (torch.arange(x.numel(), dtype=torch.int64) * 7 + 3) % 13 - 6
+    return (values.double() / 4).to(x.dtype).reshape(x.shape)
+
+
+def decode(spec, payload):
+    dtype = DTYPES[spec["dtype"]]
+    data = payload[spec["offset"] : spec["offset"] + spec["bytes"]]
+    if not data:
+        return torch.empty(spec["shape"], dtype=dtype)
+    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(spec["shape"])
+
+
+def execute(case, bases, mode):
+    """The outputs and the bases' gradients."""
+    leaves = []
+    scope = {**HELPERS, **mode.names}
+    for i, spec in enumerate(case["inputs"]):
+        if "aliasOf" in spec:
+            leaf = leaves[spec["aliasOf"]]
+        else:
+            leaf = mode.leaf(bases[i].clone()).requires_grad_(spec["requiresGrad"])
+        leaves.append(leaf)
+        scope["r%d" % i] = mode.operand(eval("x" + spec["views"], {"x": leaf}))
+    register = len(leaves)
+    results = []
+    with mode.saving():
+        for statement in case["steps"]:
+            value = eval(statement, scope)
+            results = [mode.result(x) for x in (value if isinstance(value, (tuple, list)) else (value,))]
+            for x in results:
+                scope["r%d" % register] = x
+                register += 1
+    if mode.name == "widened":
+        results = round_back(case, results)
+    outputs = leaves if case["mutates"] else results
+    root = None if case["mutates"] else next((x for x in results if x.requires_grad), None)
+    if root is not None:
+        root.backward(seed_gradient(root))
+    return leaves, outputs, [leaf.grad for leaf in leaves]
+
+
+def round_back(case, results):
+    """To low precision, where that is the dtype of all floating-point inputs."""
+    floats = {spec["dtype"] for spec in case["inputs"] if spec["dtype"] in FLOATS}
+    if len(floats) != 1 or case["keepsFloat32"]:
+        return results
+    dtype = DTYPES[floats.pop()]
+    return [x.to(dtype) if x.dtype == torch.float32 else x for x in results]
+
+
+def native(case, bases):
+    try:
+        return execute(case, bases, Mode("native"))
+    except RuntimeError as error:
+        if not LACKING.search(str(error)):
+            raise
+    return execute(case, bases, Mode("widened"))
+
+
+def unit_of(tensors):
+    """The unit roundoff of the coarsest floating-point dtype there; twice that of float64, where half a unit is lost."""
+    units = [torch.finfo(x.dtype).eps / 2 for x in tensors if x.is_floating_point()]
+    return max([torch.finfo(torch.float64).eps, *units])
+
+
+def references(case, bases, outputs, gradients):
+    """Outputs and gradients in float64, and how far roundings move each; None where float64 cannot."""
+    known = [x for x in [*bases, *outputs, *gradients] if x is not None]
+    unit = unit_of(known)
+    torch.set_default_dtype(torch.float64)
+    try:
+        _, values, slopes = execute(case, bases, Mode("reference"))
+        exact = [*values, *slopes]
+        noise = [None if x is None else torch.zeros_like(x, dtype=torch.float64) for x in exact]
+        count = len(outputs)
+        for sample in range(SAMPLES):
+            mode = Mode("perturbed", unit, sample, case["rule"] == "accumulated")
+            _, values, slopes = execute(case, bases, mode)
+            for i, x in enumerate([*values, *slopes]):
+                if x is None or exact[i] is None or not x.is_floating_point():
+                    continue
+                distance = (x.detach() - exact[i].detach()).abs()
+                # An infinity less itself: the same.
+                noise[i] = torch.maximum(noise[i], torch.nan_to_num(distance, 0.0, float("inf")))
+        if case["rule"] == "rounded":
+            noise[:count] = neighbouring_errors(case, bases, exact[:count])
+        return exact, noise
+    except Exception:
+        return None
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def neighbouring_errors(case, bases, like):
+    """PyTorch's largest errors at inputs a few units in the last place away: at one input alone it may be lucky."""
+    largest = [torch.zeros_like(x, dtype=torch.float64) for x in like]
+    forward = {**case, "inputs": [{**spec, "requiresGrad": False} for spec in case["inputs"]]}
+    for step in (-3, -2, -1, 1, 2, 3):
+        shifted = [shift(x, step) for x in bases]
+        torch.set_default_dtype(torch.float32)
+        _, values, _ = native(forward, shifted)
+        torch.set_default_dtype(torch.float64)
+        _, exact, _ = execute(forward, shifted, Mode("reference"))
+        for i, x in enumerate(values):
+            if x.is_floating_point():
+                distance = (x.double() - exact[i]).abs()
+                largest[i] = torch.maximum(largest[i], torch.nan_to_num(distance, 0.0, 0.0))
+    return largest
+
+
+def shift(x, steps):
+    if x is None or not x.is_floating_point():
+        return x
+    return (x.double() * (1 + steps * torch.finfo(x.dtype).eps)).to(x.dtype)
+
+
+def raw(x):
+    x = x.detach().contiguous().reshape(-1)
+    if x.dtype in LOW:
+        x = x.view(torch.int16)
+    return x.numpy().tobytes()
+
+
+def aliases(x, leaves):
+    if x.numel() == 0:
+        return []
+    return [i for i, leaf in enumerate(leaves) if leaf.storage().data_ptr() == x.storage().data_ptr()]
+
+
+def describe(x, leaves, exact, noise, payload):
+    if x is None:
+        return None
+    header = {
+        "dtype": NAMES.get(x.dtype, str(x.dtype)),
+        "shape": list(x.shape),
+        "requiresGrad": x.requires_grad,
+        "aliases": aliases(x, leaves),
+    }
+    parts = [raw(x)]
+    if exact is not None and x.is_floating_point():
+        header["hasReference"] = True
+        parts += [raw(exact.double()), raw(noise)]
+    header["bytes"] = [len(part) for part in parts]
+    payload += parts
+    return header
+
+
+def answer(case, payload):
+    bases = [None if "aliasOf" in spec else decode(spec, payload) for spec in case["inputs"]]
+    try:
+        leaves, outputs, gradients = native(case, bases)
+    except Exception as error:
+        return {"error": "%s: %s" % (type(error).__name__, str(error).split("\n")[0])}, []
+    exact, noise = [None] * (len(outputs) + len(gradients)), [None] * (len(outputs) + len(gradients))
+    if case["rule"] in ("rounded", "accumulated") or any(x is not None for x in gradients):
+        found = references(case, bases, outputs, gradients)
+        if found:
+            exact, noise = found
+    parts = []
+    headers = [describe(x, leaves, exact[i], noise[i], parts) for i, x in enumerate([*outputs, *gradients])]
+    count = len(outputs)
+    return {"error": None, "outputs": headers[:count], "gradients": headers[count:]}, parts
+
+
+def read(length):
+    data = sys.stdin.buffer.read(length)
+    return data if len(data) == length else None
+
+
+def main():
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    while True:
+        prefix = read(4)
+        if prefix is None:
+            return
+        case = json.loads(read(struct.unpack("<I", prefix)[0]))
+        header, parts = answer(case, read(case["bytes"]) if case["bytes"] else b"")
+        text = json.dumps(header).encode()
+        sys.stdout.buffer.write(struct.pack("<I", len(text)) + text + b"".join(parts))
+        sys.stdout.buffer.flush()
+
+
+main()
