@@ -1,11 +1,11 @@
 import type { Row, Table } from '@roofline/reports';
-import { TOLERANCES, type AgreeJob, type AgreeResult } from '../agree/agree-job.ts';
+import { TOLERANCES, type AgreeJob, type AgreeResult } from '../peer/agree/agree-job.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
 import { printJson, printTable, tell } from '../cli/output.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { deviceFlag } from './device-flag.ts';
+import { deviceFlag } from '../cli/flags/device-flag.ts';
 
 export const agreeCommand = defineCommand({
   name: 'agree',
@@ -40,7 +40,7 @@ export const agreeCommand = defineCommand({
   async run({ configurations, wide, seed, device, json }) {
     if (configurations + wide === 0)
       throw new UsageError('Ask for one of --configurations or --wide at least.');
-    const { agreeOnDevice } = await import('../agree/agree-on-device.ts');
+    const { agreeOnDevice } = await import('../peer/agree/agree-on-device.ts');
     const progress = new ProgressDisplay();
     const requests = Array.from({ length: configurations + wide }, (_, index) => ({
       seed: seed + index,

@@ -4,12 +4,12 @@ import { bundleCommand } from './bundle.ts';
 import { compareCommand } from './compare.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor.ts';
-import { e2eCommand } from './e2e.ts';
-import { memoryCommand } from './memory.ts';
+import { e2eCommand } from '../benchmarks/e2e/command.ts';
+import { memoryCommand } from '../benchmarks/memory/command.ts';
 import { modelCommand } from './model.ts';
-import { overheadCommand } from './overhead.ts';
-import { precisionCommand } from './precision.ts';
-import { profileCommand } from './profile.ts';
+import { overheadCommand } from '../benchmarks/overhead/command.ts';
+import { precisionCommand } from '../benchmarks/precision/command.ts';
+import { profileCommand } from '../benchmarks/profile/command.ts';
 import { reportCommand } from './report.ts';
 
 /** In the order of `roofline --help`. */

@@ -20,7 +20,7 @@ export const bundleCommand = defineCommand({
     ['roofline bundle --out roofline-bundle.tar.xz', 'one file; on the host: tar xf, then ./roofline doctor'],
   ],
   async run({ out, json }) {
-    const { packBundle } = await import('../bundle/pack-bundle.ts');
+    const { packBundle } = await import('./bundle/pack-bundle.ts');
     const progress = new ProgressDisplay();
     progress.status(`Writing ${out}`);
     const byteLength = await packBundle(out);

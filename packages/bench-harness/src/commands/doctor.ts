@@ -1,9 +1,9 @@
-import { dtypes } from '../ceilings.ts';
+import { dtypes } from '../measuring/ceilings.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { printJson, printLine, printTable } from '../cli/output.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
-import { deviceFlag } from './device-flag.ts';
+import { deviceFlag } from '../cli/flags/device-flag.ts';
 
 export const doctorCommand = defineCommand({
   name: 'doctor',

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { ceilingsSchema, type Ceilings } from '../ceilings.ts';
+import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
 import { deviceIdentity, type Environment } from '../records/environment.ts';
 
 /** Ceilings by device, driver and the version of the code that measured them. */

@@ -1,5 +1,5 @@
 import type { Row } from '@roofline/reports';
-import type { E2eCell } from '../e2e/parameters.ts';
+import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 import type { CellRecord } from '../records/record.ts';
 
 /** How a cell ended, and with what error if it failed. */

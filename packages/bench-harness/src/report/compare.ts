@@ -1,8 +1,8 @@
 import { formatRatio, type Row, type Table } from '@roofline/reports';
-import { benchmarkOf, describeRecord } from '../benchmarks.ts';
-import { canonicalJson } from '../json.ts';
+import { benchmarkOf, describeRecord } from '../benchmarks/registry.ts';
+import { canonicalJson } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
-import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
+import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../measuring/statistics.ts';
 import { capitalize } from './values-in-words.ts';
 
 /** The same cell in two sets of records. */

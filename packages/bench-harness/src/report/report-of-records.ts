@@ -1,6 +1,6 @@
 import type { Block, Report, Section } from '@roofline/reports';
-import { benchmarkOf } from '../benchmarks.ts';
-import { canonicalJson } from '../json.ts';
+import { benchmarkOf } from '../benchmarks/registry.ts';
+import { canonicalJson } from '../records/json.ts';
 import { identityOf, type CellRecord } from '../records/record.ts';
 
 /** The report of the records of one benchmark, device and settings. */

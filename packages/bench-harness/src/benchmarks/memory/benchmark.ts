@@ -1,0 +1,37 @@
+import { defineBenchmark } from '../definition.ts';
+import { describeCell } from '../e2e/benchmark.ts';
+import { expandCells } from '../e2e/parameters.ts';
+import { interpretMemory } from './report/interpret.ts';
+import {
+  memoryParameters,
+  type MemoryCell,
+  type MemoryParameters,
+  type MemorySettings,
+} from './parameters.ts';
+import { memoryReport } from './report/report.ts';
+import { memoryResult } from './result.ts';
+import { sweepTable } from './report/tables.ts';
+
+/** Where the memory of a training step goes: one step recorded, allocation by allocation. */
+export const memoryBenchmark = defineBenchmark({
+  name: 'memory',
+  title: 'Memory of a training step',
+  parameters: memoryParameters,
+  settings: ({ warmup, steps, seed, stackDepth }: MemoryParameters): MemorySettings => ({
+    warmup,
+    steps,
+    seed,
+    stackDepth,
+  }),
+  expand: (parameters) => expandCells({ ...parameters, peer: null }),
+  describe: describeCell,
+  async measure(cell: MemoryCell, context) {
+    // Only the cell's own process opens a device.
+    const { measureMemory } = await import('./measure.ts');
+    return measureMemory(cell, context);
+  },
+  samplesMs: (record) => memoryResult.parse(record.result).overhead.offMs,
+  peakBytes: (record) => memoryResult.parse(record.result).peakAllocatedBytes,
+  toTable: (records) => sweepTable(records.map(interpretMemory)),
+  toReport: memoryReport,
+});
