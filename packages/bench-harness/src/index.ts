@@ -1,11 +1,17 @@
-export { defineBenchmark, type Benchmark, type CellContext, type CellTask } from './benchmarks/definition.ts';
+export {
+  defineBenchmark,
+  type AnyBenchmark,
+  type Benchmark,
+  type BenchmarkDefinition,
+  type CellContext,
+  type CellTask,
+  type ResultColumn,
+  type StepCost,
+} from './benchmarks/definition.ts';
+export { type BenchmarkEntry } from './benchmarks/entry.ts';
+export { benchmarkEntries, loadBenchmark } from './benchmarks/registry.ts';
 export { floorMs, type Ceilings, type PhaseWork } from './measuring/ceilings.ts';
 export { prepareDevice, type PreparedDevice } from './device/prepare-device.ts';
-export { e2eBenchmark } from './benchmarks/e2e/benchmark.ts';
-export { memoryBenchmark } from './benchmarks/memory/benchmark.ts';
-export { overheadBenchmark } from './benchmarks/overhead/benchmark.ts';
-export { precisionBenchmark } from './benchmarks/precision/benchmark.ts';
-export { profileBenchmark } from './benchmarks/profile/benchmark.ts';
 export { EXIT, UsageError } from './errors.ts';
 export { type Json, type JsonObject } from './records/json.ts';
 export { describeEnvironment, type DeviceDescription, type Environment } from './records/environment.ts';

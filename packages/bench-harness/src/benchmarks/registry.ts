@@ -1,37 +1,30 @@
-import type { Benchmark } from './definition.ts';
-import { e2eBenchmark } from './e2e/benchmark.ts';
 import { UsageError } from '../errors.ts';
-import { overheadBenchmark } from './overhead/benchmark.ts';
-import { memoryBenchmark } from './memory/benchmark.ts';
-import { precisionBenchmark } from './precision/benchmark.ts';
-import { profileBenchmark } from './profile/benchmark.ts';
 import type { CellRecord } from '../records/record.ts';
-import { warmupBenchmark } from './warmup/benchmark.ts';
+import type { AnyBenchmark } from './definition.ts';
+import type { BenchmarkEntry } from './entry.ts';
+import * as listed from './list.ts';
 
-/** What reading records needs of a benchmark. */
-export type RecordReader = Pick<
-  Benchmark<never, never, never, never>,
-  'name' | 'title' | 'describe' | 'samplesMs' | 'peakBytes' | 'toTable' | 'toReport'
->;
+/** The benchmarks of this version, by name. */
+export const benchmarkEntries: readonly BenchmarkEntry[] = Object.values(listed);
 
-const benchmarks: readonly RecordReader[] = [
-  e2eBenchmark,
-  profileBenchmark,
-  warmupBenchmark,
-  overheadBenchmark,
-  memoryBenchmark,
-  precisionBenchmark,
-];
-
-/** The benchmark that wrote `record`. Throws UsageError for one that this version does not know. */
-export function benchmarkOf(record: CellRecord): RecordReader {
-  const found = benchmarks.find(({ name }) => name === record.benchmark);
-  if (found) return found;
-  const known = benchmarks.map(({ name }) => name).join(', ');
-  throw new UsageError(`There is no benchmark ${record.benchmark} in this version; there are: ${known}.`);
+/** Loads the benchmark `name`. Throws UsageError for one that is not among `entries`. */
+export async function loadBenchmark(
+  name: string,
+  entries: readonly BenchmarkEntry[] = benchmarkEntries,
+): Promise<AnyBenchmark> {
+  const entry = entries.find((each) => each.name === name);
+  if (entry) return entry.definition();
+  const known = entries.map((each) => each.name).join(', ');
+  throw new UsageError(`There is no benchmark ${name} in this version; there are: ${known}.`);
 }
 
-/** One short line for the cell of a record, which holds the parameters of its own benchmark. */
-export function describeRecord(record: CellRecord): string {
-  return benchmarkOf(record).describe(record.parameters as never);
+/** The benchmarks that wrote `records`, to be found by their names. */
+export async function benchmarksOf(
+  records: readonly CellRecord[],
+  entries: readonly BenchmarkEntry[] = benchmarkEntries,
+): Promise<ReadonlyMap<string, AnyBenchmark>> {
+  const names = [...new Set(records.map(({ benchmark }) => benchmark))];
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, await loadBenchmark(name, entries)] as const)),
+  );
 }

@@ -9,7 +9,8 @@ import type { CellRecord } from '../records/record.ts';
 import { runSweep } from '../runner/sweep.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
-import { printJson, printTable, tell } from './output.ts';
+import { printJson, tell } from './output.ts';
+import { printTable } from './print-table.ts';
 import { ProgressDisplay } from './progress.ts';
 
 export interface RunOptions<Parameters> {

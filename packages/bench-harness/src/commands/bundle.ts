@@ -4,9 +4,6 @@ import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
 
 export const bundleCommand = defineCommand({
-  name: 'bundle',
-  summary:
-    'Pack Node, the built packages and the GPU tests to run on a Linux host with neither Node nor network',
   flags: {
     out: {
       type: 'string',

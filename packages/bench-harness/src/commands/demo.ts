@@ -6,8 +6,6 @@ import { deviceFlag } from '../cli/flags/device-flag.ts';
 import { loadPresets } from '../cli/flags/model-flags.ts';
 
 export const demoCommand = defineCommand({
-  name: 'demo',
-  summary: 'A small end-to-end benchmark on the best device here, with a report to look at',
   flags: {
     ...deviceFlag,
     out: { type: 'string', describe: 'Folder; default: results/demo, or the next free results/demo-N' },

@@ -1,12 +1,11 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
-import { printJson, printLine, printTable } from '../cli/output.ts';
+import { printJson, printLine } from '../cli/output.ts';
+import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { chooseModels, loadPresets, modelFlags, type ModelArguments } from '../cli/flags/model-flags.ts';
 
 export const modelCommand = defineCommand({
-  name: 'model',
-  summary: 'Parameters, FLOPs and bytes of a model, without building it; without flags, the presets',
   flags: {
     ...modelFlags,
     context: {

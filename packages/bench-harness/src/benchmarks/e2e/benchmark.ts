@@ -3,6 +3,7 @@ import { e2eReport } from './report/report.ts';
 import { interpretRecord } from './report/interpret.ts';
 import { stepTable } from './report/tables.ts';
 import {
+  e2eCell,
   e2eParameters,
   expandCells,
   type E2eCell,
@@ -16,6 +17,8 @@ export const e2eBenchmark = defineBenchmark({
   name: 'e2e',
   title: 'Transformer training, end to end',
   parameters: e2eParameters,
+  cell: e2eCell,
+  result: e2eResult,
   settings: ({ warmup, steps, seed, peer }: E2eParameters): E2eSettings => ({ warmup, steps, seed, peer }),
   expand: expandCells,
   describe: describeCell,
@@ -24,8 +27,9 @@ export const e2eBenchmark = defineBenchmark({
     const { measureE2e } = await import('./measure.ts');
     return measureE2e(cell, context);
   },
-  samplesMs: (record) => e2eResult.parse(record.result).deviceMs,
-  peakBytes: (record) => e2eResult.parse(record.result).memory.peakAllocatedBytes,
+  samplesMs: ({ deviceMs }) => deviceMs,
+  peakBytes: ({ memory }) => memory.peakAllocatedBytes,
+  cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),
   toTable: (records) => stepTable(records.map(interpretRecord)),
   toReport: e2eReport,
 });

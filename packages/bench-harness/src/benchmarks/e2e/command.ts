@@ -20,8 +20,6 @@ const flags = {
 type Arguments = InferredOptionTypes<typeof flags>;
 
 export const e2eCommand = defineCommand({
-  name: 'e2e',
-  summary: 'Time forward, backward and optimizer of a Transformer language model; lists sweep',
   flags,
   examples: [
     ['roofline e2e --size small', 'the three modes of one size'],

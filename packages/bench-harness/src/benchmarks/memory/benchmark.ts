@@ -1,6 +1,6 @@
 import { defineBenchmark } from '../definition.ts';
 import { describeCell } from '../e2e/benchmark.ts';
-import { expandCells } from '../e2e/parameters.ts';
+import { e2eCell, expandCells } from '../e2e/parameters.ts';
 import { interpretMemory } from './report/interpret.ts';
 import {
   memoryParameters,
@@ -17,6 +17,8 @@ export const memoryBenchmark = defineBenchmark({
   name: 'memory',
   title: 'Memory of a training step',
   parameters: memoryParameters,
+  cell: e2eCell,
+  result: memoryResult,
   settings: ({ warmup, steps, seed, stackDepth }: MemoryParameters): MemorySettings => ({
     warmup,
     steps,
@@ -30,8 +32,8 @@ export const memoryBenchmark = defineBenchmark({
     const { measureMemory } = await import('./measure.ts');
     return measureMemory(cell, context);
   },
-  samplesMs: (record) => memoryResult.parse(record.result).overhead.offMs,
-  peakBytes: (record) => memoryResult.parse(record.result).peakAllocatedBytes,
+  samplesMs: ({ overhead }) => overhead.offMs,
+  peakBytes: ({ peakAllocatedBytes }) => peakAllocatedBytes,
   toTable: (records) => sweepTable(records.map(interpretMemory)),
   toReport: memoryReport,
 });

@@ -24,8 +24,6 @@ const flags = {
 } as const satisfies Flags;
 
 export const memoryCommand = defineCommand({
-  name: 'memory',
-  summary: 'Record where the memory of a step goes: timeline, peaks, origins, what backward needs',
   flags,
   examples: [
     ['roofline memory --size small', 'three contexts, forward and train step, in float32 and bfloat16'],

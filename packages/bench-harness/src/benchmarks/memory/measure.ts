@@ -1,30 +1,13 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
-import {
-  device as openDevice,
-  memorySnapshot,
-  recordMemory,
-  savedForBackward,
-  Tensor,
-  type Device,
-  type MemoryRecord,
-  type RecordMemoryOptions,
-  type SavedForBackward,
-} from '@roofline/tensor-core';
+import { device as openDevice, memorySnapshot, recordMemory, type Device } from '@roofline/tensor-core';
 import type { CellContext } from '../definition.ts';
 import { createWorkload, type Workload } from '../e2e/workload.ts';
 import type { Phase } from '../../measuring/timing.ts';
 import { snapshotName, type MemoryCell, type MemorySettings } from './parameters.ts';
 import type { MemoryResult } from './result.ts';
+import { recordStep } from './record-step.ts';
 import { writeSnapshot } from './snapshot-folder.ts';
 import { summarizeStep } from './summarize-step.ts';
-
-/** One recorded step: what the allocator did, and what the tape held between forward and backward. */
-export interface RecordedStep {
-  readonly record: MemoryRecord<void>;
-  readonly saved: readonly SavedForBackward[];
-  readonly peakAllocatedBytes: number;
-  readonly peakReservedBytes: number;
-}
 
 /** Records one step of a cell after its warm-up, and times steps with recording off and on. */
 export async function measureMemory(
@@ -65,20 +48,6 @@ export async function measureMemory(
 }
 
 const plainPhase: Phase = (_name, work) => work();
-
-function recordStep(workload: Workload, device: Device, recording: RecordMemoryOptions): RecordedStep {
-  let saved: readonly SavedForBackward[] = [];
-  const phase: Phase = (name, work) => {
-    const result = work();
-    if (name === 'forward' && result instanceof Tensor) saved = savedForBackward(result);
-    return result;
-  };
-  device.resetPeakMemory();
-  const record = recordMemory(() => workload.step(phase), recording);
-  device.synchronize();
-  const { peakAllocatedBytes, peakReservedBytes } = device.memoryStatistics();
-  return { record, saved, peakAllocatedBytes, peakReservedBytes };
-}
 
 function timeStepMs(workload: Workload, device: Device): number {
   device.synchronize();

@@ -8,7 +8,7 @@ import {
 } from '@roofline/tensor-core';
 import { phaseNames } from '../e2e/result.ts';
 import { describeLarge, describeSaved, purposeOf, sharesOf, sum } from './describe-allocation.ts';
-import type { RecordedStep } from './measure.ts';
+import type { RecordedStep } from './record-step.ts';
 import type { MemoryCell } from './parameters.ts';
 import type { MemoryResult, MemoryShare, PhasePeak } from './result.ts';
 import { recordTimeline, type HeldBefore } from './timeline.ts';

@@ -9,13 +9,15 @@ import {
   type OverheadParameters,
   type OverheadSettings,
 } from './parameters.ts';
-import { instrumentResult, opResult, type OverheadResult } from './result.ts';
+import { overheadResult, type OverheadResult } from './result.ts';
 
 /** What an eager op costs the host, how long the first one takes, and what instruments cost a step. */
 export const overheadBenchmark = defineBenchmark({
   name: 'overhead',
   title: 'Overhead of eager ops and of instruments',
   parameters: overheadParameters,
+  cell: overheadCell,
+  result: overheadResult,
   settings: ({ calls, repeats, warmup, seed }: OverheadParameters): OverheadSettings => ({
     calls,
     repeats,
@@ -33,12 +35,10 @@ export const overheadBenchmark = defineBenchmark({
     const { measureOp } = await import('./measure-op.ts');
     return measureOp(cell, context);
   },
-  samplesMs(record) {
-    if (!isInstrumentCell(overheadCell.parse(record.parameters))) {
-      return opResult.parse(record.result).hostUs.map((us) => us / 1000);
-    }
+  samplesMs(result) {
+    if ('hostUs' in result) return result.hostUs.map((us) => us / 1000);
     // One sample a round: its steps under instruments.
-    const { profile, memory } = instrumentResult.parse(record.result);
+    const { profile, memory } = result;
     return profile.deviceMs.map((profiledMs, round) => profiledMs + memory.deviceMs[round]!);
   },
   toTable: overheadTable,

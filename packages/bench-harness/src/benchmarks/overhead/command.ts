@@ -56,8 +56,6 @@ const overheadFlags = {
 } as const satisfies Flags;
 
 export const overheadCommand = defineCommand({
-  name: 'overhead',
-  summary: 'Host time of an eager op, cold and warm, and what profiling and memory recording cost a step',
   flags: overheadFlags,
   examples: [
     ['roofline overhead', 'ops, and instruments on a step of tiny on the CPU, of small on a GPU'],

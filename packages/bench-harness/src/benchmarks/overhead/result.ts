@@ -33,4 +33,5 @@ export const instrumentResult = z.object({
 });
 export type InstrumentResult = z.infer<typeof instrumentResult>;
 
-export type OverheadResult = OpResult | InstrumentResult;
+export const overheadResult = z.union([opResult, instrumentResult]);
+export type OverheadResult = z.infer<typeof overheadResult>;

@@ -1,6 +1,7 @@
 import { defineBenchmark } from '../definition.ts';
 import {
   expandPrecisionCells,
+  precisionCell,
   precisionParameters,
   precisionResult,
   type PrecisionCell,
@@ -15,6 +16,8 @@ export const precisionBenchmark = defineBenchmark({
   name: 'precision',
   title: 'Mixed precision',
   parameters: precisionParameters,
+  cell: precisionCell,
+  result: precisionResult,
   settings: ({ warmup, steps, seed, peer, lossSteps }: PrecisionParameters): PrecisionSettings => ({
     warmup,
     steps,
@@ -29,14 +32,8 @@ export const precisionBenchmark = defineBenchmark({
     const { measurePrecision } = await import('./measure.ts');
     return measurePrecision(cell, context);
   },
-  samplesMs(record) {
-    const result = precisionResult.parse(record.result);
-    return result.study === 'speed' ? result.deviceMs : [];
-  },
-  peakBytes(record) {
-    const result = precisionResult.parse(record.result);
-    return result.study === 'speed' ? result.memory.peakAllocatedBytes : null;
-  },
+  samplesMs: (result) => (result.study === 'speed' ? result.deviceMs : []),
+  peakBytes: (result) => (result.study === 'speed' ? result.memory.peakAllocatedBytes : null),
   toTable: findingsTable,
   toReport: precisionReport,
 });

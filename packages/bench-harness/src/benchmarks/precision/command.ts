@@ -27,8 +27,6 @@ const precisionFlags = {
 } as const satisfies Flags;
 
 export const precisionCommand = defineCommand({
-  name: 'precision',
-  summary: 'Mixed precision: accumulation, dtypes under autocast, accuracy, loss curves, and speed-ups',
   flags: precisionFlags,
   examples: [
     ['roofline precision', 'all of it: tiny on the CPU, small on a GPU'],

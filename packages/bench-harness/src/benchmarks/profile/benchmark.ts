@@ -2,6 +2,7 @@ import { defineBenchmark } from '../definition.ts';
 import { expandCells } from '../e2e/parameters.ts';
 import { describeProfileCell, interpretProfile } from './interpret.ts';
 import {
+  profileCell,
   profileParameters,
   type ProfileCell,
   type ProfileParameters,
@@ -16,6 +17,8 @@ export const profileBenchmark = defineBenchmark({
   name: 'profile',
   title: 'Kernel profile',
   parameters: profileParameters,
+  cell: profileCell,
+  result: profileResult,
   settings: ({ warmup, steps, seed, phase, range, peer }: ProfileParameters): ProfileSettings => ({
     warmup,
     steps,
@@ -31,7 +34,7 @@ export const profileBenchmark = defineBenchmark({
     const { measureProfile } = await import('./measure.ts');
     return measureProfile(cell, context);
   },
-  samplesMs: (record) => profileResult.parse(record.result).profiledMs,
+  samplesMs: ({ profiledMs }) => profiledMs,
   toTable: (records) => kernelTable(records.map(interpretProfile)),
   toReport: profileReport,
 });

@@ -1,5 +1,6 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { printLine, printTable, tell } from '../../cli/output.ts';
+import { printLine, tell } from '../../cli/output.ts';
+import { printTable } from '../../cli/print-table.ts';
 import type { CellRecord } from '../../records/record.ts';
 import { phases } from './parameters.ts';
 import { findPeer } from '../e2e/command.ts';
@@ -32,8 +33,6 @@ const flags = {
 } as const satisfies Flags;
 
 export const profileCommand = defineCommand({
-  name: 'profile',
-  summary: 'Show the kernels of a training step: by name, by range, over time; no Nsight needed',
   flags,
   examples: [
     ['roofline profile --size small', 'a whole step'],

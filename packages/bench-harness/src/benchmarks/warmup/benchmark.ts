@@ -4,6 +4,7 @@ import { e2eResult } from '../e2e/result.ts';
 import { warmupReport, warmupTable } from './report.ts';
 import {
   expandWarmups,
+  warmupCell,
   warmupParameters,
   type WarmupCell,
   type WarmupParameters,
@@ -15,6 +16,8 @@ export const warmupBenchmark = defineBenchmark({
   name: 'warmup',
   title: 'Warm-up',
   parameters: warmupParameters,
+  cell: warmupCell,
+  result: e2eResult,
   settings: ({ steps, seed }: WarmupParameters): WarmupSettings => ({ steps, seed }),
   expand: expandWarmups,
   describe: (cell: WarmupCell) => `${describeCell(cell)} · warm-up ${cell.warmup}`,
@@ -23,8 +26,9 @@ export const warmupBenchmark = defineBenchmark({
     const { measureE2e } = await import('../e2e/measure.ts');
     return measureE2e(cell, { ...context, settings: { ...context.settings, warmup, peer: null } });
   },
-  samplesMs: (record) => e2eResult.parse(record.result).deviceMs,
-  peakBytes: (record) => e2eResult.parse(record.result).memory.peakAllocatedBytes,
+  samplesMs: ({ deviceMs }) => deviceMs,
+  peakBytes: ({ memory }) => memory.peakAllocatedBytes,
+  cost: ({ work }, { dtype }) => ({ phases: Object.values(work), dtype }),
   toTable: warmupTable,
   toReport: warmupReport,
 });

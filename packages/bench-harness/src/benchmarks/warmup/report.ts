@@ -14,7 +14,7 @@ import type { CellRecord } from '../../records/record.ts';
 import { summarize, type Summary } from '../../measuring/statistics.ts';
 import { warmupCell, type WarmupCell } from './parameters.ts';
 import { configurationColumns, sharedCaption } from '../../report/configuration-columns.ts';
-import { environmentFacts } from '../../report/environment-facts.ts';
+import { reportHead } from '../../report/report-head.ts';
 
 /** A record with its times; null unless status is `ok`. */
 interface WarmupMeasurement {
@@ -105,14 +105,10 @@ function tableRow({ cell, record, deviceMs }: WarmupMeasurement, reference: Summ
 }
 
 export function warmupReport(records: readonly CellRecord[]): Report {
-  const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
   const all = studies(records);
   return {
-    title: 'Warm-up',
-    subtitle: latest.environment.device.name,
-    createdAt: latest.startedAt,
+    ...reportHead('Warm-up', records),
     summary: all.flatMap(warmupSentence),
-    environment: environmentFacts(latest),
     sections: [
       {
         id: 'warm-up-study',

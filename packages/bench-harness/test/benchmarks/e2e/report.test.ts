@@ -130,12 +130,12 @@ describe('e2e report', () => {
     expect(points[1]).toEqual({ x: 'xl', y: null, note: 'out-of-memory' });
   });
 
-  it('renders, alone and joined with another device', () => {
+  it('renders, alone and joined with another device', async () => {
     const environment = {
       ...records[0]!.environment,
       device: { ...records[0]!.environment.device, type: 'cuda' as const, name: 'Toy GPU' },
     };
-    const both = reportOfRecords([...records, toyRecord({}, { environment })]);
+    const both = await reportOfRecords([...records, toyRecord({}, { environment })]);
     expect(both.sections.map(({ id }) => id)).toEqual([
       'e2e-times',
       'e2e-plots',

@@ -90,8 +90,8 @@ describe('our kernels beside PyTorch', () => {
     });
   });
 
-  it('are in the report and its summary', () => {
-    const report = reportOfRecords([recordWith(toyPeer)]);
+  it('are in the report and its summary', async () => {
+    const report = await reportOfRecords([recordWith(toyPeer)]);
     expect(report.summary).toContain(
       'The kernels of a step take **0.49×** the time of those of PyTorch 2.0.0 eager.',
     );
@@ -103,7 +103,7 @@ describe('our kernels beside PyTorch', () => {
     ]) {
       expect(text).toContain(title);
     }
-    expect(renderMarkdown(reportOfRecords([recordWith(failed.profiled!.result.peer)]))).toContain(
+    expect(renderMarkdown(await reportOfRecords([recordWith(failed.profiled!.result.peer)]))).toContain(
       'no room in PyTorch',
     );
   });

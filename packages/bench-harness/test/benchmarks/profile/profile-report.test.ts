@@ -6,7 +6,7 @@ import { profileRecord, toyProfileResult } from '../../fixtures/profiles.ts';
 import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
 
 describe('profile report', () => {
-  const report = reportOfRecords([profileRecord()]);
+  const report = profileBenchmark.toReport([profileRecord()]);
 
   it('says which kernel leads, how long the device idles and what softmax costs', () => {
     expect(report.summary).toEqual([
@@ -20,12 +20,12 @@ describe('profile report', () => {
     ]);
   });
 
-  it('sums up several cells in the order of their work, whatever order they ran in', () => {
+  it('sums up several cells in the order of their work, whatever order they ran in', async () => {
     const profile = profileRecord();
     const large = { ...toyCell, size: 'large', shape: { ...toyCell.shape, layers: 9 } };
     const result = structuredClone(toyProfileResult);
     for (const { kernels } of result.steps) kernels.durationUs[3]! /= 2;
-    const { summary } = reportOfRecords([
+    const { summary } = await reportOfRecords([
       { ...profile, parameters: large, result: result as never },
       profile,
     ]);
@@ -40,8 +40,8 @@ describe('profile report', () => {
     );
   });
 
-  it('says where nothing was selected, and what there is', () => {
-    const { summary } = reportOfRecords([profileRecord({ phase: 'optimizer', range: 'norms' })]);
+  it('says where nothing was selected, and what there is', async () => {
+    const { summary } = await reportOfRecords([profileRecord({ phase: 'optimizer', range: 'norms' })]);
     expect(summary.at(-1)).toBe(
       'No kernel of small lies in phase `optimizer`, ranges `norms`. It has the phases forward, backward, other and ' +
         'the ranges forward, attention.scores, attention.softmax, backward.',
@@ -55,13 +55,13 @@ describe('profile report', () => {
     expect(renderHtml(report)).toContain('attention.softmax');
   });
 
-  it('stands beside other benchmarks in one report', () => {
-    const mixed = reportOfRecords([profileRecord(), toyRecord()]);
+  it('stands beside other benchmarks in one report', async () => {
+    const mixed = await reportOfRecords([profileRecord(), toyRecord()]);
     const ids = mixed.sections.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('stays under 5 MB for a profile of 10,000 kernels', () => {
+  it('stays under 5 MB for a profile of 10,000 kernels', async () => {
     const record = profileRecord();
     const result = structuredClone(record.result!) as { steps: { kernels: Record<string, number[]> }[] };
     for (const { kernels } of result.steps) {
@@ -71,7 +71,7 @@ describe('profile report', () => {
       }
       kernels['startUs'] = kernels['startUs']!.map((_, i) => i * 21.123);
     }
-    const html = renderHtml(reportOfRecords([{ ...record, result: result as never }]));
+    const html = renderHtml(await reportOfRecords([{ ...record, result: result as never }]));
     expect(html.length).toBeLessThan(5e6);
   });
 

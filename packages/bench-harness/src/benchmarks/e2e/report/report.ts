@@ -4,20 +4,15 @@ import { e2ePlots } from './plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
 import { e2eSummary } from './summary.ts';
 import { peerTable, phaseTable, timeTable } from './tables.ts';
-import { environmentFacts } from '../../../report/environment-facts.ts';
+import { reportHead } from '../../../report/report-head.ts';
 import { listSome } from '../../../report/values-in-words.ts';
 
 /** The report of end-to-end records of one device and one set of settings. */
 export function e2eReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretRecord);
-  const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
-  const { name } = latest.environment.device;
   return {
-    title: 'Transformer training, end to end',
-    subtitle: name,
-    createdAt: latest.startedAt,
+    ...reportHead('Transformer training, end to end', records),
     summary: e2eSummary(measurements),
-    environment: environmentFacts(latest),
     sections: [timeSection(measurements), ...plotSections(measurements)],
   };
 }

@@ -9,7 +9,7 @@ import {
   type Section,
 } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
-import { environmentFacts } from '../../../report/environment-facts.ts';
+import { reportHead } from '../../../report/report-head.ts';
 import { interpretMemory, nameOf, overheadRatio, type MemoryMeasurement } from './interpret.ts';
 import type { MemoryResult } from '../result.ts';
 import { largestTable, liveTable, savedTable, sweepTable } from './tables.ts';
@@ -21,16 +21,12 @@ type MeasuredMemory = MemoryMeasurement & { readonly result: MemoryResult };
 export function memoryReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretMemory);
   const measured = measurements.filter((each): each is MeasuredMemory => each.result !== null);
-  const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
   // A step with a backward pass has more to show than a higher peak without.
   const trained = measured.filter(({ cell }) => cell.mode !== 'forward');
   const [detailed] = (trained.length > 0 ? trained : measured).toSorted((a, b) => peakOf(b) - peakOf(a));
   return {
-    title: 'Memory of a training step',
-    subtitle: latest.environment.device.name,
-    createdAt: latest.startedAt,
+    ...reportHead('Memory of a training step', records),
     summary: summarySentences(measurements, measured, detailed),
-    environment: environmentFacts(latest),
     sections: [sweepSection(measurements), ...(detailed ? [detailSection(detailed)] : [])],
   };
 }

@@ -20,7 +20,7 @@ import { opResult } from '../result.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import { outcomeOf } from '../../../report/cell-row.ts';
-import { environmentFacts } from '../../../report/environment-facts.ts';
+import { reportHead } from '../../../report/report-head.ts';
 
 const columns: Column[] = [
   { key: 'op', label: 'Op', kind: 'text' },
@@ -123,15 +123,11 @@ function opTable(records: readonly CellRecord[]): Table {
 }
 
 export function overheadReport(records: readonly CellRecord[]): Report {
-  const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
   const ops = opTable(records);
   const instruments = instrumentMeasurements(records);
   return {
-    title: 'Overhead',
-    subtitle: latest.environment.device.name,
-    createdAt: latest.startedAt,
+    ...reportHead('Overhead', records),
     summary: [...opSentences(ops.rows), ...instrumentSentences(instruments)],
-    environment: environmentFacts(latest),
     sections: [
       ...(ops.rows.length > 0 ? [{ id: 'ops', title: 'Ops', blocks: [ops, opPlot(ops.rows)] }] : []),
       ...(instruments.length > 0 ? [instrumentSection(instruments)] : []),

@@ -1,19 +1,15 @@
 import type { Block, Plot, Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
-import { environmentFacts } from '../../../report/environment-facts.ts';
+import { reportHead } from '../../../report/report-head.ts';
 import { measurementsOf, speedsOf } from './measurements.ts';
 import { precisionSummary } from './summary.ts';
 import { accumulationTable, accuracyTable, dtypeTable, lossTable, speedTable } from './tables.ts';
 
 /** The report of the records of one device and one set of settings. */
 export function precisionReport(records: readonly CellRecord[]): Report {
-  const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
   return {
-    title: 'Mixed precision',
-    subtitle: latest.environment.device.name,
-    createdAt: latest.startedAt,
+    ...reportHead('Mixed precision', records),
     summary: precisionSummary(records),
-    environment: environmentFacts(latest),
     sections: sectionsOf(records),
   };
 }

@@ -1,6 +1,6 @@
 import type { Block, Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
-import { environmentFacts } from '../../../report/environment-facts.ts';
+import { reportHead } from '../../../report/report-head.ts';
 import { cellNames, type CellNames } from '../../../report/cell-names.ts';
 import { cellSlug, interpretProfile, lastStep, type ProfileMeasurement } from '../interpret.ts';
 import { profileSummary } from './summary.ts';
@@ -14,13 +14,9 @@ import { stepTimeline } from './timeline.ts';
 export function profileReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretProfile);
   const names = cellNames(measurements.map(({ cell }) => cell));
-  const latest = records.reduce((a, b) => (a.startedAt > b.startedAt ? a : b));
   return {
-    title: 'Kernel profile',
-    subtitle: latest.environment.device.name,
-    createdAt: latest.startedAt,
+    ...reportHead('Kernel profile', records),
     summary: profileSummary(measurements),
-    environment: environmentFacts(latest),
     sections: [overviewSection(measurements), ...measurements.flatMap((each) => cellSection(each, names))],
   };
 }
