@@ -1,45 +1,37 @@
 import { describe, expect, it } from 'vitest';
 import { alternationBlocks, collectSteps, timeStep } from '../../src/measuring/timing.ts';
-
-/** A device whose clock moves only when `work` says so, and which remembers its synchronizations. */
-function fakeDevice() {
-  let now = 0;
-  let pending = false;
-  return {
-    log: [] as string[],
-    work(durationMs: number) {
-      now += durationMs;
-      pending = true;
-    },
-    recordEvent() {
-      const time = now;
-      return { time, elapsedMs: (earlier: { time: number }) => time - earlier.time };
-    },
-    synchronize() {
-      this.log.push(pending ? 'waited' : 'idle');
-      pending = false;
-    },
-  };
-}
+import { FakeDevice } from '../fixtures/fake-device.ts';
 
 describe('timeStep', () => {
-  it('times phases and the whole between an idle start and an idle end', () => {
-    const device = fakeDevice();
-    device.work(100);
+  it('times phases and the whole between an idle start and an idle end, on both clocks', () => {
+    const device = new FakeDevice();
+    device.run(100);
     const time = timeStep(device, (phase) => {
-      phase('forward', () => device.work(3));
-      device.work(1);
-      phase('backward', () => device.work(6));
-      phase('forward', () => device.work(2));
+      phase('forward', () => device.run(3, 0.5));
+      device.run(1);
+      phase('backward', () => device.run(6));
+      phase('forward', () => device.run(2));
     });
-    expect(time).toMatchObject({ deviceMs: 12, phasesMs: { forward: 5, backward: 6 } });
-    expect(time.wallMs).toBeGreaterThanOrEqual(0);
-    expect(device.log).toEqual(['waited', 'waited']);
+    // The host is half a millisecond ahead of the device as it queues the first work.
+    expect(time).toEqual({ deviceMs: 12.5, wallMs: 12.5, phasesMs: { forward: 5.5, backward: 6 } });
+    expect(device.isIdle).toBe(true);
+  });
+
+  it('tells the host and the device apart', () => {
+    const device = new FakeDevice();
+    const time = timeStep(device, (phase) => {
+      phase('forward', () => device.run(4));
+      device.hostMs += 10;
+    });
+    expect(time).toEqual({ deviceMs: 10, wallMs: 10, phasesMs: { forward: 4 } });
+    const before = device.hostMs;
+    const idle = timeStep(device, () => {});
+    expect(idle).toEqual({ deviceMs: 0, wallMs: 0, phasesMs: {} });
+    expect(device.hostMs).toBe(before);
   });
 
   it('returns what a phase returns', () => {
-    const device = fakeDevice();
-    timeStep(device, (phase) => expect(phase('forward', () => 'loss')).toBe('loss'));
+    timeStep(new FakeDevice(), (phase) => expect(phase('forward', () => 'loss')).toBe('loss'));
   });
 });
 
@@ -58,6 +50,8 @@ it.each([
   [3, [1, 2]],
   [10, [5, 5]],
   [13, [4, 4, 5]],
+  [11, [3, 4, 4]],
+  [0, []],
 ])('alternationBlocks(%i) is %j', (steps, blocks) => {
   expect(alternationBlocks(steps)).toEqual(blocks);
 });
