@@ -29,7 +29,7 @@ export default {
   dryRunTimeoutMinutes: 30,
   // Types are stripped, not checked, before a test runs.
   disableTypeChecks: false,
-  ignorePatterns: ['dist', 'docs', '/results', '.turbo', '.mutation'],
+  ignorePatterns: ['dist', '/results', '.turbo', '.mutation'],
   tempDirName: '.mutation/sandbox',
   incremental: true,
   incrementalFile: '.mutation/incremental.json',

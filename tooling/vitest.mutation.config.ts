@@ -15,7 +15,7 @@ export default defineConfig({
       'packages/*/test/gpu/**',
       'packages/reports/test/{compile.test.ts,html/browser.test.ts}',
       'packages/bench-harness/test/{bundle,commands,peer}/**',
-      'packages/bench-harness/test/**/{first-op,sweep,tables-compile}.test.ts',
+      'packages/bench-harness/test/**/{first-op,registry,sweep,tables-compile}.test.ts',
     ],
   },
 });
