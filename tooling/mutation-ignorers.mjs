@@ -5,7 +5,7 @@ const errorTexts = {
   shouldIgnore(path) {
     if (!path.isStringLiteral() && !path.isTemplateLiteral()) return undefined;
     const made = path.findParent((parent) => parent.isNewExpression());
-    return /Error$/.test(made?.node.callee.name ?? '') ? 'the words of an error' : undefined;
+    return made?.node.callee.name?.endsWith('Error') ? 'the words of an error' : undefined;
   },
 };
 

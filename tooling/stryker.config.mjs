@@ -31,6 +31,7 @@ export default {
   disableTypeChecks: false,
   ignorePatterns: ['dist', '/results', '.turbo', '.mutation'],
   tempDirName: '.mutation/sandbox',
+  cleanTempDir: 'always',
   incremental: true,
   incrementalFile: '.mutation/incremental.json',
   reporters: ['clear-text', 'progress-append-only', 'html', 'json'],
