@@ -3,6 +3,7 @@ import { e2eReport } from './report/report.ts';
 import { interpretRecord } from './report/interpret.ts';
 import { stepTable } from './report/tables.ts';
 import {
+  describeCell,
   e2eCell,
   e2eParameters,
   expandCells,
@@ -33,7 +34,3 @@ export const e2eBenchmark = defineBenchmark({
   toTable: (records) => stepTable(records.map(interpretRecord)),
   toReport: e2eReport,
 });
-
-export function describeCell({ size, context, batch, mode, dtype }: E2eCell): string {
-  return `${size} · context ${context} · batch ${batch} · ${mode} · ${dtype}`;
-}

@@ -63,3 +63,8 @@ export function expandCells(parameters: E2eParameters): E2eCell[] {
     ),
   );
 }
+
+/** `small · context 256 · batch 4 · train-step · float32`. */
+export function describeCell({ size, context, batch, mode, dtype }: E2eCell): string {
+  return `${size} · context ${context} · batch ${batch} · ${mode} · ${dtype}`;
+}

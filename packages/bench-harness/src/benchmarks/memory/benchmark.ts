@@ -1,6 +1,5 @@
 import { defineBenchmark } from '../definition.ts';
-import { describeCell } from '../e2e/benchmark.ts';
-import { e2eCell, expandCells } from '../e2e/parameters.ts';
+import { describeCell, e2eCell, expandCells } from '../e2e/parameters.ts';
 import { interpretMemory } from './report/interpret.ts';
 import {
   memoryParameters,

@@ -1,4 +1,5 @@
 import { defineBenchmark } from '../definition.ts';
+import { describeCell } from '../e2e/parameters.ts';
 import {
   expandPrecisionCells,
   precisionCell,
@@ -49,6 +50,6 @@ function describePrecisionCell(cell: PrecisionCell): string {
     case 'accuracy':
       return `accuracy · ${cell.size} · context ${cell.context} · batch ${cell.batch} · ${cell.dtype}`;
     case 'speed':
-      return `${cell.size} · context ${cell.context} · batch ${cell.batch} · ${cell.mode} · ${cell.dtype}`;
+      return describeCell(cell);
   }
 }

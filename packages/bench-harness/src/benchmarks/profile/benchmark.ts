@@ -1,6 +1,6 @@
 import { defineBenchmark } from '../definition.ts';
-import { expandCells } from '../e2e/parameters.ts';
-import { describeProfileCell, interpretProfile } from './interpret.ts';
+import { describeCell, expandCells } from '../e2e/parameters.ts';
+import { interpretProfile } from './interpret.ts';
 import {
   profileCell,
   profileParameters,
@@ -28,7 +28,7 @@ export const profileBenchmark = defineBenchmark({
     peer,
   }),
   expand: (parameters: ProfileParameters): ProfileCell[] => expandCells(parameters),
-  describe: describeProfileCell,
+  describe: describeCell,
   async measure(cell: ProfileCell, context) {
     // Only the cell's own process opens a device.
     const { measureProfile } = await import('./measure.ts');

@@ -62,7 +62,3 @@ export function lastStep(spans: readonly KernelSpan[], { steps }: ProfileResult)
 export function cellSlug({ size, context, batch, mode, dtype }: ProfileCell): string {
   return `${size}-c${context}-b${batch}-${mode}-${dtype}`.replace(/[^\w.-]+/g, '-');
 }
-
-export function describeProfileCell({ size, context, batch, mode, dtype }: ProfileCell): string {
-  return `${size} · context ${context} · batch ${batch} · ${mode} · ${dtype}`;
-}

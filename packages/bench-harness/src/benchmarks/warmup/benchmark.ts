@@ -1,5 +1,5 @@
 import { defineBenchmark } from '../definition.ts';
-import { describeCell } from '../e2e/benchmark.ts';
+import { describeCell } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 import { warmupReport, warmupTable } from './report.ts';
 import {
