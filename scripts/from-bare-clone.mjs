@@ -45,8 +45,11 @@ const steps = {
     );
   },
   mutate(...files) {
-    const chosen = files.length > 0 ? ['--mutate', files.join(',')] : [];
-    run('stryker', 'run', 'tooling/stryker.config.mjs', ...chosen);
+    const tests = files.filter((file) => file.endsWith('.test.ts'));
+    const sources = files.filter((file) => !file.endsWith('.test.ts'));
+    const chosen = sources.length > 0 ? ['--mutate', sources.join(',')] : [];
+    const by = tests.length > 0 ? ['--testFiles', tests.join(',')] : [];
+    run('stryker', 'run', 'tooling/stryker.config.mjs', ...chosen, ...by);
   },
 };
 

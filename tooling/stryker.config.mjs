@@ -25,7 +25,7 @@ export default {
   vitest: { configFile: 'tooling/vitest.mutation.config.ts', pool: 'forks' },
   coverageAnalysis: 'perTest',
   concurrency: 2,
-  timeoutMS: 10_000,
+  timeoutMS: 30_000,
   dryRunTimeoutMinutes: 30,
   // Types are stripped, not checked, before a test runs.
   disableTypeChecks: false,

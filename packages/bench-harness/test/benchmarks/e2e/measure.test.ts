@@ -59,7 +59,7 @@ describe('measureE2e', () => {
     const result = await measure(2, 3);
     expect(result).toEqual({
       deviceMs: [9.25, 12.25, 15.25],
-      wallMs: [9.25, 12.25, 15.25],
+      wallMs: [9.375, 12.375, 15.375],
       phasesMs: { forward: [3.25, 4.25, 5.25], backward: [6, 8, 10] },
       parameterCount: 2264,
       work,

@@ -53,14 +53,15 @@ describe('measureInstruments', () => {
     expect(off.deviceMs).toEqual([8.5, 14.5]);
     expect(profile.deviceMs).toEqual([10.5, 16.5]);
     expect(memory.deviceMs).toEqual([12.5, 18.5]);
-    expect(off.wallMs).toEqual([8.5, 14.5]);
-    expect(memory.wallMs).toEqual([12.5, 18.5]);
+    expect(off.wallMs).toEqual([8.625, 14.625]);
+    expect(memory.wallMs).toEqual([12.625, 18.625]);
   });
 
+  // With the wait for an idle device, by which a step begins.
   it('sets apart what an instrument takes before and after its step', async () => {
     const { profile, memory } = await measure(0, 2);
-    expect(profile.readOutMs).toEqual([7, 7]);
-    expect(memory.readOutMs).toEqual([3, 3]);
+    expect(profile.readOutMs).toEqual([7.125, 7.125]);
+    expect(memory.readOutMs).toEqual([3.125, 3.125]);
   });
 
   it('counts kernels, or what memory was asked for without the ranges, and adds up what was dropped', async () => {
