@@ -13,7 +13,7 @@ export default defineConfig({
     exclude: [
       '**/node_modules/**',
       'packages/*/test/gpu/**',
-      'packages/reports/test/{compile.test.ts,html/browser.test.ts}',
+      'packages/reports/test/{compile.test.ts,html/charts.test.ts,html/browser.test.ts}',
       'packages/bench-harness/test/{bundle,commands,peer}/**',
       'packages/bench-harness/test/**/{first-op,registry,sweep,tables-compile}.test.ts',
     ],
