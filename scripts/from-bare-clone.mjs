@@ -1,4 +1,4 @@
-// The two commands a bare clone offers: `npm run demo` and `npm test`.
+// The commands a bare clone offers: `npm run demo`, `npm test` and `npm run mutate`.
 // Node 20, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -44,12 +44,20 @@ const steps = {
       '--output-logs=new-only',
     );
   },
+  mutate(...files) {
+    const tests = files.filter((file) => file.endsWith('.test.ts'));
+    const sources = files.filter((file) => !file.endsWith('.test.ts'));
+    const chosen = sources.length > 0 ? ['--mutate', sources.join(',')] : [];
+    const by = tests.length > 0 ? ['--testFiles', tests.join(',')] : [];
+    run('stryker', 'run', 'tooling/stryker.config.mjs', ...chosen, ...by);
+  },
 };
 
-const step = steps[process.argv[2]];
+const [name, ...more] = process.argv.slice(2);
+const step = steps[name];
 if (!step) {
   console.error(`usage: node scripts/from-bare-clone.mjs ${Object.keys(steps).join('|')}`);
   process.exit(2);
 }
 run('npx', '-y', packageManager, 'install', '--frozen-lockfile', '--prefer-offline');
-step();
+step(...more);

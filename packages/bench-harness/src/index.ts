@@ -1,13 +1,19 @@
-export { defineBenchmark, type Benchmark, type CellContext, type CellTask } from './benchmark.ts';
-export { floorMs, type Ceilings, type PhaseWork } from './ceilings.ts';
+export {
+  defineBenchmark,
+  type AnyBenchmark,
+  type Benchmark,
+  type BenchmarkDefinition,
+  type CellContext,
+  type CellTask,
+  type ResultColumn,
+  type StepCost,
+} from './benchmarks/definition.ts';
+export { type BenchmarkEntry } from './benchmarks/entry.ts';
+export { benchmarkEntries, loadBenchmark } from './benchmarks/registry.ts';
+export { floorMs, type Ceilings, type PhaseWork } from './measuring/ceilings.ts';
 export { prepareDevice, type PreparedDevice } from './device/prepare-device.ts';
-export { e2eBenchmark } from './e2e/benchmark.ts';
-export { memoryBenchmark } from './memory/benchmark.ts';
-export { overheadBenchmark } from './overhead/benchmark.ts';
-export { precisionBenchmark } from './precision/benchmark.ts';
-export { profileBenchmark } from './profile/benchmark.ts';
 export { EXIT, UsageError } from './errors.ts';
-export { type Json, type JsonObject } from './json.ts';
+export { type Json, type JsonObject } from './records/json.ts';
 export { describeEnvironment, type DeviceDescription, type Environment } from './records/environment.ts';
 export { type CellRecord, type CellStatus } from './records/record.ts';
 export { readResults } from './records/results-folder.ts';
@@ -15,5 +21,5 @@ export { reportOfRecords } from './report/report-of-records.ts';
 export { compareRecords, comparisonTable, type Comparison } from './report/compare.ts';
 export { writeReport, type WrittenReport } from './report/write-report.ts';
 export { runSweep, type SweepObserver, type SweepOptions, type SweepOutcome } from './runner/sweep.ts';
-export { ratioOfMedians, summarize, type RatioEstimate, type Summary } from './statistics.ts';
-export { collectSteps, timeStep, type Phase, type StepTime, type StepTimes } from './timing.ts';
+export { ratioOfMedians, summarize, type RatioEstimate, type Summary } from './measuring/statistics.ts';
+export { collectSteps, timeStep, type Phase, type StepTime, type StepTimes } from './measuring/timing.ts';

@@ -8,19 +8,24 @@ export type Flags = Readonly<Record<string, Flag>>;
 
 /** One sub-command of `roofline`. */
 export interface Command<F extends Flags = Flags> {
-  readonly name: string;
-  /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
-  readonly positionals?: string;
-  readonly summary: string;
   readonly flags: F;
   readonly examples: readonly (readonly [command: string, meaning: string])[];
   /** Returns the exit code. */
   run(args: InferredOptionTypes<F> & Record<string, unknown>): Promise<number>;
 }
 
+/** What is known of a command before it is loaded: only the one that is asked for is. */
+export interface CommandEntry {
+  readonly name: string;
+  /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
+  readonly positionals?: string;
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
 /** Infers the types of the arguments from the flags. */
-export function defineCommand<const F extends Flags>(command: Command<F>): Command<F> {
-  return command;
+export function defineCommand<const F extends Flags>(command: Command<F>): Command {
+  return command as unknown as Command;
 }
 
 /** The flag that every command has. */

@@ -1,8 +1,8 @@
 import yargs, { type Argv, type Options } from 'yargs';
-import { commands } from '../commands/all.ts';
+import { commandEntries } from '../commands/all.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { packageVersions } from '../records/environment.ts';
-import type { Command } from './command.ts';
+import { packageVersions } from '../records/package-versions.ts';
+import type { Command, CommandEntry } from './command.ts';
 import { completeWords } from './completion.ts';
 import { nearest } from './nearest.ts';
 import { tell } from './output.ts';
@@ -10,16 +10,28 @@ import { tell } from './output.ts';
 /** Runs the command line and returns its exit code; see EXIT. */
 export async function main(words: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.ok;
-  const parser = buildParser(words, (code) => (exitCode = code));
   try {
-    await parser.parseAsync();
+    const commands = await loadNamed(words);
+    await buildParser(words, commands, (code) => (exitCode = code)).parseAsync();
     return exitCode;
   } catch (error) {
     return explain(error);
   }
 }
 
-function buildParser(words: readonly string[], onExitCode: (code: number) => void): Argv {
+/** The commands by name. Those that no word names are listed in help, and never loaded. */
+type LoadedCommands = ReadonlyMap<string, Command>;
+
+async function loadNamed(words: readonly string[]): Promise<LoadedCommands> {
+  const named = commandEntries.filter(({ name }) => words.includes(name));
+  return new Map(await Promise.all(named.map(async ({ name, load }) => [name, await load()] as const)));
+}
+
+function buildParser(
+  words: readonly string[],
+  commands: LoadedCommands,
+  onExitCode: (code: number) => void,
+): Argv {
   const parser = yargs([...words])
     .scriptName('roofline')
     .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time beside the hardware ceiling.')
@@ -30,33 +42,43 @@ function buildParser(words: readonly string[], onExitCode: (code: number) => voi
     .completion(
       'completion',
       'Print the script for tab completion: roofline completion >> ~/.bashrc',
-      completeWords,
+      completeWords(commands),
     )
     .exitProcess(false)
     .fail((message, error) => {
       // A message is what yargs found wrong; without one, a command threw.
       throw message === null
         ? error
-        : new UsageError(`${message}${suggestFlag(message, words)}\n${helpHint(words)}`);
+        : new UsageError(`${message}${suggestFlag(message, commands)}\n${helpHint(commands)}`);
     })
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .epilogue('Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory.');
-  for (const command of commands) addCommand(parser, command, onExitCode);
+  for (const entry of commandEntries) addCommand(parser, entry, commands.get(entry.name), onExitCode);
   return parser;
 }
 
-function addCommand(parser: Argv, command: Command, onExitCode: (code: number) => void): void {
+function addCommand(
+  parser: Argv,
+  { name, positionals, summary }: CommandEntry,
+  command: Command | undefined,
+  onExitCode: (code: number) => void,
+): void {
+  const line = [name, positionals].filter(Boolean).join(' ');
+  if (command === undefined) {
+    parser.command(line, summary);
+    return;
+  }
   parser.command(
-    [command.name, command.positionals].filter(Boolean).join(' '),
-    command.summary,
+    line,
+    summary,
     (builder) => {
       for (const [example, meaning] of command.examples) builder.example(example, meaning);
-      for (const [name, { completions: _, ...options }] of Object.entries(command.flags)) {
-        builder.option(name, options as Options);
+      for (const [flag, { completions: _, ...options }] of Object.entries(command.flags)) {
+        builder.option(flag, options as Options);
       }
       return builder;
     },
-    async (args) => onExitCode(await command.run(args as Parameters<typeof command.run>[0])),
+    async (args) => onExitCode(await command.run(args)),
   );
 }
 
@@ -70,18 +92,15 @@ function explain(error: unknown): number {
   return EXIT.failure;
 }
 
-function helpHint(words: readonly string[]): string {
-  return `Try \`${['roofline', commandIn(words)?.name, '--help'].filter(Boolean).join(' ')}\`.`;
+function helpHint(commands: LoadedCommands): string {
+  const [name] = commands.keys();
+  return `Try \`${['roofline', name, '--help'].filter(Boolean).join(' ')}\`.`;
 }
 
-function suggestFlag(message: string, words: readonly string[]): string {
+function suggestFlag(message: string, commands: LoadedCommands): string {
   const unknown = /^Unknown arguments?: ([\w-]+)/.exec(message)?.[1];
-  const command = commandIn(words);
+  const [command] = commands.values();
   if (unknown === undefined || command === undefined) return '';
   const suggestion = nearest(unknown, Object.keys(command.flags));
   return suggestion === undefined ? '' : `. Did you mean --${suggestion}?`;
-}
-
-function commandIn(words: readonly string[]): Command | undefined {
-  return commands.find(({ name }) => words.includes(name));
 }

@@ -1,13 +1,6 @@
-import { renderTerminal, type Table } from '@roofline/reports';
-
 /** Machine output: the only thing on stdout under --json. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
-}
-
-export function printTable(table: Table): void {
-  const { isTTY, columns } = process.stdout;
-  process.stdout.write(renderTerminal(table, { width: isTTY ? columns : 160, color: Boolean(isTTY) }));
 }
 
 export function printLine(text = ''): void {

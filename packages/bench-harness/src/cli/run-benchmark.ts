@@ -1,15 +1,16 @@
-import type { Benchmark } from '../benchmark.ts';
-import type { BenchmarkDType } from '../ceilings.ts';
+import type { Benchmark } from '../benchmarks/definition.ts';
+import type { BenchmarkDType } from '../measuring/ceilings.ts';
 import { prepareDevice } from '../device/prepare-device.ts';
 import { EXIT } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../records/json.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import { makeWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { runSweep } from '../runner/sweep.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
-import { printJson, printTable, tell } from './output.ts';
+import { printJson, tell } from './output.ts';
+import { printTable } from './print-table.ts';
 import { ProgressDisplay } from './progress.ts';
 
 export interface RunOptions<Parameters> {

@@ -1,15 +1,14 @@
 import type { Row, Table } from '@roofline/reports';
-import { TOLERANCES, type AgreeJob, type AgreeResult } from '../agree/agree-job.ts';
+import { TOLERANCES, type AgreeJob, type AgreeResult } from '../peer/agree/agree-job.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
-import { printJson, printTable, tell } from '../cli/output.ts';
+import { printJson, tell } from '../cli/output.ts';
+import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { deviceFlag } from './device-flag.ts';
+import { deviceFlag } from '../cli/flags/device-flag.ts';
 
 export const agreeCommand = defineCommand({
-  name: 'agree',
-  summary: 'Check that random small models agree with PyTorch: values, gradients, parameters after AdamW',
   flags: {
     peer: { type: 'string', choices: ['torch'], default: 'torch', describe: 'What to check against' },
     configurations: {
@@ -40,7 +39,7 @@ export const agreeCommand = defineCommand({
   async run({ configurations, wide, seed, device, json }) {
     if (configurations + wide === 0)
       throw new UsageError('Ask for one of --configurations or --wide at least.');
-    const { agreeOnDevice } = await import('../agree/agree-on-device.ts');
+    const { agreeOnDevice } = await import('../peer/agree/agree-on-device.ts');
     const progress = new ProgressDisplay();
     const requests = Array.from({ length: configurations + wide }, (_, index) => ({
       seed: seed + index,

@@ -4,9 +4,6 @@ import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
 
 export const bundleCommand = defineCommand({
-  name: 'bundle',
-  summary:
-    'Pack Node, the built packages and the GPU tests to run on a Linux host with neither Node nor network',
   flags: {
     out: {
       type: 'string',
@@ -20,7 +17,7 @@ export const bundleCommand = defineCommand({
     ['roofline bundle --out roofline-bundle.tar.xz', 'one file; on the host: tar xf, then ./roofline doctor'],
   ],
   async run({ out, json }) {
-    const { packBundle } = await import('../bundle/pack-bundle.ts');
+    const { packBundle } = await import('./bundle/pack-bundle.ts');
     const progress = new ProgressDisplay();
     progress.status(`Writing ${out}`);
     const byteLength = await packBundle(out);

@@ -1,12 +1,10 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePositiveNumber } from '../cli/option-values.ts';
-import { printJson, printLine, printTable, tell } from '../cli/output.ts';
+import { printJson, printLine, tell } from '../cli/output.ts';
+import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
 
 export const compareCommand = defineCommand({
-  name: 'compare',
-  positionals: '<before> <after>',
-  summary: 'Contrast the records of two folders (or .jsonl files) cell by cell',
   flags: {
     'fail-over': {
       type: 'string',
@@ -24,7 +22,7 @@ export const compareCommand = defineCommand({
     const { compareRecords, comparisonSummary, comparisonTable, regressions } =
       await import('../report/compare.ts');
     const [old, recent] = [readResults(before as string), readResults(after as string)];
-    const comparisons = compareRecords(old, recent);
+    const comparisons = await compareRecords(old, recent);
     if (comparisons.length === 0) {
       throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);
     }

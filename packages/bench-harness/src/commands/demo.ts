@@ -1,13 +1,11 @@
 import { existsSync } from 'node:fs';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { printLine, tell } from '../cli/output.ts';
-import { modes, type E2eParameters } from '../e2e/parameters.ts';
-import { deviceFlag } from './device-flag.ts';
-import { loadPresets } from './model-flags.ts';
+import { modes, type E2eParameters } from '../benchmarks/e2e/parameters.ts';
+import { deviceFlag } from '../cli/flags/device-flag.ts';
+import { loadPresets } from '../cli/flags/model-flags.ts';
 
 export const demoCommand = defineCommand({
-  name: 'demo',
-  summary: 'A small end-to-end benchmark on the best device here, with a report to look at',
   flags: {
     ...deviceFlag,
     out: { type: 'string', describe: 'Folder; default: results/demo, or the next free results/demo-N' },
@@ -16,7 +14,7 @@ export const demoCommand = defineCommand({
   examples: [['roofline demo', 'measures for some seconds and says where the report lies']],
   async run({ device, out = freshFolder(), json }) {
     const { runBenchmark } = await import('../cli/run-benchmark.ts');
-    const { e2eBenchmark } = await import('../e2e/benchmark.ts');
+    const { e2eBenchmark } = await import('../benchmarks/e2e/benchmark.ts');
     const { writeReport } = await import('../report/write-report.ts');
     const presets = await loadPresets();
     const { exitCode, records } = await runBenchmark(e2eBenchmark, {

@@ -1,13 +1,12 @@
-import { dtypes } from '../ceilings.ts';
+import { dtypes } from '../measuring/ceilings.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
-import { printJson, printLine, printTable } from '../cli/output.ts';
+import { printJson, printLine } from '../cli/output.ts';
+import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
-import { deviceFlag } from './device-flag.ts';
+import { deviceFlag } from '../cli/flags/device-flag.ts';
 
 export const doctorCommand = defineCommand({
-  name: 'doctor',
-  summary: 'What is found on this machine, what is missing, and how to get it',
   flags: {
     ...deviceFlag,
     ceilings: { type: 'boolean', default: false, describe: "Measure the device's ceilings anew" },

@@ -1,12 +1,11 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
-import { printJson, printLine, printTable } from '../cli/output.ts';
+import { printJson, printLine } from '../cli/output.ts';
+import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { chooseModels, loadPresets, modelFlags, type ModelArguments } from './model-flags.ts';
+import { chooseModels, loadPresets, modelFlags, type ModelArguments } from '../cli/flags/model-flags.ts';
 
 export const modelCommand = defineCommand({
-  name: 'model',
-  summary: 'Parameters, FLOPs and bytes of a model, without building it; without flags, the presets',
   flags: {
     ...modelFlags,
     context: {
@@ -30,7 +29,7 @@ export const modelCommand = defineCommand({
     ['roofline model --size small --layers 24', 'a preset with a change'],
   ],
   async run(args) {
-    const { describeModel, modelTables, presetTable } = await import('../model/describe-model.ts');
+    const { describeModel, modelTables, presetTable } = await import('./describe-model.ts');
     if (!namesModel(args)) {
       const presets = Object.entries(await loadPresets()).map(([size, shape]) => ({ size, shape }));
       const descriptions = presets.map((model) => describeModel(model, args));

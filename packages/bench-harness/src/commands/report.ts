@@ -3,9 +3,6 @@ import { printJson, printLine } from '../cli/output.ts';
 import { EXIT } from '../errors.ts';
 
 export const reportCommand = defineCommand({
-  name: 'report',
-  positionals: '<folders..>',
-  summary: 'Make a page, tables and plots of the records of one folder or several',
   flags: {
     out: { type: 'string', describe: 'Folder to write to; default: the first folder given' },
     png: { type: 'boolean', default: false, describe: 'Write the plots as PNG too' },
@@ -20,7 +17,7 @@ export const reportCommand = defineCommand({
     const { reportOfRecords } = await import('../report/report-of-records.ts');
     const { writeReport } = await import('../report/write-report.ts');
     const paths = folders as string[];
-    const report = reportOfRecords(paths.flatMap(readResults));
+    const report = await reportOfRecords(paths.flatMap(readResults));
     const { html, files } = await writeReport(report, out ?? paths[0]!, { png });
     if (json) {
       printJson({ html, files, report });

@@ -2,10 +2,10 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { ceilingsSchema, type Ceilings } from '../ceilings.ts';
+import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
 import { deviceIdentity, type Environment } from '../records/environment.ts';
 
-/** Ceilings by device, driver and the version of the code that measured them. */
+/** Ceilings by device, driver, the variables that choose kernels, and the version of the code that measured them. */
 const cacheSchema = z.record(z.string(), ceilingsSchema);
 
 export function ceilingsCachePath(): string {
@@ -34,7 +34,8 @@ export function cacheCeilings(environment: Environment, ceilings: Ceilings): voi
 function cacheKey(environment: Environment): string {
   const driver = environment.device.properties['driverCuda'] ?? 'no driver';
   const version = environment.packages['@roofline/tensor-core'];
-  return `${deviceIdentity(environment)} | ${driver} | tensor-core ${version}`;
+  const variables = Object.entries(environment.variables).map(([name, value]) => ` | ${name}=${value}`);
+  return `${deviceIdentity(environment)} | ${driver} | tensor-core ${version}${variables.join('')}`;
 }
 
 function readCache(): Record<string, Ceilings> {

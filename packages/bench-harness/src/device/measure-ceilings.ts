@@ -1,6 +1,6 @@
 import { add, device as openDevice, full, matmul, randn, scope, type Device } from '@roofline/tensor-core';
-import type { CellTask } from '../benchmark.ts';
-import type { BenchmarkDType, Ceilings } from '../ceilings.ts';
+import type { CellTask } from '../benchmarks/definition.ts';
+import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
 
 /** Sizes of the square matrices; the best of them is the ceiling. */
 const MATRIX_SIZES = { cuda: [4096, 8192, 12288], cpu: [1024, 2048] } as const;

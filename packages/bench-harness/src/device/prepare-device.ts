@@ -1,5 +1,5 @@
-import type { BenchmarkDType, Ceilings } from '../ceilings.ts';
-import { ceilingsSchema } from '../ceilings.ts';
+import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
+import { ceilingsSchema } from '../measuring/ceilings.ts';
 import { UsageError } from '../errors.ts';
 import { describeEnvironment, type DeviceDescription, type Environment } from '../records/environment.ts';
 import { runCellProcess } from '../runner/cell-process.ts';

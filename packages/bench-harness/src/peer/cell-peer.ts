@@ -1,8 +1,8 @@
 import type { Device } from '@roofline/tensor-core';
 import { z } from 'zod';
-import type { CellContext } from '../benchmark.ts';
-import type { E2eCell } from '../e2e/parameters.ts';
-import type { JsonObject } from '../json.ts';
+import type { CellContext } from '../benchmarks/definition.ts';
+import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
+import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
 import { type PeerDescription, type PeerError, TorchPeer } from './torch-peer.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../records/json.ts';
 import { pythonDirectory } from '../paths.ts';
 
 /** Versions of PyTorch and Python, and the device as PyTorch names it. */

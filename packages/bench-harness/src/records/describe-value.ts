@@ -1,4 +1,4 @@
-import type { Json } from '../json.ts';
+import type { Json } from './json.ts';
 
 /** A setting in words: objects by their members (`torch 2.11.0`), what is absent as `none`. */
 export function describeValue(value: Json | undefined): string {

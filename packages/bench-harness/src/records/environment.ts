@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os';
 import { z } from 'zod';
-import { packageDirectory } from '../paths.ts';
+import { packageVersions } from './package-versions.ts';
 import { gitState, gitStateSchema } from './git-state.ts';
 
 export const deviceDescription = z.object({
@@ -34,13 +32,6 @@ export const environmentSchema = z.object({
   git: gitStateSchema.nullable(),
 });
 export type Environment = z.infer<typeof environmentSchema>;
-
-const recordedPackages = [
-  '@roofline/tensor-core',
-  '@roofline/transformer',
-  '@roofline/optim',
-  '@roofline/reports',
-];
 
 const recordedVariables = ['ROOFLINE_FLOAT32_MATMUL', 'ROOFLINE_CPU_THREADS'];
 
@@ -76,15 +67,4 @@ export function deviceIdentity({ device, system }: Environment): string {
 
 function cpuModel(): string {
   return cpus()[0]?.model.trim() ?? 'unknown CPU';
-}
-
-export function packageVersions(): Record<string, string> {
-  const require = createRequire(import.meta.url);
-  const version = (path: string) => (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
-  return {
-    '@roofline/bench-harness': version(`${packageDirectory}/package.json`),
-    ...Object.fromEntries(
-      recordedPackages.map((name) => [name, version(require.resolve(`${name}/package.json`))]),
-    ),
-  };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { ceilingsSchema } from '../ceilings.ts';
-import { canonicalJson, type Json, type JsonObject } from '../json.ts';
+import { ceilingsSchema } from '../measuring/ceilings.ts';
+import { canonicalJson, type Json, type JsonObject } from './json.ts';
 import { deviceIdentity, environmentSchema, type Environment } from './environment.ts';
 
 /** Raised when a reader of older records would misunderstand newer ones. */

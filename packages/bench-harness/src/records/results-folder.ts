@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../errors.ts';
-import { canonicalJson, type JsonObject } from '../json.ts';
+import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
 import { describeValue } from './describe-value.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';

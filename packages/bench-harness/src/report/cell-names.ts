@@ -1,4 +1,4 @@
-import type { E2eCell } from '../e2e/parameters.ts';
+import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 
 type Parameter = 'size' | 'context' | 'batch' | 'mode' | 'dtype';
 

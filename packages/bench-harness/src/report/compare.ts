@@ -1,12 +1,17 @@
 import { formatRatio, type Row, type Table } from '@roofline/reports';
-import { benchmarkOf, describeRecord } from '../benchmarks.ts';
-import { canonicalJson } from '../json.ts';
+import type { AnyBenchmark } from '../benchmarks/definition.ts';
+import type { BenchmarkEntry } from '../benchmarks/entry.ts';
+import { benchmarksOf } from '../benchmarks/registry.ts';
+import { canonicalJson } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
-import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../statistics.ts';
+import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../measuring/statistics.ts';
+import { plainParameters } from './cell-row.ts';
 import { capitalize } from './values-in-words.ts';
 
 /** The same cell in two sets of records. */
 export interface Comparison {
+  /** Of the benchmark and the parameters: `e2e: small · context 256`. */
+  readonly cell: string;
   readonly before: CellRecord;
   readonly after: CellRecord;
   /** Medians in milliseconds, and after over before; null unless both were timed. */
@@ -20,35 +25,43 @@ export interface Comparison {
 }
 
 /** Pairs the cells of equal parameters, whatever their device and settings, in the order of `before`. */
-export function compareRecords(before: readonly CellRecord[], after: readonly CellRecord[]): Comparison[] {
+export async function compareRecords(
+  before: readonly CellRecord[],
+  after: readonly CellRecord[],
+  entries?: readonly BenchmarkEntry[],
+): Promise<Comparison[]> {
+  const benchmarks = await benchmarksOf(before, entries);
   const name = (record: CellRecord) => canonicalJson([record.benchmark, record.parameters]);
   const others = new Map(after.map((record) => [name(record), record]));
   return before.flatMap((record) => {
     const other = others.get(name(record));
-    return other ? [compareCell(record, other)] : [];
+    return other ? [compareCell(benchmarks.get(record.benchmark)!, record, other)] : [];
   });
 }
 
-function compareCell(before: CellRecord, after: CellRecord): Comparison {
+function compareCell(benchmark: AnyBenchmark, before: CellRecord, after: CellRecord): Comparison {
   const areMeasured = before.status === 'ok' && after.status === 'ok';
   return {
+    cell: `${benchmark.name}: ${benchmark.describe(before.parameters)}`,
     before,
     after,
-    times: areMeasured ? compareTimes(before, after) : null,
-    memoryRatio: areMeasured ? compareMemory(before, after) : null,
+    times: areMeasured ? compareTimes(benchmark, before, after) : null,
+    memoryRatio: areMeasured ? compareMemory(benchmark, before, after) : null,
   };
 }
 
-function compareTimes(before: CellRecord, after: CellRecord): Comparison['times'] {
-  const { samplesMs } = benchmarkOf(before);
+function compareTimes(
+  { samplesMs }: AnyBenchmark,
+  before: CellRecord,
+  after: CellRecord,
+): Comparison['times'] {
   const [a, b] = [samplesMs(before), samplesMs(after)];
   if (a.length === 0 || b.length === 0) return null;
   return { beforeMs: summarize(a).median, afterMs: summarize(b).median, ratio: ratioOfMedians(b, a) };
 }
 
-function compareMemory(before: CellRecord, after: CellRecord): number | null {
-  const { peakBytes } = benchmarkOf(before);
-  const [a, b] = [peakBytes?.(before), peakBytes?.(after)];
+function compareMemory({ peakBytes }: AnyBenchmark, before: CellRecord, after: CellRecord): number | null {
+  const [a, b] = [peakBytes(before), peakBytes(after)];
   return a && b ? b / a : null;
 }
 
@@ -63,7 +76,7 @@ export interface Regression {
  * A ratio of times that may as well be 1 is noise, however large.
  */
 export function regressions(comparisons: readonly Comparison[], limit: number): Regression[] {
-  return comparisons.flatMap(({ before, after, times, memoryRatio }) => {
+  return comparisons.flatMap(({ cell, before, after, times, memoryRatio }) => {
     const isSlower = times !== null && times.ratio.ratio > limit && times.ratio.low > Math.min(1, limit);
     const isLarger = memoryRatio !== null && memoryRatio > limit;
     const isLost = before.status === 'ok' && after.status !== 'ok';
@@ -72,17 +85,15 @@ export function regressions(comparisons: readonly Comparison[], limit: number): 
       ...(isLarger ? [`${formatRatio(memoryRatio)} the peak memory`] : []),
       ...(isLost ? [`${after.status} now`] : []),
     ];
-    return reasons.length > 0 ? [{ cell: cellName(before), reason: reasons.join(' and ') }] : [];
+    return reasons.length > 0 ? [{ cell, reason: reasons.join(' and ') }] : [];
   });
 }
 
 /** What the comparison comes to, one sentence each; `unpaired` cells are in one of the sets alone. */
 export function comparisonSummary(comparisons: readonly Comparison[], unpaired: number): string[] {
-  const timed = comparisons.flatMap(({ before, times }) => (times ? [{ before, ...times }] : []));
+  const timed = comparisons.flatMap(({ cell, times }) => (times ? [{ cell, ...times }] : []));
   const told = (cells: typeof timed) =>
-    cells.map(
-      ({ before, ratio }) => `${cellName(before)} ${formatRatio(ratio.ratio)} (${formatInterval(ratio)})`,
-    );
+    cells.map(({ cell, ratio }) => `${cell} ${formatRatio(ratio.ratio)} (${formatInterval(ratio)})`);
   const sentence = (verdictWanted: string, cells: typeof timed) =>
     cells.length === 0
       ? []
@@ -102,9 +113,7 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
       ? ['Nothing got slower or faster beyond noise.']
       : []),
     ...memorySentence(comparisons),
-    ...lost.map(
-      ({ before, after }) => `${cellName(before)} was measured before, and is ${after.status} now.`,
-    ),
+    ...lost.map(({ cell, after }) => `${cell} was measured before, and is ${after.status} now.`),
     ...(unpaired > 0
       ? [`${unpaired} ${unpaired === 1 ? 'cell is' : 'cells are'} in one of the two alone.`]
       : []),
@@ -125,16 +134,12 @@ function deviceSentence(comparisons: readonly Comparison[]): string[] {
 /** None where all peaks are the same to the second decimal. */
 function memorySentence(comparisons: readonly Comparison[]): string[] {
   const changed = comparisons
-    .flatMap(({ before, memoryRatio }) => (memoryRatio === null ? [] : [{ before, memoryRatio }]))
+    .flatMap(({ cell, memoryRatio }) => (memoryRatio === null ? [] : [{ cell, memoryRatio }]))
     .filter(({ memoryRatio }) => Math.abs(memoryRatio - 1) >= 0.005)
     .sort((a, b) => b.memoryRatio - a.memoryRatio);
   if (changed.length === 0) return [];
-  const told = changed.map(({ before, memoryRatio }) => `${cellName(before)} ${formatRatio(memoryRatio)}`);
+  const told = changed.map(({ cell, memoryRatio }) => `${cell} ${formatRatio(memoryRatio)}`);
   return [`Peak memory changed: ${told.join('; ')}.`];
-}
-
-function cellName(record: CellRecord): string {
-  return `${record.benchmark}: ${describeRecord(record)}`;
 }
 
 export function comparisonTable(comparisons: readonly Comparison[]): Table {
@@ -161,9 +166,8 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
 
 function comparisonRow(comparison: Comparison, names: readonly string[]): Row {
   const { before, after, times, memoryRatio } = comparison;
-  const parameters = Object.fromEntries(
-    names.map((name) => [name, before.parameters[name] as string | number]),
-  );
+  const plain = plainParameters(before);
+  const parameters = Object.fromEntries(names.map((name) => [name, plain[name]]));
   const cell = { benchmark: before.benchmark, ...parameters };
   if (times === null) {
     const unmeasured = before.status === 'ok' ? after : before;
@@ -196,10 +200,6 @@ function verdict({ low, high }: RatioEstimate): string {
   return low > 1 ? 'slower' : 'no clear difference';
 }
 
-/** Parameters that are plain values; nested ones repeat what a name says. */
 function parameterNames(comparisons: readonly Comparison[]): string[] {
-  const names = comparisons.flatMap(({ before }) =>
-    Object.entries(before.parameters).flatMap(([name, value]) => (typeof value === 'object' ? [] : [name])),
-  );
-  return [...new Set(names)];
+  return [...new Set(comparisons.flatMap(({ before }) => Object.keys(plainParameters(before))))];
 }

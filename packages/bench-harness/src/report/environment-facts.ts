@@ -1,5 +1,5 @@
 import { formatBytes, formatNumber, type Report } from '@roofline/reports';
-import type { Ceilings } from '../ceilings.ts';
+import type { Ceilings } from '../measuring/ceilings.ts';
 import { describeValue } from '../records/describe-value.ts';
 import type { CellRecord } from '../records/record.ts';
 

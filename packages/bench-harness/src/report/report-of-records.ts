@@ -1,6 +1,7 @@
 import type { Block, Report, Section } from '@roofline/reports';
-import { benchmarkOf } from '../benchmarks.ts';
-import { canonicalJson } from '../json.ts';
+import type { BenchmarkEntry } from '../benchmarks/entry.ts';
+import { benchmarksOf } from '../benchmarks/registry.ts';
+import { canonicalJson } from '../records/json.ts';
 import { identityOf, type CellRecord } from '../records/record.ts';
 
 /** The report of the records of one benchmark, device and settings. */
@@ -19,11 +20,18 @@ interface NamedPart {
   readonly report: Report;
 }
 
-/** One report of all records; those of different devices, settings or benchmarks stay apart in it. */
-export function reportOfRecords(records: readonly CellRecord[]): Report {
+/**
+ * One report of all records; those of different devices, settings or benchmarks stay apart in it. Throws UsageError
+ * for records of a benchmark that is not among `entries`, which are those of this version if not given.
+ */
+export async function reportOfRecords(
+  records: readonly CellRecord[],
+  entries?: readonly BenchmarkEntry[],
+): Promise<Report> {
+  const benchmarks = await benchmarksOf(records, entries);
   const groups = Map.groupBy(records, (record) => canonicalJson({ ...identityOf(record) }));
   const parts = [...groups.values()].map((group): Part => {
-    const { name, toReport } = benchmarkOf(group[0]!);
+    const { name, toReport } = benchmarks.get(group[0]!.benchmark)!;
     return { benchmark: name, report: toReport(group) };
   });
   return parts.length === 1 ? parts[0]!.report : joinReports(nameParts(parts));
@@ -50,7 +58,7 @@ function joinReports(parts: readonly NamedPart[]): Report {
   const titles = new Set(reports.map(({ title }) => title));
   const subtitles = new Set(reports.flatMap(({ subtitle }) => subtitle ?? []));
   return {
-    title: titles.size === 1 ? reports[0]!.title : `Measurements: ${benchmarksOf(parts).join(', ')}`,
+    title: titles.size === 1 ? reports[0]!.title : `Measurements: ${namesOf(parts).join(', ')}`,
     subtitle: [...subtitles].join('; '),
     createdAt: reports
       .map(({ createdAt }) => createdAt)
@@ -62,7 +70,7 @@ function joinReports(parts: readonly NamedPart[]): Report {
   };
 }
 
-function benchmarksOf(parts: readonly NamedPart[]): string[] {
+function namesOf(parts: readonly NamedPart[]): string[] {
   return [...new Set(parts.map(({ benchmark }) => benchmark))];
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../records/json.ts';
 import type { CellError } from '../records/record.ts';
 
 /** How a cell's process ended. `interrupted` is never recorded: the cell counts as not measured. */

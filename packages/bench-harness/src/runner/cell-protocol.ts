@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { z } from 'zod';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
 
 /**

@@ -1,6 +1,6 @@
-import type { Benchmark } from '../benchmark.ts';
-import type { Ceilings } from '../ceilings.ts';
-import type { JsonObject } from '../json.ts';
+import type { Benchmark } from '../benchmarks/definition.ts';
+import type { Ceilings } from '../measuring/ceilings.ts';
+import type { JsonObject } from '../records/json.ts';
 import type { Environment } from '../records/environment.ts';
 import { cellKey, SCHEMA_VERSION, sweepIdentity, type CellRecord } from '../records/record.ts';
 import { openResultsFolder } from '../records/results-folder.ts';

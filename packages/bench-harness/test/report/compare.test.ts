@@ -11,8 +11,8 @@ const after = [
 ];
 
 describe('compareRecords', () => {
-  it('pairs equal cells and gives the ratio with its interval', () => {
-    const comparisons = compareRecords(before, after);
+  it('pairs equal cells and gives the ratio with its interval', async () => {
+    const comparisons = await compareRecords(before, after);
     expect(comparisons).toHaveLength(2);
     const { ratio } = comparisons[0]!.times!;
     expect(ratio.ratio).toBeCloseTo(1.2, 10);
@@ -20,8 +20,8 @@ describe('compareRecords', () => {
     expect(comparisons[1]!.times).toBeNull();
   });
 
-  it('counts slower cells and lost ones as regressions', () => {
-    const comparisons = compareRecords(before, after);
+  it('counts slower cells and lost ones as regressions', async () => {
+    const comparisons = await compareRecords(before, after);
     expect(regressions(comparisons, 1.05)).toEqual([
       {
         cell: 'e2e: small · context 16 · batch 2 · train-step · float32',
@@ -33,34 +33,34 @@ describe('compareRecords', () => {
       },
     ]);
     expect(regressions(comparisons, 1.3)).toHaveLength(1);
-    expect(regressions(compareRecords(before, before), 1.05)).toEqual([]);
+    expect(regressions(await compareRecords(before, before), 1.05)).toEqual([]);
   });
 
-  it('tells a verdict for each row', () => {
-    const { rows, columns } = comparisonTable(compareRecords(before, after));
+  it('tells a verdict for each row', async () => {
+    const { rows, columns } = comparisonTable(await compareRecords(before, after));
     expect(rows.map((row) => row['verdict'])).toEqual(['slower', 'ok before, out-of-memory after']);
     expect(columns.map(({ key }) => key)).not.toContain('shape');
-    const same = comparisonTable(compareRecords(before, before)).rows[0]!;
+    const same = comparisonTable(await compareRecords(before, before)).rows[0]!;
     expect(same['verdict']).toBe('no clear difference');
   });
 
-  it('says what got slower beyond noise, what was lost, and what has no counterpart', () => {
-    expect(comparisonSummary(compareRecords(before, after), 2)).toEqual([
+  it('says what got slower beyond noise, what was lost, and what has no counterpart', async () => {
+    expect(comparisonSummary(await compareRecords(before, after), 2)).toEqual([
       expect.stringMatching(
         /^1 of 1 got slower beyond noise: e2e: small · context 16 · batch 2 · train-step · float32 1\.20× \(1\.1\d\d–1\.2\d\d\)\.$/,
       ),
       'e2e: small · context 32 · batch 2 · train-step · float32 was measured before, and is out-of-memory now.',
       '2 cells are in one of the two alone.',
     ]);
-    expect(comparisonSummary(compareRecords(before, before), 0)).toEqual([
+    expect(comparisonSummary(await compareRecords(before, before), 0)).toEqual([
       'Nothing got slower or faster beyond noise.',
     ]);
   });
 
-  it('contrasts peak memory, which has no noise', () => {
+  it('contrasts peak memory, which has no noise', async () => {
     const { memory } = toyResult();
     const more = { ...memory, peakAllocatedBytes: 1.2 * memory.peakAllocatedBytes };
-    const grown = compareRecords(
+    const grown = await compareRecords(
       [toyRecord()],
       [toyRecord({}, { result: { ...toyResult(), memory: more } })],
     );
@@ -73,22 +73,22 @@ describe('compareRecords', () => {
     ]);
   });
 
-  it('tells benchmarks and devices apart', () => {
+  it('tells benchmarks and devices apart', async () => {
     const device = { ...toyEnvironment.device, name: 'Toy GPU' };
     const warmup = toyRecord({}, { benchmark: 'warmup', parameters: { ...toyCell, warmup: 0 } });
     const elsewhere = [toyRecord(), warmup].map((record) => ({
       ...record,
       environment: { ...toyEnvironment, device },
     }));
-    const comparisons = compareRecords([toyRecord(), warmup], elsewhere);
+    const comparisons = await compareRecords([toyRecord(), warmup], elsewhere);
     expect(comparisonTable(comparisons).rows.map(({ benchmark }) => benchmark)).toEqual(['e2e', 'warmup']);
     expect(comparisonTable(comparisons).columns[0]!.key).toBe('benchmark');
     expect(comparisonSummary(comparisons, 0)[0]).toBe('Different devices: Toy CPU before, Toy GPU after.');
   });
 
-  it('lets noise pass, however large its ratio', () => {
+  it('lets noise pass, however large its ratio', async () => {
     const noisy = (deviceMs: number[]) => [toyRecord({}, { result: { ...toyResult(), deviceMs } })];
-    const comparisons = compareRecords(noisy([8, 9, 10, 30]), noisy([8, 9.5, 12.5, 30]));
+    const comparisons = await compareRecords(noisy([8, 9, 10, 30]), noisy([8, 9.5, 12.5, 30]));
     expect(comparisons[0]!.times!.ratio.ratio).toBeGreaterThan(1.1);
     expect(regressions(comparisons, 1.05)).toEqual([]);
   });

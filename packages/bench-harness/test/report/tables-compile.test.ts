@@ -46,7 +46,7 @@ async function writeTables(root: string): Promise<readonly string[]> {
   }
   const onGpu = JSON.parse(JSON.stringify(profileRecord()).replaceAll('softmax_rows', LONG_NAME));
   const made = [toyRecord(), outOfMemoryRecord({ context: 32 }), onGpu];
-  const report = reportOfRecords([...folders.flatMap(readResults), ...made]);
+  const report = await reportOfRecords([...folders.flatMap(readResults), ...made]);
   const { files } = await writeReport(report, join(root, 'report'));
   return files;
 }

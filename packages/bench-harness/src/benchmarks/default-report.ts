@@ -1,0 +1,79 @@
+import {
+  formatDuration,
+  type Block,
+  type Plot,
+  type Point,
+  type Report,
+  type Table,
+} from '@roofline/reports';
+import { hasWideSpread } from '../measuring/statistics.ts';
+import type { JsonObject } from '../records/json.ts';
+import type { CellRecord } from '../records/record.ts';
+import { reportHead } from '../report/report-head.ts';
+import { listSome, valuesInWords } from '../report/values-in-words.ts';
+import { interpretCell, type InterpretedCell, type Told } from './interpret-cell.ts';
+
+type Cells = readonly InterpretedCell<unknown, unknown>[];
+
+/** A benchmark's table, a plot of its times beside their floors, and what they come to. */
+export function defaultReport<C extends JsonObject, R extends JsonObject>(
+  definition: Told<C, R>,
+  records: readonly CellRecord[],
+  table: Table,
+): Report {
+  const cells: Cells = records.map((record) => interpretCell(definition, record));
+  return {
+    ...reportHead(definition.title, records),
+    summary: [...timeSentence(cells), ...unmeasuredSentence(cells)],
+    sections: [
+      { id: 'results', title: 'Results', blocks: [table, ...spreadNote(cells), ...timePlot(cells)] },
+    ],
+  };
+}
+
+function timeSentence(cells: Cells): string[] {
+  const medians = cells.flatMap(({ name, time }) => (time ? [{ name, value: time.median }] : []));
+  if (medians.length === 0) return [];
+  return [`The median time is ${valuesInWords(medians, (ms) => formatDuration(ms))}.`];
+}
+
+function unmeasuredSentence(cells: Cells): string[] {
+  const unmeasured = cells.filter(({ record }) => record.status !== 'ok');
+  if (unmeasured.length === 0) return [];
+  const names = listSome(unmeasured.map(({ name, record }) => `${name} (${record.status})`));
+  return [`${unmeasured.length} of ${cells.length} cells could not be measured: ${names}.`];
+}
+
+function spreadNote(cells: Cells): Block[] {
+  const wide = cells.filter(({ time }) => time && hasWideSpread(time));
+  if (wide.length === 0) return [];
+  const names = listSome(wide.map(({ name }) => name));
+  const text = `The spread is wide (standard deviation over 5 % of the mean) for ${names}.`;
+  return [{ kind: 'note', tone: 'warning', text }];
+}
+
+/** One bar a cell, and beside it its floor where that is known; none where nothing was timed. */
+function timePlot(cells: Cells): Plot[] {
+  if (cells.every(({ time }) => time === null)) return [];
+  const floors = cells.map(({ name, floorMs }): Point => ({ x: name, y: floorMs }));
+  return [
+    {
+      kind: 'plot',
+      id: 'times',
+      title: 'Time by cell',
+      caption: 'Median; error bars from the least to the most.',
+      x: { label: 'Cell', scale: 'category' },
+      y: { label: 'Time', unit: 'ms', scale: 'linear' },
+      marks: 'bar',
+      series: [
+        { name: 'time', points: cells.map(timePoint) },
+        ...(floors.some(({ y }) => y !== null) ? [{ name: 'floor', points: floors }] : []),
+      ],
+    },
+  ];
+}
+
+function timePoint({ name, record, time }: Cells[number]): Point {
+  if (time) return { x: name, y: time.median, low: time.min, high: time.max };
+  return { x: name, y: null, note: record.status === 'ok' ? 'not timed' : record.status };
+}

@@ -1,0 +1,87 @@
+import type { Cell, Column, Row, Table } from '@roofline/reports';
+import type { JsonObject } from '../records/json.ts';
+import type { CellRecord } from '../records/record.ts';
+import { outcomeOf, plainParameters } from '../report/cell-row.ts';
+import { capitalize } from '../report/values-in-words.ts';
+import type { ResultColumn } from './definition.ts';
+import { interpretCell, type Told } from './interpret-cell.ts';
+
+const timeColumns: readonly Column[] = [
+  {
+    key: 'meanMs',
+    label: 'Time',
+    unit: 'ms',
+    kind: 'duration',
+    uncertaintyKey: 'stdMs',
+    description: 'Mean and standard deviation over the samples.',
+  },
+  { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
+  {
+    key: 'floorMs',
+    label: 'Floor',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'The least time that the measured ceilings of this device allow for this work.',
+  },
+  {
+    key: 'roofShare',
+    label: 'Of the roof',
+    kind: 'percent',
+    emphasis: 'roof',
+    description: 'Floor over median: at 100 % the work runs as fast as the measured ceilings allow.',
+  },
+];
+
+/** One row a record: its parameters, its times beside their floor, and the benchmark's own columns. */
+export function defaultTable<C extends JsonObject, R extends JsonObject>(
+  definition: Told<C, R>,
+  records: readonly CellRecord[],
+): Table {
+  const rows = records.map((record) => defaultRow(definition, record));
+  const isFilled = ({ key }: Column) => rows.some((row) => row[key] !== undefined && row[key] !== null);
+  const parameters = new Set(records.flatMap((record) => Object.keys(plainParameters(record))));
+  return {
+    kind: 'table',
+    id: definition.name,
+    title: definition.title,
+    columns: [
+      ...[...parameters].map((key): Column => ({ key, label: capitalize(key), kind: 'text' })),
+      ...timeColumns.filter(isFilled),
+      ...(definition.columns ?? []).map(plainColumn),
+    ],
+    rows,
+  };
+}
+
+function defaultRow<C extends JsonObject, R extends JsonObject>(
+  definition: Told<C, R>,
+  record: CellRecord,
+): Row {
+  const { cell, result, time, floorMs } = interpretCell(definition, record);
+  const row: Row = { ...plainParameters(record), ...outcomeOf(record) };
+  if (result === null) return row;
+  const own = (definition.columns ?? []).flatMap((column): [string, Cell][] => [
+    [column.key, column.value(result, cell)],
+    ...(column.deviation ? [[deviationKey(column), column.deviation(result, cell)] as [string, Cell]] : []),
+  ]);
+  const times: Row = time
+    ? {
+        meanMs: time.mean,
+        // One sample has no spread.
+        stdMs: time.count > 1 ? time.std : null,
+        medianMs: time.median,
+        roofShare: floorMs === null ? null : floorMs / time.median,
+      }
+    : {};
+  return { ...row, ...times, floorMs, ...Object.fromEntries(own) };
+}
+
+/** The column without what calculates its values. */
+function plainColumn<C, R>(column: ResultColumn<C, R>): Column {
+  const { value: _, deviation, ...plain } = column;
+  return { ...plain, ...(deviation && { uncertaintyKey: deviationKey(column) }) };
+}
+
+function deviationKey({ key }: Pick<Column, 'key'>): string {
+  return `${key}Std`;
+}

@@ -1,0 +1,74 @@
+import type { InferredOptionTypes } from 'yargs';
+import { defineCommand, type Flags } from '../../cli/command.ts';
+import { parseWholeNumbers } from '../../cli/option-values.ts';
+import type { E2eParameters } from './parameters.ts';
+import { UsageError } from '../../errors.ts';
+import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
+import { chooseModels } from '../../cli/flags/model-flags.ts';
+import { stepSweep } from '../../cli/flags/step-sweep.ts';
+import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+
+const flags = {
+  ...e2eFlags,
+  warmup: {
+    ...e2eFlags.warmup,
+    describe: 'Steps before those that count; several numbers are contrasted in a study',
+    coerce: parseWholeNumbers('warmup', 0),
+  },
+} as const satisfies Flags;
+
+type Arguments = InferredOptionTypes<typeof flags>;
+
+export const e2eCommand = defineCommand({
+  flags,
+  examples: [
+    ['roofline e2e --size small', 'the three modes of one size'],
+    ['roofline e2e --size small,medium --context 128,256 --out results/sweep', 'a sweep; again to resume it'],
+    ['roofline e2e --size small --peer torch', 'PyTorch beside it, in turn'],
+    ['roofline e2e --d-model 512 --d-ff 2048 --layers 4 --heads 8', 'a size of your own'],
+    ['roofline e2e --size small --warmup 0,1,2,5', 'what the steps before those that count are good for'],
+    ['roofline e2e --size small --json | jq .rows', 'for other programs'],
+  ],
+  async run(args) {
+    const [warmup] = args.warmup;
+    return args.warmup.length === 1 ? runE2e(args, warmup!) : runWarmupStudy(args);
+  },
+});
+
+async function runE2e(args: Arguments, warmup: number): Promise<number> {
+  const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+  const { e2eBenchmark } = await import('./benchmark.ts');
+  const sweep = stepSweep(args, await chooseModels(args, 'small'));
+  const peer = args.peer === undefined ? null : await findPeer();
+  const { exitCode } = await runBenchmark(e2eBenchmark, {
+    parameters: () => ({ ...sweep, warmup, peer }),
+    device: args.device,
+    dtypes: args.dtype,
+    ...sweepOptions(args, 'e2e'),
+  });
+  return exitCode;
+}
+
+async function runWarmupStudy(args: Arguments): Promise<number> {
+  if (args.peer !== undefined) {
+    throw new UsageError('--peer goes with one number of --warmup steps: a warm-up study is of ours alone.');
+  }
+  const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+  const { warmupBenchmark } = await import('../warmup/benchmark.ts');
+  const sweep = stepSweep(args, await chooseModels(args, 'small'));
+  const { exitCode } = await runBenchmark(warmupBenchmark, {
+    parameters: () => ({ ...sweep, warmups: args.warmup }),
+    device: args.device,
+    dtypes: args.dtype,
+    ...sweepOptions(args, 'warmup'),
+  });
+  return exitCode;
+}
+
+/** Finds the interpreter once; the cells, which inherit the environment, then take the same one. */
+export async function findPeer(): Promise<E2eParameters['peer']> {
+  const { findTorchPython } = await import('../../peer/find-python.ts');
+  const { executable, torchVersion } = await findTorchPython();
+  process.env['ROOFLINE_PYTHON'] = executable;
+  return { name: 'torch', version: torchVersion };
+}

@@ -1,0 +1,14 @@
+import { allSizes, type BenchmarkEntry } from '../entry.ts';
+
+export const e2e: BenchmarkEntry = {
+  name: 'e2e',
+  definition: async () => (await import('./benchmark.ts')).e2eBenchmark,
+  command: {
+    summary: 'Time forward, backward and optimizer of a Transformer language model; lists sweep',
+    load: async () => (await import('./command.ts')).e2eCommand,
+  },
+  pipeline: {
+    quick: 'e2e --size tiny --context 64,128 --warmup 3',
+    full: `e2e --size ${allSizes} --context 128,256,512 --dtype float32,bfloat16`,
+  },
+};

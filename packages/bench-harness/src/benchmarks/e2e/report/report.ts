@@ -1,0 +1,63 @@
+import type { Block, Report, Section } from '@roofline/reports';
+import type { CellRecord } from '../../../records/record.ts';
+import { e2ePlots } from './plots.ts';
+import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
+import { e2eSummary } from './summary.ts';
+import { peerTable, phaseTable, timeTable } from './tables.ts';
+import { reportHead } from '../../../report/report-head.ts';
+import { listSome } from '../../../report/values-in-words.ts';
+
+/** The report of end-to-end records of one device and one set of settings. */
+export function e2eReport(records: readonly CellRecord[]): Report {
+  const measurements = records.map(interpretRecord);
+  return {
+    ...reportHead('Transformer training, end to end', records),
+    summary: e2eSummary(measurements),
+    sections: [timeSection(measurements), ...plotSections(measurements)],
+  };
+}
+
+function timeSection(measurements: readonly E2eMeasurement[]): Section {
+  const others = [peerTable(measurements), phaseTable(measurements)].flatMap((table) => table ?? []);
+  return {
+    id: 'times',
+    title: 'Times',
+    text: [
+      'Each step begins and ends with an idle device. Beside each time stands its floor: for each phase the ' +
+        'larger of FLOPs over the measured matrix-product ceiling and bytes over the measured copy bandwidth.',
+    ],
+    blocks: [timeTable(measurements), ...warnings(measurements), ...others],
+  };
+}
+
+function plotSections(measurements: readonly E2eMeasurement[]): Section[] {
+  const plots = e2ePlots(measurements);
+  return plots.length === 0 ? [] : [{ id: 'plots', title: 'Plots', blocks: plots }];
+}
+
+function warnings(measurements: readonly E2eMeasurement[]): Block[] {
+  const wide = measurements.filter(({ measured }) => measured && spreadIsWide(measured));
+  const peers = measurements.filter(({ measured }) => {
+    const status = measured?.result.peer?.status;
+    return status !== undefined && status !== 'ok';
+  });
+  const commits = [
+    ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
+  ];
+  const name = ({ cell }: E2eMeasurement) => `${cell.size} ${cell.mode} at context ${cell.context}`;
+  return [
+    ...(wide.length > 0
+      ? [
+          warning(
+            `The spread is wide (standard deviation over 5 % of the mean) for ${listSome(wide.map(name))}.`,
+          ),
+        ]
+      : []),
+    ...(peers.length > 0 ? [warning(`PyTorch could not run ${listSome(peers.map(name))}.`)] : []),
+    ...(commits.length > 1 ? [warning(`Not all cells are of one commit: ${commits.join(', ')}.`)] : []),
+  ];
+}
+
+function warning(text: string): Block {
+  return { kind: 'note', tone: 'warning', text };
+}

@@ -1,0 +1,168 @@
+import type { Column, Row, Table } from '@roofline/reports';
+import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
+import { tableRow, type E2eMeasurement } from './interpret.ts';
+
+const timeColumns: Column[] = [
+  {
+    key: 'meanMs',
+    label: 'Device time',
+    unit: 'ms',
+    kind: 'duration',
+    uncertaintyKey: 'stdMs',
+    description: 'Mean and standard deviation of the time between two events on the device around each step.',
+  },
+  { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
+  { key: 'tokensPerSecond', label: 'Tokens/s', kind: 'number', digits: 3 },
+];
+
+/** In TFLOP/s, or in GFLOP/s where no row reaches one of them. */
+function achievedColumn(rows: readonly Row[]): Column {
+  const inTera = rows.some((row) => Number(row['teraflopsPerSecond'] ?? 0) >= 1);
+  return {
+    key: inTera ? 'teraflopsPerSecond' : 'gigaflopsPerSecond',
+    label: 'Achieved',
+    unit: inTera ? 'TFLOP/s' : 'GFLOP/s',
+    kind: 'number',
+    digits: 3,
+    description: "The model's FLOPs over the median time.",
+  };
+}
+
+const roofColumns: Column[] = [
+  {
+    key: 'floorMs',
+    label: 'Floor',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'The least time that the measured ceilings of this device allow for this work.',
+  },
+  {
+    key: 'roofShare',
+    label: 'Of the roof',
+    kind: 'percent',
+    emphasis: 'roof',
+    description: 'Floor over median: at 100 % the work runs as fast as the measured ceilings allow.',
+  },
+  {
+    key: 'peakBytes',
+    label: 'Peak memory',
+    kind: 'bytes',
+    description: 'Most bytes held by tensors at once.',
+  },
+];
+
+const peerColumns: Column[] = [
+  {
+    key: 'peerMs',
+    label: 'PyTorch',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'Median, eager, measured in turn.',
+  },
+  {
+    key: 'ratio',
+    label: 'Ours / PyTorch',
+    kind: 'ratio',
+    emphasis: 'strong',
+    description: 'Ratio of the medians: below 1 is faster than PyTorch.',
+  },
+  {
+    key: 'ratioInterval',
+    label: '95 % interval',
+    kind: 'text',
+    align: 'right',
+    description: 'Of the ratio, by bootstrap over the steps of both.',
+  },
+  {
+    key: 'memoryRatio',
+    label: 'Memory ratio',
+    kind: 'ratio',
+    description: "Our peak memory over PyTorch's.",
+  },
+];
+
+const optimizerTrafficColumn: Column = {
+  key: 'optimizerGigabytesPerSecond',
+  label: 'Optimizer traffic',
+  unit: 'GB/s',
+  kind: 'number',
+  digits: 3,
+  description: '28 bytes a parameter over the median of the optimizer phase.',
+};
+
+const optimizerColumn: Column = {
+  key: 'optimizerCopyShare',
+  label: 'Optimizer bandwidth',
+  kind: 'percent',
+  description:
+    'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
+    'the optimizer phase, against the measured ceiling of copies.',
+};
+
+/** One row a cell: its time, its distance from the roof, and the peer beside it where one ran. */
+export function stepTable(measurements: readonly E2eMeasurement[]): Table {
+  const rows = measurements.map(tableRow);
+  const extra = [optimizerColumn, ...peerColumns].filter(({ key }) => isFilled(rows, key));
+  const table = timeTable(measurements);
+  return { ...table, columns: [...table.columns, ...extra] };
+}
+
+/** The part of it that a page has room for. */
+export function timeTable(measurements: readonly E2eMeasurement[]): Table {
+  const rows = measurements.map(tableRow);
+  return {
+    kind: 'table',
+    id: 'step-times',
+    title: 'Time of one step',
+    caption: sharedCaption(rows),
+    columns: [...configurationColumns(rows), ...timeColumns, achievedColumn(rows), ...roofColumns],
+    rows,
+  };
+}
+
+/** Ours beside PyTorch; null where no peer ran. */
+export function peerTable(measurements: readonly E2eMeasurement[]): Table | null {
+  const rows = measurements.map(tableRow).filter((row) => typeof row['ratio'] === 'number');
+  if (rows.length === 0) return null;
+  const ours: Column = {
+    key: 'medianMs',
+    label: 'Ours',
+    unit: 'ms',
+    kind: 'duration',
+    description: 'Median.',
+  };
+  return {
+    kind: 'table',
+    id: 'beside-pytorch',
+    title: 'Beside PyTorch',
+    caption: `Steps of both in turn, in one sitting. ${sharedCaption(rows)}`.trim(),
+    columns: [...configurationColumns(rows), ours, ...peerColumns.filter(({ key }) => isFilled(rows, key))],
+    rows,
+  };
+}
+
+/** Where the time of a step goes; null when only forward passes were measured. */
+export function phaseTable(measurements: readonly E2eMeasurement[]): Table | null {
+  const rows = measurements.map(tableRow).filter((row) => typeof row['backwardMs'] === 'number');
+  if (rows.length === 0) return null;
+  const phase = (key: string, label: string): Column => ({ key, label, unit: 'ms', kind: 'duration' });
+  const phases = [
+    phase('forwardMs', 'Forward'),
+    phase('backwardMs', 'Backward'),
+    phase('optimizerMs', 'Optimizer'),
+    ...[optimizerTrafficColumn, optimizerColumn].filter(({ key }) => isFilled(rows, key)),
+    { ...phase('wallMedianMs', 'Wall clock'), description: "Median of a whole step by the host's clock." },
+  ];
+  return {
+    kind: 'table',
+    id: 'phases',
+    title: 'Phases of a step',
+    caption: `Medians of the device time. ${sharedCaption(rows)}`.trim(),
+    columns: [...configurationColumns(rows), ...phases],
+    rows,
+  };
+}
+
+function isFilled(rows: readonly Row[], key: string): boolean {
+  return rows.some((row) => row[key] !== undefined && row[key] !== null);
+}

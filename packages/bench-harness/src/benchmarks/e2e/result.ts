@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { failedPeer } from '../../peer/cell-peer.ts';
+import { readyReply } from '../../peer/torch-peer.ts';
+
+const samples = z.array(z.number());
+
+export const phaseNames = ['forward', 'backward', 'optimizer'] as const;
+export type PhaseName = (typeof phaseNames)[number];
+
+/** Milliseconds, one sample a step; see timing.ts. */
+const stepTimes = z.object({
+  deviceMs: samples,
+  wallMs: samples,
+  phasesMs: z.partialRecord(z.enum(phaseNames), samples),
+});
+
+const phaseWork = z.object({ flops: z.number(), bytes: z.number() });
+
+const peerResult = z.discriminatedUnion('status', [
+  stepTimes.extend({
+    status: z.literal('ok'),
+    ...readyReply.shape,
+    /** Null on the CPU, where PyTorch does not count. */
+    peakAllocatedBytes: z.number().nullable(),
+    peakReservedBytes: z.number().nullable(),
+  }),
+  failedPeer,
+]);
+export type PeerResult = z.infer<typeof peerResult>;
+
+/** What measuring one cell of the end-to-end benchmark gives. */
+export const e2eResult = stepTimes.extend({
+  parameterCount: z.number(),
+  /** The work of each phase, as counted from the model's shape; see phase-work.ts. */
+  work: z.partialRecord(z.enum(phaseNames), phaseWork),
+  memory: z.object({ peakAllocatedBytes: z.number(), peakReservedBytes: z.number() }),
+  /** The loss of the last step; null where only the forward pass runs. */
+  loss: z.number().nullable(),
+  peer: peerResult.nullable(),
+});
+export type E2eResult = z.infer<typeof e2eResult>;

@@ -1,0 +1,25 @@
+import type { Command } from '../cli/command.ts';
+import type { AnyBenchmark, AnyTask } from './definition.ts';
+
+/**
+ * What is known of a benchmark before anything of it is loaded. Modules of entries import types alone, so that
+ * the command line starts fast and only a cell's own process opens a device.
+ */
+export interface BenchmarkEntry {
+  /** That of its records, of its folder and, where it has one, of its command. */
+  readonly name: string;
+  /** Loads what `defineBenchmark` made. */
+  definition(): Promise<AnyBenchmark>;
+  readonly command?: {
+    /** Its line of `roofline --help`. */
+    readonly summary: string;
+    load(): Promise<Command>;
+  };
+  /** Further work that it runs in processes of its own, by name. */
+  readonly tasks?: Readonly<Record<string, () => Promise<AnyTask>>>;
+  /** The words after `roofline` in `turbo run bench`: of the form for laptops, and of the one for GPUs. */
+  readonly pipeline?: { readonly quick: string; readonly full: string };
+}
+
+/** The models of the pipelines in full, in the order of their size. */
+export const allSizes = 'small,medium,large,xl,2.7b';

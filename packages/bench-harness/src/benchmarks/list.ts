@@ -1,0 +1,7 @@
+// Every benchmark, one line each: `roofline`, its records, its reports and its pipelines know no other list.
+export { e2e } from './e2e/entry.ts';
+export { memory } from './memory/entry.ts';
+export { overhead } from './overhead/entry.ts';
+export { precision } from './precision/entry.ts';
+export { profile } from './profile/entry.ts';
+export { warmup } from './warmup/entry.ts';

@@ -1,0 +1,14 @@
+import { allSizes, type BenchmarkEntry } from '../entry.ts';
+
+export const memory: BenchmarkEntry = {
+  name: 'memory',
+  definition: async () => (await import('./benchmark.ts')).memoryBenchmark,
+  command: {
+    summary: 'Record where the memory of a step goes: timeline, peaks, origins, what backward needs',
+    load: async () => (await import('./command.ts')).memoryCommand,
+  },
+  pipeline: {
+    quick: 'memory --size tiny --context 64 --warmup 1 --steps 2',
+    full: `memory --size ${allSizes}`,
+  },
+};

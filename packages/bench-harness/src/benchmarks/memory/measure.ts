@@ -1,0 +1,58 @@
+import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import { device as openDevice, memorySnapshot, recordMemory, type Device } from '@roofline/tensor-core';
+import type { CellContext } from '../definition.ts';
+import { createWorkload, type Workload } from '../e2e/workload.ts';
+import type { Phase } from '../../measuring/timing.ts';
+import { snapshotName, type MemoryCell, type MemorySettings } from './parameters.ts';
+import type { MemoryResult } from './result.ts';
+import { recordStep } from './record-step.ts';
+import { writeSnapshot } from './snapshot-folder.ts';
+import { summarizeStep } from './summarize-step.ts';
+
+/** Records one step of a cell after its warm-up, and times steps with recording off and on. */
+export async function measureMemory(
+  cell: MemoryCell,
+  context: CellContext<MemorySettings>,
+): Promise<MemoryResult> {
+  const { warmup, steps, seed, stackDepth } = context.settings;
+  const device = openDevice(context.deviceLabel as `cuda:${number}`);
+  const workload = createWorkload(cell, device, seed);
+  const recording = { device, stackDepth };
+  const total = warmup + 2 * steps + 1;
+  let done = 0;
+  const tick = async (message: string) => {
+    context.progress(++done, total, message);
+    await turnOfTheEventLoop();
+  };
+  for (let step = 0; step < warmup; step++) {
+    workload.step(plainPhase);
+    await tick('warm-up');
+  }
+  const recorded = recordStep(workload, device, recording);
+  await tick('recorded step');
+  const overhead: MemoryResult['overhead'] = { offMs: [], onMs: [] };
+  for (let step = 0; step < steps; step++) {
+    // What the recording before left behind, garbage above all, is not the plain step's to pay for.
+    workload.step(plainPhase);
+    overhead.offMs.push(timeStepMs(workload, device));
+    await tick('recording off');
+    overhead.onMs.push(recordMemory(() => timeStepMs(workload, device), recording).result);
+    await tick('recording on');
+  }
+  return {
+    parameterCount: workload.parameterCount,
+    ...summarizeStep(cell, recorded, workload.parameterCount),
+    overhead,
+    snapshot: writeSnapshot(snapshotName(cell), () => memorySnapshot(recorded.record)),
+  };
+}
+
+const plainPhase: Phase = (_name, work) => work();
+
+function timeStepMs(workload: Workload, device: Device): number {
+  device.synchronize();
+  const start = performance.now();
+  workload.step(plainPhase);
+  device.synchronize();
+  return performance.now() - start;
+}

@@ -1,0 +1,84 @@
+import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import { device as openDevice, profile, recordMemory, type Device } from '@roofline/tensor-core';
+import type { CellContext } from '../definition.ts';
+import { createWorkload } from '../e2e/workload.ts';
+import { timeStep, type StepTime } from '../../measuring/timing.ts';
+import type { InstrumentCell, OverheadSettings } from './parameters.ts';
+import { instrumentNames, type InstrumentName, type InstrumentResult } from './result.ts';
+
+/** Times train steps without an instrument and under each, round after round, so that drifts meet all alike. */
+export async function measureInstruments(
+  cell: InstrumentCell,
+  { settings, deviceLabel, progress }: CellContext<OverheadSettings>,
+): Promise<InstrumentResult> {
+  const device = openDevice(deviceLabel as `cuda:${number}`);
+  const workload = createWorkload(cell, device, settings.seed);
+  const step = () => timeStep(device, (phase) => workload.step(phase));
+  const round = async (result: InstrumentResult): Promise<void> => {
+    // What a step leaves behind, garbage above all, is not the next one's to pay for: an untimed one goes between.
+    step();
+    keepTimes(result.off, step());
+    for (const name of instrumentNames) {
+      step();
+      keepInstrumented(result[name], await readStep(instruments[name], device, step));
+      await turnOfTheEventLoop();
+    }
+  };
+
+  const total = settings.warmup + settings.repeats;
+  const [warmup, result] = [noSteps(), noSteps()];
+  for (let done = 0; done < total; done++) {
+    const isWarmup = done < settings.warmup;
+    await round(isWarmup ? warmup : result);
+    progress(done + 1, total, isWarmup ? 'warm-up' : 'rounds');
+  }
+  return result;
+}
+
+interface RecordedStep {
+  readonly time: StepTime;
+  readonly events: number;
+  readonly droppedRecords: number;
+}
+type Instrument = (device: Device, step: () => StepTime) => RecordedStep | Promise<RecordedStep>;
+
+const instruments: Readonly<Record<InstrumentName, Instrument>> = {
+  async profile(_device, step) {
+    let time: StepTime | null = null;
+    const { kernels, droppedRecords } = await profile(() => void (time = step()));
+    return { time: time!, events: kernels.length, droppedRecords };
+  },
+  memory(device, step) {
+    const { result: time, events } = recordMemory(step, { device });
+    return { time, events: events.filter(({ action }) => action !== 'enter').length, droppedRecords: 0 };
+  },
+};
+
+type InstrumentedStep = RecordedStep & { readonly readOutMs: number };
+
+async function readStep(
+  instrument: Instrument,
+  device: Device,
+  step: () => StepTime,
+): Promise<InstrumentedStep> {
+  const start = performance.now();
+  const recorded = await instrument(device, step);
+  return { ...recorded, readOutMs: performance.now() - start - recorded.time.wallMs };
+}
+
+function keepTimes(steps: InstrumentResult['off'], { deviceMs, wallMs }: StepTime): void {
+  steps.deviceMs.push(deviceMs);
+  steps.wallMs.push(wallMs);
+}
+
+function keepInstrumented(steps: InstrumentResult[InstrumentName], step: InstrumentedStep): void {
+  keepTimes(steps, step.time);
+  steps.readOutMs.push(step.readOutMs);
+  steps.events.push(step.events);
+  steps.droppedRecords += step.droppedRecords;
+}
+
+function noSteps(): InstrumentResult {
+  const instrumented = () => ({ deviceMs: [], wallMs: [], readOutMs: [], events: [], droppedRecords: 0 });
+  return { off: { deviceMs: [], wallMs: [] }, profile: instrumented(), memory: instrumented() };
+}

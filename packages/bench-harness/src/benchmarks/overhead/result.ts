@@ -1,0 +1,37 @@
+import { z } from 'zod';
+
+const samples = z.array(z.number());
+
+export const opResult = z.object({
+  /** Host microseconds of one call, one sample a repeat. */
+  hostUs: samples,
+  /** Milliseconds from the start of a process to the op's result; null on the CPU, which compiles no kernels. */
+  firstOp: z.object({ coldMs: z.number(), warmMs: z.number() }).nullable(),
+});
+export type OpResult = z.infer<typeof opResult>;
+
+/** Milliseconds of whole steps, from an idle device to an idle device; see timing.ts. */
+const steps = z.object({ deviceMs: samples, wallMs: samples });
+
+const instrumentedSteps = steps.extend({
+  /** What the instrument took outside the step: to start, to flush and to make its result. */
+  readOutMs: samples,
+  /** What it wrote down of each step: kernels, copies and fills; or allocations and frees. */
+  events: samples,
+  /** Over all steps. */
+  droppedRecords: z.number(),
+});
+
+export const instrumentNames = ['profile', 'memory'] as const;
+export type InstrumentName = (typeof instrumentNames)[number];
+
+/** One sample a round. */
+export const instrumentResult = z.object({
+  off: steps,
+  profile: instrumentedSteps,
+  memory: instrumentedSteps,
+});
+export type InstrumentResult = z.infer<typeof instrumentResult>;
+
+export const overheadResult = z.union([opResult, instrumentResult]);
+export type OverheadResult = z.infer<typeof overheadResult>;

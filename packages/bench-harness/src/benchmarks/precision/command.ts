@@ -1,0 +1,58 @@
+import { defineCommand, type Flags } from '../../cli/command.ts';
+import { parseChoices, parseWholeNumber } from '../../cli/option-values.ts';
+import { e2eDtypes } from '../e2e/parameters.ts';
+import { studies } from './parameters.ts';
+import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
+import { findPeer } from '../e2e/command.ts';
+import { chooseModels } from '../../cli/flags/model-flags.ts';
+import { stepSweep } from '../../cli/flags/step-sweep.ts';
+import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+
+const precisionFlags = {
+  ...e2eFlags,
+  study: {
+    type: 'string',
+    default: studies.join(','),
+    describe: 'Parts to run; accuracy needs --peer torch',
+    coerce: parseChoices('study', studies),
+    completions: () => studies,
+  },
+  dtype: { ...e2eFlags.dtype, default: e2eDtypes.join(',') },
+  'loss-steps': {
+    type: 'string',
+    default: '200',
+    describe: 'Steps of the loss curves',
+    coerce: parseWholeNumber('loss-steps', 1),
+  },
+} as const satisfies Flags;
+
+export const precisionCommand = defineCommand({
+  flags: precisionFlags,
+  examples: [
+    ['roofline precision', 'all of it: tiny on the CPU, small on a GPU'],
+    ['roofline precision --study accumulation,dtypes', 'what is rounded, in seconds'],
+    [
+      'roofline precision --size small,medium,large,xl,2.7b --peer torch',
+      'speed-ups by size, PyTorch beside',
+    ],
+  ],
+  async run(args) {
+    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { precisionBenchmark } = await import('./benchmark.ts');
+    const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
+    const peer = args.peer === undefined ? null : await findPeer();
+    const { exitCode } = await runBenchmark(precisionBenchmark, {
+      parameters: ({ type }) => ({
+        studies: args.study,
+        ...stepSweep(args, type === 'cpu' ? tiny : small),
+        warmup: args.warmup,
+        lossSteps: args['loss-steps'],
+        peer,
+      }),
+      device: args.device,
+      dtypes: args.study.includes('speed') ? args.dtype : [],
+      ...sweepOptions(args, 'precision'),
+    });
+    return exitCode;
+  },
+});

@@ -1,0 +1,14 @@
+import { allSizes, type BenchmarkEntry } from '../entry.ts';
+
+export const precision: BenchmarkEntry = {
+  name: 'precision',
+  definition: async () => (await import('./benchmark.ts')).precisionBenchmark,
+  command: {
+    summary: 'Mixed precision: accumulation, dtypes under autocast, accuracy, loss curves, and speed-ups',
+    load: async () => (await import('./command.ts')).precisionCommand,
+  },
+  pipeline: {
+    quick: 'precision --size tiny --context 64 --steps 5',
+    full: `precision --size ${allSizes}`,
+  },
+};

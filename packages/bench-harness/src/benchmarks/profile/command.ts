@@ -1,0 +1,97 @@
+import { defineCommand, type Flags } from '../../cli/command.ts';
+import { printLine, tell } from '../../cli/output.ts';
+import { printTable } from '../../cli/print-table.ts';
+import type { CellRecord } from '../../records/record.ts';
+import { phases } from './parameters.ts';
+import { findPeer } from '../e2e/command.ts';
+import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
+import { chooseModels } from '../../cli/flags/model-flags.ts';
+import { stepSweep } from '../../cli/flags/step-sweep.ts';
+import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+
+const flags = {
+  ...e2eFlags,
+  mode: { ...e2eFlags.mode, default: 'train-step' },
+  warmup: { ...e2eFlags.warmup, default: '3' },
+  steps: { ...e2eFlags.steps, default: '3', describe: 'Steps to profile' },
+  peer: {
+    ...e2eFlags.peer,
+    describe: 'Profile the same work in eager PyTorch after ours (Python by ROOFLINE_PYTHON)',
+  },
+  phase: {
+    type: 'string',
+    choices: phases,
+    default: 'all',
+    describe: 'Only the kernels of this phase',
+    completions: () => phases,
+  },
+  range: {
+    type: 'string',
+    describe: "Only kernels inside ranges of this name; * stands for any text: 'attention.*'",
+    completions: () => ['attention.*', 'layers.0', 'loss', 'optimizer'],
+  },
+} as const satisfies Flags;
+
+export const profileCommand = defineCommand({
+  flags,
+  examples: [
+    ['roofline profile --size small', 'a whole step'],
+    ['roofline profile --size small --phase backward', 'the backward pass alone'],
+    ["roofline profile --size small --range 'attention.*'", 'attention alone'],
+    ['roofline profile --size small --peer torch', "our kernels beside those of PyTorch's profiler"],
+    ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
+  ],
+  async run(args) {
+    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { profileBenchmark } = await import('./benchmark.ts');
+    const { writeTraces } = await import('./trace/write-traces.ts');
+    const options = sweepOptions(args, 'profile');
+    const models = await chooseModels(args, 'small');
+    const peer = args.peer === undefined ? null : await findPeer();
+    const { exitCode, records } = await runBenchmark(profileBenchmark, {
+      parameters: () => ({
+        ...stepSweep(args, models),
+        warmup: args.warmup,
+        peer,
+        phase: args.phase,
+        range: args.range ?? null,
+      }),
+      device: args.device,
+      // Under autocast some ops stay in float32.
+      dtypes: [...new Set([...args.dtype, 'float32' as const])],
+      ...options,
+    });
+    if (args.json) await tellEmptySelections(records);
+    else await printOverview(records);
+    for (const path of writeTraces(records, options.out)) tell(`Trace: ${path} (open in ui.perfetto.dev).`);
+    return exitCode;
+  },
+});
+
+/** What the table of kernels does not say. */
+async function printOverview(records: readonly CellRecord[]): Promise<void> {
+  const { interpretProfile } = await import('./interpret.ts');
+  const { kernelTimeCheckTable } = await import('./report/kernel-time-check.ts');
+  const { besidePeerTable, topKernelsTable } = await import('./report/peer-tables.ts');
+  const { attentionTable, matmulTable, stepTable } = await import('./report/tables.ts');
+  const { profileSummary } = await import('./report/summary.ts');
+  const measurements = records.map(interpretProfile);
+  if (measurements.length === 0) return;
+  printTable(stepTable(measurements));
+  printTable(matmulTable(measurements));
+  const others = [
+    attentionTable(measurements),
+    besidePeerTable(measurements),
+    kernelTimeCheckTable(measurements),
+    topKernelsTable(measurements),
+  ];
+  for (const table of others) if (table) printTable(table);
+  for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
+}
+
+/** JSON of no rows says nothing of why. */
+async function tellEmptySelections(records: readonly CellRecord[]): Promise<void> {
+  const { interpretProfile } = await import('./interpret.ts');
+  const { emptySelections } = await import('./report/summary.ts');
+  for (const sentence of emptySelections(records.map(interpretProfile))) tell(sentence);
+}

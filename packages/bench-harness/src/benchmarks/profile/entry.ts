@@ -1,0 +1,14 @@
+import type { BenchmarkEntry } from '../entry.ts';
+
+export const profile: BenchmarkEntry = {
+  name: 'profile',
+  definition: async () => (await import('./benchmark.ts')).profileBenchmark,
+  command: {
+    summary: 'Show the kernels of a training step: by name, by range, over time; no Nsight needed',
+    load: async () => (await import('./command.ts')).profileCommand,
+  },
+  pipeline: {
+    quick: 'profile --size tiny --context 64 --warmup 1 --steps 3',
+    full: 'profile --size small,2.7b --dtype float32,bfloat16',
+  },
+};

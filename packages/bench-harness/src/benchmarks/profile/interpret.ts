@@ -1,0 +1,64 @@
+import type { CellRecord } from '../../records/record.ts';
+import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spans.ts';
+import { profileCell, profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
+import { peerKernels, type PeerKernel } from './peer/peer-kernels.ts';
+import { profileResult, type MeasuredPeer, type ProfileResult } from './result.ts';
+
+/** A record with its kernels put together. `profiled` is null unless status is `ok`. */
+export interface ProfileMeasurement {
+  readonly cell: ProfileCell;
+  readonly settings: ProfileSettings;
+  readonly record: CellRecord;
+  readonly profiled: Profiled | null;
+}
+
+export interface Profiled {
+  readonly result: ProfileResult;
+  readonly spans: readonly KernelSpan[];
+  /** Those that the settings select. */
+  readonly selected: readonly KernelSpan[];
+  /** What PyTorch ran; null where it was not asked, or failed. */
+  readonly peer: ProfiledPeer | null;
+}
+
+export interface ProfiledPeer {
+  readonly profile: MeasuredPeer;
+  readonly kernels: readonly PeerKernel[];
+  /** Those of the selected phase: PyTorch's kernels know no other ranges. */
+  readonly selected: readonly PeerKernel[];
+}
+
+export function interpretProfile(record: CellRecord): ProfileMeasurement {
+  const cell = profileCell.parse(record.parameters);
+  const settings = profileSettings.parse(record.settings);
+  if (record.status !== 'ok') return { cell, settings, record, profiled: null };
+  const result = profileResult.parse(record.result);
+  const spans = kernelSpans(result.steps);
+  const selected = selectSpans(spans, settings);
+  return {
+    cell,
+    settings,
+    record,
+    profiled: { result, spans, selected, peer: interpretPeer(result, settings) },
+  };
+}
+
+function interpretPeer({ peer }: ProfileResult, { phase }: ProfileSettings): ProfiledPeer | null {
+  if (peer?.status !== 'ok') return null;
+  const kernels = peerKernels(peer.steps);
+  return {
+    profile: peer,
+    kernels,
+    selected: kernels.filter((kernel) => phase === 'all' || phaseOf(kernel) === phase),
+  };
+}
+
+/** The spans of the last step. */
+export function lastStep(spans: readonly KernelSpan[], { steps }: ProfileResult): KernelSpan[] {
+  return spans.filter(({ step }) => step === steps.length - 1);
+}
+
+/** `small-c256-b4-train-step-float32`, for names of files and ids. */
+export function cellSlug({ size, context, batch, mode, dtype }: ProfileCell): string {
+  return `${size}-c${context}-b${batch}-${mode}-${dtype}`.replace(/[^\w.-]+/g, '-');
+}

@@ -1,0 +1,47 @@
+import type { Device } from '@roofline/tensor-core';
+import type { CellContext } from '../../definition.ts';
+import { describeFailure, prepareCell, startPeer } from '../../../peer/cell-peer.ts';
+import { PeerError, type PeerStepProfile, type TorchPeer } from '../../../peer/torch-peer.ts';
+import type { ProfileCell, ProfileSettings } from '../parameters.ts';
+import type { PeerProfile } from '../result.ts';
+
+/** Profiles the same steps in PyTorch. Its failure does not spoil what was measured before: it is the result. */
+export async function profilePeer(
+  cell: ProfileCell,
+  context: CellContext<ProfileSettings>,
+  device: Device,
+): Promise<PeerProfile> {
+  const peer = startPeer(device);
+  try {
+    const description = await prepareCell(peer, cell, context, device);
+    return { status: 'ok', ...description, ...(await profileSteps(peer, context)) };
+  } catch (error) {
+    if (!(error instanceof PeerError)) throw error;
+    return describeFailure(error);
+  } finally {
+    await peer.close();
+  }
+}
+
+/** Each profiled step beside a plain one, as ours. */
+async function profileSteps(
+  peer: TorchPeer,
+  { settings, progress }: CellContext<ProfileSettings>,
+): Promise<{ steps: PeerStepProfile[]; plainMs: number[] }> {
+  const { warmup, steps } = settings;
+  const total = warmup + steps;
+  for (let step = 0; step < warmup; step++) {
+    await peer.run(1);
+    await peer.profile();
+    progress(step + 1, total);
+  }
+  const profiles: PeerStepProfile[] = [];
+  const plainMs: number[] = [];
+  for (let step = 0; step < steps; step++) {
+    // The second of two is not disturbed by the profile before.
+    plainMs.push((await peer.run(2)).deviceMs[1]!);
+    profiles.push(await peer.profile());
+    progress(warmup + step + 1, total);
+  }
+  return { steps: profiles, plainMs };
+}

@@ -1,0 +1,78 @@
+import type { Row, Table } from '@roofline/reports';
+import type { KernelSpan, RangeOpening } from '../kernel-spans.ts';
+import type { ProfileMeasurement } from '../interpret.ts';
+import { rangeSummary } from './summaries.ts';
+import { cellColumns, tableRows } from './table-parts.ts';
+
+const isLayer = ({ name }: RangeOpening) => /^layers\.\d+$/.test(name);
+
+/** Each level, and which of the ranges around a kernel, outermost first, is the one of that level. */
+const levels: readonly { level: string; rangeOf: (ranges: readonly RangeOpening[]) => number }[] = [
+  { level: 'phases', rangeOf: () => 0 },
+  { level: 'layers', rangeOf: (ranges) => ranges.findIndex(isLayer) },
+  {
+    level: 'parts of a layer',
+    rangeOf: (ranges) => {
+      const layer = ranges.findIndex(isLayer);
+      return layer < 0 ? -1 : layer + 1;
+    },
+  },
+];
+
+/** How the instances by range add up at one level. */
+export interface LevelSum {
+  readonly level: string;
+  /** Names of ranges at this level. */
+  readonly ranges: number;
+  /** Kernel instances over those names, as the table by range counts them. */
+  readonly inside: number;
+  /** Kernels in none of them. */
+  readonly outside: number;
+  readonly total: number;
+  /** Whether inside and outside make the total: no kernel is lost, none counts twice. */
+  readonly addsUp: boolean;
+}
+
+/** Adds up the instances of `rangeSummary` over the ranges of each level that occurs. */
+export function levelSums(spans: readonly KernelSpan[]): LevelSum[] {
+  const rows = rangeSummary(spans, { pid: 0, tid: 0 });
+  return levels.flatMap(({ level, rangeOf }) => {
+    const names = new Set(spans.flatMap(({ ranges }) => ranges[rangeOf(ranges)]?.name ?? []));
+    if (names.size === 0) return [];
+    const inside = rows
+      .filter((row) => names.has(String(row['range'])))
+      .reduce((sum, row) => sum + Number(row['instances']), 0);
+    const outside = spans.filter(({ ranges }) => !ranges.some(({ name }) => names.has(name))).length;
+    const total = spans.length;
+    return [{ level, ranges: names.size, inside, outside, total, addsUp: inside + outside === total }];
+  });
+}
+
+export function rangeLevelTable(
+  measurements: readonly ProfileMeasurement[],
+  id = 'instances-by-level',
+): Table {
+  return {
+    kind: 'table',
+    id,
+    title: 'Instances by range add up',
+    caption:
+      'Kernel instances of all profiled steps, whatever the selection: over the ranges of each level, as the table ' +
+      'by range counts them, and outside of them.',
+    columns: [
+      ...cellColumns(measurements),
+      { key: 'level', label: 'Level', kind: 'text', emphasis: 'strong' },
+      { key: 'ranges', label: 'Ranges', kind: 'number' },
+      { key: 'inside', label: 'Instances inside', kind: 'number' },
+      { key: 'outside', label: 'Outside', kind: 'number' },
+      { key: 'total', label: 'All kernels', kind: 'number' },
+      { key: 'addsUp', label: 'Adds up', kind: 'text' },
+    ],
+    rows: tableRows(measurements, ({ profiled }) =>
+      levelSums(profiled!.spans).map(({ addsUp, ...sum }): Row => ({
+        ...sum,
+        addsUp: addsUp ? 'yes' : 'no',
+      })),
+    ),
+  };
+}

@@ -1,0 +1,115 @@
+import type { Row } from '@roofline/reports';
+import { summarize } from '../../../measuring/statistics.ts';
+import {
+  busyUs,
+  isMatrixProduct,
+  phaseOf,
+  totalUs,
+  type KernelSpan,
+  type TimedKernel,
+} from '../kernel-spans.ts';
+import type { ProfileResult } from '../result.ts';
+
+const us = (value: number) => value / 1000;
+
+/** For each phase, and for all of them, the time in matrix products against the rest, a step. */
+export function matmulShares(spans: readonly KernelSpan[], steps: number): Row[] {
+  const phases = [...Map.groupBy(spans, phaseOf)];
+  const all = phases.length > 1 ? [['all', spans] as const] : [];
+  return [...phases, ...all].map(([phase, group]) => ({
+    phase,
+    ...matmulShare(group, steps, isMatrixProduct),
+  }));
+}
+
+/** Matrix products against the rest in some kernels of all steps, a step. */
+export function matmulShare<Kernel extends TimedKernel>(
+  kernels: readonly Kernel[],
+  steps: number,
+  isProduct: (kernel: Kernel) => boolean,
+) {
+  const products = totalUs(kernels.filter(isProduct));
+  const total = totalUs(kernels);
+  return {
+    kernels: kernels.length / steps,
+    kernelMs: us(total) / steps,
+    matmulMs: us(products) / steps,
+    restMs: us(total - products) / steps,
+    matmulShare: total === 0 ? 0 : products / total,
+  };
+}
+
+/** Softmax against the matrix products inside attention, in time and in FLOPs, by phase. */
+export function attentionShares(spans: readonly KernelSpan[], steps: number): Row[] {
+  const inRange = (span: KernelSpan, names: readonly string[]) =>
+    span.ranges.some(({ name }) => names.includes(name));
+  const flops = (group: readonly KernelSpan[]) => flopsOfOps(group) / steps;
+  return [...Map.groupBy(spans, phaseOf)].flatMap(([phase, group]) => {
+    const softmax = group.filter((span) => inRange(span, ['attention.softmax']));
+    const products = group.filter(
+      (span) => span.op?.isMatrixProduct && inRange(span, ['attention.scores', 'attention.values']),
+    );
+    if (softmax.length === 0 || products.length === 0) return [];
+    return [
+      {
+        phase,
+        softmaxMs: us(totalUs(softmax)) / steps,
+        matmulMs: us(totalUs(products)) / steps,
+        timeRatio: totalUs(softmax) / totalUs(products),
+        softmaxGigaflops: flops(softmax) / 1e9,
+        matmulGigaflops: flops(products) / 1e9,
+        flopsRatio: flops(softmax) / flops(products),
+      },
+    ];
+  });
+}
+
+/** Each op counts once, however many kernels it took. */
+function flopsOfOps(spans: readonly KernelSpan[]): number {
+  const ops = new Map(
+    spans.flatMap(({ step, op }) => (op ? [[`${step}:${op.index}`, op.flops] as const] : [])),
+  );
+  return [...ops.values()].reduce((sum, flops) => sum + flops, 0);
+}
+
+/** The time of a step: kernels, the device between two events, the host's clock; and what profiling costs. */
+export function stepRow(spans: readonly KernelSpan[], { steps, profiledMs, plainMs }: ProfileResult): Row {
+  const bySteps = Map.groupBy(spans, ({ step }) => step);
+  const perStep = (value: (spans: readonly KernelSpan[]) => number) =>
+    summarize(steps.map((_, step) => us(value(bySteps.get(step) ?? [])))).median;
+  const [profiled, plain] = [summarize(profiledMs).median, summarize(plainMs).median];
+  const busyMs = perStep(busyUs);
+  const wallMs = summarize(steps.map(({ wallUs }) => us(wallUs))).median;
+  return {
+    kernels: spans.length / steps.length,
+    kernelMs: perStep(totalUs),
+    deviceMs: profiled,
+    wallMs,
+    idleShare: Math.max(0, 1 - busyMs / wallMs),
+    plainMs: plain,
+    overhead: profiled / plain - 1,
+    droppedRecords: steps.reduce((sum, { droppedRecords }) => sum + droppedRecords, 0),
+  };
+}
+
+/** The kernel with the longest total time; null where nothing ran. */
+export interface TopKernel {
+  readonly name: string;
+  readonly share: number;
+  readonly instances: number;
+}
+
+/** Of the given phases taken together. */
+export function topKernel(
+  spans: readonly KernelSpan[],
+  phases: readonly string[],
+  steps: number,
+): TopKernel | null {
+  const chosen = spans.filter((span) => phases.includes(phaseOf(span)));
+  const groups = [...Map.groupBy(chosen, ({ name }) => name)].map(([name, group]) => ({
+    name,
+    share: totalUs(group) / totalUs(chosen),
+    instances: group.length / steps,
+  }));
+  return groups.sort((a, b) => b.share - a.share)[0] ?? null;
+}

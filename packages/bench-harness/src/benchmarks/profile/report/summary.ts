@@ -1,0 +1,126 @@
+import { formatDuration, formatPercent, formatRatio, type Row } from '@roofline/reports';
+import { cellNames } from '../../../report/cell-names.ts';
+import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
+import type { Profiled, ProfileMeasurement } from '../interpret.ts';
+import { phaseOf, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
+import type { ProfileCell } from '../parameters.ts';
+import { attentionShares, matmulShares, stepRow, topKernel } from './shares.ts';
+
+/** A profiled cell, by its name among the others. */
+interface NamedProfile extends Profiled {
+  readonly name: string;
+}
+
+/** The findings over all cells, one sentence each, computed from their records. */
+export function profileSummary(measurements: readonly ProfileMeasurement[]): string[] {
+  const names = cellNames(measurements.map(({ cell }) => cell));
+  const profiles = measurements
+    .toSorted((a, b) => workOf(a.cell) - workOf(b.cell))
+    .flatMap(({ cell, profiled }) => (profiled ? [{ name: names.name(cell), ...profiled }] : []));
+  if (profiles.length === 0) return [];
+  const where = names.shared && ` (${names.shared})`;
+  return [
+    `Profiled: ${listSome(profiles.map(({ name }) => name))}${where}.`,
+    ...topSentence('forward', ['forward'], profiles),
+    ...topSentence('forward and backward', ['forward', 'backward'], profiles.filter(hasBackward)),
+    timeSentence(profiles),
+    productSentence(profiles),
+    ...peerSentence(profiles),
+    ...attentionSentence(profiles),
+    ...emptySelections(measurements),
+  ];
+}
+
+/** Where nothing lies in the selection, one sentence a cell, with the names that there are. */
+export function emptySelections(measurements: readonly ProfileMeasurement[]): string[] {
+  const { name } = cellNames(measurements.map(({ cell }) => cell));
+  return measurements.flatMap(({ cell, settings: { phase, range }, profiled }) => {
+    if (profiled === null || profiled.selected.length > 0 || profiled.spans.length === 0) return [];
+    const [phases, ranges] = [new Set(profiled.spans.map(phaseOf)), rangeNames(profiled.spans)];
+    const wanted = [
+      ...(phase === 'all' ? [] : [`phase \`${phase}\``]),
+      ...(range === null ? [] : [`ranges \`${range}\``]),
+    ];
+    return [
+      `No kernel of ${name(cell)} lies in ${wanted.join(', ')}. It has the phases ${[...phases].join(', ')} and the ` +
+        `ranges ${ranges.join(', ')}.`,
+    ];
+  });
+}
+
+/** Layers by one name: `layers.*`. */
+function rangeNames(spans: readonly KernelSpan[]): string[] {
+  return [...new Set(spans.flatMap(({ ranges }) => ranges.map(({ name }) => name.replace(/\.\d+$/, '.*'))))];
+}
+
+/** Grows as the FLOPs of the layers do. */
+function workOf({ shape, context, batch }: ProfileCell): number {
+  return shape.layers * shape.modelDimension ** 2 * context * batch;
+}
+
+function hasBackward({ spans }: Profiled): boolean {
+  return spans.some((span) => phaseOf(span) === 'backward');
+}
+
+/** Cells that share their top kernel share a clause. */
+function topSentence(label: string, phases: readonly string[], profiles: readonly NamedProfile[]): string[] {
+  const tops = profiles.flatMap(({ name, spans, result }) => {
+    const kernel = topKernel(spans, phases, result.steps.length);
+    return kernel ? [{ name, kernel: kernel.name, value: kernel.share }] : [];
+  });
+  if (tops.length === 0) return [];
+  const clauses = [...Map.groupBy(tops, ({ kernel }) => kernel)].map(([kernel, group]) => {
+    const share = `\`${kernel}\` with ${valuesInWords(group, formatPercent)}`;
+    return group.length === 1 && tops.length > 1 ? `${share} for ${group[0]!.name}` : share;
+  });
+  return [`The top kernel of ${label}, by its share of the kernel time: ${clauses.join('; ')}.`];
+}
+
+function timeSentence(profiles: readonly NamedProfile[]): string {
+  const steps = profiles.map(({ name, spans, result }): Row => ({ name, ...stepRow(spans, result) }));
+  const idle = valuesInWords(valuesOf(steps, 'idleShare'), formatPercent);
+  if (steps.length > 1) return `Of the wall time of a step the device idles ${idle}.`;
+  const time = (key: string) => formatDuration(Number(steps[0]![key]));
+  return `Kernels take ${time('kernelMs')} of a step of ${time('wallMs')}; the device idles ${idle} of it.`;
+}
+
+function productSentence(profiles: readonly NamedProfile[]): string {
+  const shares = profiles.map(({ name, spans, result }): Row => ({
+    name,
+    ...matmulShares(spans, result.steps.length).at(-1),
+  }));
+  return `Matrix products make up ${valuesInWords(valuesOf(shares, 'matmulShare'), formatPercent)} of the kernel time.`;
+}
+
+function peerSentence(profiles: readonly NamedProfile[]): string[] {
+  const versions = profiles.flatMap(({ peer }) => peer?.profile.torch ?? []);
+  if (versions.length === 0) return [];
+  const ratios = profiles.flatMap(({ name, spans, result, peer }) =>
+    peer
+      ? [{ name, value: kernelMsOf(spans, result.steps) / kernelMsOf(peer.kernels, peer.profile.steps) }]
+      : [],
+  );
+  const told = valuesInWords(ratios, (ratio) => formatRatio(ratio));
+  return [`The kernels of a step take ${told} the time of those of PyTorch ${versions[0]} eager.`];
+}
+
+function kernelMsOf(kernels: readonly TimedKernel[], steps: readonly unknown[]): number {
+  return totalUs(kernels) / 1000 / steps.length;
+}
+
+function attentionSentence(profiles: readonly NamedProfile[]): string[] {
+  const shares = profiles.flatMap(({ name, spans, result }) => {
+    const forward = attentionShares(spans, result.steps.length).find(({ phase }) => phase === 'forward');
+    return forward ? [{ name, ...forward }] : [];
+  });
+  if (shares.length === 0) return [];
+  const told = (key: string) => valuesInWords(valuesOf(shares, key), formatPercent);
+  return [
+    `Inside attention, forward, softmax takes ${told('timeRatio')} of the time of the matrix products, with ` +
+      `${told('flopsRatio')} of their FLOPs.`,
+  ];
+}
+
+function valuesOf(rows: readonly Row[], key: string) {
+  return rows.map((row) => ({ name: String(row['name']), value: Number(row[key] ?? 0) }));
+}

@@ -1,0 +1,70 @@
+import type { Column, Row } from '@roofline/reports';
+import { cellNames } from '../../../report/cell-names.ts';
+import { outcomeOf } from '../../../report/cell-row.ts';
+import type { ProfileMeasurement } from '../interpret.ts';
+
+export const cellColumn: Column = { key: 'cell', label: 'Cell', kind: 'text' };
+
+export const phaseColumn: Column = { key: 'phase', label: 'Phase', kind: 'text', emphasis: 'strong' };
+
+export const nanoseconds = (key: string, label: string): Column => ({
+  key,
+  label,
+  kind: 'number',
+  digits: 1,
+});
+
+export const milliseconds = (key: string, label: string, description?: string): Column => ({
+  key,
+  label,
+  unit: 'ms',
+  kind: 'duration',
+  ...(description === undefined ? {} : { description }),
+});
+
+// As Nsight Systems heads them.
+export const durationColumns: readonly Column[] = [
+  nanoseconds('averageNs', 'Avg (ns)'),
+  nanoseconds('medianNs', 'Med (ns)'),
+  nanoseconds('minNs', 'Min (ns)'),
+  nanoseconds('maxNs', 'Max (ns)'),
+  nanoseconds('stdNs', 'StdDev (ns)'),
+];
+
+/** What comes before the name in Nsight Systems' `cuda_gpu_kern_sum`. */
+export const kernelSummaryColumns: readonly Column[] = [
+  { key: 'timeShare', label: 'Time (%)', kind: 'percent' },
+  nanoseconds('totalNs', 'Total Time (ns)'),
+  { key: 'instances', label: 'Instances', kind: 'number' },
+  ...durationColumns,
+];
+
+export const kernelNameColumn: Column = { key: 'name', label: 'Name', kind: 'text' };
+
+/** A table of one cell does not repeat it. */
+export function cellColumns(measurements: readonly ProfileMeasurement[]): Column[] {
+  return measurements.length > 1 ? [cellColumn] : [];
+}
+
+/** The rows of each cell, or one that says why it has none. */
+export function tableRows(
+  measurements: readonly ProfileMeasurement[],
+  rowsOf: (measurement: ProfileMeasurement) => Row[],
+): Row[] {
+  const names = namesOf(measurements);
+  return measurements.flatMap((measurement) => {
+    const cell = names.name(measurement.cell);
+    if (measurement.profiled === null) return [{ cell, ...outcomeOf(measurement.record) }];
+    return rowsOf(measurement).map((row) => ({ cell, ...row }));
+  });
+}
+
+/** What all cells share and no name tells, to follow a caption. */
+export function cellsCaption(measurements: readonly ProfileMeasurement[]): string {
+  const { shared } = namesOf(measurements);
+  return shared === '' ? '' : ` All rows: ${shared}.`;
+}
+
+function namesOf(measurements: readonly ProfileMeasurement[]) {
+  return cellNames(measurements.map(({ cell }) => cell));
+}

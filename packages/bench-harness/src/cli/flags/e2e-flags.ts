@@ -1,0 +1,54 @@
+import type { InferredOptionTypes } from 'yargs';
+import type { Flags } from '../command.ts';
+import { parseChoices, parseWholeNumber } from '../option-values.ts';
+import { e2eDtypes, modes } from '../../benchmarks/e2e/parameters.ts';
+import { deviceFlag } from './device-flag.ts';
+import { modelFlags, sweptFlags } from './model-flags.ts';
+import { sweepFlags } from './sweep-flags.ts';
+
+export const e2eFlags = {
+  ...modelFlags,
+  ...sweptFlags,
+  mode: {
+    type: 'string',
+    default: modes.join(','),
+    describe: 'What a step does',
+    coerce: parseChoices('mode', modes),
+    completions: () => modes,
+  },
+  dtype: {
+    type: 'string',
+    default: 'float32',
+    describe: 'Precision of the arithmetic',
+    coerce: parseChoices('dtype', e2eDtypes),
+    completions: () => e2eDtypes,
+  },
+  warmup: {
+    type: 'string',
+    default: '5',
+    describe: 'Steps before those that count',
+    coerce: parseWholeNumber('warmup', 0),
+  },
+  steps: {
+    type: 'string',
+    default: '10',
+    describe: 'Steps that count',
+    coerce: parseWholeNumber('steps', 1),
+  },
+  ...deviceFlag,
+  seed: {
+    type: 'string',
+    default: '0',
+    describe: 'Seed of weights and tokens',
+    coerce: parseWholeNumber('seed', 0),
+  },
+  peer: {
+    type: 'string',
+    choices: ['torch'],
+    describe: 'Run the same work in eager PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
+    completions: () => ['torch'],
+  },
+  ...sweepFlags,
+} as const satisfies Flags;
+
+export type E2eArguments = InferredOptionTypes<typeof e2eFlags>;

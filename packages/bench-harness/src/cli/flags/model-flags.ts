@@ -1,0 +1,112 @@
+import type { InferredOptionTypes } from 'yargs';
+import type { Flags } from '../command.ts';
+import { unknownChoice } from '../nearest.ts';
+import { parseList, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
+import { modelShape, type ModelShape, type NamedModel } from '../../benchmarks/e2e/parameters.ts';
+import { UsageError } from '../../errors.ts';
+
+const dimension = (flag: string, describe: string) =>
+  ({ type: 'string', describe, coerce: parseWholeNumber(flag, 1) }) as const;
+
+/** Which model: a preset, a preset with changes, or all dimensions of one's own. */
+export const modelFlags = {
+  size: {
+    type: 'string',
+    describe: 'Presets, between commas; `roofline model` lists them',
+    coerce: parseList('size'),
+    completions: async () => Object.keys(await loadPresets()),
+  },
+  'd-model': dimension('d-model', 'Width of the model: of its own, or in place of that of --size'),
+  'd-ff': dimension('d-ff', 'Hidden width of the feed-forward layers'),
+  layers: dimension('layers', 'Number of layers'),
+  heads: dimension('heads', 'Number of attention heads'),
+  vocab: dimension('vocab', 'Size of the vocabulary'),
+} as const satisfies Flags;
+
+export const sweptFlags = {
+  context: {
+    type: 'string',
+    default: '256',
+    describe: 'Tokens of a sequence',
+    coerce: parseWholeNumbers('context', 1),
+    completions: () => ['128', '256', '512', '1024'],
+  },
+  batch: {
+    type: 'string',
+    default: '4',
+    describe: 'Sequences of a batch',
+    coerce: parseWholeNumbers('batch', 1),
+    completions: () => ['1', '4', '8'],
+  },
+} as const satisfies Flags;
+
+export type ModelArguments = InferredOptionTypes<typeof modelFlags>;
+
+const DEFAULT_VOCABULARY = 10_000;
+
+/** The models that the flags name. Throws UsageError for an unknown preset or missing dimensions. */
+export async function chooseModels(args: ModelArguments, defaultSize: string): Promise<NamedModel[]> {
+  const changes = changedDimensions(args);
+  const isCustom = args.size === undefined && Object.keys(changes).some((name) => name !== 'vocabularySize');
+  if (isCustom) return [await check({ size: 'custom', shape: customShape(changes) })];
+
+  const presets = await loadPresets();
+  return Promise.all(
+    (args.size ?? [defaultSize]).map((size) => {
+      const preset = presets[size];
+      if (preset === undefined) throw unknownChoice('size', size, Object.keys(presets));
+      return check({ size: describeChanges(size, changes), shape: { ...preset, ...changes } });
+    }),
+  );
+}
+
+/** The presets by name, smallest first. */
+export async function loadPresets(): Promise<Record<string, ModelShape>> {
+  const { presets } = await import('@roofline/transformer');
+  return Object.fromEntries(
+    Object.entries(presets).map(([name, config]) => [name, modelShape.parse(config)]),
+  );
+}
+
+const dimensionFlags = [
+  ['vocab', 'vocabularySize'],
+  ['d-model', 'modelDimension'],
+  ['d-ff', 'feedForwardDimension'],
+  ['layers', 'layers'],
+  ['heads', 'heads'],
+] as const satisfies readonly (readonly [keyof ModelArguments, keyof ModelShape])[];
+
+function changedDimensions(args: ModelArguments): Partial<ModelShape> {
+  return Object.fromEntries(
+    dimensionFlags.flatMap(([flag, name]) => (args[flag] === undefined ? [] : [[name, args[flag]]])),
+  );
+}
+
+function customShape(changes: Partial<ModelShape>): ModelShape {
+  const shape = { vocabularySize: DEFAULT_VOCABULARY, ...changes };
+  const missing = dimensionFlags.filter(([, name]) => shape[name] === undefined).map(([flag]) => `--${flag}`);
+  if (missing.length === 0) return shape as ModelShape;
+  throw new UsageError(
+    `A size of your own needs ${missing.join(', ')} too; or start from a preset by --size.`,
+  );
+}
+
+/** `small` or, with changes, `small layers=2`. */
+function describeChanges(size: string, changes: Partial<ModelShape>): string {
+  const words = dimensionFlags.flatMap(([flag, name]) =>
+    changes[name] === undefined ? [] : [`${flag}=${changes[name]}`],
+  );
+  return [size, ...words].join(' ');
+}
+
+/** Throws UsageError for dimensions that do not fit together. */
+async function check(model: NamedModel): Promise<NamedModel> {
+  const { countParameters, ModelConfigError } = await import('@roofline/transformer');
+  try {
+    countParameters({ ...model.shape, contextLength: 1 });
+  } catch (cause) {
+    if (cause instanceof ModelConfigError) throw new UsageError(cause.message, { cause });
+    throw cause;
+  }
+  return model;
+}

@@ -1,0 +1,23 @@
+import type { E2eDType, Mode, NamedModel } from '../../benchmarks/e2e/parameters.ts';
+
+interface StepArguments {
+  readonly context: readonly number[];
+  readonly batch: readonly number[];
+  readonly mode: readonly Mode[];
+  readonly dtype: readonly E2eDType[];
+  readonly steps: number;
+  readonly seed: number;
+}
+
+/** The parameters that every sweep of training steps has, from its flags. */
+export function stepSweep({ context, batch, mode, dtype, steps, seed }: StepArguments, models: NamedModel[]) {
+  return {
+    models,
+    contexts: [...context],
+    batches: [...batch],
+    modes: [...mode],
+    dtypes: [...dtype],
+    steps,
+    seed,
+  };
+}

@@ -1,0 +1,52 @@
+import type { InferredOptionTypes } from 'yargs';
+import { jsonFlag, type Flags } from '../command.ts';
+import { outOfMemoryPolicies } from '../exit-code.ts';
+import { parsePositiveNumber } from '../option-values.ts';
+import type { RunOptions } from '../run-benchmark.ts';
+
+/** What every benchmark takes: where records go, and what becomes of cells that go wrong. */
+export const sweepFlags = {
+  out: { type: 'string', describe: 'Folder of the records; the same one resumes a sweep', normalize: true },
+  'force-new': {
+    type: 'boolean',
+    default: false,
+    describe: 'Start a new file in --out beside results of other settings',
+  },
+  timeout: {
+    type: 'string',
+    describe: 'Seconds after which a cell is given up',
+    coerce: parsePositiveNumber('timeout'),
+  },
+  oom: {
+    type: 'string',
+    choices: outOfMemoryPolicies,
+    default: 'report',
+    describe: 'Exit code when cells ran out of memory: ok 0, report 3, fail 1',
+    completions: () => outOfMemoryPolicies,
+  },
+  ...jsonFlag,
+} as const satisfies Flags;
+
+/** The options of a run that the flags give; without --out a folder named after `benchmark` and the time. */
+export function sweepOptions(
+  args: InferredOptionTypes<typeof sweepFlags>,
+  benchmark: string,
+): Pick<RunOptions<never>, 'out' | 'forceNew' | 'timeoutMs' | 'outOfMemory' | 'json'> {
+  return {
+    out: args.out ?? `results/${benchmark}-${timestamp()}`,
+    forceNew: args['force-new'],
+    timeoutMs: args.timeout === undefined ? null : args.timeout * 1000,
+    outOfMemory: args.oom,
+    json: args.json,
+  };
+}
+
+/** `20260102-030405`, in local time. */
+function timestamp(): string {
+  const now = new Date();
+  const day = [now.getFullYear(), now.getMonth() + 1, now.getDate()];
+  const time = [now.getHours(), now.getMinutes(), now.getSeconds()];
+  const digits = (numbers: readonly number[]) =>
+    numbers.map((each) => String(each).padStart(2, '0')).join('');
+  return `${digits(day)}-${digits(time)}`;
+}

@@ -1,0 +1,127 @@
+import { costOf, countParametersByModule } from '@roofline/transformer';
+import type { Table } from '@roofline/reports';
+import type { ModelShape, NamedModel } from '../benchmarks/e2e/parameters.ts';
+import { phaseWork } from '../benchmarks/e2e/phase-work.ts';
+
+/** What `roofline model --json` prints. Sizes in bytes, for training in float32 with AdamW. */
+export interface ModelDescription {
+  readonly size: string;
+  readonly shape: ModelShape;
+  readonly batch: number;
+  readonly context: number;
+  /** The total. */
+  readonly parameters: number;
+  readonly modules: Readonly<Record<string, number>>;
+  /** Of one step. */
+  readonly flops: {
+    readonly forward: number;
+    readonly backward: number;
+    readonly optimizer: number;
+    readonly total: number;
+  };
+  readonly bytes: {
+    readonly parameters: number;
+    readonly gradients: number;
+    readonly optimizerState: number;
+    /** Kept from the forward for the backward pass, with plain attention; an estimate. */
+    readonly activations: number;
+  };
+}
+
+export function describeModel(
+  { size, shape }: NamedModel,
+  { batch, context }: { batch: number; context: number },
+): ModelDescription {
+  const config = { ...shape, contextLength: context };
+  const cost = costOf(config, { batch });
+  const { total, ...modules } = countParametersByModule(config);
+  const { forwardFlops: forward, backwardFlops: backward } = cost;
+  const optimizer = phaseWork(config, batch, 'train-step', 'float32').optimizer!.flops;
+  return {
+    size,
+    shape,
+    batch,
+    context,
+    parameters: total,
+    modules,
+    flops: { forward, backward, optimizer, total: forward + backward + optimizer },
+    bytes: {
+      parameters: cost.parameterBytes,
+      gradients: cost.gradientBytes,
+      optimizerState: cost.optimizerBytes,
+      activations: cost.activationBytes,
+    },
+  };
+}
+
+export function modelTables(model: ModelDescription): Table[] {
+  return [parameterTable(model), flopsTable(model), memoryTable(model)];
+}
+
+function parameterTable({ size, shape, modules, parameters }: ModelDescription): Table {
+  const { modelDimension, feedForwardDimension, layers, heads, vocabularySize } = shape;
+  const words = `d_model ${modelDimension}, d_ff ${feedForwardDimension}, ${layers} layers, ${heads} heads`;
+  const row = (module: string, count: number) => ({ module, parameters: count, share: count / parameters });
+  return {
+    kind: 'table',
+    id: 'parameters',
+    title: `${size}: ${words}, vocabulary ${vocabularySize}`,
+    columns: [
+      { key: 'module', label: 'Module', kind: 'text' },
+      { key: 'parameters', label: 'Parameters', kind: 'number' },
+      { key: 'share', label: 'Share', kind: 'percent' },
+    ],
+    rows: [...Object.entries(modules).map(([name, count]) => row(name, count)), row('total', parameters)],
+  };
+}
+
+function flopsTable({ batch, context, flops }: ModelDescription): Table {
+  return {
+    kind: 'table',
+    id: 'step',
+    title: `One training step, batch ${batch}, context ${context}, float32, AdamW`,
+    columns: [
+      { key: 'what', label: '', kind: 'text' },
+      { key: 'teraflops', label: 'FLOPs', unit: 'TFLOP', kind: 'number', digits: 4 },
+    ],
+    rows: Object.entries(flops).map(([what, count]) => ({ what, teraflops: count / 1e12 })),
+  };
+}
+
+function memoryTable({ bytes }: ModelDescription): Table {
+  const rows = {
+    parameters: bytes.parameters,
+    gradients: bytes.gradients,
+    'optimizer state': bytes.optimizerState,
+    'activations (estimate)': bytes.activations,
+  };
+  return {
+    kind: 'table',
+    id: 'memory',
+    title: 'Memory of it',
+    columns: [
+      { key: 'what', label: '', kind: 'text' },
+      { key: 'bytes', label: 'Size', kind: 'bytes' },
+    ],
+    rows: Object.entries(rows).map(([what, byteLength]) => ({ what, bytes: byteLength })),
+  };
+}
+
+/** The presets side by side. */
+export function presetTable(models: readonly ModelDescription[]): Table {
+  return {
+    kind: 'table',
+    id: 'presets',
+    title: 'Presets',
+    columns: [
+      { key: 'size', label: 'Size', kind: 'text', emphasis: 'strong' },
+      { key: 'modelDimension', label: 'd_model', kind: 'number' },
+      { key: 'feedForwardDimension', label: 'd_ff', kind: 'number' },
+      { key: 'layers', label: 'Layers', kind: 'number' },
+      { key: 'heads', label: 'Heads', kind: 'number' },
+      { key: 'vocabularySize', label: 'Vocabulary', kind: 'number' },
+      { key: 'parameters', label: 'Parameters', kind: 'number' },
+    ],
+    rows: models.map(({ size, shape, parameters }) => ({ size, ...shape, parameters })),
+  };
+}

@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { device as openDevice, fromTypedArray, type Device, type Tensor } from '@roofline/tensor-core';
+import { AdamW } from '@roofline/optim';
+import { languageModelLoss, loadTensors, saveCheckpoint, TransformerLM } from '@roofline/transformer';
+import { execa } from 'execa';
+import type { CellTask } from '../../benchmarks/definition.ts';
+import { findTorchPython } from '../find-python.ts';
+import { pythonDirectory } from '../../paths.ts';
+import type { AgreeJob, AgreeResult } from './agree-job.ts';
+import { relativeError } from './relative-error.ts';
+
+/** Runs one configuration here and in PyTorch, with the same weights and data, and compares all of it. */
+export const agreeTask: CellTask<AgreeJob, Record<string, never>, AgreeResult> = {
+  name: 'agree',
+  async measure(job, { deviceLabel }) {
+    const python = await findTorchPython();
+    const folder = mkdtempSync(join(tmpdir(), 'roofline-agree-'));
+    try {
+      const ours = runOurs(job, deviceLabel, folder);
+      const theirs = await runTorch(python.executable, job, deviceLabel, folder);
+      return { torch: python.torchVersion, ...compare(ours, theirs) };
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+};
+
+type Outputs = Map<string, ArrayLike<number>>;
+
+function runOurs(job: AgreeJob, deviceLabel: string, folder: string): Outputs {
+  const device = openDevice(deviceLabel as `cuda:${number}`);
+  const model = new TransformerLM({ ...job.shape, contextLength: job.context }, { device, seed: job.seed });
+  saveCheckpoint(model, join(folder, 'weights.safetensors'));
+  const { learningRate, weightDecay } = job;
+  const optimizer = new AdamW(model.parameters(), { learningRate, weightDecay });
+  const [ids, targets] = [tokenTensor(job.ids, device), tokenTensor(job.targets, device)];
+
+  const outputs: Outputs = new Map();
+  outputs.set('logits', model.forward(ids).toFlatArray());
+  for (let step = 0; step < job.steps; step++) {
+    const loss = languageModelLoss(model, ids, targets);
+    loss.backward();
+    if (step === 0) {
+      outputs.set('loss', [loss.item()]);
+      for (const [name, parameter] of model.namedParameters()) {
+        outputs.set(`gradient.${name}`, parameter.grad!.toFlatArray());
+      }
+    }
+    optimizer.step();
+    model.zeroGrad();
+  }
+  for (const [name, parameter] of model.namedParameters()) {
+    outputs.set(`parameter.${name}`, parameter.toFlatArray());
+  }
+  return outputs;
+}
+
+function tokenTensor(tokens: readonly (readonly number[])[], device: Device): Tensor {
+  const flat = BigInt64Array.from(tokens.flat(), BigInt);
+  return fromTypedArray(flat, [tokens.length, tokens[0]!.length], { device });
+}
+
+/** Throws when PyTorch's side fails. */
+async function runTorch(
+  python: string,
+  job: AgreeJob,
+  deviceLabel: string,
+  folder: string,
+): Promise<Outputs> {
+  const request = { ...job, config: job.shape, device: deviceLabel };
+  writeFileSync(join(folder, 'job.json'), JSON.stringify(request));
+  await execa(python, ['-B', join(pythonDirectory, 'torch_agree.py'), folder], {
+    env: { OMP_NUM_THREADS: process.env['OMP_NUM_THREADS'] ?? '2' },
+  });
+  const { tensors } = loadTensors(join(folder, 'torch.safetensors'));
+  return new Map(Object.entries(tensors).map(([name, tensor]) => [name, tensor.toFlatArray()]));
+}
+
+function compare(ours: Outputs, theirs: Outputs): Omit<AgreeResult, 'torch'> {
+  const errors = (prefix: string) =>
+    Object.fromEntries(
+      [...ours.keys()]
+        .filter((name) => name.startsWith(prefix))
+        .map((name) => [name.slice(prefix.length), relativeError(ours.get(name)!, theirs.get(name)!)]),
+    );
+  const error = (name: string) => relativeError(ours.get(name)!, theirs.get(name)!);
+  return {
+    values: { logits: error('logits'), loss: error('loss') },
+    gradients: errors('gradient.'),
+    parameters: errors('parameter.'),
+  };
+}

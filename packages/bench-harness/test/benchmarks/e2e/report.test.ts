@@ -1,0 +1,163 @@
+import { renderHtml, renderMarkdown, renderTerminal, type Plot, type Table } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import type { E2eResult } from '../../../src/benchmarks/e2e/result.ts';
+import { reportOfRecords } from '../../../src/report/report-of-records.ts';
+import { e2eBenchmark } from '../../../src/benchmarks/e2e/benchmark.ts';
+import { toyEnvironment } from '../../fixtures/environment.ts';
+import { outOfMemoryRecord, toyRecord, toyResult } from '../../fixtures/records.ts';
+
+const peer: E2eResult['peer'] = {
+  status: 'ok',
+  torch: '2.11.0',
+  python: '3.12.0',
+  device: 'Toy GPU',
+  deviceMs: [20, 20.1, 19.9, 20],
+  wallMs: [20, 20.1, 19.9, 20],
+  phasesMs: {},
+  peakAllocatedBytes: 2 ** 21,
+  peakReservedBytes: 2 ** 22,
+};
+const records = [
+  toyRecord({}, { result: { ...toyResult(), peer } }),
+  toyRecord({ mode: 'forward' }, { result: { ...toyResult(), deviceMs: [1, 2, 3, 4], loss: null } }),
+  outOfMemoryRecord({ size: 'xl' }),
+];
+
+describe('e2e report', () => {
+  const report = e2eBenchmark.toReport(records);
+
+  it('computes floor, share of the roof, throughput and ratios', () => {
+    const row = e2eBenchmark.toTable(records).rows[0]!;
+    // 3 ms of products, and the optimizer's 0.2 GB at 100 GB/s: 2 ms.
+    expect(row['floorMs']).toBeCloseTo(5, 10);
+    expect(row['roofShare']).toBeCloseTo(0.5, 10);
+    expect(row['medianMs']).toBeCloseTo(10, 10);
+    expect(row['tokensPerSecond']).toBeCloseTo(3200, 8);
+    expect(row['ratio']).toBeCloseTo(0.5, 10);
+    expect(row['memoryRatio']).toBe(0.5);
+    expect(row['ratioInterval']).toMatch(/^0\.4\d\d–0\.5\d\d$/);
+  });
+
+  it("gives the optimizer's bandwidth and its share of the copy ceiling, for train steps", () => {
+    const { rows, columns } = e2eBenchmark.toTable(records);
+    // 0.2 GB in 1 ms, under a ceiling of 100 GB/s.
+    expect(rows[0]!['optimizerGigabytesPerSecond']).toBeCloseTo(200, 8);
+    expect(rows[0]!['optimizerCopyShare']).toBeCloseTo(2, 10);
+    expect(columns.map(({ label }) => label)).toContain('Optimizer bandwidth');
+    const forward = toyResult();
+    const work = { forward: forward.work.forward! };
+    const result = { ...forward, work, phasesMs: { forward: [1] } };
+    const table = e2eBenchmark.toTable([toyRecord({ mode: 'forward' }, { result })]);
+    expect(table.columns.map(({ label }) => label)).not.toContain('Optimizer bandwidth');
+  });
+
+  it('tells what all rows share in the caption, and gives what is swept a column', () => {
+    const labels = (table: Table) => table.columns.map(({ label }) => label);
+    const one = e2eBenchmark.toTable(records);
+    expect(one.caption).toBe('All rows: batch 2, float32.');
+    expect(labels(one)).not.toContain('Batch');
+    const swept = e2eBenchmark.toTable([toyRecord(), toyRecord({ batch: 8 })]);
+    expect(swept.caption).toBe('All rows: float32.');
+    expect(labels(swept)).toContain('Batch');
+  });
+
+  it('has a table of its own for PyTorch', () => {
+    const tables = report.sections[0]!.blocks.filter((block) => block.kind === 'table');
+    expect(tables.map(({ id }) => id)).toEqual(['step-times', 'beside-pytorch', 'phases']);
+    expect(tables[1]!.rows.map((row) => row['mode'])).toEqual(['train-step']);
+  });
+
+  it('gives one step no spread', () => {
+    const result = { ...toyResult(), deviceMs: [10] };
+    expect(e2eBenchmark.toTable([toyRecord({}, { result })]).rows[0]!['stdMs']).toBeNull();
+  });
+
+  it('stacks the phases of train steps, with a gap for one that ran out of memory', () => {
+    const blocks = report.sections.flatMap((section) => section.blocks);
+    const plot = blocks.find(
+      (block) => block.kind === 'plot' && block.id === 'phases-of-a-train-step',
+    ) as Plot;
+    expect(plot.stacked).toBe(true);
+    expect(plot.series.map(({ name, points }) => [name, points[0]!.y])).toEqual([
+      ['forward', expect.closeTo(3)],
+      ['backward', expect.closeTo(6)],
+      ['optimizer', expect.closeTo(1)],
+    ]);
+    expect(plot.series[0]!.points[1]).toEqual({ x: 'xl', y: null, note: 'out-of-memory' });
+  });
+
+  it('draws times of very different sizes on a logarithmic axis', () => {
+    const times = (scale: number) => {
+      const cells = [toyRecord(), toyRecord({ size: 'xl' }, { result: toyResult(scale) })];
+      const blocks = e2eBenchmark.toReport(cells).sections.flatMap((section) => section.blocks);
+      return blocks.find((block) => block.kind === 'plot' && block.id === 'time-by-size') as Plot;
+    };
+    expect(times(3).y.scale).toBe('linear');
+    expect(times(100).y.scale).toBe('log');
+  });
+
+  it('warns of cells of several commits', () => {
+    const of = (commit: string, context: number) =>
+      toyRecord({ context }, { environment: { ...toyEnvironment, git: { commit, dirty: false } } });
+    const text = renderMarkdown(e2eBenchmark.toReport([of('a'.repeat(40), 8), of('b'.repeat(40), 16)]));
+    expect(text).toContain('Not all cells are of one commit: aaaaaaaa, bbbbbbbb.');
+  });
+
+  it('sums up what the data say', () => {
+    expect(report.summary).toEqual([
+      '2 of 3 cells measured on Toy CPU; 1 ran out of memory.',
+      expect.stringMatching(/^Closest to the roof: \*\*200 %\*\* \(small, forward/),
+      expect.stringMatching(/^Farthest from it: \*\*50\.0 %\*\* \(small, train-step/),
+      'Of the time of PyTorch 2.11.0 eager, mode `train-step` takes **0.50×**.',
+      'Peak memory is 0.50× that of PyTorch.',
+    ]);
+  });
+
+  it('warns of a wide spread', () => {
+    const notes = report.sections.flatMap(({ blocks }) => blocks).filter(({ kind }) => kind === 'note');
+    expect(notes).toEqual([
+      expect.objectContaining({
+        tone: 'warning',
+        text: expect.stringContaining('small forward at context 16'),
+      }),
+    ]);
+  });
+
+  it('shows an out-of-memory cell as a row and as a gap in the plot', () => {
+    expect(renderTerminal(e2eBenchmark.toTable(records), { width: 200 })).toContain('xl');
+    const plot = report.sections.flatMap(({ blocks }) => blocks).find((block) => block.kind === 'plot')!;
+    const points = plot.series.find(({ name }) => name === 'train-step')!.points;
+    expect(points[1]).toEqual({ x: 'xl', y: null, note: 'out-of-memory' });
+  });
+
+  it('renders, alone and joined with another device', async () => {
+    const environment = {
+      ...records[0]!.environment,
+      device: { ...records[0]!.environment.device, type: 'cuda' as const, name: 'Toy GPU' },
+    };
+    const both = await reportOfRecords([...records, toyRecord({}, { environment })]);
+    expect(both.sections.map(({ id }) => id)).toEqual([
+      'e2e-times',
+      'e2e-plots',
+      'e2e-2-times',
+      'e2e-2-plots',
+    ]);
+    expect(renderMarkdown(both)).toContain('Toy GPU');
+    expect(renderHtml(report)).toContain('<html');
+  });
+
+  it('tells how the gain of a lower precision follows the size, where both were measured', () => {
+    const cell = (size: string, dtype: 'float32' | 'bfloat16', scale: number, parameterCount: number) =>
+      toyRecord({ size, dtype }, { result: { ...toyResult(scale), parameterCount } });
+    const pairs = [cell('small', 'float32', 1, 1), cell('small', 'bfloat16', 0.8, 1)];
+    const larger = [cell('xl', 'float32', 10, 9), cell('xl', 'bfloat16', 4, 9)];
+    const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-1);
+    expect(last(pairs)).toBe('Mode `train-step` runs in bfloat16 at **1.25×** for small, against float32.');
+    expect(last([...larger, ...pairs])).toBe(
+      'Mode `train-step` runs in bfloat16 at **1.25×** for small and **2.50×** for xl, against float32: the gain ' +
+        'grows with the size.',
+    );
+    expect(last([...larger, pairs[0]!])).toContain('for xl, against float32.');
+    expect(last([pairs[0]!, larger[1]!])).not.toContain('bfloat16 at');
+  });
+});

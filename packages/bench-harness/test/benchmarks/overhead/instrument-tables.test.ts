@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { overheadBenchmark } from '../../../src/benchmarks/overhead/benchmark.ts';
+import type { InstrumentResult } from '../../../src/benchmarks/overhead/result.ts';
+import type { CellRecord } from '../../../src/records/record.ts';
+import { toyCell, toyRecord } from '../../fixtures/records.ts';
+
+const around = (center: number) => [-0.01, 0, 0.01].map((offset) => center + offset);
+
+const result: InstrumentResult = {
+  off: { deviceMs: around(10), wallMs: around(10.2) },
+  profile: {
+    deviceMs: around(11),
+    wallMs: around(11.2),
+    readOutMs: around(3),
+    events: [250, 250, 250],
+    droppedRecords: 4,
+  },
+  memory: {
+    deviceMs: around(10.5),
+    wallMs: around(10.6),
+    readOutMs: around(2),
+    events: [400, 400, 400],
+    droppedRecords: 0,
+  },
+};
+
+function instrumentRecord(changes: Partial<CellRecord> = {}, cell: Partial<typeof toyCell> = {}): CellRecord {
+  const { parameters } = toyRecord(cell);
+  return toyRecord(
+    {},
+    { benchmark: 'overhead', parameters: { ...parameters, study: 'instruments' }, result, ...changes },
+  );
+}
+
+const opRecord = (): CellRecord =>
+  toyRecord({}, { benchmark: 'overhead', parameters: { op: 'add' }, result: { hostUs: [5], firstOp: null } });
+
+describe('the overhead of instruments', () => {
+  it('is the ratio of a step under one to a step without', () => {
+    const { rows } = overheadBenchmark.toTable([instrumentRecord()]);
+    expect(rows).toHaveLength(2);
+    const [profile, memory] = rows;
+    expect(profile).toMatchObject({
+      instrument: 'profiling',
+      size: 'small',
+      status: 'ok',
+      offMs: 10,
+      onMs: 11,
+      ratio: 1.1,
+      events: 250,
+      droppedRecords: 4,
+      readOutMs: 3,
+    });
+    expect(profile!['overhead']).toBeCloseTo(0.1);
+    expect(profile!['microsecondsPerEvent']).toBeCloseTo(4);
+    expect(memory!['wallRatio']).toBeCloseTo(10.6 / 10.2);
+    expect(memory!['microsecondsPerEvent']).toBeCloseTo(1);
+  });
+
+  it('is told in sentences with what was dropped, and plotted over 1', () => {
+    const { summary, sections } = overheadBenchmark.toReport([instrumentRecord()]);
+    expect(summary[0]).toMatch(
+      /^Profiling adds \*\*10.0 %\*\* to the time of a train step \(95 % interval 9.* %\); \*\*4\*\* records were dropped\.$/,
+    );
+    expect(summary[1]).toMatch(/^Recording memory adds \*\*5.00 %\*\* .*\)\.$/);
+    expect(sections.map(({ id }) => id)).toEqual(['instruments']);
+    const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
+    expect(plot.references).toEqual([{ label: 'off', y: 1 }]);
+    expect(plot.series.map(({ points }) => points.map(({ x, y }) => [x, y]))).toEqual([
+      [['small', 1.1]],
+      [['small', 1.05]],
+    ]);
+  });
+
+  it('of several models is told from the first to the last', () => {
+    const { summary } = overheadBenchmark.toReport([
+      instrumentRecord(),
+      instrumentRecord({}, { size: 'large' }),
+    ]);
+    expect(summary[1]).toContain('adds **5.00 %** for small to large');
+  });
+
+  it('is a gap where a cell failed', () => {
+    const failed = instrumentRecord({ status: 'out-of-memory', result: null });
+    const { summary, sections } = overheadBenchmark.toReport([failed]);
+    expect(summary).toEqual([]);
+    const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
+    expect(plot.series[0]!.points).toEqual([{ x: 'small', y: null, note: 'out-of-memory' }]);
+    expect(overheadBenchmark.toTable([failed]).rows[0]).toMatchObject({ status: 'out-of-memory' });
+  });
+
+  it('stands beside that of ops, one finding a row', () => {
+    const { rows, columns } = overheadBenchmark.toTable([opRecord(), instrumentRecord()]);
+    expect(columns.map(({ key }) => key)).toEqual(['study', 'what', 'finding']);
+    expect(rows.map(({ study }) => study)).toEqual(['ops', 'instruments', 'instruments']);
+    expect(rows.map(({ finding }) => finding)).toEqual([
+      '5.00 µs a call',
+      expect.stringMatching(/^1\.100× \(1\.\d+–1\.\d+\), 4\.0 µs an event$/),
+      expect.stringMatching(/^1\.050× /),
+    ]);
+    const { sections } = overheadBenchmark.toReport([opRecord(), instrumentRecord()]);
+    expect(sections.map(({ id }) => id)).toEqual(['ops', 'instruments']);
+  });
+
+  it('is compared by the steps under instruments', () => {
+    const samples = overheadBenchmark.samplesMs(instrumentRecord());
+    expect(samples).toHaveLength(3);
+    expect(samples[1]).toBeCloseTo(21.5);
+  });
+});
+
+describe('the cells of overhead', () => {
+  const parameters = {
+    ops: ['add' as const],
+    calls: 1,
+    repeats: 1,
+    models: [{ size: 'small', shape: toyCell.shape }],
+    contexts: [8, 16],
+    batches: [1],
+    dtypes: ['float32' as const],
+    warmup: 0,
+    seed: 0,
+  };
+
+  it('are those of the studies that were asked for', () => {
+    const expand = (studies: ('ops' | 'instruments')[]) =>
+      overheadBenchmark.expand({ ...parameters, studies }).map(overheadBenchmark.describe);
+    expect(expand(['instruments', 'ops'])).toEqual([
+      'add',
+      'instruments · small · context 8 · batch 1 · float32',
+      'instruments · small · context 16 · batch 1 · float32',
+    ]);
+    expect(expand(['ops'])).toEqual(['add']);
+  });
+});

@@ -1,0 +1,93 @@
+import { renderHtml, renderMarkdown } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { profileBenchmark } from '../../../src/benchmarks/profile/benchmark.ts';
+import { reportOfRecords } from '../../../src/report/report-of-records.ts';
+import { profileRecord, toyProfileResult } from '../../fixtures/profiles.ts';
+import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
+
+describe('profile report', () => {
+  const report = profileBenchmark.toReport([profileRecord()]);
+
+  it('says which kernel leads, how long the device idles and what softmax costs', () => {
+    expect(report.summary).toEqual([
+      'Profiled: small (context 16, batch 2, train-step, float32).',
+      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %**.',
+      'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %**.',
+      'Kernels take 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it.',
+      'Matrix products make up **82.1 %** of the kernel time.',
+      'Inside attention, forward, softmax takes **50.0 %** of the time of the matrix products, with **0.06 %** of ' +
+        'their FLOPs.',
+    ]);
+  });
+
+  it('sums up several cells in the order of their work, whatever order they ran in', async () => {
+    const profile = profileRecord();
+    const large = { ...toyCell, size: 'large', shape: { ...toyCell.shape, layers: 9 } };
+    const result = structuredClone(toyProfileResult);
+    for (const { kernels } of result.steps) kernels.durationUs[3]! /= 2;
+    const { summary } = await reportOfRecords([
+      { ...profile, parameters: large, result: result as never },
+      profile,
+    ]);
+    expect(summary.slice(0, 3)).toEqual([
+      'Profiled: small; large (context 16, batch 2, train-step, float32).',
+      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %** for small to large.',
+      'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %** for small to ' +
+        '**71.4 %** for large.',
+    ]);
+    expect(summary[3]).toBe(
+      'Of the wall time of a step the device idles **61.0 %** for small to **71.0 %** for large.',
+    );
+  });
+
+  it('says where nothing was selected, and what there is', async () => {
+    const { summary } = await reportOfRecords([profileRecord({ phase: 'optimizer', range: 'norms' })]);
+    expect(summary.at(-1)).toBe(
+      'No kernel of small lies in phase `optimizer`, ranges `norms`. It has the phases forward, backward, other and ' +
+        'the ranges forward, attention.scores, attention.softmax, backward.',
+    );
+  });
+
+  it('has a timeline and renders', () => {
+    const blocks = report.sections.flatMap(({ blocks }) => blocks);
+    expect(blocks.some(({ kind }) => kind === 'timeline')).toBe(true);
+    expect(renderMarkdown(report)).toContain('NVTX Range');
+    expect(renderHtml(report)).toContain('attention.softmax');
+  });
+
+  it('stands beside other benchmarks in one report', async () => {
+    const mixed = await reportOfRecords([profileRecord(), toyRecord()]);
+    const ids = mixed.sections.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('stays under 5 MB for a profile of 10,000 kernels', async () => {
+    const record = profileRecord();
+    const result = structuredClone(record.result!) as { steps: { kernels: Record<string, number[]> }[] };
+    for (const { kernels } of result.steps) {
+      for (const list of Object.values(kernels)) {
+        const once = [...list];
+        for (let i = 1; i < 2000; i++) list.push(...once);
+      }
+      kernels['startUs'] = kernels['startUs']!.map((_, i) => i * 21.123);
+    }
+    const html = renderHtml(await reportOfRecords([{ ...record, result: result as never }]));
+    expect(html.length).toBeLessThan(5e6);
+  });
+
+  it('tells of selections in titles, and of cells that failed in rows', () => {
+    const table = profileBenchmark.toTable(
+      [profileRecord({ phase: 'forward', range: 'attention.*' }), outOfMemoryRecord()].map((record) => ({
+        ...record,
+        settings: profileRecord({ phase: 'forward', range: 'attention.*' }).settings,
+      })),
+    );
+    expect(table.title).toBe('Kernel summary: forward, ranges attention.*');
+    expect(table.rows.map(({ name, status }) => name ?? status)).toEqual([
+      'gemm',
+      'softmax_rows',
+      'split',
+      'out-of-memory',
+    ]);
+  });
+});

@@ -1,0 +1,52 @@
+import { renderMarkdown, type Plot } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { warmupBenchmark } from '../../../src/benchmarks/warmup/benchmark.ts';
+import { outOfMemoryRecord, toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
+
+const ofWarmup = (warmup: number, deviceMs: number[]) =>
+  toyRecord(
+    {},
+    { benchmark: 'warmup', parameters: { ...toyCell, warmup }, result: { ...toyResult(), deviceMs } },
+  );
+const records = [
+  ofWarmup(5, [10, 10, 10, 10]),
+  ofWarmup(0, [100, 12, 10, 10]),
+  ofWarmup(2, [10.2, 10, 10, 10]),
+];
+
+describe('the warm-up study', () => {
+  it('contrasts each number of steps with the most', () => {
+    const { rows } = warmupBenchmark.toTable(records);
+    expect(rows.map(({ warmup, firstMs, meanRatio }) => [warmup, firstMs, meanRatio])).toEqual([
+      [0, 100, expect.closeTo(3.3)],
+      [2, 10.2, expect.closeTo(1.005)],
+      [5, 10, 1],
+    ]);
+  });
+
+  it('says how much warm-up matters, and from when on it does not', () => {
+    expect(warmupBenchmark.toReport(records).summary).toEqual([
+      'Warm-up (small, train-step, context 16, batch 2, float32): after 0 warm-up steps the mean step takes ' +
+        '**3.30×** the time that it takes after 5 warm-up steps; from 2 warm-up steps on it is within 5 %; ' +
+        'the first step alone takes 10.0× the median (100 ms).',
+    ]);
+    expect(warmupBenchmark.toReport(records.slice(0, 1)).summary).toEqual([]);
+  });
+
+  it('draws each step at its place since the process began', () => {
+    const [, plot] = warmupBenchmark.toReport(records).sections[0]!.blocks as [unknown, Plot];
+    expect(plot.y.scale).toBe('log');
+    expect(plot.series.map(({ name, points }) => [name, points[0]])).toEqual([
+      ['0 warm-up steps', { x: 1, y: 100 }],
+      ['2 warm-up steps', { x: 3, y: 10.2 }],
+      ['5 warm-up steps', { x: 6, y: 10 }],
+    ]);
+  });
+
+  it('keeps rows of cells that failed', () => {
+    const failed = { ...outOfMemoryRecord(), benchmark: 'warmup', parameters: { ...toyCell, warmup: 9 } };
+    const report = warmupBenchmark.toReport([...records, failed]);
+    expect(renderMarkdown(report)).toContain('OOM');
+    expect(report.summary).toHaveLength(1);
+  });
+});

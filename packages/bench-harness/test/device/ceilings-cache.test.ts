@@ -1,0 +1,51 @@
+import { writeFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { cacheCeilings, ceilingsCachePath, readCachedCeilings } from '../../src/device/ceilings-cache.ts';
+import type { Environment } from '../../src/records/environment.ts';
+import { toyEnvironment } from '../fixtures/environment.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+
+const ceilings = { matmulFlopsPerSecond: { float32: 1e12 }, copyBytesPerSecond: 1e11 };
+
+function withCache(): string {
+  const folder = temporaryFolder();
+  vi.stubEnv('XDG_CACHE_HOME', folder);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  return folder;
+}
+
+const gpu: Environment = {
+  ...toyEnvironment,
+  device: { label: 'cuda:0', type: 'cuda', name: 'Toy GPU', properties: { driverCuda: '13.0' } },
+};
+
+describe('the ceilings that are kept', () => {
+  it('are found again, in the folder for caches', () => {
+    const folder = withCache();
+    expect(readCachedCeilings(toyEnvironment)).toBeNull();
+    cacheCeilings(toyEnvironment, ceilings);
+    expect(readCachedCeilings(toyEnvironment)).toEqual(ceilings);
+    expect(ceilingsCachePath()).toBe(`${folder}/roofline/ceilings.json`);
+  });
+
+  it.each<[string, Environment]>([
+    ['the device', { ...gpu, device: { ...gpu.device, name: 'Other GPU' } }],
+    ['the driver', { ...gpu, device: { ...gpu.device, properties: { driverCuda: '13.1' } } }],
+    ['a variable', { ...gpu, variables: { ROOFLINE_FLOAT32_MATMUL: 'sgemm' } }],
+    ['the version', { ...gpu, packages: { '@roofline/tensor-core': '0.1.0' } }],
+  ])('are others where %s is another', (_what, other) => {
+    withCache();
+    cacheCeilings(gpu, ceilings);
+    expect(readCachedCeilings(other)).toBeNull();
+    cacheCeilings(other, { ...ceilings, copyBytesPerSecond: 2 });
+    expect(readCachedCeilings(gpu)).toEqual(ceilings);
+  });
+
+  it('are the same on any GPU of a name, and none where the file is torn', () => {
+    withCache();
+    cacheCeilings(gpu, ceilings);
+    expect(readCachedCeilings({ ...gpu, device: { ...gpu.device, label: 'cuda:1' } })).toEqual(ceilings);
+    writeFileSync(ceilingsCachePath(), '{');
+    expect(readCachedCeilings(gpu)).toBeNull();
+  });
+});

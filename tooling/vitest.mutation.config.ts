@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config';
+import tests from './vitest.config.ts';
+
+/**
+ * The tests that the mutation runner chooses from, of all packages at once and from the repository's root. Those
+ * left out start processes of their own, which see none of its faults and take seconds.
+ */
+export default defineConfig({
+  ...tests,
+  test: {
+    ...tests.test,
+    include: ['packages/*/test/**/*.test.ts'],
+    exclude: [
+      '**/node_modules/**',
+      'packages/*/test/gpu/**',
+      'packages/reports/test/{compile.test.ts,html/charts.test.ts,html/browser.test.ts}',
+      'packages/bench-harness/test/{bundle,commands,peer}/**',
+      'packages/bench-harness/test/**/{first-op,registry,sweep,tables-compile}.test.ts',
+    ],
+  },
+});
