@@ -23,9 +23,14 @@ export interface ParameterOptions {
 const cut = 3;
 
 /** A parameter drawn from N(0, std²), cut at three standard deviations. */
-export function truncatedNormalParameter(shape: Shape, std: number, options: ParameterOptions): Tensor {
+export function truncatedNormalParameter(
+  shape: Shape,
+  std: number,
+  // Callers hand on options that hold more than these.
+  { device, dtype, generator }: ParameterOptions,
+): Tensor {
   const range = { mean: 0, std, low: -cut * std, high: cut * std };
-  return keep(truncatedNormal(shape, { ...options, ...range, requiresGrad: true }));
+  return keep(truncatedNormal(shape, { device, dtype, generator, ...range, requiresGrad: true }));
 }
 
 /** A parameter of ones. */

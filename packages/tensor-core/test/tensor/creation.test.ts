@@ -240,3 +240,16 @@ describe('fromTypedArray', () => {
     expect(() => t.fromTypedArray(Float32Array.of(1, 2, 3), [2])).toThrow('3 elements do not fill [2]');
   });
 });
+
+describe('random numbers', () => {
+  it.each<[string, (options: t.RandomOptions) => unknown]>([
+    ['uniform', (options) => t.uniform([1], options)],
+    ['randn', (options) => t.randn([1], options)],
+    ['truncatedNormal', (options) => t.truncatedNormal([1], options)],
+    ['randint', (options) => t.randint(0, 2, [1], options)],
+  ])('of %s are named when they do not exist', (name, make) => {
+    expect(() => make({ seeds: 1 } as never)).toThrow(
+      `${name}: there is no option "seeds"; did you mean "seed"?`,
+    );
+  });
+});

@@ -1,3 +1,4 @@
+import { checkOptions } from '../../op/check-options.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -155,14 +156,22 @@ export interface RandomOptions extends TensorOptions {
   seed?: number;
 }
 
+const randomOptions: readonly (keyof RandomOptions)[] = [
+  'dtype',
+  'device',
+  'requiresGrad',
+  'generator',
+  'seed',
+];
+
 function fill<A extends RandomAttributes>(
   op: ComputeOp<A>,
   shape: Shape,
-  { generator, seed, requiresGrad, ...options }: RandomOptions,
+  { generator, seed, requiresGrad, dtype, device }: RandomOptions,
   attributes: Omit<A, keyof RandomAttributes>,
 ): Tensor {
   const source = generator ?? (seed === undefined ? defaultGenerator : new Generator(seed));
-  const tensor = empty(shape, options);
+  const tensor = empty(shape, { dtype, device });
   const place = { seed: source.seed, offset: source.take(tensor.size) };
   if (tensor.size > 0) applyOne(op, [tensor], { ...attributes, ...place } as A).dispose();
   return requiresGrad ? tensor.requiresGrad_() : tensor;
@@ -180,6 +189,7 @@ const uniformBits: Partial<Record<DType, number>> = { float64: 32, float32: 24, 
 /** Evenly distributed numbers in [low, high), [0, 1) by default. Throws a DTypeError or ShapeError. */
 export function uniform(shape: Shape, options: RandomOptions & { low?: number; high?: number } = {}): Tensor {
   const { low = 0, high = 1, ...rest } = options;
+  checkOptions('uniform', options, [...randomOptions, 'low', 'high']);
   const dtype = floatingPointOf('uniform', options);
   return fill(uniformOp, shape, { ...rest, dtype }, { low, range: high - low, bits: uniformBits[dtype]! });
 }
@@ -187,6 +197,7 @@ export function uniform(shape: Shape, options: RandomOptions & { low?: number; h
 /** Normally distributed numbers, of mean 0 and standard deviation 1 by default. Throws a DTypeError or ShapeError. */
 export function randn(shape: Shape, options: RandomOptions & { mean?: number; std?: number } = {}): Tensor {
   const { mean = 0, std = 1, ...rest } = options;
+  checkOptions('randn', options, [...randomOptions, 'mean', 'std']);
   const dtype = floatingPointOf('randn', options);
   return fill(
     normalOp,
@@ -215,6 +226,7 @@ export interface TruncatedNormalOptions extends RandomOptions {
 /** Normally distributed numbers given that they lie in [low, high]. Throws a DTypeError or ShapeError. */
 export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = {}): Tensor {
   const { mean = 0, std = 1, low = -2, high = 2, ...rest } = options;
+  checkOptions('truncatedNormal', options, [...randomOptions, 'mean', 'std', 'low', 'high']);
   const dtype = floatingPointOf('truncatedNormal', options);
   const firstProbability = normalCdf((low - mean) / std);
   const probabilityRange = normalCdf((high - mean) / std) - firstProbability;
@@ -235,6 +247,7 @@ export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = 
 
 /** Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. */
 export function randint(low: number, high: number, shape: Shape, options: RandomOptions = {}): Tensor {
+  checkOptions('randint', options, randomOptions);
   const { dtype = 'int64' } = options;
   if (dtype !== 'int32' && dtype !== 'int64') {
     throw new DTypeError(`randint: takes int32 or int64, not ${dtype}.`);
