@@ -34,6 +34,16 @@ export function describeDropout(open: OpenDevice, dtypes = floatingPointDTypes):
     });
   });
 
+  it('keeps an element whose random word is p itself', () => {
+    t.scope(() => {
+      const [word] = wordsOf(1, 8, 0);
+      const at = (p: number) =>
+        t.dropout(t.ones([1], { device: open() }), { p, generator: new t.Generator(8) }).item();
+      expect(at(word! / 2 ** 32)).toBeGreaterThan(0);
+      expect(at((word! + 1) / 2 ** 32)).toBe(0);
+    });
+  });
+
   it.each(dtypes)('gives every device the same bits in %s', (dtype) => {
     t.scope(() => {
       const on = (device: t.Device) =>

@@ -41,18 +41,26 @@ const rows = storageTypes.flatMap((element) => [
 const with_ = (variants: readonly Defines[], ...more: Defines[]) =>
   variants.flatMap((variant) => more.map((defines) => ({ ...variant, ...defines })));
 const elements = [...storageTypes, 'double'].map((element) => ({ ELEMENT: element }));
-const integers = ['int32', 'int64'].map((element) => ({ ELEMENT: element }));
 const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
 
 /** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
 const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
-  'arg_extremum.cu': with_([...elements, ...integers], { LARGEST: 1, WIDTH: 32 }, { LARGEST: 0, WIDTH: 256 }),
+  'arg_extremum.cu': [
+    { ELEMENT: 'float', LARGEST: 1, WIDTH: 256 },
+    { ELEMENT: 'bfloat16', LARGEST: 0, WIDTH: 32 },
+    { ELEMENT: 'int64', LARGEST: 0, WIDTH: 256 },
+  ],
   'cross_entropy.cu': with_(rows, { INDEX: 'int32' }, { INDEX: 'int64' }),
   'cumulative_sum.cu': [
-    ...elements.map(({ ELEMENT }) => ({ ELEMENT, RESULT: ELEMENT, SUM: 'double' })),
-    ...[...integers, { ELEMENT: 'bool8' }].map(({ ELEMENT }) => ({ ELEMENT, RESULT: 'int64', SUM: 'int64' })),
+    { ELEMENT: 'float16', RESULT: 'float16', SUM: 'double' },
+    { ELEMENT: 'double', RESULT: 'double', SUM: 'double' },
+    { ELEMENT: 'bool8', RESULT: 'int64', SUM: 'int64' },
   ],
-  'dropout.cu': with_(elements, { VECTOR_LENGTH: 2 }, { VECTOR_LENGTH: 1 }),
+  'dropout.cu': [
+    { ELEMENT: 'float', VECTOR_LENGTH: 4 },
+    { ELEMENT: 'bfloat16', VECTOR_LENGTH: 1 },
+    { ELEMENT: 'double', VECTOR_LENGTH: 2 },
+  ],
   'gather.cu': with_(elements, ...indices),
   'embedding.cu': with_(
     indices,
@@ -84,11 +92,10 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
   'softmax.cu': [...rows, row('double', 2, 256, 2)],
   'split_half.cu': [{}],
   'top_k.cu': [
-    ...with_(
-      [...storageTypes, 'int32'].map((element) => ({ ELEMENT: element })),
-      { KEY: 'uint32', LARGEST: 1 },
-    ),
-    ...with_([{ ELEMENT: 'double' }, { ELEMENT: 'int64' }], { KEY: 'uint64', LARGEST: 0 }),
+    { ELEMENT: 'float16', KEY: 'uint32', LARGEST: 1 },
+    { ELEMENT: 'int32', KEY: 'uint32', LARGEST: 0 },
+    { ELEMENT: 'double', KEY: 'uint64', LARGEST: 1 },
+    { ELEMENT: 'int64', KEY: 'uint64', LARGEST: 0 },
   ],
 };
 
@@ -151,7 +158,7 @@ function generatedVariants(): Variant[] {
     ['bool', 'bool'],
   ];
   const reductions = folds.flatMap(([input, output]) =>
-    (['zero', 'lowest', 'highest'] as const).flatMap((identity) => {
+    (['zero', input === output ? 'highest' : 'lowest'] as const).flatMap((identity) => {
       const combine = { zero: 'x + y', lowest: 'larger(x, y)', highest: 'smaller(x, y)' }[identity];
       const signature = {
         name: 'k',
