@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MemoryPool } from '../../../../src/devices/cuda/memory/memory-pool.ts';
@@ -201,22 +202,31 @@ describe('a block that other queues have used', () => {
 });
 
 describe('CachingAllocator beside a simple model', () => {
-  const size = fc.oneof(
+  const anySize = fc.oneof(
     fc.integer({ min: 0, max: 4096 }),
     fc.integer({ min: 0, max: 2 * mebibyte }),
     fc.integer({ min: 0, max: 48 * mebibyte }),
     fc.constantFrom(512, 1024, mebibyte, mebibyte + 512, 10 * mebibyte - 512, 10 * mebibyte),
   );
-  const step = fc.oneof(
-    { weight: 6, arbitrary: fc.record({ allocate: size, queue: fc.nat(1), pool: fc.nat(1) }) },
-    { weight: 5, arbitrary: fc.record({ free: fc.nat() }) },
-    { weight: 2, arbitrary: fc.record({ use: fc.nat(), by: fc.nat(1) }) },
-    { weight: 1, arbitrary: fc.constant('emptyCache' as const) },
-  );
+  // Few sizes, so that several free blocks have the same one, and neighbours of every kind meet.
+  const fewSizes = fc.constantFrom(...[1, 1, 2, 3, 5].map((i) => i * 256 * 1024));
+  const stepOf = (size: fc.Arbitrary<number>, places: number) =>
+    fc.oneof(
+      { weight: 12, arbitrary: fc.record({ allocate: size, queue: fc.nat(places), pool: fc.nat(places) }) },
+      { weight: 10, arbitrary: fc.record({ free: fc.nat() }) },
+      { weight: 3, arbitrary: fc.record({ use: fc.nat(), by: fc.nat(1) }) },
+      { weight: 1, arbitrary: fc.constant('emptyCache' as const) },
+    );
 
-  it.each([Infinity, 256 * mebibyte])('does the same at every step, with %d bytes', (capacity) => {
+  it.each<[string, fc.Arbitrary<number>, number, number]>([
+    ['any sizes', anySize, 1, Infinity],
+    ['any sizes and 256 MiB', anySize, 1, 256 * mebibyte],
+    ['few sizes', fewSizes, 0, Infinity],
+    ['few sizes in two pools', fewSizes, 1, 40 * mebibyte],
+  ])('does the same at every step, with %s', (_, size, places, capacity) => {
+    const step = stepOf(size, places);
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+      fc.property(fc.array(step, { minLength: 100, maxLength: 160, size: 'max' }), (steps) => {
         const memory = new FakeMemory(capacity);
         const queues = [queue(), queue()];
         const allocator = new CachingAllocator(memory, queues[0]!);
@@ -243,7 +253,9 @@ describe('CachingAllocator beside a simple model', () => {
           model.expectSame(allocator.segments());
           const { allocatedBytes, peakAllocatedBytes, reservedBytes, peakReservedBytes } = model;
           const statistics = { allocatedBytes, peakAllocatedBytes, reservedBytes, peakReservedBytes };
-          expect(allocator.statistics).toEqual(statistics);
+          if (!isDeepStrictEqual(allocator.statistics, statistics)) {
+            expect(allocator.statistics).toEqual(statistics);
+          }
           expect(reservedBytes).toBe(memory.held);
           expect(pools.reduce((sum, pool) => sum + pool.allocatedBytes, 0)).toBe(allocatedBytes);
           expect(pools.reduce((sum, pool) => sum + pool.reservedBytes, 0)).toBe(reservedBytes);
@@ -254,7 +266,7 @@ describe('CachingAllocator beside a simple model', () => {
         expect(memory.segments.size).toBe(0);
         expect(allocator.statistics).toMatchObject({ allocatedBytes: 0, reservedBytes: 0 });
       }),
-      { numRuns: 150 },
+      { numRuns: 50 },
     );
   });
 });
