@@ -41,7 +41,26 @@ def floating(x):
     return x
 
 
+def ordered(x):
+    """`x`, if its dtype has an order; PyTorch looks for that only where there is something to compare."""
+    if x.dtype == torch.bool:
+        raise TypeError("bools have no order")
+    return x
+
+
 # Ops that PyTorch 1.13 does not have, as compositions; low precision is calculated in float32.
+
+
+def any_of(x, dim=None, keepdim=False):
+    return count_of(x != 0, dim, keepdim) > 0
+
+
+def all_of(x, dim=None, keepdim=False):
+    return count_of(x == 0, dim, keepdim) == 0
+
+
+def count_of(truth, dim, keepdim):
+    return truth.sum() if dim is None else truth.sum(dim, keepdim=keepdim)
 
 
 def rms_norm(x, weight, eps, dtype):
@@ -79,7 +98,7 @@ def swiglu(a, b):
     return (F.silu(a) * b).to(dtype)
 
 
-HELPERS = {f.__name__: f for f in (number, causal_mask, floating, product, rms_norm, rope, swiglu, wide)}
+HELPERS = {f.__name__: f for f in (number, all_of, any_of, causal_mask, floating, ordered, product, rms_norm, rope, swiglu, wide)}
 HELPERS.update(torch=torch, F=F)
 
 

@@ -67,6 +67,50 @@ const arange: OpEntry = {
   },
 };
 
+const eye: OpEntry = {
+  name: 'eye',
+  rule: 'exact',
+  draw: (random) => {
+    const [rows, columns, dtype] = [random.integer(0, 5), random.integer(0, 5), drawDType(random)];
+    return {
+      operands: [],
+      ours: (_, device) => t.eye(rows, columns, { dtype, device }),
+      torch: () => `torch.eye(${rows}, ${columns}, dtype=${dtype})`,
+    };
+  },
+};
+
+const linspace: OpEntry = {
+  name: 'linspace',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const [start, end, steps] = [random.integer(-9, 9) / 4, random.integer(-9, 9) / 4, random.integer(0, 9)];
+    const dtype = random.pick(['float32', 'float64'] as const);
+    return {
+      operands: [],
+      ours: (_, device) => t.linspace(start, end, steps, { dtype, device }),
+      torch: () => `torch.linspace(${start}, ${end}, ${steps}, dtype=${dtype})`,
+    };
+  },
+};
+
+/** What is dropped is our own choice; without chance the values are PyTorch's. */
+const dropout: OpEntry = {
+  name: 'dropout',
+  rule: 'exact',
+  eitherZero: true,
+  draw: (random) => {
+    const [p, training] = [random.pick([0, 0.3, 1]), random.chance(0.7)];
+    return {
+      operands: [drawTensor(random)],
+      ours: ([x]) => t.dropout(tensorOf(x), { p, training }),
+      torch: ([x]) => `F.dropout(floating(${x}), ${p}, ${python(training)})`,
+      rule: p === 0.3 && training ? 'shape' : 'exact',
+    };
+  },
+};
+
 const nested: OpEntry = {
   name: 'tensor',
   rule: 'exact',
@@ -129,6 +173,9 @@ export const creationOps: readonly OpEntry[] = [
   like('zerosLike', 'zeros_like'),
   like('onesLike', 'ones_like'),
   arange,
+  eye,
+  linspace,
+  dropout,
   nested,
   fromTypedArray,
   random('uniform', 'torch.rand(SHAPE)', t.uniform, floats),

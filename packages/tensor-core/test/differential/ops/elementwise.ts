@@ -103,6 +103,34 @@ const where: OpEntry = {
   },
 };
 
+/** One bound or both: numbers, or tensors that broadcast. */
+const clamp: OpEntry = {
+  name: 'clamp',
+  rule: 'exact',
+  eitherZero: true,
+  draw: (random) => {
+    const x = drawTensor(random);
+    const tensors = random.chance(0.3);
+    const bound = () =>
+      tensors
+        ? drawTensor(random, { dtype: x.dtype, shape: drawBroadcast(random, x.shape) })
+        : drawNumber(random);
+    const which = random.pick(['min', 'max', 'both', 'both'] as const);
+    const bounds = which === 'both' ? [bound(), bound()] : [bound()];
+    return {
+      operands: [x, ...bounds],
+      ours: ([x, a, b]) =>
+        t.clamp(
+          tensorOf(x),
+          which === 'both' ? { min: a, max: b } : which === 'min' ? { min: a } : { max: a },
+        ),
+      torch: ([x, a, b]) =>
+        `torch.clamp(${x}, ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
+      rule: ruleOfPair('exact', [x, ...bounds]),
+    };
+  },
+};
+
 export const elementwiseOps: readonly OpEntry[] = [
   binary('add', t.add, 'torch.add'),
   binary('sub', t.sub, 'torch.sub'),
@@ -118,6 +146,9 @@ export const elementwiseOps: readonly OpEntry[] = [
   comparison('greater', t.greater, '>'),
   comparison('greaterEqual', t.greaterEqual, '>='),
   where,
+  clamp,
+  unary('abs', t.abs, 'torch.abs', { rule: 'exact' }),
+  unary('sign', t.sign, 'torch.sign', { rule: 'exact', eitherZero: true }),
   unary('neg', t.neg, 'torch.neg', { rule: 'exact' }),
   unary('logicalNot', t.logicalNot, 'torch.logical_not', { rule: 'exact' }),
   unary('relu', t.relu, 'torch.relu', { rule: 'exact', eitherZero: true }),

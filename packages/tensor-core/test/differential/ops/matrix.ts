@@ -89,4 +89,49 @@ const linear: OpEntry = {
   },
 };
 
-export const matrixOps: readonly OpEntry[] = [matmul, matmulOptions, linear];
+const equations = [
+  'ij,jk->ik',
+  'ij,kj->ik',
+  'bij,bjk',
+  'bhqd,bhkd->bhqk',
+  'i,j->ij',
+  'ij->ji',
+  'ij->',
+  'bi,ij,bj->b',
+  '...ij,jk->...ik',
+];
+
+/** Letters have one length each in an equation; an ellipsis stands for one dimension. */
+const einsum: OpEntry = {
+  name: 'einsum',
+  rule: 'accumulated',
+  eitherZero: true,
+  draw: (random) => {
+    const equation = random.pick(equations);
+    const lengths = new Map<string, number>();
+    const lengthOf = (letter: string) => {
+      if (!lengths.has(letter)) lengths.set(letter, drawLength(random));
+      return lengths.get(letter)!;
+    };
+    const dtype = random.weighted([
+      [60, 'float32'],
+      [25, 'float64'],
+      [15, 'bfloat16'],
+    ] as const);
+    const operands = equation
+      .split('->')[0]!
+      .split(',')
+      .map((term) => {
+        const shape = [...term.replace('...', '.')].map(lengthOf);
+        return drawTensor(random, { dtype, shape, values: 'ordinary' });
+      });
+    return {
+      operands,
+      ours: (operands) => t.einsum(equation, ...operands.map(tensorOf)),
+      torch: (names) => `torch.einsum('${equation}', ${names.join(', ')})`,
+      terms: Math.max(1, ...lengths.values()) ** 2,
+    };
+  },
+};
+
+export const matrixOps: readonly OpEntry[] = [matmul, matmulOptions, linear, einsum];

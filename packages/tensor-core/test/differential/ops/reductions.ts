@@ -3,6 +3,7 @@ import type { ReductionOptions, Shape, Tensor } from '../../../src/index.ts';
 import { type OpEntry, type Rule, python } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
 import { drawShape, drawTensor } from '../tensor-input.ts';
+import type { ValueKind } from '../values.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 
 /** Small shapes, and now and then a long row or column. */
@@ -32,20 +33,27 @@ function foldedCount(shape: Shape, { dims }: ReductionOptions): number {
   return list.reduce((product, dim) => product * (shape.at(dim) ?? 1), 1);
 }
 
-const reduction = (
+interface ReductionChoices {
+  readonly values?: ValueKind;
+  /** Whether the PyTorch function must be told all dimensions. */
+  readonly listsDims?: boolean;
+}
+
+export const reduction = (
   name: string,
   ours: (x: Tensor, options: ReductionOptions) => Tensor,
   torch: string,
   rule: Rule,
+  { values, listsDims = false }: ReductionChoices = {},
 ): OpEntry => ({
   name,
   rule,
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { shape: drawReducible(random) });
+    const x = drawTensor(random, { shape: drawReducible(random), values });
     const options = drawOptions(random, x.shape.length);
     const { dims = x.shape.map((_, i) => i), keepDims = false } = options;
-    const whole = options.dims === undefined && !keepDims;
+    const whole = options.dims === undefined && !keepDims && !listsDims;
     return {
       operands: [x],
       ours: ([x]) => ours(tensorOf(x), options),

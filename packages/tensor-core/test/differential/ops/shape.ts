@@ -110,6 +110,40 @@ const contiguous = viewOp('contiguous', () => ({
   torch: ([x]) => `${x}.contiguous()`,
 }));
 
+const flatten = viewOp('flatten', (random, { shape }) => {
+  const [start, end] = random.chance(0.2)
+    ? [0, -1]
+    : [drawDimension(random, shape.length), drawDimension(random, shape.length)];
+  return {
+    ours: ([x]) => t.flatten(tensorOf(x), start, end),
+    torch: ([x]) => `torch.flatten(${x}, ${start}, ${end})`,
+  };
+});
+
+const split = viewOp('split', (random, { shape }) => {
+  const dimension = drawDimension(random, shape.length);
+  const whole = shape.at(dimension) ?? 1;
+  const first = random.integer(0, whole);
+  const lengths = random.chance(0.5)
+    ? random.integer(random.chance(0.05) ? 0 : 1, 4)
+    : [first, whole - first];
+  return {
+    ours: ([x]) => t.split(tensorOf(x), lengths, dimension),
+    torch: ([x]) => `torch.split(${x}, ${python(lengths)}, ${dimension})`,
+  };
+});
+
+const chunk = viewOp('chunk', (random, { shape }) => {
+  const [dimension, count] = [
+    drawDimension(random, shape.length),
+    random.integer(random.chance(0.05) ? 0 : 1, 4),
+  ];
+  return {
+    ours: ([x]) => t.chunk(tensorOf(x), count, dimension),
+    torch: ([x]) => `torch.chunk(${x}, ${count}, ${dimension})`,
+  };
+});
+
 /** The dtypes of tensors that are joined: one, or now and then several. */
 function drawJoined(random: RandomSource): () => DType {
   const dtype = drawDType(random);
@@ -189,6 +223,9 @@ export const shapeOps: readonly OpEntry[] = [
   squeeze,
   unsqueeze,
   contiguous,
+  flatten,
+  split,
+  chunk,
   concat,
   stack,
   tril,

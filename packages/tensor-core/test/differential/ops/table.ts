@@ -2,6 +2,7 @@ import type { OpEntry } from '../program.ts';
 import { copyOps } from './copies.ts';
 import { creationOps } from './creation.ts';
 import { elementwiseOps } from './elementwise.ts';
+import { foldOps } from './folds.ts';
 import { indexingOps } from './indexing.ts';
 import { matrixOps } from './matrix.ts';
 import { nnOps } from './nn.ts';
@@ -12,6 +13,7 @@ import { shapeOps } from './shape.ts';
 export const opTable: readonly OpEntry[] = [
   ...elementwiseOps,
   ...reductionOps,
+  ...foldOps,
   ...shapeOps,
   ...copyOps,
   ...matrixOps,
