@@ -17,7 +17,7 @@ const anywhere = [-3, 3] as const;
 const positive = [0.3, 4] as const;
 const nonzero = [0.5, 3] as const;
 
-const oneInput = (
+export const oneInput = (
   name: string,
   fn: (x: Tensor) => Tensor,
   reference: (x: number) => number,
