@@ -228,6 +228,21 @@ inline unsigned __ballot_sync(unsigned, int predicate) {
   return bits;
 }
 
+template <typename T, typename Join>
+T reduce_over_warp(T value, Join join) {
+  for (unsigned mask = 1; mask < 32; mask *= 2) value = join(value, __shfl_xor_sync(~0u, value, mask));
+  return value;
+}
+inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a < b ? b : a; });
+}
+inline unsigned __reduce_min_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a < b ? a : b; });
+}
+inline unsigned __reduce_or_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a | b; });
+}
+
 template <typename To, typename From>
 To bits_as(From from) {
   To to;

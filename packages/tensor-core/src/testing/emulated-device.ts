@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { KernelBuilder } from '../devices/cuda/compile/compile.ts';
-import { CudaDevice } from '../devices/cuda/device.ts';
+import { CudaDevice, type DeviceParts } from '../devices/cuda/device.ts';
 import { CudaDriver, type DriverFunctions } from '../devices/cuda/driver/driver.ts';
 import { KernelCache } from '../devices/cuda/compile/kernel-cache.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
@@ -29,9 +29,13 @@ const attributes: Record<number, number> = {
 
 /**
  * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. `onLaunch` is
- * called inside every launch.
+ * called inside every launch; float32 products are JavaScript's unless others are given.
  */
-export function openEmulatedDevice(memoryBytes = 2 ** 30, onLaunch = () => {}): CudaDevice {
+export function openEmulatedDevice(
+  memoryBytes = 2 ** 30,
+  onLaunch = () => {},
+  makeFloat32Product: DeviceParts['makeFloat32Product'] = () => new EmulatedMatmul(),
+): CudaDevice {
   const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
   const compiler = new EmulatedCompiler();
   const driver = new CudaDriver(
@@ -40,7 +44,7 @@ export function openEmulatedDevice(memoryBytes = 2 ** 30, onLaunch = () => {}): 
   );
   return new CudaDevice(driver, 0, {
     makeBuilder: (architecture) => new KernelBuilder(architecture, () => compiler, cache),
-    makeFloat32Product: () => new EmulatedMatmul(),
+    makeFloat32Product,
   });
 }
 

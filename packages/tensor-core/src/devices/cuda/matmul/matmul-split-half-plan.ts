@@ -47,8 +47,10 @@ export interface SplitHalfMatmulPlan {
   readonly modelledUs: number;
 }
 
-/** The K block of the kernels, and the side of the blocks that share a scale. */
+/** The K block of the kernels, and the side of the blocks that are split as one. */
 const block = 64;
+/** BlockScales of `kernels/split_half.cuh`: a summary, and a byte for each line. */
+const scalesBytesOfBlock = 4 + block;
 const launchUs = 5.5;
 /** What L2 keeps of the operands (H100, H200: 50 to 60 MB in all). */
 const cachedBytes = 40e6;
@@ -158,8 +160,8 @@ export interface SplitHalfOperandLayout {
   readonly pitch: number;
   /** fp16 [batch][2][rows][pitch]. */
   readonly planesBytes: number;
-  /** int32, one for each 64×64 block. */
-  readonly exponentsBytes: number;
+  /** BlockScales, one for each 64×64 block. */
+  readonly scalesBytes: number;
   /** Thread blocks that `split_half` spends on this operand. */
   readonly blocks: number;
   readonly tensorMap: {
@@ -192,7 +194,7 @@ export function layoutSplitHalfOperand(shape: SplitHalfOperandShape): SplitHalfO
   return {
     pitch,
     planesBytes: batch * 2 * planeBytes,
-    exponentsBytes: blocks * 4,
+    scalesBytes: blocks * scalesBytesOfBlock,
     blocks,
     tensorMap: {
       dimensions: [columns, rows, 2, batch],

@@ -24,6 +24,8 @@ interface StoredOperand {
   readonly pitch: number;
   readonly batch: number;
   readonly batchStride: number;
+  /** Whether K, whose blocks of 64 share a scale, runs down the columns. */
+  readonly linesAreColumns: boolean;
 }
 
 /** What to do for every request of one shape. */
@@ -40,7 +42,7 @@ const splitKernel: KernelSpec = {
   parameters: 'T',
 };
 const splitOperandBytes = 56;
-const matmulParamsBytes = 384;
+const matmulParamsBytes = 448;
 
 // Enumerators of cuTensorMapEncodeTiled.
 const tensorMapFloat16 = 6;
@@ -84,10 +86,10 @@ export class SplitHalfProduct implements Float32Product {
     const context = this.#context;
     const planesA = context.workspace(plan.a.planesBytes);
     const planesB = context.workspace(plan.b.planesBytes);
-    const exponentsA = context.workspace(plan.a.exponentsBytes);
-    const exponentsB = context.workspace(plan.b.exponentsBytes);
-    this.#writeSplit(0, a, plan.a, planesA, exponentsA);
-    this.#writeSplit(splitOperandBytes, b, plan.b, planesB, exponentsB);
+    const scalesA = context.workspace(plan.a.scalesBytes);
+    const scalesB = context.workspace(plan.b.scalesBytes);
+    this.#writeSplit(0, a, plan.a, planesA, scalesA);
+    this.#writeSplit(splitOperandBytes, b, plan.b, planesB, scalesB);
     const blocks = plan.a.blocks + plan.b.blocks;
     context
       .kernel(splitKernel)
@@ -96,7 +98,7 @@ export class SplitHalfProduct implements Float32Product {
       ]);
     this.#encodeMap(0, plan.a, planesA);
     this.#encodeMap(128, plan.b, planesB);
-    this.#multiply(request, plan, exponentsA, exponentsB);
+    this.#multiply(request, plan, scalesA, scalesB);
     return true;
   }
 
@@ -149,14 +151,15 @@ export class SplitHalfProduct implements Float32Product {
     operand: StoredOperand,
     { pitch, blocks }: SplitHalfOperandLayout,
     planes: number,
-    exponents: number,
+    scales: number,
   ): void {
     const memory = this.#splitParameters;
     memory.writeInt64(offset, operand.pointer);
     memory.writeInt64(offset + 8, planes);
-    memory.writeInt64(offset + 16, exponents);
+    memory.writeInt64(offset + 16, scales);
     memory.writeInt64(offset + 24, operand.batchStride);
-    const words = [operand.rows, operand.columns, operand.pitch, pitch, blocks];
+    const { rows, columns, linesAreColumns } = operand;
+    const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
     words.forEach((word, i) => (memory.words[(offset + 32) / 4 + i] = word));
   }
 
@@ -189,13 +192,13 @@ export class SplitHalfProduct implements Float32Product {
   #multiply(
     request: MatmulRequest,
     { matmul, kernel, a, b }: ShapePlan,
-    exponentsA: number,
-    exponentsB: number,
+    scalesA: number,
+    scalesB: number,
   ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
-    memory.writeInt64(256, exponentsA);
-    memory.writeInt64(264, exponentsB);
+    memory.writeInt64(256, scalesA);
+    memory.writeInt64(264, scalesB);
     memory.writeInt64(272, request.d);
     memory.writeInt64(280, (this.#partials = this.#atLeast(this.#partials, partialsBytes)).address);
     memory.writeInt64(288, (this.#ready = this.#atLeast(this.#ready, readyBytes)).address);
@@ -207,6 +210,12 @@ export class SplitHalfProduct implements Float32Product {
     memory.floats[336 / 4] = request.scale;
     memory.words[340 / 4] = streamTiles;
     memory.words[344 / 4] = groupM;
+    memory.writeInt64(352, request.a);
+    memory.writeInt64(360, request.b);
+    memory.writeInt64(368, request.batchStrideA);
+    memory.writeInt64(376, request.batchStrideB);
+    memory.words[384 / 4] = request.pitchA;
+    memory.words[388 / 4] = request.pitchB;
     const structure = memory.bytes.subarray(0, matmulParamsBytes);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }
@@ -230,6 +239,7 @@ function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] 
     columns: number,
     pitch: number,
     stride: number,
+    linesAreColumns: boolean,
   ) => ({
     pointer,
     rows: transposed ? columns : rows,
@@ -237,9 +247,10 @@ function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] 
     pitch,
     batch: stride === 0 ? 1 : batch,
     batchStride: stride,
+    linesAreColumns,
   });
   return [
-    stored(request.a, transposeA, m, k, request.pitchA, request.batchStrideA),
-    stored(request.b, transposeB, k, n, request.pitchB, request.batchStrideB),
+    stored(request.a, transposeA, m, k, request.pitchA, request.batchStrideA, transposeA),
+    stored(request.b, transposeB, k, n, request.pitchB, request.batchStrideB, !transposeB),
   ];
 }

@@ -1,0 +1,53 @@
+import koffi from 'koffi';
+import type { CudaContext, CudaKernel, KernelSpec } from '../../../../src/devices/cuda/context.ts';
+import type { CudaDevice } from '../../../../src/devices/cuda/device.ts';
+import type { CudaDriver } from '../../../../src/devices/cuda/driver/driver.ts';
+import { SplitHalfProduct } from '../../../../src/devices/cuda/matmul/matmul-split-half.ts';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { EmulatedMatmul } from '../../../../src/testing/emulated-matmul.ts';
+
+/**
+ * An emulated GPU whose float32 products are those of `SplitHalfProduct`: its own host side, its own split kernel,
+ * and emulated-split-half.cu in place of the tensor cores. Both operands transposed, which it does not take, are
+ * multiplied in JavaScript.
+ */
+export function openSplitHalfDevice(): { device: CudaDevice; product: SplitHalfProduct } {
+  let product: SplitHalfProduct | undefined;
+  const device = openEmulatedDevice(undefined, undefined, (context, _, permanent) => {
+    const split = new SplitHalfProduct(withoutTensorCores(context), tensorMapDriver(), permanent);
+    const plain = new EmulatedMatmul();
+    product = split;
+    return { tryRun: (request) => split.tryRun(request, true) || plain.tryRun(request) };
+  });
+  return { device, product: product! };
+}
+
+function withoutTensorCores(context: CudaContext): CudaContext {
+  const source = new URL('emulated-split-half.cu', import.meta.url);
+  const specs = new Map<KernelSpec, KernelSpec>();
+  const kernel = (spec: KernelSpec): CudaKernel => {
+    if (spec.name !== 'matmul_split_half') return context.kernel(spec);
+    const { name, parameters, defines } = spec;
+    if (!specs.has(spec)) specs.set(spec, { source, name, parameters, defines: { ...defines } });
+    return context.kernel(specs.get(spec)!);
+  };
+  return {
+    properties: context.properties,
+    kernel,
+    pointer: (tensor) => context.pointer(tensor),
+    workspace: (byteLength) => context.workspace(byteLength),
+    fillBytes: (pointer, value, byteLength) => context.fillBytes(pointer, value, byteLength),
+    matmul: (request) => context.matmul(request),
+    copy: (from, to) => context.copy(from, to),
+  };
+}
+
+/** A driver that knows tensor maps alone, and writes of each {address, 4 dimensions, 3 strides in bytes}. */
+function tensorMapDriver(): CudaDriver {
+  const words = (address: number, count: number) => new BigUint64Array(koffi.view(address, 8 * count));
+  const cuTensorMapEncodeTiled = (...[map, , , address, dimensions, strides]: number[]): number => {
+    words(map!, 8).set([BigInt(address!), ...words(dimensions!, 4), ...words(strides!, 3)]);
+    return 0;
+  };
+  return { functions: { cuTensorMapEncodeTiled }, check: () => {} } as unknown as CudaDriver;
+}
