@@ -338,6 +338,18 @@ struct Consumer {
 
 // ---- scales ----------------------------------------------------------------------------------------------------
 
+/** The summaries of one K block's scales. */
+struct Summaries {
+  unsigned a, b[kColumnBlocks];
+
+  /** Keeps what follows from the summaries behind what has been written before this. */
+  __device__ __forceinline__ void await() {
+    asm volatile("" : "+r"(a));
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks; i++) asm volatile("" : "+r"(b[i]));
+  }
+};
+
 /** How one K block is promoted: `promotion_of` for each 64 columns of the tile. */
 struct Promotion {
   int of[kColumnBlocks];
@@ -346,6 +358,13 @@ struct Promotion {
     return of[0] == kExactly || of[kColumnBlocks - 1] == kExactly;
   }
 };
+
+__device__ __forceinline__ Promotion promotion_of(const Summaries& summaries) {
+  Promotion promotion;
+#pragma unroll
+  for (int i = 0; i < kColumnBlocks; i++) promotion.of[i] = promotion_of(summaries.a, summaries.b[i]);
+  return promotion;
+}
 
 /** Reads the scales along K of one warpgroup's rows and the tile's columns. */
 struct ScaleReader {
@@ -370,25 +389,14 @@ struct ScaleReader {
     return p.scalesB[b[columnBlock] + blockK * (TRANS_B ? 1 : ceil_div(p.n, 64))];
   }
 
-  __device__ __forceinline__ Promotion at(int blockK) const {
-    const unsigned summaryA = __ldg(&of_a(blockK).summary);
-    Promotion promotion;
+  __device__ __forceinline__ Summaries at(int blockK) const {
+    Summaries summaries;
+    summaries.a = __ldg(&of_a(blockK).summary);
 #pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) promotion.of[i] = promotion_of(summaryA, __ldg(&of_b(i, blockK).summary));
-    return promotion;
+    for (int i = 0; i < kColumnBlocks; i++) summaries.b[i] = __ldg(&of_b(i, blockK).summary);
+    return summaries;
   }
 
-  /** 2^(shift - s) of one row, a number within the warpgroup's 64. */
-  __device__ __forceinline__ float factor_of_row(int row, int blockK, int shift) const {
-    return power_of_two(__ldg(&of_a(blockK).factors[row]) - kExponentBias + shift);
-  }
-
-  /** 2^-s of two neighbouring columns. */
-  __device__ __forceinline__ float2 factors_of_columns(int column, int columnBlock, int blockK) const {
-    const unsigned char* factors = of_b(columnBlock, blockK).factors + column;
-    const unsigned pair = __ldg(reinterpret_cast<const unsigned short*>(factors));
-    return make_float2(__uint_as_float((pair & 255u) << 23), __uint_as_float(pair >> 8 << 23));
-  }
 };
 
 /** total += fresh · 2^exponent in 64 columns. Beyond a float's exponents the factor is applied in two halves. */
@@ -412,11 +420,14 @@ template <int columnBlock>
 __device__ __forceinline__ void promote_by_line(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
                                                 int shift, const ScaleReader& scales, int blockK,
                                                 const Consumer& self) {
-  const float upper = scales.factor_of_row(self.row(), blockK, shift);
-  const float lower = scales.factor_of_row(self.row() + 8, blockK, shift);
+  const unsigned char* rows = scales.of_a(blockK).factors + self.row();
+  const float upper = power_of_two(__ldg(rows) - kExponentBias + shift);
+  const float lower = power_of_two(__ldg(rows + 8) - kExponentBias + shift);
+  const unsigned char* columns = scales.of_b(columnBlock, blockK).factors + self.column();
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    const float2 factors = scales.factors_of_columns(i * 8 + self.column(), columnBlock, blockK);
+    const unsigned pair = __ldg(reinterpret_cast<const unsigned short*>(columns + i * 8));
+    const float2 factors = make_float2(__uint_as_float((pair & 255u) << 23), __uint_as_float(pair >> 8 << 23));
     float* sums = total + columnBlock * 32 + i * 4;
     const float* products = fresh + columnBlock * 32 + i * 4;
     sums[0] = fmaf(products[0] * upper, factors.x, sums[0]);
@@ -456,7 +467,7 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
 #pragma unroll
   for (int i = 0; i < kAccumulators; i++) total[i] = 0.0f;
 
-  Promotion promotion = scales.at(segment.kBegin);
+  Promotion promotion = promotion_of(scales.at(segment.kBegin));
   bool anyExact = promotion.has_exact();
   barrier_wait(ring.filled(), ring.parity);
   start_cross(cross, ring.a() + offsetA, ring.b());
@@ -468,18 +479,19 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
   ring.advance();
 
   for (int block = segment.kBegin + 1; block < segment.kEnd; block++) {
-    const Promotion next = scales.at(block);
+    Summaries summaries = scales.at(block);
     barrier_wait(ring.filled(), ring.parity);
     start_cross(cross, ring.a() + offsetA, ring.b());
     promote(total, main, promotion, 0, scales, block - 1, self);
     start_main(main, ring.a() + offsetA, ring.b());
+    summaries.await();
+    promotion = promotion_of(summaries);
+    anyExact |= promotion.has_exact();
     multiply_wait<1>(cross);
-    promote(total, cross, next, kLoShift, scales, block, self);
+    promote(total, cross, promotion, kLoShift, scales, block, self);
     multiply_wait<0>(main);
     self.release(ring.emptied());
     ring.advance();
-    promotion = next;
-    anyExact |= next.has_exact();
   }
   promote(total, main, promotion, 0, scales, segment.kEnd - 1, self);
   return anyExact;
@@ -518,7 +530,7 @@ __device__ __forceinline__ void add_exact_blocks(const MatmulParams& p, float (&
                                                  const Consumer& self) {
 #pragma unroll 1
   for (int block = segment.kBegin; block < segment.kEnd; block++) {
-    const Promotion promotion = scales.at(block);
+    const Promotion promotion = promotion_of(scales.at(block));
     if (promotion.of[0] == kExactly) add_exactly<0>(p, total, tile, block, self);
     if constexpr (kColumnBlocks > 1) {
       if (promotion.of[kColumnBlocks - 1] == kExactly) {
