@@ -6,20 +6,28 @@ import { SplitHalfProduct } from '../../../../src/devices/cuda/matmul/matmul-spl
 import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 import { EmulatedMatmul } from '../../../../src/testing/emulated-matmul.ts';
 
+export interface SplitHalfDevice {
+  readonly device: CudaDevice;
+  /** What the product's host side launches by. */
+  readonly context: CudaContext;
+  readonly product: SplitHalfProduct;
+}
+
 /**
  * An emulated GPU whose float32 products are those of `SplitHalfProduct`: its own host side, its own split kernel,
  * and emulated-split-half.cu in place of the tensor cores. Both operands transposed, which it does not take, are
  * multiplied in JavaScript.
  */
-export function openSplitHalfDevice(): { device: CudaDevice; product: SplitHalfProduct } {
-  let product: SplitHalfProduct | undefined;
-  const device = openEmulatedDevice(undefined, undefined, (context, _, permanent) => {
-    const split = new SplitHalfProduct(withoutTensorCores(context), tensorMapDriver(), permanent);
+export function openSplitHalfDevice(): SplitHalfDevice {
+  let parts: Omit<SplitHalfDevice, 'device'> | undefined;
+  const device = openEmulatedDevice(undefined, undefined, (whole, _, permanent) => {
+    const context = withoutTensorCores(whole);
+    const product = new SplitHalfProduct(context, tensorMapDriver(), permanent);
     const plain = new EmulatedMatmul();
-    product = split;
-    return { tryRun: (request) => split.tryRun(request, true) || plain.tryRun(request) };
+    parts = { context, product };
+    return { tryRun: (request) => product.tryRun(request, true) || plain.tryRun(request) };
   });
-  return { device, product: product! };
+  return { device, ...parts! };
 }
 
 function withoutTensorCores(context: CudaContext): CudaContext {
