@@ -243,6 +243,18 @@ inline unsigned __reduce_or_sync(unsigned, unsigned value) {
   return reduce_over_warp(value, [](unsigned a, unsigned b) { return a | b; });
 }
 
+// Nothing interrupts a thread but a barrier or an exchange.
+inline unsigned atomicMax(unsigned* address, unsigned value) {
+  const unsigned old = *address;
+  if (old < value) *address = value;
+  return old;
+}
+inline unsigned atomicMin(unsigned* address, unsigned value) {
+  const unsigned old = *address;
+  if (value < old) *address = value;
+  return old;
+}
+
 template <typename To, typename From>
 To bits_as(From from) {
   To to;

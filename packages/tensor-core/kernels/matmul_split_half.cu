@@ -58,7 +58,9 @@
 //   376  batchStrideB      int64          likewise
 //   384  pitchA            int32          elements between rows of sourceA
 //   388  pitchB            int32          likewise
-//   392  (padding to 448)
+//   392  exponentsA        const int32*   -s of each block, or kNotPlain; laid out as scalesA
+//   400  exponentsB        const int32*
+//   408  (padding to 448)
 // One pair of partials and ready serves one stream at a time. The same G gives the same bits every time.
 // May be launched with programmatic stream serialization after split_half: it waits by itself.
 
@@ -338,41 +340,41 @@ struct Consumer {
 
 // ---- scales ----------------------------------------------------------------------------------------------------
 
-/** The summaries of one K block's scales. */
-struct Summaries {
-  unsigned a, b[kColumnBlocks];
-
-  /** Keeps what follows from the summaries behind what has been written before this. */
-  __device__ __forceinline__ void await() {
-    asm volatile("" : "+r"(a));
-#pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) asm volatile("" : "+r"(b[i]));
-  }
-};
-
-/** How one K block is promoted: `promotion_of` for each 64 columns of the tile. */
+/** How one K block is promoted, for each 64 columns of the tile: as `promotion_of` has it. */
 struct Promotion {
   int of[kColumnBlocks];
 
+  __device__ __forceinline__ bool is_plain() const {
+    return ::is_plain(of[0]) && ::is_plain(of[kColumnBlocks - 1]);
+  }
   __device__ __forceinline__ bool has_exact() const {
     return of[0] == kExactly || of[kColumnBlocks - 1] == kExactly;
   }
 };
 
-__device__ __forceinline__ Promotion promotion_of(const Summaries& summaries) {
-  Promotion promotion;
+/** The -s of the blocks that meet in one K block. */
+struct Exponents {
+  int a, b[kColumnBlocks];
+
+  /** Right if it `is_plain`. */
+  __device__ __forceinline__ Promotion sums() const {
+    Promotion promotion;
 #pragma unroll
-  for (int i = 0; i < kColumnBlocks; i++) promotion.of[i] = promotion_of(summaries.a, summaries.b[i]);
-  return promotion;
-}
+    for (int i = 0; i < kColumnBlocks; i++) promotion.of[i] = a + b[i];
+    return promotion;
+  }
+};
 
 /** Reads the scales along K of one warpgroup's rows and the tile's columns. */
 struct ScaleReader {
   const MatmulParams& p;
   int a, b[kColumnBlocks];  // numbers of the blocks at k = 0
+  int strideA, strideB;
 
   __device__ __forceinline__ ScaleReader(const MatmulParams& p, const Tile& tile, int warpgroup) : p(p) {
     const int blocksM = ceil_div(p.m, 64), blocksN = ceil_div(p.n, 64), blocksK = ceil_div(p.k, kBlock);
+    strideA = TRANS_A ? blocksM : 1;
+    strideB = TRANS_B ? 1 : blocksN;
     const int blockM = min(tile.row / 64 + warpgroup, blocksM - 1);
     a = tile.batch * p.batchStepA * blocksM * blocksK + blockM * (TRANS_A ? 1 : blocksK);
 #pragma unroll
@@ -382,37 +384,37 @@ struct ScaleReader {
     }
   }
 
-  __device__ __forceinline__ const BlockScales& of_a(int blockK) const {
-    return p.scalesA[a + blockK * (TRANS_A ? ceil_div(p.m, 64) : 1)];
-  }
-  __device__ __forceinline__ const BlockScales& of_b(int columnBlock, int blockK) const {
-    return p.scalesB[b[columnBlock] + blockK * (TRANS_B ? 1 : ceil_div(p.n, 64))];
-  }
-
-  __device__ __forceinline__ Summaries at(int blockK) const {
-    Summaries summaries;
-    summaries.a = __ldg(&of_a(blockK).summary);
+  __device__ __forceinline__ Exponents at(int blockK) const {
+    Exponents exponents;
+    exponents.a = __ldg(p.exponentsA + a + blockK * strideA);
 #pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) summaries.b[i] = __ldg(&of_b(i, blockK).summary);
-    return summaries;
+    for (int i = 0; i < kColumnBlocks; i++) exponents.b[i] = __ldg(p.exponentsB + b[i] + blockK * strideB);
+    return exponents;
   }
 
+  __device__ __forceinline__ const BlockScales& of_a(int blockK) const { return p.scalesA[a + blockK * strideA]; }
+  __device__ __forceinline__ const BlockScales& of_b(int columnBlock, int blockK) const {
+    return p.scalesB[b[columnBlock] + blockK * strideB];
+  }
+  /** From the summaries. */
+  __device__ __forceinline__ Promotion look_up(int blockK) const {
+    const unsigned summaryA = __ldg(&of_a(blockK).summary);
+    Promotion promotion;
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks; i++) {
+      promotion.of[i] = promotion_of(summaryA, __ldg(&of_b(i, blockK).summary));
+    }
+    return promotion;
+  }
 };
 
-/** total += fresh · 2^exponent in 64 columns. Beyond a float's exponents the factor is applied in two halves. */
+/** total += fresh · 2^exponent in 64 columns, the factor in two halves for the sake of a float's exponents. */
 template <int columnBlock>
 __device__ __forceinline__ void promote_uniformly(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
                                                   int exponent) {
-  constexpr int first = columnBlock * 32, end = first + 32;
-  if (exponent >= -126 && exponent <= 127) {
-    const float factor = power_of_two(exponent);
+  const float half = power_of_two(exponent >> 1), rest = power_of_two(exponent - (exponent >> 1));
 #pragma unroll
-    for (int i = first; i < end; i++) total[i] = fmaf(fresh[i], factor, total[i]);
-  } else {
-    const float half = power_of_two(exponent >> 1), rest = power_of_two(exponent - (exponent >> 1));
-#pragma unroll
-    for (int i = first; i < end; i++) total[i] = fmaf(fresh[i] * half, rest, total[i]);
-  }
+  for (int i = columnBlock * 32; i < columnBlock * 32 + 32; i++) total[i] = fmaf(fresh[i] * half, rest, total[i]);
 }
 
 /** total += fresh · 2^(shift - sa - sb) in 64 columns; the first multiplication is exact (see promotion_of). */
@@ -420,13 +422,20 @@ template <int columnBlock>
 __device__ __forceinline__ void promote_by_line(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
                                                 int shift, const ScaleReader& scales, int blockK,
                                                 const Consumer& self) {
-  const unsigned char* rows = scales.of_a(blockK).factors + self.row();
-  const float upper = power_of_two(__ldg(rows) - kExponentBias + shift);
-  const float lower = power_of_two(__ldg(rows + 8) - kExponentBias + shift);
-  const unsigned char* columns = scales.of_b(columnBlock, blockK).factors + self.column();
+  const BlockScales &scalesA = scales.of_a(blockK), &scalesB = scales.of_b(columnBlock, blockK);
+  const unsigned summaryA = __ldg(&scalesA.summary), summaryB = __ldg(&scalesB.summary);
+  int rows[2] = {static_cast<int>(summaryA & 255u), static_cast<int>(summaryA & 255u)};
+  if (!has_one_factor(summaryA)) {
+    rows[0] = __ldg(scalesA.factors + self.row()), rows[1] = __ldg(scalesA.factors + self.row() + 8);
+  }
+  const float upper = power_of_two(rows[0] - kExponentBias + shift);
+  const float lower = power_of_two(rows[1] - kExponentBias + shift);
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    const unsigned pair = __ldg(reinterpret_cast<const unsigned short*>(columns + i * 8));
+    unsigned pair = summaryB & 0xffffu;
+    if (!has_one_factor(summaryB)) {
+      pair = __ldg(reinterpret_cast<const unsigned short*>(scalesB.factors + self.column() + i * 8));
+    }
     const float2 factors = make_float2(__uint_as_float((pair & 255u) << 23), __uint_as_float(pair >> 8 << 23));
     float* sums = total + columnBlock * 32 + i * 4;
     const float* products = fresh + columnBlock * 32 + i * 4;
@@ -447,9 +456,17 @@ __device__ __forceinline__ void promote_columns(float (&total)[kAccumulators], c
   else promote_uniformly<columnBlock>(total, fresh, max(exponent + shift, -252));
 }
 
+/** total += fresh · 2^shift, with the factors of its K block. */
 __device__ __forceinline__ void promote(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
                                         const Promotion& promotion, int shift, const ScaleReader& scales, int blockK,
                                         const Consumer& self) {
+  if (promotion.is_plain()) {
+#pragma unroll
+    for (int i = 0; i < kAccumulators; i++) {
+      total[i] = fmaf(fresh[i], power_of_two(promotion.of[i / 32] + shift), total[i]);
+    }
+    return;
+  }
   promote_columns<0>(total, fresh, promotion, shift, scales, blockK, self);
   if constexpr (kColumnBlocks > 1) promote_columns<kColumnBlocks - 1>(total, fresh, promotion, shift, scales, blockK, self);
 }
@@ -464,14 +481,26 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
                                                  const ScaleReader& scales, const Consumer& self, Ring& ring) {
   float main[kAccumulators], cross[kAccumulators];
   const unsigned offsetA = self.warpgroup * kBoxBytes;
+  bool anyExact = false;
 #pragma unroll
   for (int i = 0; i < kAccumulators; i++) total[i] = 0.0f;
 
-  Promotion promotion = promotion_of(scales.at(segment.kBegin));
-  bool anyExact = promotion.has_exact();
+  // Read a K block ahead: the first use of what is read waits for it.
+  Exponents exponents = scales.at(segment.kBegin);
+  const auto next_promotion = [&](int block) {
+    Promotion promotion = exponents.sums();
+    exponents = scales.at(min(block + 1, segment.kEnd - 1));
+    if (!promotion.is_plain()) {
+      promotion = scales.look_up(block);
+      anyExact |= promotion.has_exact();
+    }
+    return promotion;
+  };
+
   barrier_wait(ring.filled(), ring.parity);
   start_cross(cross, ring.a() + offsetA, ring.b());
   start_main(main, ring.a() + offsetA, ring.b());
+  Promotion promotion = next_promotion(segment.kBegin);
   multiply_wait<1>(cross);
   promote(total, cross, promotion, kLoShift, scales, segment.kBegin, self);
   multiply_wait<0>(main);
@@ -479,14 +508,11 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
   ring.advance();
 
   for (int block = segment.kBegin + 1; block < segment.kEnd; block++) {
-    Summaries summaries = scales.at(block);
     barrier_wait(ring.filled(), ring.parity);
     start_cross(cross, ring.a() + offsetA, ring.b());
     promote(total, main, promotion, 0, scales, block - 1, self);
     start_main(main, ring.a() + offsetA, ring.b());
-    summaries.await();
-    promotion = promotion_of(summaries);
-    anyExact |= promotion.has_exact();
+    promotion = next_promotion(block);
     multiply_wait<1>(cross);
     promote(total, cross, promotion, kLoShift, scales, block, self);
     multiply_wait<0>(main);
@@ -530,7 +556,7 @@ __device__ __forceinline__ void add_exact_blocks(const MatmulParams& p, float (&
                                                  const Consumer& self) {
 #pragma unroll 1
   for (int block = segment.kBegin; block < segment.kEnd; block++) {
-    const Promotion promotion = promotion_of(scales.at(block));
+    const Promotion promotion = scales.look_up(block);
     if (promotion.of[0] == kExactly) add_exactly<0>(p, total, tile, block, self);
     if constexpr (kColumnBlocks > 1) {
       if (promotion.of[kColumnBlocks - 1] == kExactly) {

@@ -24,11 +24,19 @@ constexpr int kBlock = 64;        // the K block, and the lines that share a Blo
 constexpr int kLoShift = -11;     // lo planes hold the residual times 2^11
 constexpr int kExponentBias = 127;
 
-/** What the split leaves of each 64×64 block of a stored matrix beside the planes; 68 bytes. */
+// Of nearly every 64×64 block of ordinary data, all elements that are not zero are finite and within 2^28 of one
+// another. Such a "plain" block has one s, and the product needs to read no more of it than that: an int, -s, where
+// others have kNotPlain. What there is to tell beyond stands in BlockScales.
+constexpr int kNotPlain = 1 << 20;
+
+/** What the split leaves of each 64×64 block of a stored matrix beside its planes and its -s; 68 bytes. */
 struct BlockScales {
   /** Bits 0 to 7 and 8 to 15: the lowest and the highest of `factors`; then the marks below, of any line. */
   unsigned summary;
-  /** The biased exponent of 2^-s for each line: 2^-s itself once it is shifted by 23. Lines of zeros take any. */
+  /**
+   * The biased exponent of 2^-s for each line: 2^-s itself once it is shifted by 23. Lines of zeros take any. They
+   * are written only where the summary tells them apart.
+   */
   unsigned char factors[kBlock];
 };
 static_assert(sizeof(BlockScales) == 68, "the host allocates 68 bytes a block");
@@ -36,6 +44,8 @@ static_assert(sizeof(BlockScales) == 68, "the host allocates 68 bytes a block");
 constexpr unsigned kWide = 1u << 16;       // nonzero elements below 2^-28 of their line's largest
 constexpr unsigned kSparse = 1u << 17;     // zeros, or elements below 2^-22 of their line's largest
 constexpr unsigned kNotFinite = 1u << 18;  // Inf or NaN; the planes hold zeros in their place
+
+__device__ __forceinline__ bool has_one_factor(unsigned summary) { return (summary & 255u) == (summary >> 8 & 255u); }
 
 __device__ __forceinline__ float power_of_two(int exponent) {
   return __int_as_float((exponent + kExponentBias) << 23);
@@ -45,6 +55,8 @@ __device__ __forceinline__ float power_of_two(int exponent) {
 constexpr int kByLine = 1 << 20;      // each row of A and each column of B has a factor of its own
 constexpr int kExactly = -(1 << 20);  // no factor serves: the float32 operands themselves are multiplied
 
+constexpr int kExponentLimit = 90;
+
 /**
  * How the sums of A's block and B's block are promoted. The sums are multiples of 2^-48 below 2^37, so a common
  * exponent up to 90 overflows nowhere (nor can Inf meet -Inf), and one that is a product of two, applied in turn,
@@ -52,13 +64,21 @@ constexpr int kExactly = -(1 << 20);  // no factor serves: the float32 operands 
  * are multiplied exactly.
  */
 __device__ __forceinline__ int promotion_of(unsigned a, unsigned b) {
-  constexpr int limit = 90;
-  const int lowestA = a & 255, highestA = a >> 8 & 255, lowestB = b & 255, highestB = b >> 8 & 255;
+  const int lowestA = a & 255, highestA = a >> 8 & 255, highestB = b >> 8 & 255;
   const int exponent = highestA + highestB - 2 * kExponentBias;
   const bool unbounded = (((a << 1) & b) | ((b << 1) & a)) & kSparse;
-  if (((a | b) & kNotFinite) || unbounded || exponent > limit) return kExactly;
-  if (lowestA == highestA && lowestB == highestB) return exponent;
-  return lowestA < kExponentBias - limit || highestA > kExponentBias + limit ? kExactly : kByLine;
+  if (((a | b) & kNotFinite) || unbounded || exponent > kExponentLimit) return kExactly;
+  if (has_one_factor(a) && has_one_factor(b)) return exponent;
+  return lowestA < kExponentBias - kExponentLimit || highestA > kExponentBias + kExponentLimit ? kExactly : kByLine;
+}
+
+/**
+ * Whether `sum`, of the -s of two blocks, is the exponent that promotion_of would give, and the factor and 2^-11 of
+ * it are normal floats. What is neither is rare enough to be looked up in the summaries.
+ */
+__device__ __forceinline__ bool is_plain(int sum) {
+  constexpr int lowest = -126 - kLoShift;
+  return static_cast<unsigned>(sum - lowest) <= static_cast<unsigned>(kExponentLimit - lowest);
 }
 
 /** A CUtensorMap. */
@@ -80,6 +100,7 @@ struct alignas(64) MatmulParams {
   const float *sourceA, *sourceB;
   long long batchStrideA, batchStrideB;
   int pitchA, pitchB;
+  const int *exponentsA, *exponentsB;
 };
 static_assert(sizeof(MatmulParams) == 448, "the host packs 448 bytes");
 

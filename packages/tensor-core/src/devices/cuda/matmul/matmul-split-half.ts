@@ -28,6 +28,13 @@ interface StoredOperand {
   readonly linesAreColumns: boolean;
 }
 
+/** Where the split of an operand lies. */
+interface SplitOperand {
+  readonly planes: number;
+  readonly exponents: number;
+  readonly scales: number;
+}
+
 /** What to do for every request of one shape. */
 interface ShapePlan {
   readonly matmul: SplitHalfMatmulPlan;
@@ -41,7 +48,7 @@ const splitKernel: KernelSpec = {
   name: 'split_half',
   parameters: 'T',
 };
-const splitOperandBytes = 56;
+const splitOperandBytes = 64;
 const matmulParamsBytes = 448;
 
 // Enumerators of cuTensorMapEncodeTiled.
@@ -84,22 +91,29 @@ export class SplitHalfProduct implements Float32Product {
     if (!plan) return false;
     const [a, b] = storedOperands(request);
     const context = this.#context;
-    const planesA = context.workspace(plan.a.planesBytes);
-    const planesB = context.workspace(plan.b.planesBytes);
-    const scalesA = context.workspace(plan.a.scalesBytes);
-    const scalesB = context.workspace(plan.b.scalesBytes);
-    this.#writeSplit(0, a, plan.a, planesA, scalesA);
-    this.#writeSplit(splitOperandBytes, b, plan.b, planesB, scalesB);
+    const splitA = this.#workspaceOf(plan.a);
+    const splitB = this.#workspaceOf(plan.b);
+    this.#writeSplit(0, a, plan.a, splitA);
+    this.#writeSplit(splitOperandBytes, b, plan.b, splitB);
     const blocks = plan.a.blocks + plan.b.blocks;
     context
       .kernel(splitKernel)
       .launch([blocks, 1, 1], splitHalfThreads, 0, [
         this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
       ]);
-    this.#encodeMap(0, plan.a, planesA);
-    this.#encodeMap(128, plan.b, planesB);
-    this.#multiply(request, plan, scalesA, scalesB);
+    this.#encodeMap(0, plan.a, splitA.planes);
+    this.#encodeMap(128, plan.b, splitB.planes);
+    this.#multiply(request, plan, splitA, splitB);
     return true;
+  }
+
+  #workspaceOf(layout: SplitHalfOperandLayout): SplitOperand {
+    const context = this.#context;
+    return {
+      planes: context.workspace(layout.planesBytes),
+      exponents: context.workspace(layout.exponentsBytes),
+      scales: context.workspace(layout.scalesBytes),
+    };
   }
 
   #planOf(request: MatmulRequest, force: boolean): ShapePlan | null {
@@ -150,17 +164,17 @@ export class SplitHalfProduct implements Float32Product {
     offset: number,
     operand: StoredOperand,
     { pitch, blocks }: SplitHalfOperandLayout,
-    planes: number,
-    scales: number,
+    { planes, exponents, scales }: SplitOperand,
   ): void {
     const memory = this.#splitParameters;
     memory.writeInt64(offset, operand.pointer);
     memory.writeInt64(offset + 8, planes);
-    memory.writeInt64(offset + 16, scales);
-    memory.writeInt64(offset + 24, operand.batchStride);
+    memory.writeInt64(offset + 16, exponents);
+    memory.writeInt64(offset + 24, scales);
+    memory.writeInt64(offset + 32, operand.batchStride);
     const { rows, columns, linesAreColumns } = operand;
     const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
-    words.forEach((word, i) => (memory.words[(offset + 32) / 4 + i] = word));
+    words.forEach((word, i) => (memory.words[(offset + 40) / 4 + i] = word));
   }
 
   /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
@@ -192,13 +206,13 @@ export class SplitHalfProduct implements Float32Product {
   #multiply(
     request: MatmulRequest,
     { matmul, kernel, a, b }: ShapePlan,
-    scalesA: number,
-    scalesB: number,
+    splitA: SplitOperand,
+    splitB: SplitOperand,
   ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
-    memory.writeInt64(256, scalesA);
-    memory.writeInt64(264, scalesB);
+    memory.writeInt64(256, splitA.scales);
+    memory.writeInt64(264, splitB.scales);
     memory.writeInt64(272, request.d);
     memory.writeInt64(280, (this.#partials = this.#atLeast(this.#partials, partialsBytes)).address);
     memory.writeInt64(288, (this.#ready = this.#atLeast(this.#ready, readyBytes)).address);
@@ -216,6 +230,8 @@ export class SplitHalfProduct implements Float32Product {
     memory.writeInt64(376, request.batchStrideB);
     memory.words[384 / 4] = request.pitchA;
     memory.words[388 / 4] = request.pitchB;
+    memory.writeInt64(392, splitA.exponents);
+    memory.writeInt64(400, splitB.exponents);
     const structure = memory.bytes.subarray(0, matmulParamsBytes);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }

@@ -68,7 +68,15 @@ struct Element {
     const int blocks = ceil_div(p.n, kBlock), line = column / kBlock;
     return p.scalesB[batch_b() * blocks * blocks_k() + (TRANS_B ? line * blocks_k() + block : block * blocks + line)];
   }
-  int promotion(int block) const { return promotion_of(scales_a(block).summary, scales_b(block).summary); }
+  int exponent_a(int block) const { return p.exponentsA[&scales_a(block) - p.scalesA]; }
+  int exponent_b(int block) const { return p.exponentsB[&scales_b(block) - p.scalesB]; }
+  int promotion(int block) const {
+    const int exponent = exponent_a(block) + exponent_b(block);
+    return is_plain(exponent) ? exponent : promotion_of(scales_a(block).summary, scales_b(block).summary);
+  }
+  static int factor_of(const BlockScales& scales, int line) {
+    return has_one_factor(scales.summary) ? scales.summary & 255u : scales.factors[line];
+  }
 
   void multiply(int block) {
     double a[2][kBlock], b[2][kBlock];
@@ -80,7 +88,7 @@ struct Element {
       }
     }
     const double cross = multiply_block(multiply_block(0, a[0], b[1]), a[1], b[0]), main = multiply_block(0, a[0], b[0]);
-    const int factorA = scales_a(block).factors[row % kBlock], factorB = scales_b(block).factors[column % kBlock];
+    const int factorA = factor_of(scales_a(block), row % kBlock), factorB = factor_of(scales_b(block), column % kBlock);
     total = promote(total, cross, promotion(block), kLoShift, factorA, factorB);
     total = promote(total, main, promotion(block), 0, factorA, factorB);
   }
