@@ -345,7 +345,7 @@ struct Promotion {
   int of[kColumnBlocks];
 
   __device__ __forceinline__ bool is_plain() const {
-    return ::is_plain(of[0]) && ::is_plain(of[kColumnBlocks - 1]);
+    return is_plain_sum(of[0]) && is_plain_sum(of[kColumnBlocks - 1]);
   }
   __device__ __forceinline__ bool has_exact() const {
     return of[0] == kExactly || of[kColumnBlocks - 1] == kExactly;

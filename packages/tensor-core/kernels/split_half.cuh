@@ -24,9 +24,9 @@ constexpr int kBlock = 64;        // the K block, and the lines that share a Blo
 constexpr int kLoShift = -11;     // lo planes hold the residual times 2^11
 constexpr int kExponentBias = 127;
 
-// Of nearly every 64×64 block of ordinary data, all elements that are not zero are finite and within 2^28 of one
-// another. Such a "plain" block has one s, and the product needs to read no more of it than that: an int, -s, where
-// others have kNotPlain. What there is to tell beyond stands in BlockScales.
+// Of nearly every 64×64 block of ordinary data, all elements are finite and one s loses no more of any than the above:
+// they are zero, or lie within 2^28 of one another. Such a "plain" block has one s, and the product needs to read no
+// more of it than that: an int, -s, where others have kNotPlain. What there is to tell beyond stands in BlockScales.
 constexpr int kNotPlain = 1 << 20;
 
 /** What the split leaves of each 64×64 block of a stored matrix beside its planes and its -s; 68 bytes. */
@@ -43,7 +43,7 @@ static_assert(sizeof(BlockScales) == 68, "the host allocates 68 bytes a block");
 
 constexpr unsigned kWide = 1u << 16;       // nonzero elements below 2^-28 of their line's largest
 constexpr unsigned kSparse = 1u << 17;     // zeros, or elements below 2^-22 of their line's largest
-constexpr unsigned kNotFinite = 1u << 18;  // Inf or NaN; the planes hold zeros in their place
+constexpr unsigned kNotFinite = 1u << 18;  // Inf or NaN; the planes hold nothing but zeros
 
 __device__ __forceinline__ bool has_one_factor(unsigned summary) { return (summary & 255u) == (summary >> 8 & 255u); }
 
@@ -55,6 +55,7 @@ __device__ __forceinline__ float power_of_two(int exponent) {
 constexpr int kByLine = 1 << 20;      // each row of A and each column of B has a factor of its own
 constexpr int kExactly = -(1 << 20);  // no factor serves: the float32 operands themselves are multiplied
 
+// Of the factors of sums; see promotion_of.
 constexpr int kExponentLimit = 90;
 
 /**
@@ -76,7 +77,7 @@ __device__ __forceinline__ int promotion_of(unsigned a, unsigned b) {
  * Whether `sum`, of the -s of two blocks, is the exponent that promotion_of would give, and the factor and 2^-11 of
  * it are normal floats. What is neither is rare enough to be looked up in the summaries.
  */
-__device__ __forceinline__ bool is_plain(int sum) {
+__device__ __forceinline__ bool is_plain_sum(int sum) {
   constexpr int lowest = -126 - kLoShift;
   return static_cast<unsigned>(sum - lowest) <= static_cast<unsigned>(kExponentLimit - lowest);
 }

@@ -72,7 +72,7 @@ struct Element {
   int exponent_b(int block) const { return p.exponentsB[&scales_b(block) - p.scalesB]; }
   int promotion(int block) const {
     const int exponent = exponent_a(block) + exponent_b(block);
-    return is_plain(exponent) ? exponent : promotion_of(scales_a(block).summary, scales_b(block).summary);
+    return is_plain_sum(exponent) ? exponent : promotion_of(scales_a(block).summary, scales_b(block).summary);
   }
   static int factor_of(const BlockScales& scales, int line) {
     return has_one_factor(scales.summary) ? scales.summary & 255u : scales.factors[line];
