@@ -242,6 +242,7 @@ inline unsigned __reduce_min_sync(unsigned, unsigned value) {
 inline unsigned __reduce_or_sync(unsigned, unsigned value) {
   return reduce_over_warp(value, [](unsigned a, unsigned b) { return a | b; });
 }
+inline bool __any_sync(unsigned mask, bool predicate) { return __reduce_or_sync(mask, predicate) != 0; }
 
 // Nothing interrupts a thread but a barrier or an exchange.
 inline unsigned atomicMax(unsigned* address, unsigned value) {

@@ -73,7 +73,7 @@ struct Range {
   __device__ __forceinline__ void join_warp() {
     largest = __reduce_max_sync(0xffffffffu, largest);
     smallest = __reduce_min_sync(0xffffffffu, smallest);
-    hasZero = __ballot_sync(0xffffffffu, hasZero) != 0u;
+    hasZero = __any_sync(0xffffffffu, hasZero);
   }
   __device__ __forceinline__ bool is_finite() const { return largest < 0x7f800000u; }
   /** s with largest·2^s in [2^14, 2^15), held to [-113, 126] so that 2^s and 2^-s are normal floats. */
