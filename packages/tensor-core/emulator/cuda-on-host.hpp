@@ -331,6 +331,34 @@ inline unsigned atomicAdd(unsigned* address, unsigned value) {
   *address += value;
   return before;
 }
+inline unsigned atomicMax(unsigned* address, unsigned value) {
+  const unsigned before = *address;
+  if (before < value) *address = value;
+  return before;
+}
+inline unsigned atomicMin(unsigned* address, unsigned value) {
+  const unsigned before = *address;
+  if (value < before) *address = value;
+  return before;
+}
+
+template <typename T, typename Join>
+T reduce_over_warp(T value, Join join) {
+  for (unsigned mask = 1; mask < 32; mask *= 2) value = join(value, __shfl_xor_sync(~0u, value, mask));
+  return value;
+}
+inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a < b ? b : a; });
+}
+inline unsigned __reduce_min_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a < b ? a : b; });
+}
+inline unsigned __reduce_or_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a | b; });
+}
+inline bool __any_sync(unsigned mask, bool predicate) {
+  return __reduce_or_sync(mask, predicate) != 0;
+}
 
 template <typename To, typename From>
 To bits_as(From from) {

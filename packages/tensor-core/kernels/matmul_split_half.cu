@@ -3,18 +3,26 @@
 //
 //     C[batch][m][n] = alpha · op(A)[m][k] · op(B)[k][n]  (+ C where accumulate is set)
 //
-// split_half.cu turns each operand into fp16 planes hi and lo with one power of two 2^s a 64×64 block:
-// x = 2^-s·(hi + 2^-11·lo). Over one K block of 64, with sa and sb the exponents of the two blocks that meet,
+// split_half.cu turns each operand into fp16 planes hi and lo with powers of two 2^s: x = 2^-s·(hi + 2^-11·lo). Over
+// one K block of 64, with sa the exponent of a row of A and sb that of a column of B,
 //     C += 2^-(sa+sb) · [ Ahi·Bhi + 2^-11·(Ahi·Blo + Alo·Bhi) ]
-// Alo·Blo, below float32's rounding, is left out. Tensor cores truncate as they accumulate, so the two bracketed
-// terms of every K block start in fresh registers and join the running total by float32 multiply-adds, which
-// round to nearest.
+// Tensor cores truncate as they accumulate, so the two bracketed terms of every K block start in fresh registers and
+// join the running total by float32 multiply-adds, which round to nearest.
+//
+// |C - A·B| ≤ c·|A|·|B| in every element, with c no larger than that of a sum of k float32 multiply-adds (k·u, with
+// u = 2^-24) from k = 64 on: the split loses at most 20 u of each K block's own sum (split_half.cuh), truncation
+// at most 34 u (17 terms in each of a block's 4 steps, each cut 2 bits below float32's last at the least), and the
+// promotions 2 u a K block, of 64 u that the block may take. Errors being many and small, they are far below.
+// Where the two blocks hold more than their planes can tell (split_half.cuh's promotion_of: too wide a range on both
+// sides, Inf, NaN, products near overflow), the factor is zero instead, and once the other K blocks are done this one
+// is added by float32 multiply-adds of the operands themselves, with what IEEE says of them. That takes about ten
+// times as long, for such blocks alone.
 //
 // kernel   matmul_split_half(MatmulParams)
 //   grid     (G, 1, 1): at most one block a multiprocessor; each walks over many tiles
 //   block    (128 · (BLOCK_M/64 + 1), 1, 1): a warpgroup for each 64 rows of the tile, and one that feeds them
 //   dynamic shared memory   STAGES · 256 · (BLOCK_M + BLOCK_N) + 16 · STAGES + 1024 bytes
-//   target   sm_90a; no headers
+//   target   sm_90a
 // macros
 //   BLOCK_M 64 | 128, BLOCK_N 64 | 128: the tile.   STAGES: depth of the pipeline
 //   TRANS_A 0: A is stored M×K; 1: K×M.   TRANS_B 0: B is stored K×N; 1: N×K (the weight of a Linear)
@@ -26,12 +34,12 @@
 //   boxDim        {64, 64, 1, 1}, elementStrides {1, 1, 1, 1}
 //   interleave NONE, swizzle 128B, L2 promotion 256B, out-of-bounds fill NONE (zeros)
 //
-// MatmulParams, 384 bytes, 64-byte aligned. Pass it by cuLaunchKernel's kernelParams. A packed argument buffer
+// MatmulParams, 448 bytes, 64-byte aligned. Pass it by cuLaunchKernel's kernelParams. A packed argument buffer
 // must hold it at the offset that cuFuncGetParamInfo(kernel, 0) tells (48 on sm_90, not 0), for its alignment.
 //   0    a                 CUtensorMap
 //   128  b                 CUtensorMap
-//   256  exponentsA        const int32*   [batch or 1][row blocks][column blocks], from split_half
-//   264  exponentsB        const int32*
+//   256  scalesA           const BlockScales*   [batch or 1][row blocks][column blocks], from split_half
+//   264  scalesB           const BlockScales*
 //   272  c                 float*         [batch] matrices m × n
 //   280  partials          float*         G · BLOCK_M · BLOCK_N floats, 16-byte aligned; unused if streamTiles = 0
 //   288  ready             int32*         G · BLOCK_M/64 flags, zero before the first launch; each launch leaves zeros
@@ -44,9 +52,19 @@
 //   336  alpha             float32
 //   340  streamTiles       int32          tiles whose K blocks are dealt out evenly (see Schedule)
 //   344  groupM            int32          tiles of one column taken in a row before the next column
-//   348  (padding to 384)
+//   352  sourceA           const float*   what was split, [batch or 1] matrices
+//   360  sourceB           const float*
+//   368  batchStrideA      int64          elements; 0 where one A serves the whole batch
+//   376  batchStrideB      int64          likewise
+//   384  pitchA            int32          elements between rows of sourceA
+//   388  pitchB            int32          likewise
+//   392  exponentsA        const int32*   -s of each block, or kNotPlain; laid out as scalesA
+//   400  exponentsB        const int32*
+//   408  (padding to 448)
 // One pair of partials and ready serves one stream at a time. The same G gives the same bits every time.
 // May be launched with programmatic stream serialization after split_half: it waits by itself.
+
+#include "split_half.cuh"
 
 #ifndef BLOCK_M
 #define BLOCK_M 128
@@ -66,7 +84,6 @@
 
 namespace {
 
-constexpr int kBlockK = 64;
 constexpr int kConsumers = BLOCK_M / 64;             // warpgroups that multiply, 64 rows each
 constexpr int kThreads = 128 * (kConsumers + 1);
 constexpr int kAccumulators = BLOCK_N / 2;           // floats a thread holds of its warpgroup's 64 × BLOCK_N
@@ -75,24 +92,6 @@ constexpr int kBoxBytes = 64 * 64 * 2;
 constexpr int kPlaneBytesA = kConsumers * kBoxBytes;
 constexpr int kPlaneBytesB = kColumnBlocks * kBoxBytes;
 constexpr int kStageBytes = 2 * (kPlaneBytesA + kPlaneBytesB);
-constexpr int kLoShift = -11;                        // lo planes hold the residual times 2^11
-
-struct alignas(64) TensorMap {
-  unsigned long long opaque[16];
-};
-
-struct alignas(64) MatmulParams {
-  TensorMap a, b;
-  const int *exponentsA, *exponentsB;
-  float *c, *partials;
-  int* ready;
-  long long batchStrideC;
-  int m, n, k, batch;
-  int pitchC, batchStepA, batchStepB, accumulate;
-  float alpha;
-  int streamTiles, groupM;
-};
-static_assert(sizeof(MatmulParams) == 384, "the host packs 384 bytes");
 
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
@@ -181,7 +180,7 @@ __device__ __forceinline__ void multiply_step(float (&sum)[kAccumulators], unsig
 __device__ __forceinline__ void multiply_block(float (&sum)[kAccumulators], unsigned long long a, unsigned long long b,
                                                bool accumulate) {
 #pragma unroll
-  for (int step = 0; step < kBlockK / 16; step++) {
+  for (int step = 0; step < kBlock / 16; step++) {
     multiply_step(sum, a + step * kStepA, b + step * kStepB, accumulate || step > 0);
   }
 }
@@ -212,33 +211,6 @@ __device__ __forceinline__ void start_cross(float (&sum)[kAccumulators], unsigne
   multiply_commit();
 }
 
-// ---- scales ----------------------------------------------------------------------------------------------------
-
-__device__ __forceinline__ float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
-
-/** sum of the exponents of A's and B's blocks, for each 64 columns of the tile. */
-struct Exponents {
-  int of[kColumnBlocks];
-};
-
-/** total += fresh · 2^(shift - exponents). Beyond a float's exponents the factor is applied in two halves. */
-__device__ __forceinline__ void promote(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
-                                        const Exponents& exponents, int shift) {
-#pragma unroll
-  for (int block = 0; block < kColumnBlocks; block++) {
-    const int exponent = max(shift - exponents.of[block], -252);
-    if (exponent >= -126 && exponent <= 127) {
-      const float factor = power_of_two(exponent);
-#pragma unroll
-      for (int i = block * 32; i < block * 32 + 32; i++) total[i] = fmaf(fresh[i], factor, total[i]);
-    } else {
-      const float first = power_of_two(exponent >> 1), second = power_of_two(exponent - (exponent >> 1));
-#pragma unroll
-      for (int i = block * 32; i < block * 32 + 32; i++) total[i] = fmaf(fresh[i] * first, second, total[i]);
-    }
-  }
-}
-
 // ---- what each block computes ----------------------------------------------------------------------------------
 
 /** Some K blocks of one tile. */
@@ -258,7 +230,7 @@ struct Schedule {
 
   __device__ __forceinline__ explicit Schedule(const MatmulParams& p) {
     const int self = blockIdx.x, grid = gridDim.x;
-    blocksK = ceil_div(p.k, kBlockK);
+    blocksK = ceil_div(p.k, kBlock);
     tiles = ceil_div(p.m, BLOCK_M) * ceil_div(p.n, BLOCK_N) * p.batch;
     const int units = p.streamTiles * blocksK;
     unitsEach = units / grid;
@@ -342,7 +314,7 @@ __device__ __forceinline__ void produce(const MatmulParams& p, Ring ring) {
     for (int block = segment.kBegin; block < segment.kEnd; block++) {
       barrier_wait(ring.emptied(), ring.parity ^ 1);
       barrier_expect(ring.filled(), kStageBytes);
-      fill_stage(p, ring, tile, block * kBlockK);
+      fill_stage(p, ring, tile, block * kBlock);
       ring.advance();
     }
   }
@@ -357,21 +329,50 @@ struct Consumer {
   __device__ __forceinline__ void sync() const {
     asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
   }
+  /** The accumulators of a thread: rows row() and row() + 8 of 64, columns 8i + column() + {0, 1} of the tile. */
+  __device__ __forceinline__ int row() const { return thread / 32 * 16 + thread % 32 / 4; }
+  __device__ __forceinline__ int column() const { return thread % 4 * 2; }
   /** Each warp for itself, for the wait for its products is its own. */
   __device__ __forceinline__ void release(unsigned emptied) const {
     if (thread % 32 == 0) barrier_arrive(emptied);
   }
 };
 
+// ---- scales ----------------------------------------------------------------------------------------------------
+
+/** How one K block is promoted, for each 64 columns of the tile: as `promotion_of` has it. */
+struct Promotion {
+  int of[kColumnBlocks];
+
+  __device__ __forceinline__ bool is_plain() const {
+    return is_plain_sum(of[0]) && is_plain_sum(of[kColumnBlocks - 1]);
+  }
+  __device__ __forceinline__ bool has_exact() const {
+    return of[0] == kExactly || of[kColumnBlocks - 1] == kExactly;
+  }
+};
+
+/** The -s of the blocks that meet in one K block. */
+struct Exponents {
+  int a, b[kColumnBlocks];
+
+  /** Right if it `is_plain`. */
+  __device__ __forceinline__ Promotion sums() const {
+    Promotion promotion;
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks; i++) promotion.of[i] = a + b[i];
+    return promotion;
+  }
+};
+
 /** Reads the scales along K of one warpgroup's rows and the tile's columns. */
-struct ExponentReader {
-  const int *exponentsA, *exponentsB;
-  int a, b[kColumnBlocks];  // offsets of the first K block
+struct ScaleReader {
+  const MatmulParams& p;
+  int a, b[kColumnBlocks];  // numbers of the blocks at k = 0
   int strideA, strideB;
 
-  __device__ __forceinline__ ExponentReader(const MatmulParams& p, const Tile& tile, int warpgroup)
-      : exponentsA(p.exponentsA), exponentsB(p.exponentsB) {
-    const int blocksM = ceil_div(p.m, 64), blocksN = ceil_div(p.n, 64), blocksK = ceil_div(p.k, kBlockK);
+  __device__ __forceinline__ ScaleReader(const MatmulParams& p, const Tile& tile, int warpgroup) : p(p) {
+    const int blocksM = ceil_div(p.m, 64), blocksN = ceil_div(p.n, 64), blocksK = ceil_div(p.k, kBlock);
     strideA = TRANS_A ? blocksM : 1;
     strideB = TRANS_B ? 1 : blocksN;
     const int blockM = min(tile.row / 64 + warpgroup, blocksM - 1);
@@ -384,46 +385,196 @@ struct ExponentReader {
   }
 
   __device__ __forceinline__ Exponents at(int blockK) const {
-    const int exponentA = __ldg(exponentsA + a + blockK * strideA);
     Exponents exponents;
+    exponents.a = __ldg(p.exponentsA + a + blockK * strideA);
 #pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) exponents.of[i] = exponentA + __ldg(exponentsB + b[i] + blockK * strideB);
+    for (int i = 0; i < kColumnBlocks; i++) exponents.b[i] = __ldg(p.exponentsB + b[i] + blockK * strideB);
     return exponents;
+  }
+
+  /** Whether the scales of all blocks of the segment are plain; every lane of the warp asks. */
+  __device__ __forceinline__ bool all_plain(const Segment& segment) const {
+    bool plain = true;
+    for (int block = segment.kBegin + threadIdx.x % 32; block < segment.kEnd; block += 32) {
+      plain &= at(block).sums().is_plain();
+    }
+    return __all_sync(0xffffffffu, plain);
+  }
+
+  __device__ __forceinline__ const BlockScales& of_a(int blockK) const { return p.scalesA[a + blockK * strideA]; }
+  __device__ __forceinline__ const BlockScales& of_b(int columnBlock, int blockK) const {
+    return p.scalesB[b[columnBlock] + blockK * strideB];
+  }
+  /** From the summaries. */
+  __device__ __forceinline__ Promotion look_up(int blockK) const {
+    const unsigned summaryA = __ldg(&of_a(blockK).summary);
+    Promotion promotion;
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks; i++) {
+      promotion.of[i] = promotion_of(summaryA, __ldg(&of_b(i, blockK).summary));
+    }
+    return promotion;
   }
 };
 
-/** total = the segment's product. While one of the two sums is promoted, the tensor cores work on the other. */
-__device__ __forceinline__ void multiply_segment(float (&total)[kAccumulators], const Segment& segment,
-                                                 const ExponentReader& reader, const Consumer& self, Ring& ring) {
+/** total += fresh · 2^exponent in 64 columns, the factor in two halves for the sake of a float's exponents. */
+template <int columnBlock>
+__device__ __forceinline__ void promote_uniformly(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
+                                                  int exponent) {
+  const float half = power_of_two(exponent >> 1), rest = power_of_two(exponent - (exponent >> 1));
+#pragma unroll
+  for (int i = columnBlock * 32; i < columnBlock * 32 + 32; i++) total[i] = fmaf(fresh[i] * half, rest, total[i]);
+}
+
+/** total += fresh · 2^(shift - sa - sb) in 64 columns; the first multiplication is exact (see promotion_of). */
+template <int columnBlock>
+__device__ __forceinline__ void promote_by_line(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
+                                                int shift, const ScaleReader& scales, int blockK,
+                                                const Consumer& self) {
+  const BlockScales &scalesA = scales.of_a(blockK), &scalesB = scales.of_b(columnBlock, blockK);
+  const unsigned summaryA = __ldg(&scalesA.summary), summaryB = __ldg(&scalesB.summary);
+  int rows[2] = {static_cast<int>(summaryA & 255u), static_cast<int>(summaryA & 255u)};
+  if (!has_one_factor(summaryA)) {
+    rows[0] = __ldg(scalesA.factors + self.row()), rows[1] = __ldg(scalesA.factors + self.row() + 8);
+  }
+  const float upper = power_of_two(rows[0] - kExponentBias + shift);
+  const float lower = power_of_two(rows[1] - kExponentBias + shift);
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    unsigned pair = summaryB & 0xffffu;
+    if (!has_one_factor(summaryB)) {
+      pair = __ldg(reinterpret_cast<const unsigned short*>(scalesB.factors + self.column() + i * 8));
+    }
+    const float2 factors = make_float2(__uint_as_float((pair & 255u) << 23), __uint_as_float(pair >> 8 << 23));
+    float* sums = total + columnBlock * 32 + i * 4;
+    const float* products = fresh + columnBlock * 32 + i * 4;
+    sums[0] = fmaf(products[0] * upper, factors.x, sums[0]);
+    sums[1] = fmaf(products[1] * upper, factors.y, sums[1]);
+    sums[2] = fmaf(products[2] * lower, factors.x, sums[2]);
+    sums[3] = fmaf(products[3] * lower, factors.y, sums[3]);
+  }
+}
+
+template <int columnBlock>
+__device__ __forceinline__ void promote_columns(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
+                                                const Promotion& promotion, int shift, const ScaleReader& scales,
+                                                int blockK, const Consumer& self) {
+  const int exponent = promotion.of[columnBlock];
+  if (exponent == kByLine) promote_by_line<columnBlock>(total, fresh, shift, scales, blockK, self);
+  // kExactly ends here too: 2^-252 takes every sum to nothing.
+  else promote_uniformly<columnBlock>(total, fresh, max(exponent + shift, -252));
+}
+
+/** total += fresh · 2^shift, with the factors of its K block, which are plain ones if kAllPlain. */
+template <bool kAllPlain>
+__device__ __forceinline__ void promote(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
+                                        const Promotion& promotion, int shift, const ScaleReader& scales, int blockK,
+                                        const Consumer& self) {
+  if (kAllPlain || promotion.is_plain()) {
+#pragma unroll
+    for (int i = 0; i < kAccumulators; i++) {
+      total[i] = fmaf(fresh[i], power_of_two(promotion.of[i / 32] + shift), total[i]);
+    }
+    return;
+  }
+  promote_columns<0>(total, fresh, promotion, shift, scales, blockK, self);
+  if constexpr (kColumnBlocks > 1) promote_columns<kColumnBlocks - 1>(total, fresh, promotion, shift, scales, blockK, self);
+}
+
+// ---- a segment -------------------------------------------------------------------------------------------------
+
+/**
+ * total = the segment's product but for the K blocks that are to be multiplied exactly; returns whether there are
+ * any. While one of the two sums is promoted, the tensor cores work on the other.
+ */
+template <bool kAllPlain>
+__device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], const Segment& segment,
+                                                 const ScaleReader& scales, const Consumer& self, Ring& ring) {
   float main[kAccumulators], cross[kAccumulators];
   const unsigned offsetA = self.warpgroup * kBoxBytes;
+  bool anyExact = false;
 #pragma unroll
   for (int i = 0; i < kAccumulators; i++) total[i] = 0.0f;
 
-  Exponents exponents = reader.at(segment.kBegin);
+  // Read a K block ahead: the first use of what is read waits for it.
+  Exponents exponents = scales.at(segment.kBegin);
+  const auto next_promotion = [&](int block) {
+    Promotion promotion = exponents.sums();
+    exponents = scales.at(min(block + 1, segment.kEnd - 1));
+    if (!kAllPlain && !promotion.is_plain()) {
+      promotion = scales.look_up(block);
+      anyExact |= promotion.has_exact();
+    }
+    return promotion;
+  };
+
   barrier_wait(ring.filled(), ring.parity);
   start_cross(cross, ring.a() + offsetA, ring.b());
   start_main(main, ring.a() + offsetA, ring.b());
+  Promotion promotion = next_promotion(segment.kBegin);
   multiply_wait<1>(cross);
-  promote(total, cross, exponents, kLoShift);
+  promote<kAllPlain>(total, cross, promotion, kLoShift, scales, segment.kBegin, self);
   multiply_wait<0>(main);
   self.release(ring.emptied());
   ring.advance();
 
   for (int block = segment.kBegin + 1; block < segment.kEnd; block++) {
-    const Exponents next = reader.at(block);
     barrier_wait(ring.filled(), ring.parity);
     start_cross(cross, ring.a() + offsetA, ring.b());
-    promote(total, main, exponents, 0);
+    promote<kAllPlain>(total, main, promotion, 0, scales, block - 1, self);
     start_main(main, ring.a() + offsetA, ring.b());
+    promotion = next_promotion(block);
     multiply_wait<1>(cross);
-    promote(total, cross, next, kLoShift);
+    promote<kAllPlain>(total, cross, promotion, kLoShift, scales, block, self);
     multiply_wait<0>(main);
     self.release(ring.emptied());
     ring.advance();
-    exponents = next;
   }
-  promote(total, main, exponents, 0);
+  promote<kAllPlain>(total, main, promotion, 0, scales, segment.kEnd - 1, self);
+  return anyExact;
+}
+
+/** total += A·B over one K block and 64 columns, element by element from the float32 operands. */
+template <int columnBlock>
+__device__ __forceinline__ void add_exactly(const MatmulParams& p, float (&total)[kAccumulators], const Tile& tile,
+                                            int blockK, const Consumer& self) {
+  // Rows and columns past the end are never written: any that exist will do.
+  const int upper = min(tile.row + self.warpgroup * 64 + self.row(), p.m - 1);
+  const int lower = min(tile.row + self.warpgroup * 64 + self.row() + 8, p.m - 1);
+  const int column = tile.column + columnBlock * 64 + self.column();
+  const float* a = p.sourceA + tile.batch * p.batchStrideA;
+  const float* b = p.sourceB + tile.batch * p.batchStrideB;
+  const long long pitchA = p.pitchA, pitchB = p.pitchB;
+  const int end = min(p.k, (blockK + 1) * kBlock);
+#pragma unroll 1
+  for (int k = blockK * kBlock; k < end; k++) {
+    const float a0 = __ldg(a + (TRANS_A ? k * pitchA + upper : upper * pitchA + k));
+    const float a1 = __ldg(a + (TRANS_A ? k * pitchA + lower : lower * pitchA + k));
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+      const int n = min(column + i / 2 * 8 + i % 2, p.n - 1);
+      const float x = __ldg(b + (TRANS_B ? n * pitchB + k : k * pitchB + n));
+      float* sums = total + columnBlock * 32 + i / 2 * 4 + i % 2;
+      sums[0] = fmaf(a0, x, sums[0]);
+      sums[2] = fmaf(a1, x, sums[2]);
+    }
+  }
+}
+
+/** Adds what multiply_segment has left out. */
+__device__ __forceinline__ void add_exact_blocks(const MatmulParams& p, float (&total)[kAccumulators],
+                                                 const Tile& tile, const Segment& segment, const ScaleReader& scales,
+                                                 const Consumer& self) {
+#pragma unroll 1
+  for (int block = segment.kBegin; block < segment.kEnd; block++) {
+    const Promotion promotion = scales.look_up(block);
+    if (promotion.of[0] == kExactly) add_exactly<0>(p, total, tile, block, self);
+    if constexpr (kColumnBlocks > 1) {
+      if (promotion.of[kColumnBlocks - 1] == kExactly) {
+        add_exactly<kColumnBlocks - 1>(p, total, tile, block, self);
+      }
+    }
+  }
 }
 
 __device__ __forceinline__ void write_partial(const MatmulParams& p, const float (&total)[kAccumulators],
@@ -476,12 +627,10 @@ __device__ __forceinline__ void write_pair(const MatmulParams& p, float* c, floa
   }
 }
 
-/** The accumulators of a thread: rows lane/4 and lane/4 + 8 of its warp's 16, columns 8i + 2·(lane%4) + {0, 1}. */
 __device__ __forceinline__ void write_tile(const MatmulParams& p, const float (&total)[kAccumulators],
                                            const Tile& tile, const Consumer& self) {
-  const int lane = self.thread % 32;
-  const int row = tile.row + self.warpgroup * 64 + self.thread / 32 * 16 + lane / 4;
-  const int column = tile.column + lane % 4 * 2;
+  const int row = tile.row + self.warpgroup * 64 + self.row();
+  const int column = tile.column + self.column();
   float* c = p.c + tile.batch * p.batchStrideC + static_cast<long long>(row) * p.pitchC + column;
   const bool pairs = (reinterpret_cast<unsigned long long>(p.c) & 7u) == 0 && ((p.pitchC | p.batchStrideC) & 1) == 0;
 #pragma unroll
@@ -501,7 +650,13 @@ __device__ __forceinline__ void consume(const MatmulParams& p, const Consumer& s
   while (schedule.take(segment)) {
     const Tile tile(p, segment.tile);
     float total[kAccumulators];
-    multiply_segment(total, segment, ExponentReader(p, tile, self.warpgroup), self, ring);
+    const ScaleReader scales(p, tile, self.warpgroup);
+    // Ordinary data is looked over once, and then multiplied by a loop without a branch: 4 to 5 % faster on an H200.
+    if (scales.all_plain(segment)) {
+      multiply_segment<true>(total, segment, scales, self, ring);
+    } else if (multiply_segment<false>(total, segment, scales, self, ring)) {
+      add_exact_blocks(p, total, tile, segment, scales, self);
+    }
     if (segment.kBegin > 0) {
       write_partial(p, total, self);
       continue;

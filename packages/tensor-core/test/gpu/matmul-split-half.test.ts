@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { setFloat32MatmulKernel } from '../../src/devices/cuda/matmul/float32-matmul-kernel.ts';
 import * as t from '../../src/index.ts';
+import { describeFloat32Products, productCases, productOperands } from '../op-cases/float32-product.ts';
 import { relativeError, sample } from '../op-cases/samples.ts';
 
 const cuda = () => t.device('cuda');
@@ -61,6 +63,58 @@ describe('float32 products on tensor cores', () => {
         t.select(y, 0, r).toFlatArray().every(Number.isFinite),
       );
       expect(rows.map((finite, r) => (finite ? -1 : r)).filter((r) => r >= 0)).toEqual([0, 7]);
+    });
+  });
+});
+
+describe('the split-half product, element by element', { timeout: 60_000 }, () => {
+  beforeEach(() => setFloat32MatmulKernel('split-half'));
+  afterEach(() => setFloat32MatmulKernel('auto'));
+
+  // Ragged in every dimension; several tiles; one tile whose K blocks are shared out over many multiprocessors.
+  describeFloat32Products(cuda, [
+    { m: 129, n: 65, k: 130 },
+    { m: 260, n: 200, k: 192 },
+    { m: 64, n: 72, k: 4096 },
+  ]);
+
+  it.each(productCases)('gives the same bits every time: %s', (name) => {
+    t.scope(() => {
+      const sizes = { m: 300, n: 200, k: 2000 };
+      const { a, b } = productOperands(name, sizes);
+      const x = t.fromTypedArray(a, [sizes.m, sizes.k], { device: cuda() });
+      const y = t.fromTypedArray(b, [sizes.k, sizes.n], { device: cuda() });
+      const first = t.matmul(x, y).toFlatArray();
+      for (let i = 0; i < 3; i++) expect(t.matmul(x, y).toFlatArray()).toEqual(first);
+    });
+  });
+
+  it('multiplies batches, and one matrix for all of a batch', () => {
+    t.scope(() => {
+      const sizes = { m: 70, n: 66, k: 150 };
+      const parts = ['any range in both', 'rows over 1e±10', 'NaN'].map((name) =>
+        productOperands(name, sizes),
+      );
+      const batched = (values: readonly Float32Array[], rows: number, columns: number) =>
+        t.fromTypedArray(Float32Array.from(values.flatMap((part) => Array.from(part))), [3, rows, columns], {
+          device: cuda(),
+        });
+      const a = batched(
+        parts.map((part) => part.a),
+        sizes.m,
+        sizes.k,
+      );
+      const b = batched(
+        parts.map((part) => part.b),
+        sizes.k,
+        sizes.n,
+      );
+      const [whole, shared] = [t.matmul(a, b), t.matmul(a, t.select(b, 0, 0))];
+      for (let i = 0; i < 3; i++) {
+        const one = t.select(a, 0, i);
+        expect(t.select(whole, 0, i).toFlatArray()).toEqual(t.matmul(one, t.select(b, 0, i)).toFlatArray());
+        expect(t.select(shared, 0, i).toFlatArray()).toEqual(t.matmul(one, t.select(b, 0, 0)).toFlatArray());
+      }
     });
   });
 });

@@ -100,7 +100,7 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
 };
 
 /** Files whose instructions one architecture alone has. */
-const onlyOn: Readonly<Record<string, string>> = { 'matmul_split_half.cu': '90a', 'split_half.cu': '90a' };
+const onlyOn: Readonly<Record<string, string>> = { 'matmul_split_half.cu': '90a' };
 
 const architectures = ['80', '90a', '100', '120'];
 

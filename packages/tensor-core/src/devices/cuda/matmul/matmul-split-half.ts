@@ -23,6 +23,15 @@ interface StoredOperand {
   readonly pitch: number;
   readonly batch: number;
   readonly batchStride: number;
+  /** Whether K, whose blocks of 64 share a scale, runs down the columns. */
+  readonly linesAreColumns: boolean;
+}
+
+/** Where the split of an operand lies. */
+interface SplitOperand {
+  readonly planes: number;
+  readonly exponents: number;
+  readonly scales: number;
 }
 
 /** What to do for every request of one shape. */
@@ -38,8 +47,8 @@ const splitKernel: KernelSpec = {
   name: 'split_half',
   parameters: 'T',
 };
-const splitOperandBytes = 56;
-const matmulParamsBytes = 384;
+const splitOperandBytes = 64;
+const matmulParamsBytes = 448;
 
 // What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
 const sgemmFlopsPerUs = 45e6;
@@ -71,22 +80,29 @@ export class SplitHalfProduct implements Float32Product {
     if (!plan) return false;
     const [a, b] = storedOperands(request);
     const context = this.#context;
-    const planesA = context.workspace(plan.a.planesBytes);
-    const planesB = context.workspace(plan.b.planesBytes);
-    const exponentsA = context.workspace(plan.a.exponentsBytes);
-    const exponentsB = context.workspace(plan.b.exponentsBytes);
-    this.#writeSplit(0, a, plan.a, planesA, exponentsA);
-    this.#writeSplit(splitOperandBytes, b, plan.b, planesB, exponentsB);
+    const splitA = this.#workspaceOf(plan.a);
+    const splitB = this.#workspaceOf(plan.b);
+    this.#writeSplit(0, a, plan.a, splitA);
+    this.#writeSplit(splitOperandBytes, b, plan.b, splitB);
     const blocks = plan.a.blocks + plan.b.blocks;
     context
       .kernel(splitKernel)
       .launch([blocks, 1, 1], splitHalfThreads, 0, [
         this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
       ]);
-    this.#encodeMap(0, plan.a, planesA);
-    this.#encodeMap(tensorMapBytes, plan.b, planesB);
-    this.#multiply(request, plan, exponentsA, exponentsB);
+    this.#encodeMap(0, plan.a, splitA.planes);
+    this.#encodeMap(tensorMapBytes, plan.b, splitB.planes);
+    this.#multiply(request, plan, splitA, splitB);
     return true;
+  }
+
+  #workspaceOf(layout: SplitHalfOperandLayout): SplitOperand {
+    const context = this.#context;
+    return {
+      planes: context.workspace(layout.planesBytes),
+      exponents: context.workspace(layout.exponentsBytes),
+      scales: context.workspace(layout.scalesBytes),
+    };
   }
 
   #planOf(request: MatmulRequest, force: boolean): ShapePlan | null {
@@ -137,16 +153,17 @@ export class SplitHalfProduct implements Float32Product {
     offset: number,
     operand: StoredOperand,
     { pitch, blocks }: SplitHalfOperandLayout,
-    planes: number,
-    exponents: number,
+    { planes, exponents, scales }: SplitOperand,
   ): void {
     const memory = this.#splitParameters;
     memory.writeInt64(offset, operand.pointer);
     memory.writeInt64(offset + 8, planes);
     memory.writeInt64(offset + 16, exponents);
-    memory.writeInt64(offset + 24, operand.batchStride);
-    const words = [operand.rows, operand.columns, operand.pitch, pitch, blocks];
-    words.forEach((word, i) => (memory.words[(offset + 32) / 4 + i] = word));
+    memory.writeInt64(offset + 24, scales);
+    memory.writeInt64(offset + 32, operand.batchStride);
+    const { rows, columns, linesAreColumns } = operand;
+    const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
+    words.forEach((word, i) => (memory.words[(offset + 40) / 4 + i] = word));
   }
 
   /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
@@ -170,13 +187,13 @@ export class SplitHalfProduct implements Float32Product {
   #multiply(
     request: MatmulRequest,
     { matmul, kernel, a, b }: ShapePlan,
-    exponentsA: number,
-    exponentsB: number,
+    splitA: SplitOperand,
+    splitB: SplitOperand,
   ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
-    memory.writeInt64(256, exponentsA);
-    memory.writeInt64(264, exponentsB);
+    memory.writeInt64(256, splitA.scales);
+    memory.writeInt64(264, splitB.scales);
     memory.writeInt64(272, request.d);
     // The kernel leaves its flags as it found them, zero.
     memory.writeInt64(280, this.#scratch('split-half partials', partialsBytes));
@@ -189,6 +206,14 @@ export class SplitHalfProduct implements Float32Product {
     memory.floats[336 / 4] = request.scale;
     memory.words[340 / 4] = streamTiles;
     memory.words[344 / 4] = groupM;
+    memory.writeInt64(352, request.a);
+    memory.writeInt64(360, request.b);
+    memory.writeInt64(368, request.batchStrideA);
+    memory.writeInt64(376, request.batchStrideB);
+    memory.words[384 / 4] = request.pitchA;
+    memory.words[388 / 4] = request.pitchB;
+    memory.writeInt64(392, splitA.exponents);
+    memory.writeInt64(400, splitB.exponents);
     const structure = memory.bytes.subarray(0, matmulParamsBytes);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }
@@ -204,6 +229,7 @@ function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] 
     columns: number,
     pitch: number,
     stride: number,
+    linesAreColumns: boolean,
   ) => ({
     pointer,
     rows: transposed ? columns : rows,
@@ -211,9 +237,10 @@ function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] 
     pitch,
     batch: stride === 0 ? 1 : batch,
     batchStride: stride,
+    linesAreColumns,
   });
   return [
-    stored(request.a, transposeA, m, k, request.pitchA, request.batchStrideA),
-    stored(request.b, transposeB, k, n, request.pitchB, request.batchStrideB),
+    stored(request.a, transposeA, m, k, request.pitchA, request.batchStrideA, transposeA),
+    stored(request.b, transposeB, k, n, request.pitchB, request.batchStrideB, !transposeB),
   ];
 }

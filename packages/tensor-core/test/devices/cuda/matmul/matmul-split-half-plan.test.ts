@@ -70,6 +70,7 @@ describe('layoutSplitHalfOperand', () => {
       pitch: 40,
       planesBytes: 3 * 2 * 65 * 40 * 2,
       exponentsBytes: 3 * 2 * 1 * 4,
+      scalesBytes: 3 * 2 * 1 * (4 + 64),
       blocks: 6,
       tensorMap: { dimensions: [33, 65, 2, 3], strideBytes: [80, 5200, 10400], box: [64, 64, 1, 1] },
     });
