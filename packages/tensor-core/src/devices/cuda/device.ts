@@ -168,10 +168,7 @@ export class CudaDevice implements Device {
 
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.makeCurrent();
-    if (this.#streams.areSeveral) {
-      this.#noteUse(inputs);
-      this.#noteUse(outputs);
-    }
+    if (this.#streams.areSeveral) this.#noteUse(inputs);
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
@@ -218,9 +215,10 @@ export class CudaDevice implements Device {
     return describeFacts(this.facts);
   }
 
-  #noteUse(views: readonly MemoryView[]): void {
+  // Outputs are inputs themselves, or were allocated for the current stream.
+  #noteUse(inputs: readonly MemoryView[]): void {
     const { current } = this.#streams;
-    for (const { storage } of views) (storage.buffer as Block).usedBy(current);
+    for (const { storage } of inputs) (storage.buffer as Block).usedBy(current);
   }
 }
 
