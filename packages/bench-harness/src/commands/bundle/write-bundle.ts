@@ -17,7 +17,17 @@ import { launchers, readme } from './launchers.ts';
 import { BUNDLE_PLATFORM, isNeeded } from './pruning.ts';
 
 /** What is copied of our own packages, where present. */
-const PACKAGE_PARTS = ['package.json', 'dist', 'src', 'kernels', 'emulator', 'python', 'templates', 'test', 'examples'];
+const PACKAGE_PARTS = [
+  'package.json',
+  'dist',
+  'src',
+  'kernels',
+  'emulator',
+  'python',
+  'templates',
+  'test',
+  'examples',
+];
 const WORKSPACE_PARTS = ['package.json', 'LICENSE', 'tooling'];
 
 /** Writes the bundle into the empty or absent folder `out`. Throws UsageError outside of a built checkout. */
