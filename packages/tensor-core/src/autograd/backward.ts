@@ -5,7 +5,7 @@ import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { resumeRange } from '../op/range.ts';
-import { keep, scope } from '../tensor/scope.ts';
+import { currentScope, keep, scope } from '../tensor/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { noGrad } from './grad-mode.ts';
@@ -174,8 +174,9 @@ function differentiate(node: TapeNode, gradients: readonly (Tensor | null)[]): (
       const result = results[i];
       if (!needs[i] || !result) continue;
       const fitting = matchSpec(result, node.inputSpec(i));
-      // A rule may hand its own gradient on; each receiver gets a handle of its own.
-      matched[i] = gradients.includes(fitting) || matched.includes(fitting) ? borrow(fitting) : fitting;
+      // A rule may hand its own gradient on, or a tensor that lives elsewhere; each receiver gets a handle of its own.
+      const isOwn = fitting.scope === currentScope() && !matched.includes(fitting);
+      matched[i] = isOwn ? fitting : borrow(fitting);
     }
     return matched;
   });
