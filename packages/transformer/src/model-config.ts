@@ -1,4 +1,4 @@
-import { RooflineError } from '@roofline/tensor-core';
+import { RooflineError, checkOptions } from '@roofline/tensor-core';
 
 /** The sizes of a language model. */
 export interface ModelConfig {
@@ -26,16 +26,21 @@ export class ModelConfigError extends RooflineError {
   }
 }
 
-/** Throws a ModelConfigError unless a model of these sizes can be built. */
+const sizes = [
+  'vocabularySize',
+  'contextLength',
+  'modelDimension',
+  'feedForwardDimension',
+  'layers',
+  'heads',
+] as const;
+
+/**
+ * Throws a ModelConfigError unless a model of these sizes can be built, and a RooflineError (code OPTION) for names
+ * that do not exist.
+ */
 export function checkConfig(config: ModelConfig): void {
-  const sizes = [
-    'vocabularySize',
-    'contextLength',
-    'modelDimension',
-    'feedForwardDimension',
-    'layers',
-    'heads',
-  ] as const;
+  checkOptions('the model config', config, [...sizes, 'ropeTheta', 'tieWordEmbeddings']);
   for (const name of sizes) {
     if (!Number.isInteger(config[name]) || config[name] < 1) {
       throw new ModelConfigError(`${name} must be a whole number of one or more, got ${config[name]}.`);

@@ -15,6 +15,11 @@ describe('sizes', () => {
     expect(build).toThrow(message);
   });
 
+  it('refuses a name that does not exist, and names the nearest', () => {
+    const misspelt = { ...toyConfig, tieEmbeddings: true };
+    expect(() => new TransformerLM(misspelt)).toThrow(/"tieEmbeddings"; did you mean "tieWordEmbeddings"/);
+  });
+
   it('gives presets by name, with changes', () => {
     expect(Object.keys(presets).sort()).toEqual([...presetNames].sort());
     expect(presetConfig('small', { contextLength: 128 })).toEqual({ ...presets.small, contextLength: 128 });

@@ -1,11 +1,13 @@
 import { withoutAutocast } from '../autocast/autocast.ts';
 import { AutogradError, ShapeError } from '../errors.ts';
+import { checkOptions } from '../op/check-options.ts';
+import { requireTensor } from '../ops/support/require-tensor.ts';
 import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { resumeRange } from '../op/range.ts';
-import { keep, scope } from '../tensor/scope.ts';
+import { currentScope, keep, scope } from '../tensor/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { noGrad } from './grad-mode.ts';
@@ -19,13 +21,19 @@ export interface BackwardOptions {
 
 /**
  * Brings the gradient of `root` to every leaf it depends on, adding to their `grad`. `gradient` is the gradient
- * of `root` itself, of its shape; for a single element it defaults to 1. Frees what the tape saved.
+ * of `root` itself, of its shape, and is cast to its dtype; for a single element it defaults to 1. Frees what the tape
+ * saved.
  *
  * Reverse-mode automatic differentiation over the recorded tape (Griewank & Walther, 2008, chapter 3).
- * Throws an AutogradError for a tensor without history, or one whose history was freed or overwritten.
+ * Throws an AutogradError for a tensor without history, or one whose history was freed or overwritten, and a
+ * RooflineError (code OPTION) for options that do not exist.
  */
 export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptions = {}): void {
+  requireTensor('backward', root);
+  if (gradient !== undefined) requireTensor('backward', gradient);
+  checkOptions('backward', options, ['retainGraph']);
   root.assertAlive('backward');
+  gradient?.assertAlive('backward');
   const start = root.gradientEdge;
   if (!start) {
     throw new AutogradError(
@@ -42,7 +50,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
     );
   }
   const run = () => {
-    const seed = gradient ?? ones(root);
+    const seed = gradient ? matchSpec(gradient, root) : ones(root);
     new BackwardPass(options.retainGraph ?? false).run(start, root.outputIndex, seed);
   };
   depth++;
@@ -174,8 +182,9 @@ function differentiate(node: TapeNode, gradients: readonly (Tensor | null)[]): (
       const result = results[i];
       if (!needs[i] || !result) continue;
       const fitting = matchSpec(result, node.inputSpec(i));
-      // A rule may hand its own gradient on; each receiver gets a handle of its own.
-      matched[i] = gradients.includes(fitting) || matched.includes(fitting) ? borrow(fitting) : fitting;
+      // A rule may hand its own gradient on, or a tensor that lives elsewhere; each receiver gets a handle of its own.
+      const isOwn = fitting.scope === currentScope() && !matched.includes(fitting);
+      matched[i] = isOwn ? fitting : borrow(fitting);
     }
     return matched;
   });
@@ -201,8 +210,8 @@ function isExclusive({ storage, isContiguous, byteLength }: Tensor): boolean {
 
 function accumulate(leaf: LeafNode, gradient: Tensor): void {
   const { tensor, hooks } = leaf;
-  // Nobody can read the gradient of a leaf that was disposed.
-  if (tensor.isDisposed) {
+  // Nobody can read the gradient of a leaf that was disposed, or asks for that of one that requires none any more.
+  if (tensor.isDisposed || !tensor.requiresGrad) {
     gradient.dispose();
     return;
   }

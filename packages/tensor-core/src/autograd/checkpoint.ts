@@ -27,7 +27,7 @@ export function checkpoint(fn: (...inputs: Tensor[]) => Tensor, ...inputs: Tenso
       const leaves = saved.map((tensor, i) => (needs[i] ? tensor.detach().requiresGrad_() : tensor));
       const output = withRandomOffset(offset, () => enableGrad(() => run(leaves)));
       if (output.requiresGrad) backward(output, gradient);
-      return leaves.map(takeGradient);
+      return leaves.map(({ grad }) => grad && grad.detach());
     },
   })(...inputs);
 }
@@ -40,11 +40,4 @@ function withRandomOffset<T>(offset: number, fn: () => T): T {
   } finally {
     defaultGenerator.offset = now;
   }
-}
-
-/** The leaf would dispose its gradient with itself. */
-function takeGradient(leaf: Tensor): Tensor | null {
-  const { grad } = leaf;
-  leaf.grad = null;
-  return grad;
 }

@@ -1,6 +1,8 @@
 import { AutogradError } from '../errors.ts';
 import { currentRange } from '../op/range.ts';
-import { scope } from '../tensor/scope.ts';
+import { requireTensor } from '../ops/support/require-tensor.ts';
+import { isFloatingPoint } from '../tensor/dtype.ts';
+import { currentScope, scope } from '../tensor/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { isGradEnabled, noGrad } from './grad-mode.ts';
 import { type DifferentiableOp, TapeNode } from './tape.ts';
@@ -33,23 +35,28 @@ export interface FunctionDefinition<Outputs extends Tensor | readonly Tensor[]> 
 /**
  * A differentiable function of tensors by a forward and a backward of one's own, as torch.autograd.Function. Call
  * `enableGrad` in `backward` to run a forward and backward pass inside it, as `checkpoint` does. Calls throw an
- * AutogradError where `backward` gives another number of gradients than there are inputs.
+ * AutogradError where `backward` gives another number of gradients than there are inputs, and a DTypeError for what is no
+ * tensor. What either gives of others' tensors stays theirs.
  */
 export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
   definition: FunctionDefinition<Outputs>,
 ): (...inputs: Tensor[]) => Outputs {
   return (...inputs) => {
-    for (const input of inputs) input.assertAlive(definition.name);
+    const { name } = definition;
+    for (const input of inputs) {
+      requireTensor(name, input);
+      input.assertAlive(name);
+    }
     const records = isGradEnabled() && inputs.some((input) => input.requiresGrad);
     return scope(() => {
       const saved: Tensor[] = [];
       const needs = inputs.map((input) => records && input.requiresGrad);
       const context = { needs, saved: [], save: (...tensors: Tensor[]) => void saved.push(...tensors) };
       const result = noGrad(() => definition.forward(context, ...inputs));
-      const outputs = (result instanceof Tensor ? [result] : [...(result as readonly Tensor[])]).map(
-        (output) => ownHandle(output, inputs),
-      );
-      if (records) {
+      const list = result instanceof Tensor || !Array.isArray(result) ? [result as Tensor] : result;
+      for (const tensor of [...list, ...saved]) requireTensor(`${name}: forward`, tensor);
+      const outputs = list.map((output, i) => ownHandle(output, list.indexOf(output) === i));
+      if (records && outputs.some(({ dtype }) => isFloatingPoint(dtype))) {
         const op = tapeOpOf(definition, inputs.length, saved.length);
         TapeNode.record(op, undefined, inputs, [...inputs, ...saved], outputs, currentRange());
       }
@@ -58,9 +65,13 @@ export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
   };
 }
 
-/** An output that is an input, or has a history, needs a handle of its own: its history is this call. */
-function ownHandle(output: Tensor, inputs: readonly Tensor[]): Tensor {
-  return inputs.includes(output) || output.requiresGrad ? output.detach() : output;
+/**
+ * An output that was not made in this call, or has a history, or was given before, needs a handle of its own: its
+ * history is this call, and its life the caller's.
+ */
+function ownHandle(output: Tensor, isFirst: boolean): Tensor {
+  const isOwn = output.scope === currentScope() && !output.requiresGrad && isFirst;
+  return isOwn ? output : output.detach();
 }
 
 function tapeOpOf(
@@ -75,7 +86,8 @@ function tapeOpOf(
     gradient: ({ gradients, needs, input }) => {
       const context = { needs, saved: savedIndices.map(input), save: refuseSaving(name) };
       const result = backward(context, ...gradients);
-      const list = result === null || result instanceof Tensor ? [result] : result;
+      const list = Array.isArray(result) ? result : [result as Tensor | null];
+      for (const gradient of list) if (gradient !== null) requireTensor(`${name}: backward`, gradient);
       if (list.length !== inputCount) {
         throw new AutogradError(
           `${name}: backward gave ${list.length} gradients for ${inputCount} inputs; give one each, null for none.`,

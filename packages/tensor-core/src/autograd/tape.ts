@@ -1,7 +1,7 @@
 import { AutogradError } from '../errors.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { GradientContext, Saves } from '../op/op.ts';
-import type { DType } from '../tensor/dtype.ts';
+import { type DType, isFloatingPoint } from '../tensor/dtype.ts';
 import { extentOf } from '../tensor/extent.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
 import type { Storage } from '../tensor/storage.ts';
@@ -64,7 +64,7 @@ export class TapeNode {
 
   /**
    * Puts a call on the tape: its outputs then lead here. `operands` are what the op worked on: `inputs`, or
-   * casts of them. Gradients go to the inputs, in their dtypes.
+   * casts of them. Gradients go to the inputs, in their dtypes; outputs that are not floating-point have none.
    */
   static record(
     op: DifferentiableOp,
@@ -75,7 +75,9 @@ export class TapeNode {
     range: readonly string[],
   ): TapeNode {
     const node = new TapeNode(op, attributes, inputs, operands, outputs, range);
-    for (let i = 0; i < outputs.length; i++) outputs[i]!.setHistory(node, i);
+    for (let i = 0; i < outputs.length; i++) {
+      if (isFloatingPoint(outputs[i]!.dtype)) outputs[i]!.setHistory(node, i);
+    }
     return node;
   }
 

@@ -9,7 +9,7 @@ import { extentOf } from '../tensor/extent.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { checkInPlace } from './in-place-rules.ts';
-import { observers, tellAfter, tellBefore } from './observers.ts';
+import { type Observer, observers, tellAfter, tellBefore } from './observers.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
 import { currentRange } from './range.ts';
 
@@ -55,13 +55,14 @@ function runObserved<A>(
   attributes: A,
 ): void {
   const observed = op as ComputeOp<never>;
+  const told: Observer[] = [];
   let failed = true;
   try {
-    tellBefore(observed, inputs, outputs, attributes);
+    tellBefore(told, observed, inputs, outputs, attributes);
     device.run(op, inputs, outputs, attributes);
     failed = false;
   } finally {
-    tellAfter(observed, failed);
+    tellAfter(told, observed, failed);
   }
 }
 

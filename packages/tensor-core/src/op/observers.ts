@@ -35,17 +35,31 @@ export function observeOps(observer: Observer): () => void {
   };
 }
 
+/** Tells all that observe, and adds each to `told` once it has been. */
 export function tellBefore(
+  told: Observer[],
   op: ComputeOp<never>,
   inputs: readonly Tensor[],
   outputs: readonly Tensor[],
   attributes: unknown,
 ): void {
-  for (const observer of [...observers]) observer.before?.(op, inputs, outputs, attributes);
+  for (const observer of [...observers]) {
+    observer.before?.(op, inputs, outputs, attributes);
+    told.push(observer);
+  }
 }
 
-export function tellAfter(op: ComputeOp<never>, failed: boolean): void {
-  for (const observer of [...observers]) observer.after?.(op, failed);
+/** Tells those that `tellBefore` told and that observe still; throws what one of them threw once all have been. */
+export function tellAfter(told: readonly Observer[], op: ComputeOp<never>, failed: boolean): void {
+  const errors: unknown[] = [];
+  for (const observer of told) {
+    try {
+      if (observers.includes(observer)) observer.after?.(op, failed);
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }
 
 export function tellHostRead(source: Tensor): void {

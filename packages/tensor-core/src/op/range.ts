@@ -42,19 +42,37 @@ export function range<T>(name: string, fn: () => T): T {
 }
 
 /**
- * Runs `fn` between telling all listeners that the ranges open and that they close, which no throwing listener
- * prevents; then `outer` is the open range again.
+ * Runs `fn` between telling all listeners that the ranges open and that they close; then `outer` is the open range
+ * again. Listeners that were told of an opening are told of its closing, whatever any of them or `fn` throws, unless
+ * they have been removed.
  */
 function listenersTold<T>(names: readonly string[], outer: OpenRange | null, fn: () => T): T {
-  let entered = 0;
+  const entered: (readonly [listener: RangeListener, name: string])[] = [];
   try {
-    for (; entered < names.length; entered++)
-      for (const listener of listeners) listener.enter(names[entered]!);
+    for (const name of names) {
+      for (const listener of [...listeners]) {
+        listener.enter(name);
+        entered.push([listener, name]);
+      }
+    }
     return fn();
   } finally {
     open = outer;
-    for (let i = entered - 1; i >= 0; i--) for (const listener of listeners) listener.exit(names[i]!);
+    exitAll(entered);
   }
+}
+
+/** The innermost first; throws what a listener threw once all have been told. */
+function exitAll(entered: readonly (readonly [listener: RangeListener, name: string])[]): void {
+  const errors: unknown[] = [];
+  for (const [listener, name] of entered.toReversed()) {
+    try {
+      if (listeners.has(listener)) listener.exit(name);
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }
 
 /** Adds a listener; returns a function that removes it. */

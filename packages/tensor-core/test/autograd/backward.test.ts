@@ -34,6 +34,41 @@ describe('backward', () => {
     });
   });
 
+  it('gives a leaf a gradient of its own dtype, whatever that of the given one', () => {
+    t.scope(() => {
+      const x = t.tensor([1, 2], { requiresGrad: true });
+      x.backward(t.tensor([3, 4], { dtype: 'float64' }));
+      x.backward(t.tensor([1, 1], { dtype: 'int32' }));
+      expect(x.grad!.dtype).toBe('float32');
+      expect(x.grad!.toArray()).toEqual([4, 5]);
+    });
+  });
+
+  it('brings nothing to a leaf that requires no gradient any more', () => {
+    t.scope(() => {
+      const x = t.tensor([1, 2], { requiresGrad: true });
+      const y = t.sum(t.mul(x, x));
+      x.requiresGrad_(false);
+      y.backward();
+      expect(x.grad).toBeNull();
+    });
+  });
+
+  it('refuses what is no tensor, no option and no function', () => {
+    t.scope(() => {
+      const y = t.sum(t.tensor([1], { requiresGrad: true }));
+      const options = { retainGraph: true } as unknown;
+      expect(() => t.backward(3 as unknown as t.Tensor)).toThrow(t.DTypeError);
+      expect(() => y.backward(options as t.Tensor)).toThrow(t.DTypeError);
+      expect(() => y.backward(undefined, { retain_graph: true } as t.BackwardOptions)).toThrow(
+        /did you mean "retainGraph"/,
+      );
+      for (const run of [t.scope, t.noGrad, t.enableGrad, t.withoutAutocast]) {
+        expect(() => run(3 as unknown as () => void)).toThrow(t.RooflineError);
+      }
+    });
+  });
+
   it('runs twice only when the graph is retained', () => {
     t.scope(() => {
       const x = leaf(3);

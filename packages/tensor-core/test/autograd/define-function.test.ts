@@ -72,6 +72,62 @@ describe('defineFunction', () => {
     });
   });
 
+  it('leaves tensors of others alone that forward or backward give', () => {
+    t.scope(() => {
+      const [constant, x] = [t.tensor([1, 1], { dtype: 'float64' }), leaf([3, 4])];
+      const fixed = t.defineFunction<t.Tensor>({
+        name: 'fixed',
+        forward: () => constant,
+        backward: () => constant,
+      });
+      const y = fixed(x);
+      t.sum(y).backward();
+      t.sum(fixed(x)).backward();
+      t.sum(fixed(t.mul(x, 2))).backward();
+      y.dispose();
+      expect(x.grad!.toArray()).toEqual([4, 4]);
+      expect(constant.requiresGrad).toBe(false);
+      expect(constant.toArray()).toEqual([1, 1]);
+    });
+  });
+
+  it('brings the gradients of one tensor given twice to each of the outputs, and none to integers', () => {
+    t.scope(() => {
+      const x = leaf([3, 4]);
+      const twice = t.defineFunction<t.Tensor[]>({
+        name: 'twice',
+        forward(_, x) {
+          const y = t.mul(x!, 1);
+          return [y, y, t.argmax(x!)];
+        },
+        backward: (_, a, b) => t.add(t.mul(a!, 10), b!),
+      });
+      const [a, b, index] = twice(x);
+      expect(index!.requiresGrad).toBe(false);
+      t.sum(t.add(a!, t.mul(b!, 2))).backward();
+      expect(x.grad!.toArray()).toEqual([12, 12]);
+    });
+  });
+
+  it('refuses what is no tensor, as an input, an output, saved or a gradient', () => {
+    t.scope(() => {
+      const broken = (forward: unknown, backward: unknown, saved: unknown = leaf([1])) =>
+        t.defineFunction<t.Tensor>({
+          name: 'broken',
+          forward(context, x) {
+            context.save(saved as t.Tensor);
+            return (forward === 'x' ? t.copy(x!) : forward) as t.Tensor;
+          },
+          backward: () => backward as t.Tensor,
+        });
+      expect(() => broken('x', null)(3 as unknown as t.Tensor)).toThrow(t.DTypeError);
+      expect(() => broken(undefined, null)(leaf([1]))).toThrow(t.DTypeError);
+      expect(() => broken('x', null, 3)(leaf([1]))).toThrow(t.DTypeError);
+      expect(() => broken('x', undefined)(leaf([1])).backward()).toThrow(t.DTypeError);
+      expect(() => broken('x', [3])(leaf([1])).backward()).toThrow(t.DTypeError);
+    });
+  });
+
   it('notices that what it saved was written', () => {
     t.scope(() => {
       const x = leaf([2]);

@@ -55,6 +55,47 @@ describe('observers', () => {
       stop();
     });
   });
+
+  it('are told of an end for each beginning, whatever another observer throws', () => {
+    t.scope(() => {
+      const x = t.ones([1]);
+      for (const throwing of ['before', 'after'] as const) {
+        const told: string[] = [];
+        const watch = (name: string): t.Observer => ({
+          before: () => void told.push(`${name} before`),
+          after: () => void told.push(`${name} after`),
+        });
+        const fail = () => {
+          throw new Error('stop');
+        };
+        const stops = [watch('first'), { [throwing]: fail }, watch('second')].map(t.observeOps);
+        try {
+          expect(() => t.exp(x)).toThrow('stop');
+        } finally {
+          for (const stop of stops) stop();
+        }
+        const second = throwing === 'before' ? [] : ['second'];
+        const each = ['first', ...second];
+        expect(told).toEqual([
+          ...each.map((name) => `${name} before`),
+          ...each.map((name) => `${name} after`),
+        ]);
+      }
+    });
+  });
+
+  it('are told of no end of an op that ran before they came', () => {
+    t.scope(() => {
+      const x = t.ones([1]);
+      const told: string[] = [];
+      const stops: (() => void)[] = [];
+      const late = { after: () => void told.push('late') };
+      stops.push(t.observeOps({ before: () => void stops.push(t.observeOps(late)) }));
+      t.exp(x);
+      for (const stop of stops) stop();
+      expect(told).toEqual([]);
+    });
+  });
 });
 
 describe('range', () => {
@@ -78,6 +119,28 @@ describe('range', () => {
       }
       expect(t.currentRange()).toEqual([]);
       expect(told.at(-1)).toBe('exit outer');
+    }
+  });
+
+  it('closes the ranges of other listeners too when one throws', () => {
+    for (const throwing of ['enter', 'exit'] as const) {
+      const told: string[] = [];
+      const fail = () => {
+        throw new Error('stop');
+      };
+      const watch = {
+        enter: (name: string) => void told.push(`enter ${name}`),
+        exit: (name: string) => void told.push(`exit ${name}`),
+      };
+      const stops = [watch, { enter() {}, exit() {}, [throwing]: fail }, { ...watch }].map(t.onRange);
+      try {
+        expect(() => t.range('only', () => 1)).toThrow('stop');
+      } finally {
+        for (const stop of stops) stop();
+      }
+      const listening = throwing === 'enter' ? 1 : 2;
+      expect(told.filter((line) => line === 'enter only')).toHaveLength(listening);
+      expect(told.filter((line) => line === 'exit only')).toHaveLength(listening);
     }
   });
 });
