@@ -1,6 +1,7 @@
 import { applyOne } from '../../op/apply.ts';
 import { withoutAutocast } from '../../autocast/autocast.ts';
 import type { DType } from '../../tensor/dtype.ts';
+import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
 import { cast } from '../copy/cast.ts';
@@ -28,5 +29,5 @@ export interface SoftmaxOptions {
  */
 export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {
   const run = () => alongLastDimension('softmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
-  return dtype === undefined ? run() : cast(withoutAutocast(run), dtype);
+  return dtype === undefined ? run() : scope(() => cast(withoutAutocast(run), dtype));
 }
