@@ -4,7 +4,7 @@ import { hostCompilerVersion } from '../../src/testing.ts';
 import type { OpEntry } from '../differential/program.ts';
 import { opTable } from '../differential/ops/table.ts';
 import { liveStorages } from './collect.ts';
-import { withoutMemoryAt } from './memory-shortage.ts';
+import { type Interrupt, failingOpAt, withoutMemoryAt } from './interruptions.ts';
 import { openNoOpDevice } from './no-op-kernels.ts';
 import { OpCall } from './op-calls.ts';
 
@@ -15,7 +15,7 @@ const devices: readonly (readonly [string, t.Device])[] = [
 
 const entries = opTable.map((entry, i) => [`${entry.name} (${i})`, entry] as const);
 const calls = 16;
-const callsInShortage = 3;
+const callsInterrupted = 3;
 
 /** What is wrong with one call: an error that is none of ours, or storages that it has left. */
 function faultOf(entry: OpEntry, seed: number, device: t.Device, run: (call: OpCall) => void): string[] {
@@ -39,20 +39,26 @@ function faultsOf(entry: OpEntry, device: t.Device, run: (call: OpCall) => void)
   return Array.from({ length: calls }, (_, seed) => faultOf(entry, seed, device, run)).flat();
 }
 
-/** What is wrong with a call and its backward pass where each allocation in turn finds no memory. */
-function faultsInShortage(entry: OpEntry, seed: number, device: t.Device): string[] {
+/** What is wrong with a call and its backward pass where each step in turn fails, by an error of the given kind. */
+function faultsInterrupted(
+  entry: OpEntry,
+  device: t.Device,
+  interrupt: Interrupt,
+  kind: typeof t.OutOfMemoryError | typeof t.DeviceError,
+): string[] {
   const faults: string[] = [];
-  let isReached = true;
-  for (let allocation = 0; isReached; allocation++) {
-    const found = faultOf(entry, seed, device, (call) => {
-      const before = call.inputs();
-      const { reached, error } = withoutMemoryAt(allocation, () => call.run(!entry.mutates));
-      isReached = reached;
-      if (!reached || error === null) return;
-      if (!(error instanceof t.OutOfMemoryError)) throw new Error('no OutOfMemoryError', { cause: error });
-      expect(call.inputs()).toEqual(before);
-    });
-    faults.push(...found.map((fault) => `without memory for allocation ${allocation}, ${fault}`));
+  for (let seed = 0; seed < callsInterrupted; seed++) {
+    for (let failing = 0, reached = true; reached; failing++) {
+      const found = faultOf(entry, seed, device, (call) => {
+        const before = call.inputs();
+        const end = interrupt(failing, () => call.run(!entry.mutates));
+        reached = end.reached;
+        if (!reached || end.error === null) return;
+        if (!(end.error instanceof kind)) throw new Error('another error', { cause: end.error });
+        if (call.inputs().join() !== before.join()) throw new Error('an input was written');
+      });
+      faults.push(...found.map((fault) => `with step ${failing} failing, ${fault}`));
+    }
   }
   return faults;
 }
@@ -71,10 +77,11 @@ describe.each(devices)(
       });
 
       it('a call or a backward pass that finds no memory, and its inputs stay', () => {
-        const faults = Array.from({ length: callsInShortage }, (_, seed) =>
-          faultsInShortage(entry, seed, device),
-        );
-        expect(faults.flat()).toEqual([]);
+        expect(faultsInterrupted(entry, device, withoutMemoryAt, t.OutOfMemoryError)).toEqual([]);
+      });
+
+      it('a call or a backward pass in which an op fails, and its inputs stay', () => {
+        expect(faultsInterrupted(entry, device, failingOpAt, t.DeviceError)).toEqual([]);
       });
     });
   },
