@@ -5,12 +5,19 @@ import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
 import { cast } from '../copy/cast.ts';
+import { div } from '../elementwise/arithmetic.ts';
+import { exp } from '../elementwise/math.ts';
+import { sum } from '../reduce/reductions.ts';
 import { softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'softmax',
   kernel: 'softmax',
   onnx: (graph, x) => graph.node('Softmax', [x], { axis: -1 }),
+  reference: (shifted) => {
+    const powers = exp(shifted);
+    return div(powers, sum(powers, { dims: -1, keepDims: true }));
+  },
   // dx = y · (dy - Σ dy·y)
   backward: (graph, dy, y, sum) => {
     const product = graph.node('Mul', [dy, y]);
