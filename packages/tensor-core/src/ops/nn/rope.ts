@@ -63,8 +63,9 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     const wide = cast(x!, computeDType([x!.dtype], []));
     const pairs = reshape(wide, [...x!.shape.slice(0, -1), x!.shape.at(-1)! / 2, 2]);
     const [a, b] = [select(pairs, -1, 0), select(pairs, -1, 1)];
-    const turn = inverse ? neg(sine!) : sine!;
-    const turned = [sub(mul(a, cosine!), mul(b, turn)), add(mul(a, turn), mul(b, cosine!))];
+    // The tables are constants.
+    const [c, s] = [cosine!.detach(), inverse ? neg(sine!.detach()) : sine!.detach()];
+    const turned = [sub(mul(a, c), mul(b, s)), add(mul(a, s), mul(b, c))];
     return [cast(reshape(stack(turned, -1), x!.shape), x!.dtype)];
   },
   cost: (inputs, outputs) => ({
