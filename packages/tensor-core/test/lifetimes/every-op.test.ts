@@ -4,7 +4,7 @@ import { hostCompilerVersion } from '../../src/testing.ts';
 import type { OpEntry } from '../differential/program.ts';
 import { opTable } from '../differential/ops/table.ts';
 import { liveStorages } from './collect.ts';
-import { type Interrupt, failingOpAt, withoutMemoryAt } from './interruptions.ts';
+import { type Interrupt, type Interrupted, failingOpAt, withoutMemoryAt } from './interruptions.ts';
 import { openNoOpDevice } from './no-op-kernels.ts';
 import { OpCall } from './op-calls.ts';
 
@@ -48,17 +48,21 @@ function faultsInterrupted(
 ): string[] {
   const faults: string[] = [];
   for (let seed = 0; seed < callsInterrupted; seed++) {
-    for (let failing = 0, reached = true; reached; failing++) {
+    let last: Interrupted;
+    let failing = 0;
+    do {
+      last = { reached: false, error: null };
       const found = faultOf(entry, seed, device, (call) => {
         const before = call.inputs();
         const end = interrupt(failing, () => call.run(!entry.mutates));
-        reached = end.reached;
-        if (!reached || end.error === null) return;
+        last = end;
+        if (!end.reached || end.error === null) return;
         if (!(end.error instanceof kind)) throw new Error('another error', { cause: end.error });
         if (call.inputs().join() !== before.join()) throw new Error('an input was written');
       });
       faults.push(...found.map((fault) => `with step ${failing} failing, ${fault}`));
-    }
+      failing++;
+    } while (last.reached);
   }
   return faults;
 }

@@ -31,7 +31,13 @@ interface SoftmaxDefinition {
 }
 
 /** An op along the last dimension whose gradient needs its output alone. */
-export function softmaxOp({ name, kernel, onnx, backward, reference }: SoftmaxDefinition): ComputeOp<undefined> {
+export function softmaxOp({
+  name,
+  kernel,
+  onnx,
+  backward,
+  reference,
+}: SoftmaxDefinition): ComputeOp<undefined> {
   const forwardKernel = kernelVariants('softmax.cu', kernel, 'ppli');
   const backwardOp = softmaxBackwardOp(name, kernel, backward);
   return defineOp({
