@@ -46,10 +46,13 @@ class ParameterCasts {
   #make({ storage, dtype }: Tensor, region: Region, lower: DType, convert: Convert): Tensor {
     const size = (region.end - region.start) / byteSize(dtype);
     const whole = new Tensor(storage.retain(), dtype, [size], [1], region.start / byteSize(dtype));
-    const elements = convert(whole, lower);
-    elements.moveTo(this.#owner);
-    whole.dispose();
-    return elements;
+    try {
+      const elements = convert(whole, lower);
+      elements.moveTo(this.#owner);
+      return elements;
+    } finally {
+      whole.dispose();
+    }
   }
 
   dispose(): void {
@@ -129,13 +132,23 @@ export function autocastOperands(
   if (current === null || (autocastClass !== 'lower' && autocastClass !== 'float32')) return inputs;
   const dtype = autocastClass === 'lower' ? current : 'float32';
   let operands: Tensor[] | null = null;
-  for (let i = 0; i < inputs.length; i++) {
-    const input = inputs[i]!;
-    if (input.dtype === dtype || input.dtype === 'float64' || !isFloatingPoint(input.dtype)) continue;
-    operands ??= [...inputs];
-    operands[i] = lowered(input, dtype, convert);
+  try {
+    for (let i = 0; i < inputs.length; i++) {
+      const input = inputs[i]!;
+      if (input.dtype === dtype || input.dtype === 'float64' || !isFloatingPoint(input.dtype)) continue;
+      operands ??= [...inputs];
+      operands[i] = lowered(input, dtype, convert);
+    }
+  } catch (error) {
+    if (operands) disposeCasts(inputs, operands);
+    throw error;
   }
   return operands ?? inputs;
+}
+
+/** Disposes the operands that `autocastOperands` made. What the backward pass needs of them, the tape has saved. */
+export function disposeCasts(inputs: readonly Tensor[], operands: readonly Tensor[]): void {
+  for (let i = 0; i < operands.length; i++) if (operands[i] !== inputs[i]) operands[i]!.dispose();
 }
 
 /** A parameter is cast as a whole, once a region; anything else by itself. */

@@ -1,4 +1,4 @@
-import { autocastOperands } from '../autocast/autocast.ts';
+import { autocastOperands, disposeCasts } from '../autocast/autocast.ts';
 import { castOp } from '../autocast/cast-op.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { TapeNode } from '../autograd/tape.ts';
@@ -35,16 +35,22 @@ function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Ten
   const device = commonDevice(op.name, inputs);
   const specs = op.infer(inputs, attributes);
   const outputs = new Array<Tensor>(specs.length);
-  for (let i = 0; i < specs.length; i++) {
-    const mutated = op.mutates?.[i];
-    outputs[i] =
-      mutated === undefined
-        ? Tensor.allocate(device, specs[i]!.dtype, specs[i]!.shape)
-        : aliasForWriting(inputs[mutated]!);
+  let made = 0;
+  try {
+    for (; made < specs.length; made++) {
+      const { dtype, shape } = specs[made]!;
+      const mutated = op.mutates?.[made];
+      outputs[made] =
+        mutated === undefined ? Tensor.allocate(device, dtype, shape) : aliasForWriting(inputs[mutated]!);
+    }
+    if (observers.length === 0) device.run(op, inputs, outputs, attributes);
+    else runObserved(device, op, inputs, outputs, attributes);
+    return outputs;
+  } catch (error) {
+    // Nobody else has a handle to them.
+    for (let i = 0; i < made; i++) outputs[i]!.dispose();
+    throw error;
   }
-  if (observers.length === 0) device.run(op, inputs, outputs, attributes);
-  else runObserved(device, op, inputs, outputs, attributes);
-  return outputs;
 }
 
 function runObserved<A>(
@@ -68,11 +74,6 @@ function runObserved<A>(
 
 function convert(x: Tensor, dtype: DType): Tensor {
   return run(castOp, [x], { dtype })[0]!;
-}
-
-// What the backward pass needs of the casts, the tape has saved.
-function disposeCasts(inputs: readonly Tensor[], operands: readonly Tensor[]): void {
-  for (let i = 0; i < operands.length; i++) if (operands[i] !== inputs[i]) operands[i]!.dispose();
 }
 
 /** Runs an op of one output. */

@@ -60,7 +60,7 @@ export interface ComputeOp<A> extends OpBase<A> {
   variant?(attributes: A): string;
   /**
    * The same in smaller ops, with their gradients, for a fused op: what its tests hold it against, and what serves
-   * where no fused lowering exists. Gives the outputs that a caller sees, which come first.
+   * where no fused lowering exists. Gives the outputs that a caller sees, which come first; call it in a scope.
    */
   reference?(inputs: readonly Tensor[], attributes: A): readonly Tensor[];
   /** Default: no FLOPs, every input read and every output written once. */

@@ -7,6 +7,7 @@ import { fillInPlace } from '../ops/copy/in-place.ts';
 import { type DType, type TypedArray, checkDType, checkElement, describeValue, typedArray } from './dtype.ts';
 import { bytesOfArray, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
+import { scope } from './scope.ts';
 import { Tensor } from './tensor.ts';
 
 export interface TensorOptions {
@@ -63,9 +64,11 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
 function filled(owner: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
   const known = checked(owner, options);
   checkElement(owner, known.dtype ?? 'float32', value);
-  const tensor = allocate(owner, shape, known);
-  if (tensor.size > 0) fillInPlace(tensor, value);
-  return finished(tensor, known);
+  return scope(() => {
+    const tensor = allocate(owner, shape, known);
+    if (tensor.size > 0) fillInPlace(tensor, value);
+    return finished(tensor, known);
+  });
 }
 
 /** Zeros of another tensor's shape, dtype and device. */
@@ -171,10 +174,12 @@ function fromElements(
   dtype: DType,
   options: TensorOptions,
 ): Tensor {
-  const result = allocate(owner, shape, { ...options, dtype });
-  if (observers.length > 0) tellHostWrite(result);
-  if (data.length > 0) result.device.write(result.storage.buffer, 0, bytesOfArray(data));
-  return finished(result, options);
+  return scope(() => {
+    const result = allocate(owner, shape, { ...options, dtype });
+    if (observers.length > 0) tellHostWrite(result);
+    if (data.length > 0) result.device.write(result.storage.buffer, 0, bytesOfArray(data));
+    return finished(result, options);
+  });
 }
 
 function dtypeOf(data: TypedArray): DType {

@@ -5,6 +5,7 @@ import { observers, tellDeviceCopy } from '../../op/observers.ts';
 import type { Device } from '../../devices/device.ts';
 import { bytesOfArray } from '../../tensor/host-values.ts';
 import { currentRange } from '../../op/range.ts';
+import { scope } from '../../tensor/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { readElements } from '../../tensor/transfer.ts';
 
@@ -26,11 +27,13 @@ const toDeviceOp = {
 /** The same values on another device, through host memory; another handle to the same storage if it is there already. Differentiable. */
 export function toDevice(x: Tensor, target: Device): Tensor {
   if (x.device === target) return alias(x);
-  const result = Tensor.allocate(target, x.dtype, x.shape);
-  if (observers.length > 0) tellDeviceCopy(x, result);
-  if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(readElements(x)));
-  if (isGradEnabled() && x.requiresGrad) {
-    TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], currentRange());
-  }
-  return result;
+  return scope(() => {
+    const result = Tensor.allocate(target, x.dtype, x.shape);
+    if (observers.length > 0) tellDeviceCopy(x, result);
+    if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(readElements(x)));
+    if (isGradEnabled() && x.requiresGrad) {
+      TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], currentRange());
+    }
+    return result;
+  });
 }

@@ -8,9 +8,11 @@ import { slice, view } from '../shape/views.ts';
 /** A matrix [rows, columns], square by default, of ones on the diagonal and zeros beside it. Throws a ShapeError. */
 export function eye(rows: number, columns = rows, options: TensorOptions = {}): Tensor {
   const { requiresGrad, ...rest } = options;
-  const matrix = zeros([rows, columns], rest);
-  noGrad(() => scope(() => fillInPlace(diagonalOf(matrix), 1)));
-  return requiresGrad ? matrix.requiresGrad_() : matrix;
+  return scope(() => {
+    const matrix = zeros([rows, columns], rest);
+    noGrad(() => fillInPlace(diagonalOf(matrix), 1));
+    return requiresGrad ? matrix.requiresGrad_() : matrix;
+  });
 }
 
 /** The elements [i, i], which lie columns + 1 apart. */

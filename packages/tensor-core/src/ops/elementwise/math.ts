@@ -4,6 +4,8 @@ import { DTypeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { add, div, mul, neg, sub } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';
+import { less } from './comparisons.ts';
+import { where } from './where.ts';
 import { onePlusExpMinus } from '../support/sigmoid-graph.ts';
 
 /** e^x. */
@@ -84,6 +86,12 @@ export const sigmoid = unary({
   reads: 'output',
   gradient: (g, y) => mul(g, mul(y, sub(1, y))),
   flops: 4,
+  // By e^-|x|, which never overflows: an infinite exponential would make the gradient NaN.
+  reference: (x) => {
+    const isNegative = less(x, 0);
+    const e = exp(where(isNegative, x, neg(x)));
+    return div(where(isNegative, e, 1), add(e, 1));
+  },
 });
 
 /** max(x, 0); NaN stays. Throws a DTypeError for bools. */
@@ -123,9 +131,15 @@ export const silu = unary({
     return mul(g, mul(s, add(mul(x, sub(1, s)), 1)));
   },
   flops: 5,
+  reference: (x) => mul(x, sigmoid(x)),
 });
 
 const inverseSqrt2Pi = 1 / Math.sqrt(2 * Math.PI);
+
+/** e^(-x²/2) / √(2π). */
+function normalDensity(x: Tensor): Tensor {
+  return mul(exp(mul(mul(x, x), -0.5)), inverseSqrt2Pi);
+}
 
 /** x · Φ(x), exactly, by the error function (Hendrycks & Gimpel 2016). */
 export const gelu = unary({
@@ -134,11 +148,9 @@ export const gelu = unary({
   expression: 'a * normcdf(a)',
   onnx: (graph, a) => graph.node('Mul', [a, normalCdfNode(graph, a)]),
   reads: 'input',
-  gradient: (g, x) => {
-    const density = mul(exp(mul(mul(x, x), -0.5)), inverseSqrt2Pi);
-    return mul(g, add(normalCdf(x), mul(x, density)));
-  },
+  gradient: (g, x) => mul(g, add(normalCdf(x), mul(x, normalDensity(x)))),
   flops: 8,
+  reference: (x) => mul(x, normalCdf(x)),
 });
 
 // Φ(x) = (1 + erf(x/√2)) / 2.
@@ -152,10 +164,12 @@ function normalCdfNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return graph.node('Mul', [graph.node('Add', [erf, graph.scalar(x.dtype, 1)]), graph.scalar(x.dtype, 0.5)]);
 }
 
-const normalCdf = unary({
+const normalCdf: (x: Tensor) => Tensor = unary({
   name: 'normalCdf',
   dtype: floatingPoint,
   expression: 'normcdf(a)',
   onnx: normalCdfNode,
+  reads: 'input',
+  gradient: (g, x) => mul(g, normalDensity(x)),
   flops: 8,
 });

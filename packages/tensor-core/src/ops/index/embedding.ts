@@ -10,10 +10,12 @@ import { fromBits16, toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { expand, reshape } from '../shape/views.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
+import { gather } from './gather.ts';
 
 const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
 const sortKernel = kernelVariants('embedding_sort.cu', 'embedding_sort', 'ppppiii');
@@ -44,6 +46,11 @@ const embeddingOp = defineOp({
     applyOne(embeddingBackwardOp, [gradients[0]!, input(1)], { vocabulary: inputSpecs[0]!.shape[0]! }),
     null,
   ],
+  reference: ([weight, ids]) => {
+    const [{ size, shape }, columns] = [ids!, weight!.shape[1]!];
+    const rows = expand(reshape(ids!, [size, 1]), [size, columns]);
+    return [reshape(gather(weight!, 0, rows), [...shape, columns])];
+  },
   cost: ([, ids], outputs) => ({ flops: 0, bytesMoved: bytesOf([ids!]) + 2 * bytesOf(outputs) }),
   cuda: { kind: 'custom', launch: launchForward },
   cpu: {

@@ -10,11 +10,19 @@ import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { div, neg } from '../elementwise/arithmetic.ts';
+import { notEqual } from '../elementwise/logical-not.ts';
+import { where } from '../elementwise/where.ts';
+import { gather } from '../index/gather.ts';
+import { sum } from '../reduce/reductions.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
+import { squeeze, unsqueeze } from '../shape/views.ts';
 import { checkIndices } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { rowPlan, vectorLength } from '../support/row-kernel.ts';
+import { logSoftmax } from './log-softmax.ts';
 import { logSoftmaxNode } from './log-softmax-graph.ts';
 
 interface CrossEntropyAttributes {
@@ -72,6 +80,13 @@ const crossEntropyOp = defineOp<CrossEntropyAttributes>({
     applyOne(crossEntropyBackwardOp, [gradients[0]!, input(0), input(1), output(1), output(2)], attributes),
     null,
   ],
+  reference: ([logits, targets], { ignoreIndex }) => {
+    const wide = cast(logits!, computeDType([logits!.dtype], []));
+    const counted = notEqual(targets!, ignoreIndex);
+    const columns = unsqueeze(where(counted, targets!, 0), 1);
+    const chosen = squeeze(gather(logSoftmax(wide), 1, columns), 1);
+    return [div(sum(where(counted, neg(chosen), 0)), sum(cast(counted, wide.dtype)))];
+  },
   cost: (inputs, outputs) => ({
     flops: 4 * sizeOf(inputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),

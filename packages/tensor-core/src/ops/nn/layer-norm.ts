@@ -4,6 +4,10 @@ import { computeDType } from '../../tensor/dtype.ts';
 import { defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { add, mul, sub } from '../elementwise/arithmetic.ts';
+import { rsqrt } from '../elementwise/math.ts';
+import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
 import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
@@ -22,6 +26,12 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   saves: () => ({ inputs: [0, 1], outputs: [1, 2] }),
   gradient: ({ gradients, input, output }) =>
     apply(layerNormBackwardOp, [gradients[0]!, input(0), input(1), output(1), output(2)], undefined),
+  reference: ([x, weight, bias], { eps }) => {
+    const wide = cast(x!, computeDType([x!.dtype], []));
+    const centered = sub(wide, mean(wide, { dims: -1, keepDims: true }));
+    const rstd = rsqrt(add(mean(mul(centered, centered), { dims: -1, keepDims: true }), eps));
+    return [cast(add(mul(mul(centered, rstd), weight!), bias!), x!.dtype)];
+  },
   cost: (inputs, outputs) => ({
     flops: 7 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),

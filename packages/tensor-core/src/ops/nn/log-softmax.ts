@@ -1,6 +1,9 @@
 import { applyOne } from '../../op/apply.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
+import { sub } from '../elementwise/arithmetic.ts';
+import { exp, log } from '../elementwise/math.ts';
+import { sum } from '../reduce/reductions.ts';
 import { logSoftmaxNode } from './log-softmax-graph.ts';
 import { softmaxOp } from './softmax-op.ts';
 
@@ -8,6 +11,7 @@ const op = softmaxOp({
   name: 'logSoftmax',
   kernel: 'log_softmax',
   onnx: logSoftmaxNode,
+  reference: (shifted) => sub(shifted, log(sum(exp(shifted), { dims: -1, keepDims: true }))),
   // dx = dy - e^y · Σ dy
   backward: (graph, dy, y, sum) =>
     graph.node('Sub', [dy, graph.node('Mul', [graph.node('Exp', [y]), sum(dy)])]),

@@ -5,6 +5,10 @@ import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { add, mul } from '../elementwise/arithmetic.ts';
+import { rsqrt } from '../elementwise/math.ts';
+import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
 import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
@@ -30,6 +34,11 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
   saves: () => ({ inputs: [0, 1], outputs: [1] }),
   gradient: ({ gradients, input, output }) =>
     apply(rmsNormBackwardOp, [gradients[0]!, input(0), input(1), output(1)], undefined),
+  reference: ([x, weight], { eps, dtype }) => {
+    const wide = cast(x!, computeDType([x!.dtype], []));
+    const rstd = rsqrt(add(mean(mul(wide, wide), { dims: -1, keepDims: true }), eps));
+    return [cast(mul(mul(wide, rstd), weight!), dtype)];
+  },
   cost: (inputs, outputs) => ({
     flops: 4 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),

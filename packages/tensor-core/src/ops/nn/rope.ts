@@ -5,11 +5,15 @@ import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { byteSize } from '../../tensor/dtype.ts';
+import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { type Shape, contiguousStrides, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { add, mul, neg, sub } from '../elementwise/arithmetic.ts';
+import { stack } from '../shape/concat.ts';
+import { reshape, select } from '../shape/views.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { offsetType } from '../support/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
@@ -55,6 +59,15 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     null,
     null,
   ],
+  reference: ([x, cosine, sine], { inverse }) => {
+    const wide = cast(x!, computeDType([x!.dtype], []));
+    const pairs = reshape(wide, [...x!.shape.slice(0, -1), x!.shape.at(-1)! / 2, 2]);
+    const [a, b] = [select(pairs, -1, 0), select(pairs, -1, 1)];
+    // The tables are constants.
+    const [c, s] = [cosine!.detach(), inverse ? neg(sine!.detach()) : sine!.detach()];
+    const turned = [sub(mul(a, c), mul(b, s)), add(mul(a, s), mul(b, c))];
+    return [cast(reshape(stack(turned, -1), x!.shape), x!.dtype)];
+  },
   cost: (inputs, outputs) => ({
     flops: 3 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),

@@ -1,8 +1,14 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
+import { computeDType } from '../../tensor/dtype.ts';
 import { sizeOf } from '../../tensor/shape.ts';
+import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
+import { sub } from '../elementwise/arithmetic.ts';
+import { max } from '../reduce/reductions.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
@@ -13,6 +19,8 @@ interface SoftmaxDefinition {
   /** Of kernels/softmax.cu; the backward kernel has `_backward` behind it. */
   readonly kernel: string;
   readonly onnx: (graph: OnnxGraph, x: OnnxValue) => OnnxValue;
+  /** From x - max(x), in rows of one element at least. */
+  readonly reference: (shifted: Tensor) => Tensor;
   /** dx from dy and y; `sum` folds the last dimension and keeps it. */
   readonly backward: (
     graph: OnnxGraph,
@@ -23,7 +31,13 @@ interface SoftmaxDefinition {
 }
 
 /** An op along the last dimension whose gradient needs its output alone. */
-export function softmaxOp({ name, kernel, onnx, backward }: SoftmaxDefinition): ComputeOp<undefined> {
+export function softmaxOp({
+  name,
+  kernel,
+  onnx,
+  backward,
+  reference,
+}: SoftmaxDefinition): ComputeOp<undefined> {
   const forwardKernel = kernelVariants('softmax.cu', kernel, 'ppli');
   const backwardOp = softmaxBackwardOp(name, kernel, backward);
   return defineOp({
@@ -35,6 +49,7 @@ export function softmaxOp({ name, kernel, onnx, backward }: SoftmaxDefinition): 
     },
     saves: () => ({ outputs: [0] }),
     gradient: ({ gradients, output }) => [applyOne(backwardOp, [gradients[0]!, output(0)], undefined)],
+    reference: ([x]) => [ofShifted(x!, reference)],
     cost: (inputs, outputs) => ({
       flops: 5 * sizeOf(outputs[0]!.shape),
       bytesMoved: bytesOf(inputs) + bytesOf(outputs),
@@ -45,6 +60,14 @@ export function softmaxOp({ name, kernel, onnx, backward }: SoftmaxDefinition): 
     },
     cpu: { kind: 'onnx', build: (graph, [x]) => [onnx(graph, x!)] },
   });
+}
+
+function ofShifted(x: Tensor, fn: SoftmaxDefinition['reference']): Tensor {
+  if (x.size === 0) return alias(x);
+  const wide = cast(x, computeDType([x.dtype], []));
+  // The result does not depend on what is subtracted, so neither does the gradient.
+  const largest = max(wide.detach(), { dims: -1, keepDims: true });
+  return cast(fn(sub(wide, largest)), x.dtype);
 }
 
 function softmaxBackwardOp(

@@ -1,15 +1,23 @@
 import { applyOne } from '../../op/apply.ts';
 import { withoutAutocast } from '../../autocast/autocast.ts';
 import type { DType } from '../../tensor/dtype.ts';
+import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
 import { cast } from '../copy/cast.ts';
+import { div } from '../elementwise/arithmetic.ts';
+import { exp } from '../elementwise/math.ts';
+import { sum } from '../reduce/reductions.ts';
 import { softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'softmax',
   kernel: 'softmax',
   onnx: (graph, x) => graph.node('Softmax', [x], { axis: -1 }),
+  reference: (shifted) => {
+    const powers = exp(shifted);
+    return div(powers, sum(powers, { dims: -1, keepDims: true }));
+  },
   // dx = y · (dy - Σ dy·y)
   backward: (graph, dy, y, sum) => {
     const product = graph.node('Mul', [dy, y]);
@@ -28,5 +36,5 @@ export interface SoftmaxOptions {
  */
 export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {
   const run = () => alongLastDimension('softmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
-  return dtype === undefined ? run() : cast(withoutAutocast(run), dtype);
+  return dtype === undefined ? run() : scope(() => cast(withoutAutocast(run), dtype));
 }

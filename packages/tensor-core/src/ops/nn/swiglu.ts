@@ -9,6 +9,8 @@ import { formatShape, sameShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { contiguous } from '../copy/contiguous.ts';
+import { mul } from '../elementwise/arithmetic.ts';
+import { silu } from '../elementwise/math.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { onePlusExpMinus } from '../support/sigmoid-graph.ts';
 
@@ -32,6 +34,7 @@ const swigluOp = defineOp({
   saves: () => ({ inputs: [0, 1] }),
   gradient: ({ gradients, input }) =>
     apply(swigluBackwardOp, [contiguous(gradients[0]!), input(0), input(1)], undefined),
+  reference: ([a, b]) => [mul(silu(a!), b!)],
   cost: (inputs, outputs) => ({
     flops: 6 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),

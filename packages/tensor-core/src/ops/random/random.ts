@@ -12,6 +12,7 @@ import { Generator, defaultGenerator } from '../../random/generator.ts';
 import { inverseNormal } from '../../random/inverse-normal.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
+import { scope } from '../../tensor/scope.ts';
 import type { Shape } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
@@ -171,10 +172,12 @@ function fill<A extends RandomAttributes>(
   attributes: Omit<A, keyof RandomAttributes>,
 ): Tensor {
   const source = generator ?? (seed === undefined ? defaultGenerator : new Generator(seed));
-  const tensor = empty(shape, { dtype, device });
-  const place = { seed: source.seed, offset: source.take(tensor.size) };
-  if (tensor.size > 0) applyOne(op, [tensor], { ...attributes, ...place } as A).dispose();
-  return requiresGrad ? tensor.requiresGrad_() : tensor;
+  return scope(() => {
+    const tensor = empty(shape, { dtype, device });
+    const place = { seed: source.seed, offset: source.take(tensor.size) };
+    if (tensor.size > 0) applyOne(op, [tensor], { ...attributes, ...place } as A);
+    return requiresGrad ? tensor.requiresGrad_() : tensor;
+  });
 }
 
 function floatingPointOf(op: string, { dtype = 'float32' }: RandomOptions): DType {

@@ -4,14 +4,19 @@ import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { arange } from '../../tensor/creation.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { add } from '../elementwise/arithmetic.ts';
+import { lessEqual } from '../elementwise/comparisons.ts';
+import { where } from '../elementwise/where.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { offsetType } from '../support/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
+import { unsqueeze } from './views.ts';
 
 interface LowerTriangleAttributes {
   readonly name: string;
@@ -36,6 +41,13 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
     return [{ shape: x!.shape, dtype: x!.dtype }];
   },
   gradient: ({ gradients, attributes: { diagonal } }) => [tril(gradients[0]!, diagonal)],
+  reference: ([x], { diagonal, fill }) => {
+    const [rows, columns] = x!.shape.slice(-2) as [number, number];
+    const { device } = x!;
+    const lastKept = add(arange(0, rows, 1, { device }), diagonal);
+    const isKept = lessEqual(arange(0, columns, 1, { device }), unsqueeze(lastKept, 1));
+    return [where(isKept, x!, fill === 'zero' ? 0 : -Infinity)];
+  },
   // What is not kept is not read.
   cost: ([x], [y], { diagonal }) => ({
     flops: 0,

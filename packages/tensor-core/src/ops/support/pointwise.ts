@@ -43,11 +43,13 @@ interface UnaryDefinition {
   readonly gradient?: (g: Tensor, read: Tensor) => Tensor;
   /** FLOPs per element. Default 1. */
   readonly flops?: number;
+  /** Of a fused op, the same in smaller ones; see `ComputeOp`. */
+  readonly reference?: (x: Tensor) => Tensor;
 }
 
 /** Makes a differentiable function of one tensor, element by element. */
 export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
-  const { name, expression, reads, gradient, flops = 1 } = definition;
+  const { name, expression, reads, gradient, reference, flops = 1 } = definition;
   const op = defineOp({
     name,
     autocast: definition.autocast ?? 'none',
@@ -61,6 +63,7 @@ export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
           gradient(g, reads === 'output' ? context.output(0) : reads === 'input' ? context.input(0) : g),
         ];
       }),
+    reference: reference && (([x]) => [reference(x!)]),
     cost: (inputs, outputs) => elementwiseCost(flops, inputs, outputs),
     cuda: { kind: 'pointwise', expressions: () => [expression] },
     cpu: {

@@ -42,7 +42,7 @@ const toDevice: OpEntry = {
   rule: 'exact',
   draw: (random) => ({
     operands: [drawTensor(random)],
-    ours: ([x], device) => t.toDevice(t.toDevice(tensorOf(x), t.device('cpu')), device),
+    ours: ([x], device) => t.scope(() => t.toDevice(t.toDevice(tensorOf(x), t.device('cpu')), device)),
     torch: ([x]) => `${x}.to('cpu')`,
   }),
 };
@@ -81,11 +81,12 @@ const recordedWriting = (name: 'addInPlace' | 'copyInPlace', torch: string): OpE
     const target = drawTensor(random, { dtype, values: 'ordinary' });
     return {
       operands: [target, drawTensor(random, { dtype, shape: target.shape, values: 'ordinary' })],
-      ours: ([target, source]) => {
-        const result = t.mul(tensorOf(target), 2);
-        t[name](result, t.mul(tensorOf(source), 3));
-        return result;
-      },
+      ours: ([target, source]) =>
+        t.scope(() => {
+          const result = t.mul(tensorOf(target), 2);
+          t[name](result, t.mul(tensorOf(source), 3));
+          return result;
+        }),
       torch: ([target, source]) => `torch.mul(${target}, 2).${torch}(torch.mul(${source}, 3))`,
     };
   },

@@ -57,7 +57,9 @@ const topk: OpEntry = {
       operands: [x],
       ours: ([x]) => {
         const { values, indices } = t.topk(tensorOf(x), count, { dimension, largest });
-        return distinct ? [values, indices] : values;
+        if (distinct) return [values, indices];
+        indices.dispose();
+        return values;
       },
       torch: ([x]) => `torch.topk(${x}, ${count}, ${dimension}, ${python(largest)})${distinct ? '' : '[0]'}`,
     };
