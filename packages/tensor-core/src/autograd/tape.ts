@@ -1,7 +1,7 @@
 import { AutogradError } from '../errors.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { GradientContext, Saves } from '../op/op.ts';
-import type { DType } from '../tensor/dtype.ts';
+import { type DType, isFloatingPoint } from '../tensor/dtype.ts';
 import { extentOf } from '../tensor/extent.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
 import type { Storage } from '../tensor/storage.ts';
@@ -63,7 +63,7 @@ export class TapeNode {
   #references = 0;
 
   /**
-   * Puts a call on the tape: its outputs then lead here. `operands` are what the op worked on: `inputs`, or
+   * Puts a call on the tape: its outputs then lead here, but for integers and bools, which have no gradient. `operands` are what the op worked on: `inputs`, or
    * casts of them. Gradients go to the inputs, in their dtypes.
    */
   static record(
@@ -75,7 +75,10 @@ export class TapeNode {
     range: readonly string[],
   ): TapeNode {
     const node = new TapeNode(op, attributes, inputs, operands, outputs, range);
-    for (let i = 0; i < outputs.length; i++) outputs[i]!.setHistory(node, i);
+    for (let i = 0; i < outputs.length; i++) {
+      const output = outputs[i]!;
+      if (isFloatingPoint(output.dtype)) output.setHistory(node, i);
+    }
     return node;
   }
 

@@ -12,7 +12,7 @@ import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
-import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
+import { requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 
 const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
@@ -24,7 +24,6 @@ const maxThreads = 256;
 const maxVectors = 4;
 
 function checkOperands(weight: TensorSpec, ids: TensorSpec): void {
-  requireFloatingPoint('embedding', 'weight', weight);
   requireIndices('embedding', 'ids', ids);
   if (weight.shape.length === 2) return;
   throw new ShapeError(
@@ -122,8 +121,12 @@ function copyUnit(
   rowBytes: number,
   addresses: readonly number[],
 ): { bytes: number; word: string; words: number } {
-  const bytes = [16, 8, 4, 2].find((size) => [rowBytes, ...addresses].every((value) => value % size === 0))!;
-  return bytes === 2 ? { bytes, word: 'uint16', words: 1 } : { bytes, word: 'uint32', words: bytes / 4 };
+  const bytes = [16, 8, 4, 2, 1].find((size) =>
+    [rowBytes, ...addresses].every((value) => value % size === 0),
+  )!;
+  return bytes < 4
+    ? { bytes, word: bytes === 2 ? 'uint16' : 'uint8', words: 1 }
+    : { bytes, word: 'uint32', words: bytes / 4 };
 }
 
 function launchForward(
@@ -198,10 +201,11 @@ function wholeWarps(units: number): number {
 /**
  * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
  * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * a row of NaN. Throws a ShapeError or DTypeError.
+ * a row of NaN, or of -1 in a table of integers. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor): Tensor {
   checkOperands(weight, ids);
-  checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: false });
+  // Where rows have no elements, no op runs that would look at the ids.
+  checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: weight.shape[1] === 0 });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

@@ -25,6 +25,20 @@ describeOnDevices((open) => {
     });
   }
 
+  it('where hands -0 and NaN on, and picks beside numbers and broadcasts', () => {
+    for (const dtype of ['float32', 'float64', 'float16', 'bfloat16'] as const) {
+      t.scope(() => {
+        const [c, x] = [bools([1, 1, 0]), of([-0, nan, 3], dtype)];
+        expect(t.where(c, x, 5).toFlatArray()).toEqual([-0, nan, 5]);
+        expect(t.where(c, 2, t.where(c, 7, of([[-0], [1]], dtype))).toFlatArray()).toEqual([
+          2, 2, -0, 2, 2, 1,
+        ]);
+      });
+    }
+    const far = t.fromTypedArray(BigInt64Array.of(2n ** 62n + 1n), [1], { device: open() });
+    expect(t.where(bools([1]), far, 0).toTypedArray()).toEqual(BigInt64Array.of(2n ** 62n + 1n));
+  });
+
   const gives = (fn: () => Tensor, dtype: DType, values: readonly number[]) =>
     t.scope(() => {
       const y = fn();
