@@ -313,6 +313,18 @@ describeOnDevices((open) => {
   });
 });
 
+describe('functions in float64 on the CPU', () => {
+  it('are right to a unit in the last place, also near their zeros', () => {
+    const of = (x: number) => t.tensor([x], { dtype: 'float64' });
+    t.scope(() => {
+      // PyTorch's results.
+      expect(t.cos(of(-1.5461066674477648)).item()).toBe(0.02468715103946104);
+      expect(t.sin(of(3.141592653589793)).item()).toBe(1.2246467991473532e-16);
+      expect(t.tanh(of(1e-300)).item()).toBe(1e-300);
+    });
+  });
+});
+
 describe('operands that are none', () => {
   const x = t.tensor([1, 2]);
   it.each<[string, () => unknown, string]>([
