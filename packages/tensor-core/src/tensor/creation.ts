@@ -97,7 +97,8 @@ export function arange(start: number, end?: number, step = 1, options?: TensorOp
       `arange: steps of ${step} from ${first} lead away from ${last}; change the step's sign.`,
     );
   }
-  const length = Math.ceil((last - first) / step);
+  // Not -0 for a negative step.
+  const length = Math.max(0, Math.ceil((last - first) / step));
   const dtype = known.dtype ?? ([first, last, step].every(Number.isInteger) ? 'int64' : 'float32');
   if (length > mostNumbers) {
     throw new ShapeError(`arange: ${length} elements are too many to be made one by one, at most 2^32 - 1.`);
