@@ -125,7 +125,7 @@ const clamp: OpEntry = {
           which === 'both' ? { min: a, max: b } : which === 'min' ? { min: a } : { max: a },
         ),
       torch: ([x, a, b]) =>
-        `torch.clamp(ordered(${x}), ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
+        `torch.clamp(${x}, ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
       rule: ruleOfPair('exact', [x, ...bounds]),
     };
   },
