@@ -1,6 +1,6 @@
 // Elements chosen along one dimension, and the sum of their gradients back.
 //
-//   gather            out[o][j][i] = x[o][index[o][j][i]][i]; NaN for an index outside
+//   gather            out[o][j][i] = x[o][index[o][j][i]][i]; NaN, -1 or true for an index outside
 //   gather_backward   dx[o][index[o][j][i]][i] += dy[o][j][i], dx zeroed before
 //
 // x is [outer][length][inner], index and out are [outer][chosen][inner]. A thread of gather_backward owns one
@@ -12,6 +12,13 @@
 
 using Compute = ComputeType<ELEMENT>::type;
 
+// A half is 0 or, as a bool, 1 there.
+constexpr bool kIsInteger = static_cast<Compute>(0.5f) == Compute(0) || static_cast<Compute>(0.5f) == Compute(1);
+
+__device__ __forceinline__ ELEMENT outside() {
+  return kIsInteger ? convert<ELEMENT>(-1) : convert<ELEMENT>(__int_as_float(0x7fc00000));
+}
+
 extern "C" __global__ void __launch_bounds__(256) gather(const ELEMENT* x, const INDEX* index, ELEMENT* out, int64 size,
                                                           int64 length, int64 chosen, int64 inner) {
   const int64 element = static_cast<int64>(blockIdx.x) * 256 + threadIdx.x;
@@ -20,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(256) gather(const ELEMENT* x, const
   const int64 o = element / inner / chosen;
   const int64 at = index[element];
   const bool inside = at >= 0 && at < length;
-  out[element] = inside ? x[(o * length + at) * inner + i] : convert<ELEMENT>(__int_as_float(0x7fc00000));
+  out[element] = inside ? x[(o * length + at) * inner + i] : outside();
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -49,7 +49,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
     for (int i = 0; i < VECTOR_LENGTH; i++) squares += (values[i] - center) * (values[i] - center);
   });
-  const C scale = C(1) / sqrt(row_sum(squares) / columns + static_cast<C>(eps));
+  const C variance = row_sum(squares) / columns + static_cast<C>(eps);
+  // An overflow gives NaN, by Infinity · 0, in place of a scale of 0 that would pass for a result.
+  const C scale = kCentered ? C(1) / sqrt(variance) + C(0) * variance : C(1) / sqrt(variance);
   if (row_thread() == 0) {
     if (kCentered) mean[at] = center;
     rstd[at] = scale;

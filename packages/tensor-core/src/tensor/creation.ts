@@ -83,7 +83,7 @@ export function onesLike(other: Tensor): Tensor {
 
 /**
  * start, start + step... below `end` (above it, if the step is negative); with one argument 0, 1... below it. int64
- * when all are whole. Throws a ShapeError for a step of 0 and for what is no finite number, and a DTypeError where
+ * when all are whole. Throws a ShapeError for a step of 0, one away from `end` and for what is no finite number, and a DTypeError where
  * the dtype cannot hold a value.
  */
 export function arange(start: number, end?: number, step = 1, options?: TensorOptions): Tensor {
@@ -95,6 +95,12 @@ export function arange(start: number, end?: number, step = 1, options?: TensorOp
         'step not 0.',
     );
   }
+  if ((last - first) / step < 0) {
+    throw new ShapeError(
+      `arange: steps of ${step} from ${first} lead away from ${last}; change the step's sign.`,
+    );
+  }
+  // Not -0 for a negative step.
   const length = Math.max(0, Math.ceil((last - first) / step));
   const dtype = known.dtype ?? ([first, last, step].every(Number.isInteger) ? 'int64' : 'float32');
   if (length > mostNumbers) {

@@ -78,7 +78,10 @@ export function broadcastStrides(shape: Shape, strides: Shape, target: Shape): n
   });
 }
 
-/** A dimension given from the front (0..rank-1) or the back (-1 is the last), as one from the front. */
+/**
+ * A dimension given from the front (0..rank-1) or the back (-1 is the last), as one from the front. Throws a ShapeError
+ * that names `op`.
+ */
 export function normalizeDimension(op: string, dimension: number, rank: number): number {
   const normalized = dimension < 0 ? dimension + rank : dimension;
   if (Number.isInteger(dimension) && normalized >= 0 && normalized < rank) return normalized;

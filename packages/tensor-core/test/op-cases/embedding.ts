@@ -31,6 +31,14 @@ const embeddingReference =
 
 /** embedding on one device. */
 export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes): void {
+  it.each(['int32', 'int64', 'bool'] as const)('takes rows of %s', (dtype) => {
+    t.scope(() => {
+      const table = t.tensor([[0, 1, 1], [1, 0, 0]], { dtype, device: open() }); // prettier-ignore
+      const y = embedding(table, tensorOf([1, 0], [2], 'int64', open()));
+      expect([y.dtype, y.toFlatArray()]).toEqual([dtype, [1, 0, 0, 0, 1, 1]]);
+    });
+  });
+
   const idsOf = (shape: Shape, vocabulary: number, dtype: 'int32' | 'int64') => {
     const next = uniformStream(12);
     // The square makes small ids frequent, so that many rows of the gradient meet.

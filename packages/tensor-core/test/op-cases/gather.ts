@@ -6,6 +6,14 @@ import { type OpenDevice, floatingPointDTypes } from './vector-jacobian.ts';
 
 /** gather on one device. */
 export function describeGather(open: OpenDevice, dtypes = floatingPointDTypes): void {
+  it.each(['int32', 'int64', 'bool'] as const)('takes elements of %s', (dtype) => {
+    t.scope(() => {
+      const index = t.tensor([[1, 1, 0]], { dtype: 'int64', device: open() });
+      const y = t.gather(t.tensor([[0, 1]], { dtype, device: open() }), 1, index);
+      expect([y.dtype, y.toFlatArray()]).toEqual([dtype, [1, 1, 0]]);
+    });
+  });
+
   it.each(dtypes)('takes elements along any dimension in %s', (dtype) => {
     t.scope(() => {
       const x = t.cast(

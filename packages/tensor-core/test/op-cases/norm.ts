@@ -89,6 +89,27 @@ export function describeNorms(open: OpenDevice, dtypes = floatingPointDTypes): v
       t.scope(() => expectFiniteDifferences(apply, inputsFor([2, 3, 5], 'float64')));
     });
 
+    it('takes a single row, and rows without elements', () => {
+      t.scope(() => {
+        const [x, ...vectors] = inputsFor([4], 'float32');
+        const row = apply(t.reshape(x!, [1, 4]), ...vectors).toFlatArray();
+        expect(apply(x!.requiresGrad_(), ...vectors).toFlatArray()).toEqual(row);
+        t.sum(apply(x!, ...vectors)).backward();
+        const weight = vectors[0]!.requiresGrad_();
+        const g = t.full([4], 2, { device: open() });
+        apply(x!.detach(), ...vectors).backward(g);
+        const doubled = t.div(apply(x!.detach(), t.onesLike(weight), ...vectors.slice(1)), 0.5);
+        if (parameters === 1) expect(weight.grad!.toFlatArray()).toEqual(doubled.toFlatArray());
+        for (const dtype of ['float32', 'float64'] as const) {
+          const empty = inputsFor([2, 0], dtype).map((input) => input.requiresGrad_());
+          const y = apply(...empty);
+          expect(y.shape).toEqual([2, 0]);
+          y.backward(t.zerosLike(y));
+          expect(empty.map((input) => input.grad!.shape)).toEqual(empty.map(({ shape }) => shape));
+        }
+      });
+    });
+
     it('reads strided inputs', () => {
       t.scope(() => {
         const [x, ...vectors] = inputsFor([4, 6, 10], 'float32');
@@ -106,6 +127,27 @@ export function describeNorms(open: OpenDevice, dtypes = floatingPointDTypes): v
         expect(() => apply(x!, short, ...vectors.slice(1))).toThrow(`${name}: weight [5] must be a vector`);
         expect(() => apply(t.cast(x!, 'int32'), ...vectors)).toThrow(`${name}: x must be floating-point`);
       });
+    });
+  });
+
+  it('layerNorm keeps its digits with a mean far from 0', () => {
+    t.scope(() => {
+      const values = [1000, 1000.5, 1001, 1001.5];
+      const x = t.tensor(values, { device: open() });
+      const y = layerNorm(x, t.ones([4], { device: open() }), t.zeros([4], { device: open() }), 0);
+      const exact = values.map((value) => (value - 1000.75) / Math.sqrt(0.3125));
+      // A rounding each of the distance, the variance, its root, the quotient.
+      y.toFlatArray().forEach((value, i) =>
+        expect(Math.abs(value / exact[i]! - 1)).toBeLessThan(4 * 2 ** -24),
+      );
+    });
+  });
+
+  it('layerNorm of a variance beyond float32 is NaN', () => {
+    t.scope(() => {
+      const [weight, bias] = [t.ones([2], { device: open() }), t.full([2], 5, { device: open() })];
+      const y = layerNorm(t.tensor([[-1, 3.4e38], [-1, 1]], { device: open() }), weight, bias, 0); // prettier-ignore
+      expect(y.toFlatArray()).toEqual([NaN, NaN, 4, 6]);
     });
   });
 }

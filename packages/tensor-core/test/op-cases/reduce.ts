@@ -53,6 +53,24 @@ export function describeReduce(open: OpenDevice): void {
   const int64 = (values: readonly bigint[]) =>
     t.fromTypedArray(BigInt64Array.from(values), [values.length], { device: open() });
 
+  it('of a tensor without dimensions take the dimensions 0 and -1', () => {
+    t.scope(() => {
+      const x = of([5], []).requiresGrad_();
+      for (const fold of [t.sum, t.mean, t.max, t.min]) {
+        for (const dims of [0, -1, [0]]) {
+          const y = fold(x, { dims, keepDims: true });
+          expect([y.shape, y.item()]).toEqual([[], 5]);
+        }
+        expect(() => fold(x, { dims: 1 })).toThrow(t.ShapeError);
+      }
+      t.mul(t.sum(x, { dims: 0 }), 3).backward();
+      expect(x.grad!.item()).toBe(3);
+      for (const fold of [t.any, t.all]) expect(fold(x.detach(), { dims: -1 }).item()).toBe(1);
+      for (const fold of [t.variance, t.std])
+        expect(fold(x.detach(), { dims: 0, correction: 0 }).item()).toBe(0);
+    });
+  });
+
   describe('long folds', () => {
     it.each(longFolds)('of $shape over $dims round as pairwise summation does', ({ shape, dims }) => {
       t.scope(() => {

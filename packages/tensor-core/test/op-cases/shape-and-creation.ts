@@ -86,7 +86,9 @@ export function describeSplits(open: OpenDevice): void {
         for (const length of [0, -1, 1.5]) {
           expect(() => t.split(x(), length)).toThrow('split: pieces of dimension 0 of [5, 2, 3]');
         }
-        expect(() => t.split(t.tensor(1, { device: open() }), 1)).toThrow('split: dimension 0');
+        expect(() => t.split(t.tensor(1, { device: open() }), 1)).toThrow(
+          'split: a tensor without dimensions',
+        );
       });
     });
   });

@@ -33,6 +33,21 @@ const shapes: readonly Shape[] = [
 
 /** tril and causalMask on one device. */
 export function describeTriangles(open: OpenDevice, dtypes = floatingPointDTypes): void {
+  it.each(['int32', 'int64', 'bool'] as const)('takes matrices of %s', (dtype) => {
+    t.scope(() => {
+      const y = tril(t.ones([2, 3], { dtype, device: open() }));
+      expect([y.dtype, y.toFlatArray()]).toEqual([dtype, [1, 0, 0, 1, 1, 0]]);
+    });
+  });
+
+  it('keeps -0 and NaN where it masks nothing', () => {
+    t.scope(() => {
+      const x = t.tensor([[-0, 5], [NaN, -0]], { device: open() }); // prettier-ignore
+      expect(causalMask(x).toFlatArray()).toEqual([-0, -Infinity, NaN, -0]);
+      expect(tril(x).toFlatArray()).toEqual([-0, 0, NaN, -0]);
+    });
+  });
+
   const expectTriangle = (
     fn: (x: Tensor) => Tensor,
     shape: Shape,
@@ -115,8 +130,8 @@ export function describeTriangles(open: OpenDevice, dtypes = floatingPointDTypes
     t.scope(() => {
       expect(() => tril(sample([3], {}, open()))).toThrow('tril: takes matrices [..., T, S], not [3]');
       expect(() => causalMask(sample([3], {}, open()))).toThrow('causalMask: takes matrices');
-      expect(() => tril(t.cast(sample([2, 2], {}, open()), 'int32'))).toThrow(
-        'tril: x must be floating-point',
+      expect(() => causalMask(t.cast(sample([2, 2], {}, open()), 'int32'))).toThrow(
+        'causalMask: x must be floating-point',
       );
     });
   });

@@ -77,13 +77,12 @@ describe('arange', () => {
   it.each<[number[], DType, number[]]>([
     [[3], 'int64', [0, 1, 2]],
     [[0], 'int64', []],
-    [[-2], 'int64', []],
     [[2, 5], 'int64', [2, 3, 4]],
     [[1, 8, 3], 'int64', [1, 4, 7]],
     [[1, 7, 3], 'int64', [1, 4]],
     [[5, 0, -2], 'int64', [5, 3, 1]],
     [[5, 1, -2], 'int64', [5, 3]],
-    [[0, 5, -1], 'int64', []],
+    [[5, 5, -1], 'int64', []],
     [[0, 1, 0.25], 'float32', [0, 0.25, 0.5, 0.75]],
     [[0.5, 3], 'float32', [0.5, 1.5, 2.5]],
   ])('%j', (arguments_, dtype, values) => {
@@ -92,6 +91,11 @@ describe('arange', () => {
       const x = t.arange(start!, end, step);
       expect([x.dtype, x.shape, x.toFlatArray()]).toEqual([dtype, [values.length], values]);
     });
+  });
+
+  it('refuses steps away from the end', () => {
+    expect(() => t.arange(0, 5, -1)).toThrow('arange: steps of -1 from 0 lead away from 5');
+    expect(() => t.arange(-2)).toThrow(t.ShapeError);
   });
 
   it('takes a dtype, and requires gradients', () => {

@@ -2,6 +2,7 @@ import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import { checkElement, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
+import { zerosLike } from '../../tensor/creation.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
@@ -59,7 +60,7 @@ const copyInPlaceOp = defineOp({
   autocast: 'none',
   infer: (inputs) => sameAsFirst('copy_', inputs),
   mutates: [0],
-  gradient: ({ gradients: [g] }) => [null, g!],
+  gradient: ({ gradients: [g], needs }) => [needs[0] ? zerosLike(g!) : null, g!],
   cuda: { kind: 'pointwise', expressions: () => ['b'] },
   cpu: {
     kind: 'onnx',

@@ -55,6 +55,7 @@ export const sin = unary({
   dtype: floatingPoint,
   expression: 'sin(a)',
   onnx: (graph, a) => graph.node('Sin', [a]),
+  float64: Math.sin,
   reads: 'input',
   gradient: (g, x) => mul(g, cos(x)),
 });
@@ -64,6 +65,7 @@ export const cos: (x: Tensor) => Tensor = unary({
   dtype: floatingPoint,
   expression: 'cos(a)',
   onnx: (graph, a) => graph.node('Cos', [a]),
+  float64: Math.cos,
   reads: 'input',
   gradient: (g, x) => neg(mul(g, sin(x))),
 });
@@ -73,6 +75,7 @@ export const tanh = unary({
   dtype: floatingPoint,
   expression: 'tanh(a)',
   onnx: (graph, a) => graph.node('Tanh', [a]),
+  float64: Math.tanh,
   reads: 'output',
   gradient: (g, y) => mul(g, sub(1, mul(y, y))),
 });

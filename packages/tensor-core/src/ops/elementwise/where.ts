@@ -1,17 +1,30 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
+import type { HostArray } from '../../op/cpu-lowering.ts';
+import { gather } from '../../devices/cpu/lowering/strided-copy.ts';
 import {
   type DType,
+  type TypedArray,
   checkElement,
-  computeDType,
   describeValue,
   promoteWithNumber,
   resultType,
+  typedArray,
 } from '../../tensor/dtype.ts';
+import { fromNumbers } from '../../tensor/host-values.ts';
+import { scope } from '../../tensor/scope.ts';
 import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { broadcastShapes } from '../../tensor/shape.ts';
+import {
+  type Shape,
+  broadcastShapes,
+  broadcastStrides,
+  contiguousStrides,
+  sameShape,
+  sizeOf,
+} from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
 import type { Operand } from '../support/pointwise.ts';
 
 interface WhereAttributes {
@@ -56,22 +69,51 @@ const whereOp = defineOp<WhereAttributes>({
       return [`a != 0 ? ${yes} : ${no}`];
     },
   },
-  cpu: {
-    kind: 'onnx',
-    build: (graph, [condition, ...inputs], attributes, { scalars, outputs }) => {
-      const computed = computeDType(
-        inputs.map((input) => input.dtype),
-        [outputs[0]!.dtype],
-      );
-      // ONNX Runtime chooses among numbers only.
-      const dtype = computed === 'bool' ? 'int32' : computed;
-      const values = names(attributes).map((name) =>
-        graph.cast(name.startsWith('s') ? scalars[Number(name[1])]! : inputs['bc'.indexOf(name)]!, dtype),
-      );
-      return [graph.node('Where', [condition!, ...values], {}, { shape: outputs[0]!.shape, dtype })];
-    },
-  },
+  cpu: { kind: 'host', run: choose },
 });
+
+/**
+ * Moves bits, so that -0 stays -0: ONNX Runtime's Where adds up both sides, each with 0 where the other is chosen.
+ * The tensors are of one dtype.
+ */
+function choose(
+  [condition, ...inputs]: readonly HostArray[],
+  [y]: readonly HostArray[],
+  { numbers }: WhereAttributes,
+): void {
+  const { shape, dtype, data } = y!;
+  let input = 0;
+  const [yes, no] = numbers.map((value) =>
+    value === undefined
+      ? wordsOf(broadcast(inputs[input++]!, shape))
+      : wordsOf(broadcast({ shape: [], dtype, data: fromNumbers(dtype, [value]) }, shape)),
+  );
+  chooseWords(broadcast(condition!, shape) as Uint8Array, yes!, no!, wordsOf(data));
+}
+
+/** The elements of `x` repeated to `shape`. */
+function broadcast({ shape: own, dtype, data }: HostArray, shape: Shape): TypedArray {
+  if (sameShape(own, shape)) return data;
+  const repeated = typedArray(dtype, sizeOf(shape));
+  if (data.length === 1) return repeated.fill(data[0] as never);
+  const strides = broadcastStrides(own, contiguousStrides(own), shape);
+  gather(data, { shape, strides, offset: 0 }, repeated);
+  return repeated;
+}
+
+type Words = Uint8Array | Uint16Array | Int32Array;
+
+/** Elements as integers of the same bits; those of 8 bytes as two. */
+function wordsOf(data: TypedArray): Words {
+  if (data instanceof Uint8Array || data instanceof Uint16Array || data instanceof Int32Array) return data;
+  return new Int32Array(data.buffer, data.byteOffset, data.byteLength / Int32Array.BYTES_PER_ELEMENT);
+}
+
+// Without branches, which a processor would guess wrong half of the time.
+function chooseWords(condition: Uint8Array, yes: Words, no: Words, y: Words): void {
+  const shift = y.length > condition.length ? 1 : 0;
+  for (let i = 0; i < y.length; i++) y[i] = no[i]! ^ ((no[i]! ^ yes[i]!) & -condition[i >> shift]!);
+}
 
 /**
  * `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. The dtype
@@ -97,7 +139,12 @@ export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
   }
   const number = numbers.find((value) => value !== undefined);
   if (number !== undefined) checkElement('where', promoteWithNumber(tensors[0]!.dtype, number), number);
-  return applyOne(whereOp, [condition, ...tensors], {
-    numbers: numbers as [number | undefined, number | undefined],
-  });
+  const attributes = { numbers: numbers as [number | undefined, number | undefined] };
+  const dtype = dtypeOf([condition, ...tensors], attributes);
+  if (tensors.every((tensor) => tensor.dtype === dtype)) {
+    return applyOne(whereOp, [condition, ...tensors], attributes);
+  }
+  return scope(() =>
+    applyOne(whereOp, [condition, ...tensors.map((tensor) => cast(tensor, dtype))], attributes),
+  );
 }

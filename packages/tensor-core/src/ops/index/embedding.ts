@@ -13,7 +13,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { expand, reshape } from '../shape/views.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
-import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
+import { requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 import { gather } from './gather.ts';
 
@@ -26,7 +26,6 @@ const maxThreads = 256;
 const maxVectors = 4;
 
 function checkOperands(weight: TensorSpec, ids: TensorSpec): void {
-  requireFloatingPoint('embedding', 'weight', weight);
   requireIndices('embedding', 'ids', ids);
   if (weight.shape.length === 2) return;
   throw new ShapeError(
@@ -129,8 +128,12 @@ function copyUnit(
   rowBytes: number,
   addresses: readonly number[],
 ): { bytes: number; word: string; words: number } {
-  const bytes = [16, 8, 4, 2].find((size) => [rowBytes, ...addresses].every((value) => value % size === 0))!;
-  return bytes === 2 ? { bytes, word: 'uint16', words: 1 } : { bytes, word: 'uint32', words: bytes / 4 };
+  const bytes = [16, 8, 4, 2, 1].find((size) =>
+    [rowBytes, ...addresses].every((value) => value % size === 0),
+  )!;
+  return bytes < 4
+    ? { bytes, word: bytes === 2 ? 'uint16' : 'uint8', words: 1 }
+    : { bytes, word: 'uint32', words: bytes / 4 };
 }
 
 function launchForward(
@@ -205,10 +208,11 @@ function wholeWarps(units: number): number {
 /**
  * Rows of `weight` [vocabulary, dimension] by their numbers: ids of any shape give [...ids.shape, dimension]. An
  * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * a row of NaN. Throws a ShapeError or DTypeError.
+ * a row of NaN, or of -1 in a table of integers. Throws a ShapeError or DTypeError.
  */
 export function embedding(weight: Tensor, ids: Tensor): Tensor {
   checkOperands(weight, ids);
-  checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: false });
+  // Where rows have no elements, no op runs that would look at the ids.
+  checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: weight.shape[1] === 0 });
   return applyOne(embeddingOp, [weight, ids], undefined);
 }

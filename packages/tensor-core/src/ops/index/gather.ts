@@ -9,7 +9,7 @@ import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tenso
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
-import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
+import { requireIndices } from '../support/require-dtype.ts';
 
 const forwardKernel = kernelVariants('gather.cu', 'gather', 'pppllll');
 const backwardKernel = kernelVariants('gather.cu', 'gather_backward', 'pppllll');
@@ -41,7 +41,6 @@ const gatherOp = defineOp<GatherAttributes>({
   name: 'gather',
   autocast: 'none',
   infer: ([x, index], { dimension }) => {
-    requireFloatingPoint('gather', 'x', x!);
     requireIndices('gather', 'index', index!);
     checkShapes(x!, index!, dimension);
     return [{ shape: index!.shape, dtype: x!.dtype }];
@@ -149,7 +148,7 @@ function forEachChoice(
  * Elements of `x` chosen along one dimension, as torch.gather: for a matrix and dimension 1,
  * y[i][j] = x[i][index[i][j]]. `index` is int32 or int64, and as long as `x` in every other dimension.
  * An index outside is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
- * NaN. Throws a ShapeError or DTypeError.
+ * NaN, or -1 of integers and true of bools. Throws a ShapeError or DTypeError.
  */
 export function gather(x: Tensor, dimension: number, index: Tensor): Tensor {
   const along = normalizeDimension('gather', dimension, x.rank);

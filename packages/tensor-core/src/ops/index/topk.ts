@@ -143,7 +143,6 @@ export function topk(x: Tensor, k: number, options: TopkOptions = {}): { values:
     const [values, indices] = apply(topkOp, [rows], { k, largest });
     const backInPlace = (chosen: Tensor) =>
       isScalar && k === 1 ? view(chosen, []) : transpose(chosen, dim, -1);
-    // Indices have no gradient.
-    return { values: backInPlace(values!), indices: backInPlace(indices!.detach()) };
+    return { values: backInPlace(values!), indices: backInPlace(indices!) };
   });
 }

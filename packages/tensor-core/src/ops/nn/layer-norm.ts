@@ -1,4 +1,5 @@
 import { apply } from '../../op/apply.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { computeDType } from '../../tensor/dtype.ts';
 import { defineOp } from '../../op/op.ts';
@@ -8,7 +9,7 @@ import { cast } from '../copy/cast.ts';
 import { add, mul, sub } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
-import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
+import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
 import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
 interface LayerNormAttributes {
@@ -46,22 +47,35 @@ const layerNormOp = defineOp<LayerNormAttributes>({
     build: (graph, [x, weight, bias], { eps }) => {
       const [w, b] = [weight!, bias!].map((parameter) => graph.cast(parameter, x!.dtype));
       const rows = x!.shape.slice(0, -1);
+      if (x!.shape.at(-1) === 0) {
+        const statistics = statisticsOfNothing(graph, x!);
+        return [x!, statistics, statistics];
+      }
       if (x!.dtype === 'float64') {
         const { normal, mean, rstd } = float64Statistics(graph, x!, eps, true);
         const y = graph.node('Add', [graph.node('Mul', [normal, w!]), b!]);
         return [y, graph.reshape(mean, rows), graph.reshape(rstd, rows)];
       }
-      const statistics = { ...x!, shape: [...rows, 1] };
-      const attributes = { axis: -1, epsilon: eps };
-      const [y, mean, rstd] = graph.nodes('LayerNormalization', [x!, w!, b!], attributes, [
-        x!,
-        statistics,
-        statistics,
-      ]);
-      return [y!, graph.reshape(mean!, rows), graph.reshape(rstd!, rows)];
+      const { y, mean, rstd } = centeredNorm(graph, x!, w!, b!, eps);
+      return [y, graph.reshape(mean, rows), graph.reshape(rstd, rows)];
     },
   },
 });
+
+/**
+ * ONNX Runtime's node takes the variance for E[x²] - E[x]², which a mean far from zero leaves no digits of; so the mean
+ * is subtracted first. A variance beyond float32 gives an rstd of 0, which must not pass for a result.
+ */
+function centeredNorm(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: OnnxValue, eps: number) {
+  const mean = lastMean(graph, x);
+  const distance = graph.node('Sub', [x, mean]);
+  const attributes = { axis: -1, epsilon: eps };
+  const specs = [x, mean, mean];
+  const [y, , rstd] = graph.nodes('LayerNormalization', [distance, weight, bias], attributes, specs);
+  // 0 / 0 is NaN.
+  const overflow = graph.node('Div', [graph.scalar(x.dtype, 0), rstd!], {}, mean);
+  return { y: graph.node('Add', [y!, overflow]), mean, rstd: graph.node('Add', [rstd!, overflow]) };
+}
 
 /** dx, dweight and dbias from dy, x, weight, mean and rstd. */
 const layerNormBackwardOp = defineOp({

@@ -12,6 +12,12 @@ export function sumToLast(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return sumNode(graph, x, [...x.shape.keys()].slice(0, -1), false);
 }
 
+/** The statistics [rows] of rows without elements, which nothing reads: ONNX Runtime's norms refuse such rows. */
+export function statisticsOfNothing(graph: OnnxGraph, { shape, dtype }: OnnxValue): OnnxValue {
+  const rows = shape.slice(0, -1);
+  return graph.node('Expand', [graph.scalar(dtype, NaN), graph.integers(rows)], {}, { shape: rows });
+}
+
 /** The statistics [..., 1] of rows of float64, for which ONNX Runtime's norms would give float32. */
 export function float64Statistics(graph: OnnxGraph, x: OnnxValue, eps: number, centered: boolean) {
   const mean = centered ? lastMean(graph, x) : graph.scalar(x.dtype, 0);

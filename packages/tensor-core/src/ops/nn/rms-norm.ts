@@ -9,7 +9,7 @@ import { cast } from '../copy/cast.ts';
 import { add, mul } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
-import { float64Statistics, lastMean, sumToLast } from './norm-graph.ts';
+import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
 import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
@@ -53,6 +53,7 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
     build: (graph, [x, weight], { eps }) => {
       const w = graph.cast(weight!, x!.dtype);
       const rows = x!.shape.slice(0, -1);
+      if (x!.shape.at(-1) === 0) return [x!, statisticsOfNothing(graph, x!)];
       if (x!.dtype === 'float64') {
         const { normal, rstd } = float64Statistics(graph, x!, eps, false);
         return [graph.node('Mul', [normal, w]), graph.reshape(rstd, rows)];

@@ -8,12 +8,13 @@ import { bytesOf } from '../../op/cost.ts';
 import { type DType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
-import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { div, mul } from '../elementwise/arithmetic.ts';
 import { cast } from '../copy/cast.ts';
 import { equal } from '../elementwise/comparisons.ts';
 import { expand, reshape } from '../shape/views.ts';
+import { dimensionOf } from '../support/one-dimension.ts';
 import { sumNode } from './sum-graph.ts';
 
 export interface ReductionAttributes {
@@ -121,13 +122,14 @@ function extremumGraph(type: 'ReduceMax' | 'ReduceMin'): ReductionDefinition['on
   };
 }
 
+/** Dimensions from the front, ascending; a tensor without any takes 0 and -1, as in PyTorch, and folds nothing. */
 export function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
   if (dims === undefined) return x.shape.map((_, i) => i);
-  const list = (typeof dims === 'number' ? [dims] : dims).map((dim) => normalizeDimension(name, dim, x.rank));
+  const list = (typeof dims === 'number' ? [dims] : dims).map((dim) => dimensionOf(name, x, dim));
   if (new Set(list).size !== list.length) {
     throw new ShapeError(`${name}: a dimension appears twice in ${formatShape(dims as Shape)}.`);
   }
-  return list.sort((a, b) => a - b);
+  return x.rank === 0 ? [] : list.sort((a, b) => a - b);
 }
 
 /** The shape after folding. */

@@ -24,6 +24,8 @@ export function sumNode(
   keepDims: boolean,
 ): OnnxValue {
   const shape = foldedShape(x.shape, dims, keepDims);
+  // ReduceSum would take no dimensions for all.
+  if (dims.length === 0) return x;
   const runs = mergeDimensions(x.shape, dims);
   if (sizeOf(x.shape) === 0 || (isFloatingPoint(x.dtype) && isQuick(runs))) {
     return graph.node('ReduceSum', [x, graph.integers(dims)], { keepdims: keepDims ? 1 : 0 }, { shape });

@@ -5,6 +5,7 @@ import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { arange } from '../../tensor/creation.ts';
+import { isFloatingPoint } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
@@ -33,8 +34,8 @@ const maxGridY = 65535;
 const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
   name: 'lowerTriangle',
   autocast: 'none',
-  infer: ([x], { name }) => {
-    requireFloatingPoint(name, 'x', x!);
+  infer: ([x], { name, fill }) => {
+    if (fill === 'negativeInfinity') requireFloatingPoint(name, 'x', x!);
     if (x!.shape.length < 2) {
       throw new ShapeError(`${name}: takes matrices [..., T, S], not ${formatShape(x!.shape)}.`);
     }
@@ -58,20 +59,28 @@ const lowerTriangleOp = defineOp<LowerTriangleAttributes>({
   cpu: {
     kind: 'onnx',
     build: (graph, [x], { diagonal, fill }) => [
-      fill === 'zero'
-        ? graph.node('Trilu', [x!, graph.scalar('int64', diagonal)], { upper: 0 })
-        : masked(graph, x!, diagonal),
+      fill === 'zero' ? lowerTriangle(graph, x!, diagonal) : masked(graph, x!, diagonal),
     ],
   },
 });
 
-/** x where elements stay, else -∞: chosen, as a minimum of both would be NaN where x is. */
+// ONNX Runtime's has integers and bools of 8 bytes only.
+function lowerTriangle(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
+  const wide = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'int64');
+  return graph.cast(graph.node('Trilu', [wide, graph.scalar('int64', diagonal)], { upper: 0 }), x.dtype);
+}
+
+/** x where elements stay, else 0 - ∞. To what stays -0 is added, which changes nothing, not -0 and not NaN. */
 function masked(graph: OnnxGraph, x: OnnxValue, diagonal: number): OnnxValue {
   const [rows, columns] = x.shape.slice(-2) as [number, number];
   const data = new Uint8Array(rows * columns);
   for (let i = 0; i < rows; i++) data.fill(1, i * columns, i * columns + clamp(i + diagonal + 1, columns));
   const kept = graph.constant('bool', [rows, columns], data);
-  return graph.node('Where', [kept, x, graph.scalar(x.dtype, -Infinity)], {}, x);
+  const [zero, infinity] = [graph.scalar(x.dtype, 0), graph.scalar(x.dtype, Infinity)];
+  // Negated last, because ONNX Runtime's Where makes 0 of -0.
+  const chosen = graph.node('Where', [kept, zero, infinity], {}, { shape: kept.shape, dtype: x.dtype });
+  const added = graph.node('Neg', [chosen]);
+  return graph.node('Add', [lowerTriangle(graph, x, diagonal), added], {}, x);
 }
 
 /** Of the elements of a matrix, those with j <= i + diagonal. */
@@ -115,7 +124,7 @@ function launch(
     ]);
 }
 
-/** Each matrix [T, S] of x with zeros where j > i + diagonal, a whole number. Throws a ShapeError or DTypeError. */
+/** Each matrix [T, S] of x with zeros where j > i + diagonal, a whole number. Throws a ShapeError. */
 export function tril(x: Tensor, diagonal = 0): Tensor {
   if (!Number.isSafeInteger(diagonal)) {
     throw new ShapeError(`tril: the diagonal must be a whole number, not ${diagonal}.`);

@@ -54,13 +54,14 @@ export function permute(x: Tensor, order: readonly number[]): Tensor {
   return applyView(permuteView, x, { order: normalized });
 }
 
-/** Swaps two dimensions; the last two by default. A view. */
+/** Swaps two dimensions; the last two by default. A view. Of a tensor without any, 0 and -1 are taken, as in PyTorch. */
 export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1): Tensor {
   requireTensor('transpose', x);
+  const rank = Math.max(1, x.rank);
+  const from = normalizeDimension('transpose', dimension0, rank);
+  const to = normalizeDimension('transpose', dimension1, rank);
   const order = x.shape.map((_, i) => i);
-  const from = normalizeDimension('transpose', dimension0, x.rank);
-  const to = normalizeDimension('transpose', dimension1, x.rank);
-  [order[from], order[to]] = [to, from];
+  if (x.rank > 0) [order[from], order[to]] = [to, from];
   return applyView(permuteView, x, { order });
 }
 

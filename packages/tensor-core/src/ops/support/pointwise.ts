@@ -1,5 +1,5 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { HostLowering, OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import {
   type DType,
@@ -37,6 +37,8 @@ interface UnaryDefinition {
   /** CUDA C++ over `a`. */
   readonly expression: string;
   readonly onnx: (graph: OnnxGraph, a: OnnxValue) => OnnxValue;
+  /** JavaScript's function for float64 on the CPU, where ONNX Runtime's has fewer digits. */
+  readonly float64?: (a: number) => number;
   /** What `gradient` reads: the input or the output. */
   readonly reads?: 'input' | 'output';
   /** The input's gradient from the output's, `g`, and the tensor read. */
@@ -49,8 +51,8 @@ interface UnaryDefinition {
 
 /** Makes a differentiable function of one tensor, element by element. */
 export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
-  const { name, expression, reads, gradient, reference, flops = 1 } = definition;
-  const op = defineOp({
+  const { name, expression, reads, gradient, float64, reference, flops = 1 } = definition;
+  const op: ComputeOp<undefined> = defineOp({
     name,
     autocast: definition.autocast ?? 'none',
     infer: ([a]) => [{ shape: a!.shape, dtype: definition.dtype?.(a!.dtype) ?? a!.dtype }],
@@ -73,9 +75,20 @@ export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
       ],
     },
   });
+  const float64Op = float64 && defineOp({ ...op, cpu: inFloat64(float64) });
   return (x) => {
     if (!(x instanceof Tensor)) throw notATensor(name, x);
-    return applyOne(op, [x], undefined);
+    return applyOne(float64Op && x.dtype === 'float64' ? float64Op : op, [x], undefined);
+  };
+}
+
+function inFloat64(fn: (a: number) => number): HostLowering<undefined> {
+  return {
+    kind: 'host',
+    run([x], [y]) {
+      const [from, to] = [x!.data as Float64Array, y!.data as Float64Array];
+      for (let i = 0; i < to.length; i++) to[i] = fn(from[i]!);
+    },
   };
 }
 

@@ -75,7 +75,7 @@ const eye: OpEntry = {
     return {
       operands: [],
       ours: (_, device) => t.eye(rows, columns, { dtype, device }),
-      torch: () => `torch.eye(${rows}, ${columns}, dtype=${dtype})`,
+      torch: () => `torch.eye(${rows}, ${columns}).to(${dtype})`,
     };
   },
 };

@@ -25,6 +25,20 @@ describeOnDevices((open) => {
     });
   }
 
+  it('where hands -0 and NaN on, and picks beside numbers and broadcasts', () => {
+    for (const dtype of ['float32', 'float64', 'float16', 'bfloat16'] as const) {
+      t.scope(() => {
+        const [c, x] = [bools([1, 1, 0]), of([-0, nan, 3], dtype)];
+        expect(t.where(c, x, 5).toFlatArray()).toEqual([-0, nan, 5]);
+        expect(t.where(c, 2, t.where(c, 7, of([[-0], [1]], dtype))).toFlatArray()).toEqual([
+          2, 2, -0, 2, 2, 1,
+        ]);
+      });
+    }
+    const far = t.fromTypedArray(BigInt64Array.of(2n ** 62n + 1n), [1], { device: open() });
+    expect(t.where(bools([1]), far, 0).toTypedArray()).toEqual(BigInt64Array.of(2n ** 62n + 1n));
+  });
+
   const gives = (fn: () => Tensor, dtype: DType, values: readonly number[]) =>
     t.scope(() => {
       const y = fn();
@@ -295,6 +309,18 @@ describeOnDevices((open) => {
         t.sum(t.add(x, t.cast(t.cast(x, 'int32'), 'float32'))).backward();
         expect(x.grad!.toFlatArray()).toEqual([1, 1]);
       });
+    });
+  });
+});
+
+describe('functions in float64 on the CPU', () => {
+  it('are right to a unit in the last place, also near their zeros', () => {
+    const of = (x: number) => t.tensor([x], { dtype: 'float64' });
+    t.scope(() => {
+      // PyTorch's results.
+      expect(t.cos(of(-1.5461066674477648)).item()).toBe(0.02468715103946104);
+      expect(t.sin(of(3.141592653589793)).item()).toBe(1.2246467991473532e-16);
+      expect(t.tanh(of(1e-300)).item()).toBe(1e-300);
     });
   });
 });

@@ -20,6 +20,15 @@ describeOnDevices((open) => {
     });
   });
 
+  it('is zero where sums have no terms, also of a batch', () => {
+    t.scope(() => {
+      t.full([12], 7, { device: open() }).dispose();
+      const y = t.matmul(zeros([1, 0]), zeros([3, 4, 0, 1]));
+      expect([y.shape, y.toFlatArray()]).toEqual([[3, 4, 1, 1], new Array(12).fill(0)]);
+      expect(t.matmul(zeros([2, 0]), zeros([0, 1])).toFlatArray()).toEqual([0, 0]);
+    });
+  });
+
   it('of a vector and a matrix, on either side and batched', () => {
     t.scope(() => {
       const m = of([

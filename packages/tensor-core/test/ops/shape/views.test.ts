@@ -130,6 +130,7 @@ describeOnDevices((open) => {
       const scalar = t.tensor(5, { device: open() });
       expect(t.squeeze(scalar, 0).shape).toEqual([]);
       expect(t.squeeze(scalar, -1).item()).toBe(5);
+      expect(t.transpose(scalar, 0, -1).item()).toBe(5);
       expect(t.unsqueeze(scalar, -1).shape).toEqual([1]);
       expect(t.reshape(scalar, [-1]).toFlatArray()).toEqual([5]);
       expect(t.permute(scalar, []).item()).toBe(5);
@@ -231,7 +232,7 @@ describe('arguments that are none', () => {
       () => t.transpose(t.tensor([1])),
       'transpose: dimension -2 is outside a tensor of rank 1',
     ],
-    ['a scalar to transpose', () => t.transpose(scalar), 'transpose: a tensor without dimensions'],
+    ['a scalar to transpose', () => t.transpose(scalar), 'transpose: dimension -2 is outside'],
     ['an order of fractions', () => t.permute(x, [0, 0.5]), 'permute: dimension 0.5'],
     ['an order that repeats', () => t.permute(x, [0, 0]), 'must name each dimension of [1, 3] exactly once'],
     ['an order too short', () => t.permute(x, [0]), 'must name each dimension'],

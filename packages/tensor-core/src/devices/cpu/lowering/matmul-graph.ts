@@ -1,5 +1,6 @@
 import type { TensorSpec } from '../../../op/memory-view.ts';
 import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
+import { sizeOf } from '../../../tensor/shape.ts';
 
 /** ONNX Runtime's own operators. */
 const domain = 'com.microsoft';
@@ -14,6 +15,7 @@ const domain = 'com.microsoft';
  *   FusedMatMul where nothing is transposed or scaled.
  * - 1 row · Wᵀ, 768..3072 columns 42 to 88 (14), 4 rows 130 (27); W · xᵀ instead 25 and 100, MatMul 3.
  * An explicit Transpose in front of a product would cost more than what a transposed operand loses.
+ * Where the sums have no terms all of them are 0; of a batch MatMul would write the first matrix alone.
  */
 export function buildMatmul(
   graph: OnnxGraph,
@@ -22,6 +24,9 @@ export function buildMatmul(
   scale: number,
   { shape }: TensorSpec,
 ): OnnxValue {
+  if (sizeOf(a.shape) === 0) {
+    return graph.node('Expand', [graph.scalar(a.dtype, 0), graph.integers(shape)], {}, { shape });
+  }
   const [transA, transB] = [Number(a.transposed ?? false), Number(b.transposed ?? false)];
   if (a.shape.length === 2 && b.shape.length === 2) {
     // The attribute alpha is a float32, which does not hold every scale of a float64 product.
