@@ -34,7 +34,7 @@ describe('resumeRange', () => {
       expect(other.outer).not.toBe(c.outer);
       expect(other).not.toBe(c);
       expect(b.outer!.outer).toBe(open());
-      return b;
+      return resumeRange(names, open);
     });
     const second = t.range('backward', () => resumeRange(names, open));
     expect(second).not.toBe(first);
