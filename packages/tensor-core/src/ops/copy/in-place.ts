@@ -2,11 +2,10 @@ import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import { checkElement, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
-import { zerosLike } from '../../tensor/creation.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
-import type { Tensor } from '../../tensor/tensor.ts';
+import { Tensor } from '../../tensor/tensor.ts';
 import { requireTensor } from '../support/require-tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
@@ -60,7 +59,7 @@ const copyInPlaceOp = defineOp({
   autocast: 'none',
   infer: (inputs) => sameAsFirst('copy_', inputs),
   mutates: [0],
-  gradient: ({ gradients: [g], needs }) => [needs[0] ? zerosLike(g!) : null, g!],
+  gradient: ({ gradients: [g], needs }) => [needs[0] ? zerosOf(g!) : null, g!],
   cuda: { kind: 'pointwise', expressions: () => ['b'] },
   cpu: {
     kind: 'onnx',
@@ -109,4 +108,11 @@ export function fillInPlace(x: Tensor, value: number): void {
   requireTensor('fillInPlace', x);
   checkElement('fillInPlace', x.dtype, value);
   applyOne(fillOp, [x], { value }).dispose();
+}
+
+/** Zeros like `x`; creation.ts, which fills by this module, cannot be imported here. */
+function zerosOf({ device, dtype, shape }: Tensor): Tensor {
+  const zeros = Tensor.allocate(device, dtype, shape);
+  if (zeros.size > 0) fillInPlace(zeros, 0);
+  return zeros;
 }
