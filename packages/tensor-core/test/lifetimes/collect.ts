@@ -3,7 +3,7 @@ import * as t from '../../src/index.ts';
 
 /** Collects garbage until finalizers have run; needs --expose-gc. */
 export async function collect(): Promise<void> {
-  for (let i = 0; i < 3; i++) {
+  for (let i = 0; i < 6; i++) {
     globalThis.gc!();
     await nextTurn();
   }

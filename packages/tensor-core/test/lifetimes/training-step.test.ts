@@ -95,6 +95,7 @@ describe.each(devices)('a training step outside scopes, on %s', (_, device) => {
   it.each(all.map(({ makes }, stage) => [makes, stage] as const))(
     'keeps its values when what is not read again is disposed after %s',
     async (_name, stage) => {
+      await collect();
       const before = liveStorages(device);
       const reference = expected(device);
       const handles: Handles = new Map();
