@@ -21,6 +21,7 @@ import { StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { type CudaStream, Streams } from './driver/stream.ts';
+import { refuseAsync, refusePromise } from '../../tensor/synchronous.ts';
 
 /** The context that this thread's driver calls go to. */
 let currentContext = 0;
@@ -92,14 +93,15 @@ export class CudaDevice implements Device {
   /**
    * Runs `fn` with `stream` as the current one, and gives back what it returns. What another stream wrote must be
    * waited for (`stream.waitFor`); memory is safe without: what is freed on one stream is not handed out again before
-   * the others have done with it. Throws a DeviceError for another device's stream, and for an async function.
+   * the others have done with it. Throws a DeviceError for another device's stream, a RooflineError for an async function.
    */
   onStream<T>(stream: CudaStream, fn: () => T): T {
+    refuseAsync('onStream', fn);
     if (!this.#streams.has(stream)) throw new DeviceError(`onStream: the stream is none of ${this.label}'s.`);
     const before = this.#streams.current;
     this.#memory.useStream(stream);
     try {
-      return requireSynchronous('onStream', fn());
+      return refusePromise('onStream', fn());
     } finally {
       this.#memory.useStream(before);
     }
@@ -112,10 +114,12 @@ export class CudaDevice implements Device {
 
   /**
    * Runs `fn` with allocations from `pool`, and gives back what it returns; what `fn` allocated goes back there when
-   * it is freed. Throws a DeviceError for a pool that is released or another device's, and for an async function.
+   * it is freed. Throws a DeviceError for a pool that is released or another device's, a RooflineError for
+   * an async function.
    */
   withPool<T>(pool: MemoryPool, fn: () => T): T {
-    return this.#memory.within(pool, () => requireSynchronous('withPool', fn()));
+    refuseAsync('withPool', fn);
+    return this.#memory.within(pool, () => refusePromise('withPool', fn()));
   }
 
   /**
@@ -220,16 +224,6 @@ export class CudaDevice implements Device {
     const { current } = this.#streams;
     for (const { storage } of inputs) (storage.buffer as Block).usedBy(current);
   }
-}
-
-/** A result that is no promise: what `fn` does later would run outside. Throws a DeviceError for one. */
-function requireSynchronous<T>(call: string, result: T): T {
-  if (typeof (result as PromiseLike<unknown> | null)?.then === 'function') {
-    throw new DeviceError(
-      `${call}: fn must not be async, since what it does after an await would run outside; call ${call} between awaits.`,
-    );
-  }
-  return result;
 }
 
 const opened = new Map<number, CudaDevice>();

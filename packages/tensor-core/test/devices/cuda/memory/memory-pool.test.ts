@@ -31,7 +31,7 @@ describe('withPool', () => {
     device.allocate(2048);
     expect([a.allocatedBytes, b.allocatedBytes]).toEqual([1024, 512]);
     expect(device.allocatedBytes).toBe(3584);
-    expect(() => device.withPool(a, async () => 1)).toThrow(/withPool: fn must not be async/);
+    expect(() => device.withPool(a, async () => 1)).toThrow(/withPool: the function is async/);
   });
 
   it('has blocks of its own for each stream', () => {
