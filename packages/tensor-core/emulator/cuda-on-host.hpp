@@ -353,6 +353,9 @@ inline unsigned __reduce_max_sync(unsigned, unsigned value) {
 inline unsigned __reduce_min_sync(unsigned, unsigned value) {
   return reduce_over_warp(value, [](unsigned a, unsigned b) { return a < b ? a : b; });
 }
+inline unsigned __reduce_add_sync(unsigned, unsigned value) {
+  return reduce_over_warp(value, [](unsigned a, unsigned b) { return a + b; });
+}
 inline unsigned __reduce_or_sync(unsigned, unsigned value) {
   return reduce_over_warp(value, [](unsigned a, unsigned b) { return a | b; });
 }

@@ -13,10 +13,9 @@
 // u = 2^-24) from k = 64 on: the split loses at most 20 u of each K block's own sum (split_half.cuh), truncation
 // at most 34 u (17 terms in each of a block's 4 steps, each cut 2 bits below float32's last at the least), and the
 // promotions 2 u a K block, of 64 u that the block may take. Errors being many and small, they are far below.
-// Where the two blocks hold more than their planes can tell (split_half.cuh's promotion_of: too wide a range on both
-// sides, Inf, NaN, products near overflow), the factor is zero instead, and once the other K blocks are done this one
-// is added by float32 multiply-adds of the operands themselves, with what IEEE says of them. That takes about ten
-// times as long, for such blocks alone.
+// Where the two blocks hold more than their planes can tell (split_half.cuh's way_of: losses that matter, Inf, NaN,
+// products near overflow), the factor is zero instead, and once the other K blocks are done this one is added by
+// float32 multiply-adds of the operands themselves, with what IEEE says of them, many times as slowly.
 //
 // kernel   matmul_split_half(MatmulParams)
 //   grid     (G, 1, 1): at most one block a multiprocessor; each walks over many tiles
@@ -38,8 +37,8 @@
 // must hold it at the offset that cuFuncGetParamInfo(kernel, 0) tells (48 on sm_90, not 0), for its alignment.
 //   0    a                 CUtensorMap
 //   128  b                 CUtensorMap
-//   256  scalesA           const BlockScales*   [batch or 1][row blocks][column blocks], from split_half
-//   264  scalesB           const BlockScales*
+//   256  factorsA          const uint8*   [batch or 1][row blocks][column blocks][64], from split_half
+//   264  factorsB          const uint8*
 //   272  c                 float*         [batch] matrices m × n
 //   280  partials          float*         G · BLOCK_M · BLOCK_N floats, 16-byte aligned; unused if streamTiles = 0
 //   288  ready             int32*         G · BLOCK_M/64 flags, zero before the first launch; each launch leaves zeros
@@ -58,13 +57,11 @@
 //   376  batchStrideB      int64          likewise
 //   384  pitchA            int32          elements between rows of sourceA
 //   388  pitchB            int32          likewise
-//   392  exponentsA        const int32*   -s of each block, or kNotPlain; laid out as scalesA
-//   400  exponentsB        const int32*
+//   392  summariesA        const uint32*  [batch or 1][row blocks][column blocks], likewise
+//   400  summariesB        const uint32*
 //   408  (padding to 448)
 // One pair of partials and ready serves one stream at a time. The same G gives the same bits every time.
 // May be launched with programmatic stream serialization after split_half: it waits by itself.
-
-#include "split_half.cuh"
 
 #ifndef BLOCK_M
 #define BLOCK_M 128
@@ -82,6 +79,10 @@
 #define TRANS_B 0
 #endif
 
+#include "hopper.cuh"
+#include "split_half.cuh"
+#include "stream_k.cuh"
+
 namespace {
 
 constexpr int kConsumers = BLOCK_M / 64;             // warpgroups that multiply, 64 rows each
@@ -93,56 +94,7 @@ constexpr int kPlaneBytesA = kConsumers * kBoxBytes;
 constexpr int kPlaneBytesB = kColumnBlocks * kBoxBytes;
 constexpr int kStageBytes = 2 * (kPlaneBytesA + kPlaneBytesB);
 
-__device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
-// ---- barriers and copies ----------------------------------------------------------------------------------------
-
-__device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-
-__device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
-  unsigned done = 0;
-  while (!done) {
-    asm volatile(
-        "{\n .reg .pred complete;\n"
-        " mbarrier.try_wait.parity.shared::cta.b64 complete, [%1], %2;\n selp.u32 %0, 1, 0, complete;\n}"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  }
-}
-
-__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
-
-/** Copies the 64×64 box at (column, row) of one plane to shared memory, and counts its bytes at `barrier`. */
-__device__ __forceinline__ void copy_box(const TensorMap& map, unsigned target, unsigned barrier, int column, int row,
-                                         int plane, int batch) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(target),
-      "l"(&map), "r"(barrier), "r"(column), "r"(row), "r"(plane), "r"(batch)
-      : "memory");
-}
-
 // ---- tensor cores ----------------------------------------------------------------------------------------------
-
-/** Shared-memory matrix descriptor, 128-byte swizzle: 8 rows of 128 bytes make 1024; a box holds 64 rows. */
-__device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address) {
-  constexpr unsigned long long swizzle128 = 1ull << 62, eightRows = (1024ull >> 4) << 32,
-                               nextBox = (static_cast<unsigned long long>(kBoxBytes) >> 4) << 16;
-  return swizzle128 | eightRows | nextBox | ((address & 0x3ffffu) >> 4);
-}
 
 // Advance of a descriptor by 16 along K: within the 128-byte row where K is contiguous, else 16 rows down.
 constexpr int kStepA = (TRANS_A ? 16 * 128 : 32) >> 4;
@@ -185,106 +137,37 @@ __device__ __forceinline__ void multiply_block(float (&sum)[kAccumulators], unsi
   }
 }
 
-__device__ __forceinline__ void multiply_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-
-/** Waits until at most `pending` groups run; `sum`, whose group has ended, is not read before that. */
-template <int pending>
-__device__ __forceinline__ void multiply_wait(float (&sum)[kAccumulators]) {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
-#pragma unroll
-  for (int i = 0; i < kAccumulators; i++) asm volatile("" : "+f"(sum[i])::"memory");
-}
-
 /** Starts Ahi·Bhi of the stage at `a`, `b`. */
 __device__ __forceinline__ void start_main(float (&sum)[kAccumulators], unsigned a, unsigned b) {
   multiply_fence();
-  multiply_block(sum, matrix_descriptor(a), matrix_descriptor(b), false);
+  multiply_block(sum, matrix_descriptor<kBoxBytes>(a), matrix_descriptor<kBoxBytes>(b), false);
   multiply_commit();
 }
 
 /** Starts Ahi·Blo + Alo·Bhi. */
 __device__ __forceinline__ void start_cross(float (&sum)[kAccumulators], unsigned a, unsigned b) {
   multiply_fence();
-  multiply_block(sum, matrix_descriptor(a), matrix_descriptor(b + kPlaneBytesB), false);
-  multiply_block(sum, matrix_descriptor(a + kPlaneBytesA), matrix_descriptor(b), true);
+  multiply_block(sum, matrix_descriptor<kBoxBytes>(a), matrix_descriptor<kBoxBytes>(b + kPlaneBytesB), false);
+  multiply_block(sum, matrix_descriptor<kBoxBytes>(a + kPlaneBytesA), matrix_descriptor<kBoxBytes>(b), true);
   multiply_commit();
 }
 
-// ---- what each block computes ----------------------------------------------------------------------------------
-
-/** Some K blocks of one tile. */
-struct Segment {
-  int tile, kBegin, kEnd;
-};
-
-/**
- * The first streamTiles tiles are dealt out by K blocks, each block of the grid taking an equal run ("stream-K",
- * Osama et al. 2023); the rest whole, in turn. A run that starts inside a tile leaves a partial sum; whoever starts
- * the tile adds those of its followers, in order, and writes C. Partial sums come first in a run and wait for
- * nothing, so nobody waits for one that waits.
- */
-struct Schedule {
-  int blocksK, tiles, unitsEach, unitsOver;
-  int unit, unitEnd, nextTile;
-
-  __device__ __forceinline__ explicit Schedule(const MatmulParams& p) {
-    const int self = blockIdx.x, grid = gridDim.x;
-    blocksK = ceil_div(p.k, kBlock);
-    tiles = ceil_div(p.m, BLOCK_M) * ceil_div(p.n, BLOCK_N) * p.batch;
-    const int units = p.streamTiles * blocksK;
-    unitsEach = units / grid;
-    unitsOver = units - unitsEach * grid;
-    unit = self * unitsEach + min(self, unitsOver);
-    unitEnd = unit + units_of(self);
-    nextTile = p.streamTiles + self;
-  }
-
-  __device__ __forceinline__ int units_of(int block) const { return unitsEach + (block < unitsOver ? 1 : 0); }
-
-  __device__ __forceinline__ bool take(Segment& segment) {
-    if (unit < unitEnd) {
-      segment.tile = unit / blocksK;
-      segment.kBegin = unit - segment.tile * blocksK;
-      segment.kEnd = min(blocksK, segment.kBegin + unitEnd - unit);
-      unit += segment.kEnd - segment.kBegin;
-      return true;
-    }
-    if (nextTile >= tiles) return false;
-    segment = {nextTile, 0, blocksK};
-    nextTile += gridDim.x;
-    return true;
-  }
-};
-
-/** Where a tile lies. Columns of groupM tiles keep operands in L2. */
-struct Tile {
-  int batch, row, column;
-
-  __device__ __forceinline__ Tile(const MatmulParams& p, int tile) {
-    const int tilesM = ceil_div(p.m, BLOCK_M), tilesN = ceil_div(p.n, BLOCK_N);
-    batch = tile / (tilesM * tilesN);
-    const int inBatch = tile - batch * tilesM * tilesN;
-    const int firstM = inBatch / (p.groupM * tilesN) * p.groupM;
-    const int inGroup = inBatch - firstM * tilesN, height = min(p.groupM, tilesM - firstM);
-    row = (firstM + inGroup % height) * BLOCK_M;
-    column = inGroup / height * BLOCK_N;
-  }
-};
+// ---- stages -----------------------------------------------------------------------------------------------------
 
 /** Position in the ring of stages. */
 struct Ring {
   unsigned base;  // shared address of the first stage
-  int stage = 0;
-  unsigned parity = 0;
+  int turn = 0;   // counts the stages, twice around
 
   __device__ __forceinline__ explicit Ring(unsigned base) : base(base) {}
-  __device__ __forceinline__ unsigned a() const { return base + stage * kStageBytes; }
+  __device__ __forceinline__ unsigned parity() const { return turn >= STAGES; }
+  __device__ __forceinline__ int stage() const { return turn >= STAGES ? turn - STAGES : turn; }
+  __device__ __forceinline__ unsigned a() const { return base + stage() * kStageBytes; }
   __device__ __forceinline__ unsigned b() const { return a() + 2 * kPlaneBytesA; }
-  __device__ __forceinline__ unsigned filled() const { return base + STAGES * kStageBytes + 8 * stage; }
+  __device__ __forceinline__ unsigned filled() const { return base + STAGES * kStageBytes + 8 * stage(); }
   __device__ __forceinline__ unsigned emptied() const { return filled() + 8 * STAGES; }
   __device__ __forceinline__ void advance() {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
+    if (++turn == 2 * STAGES) turn = 0;
   }
 };
 
@@ -312,7 +195,7 @@ __device__ __forceinline__ void produce(const MatmulParams& p, Ring ring) {
   while (schedule.take(segment)) {
     const Tile tile(p, segment.tile);
     for (int block = segment.kBegin; block < segment.kEnd; block++) {
-      barrier_wait(ring.emptied(), ring.parity ^ 1);
+      barrier_wait(ring.emptied(), ring.parity() ^ 1);
       barrier_expect(ring.filled(), kStageBytes);
       fill_stage(p, ring, tile, block * kBlock);
       ring.advance();
@@ -340,29 +223,41 @@ struct Consumer {
 
 // ---- scales ----------------------------------------------------------------------------------------------------
 
-/** How one K block is promoted, for each 64 columns of the tile: as `promotion_of` has it. */
-struct Promotion {
-  int of[kColumnBlocks];
+/**
+ * How a segment's K blocks are multiplied: the first two loops have no branch, and the first reads a scale for a whole
+ * block, which ordinary data has. By the second alone products of such data were 4 % slower on an H200, by the third 9.
+ */
+enum class Loop : unsigned { kUniform, kByRow, kAny };
 
-  __device__ __forceinline__ bool is_plain() const {
-    return is_plain_sum(of[0]) && is_plain_sum(of[kColumnBlocks - 1]);
+/** What the promotion of one K block takes of the scales, as read. */
+struct RawFactors {
+  int a[2];                  // biased exponents of a thread's two rows
+  unsigned b[kColumnBlocks]; // summaries
+};
+
+/** 2^-(sa+sb) for one K block, a thread's two rows, and each 64 columns of the tile: exponents, to save registers. */
+struct Factors {
+  unsigned biased;  // a byte for each, the rows' of one column block side by side; 0 is a factor of 0
+
+  __device__ __forceinline__ explicit Factors(const RawFactors& raw) : biased(0u) {
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks * 2; i++) {
+      const unsigned exponent = raw.a[i % 2] + highest_factor(raw.b[i / 2]) - kExponentBias;
+      biased |= (exponent & 255u) << 8 * i;
+    }
   }
-  __device__ __forceinline__ bool has_exact() const {
-    return of[0] == kExactly || of[kColumnBlocks - 1] == kExactly;
+  __device__ __forceinline__ void clear(int columnBlock) { biased &= ~(0xffffu << 16 * columnBlock); }
+  __device__ __forceinline__ float at(int columnBlock, int row) const {
+    return __uint_as_float((biased >> 8 * (2 * columnBlock + row) & 255u) << 23);
   }
 };
 
-/** The -s of the blocks that meet in one K block. */
-struct Exponents {
-  int a, b[kColumnBlocks];
+/** The ways of the blocks that meet in one K block, for each 64 columns of the tile. */
+struct Ways {
+  Way of[kColumnBlocks];
 
-  /** Right if it `is_plain`. */
-  __device__ __forceinline__ Promotion sums() const {
-    Promotion promotion;
-#pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) promotion.of[i] = a + b[i];
-    return promotion;
-  }
+  __device__ __forceinline__ bool are_all(Way way) const { return of[0] == way && of[kColumnBlocks - 1] == way; }
+  __device__ __forceinline__ bool have(Way way) const { return of[0] == way || of[kColumnBlocks - 1] == way; }
 };
 
 /** Reads the scales along K of one warpgroup's rows and the tile's columns. */
@@ -370,12 +265,14 @@ struct ScaleReader {
   const MatmulParams& p;
   int a, b[kColumnBlocks];  // numbers of the blocks at k = 0
   int strideA, strideB;
+  int row;
 
-  __device__ __forceinline__ ScaleReader(const MatmulParams& p, const Tile& tile, int warpgroup) : p(p) {
+  __device__ __forceinline__ ScaleReader(const MatmulParams& p, const Tile& tile, const Consumer& self)
+      : p(p), row(self.row()) {
     const int blocksM = ceil_div(p.m, 64), blocksN = ceil_div(p.n, 64), blocksK = ceil_div(p.k, kBlock);
     strideA = TRANS_A ? blocksM : 1;
     strideB = TRANS_B ? 1 : blocksN;
-    const int blockM = min(tile.row / 64 + warpgroup, blocksM - 1);
+    const int blockM = min(tile.row / 64 + self.warpgroup, blocksM - 1);
     a = tile.batch * p.batchStepA * blocksM * blocksK + blockM * (TRANS_A ? 1 : blocksK);
 #pragma unroll
     for (int i = 0; i < kColumnBlocks; i++) {
@@ -384,101 +281,104 @@ struct ScaleReader {
     }
   }
 
-  __device__ __forceinline__ Exponents at(int blockK) const {
-    Exponents exponents;
-    exponents.a = __ldg(p.exponentsA + a + blockK * strideA);
-#pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) exponents.b[i] = __ldg(p.exponentsB + b[i] + blockK * strideB);
-    return exponents;
+  __device__ __forceinline__ unsigned summary_a(int blockK) const { return __ldg(p.summariesA + a + blockK * strideA); }
+  __device__ __forceinline__ unsigned summary_b(int columnBlock, int blockK) const {
+    return __ldg(p.summariesB + b[columnBlock] + blockK * strideB);
   }
-
-  /** Whether the scales of all blocks of the segment are plain; every lane of the warp asks. */
-  __device__ __forceinline__ bool all_plain(const Segment& segment) const {
-    bool plain = true;
+  __device__ __forceinline__ const unsigned char* factors_a(int blockK) const {
+    return p.factorsA + ((a + blockK * strideA) * kBlock + row);
+  }
+  __device__ __forceinline__ const unsigned char* factors_b(int columnBlock, int blockK) const {
+    return p.factorsB + (b[columnBlock] + blockK * strideB) * kBlock;
+  }
+  template <Loop loop>
+  __device__ __forceinline__ RawFactors at(int blockK) const {
+    RawFactors raw;
+    if constexpr (loop == Loop::kUniform) {
+      raw.a[0] = raw.a[1] = highest_factor(summary_a(blockK));
+    } else {
+      const unsigned char* rows = factors_a(blockK);
+      raw.a[0] = __ldg(rows), raw.a[1] = __ldg(rows + 8);
+    }
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks; i++) raw.b[i] = summary_b(i, blockK);
+    return raw;
+  }
+  __device__ __forceinline__ Ways ways_at(int blockK) const {
+    const unsigned summary = summary_a(blockK);
+    Ways ways;
+#pragma unroll
+    for (int i = 0; i < kColumnBlocks; i++) ways.of[i] = way_of(summary, summary_b(i, blockK));
+    return ways;
+  }
+  /** The narrowest loop that serves the whole segment; every lane of the warp asks. */
+  __device__ __forceinline__ Loop loop_for(const Segment& segment) const {
+    Loop loop = Loop::kUniform;
     for (int block = segment.kBegin + threadIdx.x % 32; block < segment.kEnd; block += 32) {
-      plain &= at(block).sums().is_plain();
+      const unsigned summary = summary_a(block);
+      const Loop ofBlock = !ways_at(block).are_all(Way::kByRow)                    ? Loop::kAny
+                           : lowest_factor(summary) != highest_factor(summary) ? Loop::kByRow
+                                                                               : Loop::kUniform;
+      if (loop < ofBlock) loop = ofBlock;
     }
-    return __all_sync(0xffffffffu, plain);
-  }
-
-  __device__ __forceinline__ const BlockScales& of_a(int blockK) const { return p.scalesA[a + blockK * strideA]; }
-  __device__ __forceinline__ const BlockScales& of_b(int columnBlock, int blockK) const {
-    return p.scalesB[b[columnBlock] + blockK * strideB];
-  }
-  /** From the summaries. */
-  __device__ __forceinline__ Promotion look_up(int blockK) const {
-    const unsigned summaryA = __ldg(&of_a(blockK).summary);
-    Promotion promotion;
-#pragma unroll
-    for (int i = 0; i < kColumnBlocks; i++) {
-      promotion.of[i] = promotion_of(summaryA, __ldg(&of_b(i, blockK).summary));
-    }
-    return promotion;
+    return static_cast<Loop>(__reduce_max_sync(0xffffffffu, static_cast<unsigned>(loop)));
   }
 };
 
-/** total += fresh · 2^exponent in 64 columns, the factor in two halves for the sake of a float's exponents. */
-template <int columnBlock>
-__device__ __forceinline__ void promote_uniformly(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
-                                                  int exponent) {
-  const float half = power_of_two(exponent >> 1), rest = power_of_two(exponent - (exponent >> 1));
+/** total += fresh · 2^(shift - sa - sb). */
+template <int shift>
+__device__ __forceinline__ void promote_by_row(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
+                                               const Factors& factors) {
+  float shifted[kColumnBlocks][2];
 #pragma unroll
-  for (int i = columnBlock * 32; i < columnBlock * 32 + 32; i++) total[i] = fmaf(fresh[i] * half, rest, total[i]);
+  for (int i = 0; i < kColumnBlocks * 2; i++) {
+    shifted[i / 2][i % 2] = factors.at(i / 2, i % 2) * power_of_two(shift);
+    asm volatile("" : "+f"(shifted[i / 2][i % 2]));  // else nvcc keeps a copy for every use, and spills them
+  }
+#pragma unroll
+  for (int i = 0; i < kAccumulators; i++) total[i] = fmaf(fresh[i], shifted[i / 32][i / 2 % 2], total[i]);
 }
 
-/** total += fresh · 2^(shift - sa - sb) in 64 columns; the first multiplication is exact (see promotion_of). */
-template <int columnBlock>
+/** The same in 64 columns with a factor each; the first multiplication is exact (see way_of). */
+template <int columnBlock, int shift>
 __device__ __forceinline__ void promote_by_line(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
-                                                int shift, const ScaleReader& scales, int blockK,
-                                                const Consumer& self) {
-  const BlockScales &scalesA = scales.of_a(blockK), &scalesB = scales.of_b(columnBlock, blockK);
-  const unsigned summaryA = __ldg(&scalesA.summary), summaryB = __ldg(&scalesB.summary);
-  int rows[2] = {static_cast<int>(summaryA & 255u), static_cast<int>(summaryA & 255u)};
-  if (!has_one_factor(summaryA)) {
-    rows[0] = __ldg(scalesA.factors + self.row()), rows[1] = __ldg(scalesA.factors + self.row() + 8);
-  }
-  const float upper = power_of_two(rows[0] - kExponentBias + shift);
-  const float lower = power_of_two(rows[1] - kExponentBias + shift);
+                                                const ScaleReader& scales, int blockK, const Consumer& self) {
+  const unsigned char* rows = scales.factors_a(blockK);
+  const unsigned char* columns = scales.factors_b(columnBlock, blockK) + self.column();
+  const float upper = power_of_two(__ldg(rows) - kExponentBias + shift);
+  const float lower = power_of_two(__ldg(rows + 8) - kExponentBias + shift);
+  unsigned pairs[8];
+#pragma unroll
+  for (int i = 0; i < 8; i++) pairs[i] = __ldg(reinterpret_cast<const unsigned short*>(columns + i * 8));
 #pragma unroll
   for (int i = 0; i < 8; i++) {
-    unsigned pair = summaryB & 0xffffu;
-    if (!has_one_factor(summaryB)) {
-      pair = __ldg(reinterpret_cast<const unsigned short*>(scalesB.factors + self.column() + i * 8));
-    }
-    const float2 factors = make_float2(__uint_as_float((pair & 255u) << 23), __uint_as_float(pair >> 8 << 23));
+    const float first = __uint_as_float((pairs[i] & 255u) << 23), second = __uint_as_float(pairs[i] >> 8 << 23);
     float* sums = total + columnBlock * 32 + i * 4;
     const float* products = fresh + columnBlock * 32 + i * 4;
-    sums[0] = fmaf(products[0] * upper, factors.x, sums[0]);
-    sums[1] = fmaf(products[1] * upper, factors.y, sums[1]);
-    sums[2] = fmaf(products[2] * lower, factors.x, sums[2]);
-    sums[3] = fmaf(products[3] * lower, factors.y, sums[3]);
+    sums[0] = fmaf(products[0] * upper, first, sums[0]);
+    sums[1] = fmaf(products[1] * upper, second, sums[1]);
+    sums[2] = fmaf(products[2] * lower, first, sums[2]);
+    sums[3] = fmaf(products[3] * lower, second, sums[3]);
   }
 }
 
-template <int columnBlock>
-__device__ __forceinline__ void promote_columns(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
-                                                const Promotion& promotion, int shift, const ScaleReader& scales,
-                                                int blockK, const Consumer& self) {
-  const int exponent = promotion.of[columnBlock];
-  if (exponent == kByLine) promote_by_line<columnBlock>(total, fresh, shift, scales, blockK, self);
-  // kExactly ends here too: 2^-252 takes every sum to nothing.
-  else promote_uniformly<columnBlock>(total, fresh, max(exponent + shift, -252));
-}
+/** The promotion of one K block: its factors, or 0 where `ways` says that they are not all of it. */
+struct Promotion {
+  Factors factors;
+  Ways ways;
+  int blockK;
+};
 
-/** total += fresh · 2^shift, with the factors of its K block, which are plain ones if kAllPlain. */
-template <bool kAllPlain>
+/** total += fresh · 2^(shift - sa - sb), and nothing of what is multiplied exactly. */
+template <Loop loop, int shift>
 __device__ __forceinline__ void promote(float (&total)[kAccumulators], const float (&fresh)[kAccumulators],
-                                        const Promotion& promotion, int shift, const ScaleReader& scales, int blockK,
-                                        const Consumer& self) {
-  if (kAllPlain || promotion.is_plain()) {
-#pragma unroll
-    for (int i = 0; i < kAccumulators; i++) {
-      total[i] = fmaf(fresh[i], power_of_two(promotion.of[i / 32] + shift), total[i]);
-    }
-    return;
+                                        const Promotion& promotion, const ScaleReader& scales, const Consumer& self) {
+  promote_by_row<shift>(total, fresh, promotion.factors);
+  if (loop != Loop::kAny || !promotion.ways.have(Way::kByLine)) return;
+  if (promotion.ways.of[0] == Way::kByLine) promote_by_line<0, shift>(total, fresh, scales, promotion.blockK, self);
+  if constexpr (kColumnBlocks > 1) {
+    if (promotion.ways.of[1] == Way::kByLine) promote_by_line<1, shift>(total, fresh, scales, promotion.blockK, self);
   }
-  promote_columns<0>(total, fresh, promotion, shift, scales, blockK, self);
-  if constexpr (kColumnBlocks > 1) promote_columns<kColumnBlocks - 1>(total, fresh, promotion, shift, scales, blockK, self);
 }
 
 // ---- a segment -------------------------------------------------------------------------------------------------
@@ -487,7 +387,7 @@ __device__ __forceinline__ void promote(float (&total)[kAccumulators], const flo
  * total = the segment's product but for the K blocks that are to be multiplied exactly; returns whether there are
  * any. While one of the two sums is promoted, the tensor cores work on the other.
  */
-template <bool kAllPlain>
+template <Loop loop>
 __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], const Segment& segment,
                                                  const ScaleReader& scales, const Consumer& self, Ring& ring) {
   float main[kAccumulators], cross[kAccumulators];
@@ -497,40 +397,44 @@ __device__ __forceinline__ bool multiply_segment(float (&total)[kAccumulators], 
   for (int i = 0; i < kAccumulators; i++) total[i] = 0.0f;
 
   // Read a K block ahead: the first use of what is read waits for it.
-  Exponents exponents = scales.at(segment.kBegin);
+  RawFactors ahead = scales.at<loop>(segment.kBegin);
   const auto next_promotion = [&](int block) {
-    Promotion promotion = exponents.sums();
-    exponents = scales.at(min(block + 1, segment.kEnd - 1));
-    if (!kAllPlain && !promotion.is_plain()) {
-      promotion = scales.look_up(block);
-      anyExact |= promotion.has_exact();
+    Promotion promotion{Factors(ahead), {}, block};
+    ahead = scales.at<loop>(min(block + 1, segment.kEnd - 1));
+    if constexpr (loop == Loop::kAny) {
+      promotion.ways = scales.ways_at(block);
+      anyExact |= promotion.ways.have(Way::kExact);
+#pragma unroll
+      for (int i = 0; i < kColumnBlocks; i++) {
+        if (promotion.ways.of[i] != Way::kByRow) promotion.factors.clear(i);
+      }
     }
     return promotion;
   };
 
-  barrier_wait(ring.filled(), ring.parity);
+  barrier_wait(ring.filled(), ring.parity());
   start_cross(cross, ring.a() + offsetA, ring.b());
   start_main(main, ring.a() + offsetA, ring.b());
   Promotion promotion = next_promotion(segment.kBegin);
   multiply_wait<1>(cross);
-  promote<kAllPlain>(total, cross, promotion, kLoShift, scales, segment.kBegin, self);
+  promote<loop, kLoShift>(total, cross, promotion, scales, self);
   multiply_wait<0>(main);
   self.release(ring.emptied());
   ring.advance();
 
   for (int block = segment.kBegin + 1; block < segment.kEnd; block++) {
-    barrier_wait(ring.filled(), ring.parity);
+    barrier_wait(ring.filled(), ring.parity());
     start_cross(cross, ring.a() + offsetA, ring.b());
-    promote<kAllPlain>(total, main, promotion, 0, scales, block - 1, self);
+    promote<loop, 0>(total, main, promotion, scales, self);
     start_main(main, ring.a() + offsetA, ring.b());
     promotion = next_promotion(block);
     multiply_wait<1>(cross);
-    promote<kAllPlain>(total, cross, promotion, kLoShift, scales, block, self);
+    promote<loop, kLoShift>(total, cross, promotion, scales, self);
     multiply_wait<0>(main);
     self.release(ring.emptied());
     ring.advance();
   }
-  promote<kAllPlain>(total, main, promotion, 0, scales, segment.kEnd - 1, self);
+  promote<loop, 0>(total, main, promotion, scales, self);
   return anyExact;
 }
 
@@ -546,7 +450,8 @@ __device__ __forceinline__ void add_exactly(const MatmulParams& p, float (&total
   const float* b = p.sourceB + tile.batch * p.batchStrideB;
   const long long pitchA = p.pitchA, pitchB = p.pitchB;
   const int end = min(p.k, (blockK + 1) * kBlock);
-#pragma unroll 1
+  // The sums of the tensor cores are done with, so that there are registers for what several of K read.
+#pragma unroll 4
   for (int k = blockK * kBlock; k < end; k++) {
     const float a0 = __ldg(a + (TRANS_A ? k * pitchA + upper : upper * pitchA + k));
     const float a1 = __ldg(a + (TRANS_A ? k * pitchA + lower : lower * pitchA + k));
@@ -567,12 +472,10 @@ __device__ __forceinline__ void add_exact_blocks(const MatmulParams& p, float (&
                                                  const Consumer& self) {
 #pragma unroll 1
   for (int block = segment.kBegin; block < segment.kEnd; block++) {
-    const Promotion promotion = scales.look_up(block);
-    if (promotion.of[0] == kExactly) add_exactly<0>(p, total, tile, block, self);
+    const Ways ways = scales.ways_at(block);
+    if (ways.of[0] == Way::kExact) add_exactly<0>(p, total, tile, block, self);
     if constexpr (kColumnBlocks > 1) {
-      if (promotion.of[kColumnBlocks - 1] == kExactly) {
-        add_exactly<kColumnBlocks - 1>(p, total, tile, block, self);
-      }
+      if (ways.of[1] == Way::kExact) add_exactly<1>(p, total, tile, block, self);
     }
   }
 }
@@ -648,24 +551,26 @@ __device__ __forceinline__ void consume(const MatmulParams& p, const Consumer& s
   Schedule schedule(p);
   Segment segment;
   while (schedule.take(segment)) {
-    const Tile tile(p, segment.tile);
     float total[kAccumulators];
-    const ScaleReader scales(p, tile, self.warpgroup);
-    // Ordinary data is looked over once, and then multiplied by a loop without a branch: 4 to 5 % faster on an H200.
-    if (scales.all_plain(segment)) {
-      multiply_segment<true>(total, segment, scales, self, ring);
-    } else if (multiply_segment<false>(total, segment, scales, self, ring)) {
-      add_exact_blocks(p, total, tile, segment, scales, self);
+    const ScaleReader scales(p, Tile(p, segment.tile), self);
+    const Loop loop = scales.loop_for(segment);
+    if (loop == Loop::kUniform) {
+      multiply_segment<Loop::kUniform>(total, segment, scales, self, ring);
+    } else if (loop == Loop::kByRow) {
+      multiply_segment<Loop::kByRow>(total, segment, scales, self, ring);
+    } else if (multiply_segment<Loop::kAny>(total, segment, scales, self, ring)) {
+      add_exact_blocks(p, total, Tile(p, forgotten(segment.tile)), segment, scales, self);
     }
     if (segment.kBegin > 0) {
       write_partial(p, total, self);
       continue;
     }
     int follower = blockIdx.x;
-    for (int done = segment.kEnd; done < schedule.blocksK; done += schedule.units_of(follower)) {
+    const int blocksK = schedule.blocks_k();
+    for (int done = segment.kEnd; done < blocksK; done += schedule.units_of(follower)) {
       add_partial(p, total, ++follower, self);
     }
-    write_tile(p, total, tile, self);
+    write_tile(p, total, Tile(p, forgotten(segment.tile)), self);
   }
 }
 
@@ -679,7 +584,7 @@ matmul_split_half(const __grid_constant__ MatmulParams params) {
   if (threadIdx.x == 0) {
     prefetch_map(params.a);
     prefetch_map(params.b);
-    for (Ring each(base); each.parity == 0; each.advance()) {
+    for (Ring each(base); each.parity() == 0; each.advance()) {
       barrier_init(each.filled(), 1);
       barrier_init(each.emptied(), 4 * kConsumers);
     }

@@ -1,20 +1,22 @@
 // Split of float32 operands into pairs of fp16 planes for matmul_split_half.cu (Ootomo & Yokota 2022,
 // "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak").
-// split_half.cuh says what the planes and the scales hold, and what they lose.
+// split_half.cuh says what the planes, the factors and the summaries hold, and what they lose.
 //
-// A plain block has one scale for all its lines, so that the product promotes its sums by one factor. Only other
-// blocks are looked at line by line, which takes several times as long.
+// A "plain" block, as nearly all of ordinary data are, has one scale for all its lines: it is finite, and its elements
+// that are not zero lie within 2^28 of one another. Only other blocks are looked at line by line, which takes longer.
+// Each of their lines gets a scale of its own; columns of op(B), which the product has no fast way for, only where
+// one scale would lose too much.
 //
 // kernel   split_half(SplitParams)
-//   splits one or two operands in one launch (an operand with blocks = 0 is skipped).
+//   splits A and B in one launch (an operand with blocks = 0 is skipped).
 //   grid     (operands[0].blocks + operands[1].blocks, 1, 1);   block (256, 1, 1);   no dynamic shared memory
 //   macros   none.   any architecture from sm_80 on
 //
-// SplitParams, 128 bytes: two SplitOperand of 64 bytes each:
+// SplitParams, 128 bytes: two SplitOperand of 64 bytes each, A's and B's:
 //   0  source             const float*   [batch] matrices of rows × columns, any strides between rows and batches
 //   8  planes             fp16*          [batch][2][rows][pitch], hi then lo; 16-byte aligned (128 for TMA)
-//  16  exponents          int32*         [batch][ceil(rows/64)][ceil(columns/64)]: -s of each block, or kNotPlain
-//  24  scales             BlockScales*   likewise
+//  16  summaries          uint32*        [batch][ceil(rows/64)][ceil(columns/64)]
+//  24  factors            uint8*         likewise, and [64] lines; 16-byte aligned
 //  32  sourceBatchStride  int64          elements
 //  40  rows               int32
 //  44  columns            int32
@@ -33,8 +35,8 @@ namespace {
 struct SplitOperand {
   const float* source;
   unsigned short* planes;
-  int* exponents;
-  BlockScales* scales;
+  unsigned* summaries;
+  unsigned char* factors;
   long long sourceBatchStride;
   int rows, columns, sourcePitch, pitch, blocks, linesAreColumns;
 };
@@ -52,70 +54,106 @@ constexpr int kRowsPerPass = kThreads / kLanesPerRow;        // 32
 constexpr int kPasses = kBlock / kRowsPerPass;               // 2
 constexpr int kLargestExponent = 126;
 constexpr int kBlocksPerMultiprocessor = 6;                  // what 40 registers allow
+constexpr unsigned kLittleLoss = 7;                          // as much as a line with a scale of its own may lose
 
-/** Magnitudes of elements, as bits. */
-struct Range {
-  unsigned largest = 0u;    // no float's bits where there are Inf or NaN
-  unsigned smallest = ~0u;  // of those that are not zero, less 1, so that zero wraps around to the end
-  bool hasZero = false;
+/** s with x·2^s in [2^14, 2^15), held to [-113, 126] so that 2^s and 2^-s are normal floats; 0 for 0. */
+__device__ __forceinline__ int exponent_for(unsigned magnitude) {
+  if (magnitude == 0u) return 0;
+  return 14 - max(static_cast<int>(magnitude >> 23) - kExponentBias, 14 - kLargestExponent);
+}
+
+/** Whether hi keeps its digits in the product of such an element, not zero, by 2^s. */
+__device__ __forceinline__ bool keeps_digits(unsigned magnitude, int s) {
+  return s == kLargestExponent || __uint_as_float(magnitude) * power_of_two(s) >= power_of_two(-14);
+}
+
+__device__ __forceinline__ int floor_log2(unsigned magnitude) {
+  const int biased = magnitude >> 23;
+  return biased > 0 ? biased - kExponentBias : -118 - __clz(magnitude);
+}
+
+__device__ __forceinline__ unsigned held(int code, int least) {
+  return min(max(code, least), static_cast<int>(kBeyond));
+}
+
+/** The loss of a line that has `lost` elements, by the element of magnitude `element`. */
+__device__ __forceinline__ unsigned loss_code(int lost, unsigned element, int s) {
+  if (lost == 0) return 0u;
+  if (element == 0u) return kBeyond;
+  const int doublings = 32 - __clz(lost - 1);  // ceil(log2(lost))
+  return held(doublings - 35 - s - floor_log2(element) + kLossOffset, 1);
+}
+
+/** The range of a line from `largest` down to `element`, ~0 if there is none. */
+__device__ __forceinline__ unsigned range_code(unsigned largest, unsigned element) {
+  if (largest == 0u || element == ~0u) return 0u;
+  if (element == 0u) return kBeyond;
+  return held(floor_log2(largest) + 1 - floor_log2(element) - kRangeOffset, 0);
+}
+
+/** Magnitudes of a block's elements, as bits; those that are not zero, less 1, so that zero wraps around to the end. */
+struct BlockRange {
+  unsigned largest = 0u;  // no float's bits where there are Inf or NaN
+  unsigned smallest = ~0u, secondSmallest = ~0u;
+  int zeros = 0;  // how many; more than one makes no difference
 
   __device__ __forceinline__ void add(float x) {
     const unsigned bits = __float_as_uint(x) & 0x7fffffffu;
     largest = max(largest, bits);
+    secondSmallest = min(secondSmallest, max(smallest, bits - 1u));
     smallest = min(smallest, bits - 1u);
-    hasZero |= bits == 0u;
-  }
-  __device__ __forceinline__ void add(const Range& other) {
-    largest = max(largest, other.largest);
-    smallest = min(smallest, other.smallest);
-    hasZero |= other.hasZero;
+    zeros += bits == 0u;
   }
   __device__ __forceinline__ void join_warp() {
-    largest = __reduce_max_sync(0xffffffffu, largest);
-    smallest = __reduce_min_sync(0xffffffffu, smallest);
-    hasZero = __any_sync(0xffffffffu, hasZero);
+    constexpr unsigned all = 0xffffffffu;
+    largest = __reduce_max_sync(all, largest);
+    const unsigned least = __reduce_min_sync(all, smallest);
+    const bool isOnly = __popc(__ballot_sync(all, smallest == least)) == 1;
+    secondSmallest = __reduce_min_sync(all, isOnly && smallest == least ? secondSmallest : smallest);
+    smallest = least;
+    zeros = __reduce_add_sync(all, static_cast<unsigned>(zeros));
   }
   __device__ __forceinline__ bool is_finite() const { return largest < 0x7f800000u; }
-  /** s with largest·2^s in [2^14, 2^15), held to [-113, 126] so that 2^s and 2^-s are normal floats. */
-  __device__ __forceinline__ int exponent() const {
-    if (largest == 0u) return 0;
-    const int floorLog2 = max(static_cast<int>(largest >> 23) - kExponentBias, 14 - kLargestExponent);
-    return 14 - floorLog2;
-  }
   /** Whether hi keeps its digits in all elements that are not zero. */
   __device__ __forceinline__ bool is_narrow() const {
-    const int s = exponent();
-    return largest == 0u || s == kLargestExponent ||
-           __uint_as_float(smallest + 1u) * power_of_two(s) >= power_of_two(-14);
+    return largest == 0u || keeps_digits(smallest + 1u, exponent_for(largest));
   }
-  __device__ __forceinline__ bool is_sparse() const {
-    const float scale = power_of_two(exponent());
-    return largest != 0u && (hasZero || __uint_as_float(smallest + 1u) * scale <
-                                            __uint_as_float(largest) * scale * power_of_two(-22));
-  }
-  __device__ __forceinline__ unsigned marks() const {
-    return (is_narrow() ? 0u : kWide) | (is_sparse() ? kSparse : 0u);
+  /** The codes of its ranges, where it is_narrow. No line's are more. */
+  __device__ __forceinline__ unsigned ranges() const {
+    const unsigned least = smallest + 1u, next = secondSmallest == ~0u ? ~0u : secondSmallest + 1u;
+    const unsigned second = zeros == 0 ? next : zeros == 1 ? least : 0u;
+    return range_code(largest, zeros == 0 ? least : 0u) | range_code(largest, second) << kSecond;
   }
 };
 
 /** Where a block lies, and which of its elements this thread has: eight in each of two rows. */
 struct Place {
   const SplitOperand& operand;
-  int block, batch, row, column;  // of the thread's first element, in the matrix
+  int block, batch;
+  int firstRow, firstColumn;  // of the block, in the matrix
+  int row, column;            // of the thread's first element
 
   __device__ __forceinline__ Place(const SplitOperand& operand, int block) : operand(operand), block(block) {
     const int rowBlocks = (operand.rows + kBlock - 1) / kBlock;
     const int columnBlocks = (operand.columns + kBlock - 1) / kBlock;
     const int rowBlock = block / columnBlocks;  // of all matrices
     batch = operand.blocks == rowBlocks * columnBlocks ? 0 : rowBlock / rowBlocks;
-    row = (rowBlock - batch * rowBlocks) * kBlock + threadIdx.x / kLanesPerRow;
-    column = (block - rowBlock * columnBlocks) * kBlock + threadIdx.x % kLanesPerRow * kVector;
+    firstRow = (rowBlock - batch * rowBlocks) * kBlock;
+    firstColumn = (block - rowBlock * columnBlocks) * kBlock;
+    row = firstRow + threadIdx.x / kLanesPerRow;
+    column = firstColumn + threadIdx.x % kLanesPerRow * kVector;
   }
 
   __device__ __forceinline__ int row_in_block(int pass) const { return threadIdx.x / kLanesPerRow + pass * kRowsPerPass; }
   __device__ __forceinline__ int column_in_block(int i) const { return threadIdx.x % kLanesPerRow * kVector + i; }
   __device__ __forceinline__ bool exists(int pass) const {
     return row + pass * kRowsPerPass < operand.rows && column < operand.columns;
+  }
+  __device__ __forceinline__ int line(int pass, int i) const {
+    return operand.linesAreColumns ? column_in_block(i) : row_in_block(pass);
+  }
+  __device__ __forceinline__ uint4* factors() const {
+    return reinterpret_cast<uint4*>(operand.factors + static_cast<long long>(block) * kBlock);
   }
 };
 
@@ -148,18 +186,14 @@ struct Elements {
     }
   }
 
-  __device__ __forceinline__ Range range_of_row(const Place& place, int pass) const {
-    Range range;
-#pragma unroll
-    for (int i = 0; i < kVector; i++) range.add(of[pass][i]);
-    range.hasZero &= place.exists(pass);
-    return range;
-  }
-  __device__ __forceinline__ Range range_of_column(const Place& place, int i) const {
-    Range range;
+  __device__ __forceinline__ BlockRange range(const Place& place) const {
+    BlockRange range;
 #pragma unroll
     for (int pass = 0; pass < kPasses; pass++) {
-      if (place.exists(pass)) range.add(of[pass][i]);
+      const int zeros = range.zeros;
+#pragma unroll
+      for (int i = 0; i < kVector; i++) range.add(of[pass][i]);
+      if (!place.exists(pass)) range.zeros = zeros;
     }
     return range;
   }
@@ -195,97 +229,138 @@ struct Elements {
 };
 
 /** The range of all threads' elements. */
-__device__ __forceinline__ Range range_of_block(const Place& place, const Elements& elements) {
-  __shared__ uint2 ofWarps[kWarps];
-  constexpr unsigned zeroBit = 1u << 31;  // no magnitude has it
-  Range range;
-#pragma unroll
-  for (int pass = 0; pass < kPasses; pass++) range.add(elements.range_of_row(place, pass));
+__device__ __forceinline__ BlockRange range_of_block(const Place& place, const Elements& elements) {
+  __shared__ uint4 ofWarps[kWarps];
+  BlockRange range = elements.range(place);
   range.join_warp();
-  if (threadIdx.x % 32 == 0) {
-    ofWarps[threadIdx.x / 32] = uint2{range.largest | (range.hasZero ? zeroBit : 0u), range.smallest};
-  }
+  const int lane = threadIdx.x % 32;
+  if (lane == 0) ofWarps[threadIdx.x / 32] = uint4{range.largest, range.smallest, range.secondSmallest, static_cast<unsigned>(range.zeros)};
   __syncthreads();
-  const uint2 part = ofWarps[threadIdx.x % kWarps];
-  range.largest = part.x & ~zeroBit;
-  range.smallest = part.y;
-  range.hasZero = part.x & zeroBit;
+  range = BlockRange{};
+  if (lane < kWarps) {
+    const uint4 part = ofWarps[lane];
+    range.largest = part.x, range.smallest = part.y, range.secondSmallest = part.z, range.zeros = part.w;
+  }
   range.join_warp();
   return range;
 }
 
-/** The ranges of a block's lines, and their exponents. */
-struct Lines {
-  unsigned largest[kBlock], smallest[kBlock], hasZero[kBlock];
-  int exponents[kBlock];
+/** A quarter of a line: magnitudes, as bits. Four neighbouring lanes have the quarters of one line. */
+struct QuarterLine {
+  static constexpr int kCount = kBlock / 4;
+  unsigned of[kCount];  // 0 where there is no element
+  unsigned largest = 0u, second = 0u, smallest = ~0u, secondSmallest = ~0u;  // 0 and ~0 where there are none
 
-  __device__ __forceinline__ void clear(int line) { largest[line] = 0u, smallest[line] = ~0u, hasZero[line] = 0u; }
-  __device__ __forceinline__ void add(int line, const Range& range) {
-    atomicMax(&largest[line], range.largest);
-    atomicMin(&smallest[line], range.smallest);
-    if (range.hasZero) hasZero[line] = 1u;
+  /** Reads it, and finds the two largest and the two smallest elements of the whole line. */
+  __device__ __forceinline__ explicit QuarterLine(const Place& place) {
+    const SplitOperand& operand = place.operand;
+    const int line = threadIdx.x / 4;
+#pragma unroll
+    for (int i = 0; i < kCount; i++) {
+      const int k = threadIdx.x % 4 + 4 * i;
+      const int row = place.firstRow + (operand.linesAreColumns ? k : line);
+      const int column = place.firstColumn + (operand.linesAreColumns ? line : k);
+      const bool exists = row < operand.rows && column < operand.columns;
+      const float* matrix = operand.source + place.batch * operand.sourceBatchStride;
+      of[i] = exists ? __float_as_uint(matrix[static_cast<long long>(row) * operand.sourcePitch + column]) & 0x7fffffffu : 0u;
+      add(of[i], 0u, exists ? of[i] : ~0u, ~0u);
+    }
+#pragma unroll
+    for (int mask = 1; mask < 4; mask *= 2) {
+      const auto other = [&](unsigned mine) { return __shfl_xor_sync(0xffffffffu, mine, mask); };
+      add(other(largest), other(second), other(smallest), other(secondSmallest));
+    }
   }
-  __device__ __forceinline__ Range at(int line) const {
-    Range range;
-    range.largest = largest[line], range.smallest = smallest[line], range.hasZero = hasZero[line];
-    return range;
+
+  __device__ __forceinline__ void add(unsigned otherLargest, unsigned otherSecond, unsigned otherSmallest,
+                                      unsigned otherSecondSmallest) {
+    second = max(min(largest, otherLargest), max(second, otherSecond));
+    largest = max(largest, otherLargest);
+    secondSmallest = min(max(smallest, otherSmallest), min(secondSmallest, otherSecondSmallest));
+    smallest = min(smallest, otherSmallest);
+  }
+
+  /** How many of the whole line's elements are lost. */
+  __device__ __forceinline__ int lost(int s) const {
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; i++) count += of[i] != 0u && !keeps_digits(of[i], s);
+    count += __shfl_xor_sync(0xffffffffu, count, 1);
+    return count + __shfl_xor_sync(0xffffffffu, count, 2);
   }
 };
 
-/** One warp, two lines a lane: chooses the exponents, and writes them and the summary. */
-__device__ __forceinline__ void choose_scales(Lines& lines, BlockScales& scales, int ofZeros) {
-  const int lane = threadIdx.x;
-  unsigned lowest = 255u, highest = 0u, marks = 0u;
+/** The summary of the block whose lines the threads have. */
+__device__ __forceinline__ unsigned summarize(const QuarterLine& line, int exponent) {
+  constexpr int kValues = 6;
+  __shared__ unsigned worst[kValues];
+  const unsigned factor = kExponentBias - exponent;
+  const int lost = line.lost(exponent);
+  const unsigned values[kValues] = {255u - factor,
+                                    factor,
+                                    loss_code(lost, line.largest, exponent),
+                                    loss_code(lost, line.second, exponent),
+                                    range_code(line.largest, line.smallest),
+                                    range_code(line.largest, line.secondSmallest)};
+  if (threadIdx.x < kValues) worst[threadIdx.x] = 0u;
+  __syncthreads();
 #pragma unroll
-  for (int line = lane; line < kBlock; line += 32) {
-    const Range range = lines.at(line);
-    const int exponent = range.largest == 0u ? ofZeros : range.exponent();
-    const unsigned factor = kExponentBias - exponent;
-    lines.exponents[line] = exponent;
-    scales.factors[line] = static_cast<unsigned char>(factor);
-    lowest = min(lowest, factor);
-    highest = max(highest, factor);
-    marks |= range.marks();
+  for (int i = 0; i < kValues; i++) {
+    const unsigned ofWarp = __reduce_max_sync(0xffffffffu, values[i]);
+    if (threadIdx.x % 32 == 0) atomicMax(&worst[i], ofWarp);
   }
-  lowest = __reduce_min_sync(0xffffffffu, lowest);
-  highest = __reduce_max_sync(0xffffffffu, highest);
-  marks = __reduce_or_sync(0xffffffffu, marks);
-  if (lane == 0) scales.summary = lowest | highest << 8 | marks;
+  __syncthreads();
+  const unsigned losses = worst[2] | worst[3] << kSecond, ranges = worst[4] | worst[5] << kSecond;
+  const unsigned summary = 255u - worst[0] | worst[1] << 8 | losses << kLossShift | ranges << kRangeShift;
+  __syncthreads();
+  return summary;
 }
 
-/** Splits a block with a power of two for each of its lines. */
-__device__ __forceinline__ void split_by_line(const Place& place, int ofZeros) {
-  __shared__ Lines lines;
-  if (threadIdx.x < kBlock) lines.clear(threadIdx.x);
+/** Whether a line's losses disturb no product with a block whose range() is not large. */
+__device__ __forceinline__ bool loses_little(unsigned summary) {
+  return (summary >> kLossShift & 15u) <= kLittleLoss || (summary >> (kLossShift + kSecond) & 15u) <= kLittleLoss;
+}
+
+/** Splits a block by lines. `exponent` is the whole block's; `mayShare`: it may be that of all lines. */
+__device__ __forceinline__ void split_by_line(const Place& place, int exponent, bool mayShare) {
+  __shared__ int exponents[kBlock];
+  const QuarterLine line(place);
+  int own = exponent;
+  unsigned summary = 0u;
+#pragma unroll 1
+  for (bool shared = mayShare;; shared = false) {
+    if (!shared && line.largest != 0u) own = exponent_for(line.largest);
+    summary = summarize(line, own);
+    if (!shared || loses_little(summary)) break;
+  }
+  if (threadIdx.x % 4 == 0) {
+    exponents[threadIdx.x / 4] = own;
+    reinterpret_cast<unsigned char*>(place.factors())[threadIdx.x / 4] = static_cast<unsigned char>(kExponentBias - own);
+  }
+  if (threadIdx.x == 0) place.operand.summaries[place.block] = summary;
   __syncthreads();
   Elements elements;
   elements.load(place);
-  const bool linesAreColumns = place.operand.linesAreColumns;
-  if (linesAreColumns) {
-#pragma unroll
-    for (int i = 0; i < kVector; i++) lines.add(place.column_in_block(i), elements.range_of_column(place, i));
-  } else {
-#pragma unroll
-    for (int pass = 0; pass < kPasses; pass++) lines.add(place.row_in_block(pass), elements.range_of_row(place, pass));
-  }
-  __syncthreads();
-  if (threadIdx.x < 32) choose_scales(lines, place.operand.scales[place.block], ofZeros);
-  __syncthreads();
-  elements.split(place, [&](int pass, int i) {
-    return power_of_two(lines.exponents[linesAreColumns ? place.column_in_block(i) : place.row_in_block(pass)]);
-  });
+  elements.split(place, [&](int pass, int i) { return power_of_two(exponents[place.line(pass, i)]); });
+}
+
+/** Of a block whose lines have one factor. */
+__device__ __forceinline__ void write_scales(const Place& place, unsigned factor, unsigned summary) {
+  const unsigned four = factor * 0x01010101u;
+  if (threadIdx.x < kBlock / 16) place.factors()[threadIdx.x] = uint4{four, four, four, four};
+  if (threadIdx.x == 0) place.operand.summaries[place.block] = summary;
 }
 
 /**
  * Splits a block that is not plain. Nothing is kept from the look at it as a whole, and nothing inlined: that would
  * cost registers, and with them occupancy, where all blocks are plain.
  */
-__device__ __attribute__((noinline)) void split_not_plain(const SplitOperand& operand, int block, bool isFinite, int exponent) {
+__device__ __attribute__((noinline)) void split_not_plain(const SplitOperand& operand, int block, bool isFinite,
+                                                          int exponent, bool mayShare) {
   const Place place(operand, block);
-  if (threadIdx.x == 0) operand.exponents[block] = kNotPlain;
-  if (isFinite) return split_by_line(place, exponent);
+  if (isFinite) return split_by_line(place, exponent, mayShare);
   // The product takes the operand itself instead; zeros keep NaN out of its sums until then.
-  if (threadIdx.x == 0) operand.scales[block].summary = kExponentBias | kExponentBias << 8 | kNotFinite;
+  write_scales(place, kExponentBias, kNotFinite);
   Elements zeros{};
   zeros.split(place, [](int, int) { return 1.0f; });
 }
@@ -297,22 +372,19 @@ split_half(const __grid_constant__ SplitParams params) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
-  const bool isSecond = static_cast<int>(blockIdx.x) >= params.operands[0].blocks;
-  const SplitOperand& operand = params.operands[isSecond];
-  const Place place(operand, blockIdx.x - (isSecond ? params.operands[0].blocks : 0));
+  const bool isB = static_cast<int>(blockIdx.x) >= params.operands[0].blocks;
+  const SplitOperand& operand = params.operands[isB];
+  const Place place(operand, blockIdx.x - (isB ? params.operands[0].blocks : 0));
   Elements elements;
   elements.load(place);
 
-  const Range range = range_of_block(place, elements);
-  const int exponent = range.exponent();
+  const BlockRange range = range_of_block(place, elements);
+  const int exponent = exponent_for(range.largest);
   if (!range.is_finite() || !range.is_narrow()) {
-    return split_not_plain(operand, place.block, range.is_finite(), exponent);
+    return split_not_plain(operand, place.block, range.is_finite(), exponent, isB);
   }
   const float scale = power_of_two(exponent);
   elements.split(place, [&](int, int) { return scale; });
-  if (threadIdx.x == 0) {
-    const unsigned factor = kExponentBias - exponent;
-    operand.exponents[place.block] = -exponent;
-    operand.scales[place.block].summary = factor | factor << 8 | range.marks();
-  }
+  const unsigned factor = kExponentBias - exponent;
+  write_scales(place, factor, factor | factor << 8 | range.ranges() << kRangeShift);
 }

@@ -36,6 +36,9 @@ type Element = (x: number, row: number, column: number, random: () => number) =>
 const same: Element = (x) => x;
 const wide: Element = (x, _row, _column, random) => x * 10 ** (24 * random() - 12);
 
+const tokenScale: Element = (x, _row, column) => x * Math.exp(-1.7 * ((column * 37) % 41));
+const tail: Element = (x, _row, _column, random) => x * (2 * random() - 1) ** 3 * (2 * random() - 1) ** 3;
+
 /** Data by what is made of the normal samples of A [i, l] and of B [l, j]. */
 const changes: Readonly<Record<string, readonly [Element, Element]>> = {
   'normal samples': [same, same],
@@ -50,6 +53,18 @@ const changes: Readonly<Record<string, readonly [Element, Element]>> = {
   'any range in A': [wide, same],
   'any range in both': [wide, wide],
   'any range in A, zeros in B': [wide, (x, l, j) => ((l + j) % 3 === 0 ? x : 0)],
+  'token scales over e^-70': [(x, i) => x * Math.exp(-1.7 * ((i * 37) % 41)), same],
+  'token scales along k': [tokenScale, same],
+  'token scales along k, a tenth zeros': [tokenScale, (x, _l, _j, random) => (random() < 0.1 ? 0 : x)],
+  'token scales along k, a tiny element in each column': [
+    tokenScale,
+    (x, l, j) => (l % 64 === j % 64 ? x * 1e-20 : x),
+  ],
+  'tiny in B where A is largest': [
+    (x, _, l) => (l % 64 === 7 ? x : x * 1e-9),
+    (x, l) => (l % 64 === 7 ? x * 1e-12 : x),
+  ],
+  'products of four samples': [tail, tail],
   'causal zeros': [(x, i, l) => (l <= i ? x : 0), same],
   'zeros of ReLU': [(x) => Math.max(x, 0), (x) => Math.max(x, 0)],
   'zero rows and columns': [(x, i) => (i % 3 ? 0 : x), (x, _, j) => (j % 5 ? 0 : x)],

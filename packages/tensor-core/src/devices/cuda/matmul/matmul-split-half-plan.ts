@@ -49,10 +49,9 @@ export interface SplitHalfMatmulPlan {
 
 /** The K block of the kernels, and the side of the blocks that are split as one. */
 const block = 64;
-/** An exponent of `kernels/split_half.cuh`, which is all that the product reads of most blocks. */
-const exponentBytes = 4;
-/** Its BlockScales: a summary, and a byte for each line. */
-const scalesBytesOfBlock = 4 + block;
+/** Of `kernels/split_half.cuh`, for each 64×64 block: a word that sums its lines up, and a byte for each of them. */
+const summaryBytes = 4;
+const factorsBytesOfBlock = block;
 const launchUs = 5.5;
 /** What L2 keeps of the operands (H100, H200: 50 to 60 MB in all). */
 const cachedBytes = 40e6;
@@ -156,15 +155,14 @@ export interface SplitHalfOperandShape {
   readonly batch?: number;
 }
 
-/** Sizes of the three buffers that hold a split operand, and the numbers its tensor map is encoded from. */
+/** Sizes of the buffers that hold a split operand, and the numbers its tensor map is encoded from. */
 export interface SplitHalfOperandLayout {
   /** fp16 elements between rows of a plane. */
   readonly pitch: number;
   /** fp16 [batch][2][rows][pitch]. */
   readonly planesBytes: number;
-  /** An int32 and a BlockScales, one of each for each 64×64 block. */
-  readonly exponentsBytes: number;
-  readonly scalesBytes: number;
+  readonly summariesBytes: number;
+  readonly factorsBytes: number;
   /** Thread blocks that `split_half` spends on this operand. */
   readonly blocks: number;
   readonly tensorMap: {
@@ -197,8 +195,8 @@ export function layoutSplitHalfOperand(shape: SplitHalfOperandShape): SplitHalfO
   return {
     pitch,
     planesBytes: batch * 2 * planeBytes,
-    exponentsBytes: blocks * exponentBytes,
-    scalesBytes: blocks * scalesBytesOfBlock,
+    summariesBytes: blocks * summaryBytes,
+    factorsBytes: blocks * factorsBytesOfBlock,
     blocks,
     tensorMap: {
       dimensions: [columns, rows, 2, batch],

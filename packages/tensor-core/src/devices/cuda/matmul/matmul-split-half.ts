@@ -30,8 +30,8 @@ interface StoredOperand {
 /** Where the split of an operand lies. */
 interface SplitOperand {
   readonly planes: number;
-  readonly exponents: number;
-  readonly scales: number;
+  readonly summaries: number;
+  readonly factors: number;
 }
 
 /** What to do for every request of one shape. */
@@ -100,8 +100,8 @@ export class SplitHalfProduct implements Float32Product {
     const context = this.#context;
     return {
       planes: context.workspace(layout.planesBytes),
-      exponents: context.workspace(layout.exponentsBytes),
-      scales: context.workspace(layout.scalesBytes),
+      summaries: context.workspace(layout.summariesBytes),
+      factors: context.workspace(layout.factorsBytes),
     };
   }
 
@@ -153,13 +153,13 @@ export class SplitHalfProduct implements Float32Product {
     offset: number,
     operand: StoredOperand,
     { pitch, blocks }: SplitHalfOperandLayout,
-    { planes, exponents, scales }: SplitOperand,
+    { planes, summaries, factors }: SplitOperand,
   ): void {
     const memory = this.#splitParameters;
     memory.writeInt64(offset, operand.pointer);
     memory.writeInt64(offset + 8, planes);
-    memory.writeInt64(offset + 16, exponents);
-    memory.writeInt64(offset + 24, scales);
+    memory.writeInt64(offset + 16, summaries);
+    memory.writeInt64(offset + 24, factors);
     memory.writeInt64(offset + 32, operand.batchStride);
     const { rows, columns, linesAreColumns } = operand;
     const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
@@ -192,8 +192,8 @@ export class SplitHalfProduct implements Float32Product {
   ): void {
     const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
     const memory = this.#parameters;
-    memory.writeInt64(256, splitA.scales);
-    memory.writeInt64(264, splitB.scales);
+    memory.writeInt64(256, splitA.factors);
+    memory.writeInt64(264, splitB.factors);
     memory.writeInt64(272, request.d);
     // The kernel leaves its flags as it found them, zero.
     memory.writeInt64(280, this.#scratch('split-half partials', partialsBytes));
@@ -212,8 +212,8 @@ export class SplitHalfProduct implements Float32Product {
     memory.writeInt64(376, request.batchStrideB);
     memory.words[384 / 4] = request.pitchA;
     memory.words[388 / 4] = request.pitchB;
-    memory.writeInt64(392, splitA.exponents);
-    memory.writeInt64(400, splitB.exponents);
+    memory.writeInt64(392, splitA.summaries);
+    memory.writeInt64(400, splitB.summaries);
     const structure = memory.bytes.subarray(0, matmulParamsBytes);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }

@@ -1,5 +1,5 @@
 // kernels/matmul_split_half.cu as a host compiler takes it: the same parameters, planes and scales, the same choice of
-// a promotion for each K block, the same order of sums, element by element, and tensor cores by their arithmetic. The
+// a way for each K block, the same order of sums, element by element, and tensor cores by their arithmetic. The
 // stand-in for a CUtensorMap holds {address, 4 dimensions, 3 strides in bytes}, 64 bits each.
 //
 // Tensor cores (Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores"): 16 exact products and the accumulator
@@ -42,13 +42,10 @@ double multiply_block(double sum, const double* a, const double* b) {
   return sum;
 }
 
-float promote(float total, float fresh, int promotion, int shift, int factorA, int factorB) {
-  if (promotion == kByLine) {
-    return fmaf(fresh * power_of_two(factorA - kExponentBias + shift), power_of_two(factorB - kExponentBias), total);
-  }
-  const int exponent = promotion + shift < -252 ? -252 : promotion + shift;
-  if (exponent >= -126 && exponent <= 127) return fmaf(fresh, power_of_two(exponent), total);
-  return fmaf(fresh * power_of_two(exponent >> 1), power_of_two(exponent - (exponent >> 1)), total);
+float promote(float total, float fresh, Way way, int shift, int factorA, int factorB) {
+  if (way == Way::kByRow) return fmaf(fresh, power_of_two(factorA + factorB - 2 * kExponentBias + shift), total);
+  if (way == Way::kExact) return fmaf(fresh, 0.0f, total);
+  return fmaf(fresh * power_of_two(factorA - kExponentBias + shift), power_of_two(factorB - kExponentBias), total);
 }
 
 struct Element {
@@ -60,23 +57,16 @@ struct Element {
   int batch_b() const { return batch * p.batchStepB; }
   int blocks_k() const { return ceil_div(p.k, kBlock); }
 
-  const BlockScales& scales_a(int block) const {
+  /** Numbers of the 64×64 blocks that this row and this column have there. */
+  int block_a(int block) const {
     const int blocks = ceil_div(p.m, kBlock), line = row / kBlock;
-    return p.scalesA[batch_a() * blocks * blocks_k() + (TRANS_A ? block * blocks + line : line * blocks_k() + block)];
+    return batch_a() * blocks * blocks_k() + (TRANS_A ? block * blocks + line : line * blocks_k() + block);
   }
-  const BlockScales& scales_b(int block) const {
+  int block_b(int block) const {
     const int blocks = ceil_div(p.n, kBlock), line = column / kBlock;
-    return p.scalesB[batch_b() * blocks * blocks_k() + (TRANS_B ? line * blocks_k() + block : block * blocks + line)];
+    return batch_b() * blocks * blocks_k() + (TRANS_B ? line * blocks_k() + block : block * blocks + line);
   }
-  int exponent_a(int block) const { return p.exponentsA[&scales_a(block) - p.scalesA]; }
-  int exponent_b(int block) const { return p.exponentsB[&scales_b(block) - p.scalesB]; }
-  int promotion(int block) const {
-    const int exponent = exponent_a(block) + exponent_b(block);
-    return is_plain_sum(exponent) ? exponent : promotion_of(scales_a(block).summary, scales_b(block).summary);
-  }
-  static int factor_of(const BlockScales& scales, int line) {
-    return has_one_factor(scales.summary) ? scales.summary & 255u : scales.factors[line];
-  }
+  Way way(int block) const { return way_of(p.summariesA[block_a(block)], p.summariesB[block_b(block)]); }
 
   void multiply(int block) {
     double a[2][kBlock], b[2][kBlock];
@@ -88,9 +78,10 @@ struct Element {
       }
     }
     const double cross = multiply_block(multiply_block(0, a[0], b[1]), a[1], b[0]), main = multiply_block(0, a[0], b[0]);
-    const int factorA = factor_of(scales_a(block), row % kBlock), factorB = factor_of(scales_b(block), column % kBlock);
-    total = promote(total, cross, promotion(block), kLoShift, factorA, factorB);
-    total = promote(total, main, promotion(block), 0, factorA, factorB);
+    const int factorA = p.factorsA[block_a(block) * kBlock + row % kBlock];
+    const int factorB = p.factorsB[block_b(block) * kBlock + column % kBlock];
+    total = promote(total, cross, way(block), kLoShift, factorA, factorB);
+    total = promote(total, main, way(block), 0, factorA, factorB);
   }
 
   void add_exactly(int block) {
@@ -105,7 +96,7 @@ struct Element {
   void write() {
     for (int block = 0; block < blocks_k(); block++) multiply(block);
     for (int block = 0; block < blocks_k(); block++) {
-      if (promotion(block) == kExactly) add_exactly(block);
+      if (way(block) == Way::kExact) add_exactly(block);
     }
     float& c = p.c[batch * p.batchStrideC + static_cast<long long>(row) * p.pitchC + column];
     c = p.accumulate ? c + total * p.alpha : total * p.alpha;

@@ -69,8 +69,8 @@ describe('layoutSplitHalfOperand', () => {
     expect(layoutSplitHalfOperand({ rows: 65, columns: 33, batch: 3 })).toEqual({
       pitch: 40,
       planesBytes: 3 * 2 * 65 * 40 * 2,
-      exponentsBytes: 3 * 2 * 1 * 4,
-      scalesBytes: 3 * 2 * 1 * (4 + 64),
+      summariesBytes: 3 * 2 * 1 * 4,
+      factorsBytes: 3 * 2 * 1 * 64,
       blocks: 6,
       tensorMap: { dimensions: [33, 65, 2, 3], strideBytes: [80, 5200, 10400], box: [64, 64, 1, 1] },
     });
