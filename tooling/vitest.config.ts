@@ -6,8 +6,9 @@ export default defineConfig({
   resolve: { conditions: ['roofline-source'] },
   ssr: { resolve: { conditions: ['roofline-source'] } },
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // Many tests start processes or compile kernels, which takes long where other tasks run beside.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     maxWorkers: 2,
     projects: [
       {

@@ -66,10 +66,11 @@ describe('runSweep', () => {
 
   it('kills a cell that hangs, with what it started, and goes on', async () => {
     const start = performance.now();
-    const { records } = await sweep(temporaryFolder(), ['hang', 'succeed'], { timeoutMs: 1500 });
+    // Long enough for the second cell's process to start on a busy machine.
+    const { records } = await sweep(temporaryFolder(), ['hang', 'succeed'], { timeoutMs: 10_500 });
     expect(records.map(({ status }) => status)).toEqual(['timeout', 'ok']);
-    expect(records[0]!.error!.message).toContain('1.5 s');
-    expect(performance.now() - start).toBeLessThan(15_000);
+    expect(records[0]!.error!.message).toContain('10.5 s');
+    expect(performance.now() - start).toBeLessThan(120_000);
   });
 
   it('keeps what was measured when it is interrupted', async () => {

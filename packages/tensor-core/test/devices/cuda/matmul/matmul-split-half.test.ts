@@ -14,7 +14,7 @@ import { sampleNumbers } from '../../../op-cases/samples.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
 import { openSplitHalfDevice } from './emulated-split-half.ts';
 
-describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', { timeout: 60_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', () => {
   const { device, product } = openSplitHalfDevice();
   const onDevice = (values: Float32Array) => t.fromTypedArray(values, [values.length], { device });
 

@@ -26,7 +26,7 @@ interface SplitBlock {
   readonly ranges: [number, number];
 }
 
-describe.skipIf(!hostCompilerVersion())('split_half, emulated', { timeout: 60_000 }, () => {
+describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
   const { device, context } = openSplitHalfDevice();
 
   /** Splits rows × columns values of one side; a line is a column if `down`, else a row. */
