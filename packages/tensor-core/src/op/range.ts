@@ -38,7 +38,16 @@ export function range<T>(name: string, fn: () => T): T {
   refuseAsync('range', fn);
   const outer = open;
   open = within(outer, name);
-  return refusePromise('range', listenersTold([name], outer, fn));
+  return refusePromise('range', listeners.size > 0 ? listenersTold([name], outer, fn) : inOpened(outer, fn));
+}
+
+/** Runs `fn` in the range just opened; then `outer` is the open range again. */
+function inOpened<T>(outer: OpenRange | null, fn: () => T): T {
+  try {
+    return fn();
+  } finally {
+    open = outer;
+  }
 }
 
 /**
@@ -88,12 +97,7 @@ export function onRange(listener: RangeListener): () => void {
 export function resumeRange<T>(names: readonly string[], fn: () => T): T {
   const outer = open;
   open = openAgain(outer, names);
-  if (listeners.size > 0) return listenersTold(resumedNames(names), outer, fn);
-  try {
-    return fn();
-  } finally {
-    open = outer;
-  }
+  return listeners.size > 0 ? listenersTold(resumedNames(names), outer, fn) : inOpened(outer, fn);
 }
 
 /** The ranges that were opened again last. */

@@ -76,10 +76,13 @@ export function keep<T extends Scoped>(tensor: T): T {
 
 /** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
 function handOver(value: unknown, from: Scope): void {
-  if (typeof value !== 'object' || value === null) return;
-  const found: Scoped[] = [];
-  collect(value, found);
-  for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
+  if (value instanceof Scoped) {
+    if (value.scope === from) value.moveTo(from.parent);
+  } else if (typeof value === 'object' && value !== null) {
+    const found: Scoped[] = [];
+    collect(value, found);
+    for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
+  }
 }
 
 function collect(value: unknown, into: Scoped[]): void {

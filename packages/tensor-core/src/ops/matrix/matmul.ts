@@ -31,15 +31,15 @@ interface MatmulAttributes {
 }
 
 function productShape(a: Shape, b: Shape): Shape {
-  const [m, k] = a.slice(-2);
-  const [kOfB, n] = b.slice(-2);
+  const k = a.at(-1)!;
+  const kOfB = b.at(-2)!;
   if (k !== kOfB) {
     throw new ShapeError(
       `matmul: ${formatShape(a)} · ${formatShape(b)}: the last dimension of the first, ${k}, must equal the ` +
         `second-last of the second, ${kOfB}.`,
     );
   }
-  return [...broadcastShapes('matmul', a.slice(0, -2), b.slice(0, -2)), m!, n!];
+  return [...broadcastShapes('matmul', a.slice(0, -2), b.slice(0, -2)), a.at(-2)!, b.at(-1)!];
 }
 
 const matmulOp = defineOp<MatmulAttributes>({
@@ -81,9 +81,10 @@ const matmulOp = defineOp<MatmulAttributes>({
     kind: 'custom',
     strided: true,
     launch(context, [a, b], [d], { scale }) {
-      const [m, n] = d!.shape.slice(-2) as [number, number];
-      const k = a!.shape.at(-1)!;
       if (d!.size === 0) return;
+      const m = d!.shape.at(-2)!;
+      const n = d!.shape.at(-1)!;
+      const k = a!.shape.at(-1)!;
       const batchShape = d!.shape.slice(0, -2);
       const left = operandOf(context, a!, batchShape);
       const right = operandOf(context, b!, batchShape);
@@ -132,8 +133,10 @@ interface Operand {
 
 /** How a library that takes one pitch and one batch stride can read `x`; copies it where it cannot. */
 function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Operand {
-  const [rows, columns] = x.shape.slice(-2) as [number, number];
-  const [rowStride, columnStride] = x.strides.slice(-2) as [number, number];
+  const rows = x.shape.at(-2)!;
+  const columns = x.shape.at(-1)!;
+  const rowStride = x.strides.at(-2)!;
+  const columnStride = x.strides.at(-1)!;
   const batchStride = singleStride(x, batchShape);
   if (batchStride !== null) {
     const address = x.address;
@@ -170,14 +173,17 @@ function singleStride(
   { shape, strides }: { shape: Shape; strides: Shape },
   batchShape: Shape,
 ): number | null {
-  const walked = broadcastStrides(shape.slice(0, -2), strides.slice(0, -2), batchShape);
+  const lead = batchShape.length - (shape.length - 2);
   let stride: number | null = null;
   let covered = 1;
   for (let i = batchShape.length - 1; i >= 0; i--) {
-    if (batchShape[i] === 1) continue;
-    if (stride === null) stride = walked[i]!;
-    else if (walked[i] !== stride * covered) return null;
-    covered *= batchShape[i]!;
+    const length = batchShape[i]!;
+    if (length === 1) continue;
+    const repeats = i < lead || shape[i - lead] === 1;
+    const walked = repeats ? 0 : strides[i - lead]!;
+    if (stride === null) stride = walked;
+    else if (walked !== stride * covered) return null;
+    covered *= length;
   }
   return stride ?? 0;
 }
@@ -241,5 +247,10 @@ function product(a: Tensor, b: Tensor, attributes: MatmulAttributes): Tensor {
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
 export function linear(x: Tensor, weight: Tensor): Tensor {
-  return scope(() => matmul(x, transpose(weight)));
+  const transposed = transpose(weight);
+  try {
+    return matmul(x, transposed);
+  } finally {
+    transposed.dispose();
+  }
 }
