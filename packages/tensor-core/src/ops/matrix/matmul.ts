@@ -63,11 +63,13 @@ const matmulOp = defineOp<MatmulAttributes>({
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
   gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale } }) => {
     const g = gradients[0]!;
+    const [specA, specB] = inputSpecs as [TensorSpec, TensorSpec];
+    const rowsOf = (x: Tensor) => (isMatrix(specB) ? joinRows(x) : x);
     return [
-      needs[0] ? gradientProduct(g, transpose(input(1)), scale, inputSpecs[0]!) : null,
+      needs[0] ? gradientProduct(g, transpose(input(1)), scale, specA) : null,
       // As the transpose of its own transpose: the usual second operand is a weight seen transposed, whose
       // gradient then comes out in the weight's own layout.
-      needs[1] ? transpose(gradientProduct(transpose(g), input(0), scale, inputSpecs[1]!)) : null,
+      needs[1] ? transpose(gradientProduct(transpose(rowsOf(g)), rowsOf(input(0)), scale, specB)) : null,
     ];
   },
   // As JSON Infinity and NaN would be one.
@@ -82,11 +84,13 @@ const matmulOp = defineOp<MatmulAttributes>({
     strided: true,
     launch(context, [a, b], [d], { scale }) {
       if (d!.size === 0) return;
-      const m = d!.shape.at(-2)!;
       const n = d!.shape.at(-1)!;
       const k = a!.shape.at(-1)!;
-      const batchShape = d!.shape.slice(0, -2);
-      const left = operandOf(context, a!, batchShape);
+      // A matrix behind a batch makes one larger product of it.
+      const isJoined = isMatrix(b!);
+      const m = isJoined ? d!.size / n : d!.shape.at(-2)!;
+      const batchShape = isJoined ? noBatch : d!.shape.slice(0, -2);
+      const left = isJoined ? joinedOperandOf(context, a!, m) : operandOf(context, a!, batchShape);
       const right = operandOf(context, b!, batchShape);
       context.matmul({
         m,
@@ -118,6 +122,17 @@ const matmulOp = defineOp<MatmulAttributes>({
   },
 });
 
+const noBatch: Shape = [];
+
+function isMatrix({ shape }: TensorSpec): boolean {
+  return shape.length === 2;
+}
+
+/** [..., n] as one matrix of all its rows. */
+function joinRows(x: Tensor): Tensor {
+  return isMatrix(x) ? x : reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
+}
+
 /** A product for the gradient of an input: a float32 input that was multiplied as a cast gets its sums unrounded. */
 function gradientProduct(g: Tensor, operand: Tensor, scale: number, input: TensorSpec): Tensor {
   const unrounded = input.dtype === 'float32' && operand.dtype !== 'float32';
@@ -134,20 +149,29 @@ interface Operand {
 /** How a library that takes one pitch and one batch stride can read `x`; copies it where it cannot. */
 function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Operand {
   const rows = x.shape.at(-2)!;
+  const batchStride = singleStride(x, 2, batchShape);
+  if (batchStride === null) return copied(context, x, [...batchShape, rows, x.shape.at(-1)!], batchShape);
+  return asItLies(x, rows, x.strides.at(-2)!, batchStride) ?? copied(context, x, x.shape, batchShape);
+}
+
+/** The same with all `rows` of a batch as those of one matrix. */
+function joinedOperandOf(context: CudaContext, x: MemoryView, rows: number): Operand {
+  const rowStride = singleStride(x, 1, x.shape.slice(0, -1));
+  const operand = rowStride === null ? null : asItLies(x, rows, rowStride, 0);
+  return operand ?? copied(context, x, x.shape, noBatch);
+}
+
+/** Matrices of so many rows without a copy; null unless their rows or columns are dense. */
+function asItLies(x: MemoryView, rows: number, rowStride: number, batchStride: number): Operand | null {
   const columns = x.shape.at(-1)!;
-  const rowStride = x.strides.at(-2)!;
   const columnStride = x.strides.at(-1)!;
-  const batchStride = singleStride(x, batchShape);
-  if (batchStride !== null) {
-    const address = x.address;
-    if (fits(columnStride, columns, rowStride, rows)) {
-      return { address, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
-    }
-    if (fits(rowStride, rows, columnStride, columns)) {
-      return { address, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
-    }
+  if (fits(columnStride, columns, rowStride, rows)) {
+    return { address: x.address, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
   }
-  return copied(context, x, batchStride === null ? [...batchShape, rows, columns] : x.shape, batchShape);
+  if (fits(rowStride, rows, columnStride, columns)) {
+    return { address: x.address, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
+  }
+  return null;
 }
 
 /** A contiguous copy, repeated to `shape` where its own batch dimensions cannot be walked by one stride. */
@@ -159,7 +183,7 @@ function copied(context: CudaContext, x: MemoryView, shape: Shape, batchShape: S
     { address: x.address, dtype: x.dtype, shape, strides: repeated },
     { address, dtype: x.dtype, shape, strides },
   );
-  const batchStride = singleStride({ shape, strides }, batchShape)!;
+  const batchStride = singleStride({ shape, strides }, 2, batchShape)!;
   return { address, transposed: false, pitch: shape.at(-1)!, batchStride };
 }
 
@@ -168,16 +192,17 @@ function fits(innerStride: number, inner: number, outerStride: number, outer: nu
   return (innerStride === 1 || inner === 1) && (outerStride >= inner || outer === 1);
 }
 
-/** The one stride that walks the batch dimensions in row-major order, or null. */
+/** The one stride that walks all but the last `inner` dimensions, as of shape `outer`, in row-major order, or null. */
 function singleStride(
   { shape, strides }: { shape: Shape; strides: Shape },
-  batchShape: Shape,
+  inner: number,
+  outer: Shape,
 ): number | null {
-  const lead = batchShape.length - (shape.length - 2);
+  const lead = outer.length - (shape.length - inner);
   let stride: number | null = null;
   let covered = 1;
-  for (let i = batchShape.length - 1; i >= 0; i--) {
-    const length = batchShape[i]!;
+  for (let i = outer.length - 1; i >= 0; i--) {
+    const length = outer[i]!;
     if (length === 1) continue;
     const repeats = i < lead || shape[i - lead] === 1;
     const walked = repeats ? 0 : strides[i - lead]!;
@@ -211,11 +236,11 @@ export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
       `matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`,
     );
   }
-  if (a.rank > 1 && b.rank > 1) return product(a, b, attributes);
+  if (a.rank > 1 && b.rank > 1) return applyOne(matmulOp, [a, b], attributes);
   return scope(() => {
     const rows = a.rank === 1 ? unsqueeze(a, 0) : a;
     const columns = b.rank === 1 ? unsqueeze(b, 1) : b;
-    const result = product(rows, columns, attributes);
+    const result = applyOne(matmulOp, [rows, columns], attributes);
     const shape = result.shape.slice(0, -2);
     if (a.rank > 1) shape.push(result.shape.at(-2)!);
     if (b.rank > 1) shape.push(result.shape.at(-1)!);
@@ -233,16 +258,6 @@ function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
   if (dtype === undefined) return { scale };
   checkDType('matmul', dtype);
   return { scale, dtype };
-}
-
-/** Of operands of at least two dimensions. A matrix behind a batch makes one larger product of it. */
-function product(a: Tensor, b: Tensor, attributes: MatmulAttributes): Tensor {
-  if (a.rank === 2 || b.rank > 2) return applyOne(matmulOp, [a, b], attributes);
-  const shape = productShape(a.shape, b.shape);
-  const rows = sizeOf(shape.slice(0, -1));
-  return scope(() =>
-    reshape(applyOne(matmulOp, [reshape(a, [rows, a.shape.at(-1)!]), b], attributes), shape),
-  );
 }
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */

@@ -83,6 +83,46 @@ describeOnDevices((open) => {
     });
   });
 
+  it('joins the rows of a batch before a matrix, however they lie, with gradients', () => {
+    t.scope(() => {
+      const numbers = (shape: Shape) => {
+        const size = t.sizeOf(shape);
+        return t.reshape(t.sub(t.arange(0, size, 1, { device: open(), dtype: 'float32' }), size / 2), shape);
+      };
+      const batches: Record<string, Tensor> = {
+        dense: numbers([3, 2, 4]),
+        'one transposed': t.transpose(numbers([1, 4, 6])),
+        'transposed each': t.transpose(numbers([3, 4, 2])),
+        'rows and batch swapped': t.transpose(numbers([2, 3, 4]), 0, 1),
+        'columns outermost': t.permute(numbers([4, 3, 2]), [1, 2, 0]),
+        'rows with gaps': t.slice(numbers([3, 2, 6]), 2, 1, 5),
+        'batches with gaps': t.slice(numbers([3, 5, 4]), 1, 0, 2),
+        'columns with gaps': t.slice(numbers([3, 2, 8]), 2, 0, 8, 2),
+        'repeated batches': t.expand(numbers([1, 2, 4]), [3, 2, 4]),
+        'repeated elements': t.expand(numbers([1, 1, 1]), [3, 2, 4]),
+        'single rows': numbers([3, 1, 4]),
+        'more dimensions': t.transpose(numbers([2, 3, 2, 4]), 0, 2),
+      };
+      const matrices = [numbers([4, 5]), t.transpose(numbers([5, 4]))];
+      const run = (a: Tensor, b: Tensor, product: (a: Tensor, b: Tensor) => Tensor) => {
+        const [x, w] = [a.detach().requiresGrad_(), b.detach().requiresGrad_()];
+        const y = product(x, w);
+        y.backward(numbers(y.shape));
+        return [y, x.grad!, w.grad!].map((z) => [z.shape, z.toFlatArray()]);
+      };
+      for (const [name, a] of Object.entries(batches)) {
+        for (const b of matrices) {
+          const joined = run(a, b, t.matmul);
+          // As many products as there are matrices; exact, for the numbers are small and whole.
+          const batched = run(a, b, (x, w) =>
+            t.matmul(x, t.expand(w, [...x.shape.slice(0, -2), ...w.shape])),
+          );
+          expect(joined, name).toEqual(batched);
+        }
+      }
+    });
+  });
+
   it('of nothing is empty, and a sum of nothing is zero', () => {
     t.scope(() => {
       const cases: [Shape, Shape, Shape][] = [
