@@ -15,6 +15,23 @@ export interface OpenRange {
   readonly path: readonly string[];
 }
 
+class Opening implements OpenRange {
+  readonly name: string;
+  readonly outer: OpenRange | null;
+  #path: readonly string[] | null = null;
+
+  constructor(outer: OpenRange | null, name: string) {
+    this.name = name;
+    this.outer = outer;
+  }
+
+  /** Made when somebody asks, and the same from then on: without a tape or an observer nobody does. */
+  get path(): readonly string[] {
+    this.#path ??= this.outer ? [...this.outer.path, this.name] : [this.name];
+    return this.#path;
+  }
+}
+
 const noNames: readonly string[] = [];
 
 let open: OpenRange | null = null;
@@ -37,7 +54,7 @@ export function currentOpenRange(): OpenRange | null {
 export function range<T>(name: string, fn: () => T): T {
   refuseAsync('range', fn);
   const outer = open;
-  open = within(outer, name);
+  open = new Opening(outer, name);
   return refusePromise('range', listeners.size > 0 ? listenersTold([name], outer, fn) : inOpened(outer, fn));
 }
 
@@ -116,7 +133,7 @@ function openAgain(outer: OpenRange | null, names: readonly string[]): OpenRange
   let shared = true;
   for (const [depth, name] of resumedNames(names).entries()) {
     shared &&= earlier[depth]?.name === name;
-    innermost = shared ? earlier[depth]! : within(innermost, name);
+    innermost = shared ? earlier[depth]! : new Opening(innermost, name);
   }
   resumed = { outer, names, innermost };
   return innermost;
@@ -133,6 +150,3 @@ function chainBelow(outer: OpenRange | null, innermost: OpenRange | null): OpenR
   return chain;
 }
 
-function within(outer: OpenRange | null, name: string): OpenRange {
-  return { name, outer, path: outer ? [...outer.path, name] : [name] };
-}
