@@ -149,4 +149,3 @@ function chainBelow(outer: OpenRange | null, innermost: OpenRange | null): OpenR
   for (let range = innermost; range && range !== outer; range = range.outer) chain.unshift(range);
   return chain;
 }
-
