@@ -28,6 +28,8 @@ interface MatmulAttributes {
   readonly scale: number;
   /** Of the result, where it is not the operands'. */
   readonly dtype?: DType;
+  /** The second operand is given as its transpose, a linear layer's weight: a · bᵀ. */
+  readonly transposeB?: boolean;
 }
 
 function productShape(a: Shape, b: Shape): Shape {
@@ -45,7 +47,7 @@ function productShape(a: Shape, b: Shape): Shape {
 const matmulOp = defineOp<MatmulAttributes>({
   name: 'matmul',
   autocast: 'lower',
-  infer: ([a, b], { dtype = a!.dtype }) => {
+  infer: ([a, b], { dtype = a!.dtype, transposeB }) => {
     requireFloatingPoint('matmul', 'the first operand', a!);
     requireFloatingPoint('matmul', 'the second operand', b!);
     if (a!.dtype !== b!.dtype) {
@@ -58,22 +60,24 @@ const matmulOp = defineOp<MatmulAttributes>({
         `matmul: a product of ${a!.dtype} operands is ${a!.dtype} or, of low precision, float32; not ${dtype}.`,
       );
     }
-    return [{ shape: productShape(a!.shape, b!.shape), dtype }];
+    return [{ shape: productShape(a!.shape, transposeB ? swapLastTwo(b!.shape) : b!.shape), dtype }];
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
-  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale } }) => {
+  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale, transposeB } }) => {
     const g = gradients[0]!;
     const [specA, specB] = inputSpecs as [TensorSpec, TensorSpec];
     const rowsOf = (x: Tensor) => (isMatrix(specB) ? joinRows(x) : x);
+    const transposeUnlessGivenSo = (x: Tensor) => (transposeB ? x : transpose(x));
+    const gradientOfB = () => gradientProduct(transpose(rowsOf(g)), rowsOf(input(0)), scale, specB);
     return [
-      needs[0] ? gradientProduct(g, transpose(input(1)), scale, specA) : null,
-      // As the transpose of its own transpose: the usual second operand is a weight seen transposed, whose
-      // gradient then comes out in the weight's own layout.
-      needs[1] ? transpose(gradientProduct(transpose(rowsOf(g)), rowsOf(input(0)), scale, specB)) : null,
+      needs[0] ? gradientProduct(g, transposeUnlessGivenSo(input(1)), scale, specA) : null,
+      // As the transpose of its own transpose: of a weight seen transposed the gradient then comes out in the
+      // weight's own layout.
+      needs[1] ? transposeUnlessGivenSo(gradientOfB()) : null,
     ];
   },
   // As JSON Infinity and NaN would be one.
-  variant: ({ scale }) => `${scale}`,
+  variant: ({ scale, transposeB }) => (transposeB ? `${scale}T` : `${scale}`),
   cost: (inputs, outputs) => ({
     flops: 2 * sizeOf(outputs[0]!.shape) * inputs[0]!.shape.at(-1)!,
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
@@ -82,7 +86,7 @@ const matmulOp = defineOp<MatmulAttributes>({
   cuda: {
     kind: 'custom',
     strided: true,
-    launch(context, [a, b], [d], { scale }) {
+    launch(context, [a, b], [d], { scale, transposeB = false }) {
       if (d!.size === 0) return;
       const n = d!.shape.at(-1)!;
       const k = a!.shape.at(-1)!;
@@ -103,7 +107,7 @@ const matmulOp = defineOp<MatmulAttributes>({
         b: right.address,
         d: d!.address,
         transposeA: left.transposed,
-        transposeB: right.transposed,
+        transposeB: right.transposed !== transposeB,
         pitchA: left.pitch,
         pitchB: right.pitch,
         pitchD: n,
@@ -118,11 +122,18 @@ const matmulOp = defineOp<MatmulAttributes>({
   cpu: {
     kind: 'onnx',
     strided: true,
-    build: (graph, [a, b], { scale }, { outputs }) => [buildMatmul(graph, a!, b!, scale, outputs[0]!)],
+    build: (graph, [a, b], { scale, transposeB = false }, { outputs }) => {
+      const { transposed = false } = b!;
+      return [buildMatmul(graph, a!, { ...b!, transposed: transposed !== transposeB }, scale, outputs[0]!)];
+    },
   },
 });
 
 const noBatch: Shape = [];
+
+function swapLastTwo(shape: Shape): Shape {
+  return [...shape.slice(0, -2), shape.at(-1)!, shape.at(-2)!];
+}
 
 function isMatrix({ shape }: TensorSpec): boolean {
   return shape.length === 2;
@@ -249,6 +260,7 @@ export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
 }
 
 const unscaled: MatmulAttributes = { scale: 1 };
+const byTransposed: MatmulAttributes = { scale: 1, transposeB: true };
 
 function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
   if (options === undefined) return unscaled;
@@ -262,10 +274,8 @@ function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
 export function linear(x: Tensor, weight: Tensor): Tensor {
-  const transposed = transpose(weight);
-  try {
-    return matmul(x, transposed);
-  } finally {
-    transposed.dispose();
-  }
+  requireTensor('linear', x);
+  requireTensor('linear', weight);
+  if (x.rank > 1 && isMatrix(weight)) return applyOne(matmulOp, [x, weight], byTransposed);
+  return scope(() => matmul(x, transpose(weight)));
 }

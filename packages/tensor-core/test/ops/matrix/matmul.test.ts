@@ -123,6 +123,46 @@ describeOnDevices((open) => {
     });
   });
 
+  it.for<DType>(['float32', 'float64', 'bfloat16'])(
+    'linear is the product with the transpose, in %s, with gradients',
+    (dtype, { skip }) => {
+      skip(open().type === 'cuda' && dtype !== 'float32', 'the emulated GPU multiplies float32 alone');
+      t.scope(() => {
+        const numbers = (shape: Shape) => {
+          const values = Array.from({ length: t.sizeOf(shape) }, (_, i) => ((i * 7) % 5) - 2);
+          return t.reshape(t.cast(t.tensor(values, { device: open() }), dtype), shape);
+        };
+        const inputs = [
+          numbers([4, 3]),
+          numbers([2, 4, 3]),
+          t.transpose(numbers([2, 3, 4]), 1, 2),
+          numbers([3]),
+        ];
+        const weights = [
+          numbers([5, 3]),
+          t.transpose(numbers([3, 5])),
+          t.slice(numbers([5, 6]), 1, 1, 4),
+          t.slice(numbers([6, 5]), 0, 0, 6, 2),
+          t.expand(numbers([1, 3]), [5, 3]),
+          numbers([1, 3]),
+        ].map((w) => (w.shape[1] === 3 ? w : t.transpose(w)));
+        const run = (a: Tensor, b: Tensor, product: (a: Tensor, b: Tensor) => Tensor) => {
+          const [x, w] = [a.detach().requiresGrad_(), b.detach().requiresGrad_()];
+          const y = product(x, w);
+          y.backward(numbers(y.shape));
+          return [y, x.grad!, w.grad!].map((z) => [z.shape, z.toFlatArray()]);
+        };
+        for (const x of inputs) {
+          for (const weight of weights) {
+            const wanted = run(x, weight, (a, b) => t.matmul(a, t.transpose(b)));
+            expect(run(x, weight, t.linear)).toEqual(wanted);
+          }
+        }
+        expect(() => t.linear(numbers([2, 4]), numbers([5, 3]))).toThrow('matmul: [2, 4] · [3, 5]: the last');
+      });
+    },
+  );
+
   it('of nothing is empty, and a sum of nothing is zero', () => {
     t.scope(() => {
       const cases: [Shape, Shape, Shape][] = [
