@@ -19,6 +19,7 @@ import {
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
+import { contiguous } from '../copy/contiguous.ts';
 import { reshape, transpose, unsqueeze } from '../shape/views.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { requireTensor } from '../support/require-tensor.ts';
@@ -64,9 +65,9 @@ const matmulOp = defineOp<MatmulAttributes>({
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
   gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale, transposeB } }) => {
-    const g = gradients[0]!;
     const [specA, specB] = inputSpecs as [TensorSpec, TensorSpec];
     const rowsOf = (x: Tensor) => (isMatrix(specB) ? joinRows(x) : x);
+    const g = isMatrix(specB) ? joinable(gradients[0]!) : gradients[0]!;
     const transposeUnlessGivenSo = (x: Tensor) => (transposeB ? x : transpose(x));
     const gradientOfB = () => gradientProduct(transpose(rowsOf(g)), rowsOf(input(0)), scale, specB);
     return [
@@ -142,6 +143,11 @@ function isMatrix({ shape }: TensorSpec): boolean {
 /** [..., n] as one matrix of all its rows. */
 function joinRows(x: Tensor): Tensor {
   return isMatrix(x) ? x : reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
+}
+
+/** So that `joinRows`, and the product with a matrix, need not copy it each for themselves. */
+function joinable(x: Tensor): Tensor {
+  return isMatrix(x) || x.isContiguous ? x : contiguous(x);
 }
 
 /** A product for the gradient of an input: a float32 input that was multiplied as a cast gets its sums unrounded. */
