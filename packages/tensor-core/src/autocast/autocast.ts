@@ -40,16 +40,21 @@ class ParameterCasts {
     return new Tensor(cast.elements.storage.retain(), dtype, shape, strides, offset - start);
   }
 
-  #make({ storage, dtype }: Tensor, region: Region, lower: DType, convert: Convert): Tensor {
+  #make(x: Tensor, region: Region, lower: DType, convert: Convert): Tensor {
+    const { storage, dtype } = x;
     const size = (region.end - region.start) / byteSize(dtype);
+    if (x.isContiguous && x.size === size) return this.#kept(convert(x, lower));
     const whole = new Tensor(storage.retain(), dtype, [size], [1], region.start / byteSize(dtype));
     try {
-      const elements = convert(whole, lower);
-      elements.moveTo(this.#owner);
-      return elements;
+      return this.#kept(convert(whole, lower));
     } finally {
       whole.dispose();
     }
+  }
+
+  #kept(elements: Tensor): Tensor {
+    elements.moveTo(this.#owner);
+    return elements;
   }
 
   dispose(): void {
