@@ -4,6 +4,7 @@ import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
+import { isAligned } from '../../devices/cuda/launch/alignment.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
@@ -149,8 +150,8 @@ function kernelInput(
   dimensions.strides.push(strides.at(-2)!);
   const size = byteSize(dtype);
   for (let length = maxVectorBytes / size; length >= 2; length /= 2) {
-    const isAligned = address % (length * size) === 0 && shape.at(-1)! % length === 0;
-    if (isAligned && areMultiples(dimensions.strides, length)) {
+    const isWhole = isAligned(address, length * size) && shape.at(-1)! % length === 0;
+    if (isWhole && areMultiples(dimensions.strides, length)) {
       return { address, ...dimensions, vectorLength: length };
     }
   }
