@@ -117,7 +117,7 @@ describeOnDevices((open) => {
           const batched = run(a, b, (x, w) =>
             t.matmul(x, t.expand(w, [...x.shape.slice(0, -2), ...w.shape])),
           );
-          expect(joined, name).toEqual(batched);
+          expect([name, joined]).toEqual([name, batched]);
         }
       }
     });
