@@ -32,9 +32,9 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   /** Direct children with their names; those of an array are named `layers.0`, `layers.1`... */
   *children(): Generator<[name: string, module: AnyModule]> {
     for (const [property, value] of Object.entries(this)) {
-      const name = snakeCase(property);
-      if (value instanceof Module) yield [name, value];
+      if (value instanceof Module) yield [snakeCase(property), value];
       else if (Array.isArray(value)) {
+        const name = snakeCase(property);
         for (const [i, item] of value.entries()) if (item instanceof Module) yield [`${name}.${i}`, item];
       }
     }

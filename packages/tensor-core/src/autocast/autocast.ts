@@ -3,7 +3,6 @@ import { DTypeError } from '../errors.ts';
 import type { AutocastClass } from '../op/op.ts';
 import { extentOf } from '../tensor/extent.ts';
 import { Scope } from '../tensor/scope.ts';
-import type { Storage } from '../tensor/storage.ts';
 import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import type { Region } from '../tensor/write-versions.ts';
@@ -18,53 +17,50 @@ export type Convert = (x: Tensor, dtype: DType) => Tensor;
 interface ParameterCast {
   /** Of the storage when the elements were cast. */
   readonly version: number;
-  readonly region: Region;
   readonly elements: Tensor;
 }
 
 /** The casts of the parameters that one outermost region of autocast has used. */
 class ParameterCasts {
-  readonly #casts = new Map<Storage, Map<number, ParameterCast>>();
+  /** A leaf's region is one object for as long as the leaf is. */
+  readonly #casts = new Map<Region, ParameterCast>();
   // Not the caller's: a parameter may be used first in a scope that ends long before the region.
   readonly #owner = new Scope(null);
 
   /** `x`, which lies in the parameter at `region` of its storage, as it lies there, in `dtype`. */
   get(x: Tensor, region: Region, dtype: DType, convert: Convert): Tensor {
     const { storage, shape, strides, offset } = x;
-    let ofStorage = this.#casts.get(storage);
-    if (!ofStorage) this.#casts.set(storage, (ofStorage = new Map()));
-    let cast = ofStorage.get(region.start);
-    if (!cast || !isCurrent(cast, storage, region, dtype)) {
+    let cast = this.#casts.get(region);
+    if (!cast || cast.elements.dtype !== dtype || storage.writtenSince(cast.version, region)) {
       cast?.elements.dispose();
-      cast = { version: storage.version, region, elements: this.#make(x, region, dtype, convert) };
-      ofStorage.set(region.start, cast);
+      cast = { version: storage.version, elements: this.#make(x, region, dtype, convert) };
+      this.#casts.set(region, cast);
     }
     const start = region.start / byteSize(x.dtype);
     return new Tensor(cast.elements.storage.retain(), dtype, shape, strides, offset - start);
   }
 
-  #make({ storage, dtype }: Tensor, region: Region, lower: DType, convert: Convert): Tensor {
+  #make(x: Tensor, region: Region, lower: DType, convert: Convert): Tensor {
+    const { storage, dtype } = x;
     const size = (region.end - region.start) / byteSize(dtype);
+    if (x.isContiguous && x.size === size) return this.#kept(convert(x, lower));
     const whole = new Tensor(storage.retain(), dtype, [size], [1], region.start / byteSize(dtype));
     try {
-      const elements = convert(whole, lower);
-      elements.moveTo(this.#owner);
-      return elements;
+      return this.#kept(convert(whole, lower));
     } finally {
       whole.dispose();
     }
+  }
+
+  #kept(elements: Tensor): Tensor {
+    elements.moveTo(this.#owner);
+    return elements;
   }
 
   dispose(): void {
     this.#owner.dispose();
     this.#casts.clear();
   }
-}
-
-function isCurrent(cast: ParameterCast, storage: Storage, { start, end }: Region, dtype: DType): boolean {
-  const { region, version, elements } = cast;
-  const same = region.start === start && region.end === end && elements.dtype === dtype;
-  return same && !storage.writtenSince(version, region);
 }
 
 let current: AutocastDType | null = null;

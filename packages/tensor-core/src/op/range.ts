@@ -15,6 +15,23 @@ export interface OpenRange {
   readonly path: readonly string[];
 }
 
+class Opening implements OpenRange {
+  readonly name: string;
+  readonly outer: OpenRange | null;
+  #path: readonly string[] | null = null;
+
+  constructor(outer: OpenRange | null, name: string) {
+    this.name = name;
+    this.outer = outer;
+  }
+
+  /** Made when somebody asks, and the same from then on: without a tape or an observer nobody does. */
+  get path(): readonly string[] {
+    this.#path ??= this.outer ? [...this.outer.path, this.name] : [this.name];
+    return this.#path;
+  }
+}
+
 const noNames: readonly string[] = [];
 
 let open: OpenRange | null = null;
@@ -37,8 +54,17 @@ export function currentOpenRange(): OpenRange | null {
 export function range<T>(name: string, fn: () => T): T {
   refuseAsync('range', fn);
   const outer = open;
-  open = within(outer, name);
-  return refusePromise('range', listenersTold([name], outer, fn));
+  open = new Opening(outer, name);
+  return refusePromise('range', listeners.size > 0 ? listenersTold([name], outer, fn) : inOpened(outer, fn));
+}
+
+/** Runs `fn` in the range just opened; then `outer` is the open range again. */
+function inOpened<T>(outer: OpenRange | null, fn: () => T): T {
+  try {
+    return fn();
+  } finally {
+    open = outer;
+  }
 }
 
 /**
@@ -88,12 +114,7 @@ export function onRange(listener: RangeListener): () => void {
 export function resumeRange<T>(names: readonly string[], fn: () => T): T {
   const outer = open;
   open = openAgain(outer, names);
-  if (listeners.size > 0) return listenersTold(resumedNames(names), outer, fn);
-  try {
-    return fn();
-  } finally {
-    open = outer;
-  }
+  return listeners.size > 0 ? listenersTold(resumedNames(names), outer, fn) : inOpened(outer, fn);
 }
 
 /** The ranges that were opened again last. */
@@ -112,7 +133,7 @@ function openAgain(outer: OpenRange | null, names: readonly string[]): OpenRange
   let shared = true;
   for (const [depth, name] of resumedNames(names).entries()) {
     shared &&= earlier[depth]?.name === name;
-    innermost = shared ? earlier[depth]! : within(innermost, name);
+    innermost = shared ? earlier[depth]! : new Opening(innermost, name);
   }
   resumed = { outer, names, innermost };
   return innermost;
@@ -127,8 +148,4 @@ function chainBelow(outer: OpenRange | null, innermost: OpenRange | null): OpenR
   const chain: OpenRange[] = [];
   for (let range = innermost; range && range !== outer; range = range.outer) chain.unshift(range);
   return chain;
-}
-
-function within(outer: OpenRange | null, name: string): OpenRange {
-  return { name, outer, path: outer ? [...outer.path, name] : [name] };
 }

@@ -7,7 +7,7 @@ export abstract class Scoped {
 
   constructor() {
     this.scope = current;
-    current?.owned.push(this);
+    current?.own(this);
   }
 
   abstract dispose(): void;
@@ -20,7 +20,7 @@ export abstract class Scoped {
     const before = this.scope;
     if (before === scope) return;
     this.scope = scope;
-    scope?.owned.push(this);
+    scope?.own(this);
     if ((before === null) !== (scope === null)) this.ownershipChanged(scope !== null);
   }
 }
@@ -28,16 +28,24 @@ export abstract class Scoped {
 /** The tensors to free when a `scope` call ends. */
 export class Scope {
   readonly parent: Scope | null;
-  readonly owned: Scoped[] = [];
+  /** With some that have left since; null for none. */
+  #owned: Scoped[] | null = null;
 
   constructor(parent: Scope | null) {
     this.parent = parent;
   }
 
+  own(scoped: Scoped): void {
+    if (this.#owned === null) this.#owned = [scoped];
+    else this.#owned.push(scoped);
+  }
+
   /** Frees what is still this scope's. */
   dispose(): void {
-    for (const owned of this.owned) if (owned.scope === this) owned.dispose();
-    this.owned.length = 0;
+    const owned = this.#owned;
+    if (owned === null) return;
+    this.#owned = null;
+    for (const scoped of owned) if (scoped.scope === this) scoped.dispose();
   }
 }
 
@@ -76,10 +84,13 @@ export function keep<T extends Scoped>(tensor: T): T {
 
 /** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
 function handOver(value: unknown, from: Scope): void {
-  if (typeof value !== 'object' || value === null) return;
-  const found: Scoped[] = [];
-  collect(value, found);
-  for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
+  if (value instanceof Scoped) {
+    if (value.scope === from) value.moveTo(from.parent);
+  } else if (typeof value === 'object' && value !== null) {
+    const found: Scoped[] = [];
+    collect(value, found);
+    for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
+  }
 }
 
 function collect(value: unknown, into: Scoped[]): void {

@@ -15,7 +15,8 @@ export class Storage {
   buffer: DeviceBuffer;
   /** Live tensor handles: with one alone, nothing else sees what it writes. */
   handles = 0;
-  readonly #writes = new WriteVersions();
+  /** Null until the first write: most storages are written by the op that makes them, and never again. */
+  #writes: WriteVersions | null = null;
   #parameters: ParameterRegions | null = null;
   #references = 1;
 
@@ -44,18 +45,19 @@ export class Storage {
 
   /** Counts writes after creation; see `writtenSince`. */
   get version(): number {
-    return this.#writes.version;
+    return this.#writes?.version ?? 0;
   }
 
   /** Notes that bytes of `region` are being written. */
   noteWrite(region: Region): void {
+    this.#writes ??= new WriteVersions();
     if (region.start === 0 && region.end === this.byteLength) this.#writes.recordWhole();
     else this.#writes.record(region);
   }
 
   /** Whether a byte of `region` was written since `version` was read. */
   writtenSince(version: number, region: Region): boolean {
-    return this.#writes.writtenSince(version, region);
+    return this.#writes?.writtenSince(version, region) ?? false;
   }
 
   /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */

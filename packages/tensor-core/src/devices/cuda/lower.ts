@@ -85,7 +85,7 @@ export class CudaLowering implements CudaContext {
     try {
       if (lowering.kind === 'reduction') this.#reduction.run(op, inputs[0]!, outputs[0]!, attributes);
       else if (lowering.strided) lowering.launch(this, inputs, outputs, attributes);
-      else this.#runOnContiguous(op, inputs, (dense) => lowering.launch(this, dense, outputs, attributes));
+      else lowering.launch(this, this.#contiguous(op, inputs), outputs, attributes);
     } finally {
       this.#freeWorkspaces();
     }
@@ -117,24 +117,16 @@ export class CudaLowering implements CudaContext {
     this.#pointwise.copy(from, to);
   }
 
-  /** Copies what is not contiguous first; what the op mutates must be, as it cannot be a copy. */
-  #runOnContiguous<A>(
-    op: ComputeOp<A>,
-    inputs: readonly MemoryView[],
-    launch: (dense: readonly MemoryView[]) => void,
-  ): void {
-    if (inputs.every((input) => input.isContiguous)) {
-      launch(inputs);
-      return;
-    }
-    const dense = inputs.map((input, i) => {
+  /** The inputs, those that are not contiguous copied; what the op mutates must be, as it cannot be a copy. */
+  #contiguous<A>(op: ComputeOp<A>, inputs: readonly MemoryView[]): readonly MemoryView[] {
+    if (areContiguous(inputs)) return inputs;
+    return inputs.map((input, i) => {
       if (input.isContiguous) return input;
       if (op.mutates?.includes(i)) throw notContiguous(op.name, i, input);
       const copy = this.#contiguousWorkspace(input);
       this.#pointwise.copy(input, copy);
       return copy;
     });
-    launch(dense);
   }
 
   /** Memory for a contiguous tensor of `like`'s shape and dtype, freed with the other workspaces. */
@@ -153,6 +145,11 @@ export class CudaLowering implements CudaContext {
     for (let block = this.#workspaces.pop(); block; block = this.#workspaces.pop())
       this.#memory.freeBlock(block);
   }
+}
+
+function areContiguous(inputs: readonly MemoryView[]): boolean {
+  for (let i = 0; i < inputs.length; i++) if (!inputs[i]!.isContiguous) return false;
+  return true;
 }
 
 function notContiguous(op: string, index: number, input: MemoryView): ShapeError {

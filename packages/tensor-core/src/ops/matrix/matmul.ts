@@ -19,6 +19,7 @@ import {
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
+import { contiguous } from '../copy/contiguous.ts';
 import { reshape, transpose, unsqueeze } from '../shape/views.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { requireTensor } from '../support/require-tensor.ts';
@@ -28,24 +29,26 @@ interface MatmulAttributes {
   readonly scale: number;
   /** Of the result, where it is not the operands'. */
   readonly dtype?: DType;
+  /** The second operand is given as its transpose, a linear layer's weight: a · bᵀ. */
+  readonly transposeB?: boolean;
 }
 
 function productShape(a: Shape, b: Shape): Shape {
-  const [m, k] = a.slice(-2);
-  const [kOfB, n] = b.slice(-2);
+  const k = a.at(-1)!;
+  const kOfB = b.at(-2)!;
   if (k !== kOfB) {
     throw new ShapeError(
       `matmul: ${formatShape(a)} · ${formatShape(b)}: the last dimension of the first, ${k}, must equal the ` +
         `second-last of the second, ${kOfB}.`,
     );
   }
-  return [...broadcastShapes('matmul', a.slice(0, -2), b.slice(0, -2)), m!, n!];
+  return [...broadcastShapes('matmul', a.slice(0, -2), b.slice(0, -2)), a.at(-2)!, b.at(-1)!];
 }
 
 const matmulOp = defineOp<MatmulAttributes>({
   name: 'matmul',
   autocast: 'lower',
-  infer: ([a, b], { dtype = a!.dtype }) => {
+  infer: ([a, b], { dtype = a!.dtype, transposeB }) => {
     requireFloatingPoint('matmul', 'the first operand', a!);
     requireFloatingPoint('matmul', 'the second operand', b!);
     if (a!.dtype !== b!.dtype) {
@@ -58,20 +61,24 @@ const matmulOp = defineOp<MatmulAttributes>({
         `matmul: a product of ${a!.dtype} operands is ${a!.dtype} or, of low precision, float32; not ${dtype}.`,
       );
     }
-    return [{ shape: productShape(a!.shape, b!.shape), dtype }];
+    return [{ shape: productShape(a!.shape, transposeB ? swapLastTwo(b!.shape) : b!.shape), dtype }];
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
-  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale } }) => {
-    const g = gradients[0]!;
+  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale, transposeB } }) => {
+    const [specA, specB] = inputSpecs as [TensorSpec, TensorSpec];
+    const rowsOf = (x: Tensor) => (isMatrix(specB) ? joinRows(x) : x);
+    const g = isMatrix(specB) ? joinable(gradients[0]!) : gradients[0]!;
+    const transposeUnlessGivenSo = (x: Tensor) => (transposeB ? x : transpose(x));
+    const gradientOfB = () => gradientProduct(transpose(rowsOf(g)), rowsOf(input(0)), scale, specB);
     return [
-      needs[0] ? gradientProduct(g, transpose(input(1)), scale, inputSpecs[0]!) : null,
-      // As the transpose of its own transpose: the usual second operand is a weight seen transposed, whose
-      // gradient then comes out in the weight's own layout.
-      needs[1] ? transpose(gradientProduct(transpose(g), input(0), scale, inputSpecs[1]!)) : null,
+      needs[0] ? gradientProduct(g, transposeUnlessGivenSo(input(1)), scale, specA) : null,
+      // As the transpose of its own transpose: of a weight seen transposed the gradient then comes out in the
+      // weight's own layout.
+      needs[1] ? transposeUnlessGivenSo(gradientOfB()) : null,
     ];
   },
   // As JSON Infinity and NaN would be one.
-  variant: ({ scale }) => `${scale}`,
+  variant: ({ scale, transposeB }) => (transposeB ? `${scale}T` : `${scale}`),
   cost: (inputs, outputs) => ({
     flops: 2 * sizeOf(outputs[0]!.shape) * inputs[0]!.shape.at(-1)!,
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
@@ -80,12 +87,15 @@ const matmulOp = defineOp<MatmulAttributes>({
   cuda: {
     kind: 'custom',
     strided: true,
-    launch(context, [a, b], [d], { scale }) {
-      const [m, n] = d!.shape.slice(-2) as [number, number];
-      const k = a!.shape.at(-1)!;
+    launch(context, [a, b], [d], { scale, transposeB = false }) {
       if (d!.size === 0) return;
-      const batchShape = d!.shape.slice(0, -2);
-      const left = operandOf(context, a!, batchShape);
+      const n = d!.shape.at(-1)!;
+      const k = a!.shape.at(-1)!;
+      // A matrix behind a batch makes one larger product of it.
+      const isJoined = isMatrix(b!);
+      const m = isJoined ? d!.size / n : d!.shape.at(-2)!;
+      const batchShape = isJoined ? noBatch : d!.shape.slice(0, -2);
+      const left = isJoined ? joinedOperandOf(context, a!, m) : operandOf(context, a!, batchShape);
       const right = operandOf(context, b!, batchShape);
       context.matmul({
         m,
@@ -98,7 +108,7 @@ const matmulOp = defineOp<MatmulAttributes>({
         b: right.address,
         d: d!.address,
         transposeA: left.transposed,
-        transposeB: right.transposed,
+        transposeB: right.transposed !== transposeB,
         pitchA: left.pitch,
         pitchB: right.pitch,
         pitchD: n,
@@ -113,9 +123,32 @@ const matmulOp = defineOp<MatmulAttributes>({
   cpu: {
     kind: 'onnx',
     strided: true,
-    build: (graph, [a, b], { scale }, { outputs }) => [buildMatmul(graph, a!, b!, scale, outputs[0]!)],
+    build: (graph, [a, b], { scale, transposeB = false }, { outputs }) => {
+      const { transposed = false } = b!;
+      return [buildMatmul(graph, a!, { ...b!, transposed: transposed !== transposeB }, scale, outputs[0]!)];
+    },
   },
 });
+
+const noBatch: Shape = [];
+
+function swapLastTwo(shape: Shape): Shape {
+  return [...shape.slice(0, -2), shape.at(-1)!, shape.at(-2)!];
+}
+
+function isMatrix({ shape }: TensorSpec): boolean {
+  return shape.length === 2;
+}
+
+/** [..., n] as one matrix of all its rows. */
+function joinRows(x: Tensor): Tensor {
+  return isMatrix(x) ? x : reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
+}
+
+/** So that `joinRows`, and the product with a matrix, need not copy it each for themselves. */
+function joinable(x: Tensor): Tensor {
+  return isMatrix(x) || x.isContiguous ? x : contiguous(x);
+}
 
 /** A product for the gradient of an input: a float32 input that was multiplied as a cast gets its sums unrounded. */
 function gradientProduct(g: Tensor, operand: Tensor, scale: number, input: TensorSpec): Tensor {
@@ -132,19 +165,30 @@ interface Operand {
 
 /** How a library that takes one pitch and one batch stride can read `x`; copies it where it cannot. */
 function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Operand {
-  const [rows, columns] = x.shape.slice(-2) as [number, number];
-  const [rowStride, columnStride] = x.strides.slice(-2) as [number, number];
-  const batchStride = singleStride(x, batchShape);
-  if (batchStride !== null) {
-    const address = x.address;
-    if (fits(columnStride, columns, rowStride, rows)) {
-      return { address, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
-    }
-    if (fits(rowStride, rows, columnStride, columns)) {
-      return { address, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
-    }
+  const rows = x.shape.at(-2)!;
+  const batchStride = singleStride(x, 2, batchShape);
+  if (batchStride === null) return copied(context, x, [...batchShape, rows, x.shape.at(-1)!], batchShape);
+  return asItLies(x, rows, x.strides.at(-2)!, batchStride) ?? copied(context, x, x.shape, batchShape);
+}
+
+/** The same with all `rows` of a batch as those of one matrix. */
+function joinedOperandOf(context: CudaContext, x: MemoryView, rows: number): Operand {
+  const rowStride = singleStride(x, 1, x.shape.slice(0, -1));
+  const operand = rowStride === null ? null : asItLies(x, rows, rowStride, 0);
+  return operand ?? copied(context, x, x.shape, noBatch);
+}
+
+/** Matrices of so many rows without a copy; null unless their rows or columns are dense. */
+function asItLies(x: MemoryView, rows: number, rowStride: number, batchStride: number): Operand | null {
+  const columns = x.shape.at(-1)!;
+  const columnStride = x.strides.at(-1)!;
+  if (fits(columnStride, columns, rowStride, rows)) {
+    return { address: x.address, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
   }
-  return copied(context, x, batchStride === null ? [...batchShape, rows, columns] : x.shape, batchShape);
+  if (fits(rowStride, rows, columnStride, columns)) {
+    return { address: x.address, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
+  }
+  return null;
 }
 
 /** A contiguous copy, repeated to `shape` where its own batch dimensions cannot be walked by one stride. */
@@ -156,7 +200,7 @@ function copied(context: CudaContext, x: MemoryView, shape: Shape, batchShape: S
     { address: x.address, dtype: x.dtype, shape, strides: repeated },
     { address, dtype: x.dtype, shape, strides },
   );
-  const batchStride = singleStride({ shape, strides }, batchShape)!;
+  const batchStride = singleStride({ shape, strides }, 2, batchShape)!;
   return { address, transposed: false, pitch: shape.at(-1)!, batchStride };
 }
 
@@ -165,19 +209,23 @@ function fits(innerStride: number, inner: number, outerStride: number, outer: nu
   return (innerStride === 1 || inner === 1) && (outerStride >= inner || outer === 1);
 }
 
-/** The one stride that walks the batch dimensions in row-major order, or null. */
+/** The one stride that walks all but the last `inner` dimensions, as of shape `outer`, in row-major order, or null. */
 function singleStride(
   { shape, strides }: { shape: Shape; strides: Shape },
-  batchShape: Shape,
+  inner: number,
+  outer: Shape,
 ): number | null {
-  const walked = broadcastStrides(shape.slice(0, -2), strides.slice(0, -2), batchShape);
+  const lead = outer.length - (shape.length - inner);
   let stride: number | null = null;
   let covered = 1;
-  for (let i = batchShape.length - 1; i >= 0; i--) {
-    if (batchShape[i] === 1) continue;
-    if (stride === null) stride = walked[i]!;
-    else if (walked[i] !== stride * covered) return null;
-    covered *= batchShape[i]!;
+  for (let i = outer.length - 1; i >= 0; i--) {
+    const length = outer[i]!;
+    if (length === 1) continue;
+    const repeats = i < lead || shape[i - lead] === 1;
+    const walked = repeats ? 0 : strides[i - lead]!;
+    if (stride === null) stride = walked;
+    else if (walked !== stride * covered) return null;
+    covered *= length;
   }
   return stride ?? 0;
 }
@@ -205,11 +253,11 @@ export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
       `matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`,
     );
   }
-  if (a.rank > 1 && b.rank > 1) return product(a, b, attributes);
+  if (a.rank > 1 && b.rank > 1) return applyOne(matmulOp, [a, b], attributes);
   return scope(() => {
     const rows = a.rank === 1 ? unsqueeze(a, 0) : a;
     const columns = b.rank === 1 ? unsqueeze(b, 1) : b;
-    const result = product(rows, columns, attributes);
+    const result = applyOne(matmulOp, [rows, columns], attributes);
     const shape = result.shape.slice(0, -2);
     if (a.rank > 1) shape.push(result.shape.at(-2)!);
     if (b.rank > 1) shape.push(result.shape.at(-1)!);
@@ -218,6 +266,7 @@ export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
 }
 
 const unscaled: MatmulAttributes = { scale: 1 };
+const byTransposed: MatmulAttributes = { scale: 1, transposeB: true };
 
 function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
   if (options === undefined) return unscaled;
@@ -229,17 +278,10 @@ function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
   return { scale, dtype };
 }
 
-/** Of operands of at least two dimensions. A matrix behind a batch makes one larger product of it. */
-function product(a: Tensor, b: Tensor, attributes: MatmulAttributes): Tensor {
-  if (a.rank === 2 || b.rank > 2) return applyOne(matmulOp, [a, b], attributes);
-  const shape = productShape(a.shape, b.shape);
-  const rows = sizeOf(shape.slice(0, -1));
-  return scope(() =>
-    reshape(applyOne(matmulOp, [reshape(a, [rows, a.shape.at(-1)!]), b], attributes), shape),
-  );
-}
-
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
 export function linear(x: Tensor, weight: Tensor): Tensor {
+  requireTensor('linear', x);
+  requireTensor('linear', weight);
+  if (x.rank > 1 && isMatrix(weight)) return applyOne(matmulOp, [x, weight], byTransposed);
   return scope(() => matmul(x, transpose(weight)));
 }

@@ -7,7 +7,7 @@ import { DTypeError, ShapeError } from '../../errors.ts';
 import { formatShape } from '../../tensor/shape.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
-import { rowPlan, vectorLength } from '../support/row-kernel.ts';
+import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
 const forwardKernel = kernelVariants('norm.cu', 'norm_forward', 'pppppplid');
 const backwardKernel = kernelVariants('norm.cu', 'norm_backward', 'ppppppppli');
@@ -52,12 +52,17 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   if (x.size === 0) return;
   const columns = x.shape.at(-1)!;
   const rows = x.size / columns;
-  const vectors = [x, y, weight, ...(bias ? [bias] : [])];
+  const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
   context
-    .kernel(forwardKernel({ ...defines, ...typesOf(y, weight), CENTERED: mean ? 1 : 0 }))
+    .kernel(forwardKernel(variantOf(defines, tensors, y)))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
-      ...[x, weight, bias, y, mean, rstd].map((tensor) => addressOf(tensor)),
+      x.address,
+      weight.address,
+      addressOf(bias),
+      y.address,
+      addressOf(mean),
+      rstd.address,
       rows,
       columns,
       eps,
@@ -86,7 +91,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     vectorLength(columns, [x, dy, dx, weight]),
     backwardBudget,
   );
-  const variant = { ...defines, ...typesOf(dy, weight), CENTERED: mean ? 1 : 0 };
+  const variant = variantOf(defines, tensors, dy);
   const most = backwardBlocksPerMultiprocessor * context.properties.multiprocessors;
   const blocks = Math.min(Math.ceil(rows / rowsPerBlock), most);
   const count = blocks * rowsPerBlock;
@@ -97,7 +102,12 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     context
       .kernel(backwardKernel(variant))
       .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
-        ...[dy, x, weight, mean, rstd, dx].map((tensor) => addressOf(tensor)),
+        dy.address,
+        x.address,
+        weight.address,
+        addressOf(mean),
+        rstd.address,
+        dx.address,
         partialWeight,
         partialBias,
         rows,
@@ -116,8 +126,18 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     ]);
 }
 
-function typesOf(result: MemoryView, weight: MemoryView) {
-  return { RESULT: storageType(result.dtype), WEIGHT: storageType(weight.dtype) };
+/** The definitions of a kernel of norm.cu; `result` is y or its gradient. */
+function variantOf(
+  defines: RowPlan['defines'],
+  { weight, mean }: NormForward | NormBackward,
+  result: MemoryView,
+) {
+  return {
+    ...defines,
+    RESULT: storageType(result.dtype),
+    WEIGHT: storageType(weight.dtype),
+    CENTERED: mean ? 1 : 0,
+  };
 }
 
 function addressOf(tensor: MemoryView | undefined): number {

@@ -4,6 +4,7 @@ import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
+import { isAligned } from '../../devices/cuda/launch/alignment.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
@@ -117,24 +118,26 @@ interface KernelInput {
   readonly vectorLength: number;
 }
 
-interface Dimension {
-  readonly length: number;
-  readonly stride: number;
-}
-
 /** The leading dimensions, with those that lie densely behind one another joined, as three; null if they are more. */
-function leadingDimensions(shape: Shape, strides: Shape): Dimension[] | null {
-  const joined: Dimension[] = [];
-  for (let i = 0; i < shape.length - 2; i++) {
-    const [length, stride] = [shape[i]!, strides[i]!];
+function leadingDimensions(shape: Shape, strides: Shape): { lengths: number[]; strides: number[] } | null {
+  // From the last on; what is left over in front is of length one.
+  const joined = { lengths: [1, 1, 1], strides: [0, 0, 0] };
+  const count = joined.lengths.length;
+  let at = count;
+  for (let i = shape.length - 3; i >= 0; i--) {
+    const length = shape[i]!;
+    const stride = strides[i]!;
     if (length === 1) continue;
-    const outer = joined.at(-1);
-    if (outer?.stride === stride * length)
-      joined[joined.length - 1] = { length: outer.length * length, stride };
-    else joined.push({ length, stride });
+    if (at < count && stride === joined.strides[at]! * joined.lengths[at]!) {
+      joined.lengths[at]! *= length;
+      continue;
+    }
+    if (at === 0) return null;
+    at--;
+    joined.lengths[at] = length;
+    joined.strides[at] = stride;
   }
-  while (joined.length < 3) joined.unshift({ length: 1, stride: 0 });
-  return joined.length === 3 ? joined : null;
+  return joined;
 }
 
 /** Null for a layout that the kernel cannot read: apart or unaligned pairs, or more than three leading dimensions. */
@@ -142,19 +145,22 @@ function kernelInput(
   address: number,
   { shape, strides, dtype }: Pick<Tensor, 'shape' | 'strides' | 'dtype'>,
 ): KernelInput | null {
-  const leading = leadingDimensions(shape, strides);
-  if (!leading || strides.at(-1) !== 1) return null;
-  const rowStrides = [...leading.map(({ stride }) => stride), strides.at(-2)!];
+  const dimensions = leadingDimensions(shape, strides);
+  if (!dimensions || strides.at(-1) !== 1) return null;
+  dimensions.strides.push(strides.at(-2)!);
   const size = byteSize(dtype);
   for (let length = maxVectorBytes / size; length >= 2; length /= 2) {
-    if (
-      address % (length * size) === 0 &&
-      [shape.at(-1)!, ...rowStrides].every((stride) => stride % length === 0)
-    ) {
-      return { address, lengths: leading.map((d) => d.length), strides: rowStrides, vectorLength: length };
+    const isWhole = isAligned(address, length * size) && shape.at(-1)! % length === 0;
+    if (isWhole && areMultiples(dimensions.strides, length)) {
+      return { address, ...dimensions, vectorLength: length };
     }
   }
   return null;
+}
+
+function areMultiples(strides: readonly number[], length: number): boolean {
+  for (let i = 0; i < strides.length; i++) if (strides[i]! % length !== 0) return false;
+  return true;
 }
 
 /** A contiguous copy of x, which the kernel can always read. */
@@ -174,18 +180,16 @@ function launch(
 ): void {
   if (x!.size === 0) return;
   const input = kernelInput(x!.address, x!) ?? copiedInput(context, x!);
-  const [length, columns] = x!.shape.slice(-2) as [number, number];
+  const length = x!.shape.at(-2)!;
+  const columns = x!.shape.at(-1)!;
+  const matrices = matricesOf(x!);
   const vectors = (length * columns) / input.vectorLength;
   const threads = Math.min(maxThreads, Math.ceil(vectors / 32) * 32);
-  const grid = [
-    Math.ceil(vectors / (threads * vectorsPerThread)),
-    Math.min(matricesOf(x!), maxGridY),
-    1,
-  ] as const;
+  const grid = [Math.ceil(vectors / (threads * vectorsPerThread)), Math.min(matrices, maxGridY), 1] as const;
   const variant = {
     ELEMENT: storageType(x!.dtype),
     VECTOR_LENGTH: input.vectorLength,
-    OFFSET: offsetType(Math.max(matricesOf(x!), length * columns)),
+    OFFSET: offsetType(Math.max(matrices, length * columns)),
   };
   context
     .kernel(kernel(variant))

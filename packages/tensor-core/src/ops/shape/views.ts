@@ -12,6 +12,7 @@ import {
   checkWhole,
   contiguousStrides,
   formatShape,
+  isContiguous,
   normalizeDimension,
   sameShape,
   sizeOf,
@@ -30,8 +31,8 @@ const permuteView: ViewOp<PermuteAttributes> = defineView<PermuteAttributes>({
   name: 'permute',
   autocast: 'none',
   layout: ({ shape, strides, offset }, { order }) => ({
-    shape: order.map((dim) => shape[dim]!),
-    strides: order.map((dim) => strides[dim]!),
+    shape: inOrder(shape, order),
+    strides: inOrder(strides, order),
     offset,
   }),
   gradient: ({ gradients, attributes: { order } }) => {
@@ -40,6 +41,12 @@ const permuteView: ViewOp<PermuteAttributes> = defineView<PermuteAttributes>({
     return [applyView(permuteView, gradients[0]!, { order: inverse })];
   },
 });
+
+function inOrder(lengths: Shape, order: readonly number[]): number[] {
+  const reordered = new Array<number>(order.length);
+  for (let i = 0; i < order.length; i++) reordered[i] = lengths[order[i]!]!;
+  return reordered;
+}
 
 /** Reorders dimensions: output dimension i is input dimension `order[i]`. A view. */
 export function permute(x: Tensor, order: readonly number[]): Tensor {
@@ -60,8 +67,8 @@ export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1): Tensor {
   const rank = Math.max(1, x.rank);
   const from = normalizeDimension('transpose', dimension0, rank);
   const to = normalizeDimension('transpose', dimension1, rank);
-  const order = x.shape.map((_, i) => i);
-  if (x.rank > 0) [order[from], order[to]] = [to, from];
+  const order = new Array<number>(x.rank);
+  for (let i = 0; i < order.length; i++) order[i] = i === from ? to : i === to ? from : i;
   return applyView(permuteView, x, { order });
 }
 
@@ -121,7 +128,7 @@ function inferLength(op: string, x: Tensor, shape: Shape): Shape {
  * another form runs; each run must be covered by whole output dimensions.
  */
 function stridesAfterReshape(input: Layout, shape: Shape): number[] | null {
-  if (sizeOf(shape) === 0) return contiguousStrides(shape);
+  if (isContiguous(input.shape, input.strides)) return contiguousStrides(shape);
   const dims = input.shape
     .map((length, i) => ({ length, stride: input.strides[i]! }))
     .filter((d) => d.length !== 1);

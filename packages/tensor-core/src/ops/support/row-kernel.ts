@@ -1,6 +1,7 @@
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { isAligned } from '../../devices/cuda/launch/alignment.ts';
 import { codeOf } from '../../devices/cuda/generated/dtype-code.ts';
 import { type DType, byteSize } from '../../tensor/dtype.ts';
 import type { KernelVariants } from './kernel-variants.ts';
@@ -39,7 +40,7 @@ export function vectorLength(columns: number, tensors: readonly MemoryView[]): n
 function allowVectors(columns: number, tensors: readonly MemoryView[], length: number): boolean {
   if (columns % length !== 0) return false;
   for (const { address, dtype } of tensors) {
-    if (address % Math.min(maxVectorBytes, length * byteSize(dtype)) !== 0) return false;
+    if (!isAligned(address, Math.min(maxVectorBytes, length * byteSize(dtype)))) return false;
   }
   return true;
 }

@@ -83,6 +83,86 @@ describeOnDevices((open) => {
     });
   });
 
+  it('joins the rows of a batch before a matrix, however they lie, with gradients', () => {
+    t.scope(() => {
+      const numbers = (shape: Shape) => {
+        const size = t.sizeOf(shape);
+        return t.reshape(t.sub(t.arange(0, size, 1, { device: open(), dtype: 'float32' }), size / 2), shape);
+      };
+      const batches: Record<string, Tensor> = {
+        dense: numbers([3, 2, 4]),
+        'one transposed': t.transpose(numbers([1, 4, 6])),
+        'transposed each': t.transpose(numbers([3, 4, 2])),
+        'rows and batch swapped': t.transpose(numbers([2, 3, 4]), 0, 1),
+        'columns outermost': t.permute(numbers([4, 3, 2]), [1, 2, 0]),
+        'rows with gaps': t.slice(numbers([3, 2, 6]), 2, 1, 5),
+        'batches with gaps': t.slice(numbers([3, 5, 4]), 1, 0, 2),
+        'columns with gaps': t.slice(numbers([3, 2, 8]), 2, 0, 8, 2),
+        'repeated batches': t.expand(numbers([1, 2, 4]), [3, 2, 4]),
+        'repeated elements': t.expand(numbers([1, 1, 1]), [3, 2, 4]),
+        'single rows': numbers([3, 1, 4]),
+        'more dimensions': t.transpose(numbers([2, 3, 2, 4]), 0, 2),
+      };
+      const matrices = [numbers([4, 5]), t.transpose(numbers([5, 4]))];
+      const run = (a: Tensor, b: Tensor, product: (a: Tensor, b: Tensor) => Tensor) => {
+        const [x, w] = [a.detach().requiresGrad_(), b.detach().requiresGrad_()];
+        const y = product(x, w);
+        y.backward(numbers(y.shape));
+        return [y, x.grad!, w.grad!].map((z) => [z.shape, z.toFlatArray()]);
+      };
+      for (const [name, a] of Object.entries(batches)) {
+        for (const b of matrices) {
+          const joined = run(a, b, t.matmul);
+          // As many products as there are matrices; exact, for the numbers are small and whole.
+          const batched = run(a, b, (x, w) =>
+            t.matmul(x, t.expand(w, [...x.shape.slice(0, -2), ...w.shape])),
+          );
+          expect([name, joined]).toEqual([name, batched]);
+        }
+      }
+    });
+  });
+
+  it.for<DType>(['float32', 'float64', 'bfloat16'])(
+    'linear is the product with the transpose, in %s, with gradients',
+    (dtype, { skip }) => {
+      skip(open().type === 'cuda' && dtype !== 'float32', 'the emulated GPU multiplies float32 alone');
+      t.scope(() => {
+        const numbers = (shape: Shape) => {
+          const values = Array.from({ length: t.sizeOf(shape) }, (_, i) => ((i * 7) % 5) - 2);
+          return t.reshape(t.cast(t.tensor(values, { device: open() }), dtype), shape);
+        };
+        const inputs = [
+          numbers([4, 3]),
+          numbers([2, 4, 3]),
+          t.transpose(numbers([2, 3, 4]), 1, 2),
+          numbers([3]),
+        ];
+        const weights = [
+          numbers([5, 3]),
+          t.transpose(numbers([3, 5])),
+          t.slice(numbers([5, 6]), 1, 1, 4),
+          t.slice(numbers([6, 5]), 0, 0, 6, 2),
+          t.expand(numbers([1, 3]), [5, 3]),
+          numbers([1, 3]),
+        ].map((w) => (w.shape[1] === 3 ? w : t.transpose(w)));
+        const run = (a: Tensor, b: Tensor, product: (a: Tensor, b: Tensor) => Tensor) => {
+          const [x, w] = [a.detach().requiresGrad_(), b.detach().requiresGrad_()];
+          const y = product(x, w);
+          y.backward(numbers(y.shape));
+          return [y, x.grad!, w.grad!].map((z) => [z.shape, z.toFlatArray()]);
+        };
+        for (const x of inputs) {
+          for (const weight of weights) {
+            const wanted = run(x, weight, (a, b) => t.matmul(a, t.transpose(b)));
+            expect(run(x, weight, t.linear)).toEqual(wanted);
+          }
+        }
+        expect(() => t.linear(numbers([2, 4]), numbers([5, 3]))).toThrow('matmul: [2, 4] · [3, 5]: the last');
+      });
+    },
+  );
+
   it('of nothing is empty, and a sum of nothing is zero', () => {
     t.scope(() => {
       const cases: [Shape, Shape, Shape][] = [

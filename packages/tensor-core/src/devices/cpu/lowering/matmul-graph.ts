@@ -37,6 +37,15 @@ export function buildMatmul(
   if (a.dtype === 'float32' && (transA || transB || scale !== 1)) {
     return graph.node('FusedMatMul', [a, b], { transA, transB, alpha: scale }, { shape, domain });
   }
+  if (a.dtype === 'float64' && transB && !transA && b.shape.length === 2) {
+    // MatMul would need the second operand transposed by a node of its own; of its rows alone Gemm does not.
+    const [rows, k] = [sizeOf(shape.slice(0, -1)), a.shape.at(-1)!];
+    const matrix = buildMatmul(graph, graph.reshape(a, [rows, k]), b, scale, {
+      shape: [rows, shape.at(-1)!],
+      dtype: a.dtype,
+    });
+    return graph.reshape(matrix, shape);
+  }
   return scaled(graph, graph.node('MatMul', [inOrder(graph, a), inOrder(graph, b)], {}, { shape }), scale);
 }
 

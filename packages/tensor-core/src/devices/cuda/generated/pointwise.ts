@@ -56,7 +56,6 @@ export class PointwiseRunner {
   };
   // Of the call at hand; kept, because eager ops should not allocate.
   readonly #layout = new StridedLayout();
-  readonly #operands: Elements[] = [];
   readonly #addresses = new Float64Array(maxOperands);
 
   constructor(launcher: Launcher, generate: GenerateKernel) {
@@ -178,8 +177,7 @@ export class PointwiseRunner {
     outputs: readonly Elements[],
     scalars: readonly number[] | undefined,
   ): void {
-    const operands = this.#operands;
-    operands.length = 0;
+    const operands: Elements[] = [];
     for (let i = 0; i < program.read.length; i++) operands.push(inputs[program.read[i]!]!);
     for (let i = 0; i < outputs.length; i++) operands.push(outputs[i]!);
     const layout = this.#layout;
@@ -200,8 +198,6 @@ export class PointwiseRunner {
     writeLayout(memory, 8 * operands.length, layout, vectorLength, wide);
     if (scalars) writeScalars(memory, kernel, scalars);
     this.#launch(kernel, layout.size / vectorLength);
-    // Kept any longer, the tensors of this call could not be collected.
-    operands.length = 0;
   }
 
   /** Whether a vector of an operand is one element again and again. */

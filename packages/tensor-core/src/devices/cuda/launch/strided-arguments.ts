@@ -1,5 +1,6 @@
 import { type DType, byteSize } from '../../../tensor/dtype.ts';
 import type { HostMemory } from '../../../native/host-memory.ts';
+import { isAligned } from './alignment.ts';
 import { multiplierOf, shiftOf } from './divisor.ts';
 import type { StridedLayout } from './strided-layout.ts';
 
@@ -41,7 +42,7 @@ function allowsVectors(
   for (let o = 0; o < operands.length; o++) {
     const inner = layout.strideAt(o, 0);
     if (inner === 0 && o < inputCount) continue;
-    if (inner !== 1 || addresses[o]! % (length * byteSize(operands[o]!.dtype)) !== 0) return false;
+    if (inner !== 1 || !isAligned(addresses[o]!, length * byteSize(operands[o]!.dtype))) return false;
     for (let d = 1; d < layout.rank; d++) if (layout.strideAt(o, d) % length !== 0) return false;
   }
   return true;

@@ -77,6 +77,12 @@ describe.each(dtypes)('matmul of %s', (dtype) => {
     expect(errors(transposed(small([4, 3], 0, dtype)), transposed(small([5, 4], 1, dtype)))).toEqual([]);
   });
 
+  test('a matrix behind a batch, each as it is or transposed', () => {
+    const batches = [small([2, 3, 4], 0, dtype), transposed(small([2, 4, 3], 0, dtype))];
+    const matrices = [small([4, 5], 1, dtype), transposed(small([5, 4], 1, dtype))];
+    for (const a of batches) for (const b of matrices) expect(errors(a, b, 2)).toEqual([]);
+  });
+
   test('batches, also broadcast and repeated', () => {
     expect(errors(small([2, 3, 4], 0, dtype), transposed(small([2, 5, 4], 1, dtype)), 2)).toEqual([]);
     expect(errors(small([2, 1, 3, 4], 0, dtype), transposed(small([3, 5, 4], 1, dtype)))).toEqual([]);
