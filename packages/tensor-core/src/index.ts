@@ -30,6 +30,16 @@ export type * from './op/memory-view.ts';
 export type * from './op/cuda-lowering.ts';
 export type * from './op/cpu-lowering.ts';
 export { checkOptions } from './op/check-options.ts';
+export { nearestOf } from './op/nearest.ts';
+export { requireTensor, requireTensors } from './op/require-tensor.ts';
+export {
+  checkFlag,
+  checkFunction,
+  checkNumber,
+  checkObject,
+  checkText,
+  describeValue,
+} from './tensor/check-value.ts';
 export { apply, applyOne, applyView } from './op/apply.ts';
 export { alias } from './op/alias.ts';
 export { type Observer, observeOps } from './op/observers.ts';
@@ -84,7 +94,8 @@ export { where } from './ops/elementwise/where.ts';
 export { type MatmulOptions, linear, matmul } from './ops/matrix/matmul.ts';
 export { toDevice } from './ops/copy/to-device.ts';
 export { logSoftmax } from './ops/nn/log-softmax.ts';
-export { type SoftmaxOptions, softmax } from './ops/nn/softmax.ts';
+export type { SoftmaxOptions } from './ops/nn/softmax-op.ts';
+export { softmax } from './ops/nn/softmax.ts';
 export { layerNorm } from './ops/nn/layer-norm.ts';
 export { type RmsNormOptions, rmsNorm } from './ops/nn/rms-norm.ts';
 export { type CrossEntropyOptions, crossEntropy } from './ops/nn/cross-entropy.ts';

@@ -1,3 +1,4 @@
+import { checkFunction } from './check-value.ts';
 import type { TapeNode } from '../autograd/tape.ts';
 import type { DType } from './dtype.ts';
 import { type Shape, formatShape } from './shape.ts';
@@ -16,6 +17,7 @@ let onLeak: ((description: string) => void) | null = null;
 
 /** Calls `listener` for every tensor that the garbage collector found undisposed; null stops that. */
 export function reportLeaks(listener: ((description: string) => void) | null): void {
+  if (listener !== null) checkFunction('reportLeaks', 'the listener', listener);
   onLeak = listener;
 }
 

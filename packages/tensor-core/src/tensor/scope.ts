@@ -1,3 +1,4 @@
+import { wrongArgument } from './check-value.ts';
 import { refuseAsync, refusePromise } from './synchronous.ts';
 
 /** What a scope owns and frees: the base of `Tensor`. */
@@ -70,6 +71,7 @@ export function scope<T>(fn: () => T): T {
 
 /** Takes `tensor` out of every scope: from now on it is its owner's to dispose. */
 export function keep<T extends Scoped>(tensor: T): T {
+  if (!(tensor instanceof Scoped)) throw wrongArgument('keep', 'what it keeps', 'a tensor', tensor);
   tensor.moveTo(null);
   return tensor;
 }

@@ -1,3 +1,4 @@
+import { checkFlag, checkFunction } from './check-value.ts';
 import type { TapeNode } from '../autograd/tape.ts';
 import { LeafNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
@@ -111,6 +112,7 @@ export class Tensor extends Scoped implements MemoryView {
   /** Makes this leaf collect gradients in `grad`, or stop to. */
   requiresGrad_(requires = true): this {
     this.assertAlive('requiresGrad_');
+    checkFlag('requiresGrad_', 'whether a gradient is required', requires);
     if (this.#node) {
       throw new AutogradError(
         `requiresGrad_: a tensor ${formatShape(this.shape)} made by ${this.#node.op.name} is no leaf; detach() it first.`,
@@ -139,6 +141,7 @@ export class Tensor extends Scoped implements MemoryView {
         'onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.',
       );
     }
+    checkFunction('onGradientAccumulated', 'the hook', hook);
     const { hooks } = this.#leaf;
     hooks.add(hook);
     return () => hooks.delete(hook);

@@ -177,7 +177,7 @@ describe('nested lists', () => {
     [[[1], ['a']], 'the text "a"'],
     [[undefined], 'undefined'],
     [null, 'null'],
-    [[1n], '1'],
+    [[1n], '1n'],
     [[{}], 'an object'],
     [[true], 'true'],
   ])('%s holds what is no number', (values, named) => {

@@ -21,7 +21,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { reshape, transpose, unsqueeze } from '../shape/views.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
 
 interface MatmulAttributes {
   /** Multiplies the product. */
@@ -240,6 +240,9 @@ function product(a: Tensor, b: Tensor, attributes: MatmulAttributes): Tensor {
 }
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
-export function linear(x: Tensor, weight: Tensor): Tensor {
+export function linear(x: Tensor, weight: Tensor, ...rest: []): Tensor {
+  requireTensor('linear', x);
+  requireTensor('linear', weight);
+  refuseMore('linear', rest);
   return scope(() => matmul(x, transpose(weight)));
 }
