@@ -34,7 +34,7 @@ export interface HostileCall {
   readonly whole?: readonly number[];
   /** Whether something behind the last parameter is refused. */
   readonly takesNoMore?: boolean;
-  /** What messages may call the function. Default: what the key calls it. */
+  /** What messages may call the function, as a regular expression. Default: what the key calls it. */
   readonly named?: string;
   /** Run after each call: what it has changed for good is undone. */
   readonly undo?: () => void;
@@ -176,7 +176,7 @@ async function outcomeOf(
     return 'a result';
   } catch (error) {
     if (!(error instanceof ours)) return `${(error as Error).name}: ${(error as Error).message}`;
-    return error.message.includes(name) ? 'our error' : `an error without its name: ${error.message}`;
+    return new RegExp(name).test(error.message) ? 'our error' : `an error without its name: ${error.message}`;
   } finally {
     undo?.();
   }

@@ -4,10 +4,18 @@ export { Tensor } from './tensor/tensor.ts';
 export { reportLeaks } from './tensor/leak-watch.ts';
 export { Storage } from './tensor/storage.ts';
 export { keep, scope } from './tensor/scope.ts';
-export { type DType, type TypedArray, byteSize, dtypes, isFloatingPoint, promote } from './tensor/dtype.ts';
+export {
+  type DType,
+  type TypedArray,
+  byteSize,
+  checkDType,
+  dtypes,
+  isFloatingPoint,
+  promote,
+} from './tensor/dtype.ts';
 export { type Layout, type Shape, formatShape, sizeOf } from './tensor/shape.ts';
 export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './devices/device.ts';
-export { type DeviceSpec, device } from './devices/device-registry.ts';
+export { type DeviceSpec, checkDevice, device } from './devices/device-registry.ts';
 export * from './errors.ts';
 
 export {
@@ -126,7 +134,7 @@ export { eye } from './ops/creation/eye.ts';
 export { linspace } from './ops/creation/linspace.ts';
 export { type DropoutOptions, dropout } from './ops/random/dropout.ts';
 export { einsum } from './ops/matrix/einsum.ts';
-export { Generator } from './random/generator.ts';
+export { Generator, checkGenerator } from './random/generator.ts';
 
 export {
   type Float32MatmulPrecision,

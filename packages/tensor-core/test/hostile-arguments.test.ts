@@ -357,6 +357,9 @@ const table: HostileTable = {
 
   // What other packages check with
   requireTensor: check,
+  checkDType: check,
+  checkDevice: check,
+  checkGenerator: check,
   requireTensors: check,
   checkFlag: check,
   checkFunction: check,

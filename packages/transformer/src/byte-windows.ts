@@ -1,4 +1,15 @@
-import { type Device, type DeviceSpec, type Tensor, fromTypedArray } from '@roofline/tensor-core';
+import {
+  checkDevice,
+  checkNumber,
+  checkOptions,
+  checkText,
+  type Device,
+  type DeviceSpec,
+  fromTypedArray,
+  RooflineError,
+  type Tensor,
+} from '@roofline/tensor-core';
+import { checkCount } from './counts.ts';
 
 export interface ByteWindowsOptions {
   /** Each step takes windows from other places of the text. */
@@ -8,20 +19,29 @@ export interface ByteWindowsOptions {
   readonly device?: Device | DeviceSpec;
 }
 
+function isIndex(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
 /** Bytes from one window to the next: a prime, so that they come round to all places. */
 const STRIDE = 31;
 
 /**
  * A batch of windows of a text, byte by byte, and for each byte the one that follows it: int32 `ids` and `targets`,
- * both [batch, contextLength]. Throws a RangeError for a text that has no byte after a whole window.
+ * both [batch, contextLength]. Throws a RooflineError (code RANGE) for a text that has no byte after a whole window.
  */
-export function byteWindows(
-  text: string,
-  { step, batch, contextLength, device }: ByteWindowsOptions,
-): { ids: Tensor; targets: Tensor } {
+export function byteWindows(text: string, options: ByteWindowsOptions): { ids: Tensor; targets: Tensor } {
+  checkText('byteWindows', 'the text', text);
+  checkOptions('byteWindows', options, ['step', 'batch', 'contextLength', 'device']);
+  const { step, batch, contextLength, device: spec = 'cpu' } = options;
+  checkNumber('byteWindows', 'step', step, 'a whole number of zero or more', isIndex);
+  checkCount('byteWindows', 'batch', batch);
+  checkCount('byteWindows', 'contextLength', contextLength);
+  checkDevice('byteWindows', spec);
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= contextLength) {
-    throw new RangeError(
+    throw new RooflineError(
+      'RANGE',
       `byteWindows: windows of ${contextLength} need a longer text than ${bytes.length} bytes.`,
     );
   }
@@ -34,7 +54,7 @@ export function byteWindows(
     starts.forEach((start, row) =>
       ids.set(bytes.subarray(start + shift, start + shift + contextLength), row * contextLength),
     );
-    return fromTypedArray(ids, [batch, contextLength], { device });
+    return fromTypedArray(ids, [batch, contextLength], { device: spec });
   };
   return { ids: tokens(0), targets: tokens(1) };
 }

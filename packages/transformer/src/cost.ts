@@ -1,5 +1,6 @@
-import { type DType, byteSize } from '@roofline/tensor-core';
-import type { ModelConfig } from './model-config.ts';
+import { byteSize, checkDType, checkOptions, type DType } from '@roofline/tensor-core';
+import { checkCount } from './counts.ts';
+import { type ModelConfig, checkConfig } from './model-config.ts';
 import { countParametersByModule } from './parameter-count.ts';
 
 export interface CostOptions {
@@ -31,7 +32,12 @@ export interface ModelCost {
  * Throws a ModelConfigError for sizes that do not fit together.
  */
 export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
+  checkConfig('costOf', config);
+  checkOptions('costOf', options, ['batch', 'context', 'dtype']);
   const { batch, context = config.contextLength, dtype = 'float32' } = options;
+  checkCount('costOf', 'batch', batch);
+  checkCount('costOf', 'context', context);
+  checkDType('costOf', dtype);
   const { attention, feedForward, total } = countParametersByModule(config);
   // The head is a product with the embeddings where it has no weights of its own.
   const matmulParameters = attention + feedForward + config.vocabularySize * config.modelDimension;

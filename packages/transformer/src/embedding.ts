@@ -1,6 +1,12 @@
-import { type Tensor, embedding } from '@roofline/tensor-core';
+import { checkNumber, embedding, type Tensor } from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { type ParameterOptions, truncatedNormalParameter } from './parameter.ts';
+import { checkCount } from './counts.ts';
+import {
+  type ParameterOptions,
+  checkParameterOptions,
+  requireGenerator,
+  truncatedNormalParameter,
+} from './parameter.ts';
 
 export interface EmbeddingOptions extends ParameterOptions {
   /** The standard deviation of new weights. Default 1. */
@@ -11,8 +17,20 @@ export interface EmbeddingOptions extends ParameterOptions {
 export class Embedding extends Module<[ids: Tensor], Tensor> {
   readonly weight: Tensor;
 
-  constructor(count: number, dimension: number, { std = 1, ...options }: EmbeddingOptions) {
+  constructor(count: number, dimension: number, embeddingOptions: EmbeddingOptions) {
     super();
+    checkCount('Embedding', 'the count', count);
+    checkCount('Embedding', 'the dimension', dimension);
+    checkParameterOptions('Embedding', embeddingOptions, ['std']);
+    const { std = 1, ...options } = embeddingOptions;
+    requireGenerator('Embedding', options);
+    checkNumber(
+      'Embedding',
+      'std',
+      std,
+      'a finite number of zero or more',
+      (value) => value >= 0 && value < Infinity,
+    );
     this.weight = truncatedNormalParameter([count, dimension], std, options);
   }
 

@@ -1,17 +1,22 @@
 import {
   AutogradError,
-  DTypeError,
-  ShapeError,
-  type Tensor,
+  checkNumber,
   copyInPlace,
+  describeValue,
+  DTypeError,
   empty,
   formatShape,
   isGradEnabled,
   keep,
   permute,
+  requireTensors,
+  RooflineError,
   scope,
+  ShapeError,
   slice,
+  type Tensor,
 } from '@roofline/tensor-core';
+import { checkCount } from './counts.ts';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {
@@ -38,11 +43,7 @@ export class KeyValueCache {
   #disposed = false;
 
   constructor(capacity: number) {
-    if (!Number.isInteger(capacity) || capacity < 1) {
-      throw new RangeError(
-        `KeyValueCache: the capacity must be a whole number of one or more, got ${capacity}.`,
-      );
-    }
+    checkCount('KeyValueCache', 'the capacity', capacity);
     this.capacity = capacity;
   }
 
@@ -53,6 +54,7 @@ export class KeyValueCache {
 
   /** The part of one layer of the model, counted from 0. */
   layer(index: number): LayerCache {
+    checkIndex('layer', 'the index', index);
     for (let next = this.#layers.length; next <= index; next++) this.#layers.push(new LayerCache(this));
     return this.#layers[index]!;
   }
@@ -61,12 +63,14 @@ export class KeyValueCache {
    * Counts `count` positions, once every layer has stored them. Throws a ShapeError for more than it holds.
    */
   advance(count: number): void {
+    checkIndex('advance', 'the count', count);
     this.checkRoom(count);
     this.#length += count;
   }
 
   /** Throws a ShapeError unless `count` more positions fit. */
   checkRoom(count: number): void {
+    checkIndex('checkRoom', 'the count', count);
     if (this.#disposed) throw new ShapeError('KeyValueCache: it has been disposed; make a new one.');
     if (this.#length + count > this.capacity) {
       throw new ShapeError(
@@ -93,6 +97,11 @@ export class KeyValueCache {
   }
 }
 
+function checkIndex(method: string, what: string, value: number): void {
+  const isIndex = (index: number) => Number.isSafeInteger(index) && index >= 0;
+  checkNumber(`KeyValueCache.${method}`, what, value, 'a whole number of zero or more', isIndex);
+}
+
 /**
  * The keys and values of one layer, as [capacity, B, H, d]: positions outermost, so that those of a call are one
  * contiguous block, and the positions so far one slice of which a matrix product reads [B, H, S, d] as it lies.
@@ -103,6 +112,9 @@ export class LayerCache {
   #values: Tensor | null = null;
 
   constructor(cache: KeyValueCache) {
+    if (!(cache instanceof KeyValueCache)) {
+      throw new RooflineError('ARGUMENT', `LayerCache: takes a KeyValueCache, not ${describeValue(cache)}.`);
+    }
     this.#cache = cache;
   }
 
@@ -117,6 +129,11 @@ export class LayerCache {
    * AutogradError where they would need a gradient: what is stored has none.
    */
   append(keys: Tensor, values: Tensor): KeysAndValues {
+    requireTensors('LayerCache.append', [keys, values]);
+    for (const { shape } of [keys, values]) {
+      if (shape.length === 4) continue;
+      throw new ShapeError(`LayerCache.append: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
+    }
     if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
       throw new AutogradError(
         'KeyValueCache: gradients do not pass through stored keys and values; run the model in noGrad(), or ' +

@@ -1,12 +1,16 @@
 import {
-  type DType,
+  checkDevice,
+  checkDType,
+  checkGenerator,
+  checkOptions,
   type Device,
   type DeviceSpec,
+  type DType,
   type Generator,
-  type Shape,
-  type Tensor,
   keep,
   ones,
+  type Shape,
+  type Tensor,
   truncatedNormal,
 } from '@roofline/tensor-core';
 
@@ -17,6 +21,30 @@ export interface ParameterOptions {
   readonly dtype?: DType;
   /** The source of random weights: modules that share one draw from it in the order they are made. */
   readonly generator: Generator;
+}
+
+/** What `ParameterOptions` may hold. */
+export const parameterOptions: readonly (keyof ParameterOptions)[] = ['device', 'dtype', 'generator'];
+
+/**
+ * Throws unless `options` are ones for parameters: a RooflineError for names that neither these nor `more` know (code
+ * OPTION) and for what is no generator (code ARGUMENT), a DTypeError, a DeviceError.
+ */
+export function checkParameterOptions(
+  owner: string,
+  options: Partial<ParameterOptions>,
+  more: readonly string[] = [],
+): void {
+  checkOptions(owner, options, [...parameterOptions, ...more]);
+  const { device, dtype, generator } = options;
+  if (device !== undefined) checkDevice(owner, device);
+  if (dtype !== undefined) checkDType(owner, dtype);
+  if (generator !== undefined) checkGenerator(owner, generator);
+}
+
+/** Throws a RooflineError (code ARGUMENT) where random weights would have no source. */
+export function requireGenerator(owner: string, { generator }: ParameterOptions): void {
+  checkGenerator(owner, generator);
 }
 
 /** Random weights are cut at this many standard deviations. */

@@ -1,6 +1,7 @@
-import { type Tensor, autocastDType, rmsNorm } from '@roofline/tensor-core';
+import { autocastDType, checkNumber, rmsNorm, type Tensor } from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { type ParameterOptions, onesParameter } from './parameter.ts';
+import { checkCount } from './counts.ts';
+import { type ParameterOptions, checkParameterOptions, onesParameter } from './parameter.ts';
 
 /**
  * x / √(mean(x²) + eps) · weight over the last dimension (Zhang & Sennrich 2019), with the statistics in
@@ -13,6 +14,15 @@ export class RMSNorm extends Module<[x: Tensor], Tensor> {
 
   constructor(dimension: number, options: Omit<ParameterOptions, 'generator'>, eps = 1e-5) {
     super();
+    checkCount('RMSNorm', 'the dimension', dimension);
+    checkParameterOptions('RMSNorm', options);
+    checkNumber(
+      'RMSNorm',
+      'eps',
+      eps,
+      'a finite number of zero or more',
+      (value) => value >= 0 && value < Infinity,
+    );
     this.weight = onesParameter([dimension], options);
     this.eps = eps;
   }

@@ -1,4 +1,12 @@
-import { type DType, RooflineError, type Shape, byteSize, formatShape, sizeOf } from '@roofline/tensor-core';
+import {
+  byteSize,
+  checkText,
+  type DType,
+  formatShape,
+  RooflineError,
+  type Shape,
+  sizeOf,
+} from '@roofline/tensor-core';
 
 /** A file that is not safetensors, is damaged, or holds what Roofline has no dtype for. */
 export class SafetensorsError extends RooflineError {
@@ -19,6 +27,17 @@ export interface SafetensorsEntry {
 export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
   readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `path` is text. */
+export function checkPath(owner: string, path: string): void {
+  checkText(owner, 'the path', path);
+}
+
+/** Throws a SafetensorsError, which names `owner`, unless `metadata` is text by names. */
+export function checkMetadata(owner: string, metadata: Readonly<Record<string, string>>): void {
+  if (isRecord(metadata) && Object.values(metadata).every((value) => typeof value === 'string')) return;
+  throw new SafetensorsError(`${owner}: the metadata must be text by names, such as { format: 'pt' }.`);
 }
 
 /** The header's own length stands before it, in as many bytes. */

@@ -1,17 +1,18 @@
 import {
-  type DType,
-  type Device,
-  RooflineError,
-  type Shape,
-  type Tensor,
   cast,
+  checkFlag,
   checkOptions,
   copyInPlace,
+  type Device,
   device,
+  type DType,
   formatShape,
   isFloatingPoint,
   noGrad,
+  RooflineError,
   scope,
+  type Shape,
+  type Tensor,
 } from '@roofline/tensor-core';
 
 /** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */
@@ -73,6 +74,7 @@ export function matchState(
 ): StateMatch & { readonly loads: readonly StateLoad[] } {
   checkOptions(what, options, ['strict']);
   const { strict = true } = options;
+  checkFlag(what, 'strict', strict);
   const parameters = groupNames(names, sources);
   const known = new Set(parameters.flatMap((parameter) => parameter.names));
   const missing = parameters

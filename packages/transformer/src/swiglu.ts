@@ -1,7 +1,8 @@
 import { type Tensor, swiglu } from '@roofline/tensor-core';
 import { Linear } from './linear.ts';
 import { Module } from './module.ts';
-import type { ParameterOptions } from './parameter.ts';
+import { checkCount } from './counts.ts';
+import { type ParameterOptions, checkParameterOptions, requireGenerator } from './parameter.ts';
 
 /** The gated feed-forward network w2(silu(w1 x) · w3 x) (Shazeer 2020): [..., d] -> [..., d]. */
 export class SwiGLU extends Module<[x: Tensor], Tensor> {
@@ -11,6 +12,10 @@ export class SwiGLU extends Module<[x: Tensor], Tensor> {
 
   constructor(modelDimension: number, feedForwardDimension: number, options: ParameterOptions) {
     super();
+    checkCount('SwiGLU', 'modelDimension', modelDimension);
+    checkCount('SwiGLU', 'feedForwardDimension', feedForwardDimension);
+    checkParameterOptions('SwiGLU', options);
+    requireGenerator('SwiGLU', options);
     this.w1 = new Linear(modelDimension, feedForwardDimension, options);
     this.w2 = new Linear(feedForwardDimension, modelDimension, options);
     this.w3 = new Linear(modelDimension, feedForwardDimension, options);

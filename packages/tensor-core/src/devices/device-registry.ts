@@ -25,6 +25,11 @@ export function deviceOf(owner: string, spec: DeviceSpec | Device): Device {
   return openCudaDevice(Number(index ?? 0));
 }
 
+/** Throws a DeviceError, which names `owner`, unless `spec` is a device, or the name of one that is here. */
+export function checkDevice(owner: string, spec: DeviceSpec | Device): void {
+  deviceOf(owner, spec);
+}
+
 function isDevice(spec: unknown): spec is Device {
   return typeof spec === 'object' && spec !== null && 'allocate' in spec && 'run' in spec;
 }
