@@ -179,7 +179,9 @@ describe('AdamW', () => {
     expect(() => new AdamW([parameter], { betas: [-0.1, 0.9] })).toThrow(/each of betas must .* not -0.1/);
     expect(() => new AdamW([parameter], { eps: -1 })).toThrow(/eps must .* not -1/);
     expect(() => new AdamW([parameter], { weightDecay: -1 })).toThrow(/weightDecay must .* not -1/);
-    expect(() => new AdamW([{ parameters: [parameter], weightDecay: -1 }])).toThrow(/weightDecay must .* not -1/);
+    expect(() => new AdamW([{ parameters: [parameter], weightDecay: -1 }])).toThrow(
+      /weightDecay must .* not -1/,
+    );
     expect(() => new AdamW([])).toThrow(/no parameters/);
     expect(() => new AdamW([parameter, parameter])).toThrow(/twice/);
     expect(() => new AdamW([zeros([2], { dtype: 'float16' })])).toThrow(/float16.*float32/);

@@ -30,7 +30,9 @@ describe('cosineSchedule', () => {
     expect(() => cosineSchedule({ maximum: 1, minimum: -1, totalSteps: 4 })).toThrow(
       /minimum must .* not -1/,
     );
-    expect(() => cosineSchedule({ maximum: 1, warmupSteps: -1, totalSteps: 4 })).toThrow(/warmupSteps must .* not -1/);
+    expect(() => cosineSchedule({ maximum: 1, warmupSteps: -1, totalSteps: 4 })).toThrow(
+      /warmupSteps must .* not -1/,
+    );
     expect(() => cosineSchedule({ maximum: NaN, totalSteps: 4 })).toThrow(/maximum must .* not NaN/);
   });
 });

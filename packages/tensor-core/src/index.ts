@@ -23,6 +23,7 @@ export {
   type TensorOptions,
   arange,
   empty,
+  fromBytes,
   fromTypedArray,
   full,
   ones,
@@ -38,7 +39,6 @@ export type * from './op/memory-view.ts';
 export type * from './op/cuda-lowering.ts';
 export type * from './op/cpu-lowering.ts';
 export { checkOptions } from './op/check-options.ts';
-export { nearestOf } from './op/nearest.ts';
 export { requireTensor, requireTensors } from './op/require-tensor.ts';
 export {
   checkFlag,

@@ -119,6 +119,7 @@ const table: HostileTable = {
   }),
   empty: given(() => [[2], creationOptions()], { 0: '[]', ...creationLegal(1) }),
   eye: given(() => [2, 2, creationOptions()], { 0: '5', 1: 'undefined 5', ...creationLegal(2) }),
+  fromBytes: given(() => [new Uint8Array(8), [2], creationOptions()], creationLegal(2)),
   fromTypedArray: given(() => [typedArray(), [2], creationOptions()], creationLegal(2)),
   full: given(() => [[2], 1, creationOptions()], { 0: '[]', 1: numbers, ...creationLegal(2) }),
   linspace: given(() => [0, 1, 3, creationOptions()], { 0: '5', 1: '5', 2: '5', ...creationLegal(3) }),
@@ -368,7 +369,6 @@ const table: HostileTable = {
   checkOptions: check,
   checkText: check,
   describeValue: given(() => [1], { 0: anything }),
-  nearestOf: given(() => ['dim', ['dims']], { 0: 'a', 1: '[]' }),
 
   // Devices
   // They have started by now.

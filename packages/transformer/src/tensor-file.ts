@@ -4,7 +4,7 @@ import {
   checkOptions,
   type Device,
   type DeviceSpec,
-  empty,
+  fromBytes,
   requireTensors,
   scope,
   type Tensor,
@@ -57,7 +57,5 @@ export function loadTensors(path: string, options: { device?: DeviceSpec | Devic
 export function readTensor(file: SafetensorsFile, name: string, device: DeviceSpec | Device): Tensor {
   const bytes = file.read(name);
   const { dtype, shape } = file.tensors.get(name)!;
-  const tensor = empty(shape, { dtype, device });
-  if (bytes.byteLength > 0) tensor.device.write(tensor.storage.buffer, 0, bytes);
-  return tensor;
+  return fromBytes(bytes, shape, { dtype, device });
 }

@@ -35,7 +35,8 @@ export interface SavedTensor {
   readonly offset: number;
 }
 
-function save({ storage, dtype, shape, strides, offset }: Tensor): SavedTensor {
+function save(tensor: Tensor): SavedTensor {
+  const { storage, dtype, shape, strides, offset } = tensor;
   return { storage: storage.retain(), version: storage.version, dtype, shape, strides, offset };
 }
 
@@ -97,8 +98,7 @@ export class TapeNode {
     let edgeOutputs = firstOutputs;
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i]!;
-      const edge = (edges[i] = input.gradientEdge);
-      if (edge instanceof TapeNode) edge.retain();
+      edges[i] = input.gradientEdge;
       if (input.outputIndex > 0 && edgeOutputs === firstOutputs) {
         edgeOutputs = inputs.map(({ outputIndex }) => outputIndex);
       }
@@ -112,8 +112,13 @@ export class TapeNode {
     this.edges = edges;
     this.#edgeOutputs = edgeOutputs;
     this.#specs = specs;
-    this.#plan = planOf(op, edges);
+    this.#plan = planOf(op, edges, operands.length, outputs.length);
     this.#saved = this.#save(operands, outputs);
+    // Last, when nothing fails any more that would leave them held.
+    for (let i = 0; i < edges.length; i++) {
+      const edge = edges[i];
+      if (edge instanceof TapeNode) edge.retain();
+    }
   }
 
   #save(operands: readonly Tensor[], outputs: readonly Tensor[]): readonly SavedTensor[] {
@@ -121,8 +126,15 @@ export class TapeNode {
     const inputs = savedInputs.length;
     if (inputs + savedOutputs.length === 0) return nothingSaved;
     const saved = new Array<SavedTensor>(inputs + savedOutputs.length);
-    for (let i = 0; i < inputs; i++) saved[i] = save(operands[savedInputs[i]!]!);
-    for (let i = 0; i < savedOutputs.length; i++) saved[inputs + i] = save(outputs[savedOutputs[i]!]!);
+    let done = 0;
+    try {
+      for (let i = 0; i < inputs; i++, done++) saved[i] = save(operands[savedInputs[i]!]!);
+      for (let i = 0; i < savedOutputs.length; i++, done++)
+        saved[inputs + i] = save(outputs[savedOutputs[i]!]!);
+    } catch (error) {
+      for (let i = 0; i < done; i++) saved[i]!.storage.release();
+      throw error;
+    }
     return saved;
   }
 

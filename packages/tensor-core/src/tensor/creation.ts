@@ -6,7 +6,15 @@ import { DTypeError, ShapeError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { observers, tellHostWrite } from '../op/observers.ts';
 import { fillInPlace } from '../ops/copy/in-place.ts';
-import { type DType, type TypedArray, checkDType, checkElement, typedArray } from './dtype.ts';
+import {
+  type DType,
+  type TypedArray,
+  checkDType,
+  checkElement,
+  byteSize,
+  typedArray,
+  viewAs,
+} from './dtype.ts';
 import { bytesOfArray, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { scope } from './scope.ts';
@@ -148,12 +156,21 @@ export function tensor(values: NestedNumbers, options?: TensorOptions): Tensor {
   const known = checkTensorOptions('tensor', options);
   const dtype = known.dtype ?? 'float32';
   const shape: number[] = [];
-  for (let level: NestedNumbers | undefined = values; isList(level); level = level[0])
+  for (let level: NestedNumbers | undefined = values; isList(level); level = level[0]) {
     shape.push(level.length);
+    if (shape.length > mostDimensions) {
+      throw new ShapeError(
+        `tensor: lists are nested deeper than ${mostDimensions} levels, or hold themselves.`,
+      );
+    }
+  }
   const flat: number[] = [];
   flatten(values, shape, 0, flat);
   return fromElements('tensor', fromNumbers(dtype, flat), shape, dtype, known);
 }
+
+/** More than anyone uses, as in NumPy. */
+const mostDimensions = 64;
 
 function isList(values: NestedNumbers | undefined): values is readonly NestedNumbers[] {
   return Array.isArray(values) || ArrayBuffer.isView(values);
@@ -192,9 +209,35 @@ export function fromTypedArray(data: TypedArray, shape: Shape, options?: TensorO
   if (data.length !== sizeOf(shape)) {
     throw new ShapeError(`fromTypedArray: ${data.length} elements do not fill ${formatShape(shape)}.`);
   }
-  // A true of any other byte would not equal one that an op has made.
-  const elements = dtype === 'bool' ? (data as Uint8Array).map((byte) => Number(byte !== 0)) : data;
-  return fromElements('fromTypedArray', elements, shape, dtype, known);
+  return fromElements('fromTypedArray', normalized(dtype, data), shape, dtype, known);
+}
+
+/**
+ * A tensor of elements as they lie in memory and in files: row-major, little-endian, bools as bytes. Copied; float32
+ * unless the options say otherwise. Throws a ShapeError or DTypeError.
+ */
+export function fromBytes(bytes: Uint8Array, shape: Shape, options?: TensorOptions): Tensor {
+  const known = checkTensorOptions('fromBytes', options);
+  checkShape('fromBytes', shape);
+  const dtype = known.dtype ?? 'float32';
+  if (!(bytes instanceof Uint8Array)) {
+    throw new DTypeError(`fromBytes: takes a Uint8Array, not ${describeValue(bytes)}; see fromTypedArray().`);
+  }
+  const size = sizeOf(shape);
+  if (bytes.byteLength !== size * byteSize(dtype)) {
+    throw new ShapeError(
+      `fromBytes: ${bytes.byteLength} bytes do not fill ${formatShape(shape)} of ${dtype}.`,
+    );
+  }
+  const isAligned = bytes.byteOffset % byteSize(dtype) === 0 && bytes.buffer instanceof ArrayBuffer;
+  const aligned = (isAligned ? bytes : bytes.slice()) as Uint8Array<ArrayBuffer>;
+  const elements = viewAs(dtype, aligned.buffer, aligned.byteOffset, size);
+  return fromElements('fromBytes', normalized(dtype, elements), shape, dtype, known);
+}
+
+/** A true of any other byte would not equal one that an op has made. */
+function normalized(dtype: DType, data: TypedArray): TypedArray {
+  return dtype === 'bool' ? (data as Uint8Array).map((byte) => Number(byte !== 0)) : data;
 }
 
 /** `fromTypedArray` of elements and options that are known to be right, for a function `owner`. */

@@ -79,17 +79,23 @@ export function keep<T extends Scoped>(tensor: T): T {
 /** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
 function handOver(value: unknown, from: Scope): void {
   if (typeof value !== 'object' || value === null) return;
-  const found: Scoped[] = [];
-  collect(value, found);
+  const found: Scoped[] = value instanceof Scoped ? [value] : heldBy(value);
   for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
 }
 
-function collect(value: unknown, into: Scoped[]): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (value instanceof Scoped) into.push(value);
-  else if (Array.isArray(value)) for (const item of value) collect(item, into);
-  else if (isPlain(refusePromise('scope', value)))
-    for (const item of Object.values(value)) collect(item, into);
+/** What arrays and plain objects hold, however deep; they may lead back to themselves. */
+function heldBy(value: object): Scoped[] {
+  const found: Scoped[] = [];
+  const reached = new Set<object>([value]);
+  for (const container of reached) {
+    if (container instanceof Scoped) found.push(container);
+    else if (Array.isArray(container) || isPlain(refusePromise('scope', container))) {
+      for (const item of Object.values(container) as unknown[]) {
+        if (typeof item === 'object' && item !== null) reached.add(item);
+      }
+    }
+  }
+  return found;
 }
 
 function isPlain(value: object): boolean {

@@ -47,7 +47,7 @@ export class Tensor extends Scoped implements MemoryView {
     this.offset = offset;
     this.strides = strides ?? contiguousStrides(shape);
     this.isContiguous = strides === undefined || isContiguous(shape, strides);
-    if (this.scope === null) this.#held = watchForLeak(this);
+    if (this.scope === null) this.#held = watchForLeak(this, null);
   }
 
   /** A new, uninitialised tensor. */
@@ -125,8 +125,10 @@ export class Tensor extends Scoped implements MemoryView {
     }
     if (requires === (this.#leaf !== null)) return this;
     const { parameters } = this.storage;
-    if (requires) parameters.add(extentOf(this));
-    else parameters.remove(extentOf(this));
+    const region = extentOf(this);
+    if (requires) parameters.add(region);
+    else parameters.remove(region);
+    if (this.#held) this.#held.region = requires ? region : null;
     this.#leaf = requires ? new LeafNode(this) : null;
     return this;
   }
@@ -150,7 +152,7 @@ export class Tensor extends Scoped implements MemoryView {
   protected override ownershipChanged(isOwned: boolean): void {
     if (this.#disposed) return;
     if (isOwned) this.#stopWatching();
-    else this.#held = watchForLeak(this);
+    else this.#held = watchForLeak(this, this.#leaf && extentOf(this));
   }
 
   /** Gives this handle's reference to the storage back. Disposing twice is harmless. */

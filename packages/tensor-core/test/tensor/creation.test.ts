@@ -171,6 +171,13 @@ describe('nested lists', () => {
     },
   );
 
+  it('that hold themselves are refused', () => {
+    const ring: unknown[] = [];
+    ring.push(ring);
+    expect(() => t.tensor(ring as never)).toThrow('hold themselves');
+    expect(() => t.tensor([[1], ring as never])).toThrow(t.ShapeError);
+  });
+
   it.each<[unknown, string]>([
     ['a', 'the text "a"'],
     [[1, 'a'], 'the text "a"'],

@@ -12,7 +12,9 @@ import { DeviceError } from '../../../src/errors.ts';
 test('ROOFLINE_CPU_THREADS', () => {
   expect(threadsFromEnvironment({})).toBeNull();
   expect(threadsFromEnvironment({ ROOFLINE_CPU_THREADS: '3' })).toBe(3);
-  expect(() => threadsFromEnvironment({ ROOFLINE_CPU_THREADS: 'many' })).toThrow(/ROOFLINE_CPU_THREADS: .* not NaN/);
+  expect(() => threadsFromEnvironment({ ROOFLINE_CPU_THREADS: 'many' })).toThrow(
+    /ROOFLINE_CPU_THREADS: .* not NaN/,
+  );
 });
 
 test('hardware threads of one core count once', () => {

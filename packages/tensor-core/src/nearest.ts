@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import { checkText, wrongArgument } from '../tensor/check-value.ts';
+import { checkText, wrongArgument } from './tensor/check-value.ts';
 
 /** Abbreviations and other libraries' names, which no count of edits finds. */
 const synonyms: Readonly<Record<string, readonly string[]>> = {
@@ -10,7 +10,10 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   keepdims: ['keepDims'],
 };
 
-/** The known name that a wrong one is most likely meant to be; null if none is near. */
+/**
+ * The known name that a wrong one is most likely meant to be; null if none is near. An entry of its own, `/nearest`, so
+ * that a command line can ask without loading the rest.
+ */
 export function nearestOf(name: string, known: readonly string[]): string | null {
   checkText('nearestOf', 'the name', name);
   if (!Array.isArray(known)) throw wrongArgument('nearestOf', 'the known names', 'a list', known);
