@@ -96,8 +96,24 @@ export function describeHostileArguments(
   table: HostileTable,
   ours: abstract new (...args: never[]) => Error,
 ): void {
-  const callables = callablesOf(namespace);
+  describeHostileCalls(callablesOf(namespace), table, ours);
+}
 
+/** The same for the methods of classes that a package gives objects of, but does not export. */
+export function describeHostileMethods(
+  classes: Readonly<Record<string, object>>,
+  table: HostileTable,
+  ours: abstract new (...args: never[]) => Error,
+): void {
+  const methods = [...callablesOf(classes)].filter(([key]) => key.includes('#'));
+  describeHostileCalls(new Map(methods), table, ours);
+}
+
+function describeHostileCalls(
+  callables: ReturnType<typeof callablesOf>,
+  table: HostileTable,
+  ours: abstract new (...args: never[]) => Error,
+): void {
   it('the table holds everything that can be called', () => {
     expect(Object.keys(table).sort()).toEqual([...callables.keys()].sort());
   });
@@ -161,6 +177,10 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
+function isIterator(value: unknown): value is Iterator<unknown> {
+  return typeof value === 'object' && value !== null && 'next' in value && typeof value.next === 'function';
+}
+
 async function outcomeOf(
   call: (...args: never[]) => unknown,
   args: readonly unknown[],
@@ -171,8 +191,7 @@ async function outcomeOf(
   try {
     const result = await call(...(args as never[]));
     // Generators check when they begin.
-    if (typeof result === 'object' && result !== null && 'next' in result)
-      (result as Iterator<unknown>).next();
+    if (isIterator(result)) result.next();
     return 'a result';
   } catch (error) {
     if (!(error instanceof ours)) return `${(error as Error).name}: ${(error as Error).message}`;

@@ -24,6 +24,15 @@ export function checkNumber(
   throw new RooflineError('RANGE', `${owner}: ${what} must be ${wanted}, not ${describeValue(value)}.`);
 }
 
+/** Throws a RooflineError (code RANGE) unless `value` is a whole number of zero or more, as numbers of bytes are. */
+export function checkCount(owner: string, what: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 0) return;
+  throw new RooflineError(
+    'RANGE',
+    `${owner}: ${what} must be a whole number of zero or more, not ${describeValue(value)}.`,
+  );
+}
+
 /** Throws a RooflineError (code ARGUMENT) unless `value` is true or false. */
 export function checkFlag(owner: string, what: string, value: boolean): void {
   if (typeof value !== 'boolean') throw wrongArgument(owner, what, 'true or false', value);
