@@ -98,7 +98,8 @@ export class TapeNode {
     let edgeOutputs = firstOutputs;
     for (let i = 0; i < inputs.length; i++) {
       const input = inputs[i]!;
-      edges[i] = input.gradientEdge;
+      const edge = (edges[i] = input.gradientEdge);
+      if (edge instanceof TapeNode) edge.retain();
       if (input.outputIndex > 0 && edgeOutputs === firstOutputs) {
         edgeOutputs = inputs.map(({ outputIndex }) => outputIndex);
       }
@@ -112,12 +113,12 @@ export class TapeNode {
     this.edges = edges;
     this.#edgeOutputs = edgeOutputs;
     this.#specs = specs;
-    this.#plan = planOf(op, edges, operands.length, outputs.length);
-    this.#saved = this.#save(operands, outputs);
-    // Last, when nothing fails any more that would leave them held.
-    for (let i = 0; i < edges.length; i++) {
-      const edge = edges[i];
-      if (edge instanceof TapeNode) edge.retain();
+    try {
+      this.#plan = planOf(op, edges, operands.length, outputs.length);
+      this.#saved = this.#save(operands, outputs);
+    } catch (error) {
+      for (const edge of edges) if (edge instanceof TapeNode) edge.release();
+      throw error;
     }
   }
 

@@ -3,7 +3,7 @@ import { requireTensor, requireTensors } from './require-tensor.ts';
 import { autocastOperands, disposeCasts } from '../autocast/autocast.ts';
 import { castOp } from '../autocast/cast-op.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
-import { type DifferentiableOp, TapeNode } from '../autograd/tape.ts';
+import { TapeNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
 import { DeviceError } from '../errors.ts';
 import type { DType } from '../tensor/dtype.ts';
@@ -93,25 +93,14 @@ export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tenso
   const { shape, strides, offset } = op.layout(input, attributes);
   const output = new Tensor(input.storage.retain(), input.dtype, shape, strides, offset);
   if (op.gradient && isGradEnabled() && input.requiresGrad) {
-    recordOrDispose(op, attributes, [input], [input], [output]);
+    try {
+      TapeNode.record(op, attributes, [input], [input], [output], currentRange());
+    } catch (error) {
+      output.dispose();
+      throw error;
+    }
   }
   return output;
-}
-
-/** Where the recording fails, nobody else has a handle to the outputs. */
-function recordOrDispose(
-  op: DifferentiableOp,
-  attributes: unknown,
-  inputs: readonly Tensor[],
-  operands: readonly Tensor[],
-  outputs: readonly Tensor[],
-): TapeNode {
-  try {
-    return TapeNode.record(op, attributes, inputs, operands, outputs, currentRange());
-  } catch (error) {
-    for (const output of outputs) output.dispose();
-    throw error;
-  }
 }
 
 /** Outputs that are not floating-point have no gradient, and what is written in place changes its history. */
@@ -123,7 +112,14 @@ function record(
   attributes: unknown,
 ): void {
   if (!outputs.some((output) => isFloatingPoint(output.dtype))) return;
-  const node = recordOrDispose(op, attributes, inputs, operands, outputs);
+  let node: TapeNode;
+  try {
+    node = TapeNode.record(op, attributes, inputs, operands, outputs, currentRange());
+  } catch (error) {
+    // Nobody else has a handle to them.
+    for (const output of outputs) output.dispose();
+    throw error;
+  }
   op.mutates?.forEach((input, output) => inputs[input]!.setHistory(node, output));
 }
 
