@@ -20,7 +20,13 @@ export function nearestOf(name: string, known: readonly string[]): string | null
   const meant = synonyms[name.toLowerCase()]?.find((synonym) => known.includes(synonym));
   if (meant !== undefined) return meant;
   const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
-  const distances = known.map((candidate) => distance(plain(name), plain(candidate)));
+  const distances = known.map((candidate) => edits(plain(name), plain(candidate)));
   const least = Math.min(...distances);
   return least <= Math.max(1, name.length / 2) ? known[distances.indexOf(least)]! : null;
+}
+
+/** The edits between two words; two letters that have changed places, the commonest of slips, are one. */
+function edits(a: string, b: string): number {
+  const letters = (word: string) => [...word].sort().join('');
+  return distance(a, b) - Number(a !== b && letters(a) === letters(b));
 }

@@ -34,7 +34,8 @@ test.each([
   ['smal', 'small'],
   ['MEDIUM', 'medium'],
   ['cdua', 'cuda'],
+  ['cup', 'cpu'],
   ['gigantic', null],
 ])('the nearest to %s', (given, nearest) => {
-  expect(nearestOf(given, ['tiny', 'small', 'medium', 'xl', 'cuda'])).toBe(nearest);
+  expect(nearestOf(given, ['tiny', 'small', 'medium', 'xl', 'cpu', 'cuda'])).toBe(nearest);
 });
