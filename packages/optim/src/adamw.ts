@@ -1,9 +1,9 @@
 import {
+  RooflineError,
+  type Tensor,
   checkNumber,
   describeValue,
   keep,
-  RooflineError,
-  type Tensor,
   zerosLike,
 } from '@roofline/tensor-core';
 import { adamwUpdate } from './adamw-update.ts';

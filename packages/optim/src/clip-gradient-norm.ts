@@ -1,14 +1,14 @@
 import {
+  type OnnxGraph,
+  type OnnxValue,
+  type Tensor,
   applyOne,
   checkNumber,
   defineOp,
   noGrad,
-  type OnnxGraph,
-  type OnnxValue,
   range,
   scope,
   sizeOf,
-  type Tensor,
 } from '@roofline/tensor-core';
 import { packageKernels } from '@roofline/tensor-core/native';
 import { blocksOf, launchOverTensors, multiTensorKernel } from './multi-tensor.ts';

@@ -1,4 +1,4 @@
-import { checkOptions, RooflineError } from '@roofline/tensor-core';
+import { RooflineError, checkOptions } from '@roofline/tensor-core';
 import { checkNotNegative } from './hyperparameters.ts';
 
 export interface CosineScheduleOptions {

@@ -1,4 +1,6 @@
 import {
+  RooflineError,
+  type Tensor,
   checkFlag,
   checkNumber,
   checkObject,
@@ -9,9 +11,7 @@ import {
   noGrad,
   range,
   requireTensor,
-  RooflineError,
   scope,
-  type Tensor,
   zeros,
 } from '@roofline/tensor-core';
 import { gradientsOf } from './gradients.ts';

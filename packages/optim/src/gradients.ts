@@ -1,12 +1,12 @@
 import {
-  describeValue,
-  DeviceError,
   DTypeError,
-  formatShape,
-  requireTensors,
+  DeviceError,
   RooflineError,
   ShapeError,
   type Tensor,
+  describeValue,
+  formatShape,
+  requireTensors,
 } from '@roofline/tensor-core';
 
 /**

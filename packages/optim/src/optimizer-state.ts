@@ -1,4 +1,6 @@
 import {
+  RooflineError,
+  type Tensor,
   copyInPlace,
   describeValue,
   empty,
@@ -7,9 +9,7 @@ import {
   keep,
   noGrad,
   requireTensors,
-  RooflineError,
   scope,
-  type Tensor,
   toDevice,
 } from '@roofline/tensor-core';
 

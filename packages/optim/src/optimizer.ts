@@ -1,14 +1,14 @@
 import {
+  DTypeError,
+  DisposedError,
+  RooflineError,
+  Tensor,
   checkOptions,
   describeValue,
-  DisposedError,
-  DTypeError,
   formatShape,
   noGrad,
   range,
-  RooflineError,
   scope,
-  Tensor,
 } from '@roofline/tensor-core';
 import { withoutUndefined } from './hyperparameters.ts';
 import { withGradients } from './gradients.ts';

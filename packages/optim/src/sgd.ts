@@ -1,4 +1,4 @@
-import { checkFlag, keep, RooflineError, type Tensor, zerosLike } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, checkFlag, keep, zerosLike } from '@roofline/tensor-core';
 import { checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';

@@ -41,6 +41,7 @@ export type * from './op/cpu-lowering.ts';
 export { checkOptions } from './op/check-options.ts';
 export { requireTensor, requireTensors } from './op/require-tensor.ts';
 export {
+  checkCount,
   checkFlag,
   checkFunction,
   checkNumber,

@@ -362,6 +362,7 @@ const table: HostileTable = {
   checkDevice: check,
   checkGenerator: check,
   requireTensors: check,
+  checkCount: check,
   checkFlag: check,
   checkFunction: check,
   checkNumber: check,

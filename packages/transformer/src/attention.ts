@@ -1,23 +1,24 @@
 import {
+  RooflineError,
+  type Tensor,
   causalMask,
+  checkCount,
   checkFunction,
+  checkGenerator,
   describeValue,
   matmul,
   range,
   requireTensors,
   reshape,
-  RooflineError,
   scope,
   softmax,
-  type Tensor,
   transpose,
   view,
 } from '@roofline/tensor-core';
 import type { LayerCache } from './key-value-cache.ts';
-import { checkCount } from './counts.ts';
 import { Linear } from './linear.ts';
 import { Module } from './module.ts';
-import { type ParameterOptions, checkParameterOptions, requireGenerator } from './parameter.ts';
+import { type ParameterOptions, checkParameterOptions } from './parameter.ts';
 import { RotaryEmbedding } from './rope.ts';
 
 /**
@@ -59,10 +60,10 @@ export function checkAttentionOptions(
 ): void {
   const known = ['modelDimension', 'heads', 'positions', 'attention', ...more];
   checkParameterOptions(owner, options, known);
-  requireGenerator(owner, options);
+  checkGenerator(owner, options.generator);
   const { modelDimension, heads, positions, attention } = options;
-  checkCount(owner, 'modelDimension', modelDimension);
-  checkCount(owner, 'heads', heads);
+  checkCount(owner, 'modelDimension', modelDimension, 1);
+  checkCount(owner, 'heads', heads, 1);
   if (modelDimension % heads !== 0) {
     throw new RooflineError(
       'RANGE',

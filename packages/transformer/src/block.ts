@@ -1,6 +1,5 @@
-import { type Tensor, add } from '@roofline/tensor-core';
+import { type Tensor, add, checkCount } from '@roofline/tensor-core';
 import { type AttentionOptions, CausalSelfAttention, checkAttentionOptions } from './attention.ts';
-import { checkCount } from './counts.ts';
 import type { LayerCache } from './key-value-cache.ts';
 import { Module } from './module.ts';
 import { RMSNorm } from './rms-norm.ts';
@@ -22,7 +21,7 @@ export class TransformerBlock extends Module<[x: Tensor, cache?: LayerCache], Te
     checkAttentionOptions('TransformerBlock', options, ['feedForwardDimension']);
     const { feedForwardDimension, ...attention } = options;
     const { modelDimension, device, dtype, generator } = attention;
-    checkCount('TransformerBlock', 'feedForwardDimension', feedForwardDimension);
+    checkCount('TransformerBlock', 'feedForwardDimension', feedForwardDimension, 1);
     this.attn = new CausalSelfAttention(attention);
     this.ffn = new SwiGLU(modelDimension, feedForwardDimension, { device, dtype, generator });
     this.ln1 = new RMSNorm(modelDimension, { device, dtype });

@@ -1,15 +1,14 @@
 import {
-  checkDevice,
-  checkNumber,
-  checkOptions,
-  checkText,
   type Device,
   type DeviceSpec,
-  fromTypedArray,
   RooflineError,
   type Tensor,
+  checkCount,
+  checkDevice,
+  checkOptions,
+  checkText,
+  fromTypedArray,
 } from '@roofline/tensor-core';
-import { checkCount } from './counts.ts';
 
 export interface ByteWindowsOptions {
   /** Each step takes windows from other places of the text. */
@@ -17,10 +16,6 @@ export interface ByteWindowsOptions {
   readonly batch: number;
   readonly contextLength: number;
   readonly device?: Device | DeviceSpec;
-}
-
-function isIndex(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
 }
 
 /** Bytes from one window to the next: a prime, so that they come round to all places. */
@@ -34,9 +29,9 @@ export function byteWindows(text: string, options: ByteWindowsOptions): { ids: T
   checkText('byteWindows', 'the text', text);
   checkOptions('byteWindows', options, ['step', 'batch', 'contextLength', 'device']);
   const { step, batch, contextLength, device: spec = 'cpu' } = options;
-  checkNumber('byteWindows', 'step', step, 'a whole number of zero or more', isIndex);
-  checkCount('byteWindows', 'batch', batch);
-  checkCount('byteWindows', 'contextLength', contextLength);
+  checkCount('byteWindows', 'step', step);
+  checkCount('byteWindows', 'batch', batch, 1);
+  checkCount('byteWindows', 'contextLength', contextLength, 1);
   checkDevice('byteWindows', spec);
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= contextLength) {

@@ -1,6 +1,6 @@
-import { checkFlag, checkOptions } from '@roofline/tensor-core';
+import { checkFlag, checkOptions, checkText } from '@roofline/tensor-core';
 import { type AnyModule, requireModule } from './module.ts';
-import { checkMetadata, checkPath } from './safetensors-header.ts';
+import { checkMetadata } from './safetensors-header.ts';
 import { SafetensorsFile } from './safetensors.ts';
 import {
   type StateMatch,
@@ -23,7 +23,7 @@ export function saveCheckpoint(
   metadata: Readonly<Record<string, string>> = {},
 ): void {
   requireModule('saveCheckpoint', model);
-  checkPath('saveCheckpoint', path);
+  checkText('saveCheckpoint', 'the path', path);
   checkMetadata('saveCheckpoint', metadata);
   const tensors = Object.fromEntries(model.namedParameters());
   saveTensors({ tensors, metadata: { format: 'pt', ...metadata, ...tiedNames(model) } }, path);
@@ -46,7 +46,7 @@ export function loadCheckpoint(
   options: StateMatchOptions = {},
 ): LoadedCheckpoint {
   requireModule('loadCheckpoint', model);
-  checkPath('loadCheckpoint', path);
+  checkText('loadCheckpoint', 'the path', path);
   checkOptions('loadCheckpoint', options, ['strict']);
   if (options.strict !== undefined) checkFlag('loadCheckpoint', 'strict', options.strict);
   using file = new SafetensorsFile(path);

@@ -1,5 +1,4 @@
-import { byteSize, checkDType, checkOptions, type DType } from '@roofline/tensor-core';
-import { checkCount } from './counts.ts';
+import { type DType, byteSize, checkCount, checkDType, checkOptions } from '@roofline/tensor-core';
 import { type ModelConfig, checkConfig } from './model-config.ts';
 import { countParametersByModule } from './parameter-count.ts';
 
@@ -35,8 +34,8 @@ export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
   checkConfig('costOf', config);
   checkOptions('costOf', options, ['batch', 'context', 'dtype']);
   const { batch, context = config.contextLength, dtype = 'float32' } = options;
-  checkCount('costOf', 'batch', batch);
-  checkCount('costOf', 'context', context);
+  checkCount('costOf', 'batch', batch, 1);
+  checkCount('costOf', 'context', context, 1);
   checkDType('costOf', dtype);
   const { attention, feedForward, total } = countParametersByModule(config);
   // The head is a product with the embeddings where it has no weights of its own.

@@ -1,12 +1,6 @@
-import { checkNumber, embedding, type Tensor } from '@roofline/tensor-core';
+import { type Tensor, checkCount, checkGenerator, checkNumber, embedding } from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { checkCount } from './counts.ts';
-import {
-  type ParameterOptions,
-  checkParameterOptions,
-  requireGenerator,
-  truncatedNormalParameter,
-} from './parameter.ts';
+import { type ParameterOptions, checkParameterOptions, truncatedNormalParameter } from './parameter.ts';
 
 export interface EmbeddingOptions extends ParameterOptions {
   /** The standard deviation of new weights. Default 1. */
@@ -19,11 +13,11 @@ export class Embedding extends Module<[ids: Tensor], Tensor> {
 
   constructor(count: number, dimension: number, embeddingOptions: EmbeddingOptions) {
     super();
-    checkCount('Embedding', 'the count', count);
-    checkCount('Embedding', 'the dimension', dimension);
+    checkCount('Embedding', 'the count', count, 1);
+    checkCount('Embedding', 'the dimension', dimension, 1);
     checkParameterOptions('Embedding', embeddingOptions, ['std']);
     const { std = 1, ...options } = embeddingOptions;
-    requireGenerator('Embedding', options);
+    checkGenerator('Embedding', options.generator);
     checkNumber(
       'Embedding',
       'std',

@@ -1,17 +1,18 @@
 import {
+  RooflineError,
+  type Tensor,
+  checkCount,
   checkFlag,
   checkNumber,
   checkOptions,
   describeValue,
   fromTypedArray,
   noGrad,
-  RooflineError,
   scope,
   select,
-  type Tensor,
 } from '@roofline/tensor-core';
 import { KeyValueCache } from './key-value-cache.ts';
-import { checkSeed, randomNumbers } from './random-numbers.ts';
+import { randomNumbers } from './random-numbers.ts';
 import { type SamplingOptions, checkSamplingOptions, drawToken } from './sampling.ts';
 import { type TransformerLM, requireModel } from './transformer-lm.ts';
 
@@ -129,7 +130,7 @@ function checkCall(
   const isStride = (value: number) => Number.isInteger(value) && value >= 1 && value <= contextLength;
   const strides = `a whole number from 1 to the context length ${contextLength}`;
   checkNumber(owner, 'windowStride', windowStride, strides, isStride);
-  checkSeed(owner, seed);
+  checkCount(owner, 'the seed', seed);
   checkFlag(owner, 'useCache', useCache);
   if (stopToken !== undefined) checkToken(owner, stopToken, vocabularySize);
   if (!Array.isArray(promptIds) || promptIds.length === 0) {

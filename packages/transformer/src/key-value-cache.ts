@@ -1,22 +1,21 @@
 import {
   AutogradError,
-  checkNumber,
+  DTypeError,
+  RooflineError,
+  ShapeError,
+  type Tensor,
+  checkCount,
   copyInPlace,
   describeValue,
-  DTypeError,
   empty,
   formatShape,
   isGradEnabled,
   keep,
   permute,
   requireTensors,
-  RooflineError,
   scope,
-  ShapeError,
   slice,
-  type Tensor,
 } from '@roofline/tensor-core';
-import { checkCount } from './counts.ts';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {
@@ -43,7 +42,7 @@ export class KeyValueCache {
   #disposed = false;
 
   constructor(capacity: number) {
-    checkCount('KeyValueCache', 'the capacity', capacity);
+    checkCount('KeyValueCache', 'the capacity', capacity, 1);
     this.capacity = capacity;
   }
 
@@ -54,7 +53,7 @@ export class KeyValueCache {
 
   /** The part of one layer of the model, counted from 0. */
   layer(index: number): LayerCache {
-    checkIndex('layer', 'the index', index);
+    checkCount('KeyValueCache.layer', 'the index', index);
     for (let next = this.#layers.length; next <= index; next++) this.#layers.push(new LayerCache(this));
     return this.#layers[index]!;
   }
@@ -63,14 +62,14 @@ export class KeyValueCache {
    * Counts `count` positions, once every layer has stored them. Throws a ShapeError for more than it holds.
    */
   advance(count: number): void {
-    checkIndex('advance', 'the count', count);
+    checkCount('KeyValueCache.advance', 'the count', count);
     this.checkRoom(count);
     this.#length += count;
   }
 
   /** Throws a ShapeError unless `count` more positions fit. */
   checkRoom(count: number): void {
-    checkIndex('checkRoom', 'the count', count);
+    checkCount('KeyValueCache.checkRoom', 'the count', count);
     if (this.#disposed) throw new ShapeError('KeyValueCache: it has been disposed; make a new one.');
     if (this.#length + count > this.capacity) {
       throw new ShapeError(
@@ -95,11 +94,6 @@ export class KeyValueCache {
   [Symbol.dispose](): void {
     this.dispose();
   }
-}
-
-function checkIndex(method: string, what: string, value: number): void {
-  const isIndex = (index: number) => Number.isSafeInteger(index) && index >= 0;
-  checkNumber(`KeyValueCache.${method}`, what, value, 'a whole number of zero or more', isIndex);
 }
 
 /**

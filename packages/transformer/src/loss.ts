@@ -1,12 +1,12 @@
 import {
+  ShapeError,
+  type Tensor,
   crossEntropy,
   formatShape,
   range,
   requireTensors,
   reshape,
   scope,
-  ShapeError,
-  type Tensor,
 } from '@roofline/tensor-core';
 import { type TransformerLM, requireModel } from './transformer-lm.ts';
 

@@ -1,4 +1,4 @@
-import { checkOptions, describeValue, RooflineError } from '@roofline/tensor-core';
+import { RooflineError, checkOptions, describeValue } from '@roofline/tensor-core';
 
 /** The sizes of a language model. */
 export interface ModelConfig {

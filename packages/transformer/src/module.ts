@@ -1,16 +1,16 @@
 import {
+  type Device,
+  RooflineError,
+  Tensor,
   checkFlag,
   checkObject,
   checkOptions,
   checkText,
   copy,
   describeValue,
-  type Device,
   range,
   requireTensors,
-  RooflineError,
   scope,
-  Tensor,
   toDevice,
 } from '@roofline/tensor-core';
 import { type StateMatch, type StateMatchOptions, matchState, overwriteParameters } from './state.ts';

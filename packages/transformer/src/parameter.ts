@@ -1,16 +1,16 @@
 import {
-  checkDevice,
-  checkDType,
-  checkGenerator,
-  checkOptions,
+  type DType,
   type Device,
   type DeviceSpec,
-  type DType,
   type Generator,
-  keep,
-  ones,
   type Shape,
   type Tensor,
+  checkDType,
+  checkDevice,
+  checkGenerator,
+  checkOptions,
+  keep,
+  ones,
   truncatedNormal,
 } from '@roofline/tensor-core';
 
@@ -40,11 +40,6 @@ export function checkParameterOptions(
   if (device !== undefined) checkDevice(owner, device);
   if (dtype !== undefined) checkDType(owner, dtype);
   if (generator !== undefined) checkGenerator(owner, generator);
-}
-
-/** Throws a RooflineError (code ARGUMENT) where random weights would have no source. */
-export function requireGenerator(owner: string, { generator }: ParameterOptions): void {
-  checkGenerator(owner, generator);
 }
 
 /** Random weights are cut at this many standard deviations. */

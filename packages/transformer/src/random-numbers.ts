@@ -1,5 +1,3 @@
-import { checkNumber } from '@roofline/tensor-core';
-
 /**
  * Uniform numbers in [0, 1) with 32 random bits, the same for the same seed (Mulberry32, T. Ettinger 2017).
  * For choices on the host; tensors are filled by tensor-core's `Generator`.
@@ -12,10 +10,4 @@ export function randomNumbers(seed: number): () => number {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-}
-
-/** Throws a RooflineError (code RANGE) unless `seed` is a whole number from 0 to 2^53 - 1. */
-export function checkSeed(owner: string, seed: number): void {
-  const isSeed = (value: number) => Number.isSafeInteger(value) && value >= 0;
-  checkNumber(owner, 'the seed', seed, 'a whole number from 0 to 2^53 - 1', isSeed);
 }

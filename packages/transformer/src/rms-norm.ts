@@ -1,6 +1,5 @@
-import { autocastDType, checkNumber, rmsNorm, type Tensor } from '@roofline/tensor-core';
+import { type Tensor, autocastDType, checkCount, checkNumber, rmsNorm } from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { checkCount } from './counts.ts';
 import { type ParameterOptions, checkParameterOptions, onesParameter } from './parameter.ts';
 
 /**
@@ -14,7 +13,7 @@ export class RMSNorm extends Module<[x: Tensor], Tensor> {
 
   constructor(dimension: number, options: Omit<ParameterOptions, 'generator'>, eps = 1e-5) {
     super();
-    checkCount('RMSNorm', 'the dimension', dimension);
+    checkCount('RMSNorm', 'the dimension', dimension, 1);
     checkParameterOptions('RMSNorm', options);
     checkNumber(
       'RMSNorm',

@@ -1,22 +1,22 @@
 import {
+  type Device,
+  type DeviceSpec,
+  ShapeError,
+  type Tensor,
+  checkCount,
   checkDevice,
   checkNumber,
   checkOptions,
   describeValue,
-  type Device,
   device,
-  type DeviceSpec,
   formatShape,
   fromTypedArray,
   keep,
   requireTensor,
   rope,
   scope,
-  ShapeError,
   slice,
-  type Tensor,
 } from '@roofline/tensor-core';
-import { checkCount } from './counts.ts';
 
 export interface RotaryOptions {
   readonly headDimension: number;
@@ -43,7 +43,7 @@ export class RotaryEmbedding {
     const { headDimension, contextLength, theta = 10_000, device: spec = 'cpu' } = options;
     const isEven = (value: number) => Number.isSafeInteger(value) && value > 0 && value % 2 === 0;
     checkNumber('RotaryEmbedding', 'headDimension', headDimension, 'an even number of two or more', isEven);
-    checkCount('RotaryEmbedding', 'contextLength', contextLength);
+    checkCount('RotaryEmbedding', 'contextLength', contextLength, 1);
     checkNumber(
       'RotaryEmbedding',
       'theta',

@@ -1,12 +1,4 @@
-import {
-  byteSize,
-  checkText,
-  type DType,
-  formatShape,
-  RooflineError,
-  type Shape,
-  sizeOf,
-} from '@roofline/tensor-core';
+import { type DType, RooflineError, type Shape, byteSize, formatShape, sizeOf } from '@roofline/tensor-core';
 
 /** A file that is not safetensors, is damaged, or holds what Roofline has no dtype for. */
 export class SafetensorsError extends RooflineError {
@@ -27,11 +19,6 @@ export interface SafetensorsEntry {
 export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
   readonly metadata: Readonly<Record<string, string>>;
-}
-
-/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `path` is text. */
-export function checkPath(owner: string, path: string): void {
-  checkText(owner, 'the path', path);
 }
 
 /** Throws a SafetensorsError, which names `owner`, unless `metadata` is text by names. */

@@ -6,7 +6,6 @@ import {
   SafetensorsError,
   type TensorSpecification,
   checkMetadata,
-  checkPath,
   decodeHeader,
   decodeHeaderLength,
   encodeHeader,
@@ -31,7 +30,7 @@ export function writeSafetensors(
   tensors: readonly TensorSource[],
   metadata: Readonly<Record<string, string>> = {},
 ): void {
-  checkPath('writeSafetensors', path);
+  checkText('writeSafetensors', 'the path', path);
   checkSources(tensors);
   checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
@@ -58,7 +57,7 @@ export class SafetensorsFile implements SafetensorsHeader {
 
   /** Reads and checks the header alone. Throws a SafetensorsError that names what is wrong with the file. */
   constructor(path: string) {
-    checkPath('SafetensorsFile', path);
+    checkText('SafetensorsFile', 'the path', path);
     this.path = path;
     this.#file = openToRead(path);
     try {

@@ -1,11 +1,11 @@
 import {
   RooflineError,
+  checkCount,
   checkFunction,
   checkNumber,
   checkOptions,
   describeValue,
 } from '@roofline/tensor-core';
-import { checkCount } from './counts.ts';
 
 export interface SamplingOptions {
   /** Divides the logits: below 1 bolder, above 1 more even; 0 always takes the likeliest. Default 1. */
@@ -25,7 +25,7 @@ export function checkSamplingOptions(
   { temperature = 1, topK = 1, topP = 1 }: SamplingOptions,
 ): void {
   checkNumber(owner, 'temperature', temperature, 'a number that is not negative', (value) => value >= 0);
-  checkCount(owner, 'topK', topK);
+  checkCount(owner, 'topK', topK, 1);
   checkNumber(owner, 'topP', topP, 'above 0 and at most 1', (value) => value > 0 && value <= 1);
 }
 

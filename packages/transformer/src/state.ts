@@ -1,18 +1,18 @@
 import {
+  type DType,
+  type Device,
+  RooflineError,
+  type Shape,
+  type Tensor,
   cast,
   checkFlag,
   checkOptions,
   copyInPlace,
-  type Device,
   device,
-  type DType,
   formatShape,
   isFloatingPoint,
   noGrad,
-  RooflineError,
   scope,
-  type Shape,
-  type Tensor,
 } from '@roofline/tensor-core';
 
 /** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */

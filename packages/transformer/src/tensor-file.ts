@@ -1,15 +1,16 @@
 import {
+  type Device,
+  type DeviceSpec,
+  type Tensor,
   checkDevice,
   checkObject,
   checkOptions,
-  type Device,
-  type DeviceSpec,
+  checkText,
   fromBytes,
   requireTensors,
   scope,
-  type Tensor,
 } from '@roofline/tensor-core';
-import { checkMetadata, checkPath } from './safetensors-header.ts';
+import { checkMetadata } from './safetensors-header.ts';
 import { SafetensorsFile, writeSafetensors } from './safetensors.ts';
 
 /** Tensors and text, as a safetensors file holds them; the state of an optimizer is such a pair. */
@@ -25,7 +26,7 @@ export function saveTensors(named: NamedTensors, path: string): void {
   checkObject('saveTensors', 'tensors', tensors);
   requireTensors('saveTensors', Object.values(tensors));
   checkMetadata('saveTensors', metadata);
-  checkPath('saveTensors', path);
+  checkText('saveTensors', 'the path', path);
   const sources = Object.entries(tensors).map(([name, tensor]) => ({
     name,
     dtype: tensor.dtype,
@@ -40,7 +41,7 @@ export function saveTensors(named: NamedTensors, path: string): void {
 
 /** Reads all tensors of a safetensors file to a device. Throws a SafetensorsError for a damaged file. */
 export function loadTensors(path: string, options: { device?: DeviceSpec | Device } = {}): NamedTensors {
-  checkPath('loadTensors', path);
+  checkText('loadTensors', 'the path', path);
   checkOptions('loadTensors', options, ['device']);
   const { device = 'cpu' } = options;
   checkDevice('loadTensors', device);

@@ -1,23 +1,23 @@
 import {
-  checkDevice,
-  checkDType,
-  checkFunction,
-  checkOptions,
-  describeValue,
-  type Device,
-  device,
-  type DeviceSpec,
   type DType,
-  formatShape,
+  type Device,
+  type DeviceSpec,
   Generator,
-  requireTensor,
   RooflineError,
   ShapeError,
   type Tensor,
+  checkCount,
+  checkDType,
+  checkDevice,
+  checkFunction,
+  checkOptions,
+  describeValue,
+  device,
+  formatShape,
+  requireTensor,
 } from '@roofline/tensor-core';
 import type { AttentionFunction } from './attention.ts';
 import { TransformerBlock } from './block.ts';
-import { checkSeed } from './random-numbers.ts';
 import { Embedding } from './embedding.ts';
 import { KeyValueCache } from './key-value-cache.ts';
 import { Linear, linearStd } from './linear.ts';
@@ -59,7 +59,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
     const { device: spec = 'cpu', dtype = 'float32', seed = 0, attention } = transformerOptions;
     checkDevice('TransformerLM', spec);
     checkDType('TransformerLM', dtype);
-    checkSeed('TransformerLM', seed);
+    checkCount('TransformerLM', 'the seed', seed);
     if (attention !== undefined) checkFunction('TransformerLM', 'attention', attention);
     const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
     const options = { device: device(spec), dtype, generator: new Generator(seed) };

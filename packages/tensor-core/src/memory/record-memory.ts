@@ -1,5 +1,5 @@
 import { checkOptions } from '../op/check-options.ts';
-import { checkNumber } from '../tensor/check-value.ts';
+import { checkCount } from '../tensor/check-value.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { Device } from '../devices/device.ts';
 import { type DeviceSpec, deviceOf } from '../devices/device-registry.ts';
@@ -35,7 +35,7 @@ export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}):
   refuseAsync('recordMemory', fn);
   checkOptions('recordMemory', options, ['device', 'stackDepth']);
   const { device: spec = 'cpu', stackDepth = 20 } = options;
-  checkNumber('recordMemory', 'stackDepth', stackDepth, 'a whole number of zero or more', isCount);
+  checkCount('recordMemory', 'stackDepth', stackDepth);
   const device = deviceOf('recordMemory', spec);
   const segmentsBefore = device.memorySegments();
   const recorder = new Recorder(segmentsBefore, stackDepth);
@@ -66,10 +66,6 @@ export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}):
     stopListening();
     forgetStacks();
   }
-}
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

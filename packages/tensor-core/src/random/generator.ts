@@ -1,4 +1,4 @@
-import { checkNumber, describeValue, wrongArgument } from '../tensor/check-value.ts';
+import { checkCount, describeValue, wrongArgument } from '../tensor/check-value.ts';
 import { RooflineError } from '../errors.ts';
 
 /**
@@ -18,22 +18,18 @@ export class Generator {
         `Generator: the seed must be a whole number from 0 to 2^53 - 1, not ${describeValue(seed)}.`,
       );
     }
-    checkNumber('Generator', 'the offset', offset, 'a whole number of zero or more', isCount);
+    checkCount('Generator', 'the offset', offset);
     this.seed = seed;
     this.offset = offset;
   }
 
   /** Takes the random words for `count` elements, and returns the first block that holds them. */
   take(count: number): number {
-    checkNumber('Generator.take', 'the count', count, 'a whole number of zero or more', isCount);
+    checkCount('Generator.take', 'the count', count);
     const first = this.offset;
     this.offset += Math.ceil(count / 4);
     return first;
   }
-}
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
 }
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `generator` is one. */

@@ -24,12 +24,12 @@ export function checkNumber(
   throw new RooflineError('RANGE', `${owner}: ${what} must be ${wanted}, not ${describeValue(value)}.`);
 }
 
-/** Throws a RooflineError (code RANGE) unless `value` is a whole number of zero or more, as numbers of bytes are. */
-export function checkCount(owner: string, what: string, value: number): void {
-  if (Number.isSafeInteger(value) && value >= 0) return;
+/** Throws a RooflineError (code RANGE) unless `value` is a whole number, exact, of `least` or more. */
+export function checkCount(owner: string, what: string, value: number, least: 0 | 1 = 0): void {
+  if (Number.isSafeInteger(value) && value >= least) return;
   throw new RooflineError(
     'RANGE',
-    `${owner}: ${what} must be a whole number of zero or more, not ${describeValue(value)}.`,
+    `${owner}: ${what} must be a whole number of ${least === 0 ? 'zero' : 'one'} or more, not ${describeValue(value)}.`,
   );
 }
 

@@ -3,7 +3,7 @@ import { applyOne } from '../../op/apply.ts';
 import { type CastAttributes, castOp } from '../../autocast/cast-op.ts';
 import { type DType, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({

@@ -6,7 +6,7 @@ import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
   if (!sameShape(target!.shape, source!.shape)) {

@@ -1,4 +1,4 @@
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { TapeNode } from '../../autograd/tape.ts';
 import { isGradEnabled } from '../../autograd/grad-mode.ts';
 import { alias } from '../../op/alias.ts';

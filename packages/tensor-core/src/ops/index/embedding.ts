@@ -1,4 +1,4 @@
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { MemoryView, TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';

@@ -21,7 +21,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { reshape, transpose, unsqueeze } from '../shape/views.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 
 interface MatmulAttributes {
   /** Multiplies the product. */

@@ -1,4 +1,4 @@
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';

@@ -1,4 +1,4 @@
-import { checkNumber, checkFlag } from '../../tensor/check-value.ts';
+import { checkCount, checkNumber, checkFlag } from '../../tensor/check-value.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
@@ -195,17 +195,13 @@ function checkRandomOptions(
   if (dtype !== undefined) checkDType(owner, dtype);
   if (requiresGrad !== undefined) checkFlag(owner, 'requiresGrad', requiresGrad);
   if (generator !== undefined) checkGenerator(owner, generator);
-  if (seed !== undefined) checkNumber(owner, 'the seed', seed, 'a whole number from 0 to 2^53 - 1', isSeed);
+  if (seed !== undefined) checkCount(owner, 'the seed', seed);
   for (const name of numbers) {
     if (options[name] !== undefined) checkNumber(owner, name, options[name]);
   }
   if ((options.std ?? 1) < 0) {
     throw new RooflineError('RANGE', `${owner}: std must not be negative, got ${options.std}.`);
   }
-}
-
-function isSeed(seed: number): boolean {
-  return Number.isSafeInteger(seed) && seed >= 0;
 }
 
 function checkOrder(owner: string, low: number, high: number): void {

@@ -23,17 +23,12 @@ export interface VarianceOptions extends ReductionOptions {
  * calculated in float32 and rounded at the end. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for integers.
  */
 export function variance(x: Tensor, options: VarianceOptions = {}): Tensor {
-  return scope(() => toDTypeOf(x, wideVariance('var', x, options)));
+  return scope(() => cast(wideVariance('var', x, options), x.dtype));
 }
 
 /** The square root of `variance`; its gradient where that is 0 is 0, as torch.std's. */
 export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
-  return scope(() => toDTypeOf(x, rootOfVariance(wideVariance('std', x, options))));
-}
-
-/** Calculated wider than x, rounded to its dtype. */
-function toDTypeOf({ dtype }: Tensor, result: Tensor): Tensor {
-  return cast(result, dtype);
+  return scope(() => cast(rootOfVariance(wideVariance('std', x, options)), x.dtype));
 }
 
 /** The variance in float32, or float64 of float64. */

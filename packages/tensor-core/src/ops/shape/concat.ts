@@ -6,7 +6,7 @@ import { formatShape, normalizeDimension, sameShape } from '../../tensor/shape.t
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { slice, unsqueeze } from './views.ts';
 
 interface ConcatAttributes {

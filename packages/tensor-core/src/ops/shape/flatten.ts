@@ -1,4 +1,4 @@
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { ShapeError } from '../../errors.ts';
 import { formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

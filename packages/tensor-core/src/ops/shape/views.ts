@@ -18,7 +18,7 @@ import {
 } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { contiguous } from '../copy/contiguous.ts';
-import { requireTensor, refuseMore } from '../../op/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { sliceBackward } from './slice-backward.ts';
 
 interface PermuteAttributes {
