@@ -169,7 +169,7 @@ function* hostileCalls(key: string, entry: HostileCall): Generator<PlacedCall> {
     }
   }
   if (!takesNoMore) return;
-  for (const value of ['option', 'a', '5'] as const)
+  for (const value of ['option', 'a', '5', 'null', 'fn'] as const)
     yield { place: `${positions}`, value, args: [...args(), hostileValues[value]()] };
 }
 

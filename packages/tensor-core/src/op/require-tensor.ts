@@ -26,8 +26,10 @@ export function notATensor(op: string, x: unknown): DTypeError {
 export function refuseMore(op: string, rest: readonly unknown[]): void {
   if (rest.length === 0 || (rest.length === 2 && typeof rest[0] === 'number' && Array.isArray(rest[1])))
     return;
-  const [first] = rest;
-  const names = typeof first === 'object' && first !== null ? Object.keys(first).join(', ') : '';
+  const first = rest.find((argument) => argument !== undefined);
+  if (first === undefined) return;
+  const isOptions = first !== null && Object.getPrototypeOf(first) === Object.prototype;
+  const names = isOptions ? Object.keys(first as object).join(', ') : '';
   throw new RooflineError(
     'OPTION',
     `${op}: takes no further argument, but got ${names === '' ? describeValue(first) : `{ ${names} }`}; leave it out.`,
