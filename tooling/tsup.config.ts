@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['index', 'native', 'testing', 'cli', 'cell']
+  entry: ['index', 'native', 'nearest', 'testing', 'cli', 'cell']
     .map((name) => `src/${name}.ts`)
     .filter((path) => existsSync(path)),
   format: 'esm',

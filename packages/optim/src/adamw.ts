@@ -1,6 +1,14 @@
-import { type Tensor, keep, zerosLike } from '@roofline/tensor-core';
+import {
+  RooflineError,
+  type Tensor,
+  checkNumber,
+  describeValue,
+  keep,
+  zerosLike,
+} from '@roofline/tensor-core';
 import { adamwUpdate } from './adamw-update.ts';
-import { type OptimizerState, OptimizerStateError, copyState } from './optimizer-state.ts';
+import { checkNotNegative } from './hyperparameters.ts';
+import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 
 export interface AdamWOptions {
@@ -31,8 +39,8 @@ interface Moments {
  * torch.optim.AdamW. On a GPU each group is updated by one kernel for every 88 of its tensors.
  *
  * `parameters` are tensors, or groups with hyperparameters of their own. Throws a DTypeError for parameters
- * that are not float32, a RangeError for hyperparameters out of range, and a RooflineError (code OPTION) for those
- * that do not exist.
+ * that are not float32, a RooflineError for hyperparameters out of range (code RANGE) and for those that do not exist
+ * (code OPTION).
  */
 export class AdamW extends Optimizer<AdamWOptions> {
   readonly #moments = new Map<Tensor, Moments>();
@@ -85,6 +93,7 @@ export class AdamW extends Optimizer<AdamWOptions> {
 
   override loadStateDict(state: OptimizerState): void {
     this.assertAlive('loadStateDict');
+    checkState('AdamW', state);
     const parameters = this.parameters();
     const steps = readSteps(state, parameters.length);
     const stepped = parameters.flatMap((parameter, i) => (steps[i]! > 0 ? [{ parameter, i }] : []));
@@ -134,11 +143,14 @@ function parseSteps(text = ''): number[] | null {
 }
 
 function checkHyperparameters({ learningRate, betas, eps, weightDecay }: AdamWOptions): void {
-  const fractions = betas.every((beta) => beta >= 0 && beta < 1);
-  if (!(learningRate >= 0) || !fractions || !(eps >= 0) || !(weightDecay >= 0)) {
-    throw new RangeError(
-      `AdamW: learningRate ${learningRate}, eps ${eps} and weightDecay ${weightDecay} must not be negative, and ` +
-        `betas ${betas.join(', ')} must lie in [0, 1).`,
+  checkNotNegative('AdamW', { learningRate, eps, weightDecay });
+  if (!Array.isArray(betas) || betas.length !== 2) {
+    throw new RooflineError(
+      'RANGE',
+      `AdamW: betas must be a list of two numbers, not ${describeValue(betas)}.`,
     );
+  }
+  for (const beta of betas) {
+    checkNumber('AdamW', 'each of betas', beta, 'a number in [0, 1)', (value) => value >= 0 && value < 1);
   }
 }

@@ -3,6 +3,7 @@ import {
   type OnnxValue,
   type Tensor,
   applyOne,
+  checkNumber,
   defineOp,
   noGrad,
   range,
@@ -12,7 +13,7 @@ import {
 import { packageKernels } from '@roofline/tensor-core/native';
 import { blocksOf, launchOverTensors, multiTensorKernel } from './multi-tensor.ts';
 import { multiTensorOp } from './multi-tensor-op.ts';
-import { withGradients } from './gradients.ts';
+import { gradientsOf } from './gradients.ts';
 
 const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
 const finishNormKernel = {
@@ -102,13 +103,12 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
  * once. As in PyTorch, an infinite norm leaves zeros and NaN, and a norm that is NaN leaves NaN.
  *
  * Returns the norm before clipping, a float32 scalar on the parameters' device: nothing waits for it unless
- * you read it. Throws a RangeError if no parameter has a gradient, or `maxNorm` is not positive.
+ * you read it. Throws a RooflineError if no parameter has a gradient (code GRADIENT), or `maxNorm` is not positive (code
+ * RANGE).
  */
 export function clipGradientNorm(parameters: Iterable<Tensor>, maxNorm: number): Tensor {
-  const gradients = withGradients('clipGradientNorm', [...new Set(parameters)]).map(({ grad }) => grad!);
-  if (gradients.length === 0)
-    throw new RangeError('clipGradientNorm: no parameter has a gradient; run backward first.');
-  if (!(maxNorm > 0)) throw new RangeError(`clipGradientNorm: maxNorm must be positive, got ${maxNorm}.`);
+  checkNumber('clipGradientNorm', 'maxNorm', maxNorm, 'a positive number', (value) => value > 0);
+  const gradients = gradientsOf('clipGradientNorm', parameters);
   return range('clipGradientNorm', () =>
     noGrad(() =>
       scope(() => {

@@ -1,7 +1,23 @@
-import { type Tensor, checkOptions, keep, mul, noGrad, range, scope, zeros } from '@roofline/tensor-core';
-import { withGradients } from './gradients.ts';
+import {
+  RooflineError,
+  type Tensor,
+  checkFlag,
+  checkNumber,
+  checkObject,
+  checkOptions,
+  describeValue,
+  keep,
+  mul,
+  noGrad,
+  range,
+  requireTensor,
+  scope,
+  zeros,
+} from '@roofline/tensor-core';
+import { gradientsOf } from './gradients.ts';
+import { withoutUndefined } from './hyperparameters.ts';
 import { OptimizerStateError } from './optimizer-state.ts';
-import type { Optimizer } from './optimizer.ts';
+import { Optimizer } from './optimizer.ts';
 import { unscale } from './unscale.ts';
 
 export interface GradientScalerOptions {
@@ -25,6 +41,16 @@ const defaults: Required<GradientScalerOptions> = {
   enabled: true,
 };
 
+function checkOptionValues(options: Required<GradientScalerOptions>): void {
+  const check = (name: keyof typeof options, wanted: string, isAllowed: (value: number) => boolean) =>
+    checkNumber('GradientScaler', name, options[name] as number, wanted, isAllowed);
+  check('initialScale', 'positive and finite', (scale) => scale > 0 && scale < Infinity);
+  check('growthFactor', 'finite and above 1', (factor) => factor > 1 && factor < Infinity);
+  check('backoffFactor', 'between 0 and 1', (factor) => factor > 0 && factor < 1);
+  check('growthInterval', 'a whole number above 0', (steps) => Number.isInteger(steps) && steps > 0);
+  checkFlag('GradientScaler', 'enabled', options.enabled);
+}
+
 /** What is needed to continue a run. */
 export interface GradientScalerState {
   readonly scale: number;
@@ -32,6 +58,15 @@ export interface GradientScalerState {
 }
 
 type AnyOptimizer = Optimizer<{ learningRate: number }>;
+
+function requireOptimizer(owner: string, optimizer: AnyOptimizer): void {
+  if (optimizer instanceof Optimizer) return;
+  throw new RooflineError('ARGUMENT', `${owner}: takes an optimizer, not ${describeValue(optimizer)}.`);
+}
+
+function outOfOrder(message: string): RooflineError {
+  return new RooflineError('ORDER', message);
+}
 
 /**
  * Dynamic loss scaling (Micikevicius et al. 2018), with the defaults and the arithmetic of torch.amp.GradScaler:
@@ -42,8 +77,8 @@ type AnyOptimizer = Optimizer<{ learningRate: number }>;
  *     scaler.step(optimizer);
  *     scaler.update();
  *
- * Throws a RangeError for factors that would not grow and shrink the scale, and a RooflineError (code OPTION) for
- * options that do not exist.
+ * Throws a RooflineError for factors that would not grow and shrink the scale (code RANGE), and for options that do not
+ * exist (code OPTION).
  */
 export class GradientScaler {
   readonly #options: Required<GradientScalerOptions>;
@@ -57,19 +92,9 @@ export class GradientScaler {
 
   constructor(options: GradientScalerOptions = {}) {
     checkOptions('GradientScaler', options, Object.keys(defaults));
-    this.#options = { ...defaults, ...options };
-    const { initialScale, growthFactor, backoffFactor, growthInterval } = this.#options;
-    if (!(initialScale > 0) || !(growthFactor > 1) || !(backoffFactor > 0 && backoffFactor < 1)) {
-      throw new RangeError(
-        `GradientScaler: initialScale ${initialScale} must be positive, growthFactor ${growthFactor} above 1, and ` +
-          `backoffFactor ${backoffFactor} between 0 and 1.`,
-      );
-    }
-    if (!Number.isInteger(growthInterval) || growthInterval < 1) {
-      throw new RangeError(
-        `GradientScaler: growthInterval must be a whole number above 0, got ${growthInterval}.`,
-      );
-    }
+    this.#options = { ...defaults, ...withoutUndefined(options) };
+    checkOptionValues(this.#options);
+    const { initialScale } = this.#options;
     this.#scale = initialScale;
   }
 
@@ -80,24 +105,23 @@ export class GradientScaler {
 
   /** `loss` times the current scale: run backward from it. */
   scale(loss: Tensor): Tensor {
+    requireTensor('GradientScaler.scale', loss);
     return this.#options.enabled ? mul(loss, this.#scale) : loss;
   }
 
   /**
    * Divides the gradients of an optimizer's parameters by the scale, in place; `step` does so itself, but
-   * clipping must see true gradients. Throws a RangeError if called twice before `update`.
+   * clipping must see true gradients. Throws a RooflineError (code ORDER) if called twice before `update`.
    */
   unscale(optimizer: AnyOptimizer): void {
+    requireOptimizer('GradientScaler.unscale', optimizer);
     if (!this.#options.enabled) return;
     if (this.#foundInf.has(optimizer)) {
-      throw new RangeError(
+      throw outOfOrder(
         'GradientScaler.unscale: the gradients of this optimizer have been unscaled since the last update().',
       );
     }
-    const gradients = withGradients('GradientScaler', optimizer.parameters()).map(({ grad }) => grad!);
-    if (gradients.length === 0) {
-      throw new RangeError('GradientScaler.unscale: no parameter has a gradient; run backward first.');
-    }
+    const gradients = gradientsOf('GradientScaler.unscale', optimizer.parameters());
     range('optimizer', () =>
       noGrad(() =>
         scope(() => {
@@ -111,15 +135,16 @@ export class GradientScaler {
 
   /**
    * Unscales the gradients unless that was done, and makes a step of `optimizer` unless they overflowed; tells
-   * whether it did. Waits for the device. Throws a RangeError if called twice before `update`.
+   * whether it did. Waits for the device. Throws a RooflineError (code ORDER) if called twice before `update`.
    */
   step(optimizer: AnyOptimizer): boolean {
+    requireOptimizer('GradientScaler.step', optimizer);
     if (!this.#options.enabled) {
       optimizer.step();
       return true;
     }
     if (this.#stepped.has(optimizer)) {
-      throw new RangeError('GradientScaler.step: this optimizer has made its step since the last update().');
+      throw outOfOrder('GradientScaler.step: this optimizer has made its step since the last update().');
     }
     if (!this.#foundInf.has(optimizer)) this.unscale(optimizer);
     const overflowed = this.#foundInf.get(optimizer)!.item() !== 0;
@@ -133,9 +158,7 @@ export class GradientScaler {
   update(): void {
     if (!this.#options.enabled) return;
     if (this.#stepped.size === 0) {
-      throw new RangeError(
-        'GradientScaler.update: call step() first; there is nothing to adapt the scale to.',
-      );
+      throw outOfOrder('GradientScaler.update: call step() first; there is nothing to adapt the scale to.');
     }
     const { growthFactor, backoffFactor, growthInterval } = this.#options;
     if (this.#overflowed) {
@@ -154,11 +177,14 @@ export class GradientScaler {
   }
 
   /** Throws an OptimizerStateError for a scale or a count that no scaler can have. */
-  loadStateDict({ scale, growthTracker }: GradientScalerState): void {
-    if (!(scale > 0 && scale < Infinity) || !Number.isInteger(growthTracker) || growthTracker < 0) {
+  loadStateDict(state: GradientScalerState): void {
+    checkObject('GradientScaler.loadStateDict', 'the state', state);
+    const { scale, growthTracker } = state;
+    const isScale = typeof scale === 'number' && scale > 0 && scale < Infinity;
+    if (!isScale || !Number.isInteger(growthTracker) || growthTracker < 0) {
       throw new OptimizerStateError(
-        `GradientScaler.loadStateDict: scale ${scale} must be positive and finite, and growthTracker ` +
-          `${growthTracker} a whole number of zero or more.`,
+        `GradientScaler.loadStateDict: scale ${describeValue(scale)} must be positive and finite, and growthTracker ` +
+          `${describeValue(growthTracker)} a whole number of zero or more.`,
       );
     }
     this.#scale = scale;

@@ -1,4 +1,13 @@
-import { DTypeError, DeviceError, ShapeError, type Tensor, formatShape } from '@roofline/tensor-core';
+import {
+  DTypeError,
+  DeviceError,
+  RooflineError,
+  ShapeError,
+  type Tensor,
+  describeValue,
+  formatShape,
+  requireTensors,
+} from '@roofline/tensor-core';
 
 /**
  * The parameters that have gradients. Throws before anything is written: a DisposedError for a parameter or a
@@ -11,6 +20,24 @@ export function withGradients(owner: string, parameters: readonly Tensor[]): Ten
     if (parameter.grad) checkGradient(owner, parameter, parameter.grad);
     return parameter.grad !== null;
   });
+}
+
+/**
+ * The gradients of parameters, each counted once. Throws what `withGradients` throws, and a RooflineError where there
+ * is none (code GRADIENT).
+ */
+export function gradientsOf(owner: string, parameters: Iterable<Tensor>): Tensor[] {
+  if (typeof parameters !== 'object' || parameters === null || !(Symbol.iterator in parameters)) {
+    throw new RooflineError(
+      'PARAMETERS',
+      `${owner}: takes a list of tensors, not ${describeValue(parameters)}; pass model.parameters().`,
+    );
+  }
+  const list = [...new Set(parameters)];
+  requireTensors(owner, list);
+  const gradients = withGradients(owner, list).map(({ grad }) => grad!);
+  if (gradients.length > 0) return gradients;
+  throw new RooflineError('GRADIENT', `${owner}: no parameter has a gradient; run backward first.`);
 }
 
 function checkGradient(owner: string, parameter: Tensor, gradient: Tensor): void {

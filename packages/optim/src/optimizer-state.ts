@@ -2,11 +2,13 @@ import {
   RooflineError,
   type Tensor,
   copyInPlace,
+  describeValue,
   empty,
   formatShape,
   isFloatingPoint,
   keep,
   noGrad,
+  requireTensors,
   scope,
   toDevice,
 } from '@roofline/tensor-core';
@@ -25,6 +27,17 @@ export class OptimizerStateError extends RooflineError {
   constructor(message: string) {
     super('OPTIMIZER_STATE', message);
   }
+}
+
+/** Throws an OptimizerStateError unless `state` is tensors and text by their names. */
+export function checkState(owner: string, state: OptimizerState): void {
+  const isRecord = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isRecord(state) || !isRecord(state.tensors) || !isRecord(state.metadata)) {
+    throw new OptimizerStateError(
+      `${owner}.loadStateDict: takes { tensors, metadata }, as stateDict() gives them, not ${describeValue(state)}.`,
+    );
+  }
+  requireTensors(`${owner}.loadStateDict`, Object.values(state.tensors));
 }
 
 /**

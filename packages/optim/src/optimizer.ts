@@ -4,11 +4,13 @@ import {
   RooflineError,
   Tensor,
   checkOptions,
+  describeValue,
   formatShape,
   noGrad,
   range,
   scope,
 } from '@roofline/tensor-core';
+import { withoutUndefined } from './hyperparameters.ts';
 import { withGradients } from './gradients.ts';
 import type { OptimizerState } from './optimizer-state.ts';
 
@@ -26,7 +28,7 @@ export interface OptimizerKind<H> {
   readonly name: string;
   /** All options, with their values where none are given. */
   readonly defaults: H;
-  /** Throws a RangeError for hyperparameters out of range. */
+  /** Throws a RooflineError for hyperparameters out of range. */
   check(options: H): void;
 }
 
@@ -45,8 +47,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     for (const group of groups) checkOptions(`${kind.name}: a group`, group, ['parameters', ...known]);
     this.groups = groups.map((group) => ({
       ...kind.defaults,
-      ...options,
-      ...group,
+      ...withoutUndefined(options),
+      ...withoutUndefined(group),
       parameters: [...group.parameters],
     }));
     checkParameters(kind.name, this.parameters());
@@ -58,7 +60,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     return this.groups.flatMap((group) => group.parameters);
   }
 
-  /** Sets the learning rate of all groups. Throws a RangeError for one out of range. */
+  /** Sets the learning rate of all groups. Throws a RooflineError (code RANGE) for one out of range. */
   set learningRate(learningRate: number) {
     for (const group of this.groups) this.#kind.check({ ...group, learningRate });
     for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
@@ -143,22 +145,28 @@ function groupsOf<H>(name: string, parameters: OptimizedParameters<H>): { parame
   return bare.length > 0 ? [...groups, { parameters: bare }] : groups;
 }
 
-function isIterable(value: unknown): boolean {
+/** Whether `value` is a list or another object that can be walked. */
+export function isIterable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
 function noParameters(name: string, got: unknown): RooflineError {
   return new RooflineError(
     'PARAMETERS',
-    `${name}: takes tensors, or groups { parameters, ...hyperparameters }, got ${String(got)}; ` +
+    `${name}: takes tensors, or groups { parameters, ...hyperparameters }, got ${describeValue(got)}; ` +
       'pass model.parameters().',
   );
 }
 
 function checkParameters(name: string, parameters: readonly Tensor[]): void {
-  if (parameters.length === 0) throw new RangeError(`${name}: there are no parameters to update.`);
+  if (parameters.length === 0) {
+    throw new RooflineError('PARAMETERS', `${name}: there are no parameters to update.`);
+  }
   if (new Set(parameters).size !== parameters.length) {
-    throw new RangeError(`${name}: a parameter appears twice; each belongs to one group, once.`);
+    throw new RooflineError(
+      'PARAMETERS',
+      `${name}: a parameter appears twice; each belongs to one group, once.`,
+    );
   }
   for (const parameter of parameters) {
     if (!(parameter instanceof Tensor)) throw noParameters(name, parameter);
@@ -170,7 +178,10 @@ function checkParameters(name: string, parameters: readonly Tensor[]): void {
       );
     }
     if (!parameter.isLeaf || !parameter.isContiguous) {
-      throw new RangeError(`${name}: a parameter ${formatShape(parameter.shape)} must be a contiguous leaf.`);
+      throw new RooflineError(
+        'PARAMETERS',
+        `${name}: a parameter ${formatShape(parameter.shape)} must be a contiguous leaf.`,
+      );
     }
   }
 }

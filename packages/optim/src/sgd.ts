@@ -1,5 +1,6 @@
-import { type Tensor, keep, zerosLike } from '@roofline/tensor-core';
-import { type OptimizerState, OptimizerStateError, copyState } from './optimizer-state.ts';
+import { RooflineError, type Tensor, checkFlag, keep, zerosLike } from '@roofline/tensor-core';
+import { checkNotNegative } from './hyperparameters.ts';
+import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 import { sgdMomentumUpdate, sgdUpdate } from './sgd-update.ts';
 
@@ -21,8 +22,8 @@ const kind: OptimizerKind<SGDOptions> = {
 
 /**
  * Stochastic gradient descent with momentum, with the arithmetic of torch.optim.SGD (no dampening).
- * Throws a DTypeError for parameters that are not float32, a RangeError for hyperparameters out of range, and a
- * RooflineError (code OPTION) for those that do not exist.
+ * Throws a DTypeError for parameters that are not float32, a RooflineError for hyperparameters out of range (code
+ * RANGE) and for those that do not exist (code OPTION).
  */
 export class SGD extends Optimizer<SGDOptions> {
   readonly #buffers = new Map<Tensor, Tensor>();
@@ -57,6 +58,7 @@ export class SGD extends Optimizer<SGDOptions> {
 
   override loadStateDict(state: OptimizerState): void {
     this.assertAlive('loadStateDict');
+    checkState('SGD', state);
     if (state.metadata.optimizer !== 'SGD') {
       throw new OptimizerStateError(
         `SGD.loadStateDict: the state is not that of an SGD (metadata: ${JSON.stringify(state.metadata)}).`,
@@ -80,11 +82,9 @@ function bufferName(parameter: number): string {
 }
 
 function checkHyperparameters({ learningRate, momentum, weightDecay, nesterov }: SGDOptions): void {
-  if (!(learningRate >= 0) || !(momentum >= 0) || !(weightDecay >= 0)) {
-    throw new RangeError(
-      `SGD: learningRate ${learningRate}, momentum ${momentum} and weightDecay ${weightDecay} must not be negative.`,
-    );
+  checkNotNegative('SGD', { learningRate, momentum, weightDecay });
+  checkFlag('SGD', 'nesterov', nesterov);
+  if (nesterov && momentum === 0) {
+    throw new RooflineError('RANGE', 'SGD: nesterov looks ahead along a momentum; give one.');
   }
-  if (nesterov && momentum === 0)
-    throw new RangeError('SGD: nesterov looks ahead along a momentum; give one.');
 }

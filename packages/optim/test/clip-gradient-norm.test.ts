@@ -44,7 +44,7 @@ describe('clipGradientNorm', () => {
     expect(() => clipGradientNorm([parameterOf([2], 1)], 1)).toThrow(/no parameter has a gradient/);
     for (const maxNorm of [0, -1, NaN]) {
       expect(() => clipGradientNorm(withGradients().parameters, maxNorm)).toThrow(
-        `maxNorm must be positive, got ${maxNorm}`,
+        `maxNorm must be a positive number, not ${maxNorm}`,
       );
     }
   });

@@ -27,8 +27,12 @@ describe('cosineSchedule', () => {
   it('refuses what makes no schedule', () => {
     expect(() => cosineSchedule({ maximum: 1, warmupSteps: 5, totalSteps: 4 })).toThrow(/warmupSteps 5/);
     expect(() => cosineSchedule({ maximum: 1, minimum: 2, totalSteps: 4 })).toThrow(/minimum 2/);
-    expect(() => cosineSchedule({ maximum: 1, minimum: -1, totalSteps: 4 })).toThrow(/minimum -1/);
-    expect(() => cosineSchedule({ maximum: 1, warmupSteps: -1, totalSteps: 4 })).toThrow(/warmupSteps -1/);
-    expect(() => cosineSchedule({ maximum: NaN, totalSteps: 4 })).toThrow(/maximum NaN/);
+    expect(() => cosineSchedule({ maximum: 1, minimum: -1, totalSteps: 4 })).toThrow(
+      /minimum must .* not -1/,
+    );
+    expect(() => cosineSchedule({ maximum: 1, warmupSteps: -1, totalSteps: 4 })).toThrow(
+      /warmupSteps must .* not -1/,
+    );
+    expect(() => cosineSchedule({ maximum: NaN, totalSteps: 4 })).toThrow(/maximum must .* not NaN/);
   });
 });

@@ -107,12 +107,12 @@ describe('GradientScaler', () => {
   });
 
   it.each([
-    [{ initialScale: 0 }, /initialScale 0 must be positive/],
-    [{ growthFactor: 1 }, /growthFactor 1 above 1/],
-    [{ backoffFactor: 0 }, /backoffFactor 0 between 0 and 1/],
-    [{ backoffFactor: 1 }, /backoffFactor 1 between 0 and 1/],
-    [{ growthInterval: 0 }, /growthInterval must be a whole number above 0, got 0/],
-    [{ growthInterval: 1.5 }, /got 1.5/],
+    [{ initialScale: 0 }, /initialScale must be positive and finite, not 0/],
+    [{ growthFactor: 1 }, /growthFactor must be finite and above 1, not 1/],
+    [{ backoffFactor: 0 }, /backoffFactor must be between 0 and 1, not 0/],
+    [{ backoffFactor: 1 }, /backoffFactor must be between 0 and 1, not 1/],
+    [{ growthInterval: 0 }, /growthInterval must be a whole number above 0, not 0/],
+    [{ growthInterval: 1.5 }, /not 1.5/],
   ])('refuses %o', (options, message) => {
     expect(() => new GradientScaler(options)).toThrow(message);
   });

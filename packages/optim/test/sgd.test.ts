@@ -53,9 +53,9 @@ describe('SGD', () => {
   it('refuses what makes no step', () => {
     const parameter = parameterOf([2], 1);
     expect(() => new SGD([parameter], { nesterov: true })).toThrow(/momentum/);
-    expect(() => new SGD([parameter], { momentum: -1 })).toThrow(/momentum -1/);
-    expect(() => new SGD([parameter], { learningRate: -1 })).toThrow(/learningRate -1/);
-    expect(() => new SGD([parameter], { weightDecay: NaN })).toThrow(/weightDecay NaN/);
+    expect(() => new SGD([parameter], { momentum: -1 })).toThrow(/momentum must .* not -1/);
+    expect(() => new SGD([parameter], { learningRate: -1 })).toThrow(/learningRate must .* not -1/);
+    expect(() => new SGD([parameter], { weightDecay: NaN })).toThrow(/weightDecay must .* not NaN/);
     expect(() =>
       new SGD([parameter]).loadStateDict({ tensors: {}, metadata: { optimizer: 'AdamW' } }),
     ).toThrow(/not that of an SGD/);

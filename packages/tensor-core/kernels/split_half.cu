@@ -62,9 +62,11 @@ __device__ __forceinline__ int exponent_for(unsigned magnitude) {
   return 14 - max(static_cast<int>(magnitude >> 23) - kExponentBias, 14 - kLargestExponent);
 }
 
-/** Whether hi keeps its digits in the product of such an element, not zero, by 2^s. */
-__device__ __forceinline__ bool keeps_digits(unsigned magnitude, int s) {
-  return s == kLargestExponent || __uint_as_float(magnitude) * power_of_two(s) >= power_of_two(-14);
+/** The least magnitude, as bits, that times 2^s leaves hi a normal number: below it, but for 0, elements are lost. */
+__device__ __forceinline__ unsigned least_kept(int s) {
+  const int exponent = -14 - s;
+  if (s == kLargestExponent) return 0u;
+  return exponent >= -126 ? exponent + kExponentBias << 23 : 1u << exponent + 149;
 }
 
 __device__ __forceinline__ int floor_log2(unsigned magnitude) {
@@ -116,7 +118,7 @@ struct BlockRange {
   __device__ __forceinline__ bool is_finite() const { return largest < 0x7f800000u; }
   /** Whether hi keeps its digits in all elements that are not zero. */
   __device__ __forceinline__ bool is_narrow() const {
-    return largest == 0u || keeps_digits(smallest + 1u, exponent_for(largest));
+    return largest == 0u || smallest + 1u >= least_kept(exponent_for(largest));
   }
   /** The codes of its ranges, where it is_narrow. No line's are more. */
   __device__ __forceinline__ unsigned ranges() const {
@@ -198,16 +200,24 @@ struct Elements {
     return range;
   }
 
-  /** Writes the planes; `scale(pass, i)` is the factor of an element. */
-  template <typename Scale>
-  __device__ __forceinline__ void split(const Place& place, const Scale& scale) const {
+  /** Each by the power of two of its line. */
+  __device__ __forceinline__ void scale(const Place& place, const int (&exponents)[kBlock]) {
+#pragma unroll
+    for (int pass = 0; pass < kPasses; pass++) {
+#pragma unroll
+      for (int i = 0; i < kVector; i++) of[pass][i] *= power_of_two(exponents[place.line(pass, i)]);
+    }
+  }
+
+  /** Writes the planes of the elements times `scale`. */
+  __device__ __forceinline__ void split(const Place& place, float scale) const {
     const SplitOperand& operand = place.operand;
     const long long planeSize = static_cast<long long>(operand.rows) * operand.pitch;
     unsigned short* planes = operand.planes + 2 * place.batch * planeSize + place.column;
 #pragma unroll
     for (int pass = 0; pass < kPasses; pass++) {
       if (!place.exists(pass)) continue;
-      const auto scaled = [&](int i) { return of[pass][i] * scale(pass, i); };
+      const auto scaled = [&](int i) { return of[pass][i] * scale; };
       uint4 high, low;
       split_pair(scaled(0), scaled(1), high.x, low.x);
       split_pair(scaled(2), scaled(3), high.y, low.y);
@@ -245,33 +255,38 @@ __device__ __forceinline__ BlockRange range_of_block(const Place& place, const E
   return range;
 }
 
-/** A quarter of a line: magnitudes, as bits. Four neighbouring lanes have the quarters of one line. */
+/**
+ * A quarter of a line: every fourth element, of which four neighbouring lanes have one line. It is read anew for every
+ * use, in loops that are not unrolled: code that runs rarely is read from memory, and that takes longer than the data.
+ */
 struct QuarterLine {
-  static constexpr int kCount = kBlock / 4;
-  unsigned of[kCount];  // 0 where there is no element
+  const float* first;
+  int count, step;
   unsigned largest = 0u, second = 0u, smallest = ~0u, secondSmallest = ~0u;  // 0 and ~0 where there are none
 
-  /** Reads it, and finds the two largest and the two smallest elements of the whole line. */
+  /** Finds the two largest and the two smallest magnitudes, as bits, of the whole line. */
   __device__ __forceinline__ explicit QuarterLine(const Place& place) {
     const SplitOperand& operand = place.operand;
-    const int line = threadIdx.x / 4;
-#pragma unroll
-    for (int i = 0; i < kCount; i++) {
-      const int k = threadIdx.x % 4 + 4 * i;
-      const int row = place.firstRow + (operand.linesAreColumns ? k : line);
-      const int column = place.firstColumn + (operand.linesAreColumns ? line : k);
-      const bool exists = row < operand.rows && column < operand.columns;
-      const float* matrix = operand.source + place.batch * operand.sourceBatchStride;
-      of[i] = exists ? __float_as_uint(matrix[static_cast<long long>(row) * operand.sourcePitch + column]) & 0x7fffffffu : 0u;
-      add(of[i], 0u, exists ? of[i] : ~0u, ~0u);
-    }
-#pragma unroll
+    const bool down = operand.linesAreColumns;
+    const int line = threadIdx.x / 4, k = threadIdx.x % 4;
+    const int row = place.firstRow + (down ? k : line), column = place.firstColumn + (down ? line : k);
+    const int end = down ? operand.rows - row : operand.columns - column;  // of K, from the first element on
+    const bool isInside = down ? column < operand.columns : row < operand.rows;
+    first = operand.source + place.batch * operand.sourceBatchStride + static_cast<long long>(row) * operand.sourcePitch + column;
+    count = isInside ? min(kBlock, end + 3) / 4 : 0;
+    step = 4 * (down ? operand.sourcePitch : 1);
+#pragma unroll 2
+    for (int i = 0; i < count; i++) add(at(i), 0u, at(i), ~0u);
+#pragma unroll 1
     for (int mask = 1; mask < 4; mask *= 2) {
       const auto other = [&](unsigned mine) { return __shfl_xor_sync(0xffffffffu, mine, mask); };
       add(other(largest), other(second), other(smallest), other(secondSmallest));
     }
   }
 
+  __device__ __forceinline__ unsigned at(int i) const {
+    return __float_as_uint(first[static_cast<long long>(i) * step]) & 0x7fffffffu;
+  }
   __device__ __forceinline__ void add(unsigned otherLargest, unsigned otherSecond, unsigned otherSmallest,
                                       unsigned otherSecondSmallest) {
     second = max(min(largest, otherLargest), max(second, otherSecond));
@@ -282,11 +297,12 @@ struct QuarterLine {
 
   /** How many of the whole line's elements are lost. */
   __device__ __forceinline__ int lost(int s) const {
-    int count = 0;
-#pragma unroll
-    for (int i = 0; i < kCount; i++) count += of[i] != 0u && !keeps_digits(of[i], s);
-    count += __shfl_xor_sync(0xffffffffu, count, 1);
-    return count + __shfl_xor_sync(0xffffffffu, count, 2);
+    const unsigned least = max(least_kept(s), 1u);
+    int lost = 0;
+#pragma unroll 2
+    for (int i = 0; i < count; i++) lost += at(i) - 1u < least - 1u;  // 0 wraps around
+    lost += __shfl_xor_sync(0xffffffffu, lost, 1);
+    return lost + __shfl_xor_sync(0xffffffffu, lost, 2);
   }
 };
 
@@ -321,9 +337,21 @@ __device__ __forceinline__ bool loses_little(unsigned summary) {
   return (summary >> kLossShift & 15u) <= kLittleLoss || (summary >> (kLossShift + kSecond) & 15u) <= kLittleLoss;
 }
 
-/** Splits a block by lines. `exponent` is the whole block's; `mayShare`: it may be that of all lines. */
-__device__ __forceinline__ void split_by_line(const Place& place, int exponent, bool mayShare) {
-  __shared__ int exponents[kBlock];
+/** Of a block whose lines have one factor. */
+__device__ __forceinline__ void write_scales(const Place& place, unsigned factor, unsigned summary) {
+  const unsigned four = factor * 0x01010101u;
+  if (threadIdx.x < kBlock / 16) place.factors()[threadIdx.x] = uint4{four, four, four, four};
+  if (threadIdx.x == 0) place.operand.summaries[place.block] = summary;
+}
+
+/**
+ * Chooses and writes the scales of a block that is not plain, and leaves its lines' exponents. `exponent` is the whole
+ * block's; `mayShare`: it may be that of all lines. Nothing is inlined: that would cost registers, and with them
+ * occupancy, where all blocks are plain.
+ */
+__device__ __attribute__((noinline)) void scale_by_line(const SplitOperand& operand, int block, int exponent,
+                                                        bool mayShare, int (&exponents)[kBlock]) {
+  const Place place(operand, block);
   const QuarterLine line(place);
   int own = exponent;
   unsigned summary = 0u;
@@ -337,32 +365,8 @@ __device__ __forceinline__ void split_by_line(const Place& place, int exponent, 
     exponents[threadIdx.x / 4] = own;
     reinterpret_cast<unsigned char*>(place.factors())[threadIdx.x / 4] = static_cast<unsigned char>(kExponentBias - own);
   }
-  if (threadIdx.x == 0) place.operand.summaries[place.block] = summary;
+  if (threadIdx.x == 0) operand.summaries[block] = summary;
   __syncthreads();
-  Elements elements;
-  elements.load(place);
-  elements.split(place, [&](int pass, int i) { return power_of_two(exponents[place.line(pass, i)]); });
-}
-
-/** Of a block whose lines have one factor. */
-__device__ __forceinline__ void write_scales(const Place& place, unsigned factor, unsigned summary) {
-  const unsigned four = factor * 0x01010101u;
-  if (threadIdx.x < kBlock / 16) place.factors()[threadIdx.x] = uint4{four, four, four, four};
-  if (threadIdx.x == 0) place.operand.summaries[place.block] = summary;
-}
-
-/**
- * Splits a block that is not plain. Nothing is kept from the look at it as a whole, and nothing inlined: that would
- * cost registers, and with them occupancy, where all blocks are plain.
- */
-__device__ __attribute__((noinline)) void split_not_plain(const SplitOperand& operand, int block, bool isFinite,
-                                                          int exponent, bool mayShare) {
-  const Place place(operand, block);
-  if (isFinite) return split_by_line(place, exponent, mayShare);
-  // The product takes the operand itself instead; zeros keep NaN out of its sums until then.
-  write_scales(place, kExponentBias, kNotFinite);
-  Elements zeros{};
-  zeros.split(place, [](int, int) { return 1.0f; });
 }
 
 }  // namespace
@@ -380,11 +384,20 @@ split_half(const __grid_constant__ SplitParams params) {
 
   const BlockRange range = range_of_block(place, elements);
   const int exponent = exponent_for(range.largest);
-  if (!range.is_finite() || !range.is_narrow()) {
-    return split_not_plain(operand, place.block, range.is_finite(), exponent, isB);
+  float scale = 1.0f;
+  if (range.is_finite() && range.is_narrow()) {
+    const unsigned factor = kExponentBias - exponent;
+    write_scales(place, factor, factor | factor << 8 | range.ranges() << kRangeShift);
+    scale = power_of_two(exponent);
+  } else if (range.is_finite()) {
+    __shared__ int exponents[kBlock];
+    scale_by_line(operand, place.block, exponent, isB, exponents);
+    elements.load(place);
+    elements.scale(place, exponents);
+  } else {
+    // The product takes the operand itself instead; zeros keep NaN out of its sums until then.
+    write_scales(place, kExponentBias, kNotFinite);
+    elements = Elements{};
   }
-  const float scale = power_of_two(exponent);
-  elements.split(place, [&](int, int) { return scale; });
-  const unsigned factor = kExponentBias - exponent;
-  write_scales(place, factor, factor | factor << 8 | range.ranges() << kRangeShift);
+  elements.split(place, scale);
 }

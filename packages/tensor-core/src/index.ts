@@ -4,10 +4,18 @@ export { Tensor } from './tensor/tensor.ts';
 export { reportLeaks } from './tensor/leak-watch.ts';
 export { Storage } from './tensor/storage.ts';
 export { keep, scope } from './tensor/scope.ts';
-export { type DType, type TypedArray, byteSize, dtypes, isFloatingPoint, promote } from './tensor/dtype.ts';
+export {
+  type DType,
+  type TypedArray,
+  byteSize,
+  checkDType,
+  dtypes,
+  isFloatingPoint,
+  promote,
+} from './tensor/dtype.ts';
 export { type Layout, type Shape, formatShape, sizeOf } from './tensor/shape.ts';
 export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './devices/device.ts';
-export { type DeviceSpec, device } from './devices/device-registry.ts';
+export { type DeviceSpec, checkDevice, device } from './devices/device-registry.ts';
 export * from './errors.ts';
 
 export {
@@ -15,6 +23,7 @@ export {
   type TensorOptions,
   arange,
   empty,
+  fromBytes,
   fromTypedArray,
   full,
   ones,
@@ -30,6 +39,16 @@ export type * from './op/memory-view.ts';
 export type * from './op/cuda-lowering.ts';
 export type * from './op/cpu-lowering.ts';
 export { checkOptions } from './op/check-options.ts';
+export { requireTensor, requireTensors } from './op/require-tensor.ts';
+export {
+  checkCount,
+  checkFlag,
+  checkFunction,
+  checkNumber,
+  checkObject,
+  checkText,
+  describeValue,
+} from './tensor/check-value.ts';
 export { apply, applyOne, applyView } from './op/apply.ts';
 export { alias } from './op/alias.ts';
 export { type Observer, observeOps } from './op/observers.ts';
@@ -84,7 +103,8 @@ export { where } from './ops/elementwise/where.ts';
 export { type MatmulOptions, linear, matmul } from './ops/matrix/matmul.ts';
 export { toDevice } from './ops/copy/to-device.ts';
 export { logSoftmax } from './ops/nn/log-softmax.ts';
-export { type SoftmaxOptions, softmax } from './ops/nn/softmax.ts';
+export type { SoftmaxOptions } from './ops/nn/softmax-op.ts';
+export { softmax } from './ops/nn/softmax.ts';
 export { layerNorm } from './ops/nn/layer-norm.ts';
 export { type RmsNormOptions, rmsNorm } from './ops/nn/rms-norm.ts';
 export { type CrossEntropyOptions, crossEntropy } from './ops/nn/cross-entropy.ts';
@@ -115,7 +135,7 @@ export { eye } from './ops/creation/eye.ts';
 export { linspace } from './ops/creation/linspace.ts';
 export { type DropoutOptions, dropout } from './ops/random/dropout.ts';
 export { einsum } from './ops/matrix/einsum.ts';
-export { Generator } from './random/generator.ts';
+export { Generator, checkGenerator } from './random/generator.ts';
 
 export {
   type Float32MatmulPrecision,

@@ -1,8 +1,14 @@
 import {
+  RooflineError,
   type Tensor,
   causalMask,
+  checkCount,
+  checkFunction,
+  checkGenerator,
+  describeValue,
   matmul,
   range,
+  requireTensors,
   reshape,
   scope,
   softmax,
@@ -12,8 +18,8 @@ import {
 import type { LayerCache } from './key-value-cache.ts';
 import { Linear } from './linear.ts';
 import { Module } from './module.ts';
-import type { ParameterOptions } from './parameter.ts';
-import type { RotaryEmbedding } from './rope.ts';
+import { type ParameterOptions, checkParameterOptions } from './parameter.ts';
+import { RotaryEmbedding } from './rope.ts';
 
 /**
  * Causal attention over heads: queries [B, H, T, d], keys and values [B, H, S, d], possibly strided views, to
@@ -28,6 +34,7 @@ export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor) => Tensor;
  * calculated in float32 and rounded to what the product with the values takes.
  */
 export const plainAttention: AttentionFunction = (q, k, v) => {
+  requireTensors('plainAttention', [q, k, v]);
   const scale = 1 / Math.sqrt(q.shape.at(-1)!);
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
   const masked = range('attention.mask', () => causalMask(scores));
@@ -45,6 +52,33 @@ export interface AttentionOptions extends ParameterOptions {
   readonly attention?: AttentionFunction;
 }
 
+/** Throws, in the name of `owner`, unless attention can be built of `options`; `more` names those of others. */
+export function checkAttentionOptions(
+  owner: string,
+  options: AttentionOptions,
+  more: readonly string[] = [],
+): void {
+  const known = ['modelDimension', 'heads', 'positions', 'attention', ...more];
+  checkParameterOptions(owner, options, known);
+  checkGenerator(owner, options.generator);
+  const { modelDimension, heads, positions, attention } = options;
+  checkCount(owner, 'modelDimension', modelDimension, 1);
+  checkCount(owner, 'heads', heads, 1);
+  if (modelDimension % heads !== 0) {
+    throw new RooflineError(
+      'RANGE',
+      `${owner}: modelDimension ${modelDimension} must be a multiple of heads ${heads}.`,
+    );
+  }
+  if (!(positions instanceof RotaryEmbedding)) {
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: positions must be a RotaryEmbedding, not ${describeValue(positions)}.`,
+    );
+  }
+  if (attention !== undefined) checkFunction(owner, 'attention', attention);
+}
+
 /**
  * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
  * a cache, x are the tokens behind those that it holds, which they see too.
@@ -58,14 +92,10 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache],
   readonly #positions: RotaryEmbedding;
   readonly #attention: AttentionFunction;
 
-  constructor({
-    modelDimension,
-    heads,
-    positions,
-    attention = plainAttention,
-    ...options
-  }: AttentionOptions) {
+  constructor(attentionOptions: AttentionOptions) {
     super();
+    checkAttentionOptions('CausalSelfAttention', attentionOptions);
+    const { modelDimension, heads, positions, attention = plainAttention, ...options } = attentionOptions;
     const projection = () => new Linear(modelDimension, modelDimension, options);
     this.qProj = projection();
     this.kProj = projection();

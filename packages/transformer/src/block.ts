@@ -1,5 +1,5 @@
-import { type Tensor, add } from '@roofline/tensor-core';
-import { type AttentionOptions, CausalSelfAttention } from './attention.ts';
+import { type Tensor, add, checkCount } from '@roofline/tensor-core';
+import { type AttentionOptions, CausalSelfAttention, checkAttentionOptions } from './attention.ts';
 import type { LayerCache } from './key-value-cache.ts';
 import { Module } from './module.ts';
 import { RMSNorm } from './rms-norm.ts';
@@ -18,11 +18,14 @@ export class TransformerBlock extends Module<[x: Tensor, cache?: LayerCache], Te
 
   constructor(options: BlockOptions) {
     super();
-    const { modelDimension, feedForwardDimension } = options;
-    this.attn = new CausalSelfAttention(options);
-    this.ffn = new SwiGLU(modelDimension, feedForwardDimension, options);
-    this.ln1 = new RMSNorm(modelDimension, options);
-    this.ln2 = new RMSNorm(modelDimension, options);
+    checkAttentionOptions('TransformerBlock', options, ['feedForwardDimension']);
+    const { feedForwardDimension, ...attention } = options;
+    const { modelDimension, device, dtype, generator } = attention;
+    checkCount('TransformerBlock', 'feedForwardDimension', feedForwardDimension, 1);
+    this.attn = new CausalSelfAttention(attention);
+    this.ffn = new SwiGLU(modelDimension, feedForwardDimension, { device, dtype, generator });
+    this.ln1 = new RMSNorm(modelDimension, { device, dtype });
+    this.ln2 = new RMSNorm(modelDimension, { device, dtype });
   }
 
   protected override compute(x: Tensor, cache?: LayerCache): Tensor {

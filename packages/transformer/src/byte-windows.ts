@@ -1,4 +1,14 @@
-import { type Device, type DeviceSpec, type Tensor, fromTypedArray } from '@roofline/tensor-core';
+import {
+  type Device,
+  type DeviceSpec,
+  RooflineError,
+  type Tensor,
+  checkCount,
+  checkDevice,
+  checkOptions,
+  checkText,
+  fromTypedArray,
+} from '@roofline/tensor-core';
 
 export interface ByteWindowsOptions {
   /** Each step takes windows from other places of the text. */
@@ -13,15 +23,20 @@ const STRIDE = 31;
 
 /**
  * A batch of windows of a text, byte by byte, and for each byte the one that follows it: int32 `ids` and `targets`,
- * both [batch, contextLength]. Throws a RangeError for a text that has no byte after a whole window.
+ * both [batch, contextLength]. Throws a RooflineError (code RANGE) for a text that has no byte after a whole window.
  */
-export function byteWindows(
-  text: string,
-  { step, batch, contextLength, device }: ByteWindowsOptions,
-): { ids: Tensor; targets: Tensor } {
+export function byteWindows(text: string, options: ByteWindowsOptions): { ids: Tensor; targets: Tensor } {
+  checkText('byteWindows', 'the text', text);
+  checkOptions('byteWindows', options, ['step', 'batch', 'contextLength', 'device']);
+  const { step, batch, contextLength, device: spec = 'cpu' } = options;
+  checkCount('byteWindows', 'step', step);
+  checkCount('byteWindows', 'batch', batch, 1);
+  checkCount('byteWindows', 'contextLength', contextLength, 1);
+  checkDevice('byteWindows', spec);
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= contextLength) {
-    throw new RangeError(
+    throw new RooflineError(
+      'RANGE',
       `byteWindows: windows of ${contextLength} need a longer text than ${bytes.length} bytes.`,
     );
   }
@@ -34,7 +49,7 @@ export function byteWindows(
     starts.forEach((start, row) =>
       ids.set(bytes.subarray(start + shift, start + shift + contextLength), row * contextLength),
     );
-    return fromTypedArray(ids, [batch, contextLength], { device });
+    return fromTypedArray(ids, [batch, contextLength], { device: spec });
   };
   return { ids: tokens(0), targets: tokens(1) };
 }

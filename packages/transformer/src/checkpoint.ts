@@ -1,4 +1,6 @@
-import { type AnyModule } from './module.ts';
+import { checkFlag, checkOptions, checkText } from '@roofline/tensor-core';
+import { type AnyModule, requireModule } from './module.ts';
+import { checkMetadata } from './safetensors-header.ts';
 import { SafetensorsFile } from './safetensors.ts';
 import {
   type StateMatch,
@@ -20,6 +22,9 @@ export function saveCheckpoint(
   path: string,
   metadata: Readonly<Record<string, string>> = {},
 ): void {
+  requireModule('saveCheckpoint', model);
+  checkText('saveCheckpoint', 'the path', path);
+  checkMetadata('saveCheckpoint', metadata);
   const tensors = Object.fromEntries(model.namedParameters());
   saveTensors({ tensors, metadata: { format: 'pt', ...metadata, ...tiedNames(model) } }, path);
 }
@@ -40,6 +45,10 @@ export function loadCheckpoint(
   path: string,
   options: StateMatchOptions = {},
 ): LoadedCheckpoint {
+  requireModule('loadCheckpoint', model);
+  checkText('loadCheckpoint', 'the path', path);
+  checkOptions('loadCheckpoint', options, ['strict']);
+  if (options.strict !== undefined) checkFlag('loadCheckpoint', 'strict', options.strict);
   using file = new SafetensorsFile(path);
   const names = [...model.namedParameters('', { removeDuplicate: false })];
   const sources = sourcesIn(file);

@@ -1,5 +1,5 @@
-import { type DType, byteSize } from '@roofline/tensor-core';
-import type { ModelConfig } from './model-config.ts';
+import { type DType, byteSize, checkCount, checkDType, checkOptions } from '@roofline/tensor-core';
+import { type ModelConfig, checkConfig } from './model-config.ts';
 import { countParametersByModule } from './parameter-count.ts';
 
 export interface CostOptions {
@@ -31,7 +31,12 @@ export interface ModelCost {
  * Throws a ModelConfigError for sizes that do not fit together.
  */
 export function costOf(config: ModelConfig, options: CostOptions): ModelCost {
+  checkConfig('costOf', config);
+  checkOptions('costOf', options, ['batch', 'context', 'dtype']);
   const { batch, context = config.contextLength, dtype = 'float32' } = options;
+  checkCount('costOf', 'batch', batch, 1);
+  checkCount('costOf', 'context', context, 1);
+  checkDType('costOf', dtype);
   const { attention, feedForward, total } = countParametersByModule(config);
   // The head is a product with the embeddings where it has no weights of its own.
   const matmulParameters = attention + feedForward + config.vocabularySize * config.modelDimension;

@@ -1,6 +1,6 @@
-import { type Tensor, embedding } from '@roofline/tensor-core';
+import { type Tensor, checkCount, checkGenerator, checkNumber, embedding } from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { type ParameterOptions, truncatedNormalParameter } from './parameter.ts';
+import { type ParameterOptions, checkParameterOptions, truncatedNormalParameter } from './parameter.ts';
 
 export interface EmbeddingOptions extends ParameterOptions {
   /** The standard deviation of new weights. Default 1. */
@@ -11,8 +11,20 @@ export interface EmbeddingOptions extends ParameterOptions {
 export class Embedding extends Module<[ids: Tensor], Tensor> {
   readonly weight: Tensor;
 
-  constructor(count: number, dimension: number, { std = 1, ...options }: EmbeddingOptions) {
+  constructor(count: number, dimension: number, embeddingOptions: EmbeddingOptions) {
     super();
+    checkCount('Embedding', 'the count', count, 1);
+    checkCount('Embedding', 'the dimension', dimension, 1);
+    checkParameterOptions('Embedding', embeddingOptions, ['std']);
+    const { std = 1, ...options } = embeddingOptions;
+    checkGenerator('Embedding', options.generator);
+    checkNumber(
+      'Embedding',
+      'std',
+      std,
+      'a finite number of zero or more',
+      (value) => value >= 0 && value < Infinity,
+    );
     this.weight = truncatedNormalParameter([count, dimension], std, options);
   }
 

@@ -1,8 +1,20 @@
-import { type Tensor, checkOptions, fromTypedArray, noGrad, scope, select } from '@roofline/tensor-core';
+import {
+  RooflineError,
+  type Tensor,
+  checkCount,
+  checkFlag,
+  checkNumber,
+  checkOptions,
+  describeValue,
+  fromTypedArray,
+  noGrad,
+  scope,
+  select,
+} from '@roofline/tensor-core';
 import { KeyValueCache } from './key-value-cache.ts';
 import { randomNumbers } from './random-numbers.ts';
-import { type SamplingOptions, checkSamplingOptions, sampleToken } from './sampling.ts';
-import type { TransformerLM } from './transformer-lm.ts';
+import { type SamplingOptions, checkSamplingOptions, drawToken } from './sampling.ts';
+import { type TransformerLM, requireModel } from './transformer-lm.ts';
 
 export interface GenerateOptions extends SamplingOptions {
   /** The most tokens to generate; `Infinity` for no end. Default 256. */
@@ -34,20 +46,25 @@ const generateOptions: readonly (keyof GenerateOptions)[] = [
  * Continues a prompt, token by token as they are drawn. The model sees the prompt at once, then one token a step
  * beside the keys and values of those before it; beyond the context length it sees a window of the last tokens, see
  * `windowStride`. Memory is bounded by the context length, and freed when the generator returns: end it, or let
- * `for ... of` do so. Throws a RangeError for an empty prompt, ids outside the vocabulary, or options out of range;
- * a RooflineError (code OPTION) for options that do not exist.
+ * `for ... of` do so. Throws a RooflineError (code RANGE) for an empty prompt, ids outside the vocabulary, or options out of
+ * range, and one (code OPTION) for options that do not exist, before the first token is asked for.
  */
-export function* generateTokens(
+export function generateTokens(
   model: TransformerLM,
   promptIds: readonly number[],
   options: GenerateOptions = {},
 ): Generator<number, void> {
+  checkCall('generateTokens', model, promptIds, options);
+  return drawTokens(model, promptIds, options);
+}
+
+function* drawTokens(
+  model: TransformerLM,
+  promptIds: readonly number[],
+  options: GenerateOptions,
+): Generator<number, void> {
   const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
-  const { vocabularySize, contextLength } = model.config;
-  checkOptions('generate', options, generateOptions);
-  checkSamplingOptions(options);
-  checkLengths(maxNewTokens, windowStride, contextLength);
-  checkPrompt(promptIds, vocabularySize);
+  const { contextLength } = model.config;
   const random = randomNumbers(seed);
   const tokens = [...promptIds];
   // The last token drawn is never read.
@@ -59,7 +76,7 @@ export function* generateTokens(
     if (start !== cachedFrom) cache?.clear();
     cachedFrom = start;
     const unseen = tokens.slice(start + (cache?.length ?? 0));
-    const token = sampleToken(nextLogits(model, unseen, cache), options, random);
+    const token = drawToken(nextLogits(model, unseen, cache), options, random);
     tokens.push(token);
     yield token;
     if (token === stopToken) return;
@@ -72,7 +89,8 @@ export function generate(
   promptIds: readonly number[],
   options: GenerateOptions = {},
 ): number[] {
-  return [...generateTokens(model, promptIds, options)];
+  checkCall('generate', model, promptIds, options);
+  return [...drawTokens(model, promptIds, options)];
 }
 
 /** The first of `length` tokens that the model sees: it moves by whole strides, and no further than it must. */
@@ -96,24 +114,35 @@ function rowOf(model: TransformerLM, ids: readonly number[]): Tensor {
   return fromTypedArray(Int32Array.from(ids), [1, ids.length], { device });
 }
 
-function checkLengths(maxNewTokens: number, windowStride: number, contextLength: number): void {
-  if (!(Number.isInteger(maxNewTokens) || maxNewTokens === Infinity) || maxNewTokens < 0) {
-    throw new RangeError(
-      `generate: maxNewTokens must be a whole number of zero or more, or Infinity, got ${maxNewTokens}.`,
-    );
+function checkCall(
+  owner: string,
+  model: TransformerLM,
+  promptIds: readonly number[],
+  options: GenerateOptions,
+): void {
+  requireModel(owner, model);
+  const { vocabularySize, contextLength } = model.config;
+  checkOptions(owner, options, generateOptions);
+  checkSamplingOptions(owner, options);
+  const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
+  const isLength = (value: number) => value === Infinity || (Number.isInteger(value) && value >= 0);
+  checkNumber(owner, 'maxNewTokens', maxNewTokens, 'a whole number of zero or more, or Infinity', isLength);
+  const isStride = (value: number) => Number.isInteger(value) && value >= 1 && value <= contextLength;
+  const strides = `a whole number from 1 to the context length ${contextLength}`;
+  checkNumber(owner, 'windowStride', windowStride, strides, isStride);
+  checkCount(owner, 'the seed', seed);
+  checkFlag(owner, 'useCache', useCache);
+  if (stopToken !== undefined) checkToken(owner, stopToken, vocabularySize);
+  if (!Array.isArray(promptIds) || promptIds.length === 0) {
+    throw new RooflineError('RANGE', `${owner}: the prompt must be a list of at least one token.`);
   }
-  if (!Number.isInteger(windowStride) || windowStride < 1 || windowStride > contextLength) {
-    throw new RangeError(
-      `generate: windowStride must be a whole number from 1 to the context length ${contextLength}, got ${windowStride}.`,
-    );
-  }
+  for (const id of promptIds) checkToken(owner, id, vocabularySize);
 }
 
-function checkPrompt(promptIds: readonly number[], vocabularySize: number): void {
-  if (promptIds.length === 0) throw new RangeError('generate: the prompt must have at least one token.');
-  for (const id of promptIds) {
-    if (!Number.isInteger(id) || id < 0 || id >= vocabularySize) {
-      throw new RangeError(`generate: token ${id} is outside the vocabulary of ${vocabularySize}.`);
-    }
-  }
+function checkToken(owner: string, id: number, vocabularySize: number): void {
+  if (Number.isInteger(id) && id >= 0 && id < vocabularySize) return;
+  throw new RooflineError(
+    'RANGE',
+    `${owner}: token ${describeValue(id)} is outside the vocabulary of ${vocabularySize}.`,
+  );
 }

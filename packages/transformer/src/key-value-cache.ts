@@ -1,14 +1,18 @@
 import {
   AutogradError,
   DTypeError,
+  RooflineError,
   ShapeError,
   type Tensor,
+  checkCount,
   copyInPlace,
+  describeValue,
   empty,
   formatShape,
   isGradEnabled,
   keep,
   permute,
+  requireTensors,
   scope,
   slice,
 } from '@roofline/tensor-core';
@@ -38,11 +42,7 @@ export class KeyValueCache {
   #disposed = false;
 
   constructor(capacity: number) {
-    if (!Number.isInteger(capacity) || capacity < 1) {
-      throw new RangeError(
-        `KeyValueCache: the capacity must be a whole number of one or more, got ${capacity}.`,
-      );
-    }
+    checkCount('KeyValueCache', 'the capacity', capacity, 1);
     this.capacity = capacity;
   }
 
@@ -53,6 +53,7 @@ export class KeyValueCache {
 
   /** The part of one layer of the model, counted from 0. */
   layer(index: number): LayerCache {
+    checkCount('KeyValueCache.layer', 'the index', index);
     for (let next = this.#layers.length; next <= index; next++) this.#layers.push(new LayerCache(this));
     return this.#layers[index]!;
   }
@@ -61,12 +62,14 @@ export class KeyValueCache {
    * Counts `count` positions, once every layer has stored them. Throws a ShapeError for more than it holds.
    */
   advance(count: number): void {
+    checkCount('KeyValueCache.advance', 'the count', count);
     this.checkRoom(count);
     this.#length += count;
   }
 
   /** Throws a ShapeError unless `count` more positions fit. */
   checkRoom(count: number): void {
+    checkCount('KeyValueCache.checkRoom', 'the count', count);
     if (this.#disposed) throw new ShapeError('KeyValueCache: it has been disposed; make a new one.');
     if (this.#length + count > this.capacity) {
       throw new ShapeError(
@@ -103,6 +106,9 @@ export class LayerCache {
   #values: Tensor | null = null;
 
   constructor(cache: KeyValueCache) {
+    if (!(cache instanceof KeyValueCache)) {
+      throw new RooflineError('ARGUMENT', `LayerCache: takes a KeyValueCache, not ${describeValue(cache)}.`);
+    }
     this.#cache = cache;
   }
 
@@ -117,6 +123,11 @@ export class LayerCache {
    * AutogradError where they would need a gradient: what is stored has none.
    */
   append(keys: Tensor, values: Tensor): KeysAndValues {
+    requireTensors('LayerCache.append', [keys, values]);
+    for (const { shape } of [keys, values]) {
+      if (shape.length === 4) continue;
+      throw new ShapeError(`LayerCache.append: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
+    }
     if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
       throw new AutogradError(
         'KeyValueCache: gradients do not pass through stored keys and values; run the model in noGrad(), or ' +

@@ -1,6 +1,14 @@
-import { ShapeError, type Tensor, formatShape, linear } from '@roofline/tensor-core';
+import {
+  ShapeError,
+  type Tensor,
+  checkCount,
+  checkGenerator,
+  formatShape,
+  linear,
+  requireTensor,
+} from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { type ParameterOptions, truncatedNormalParameter } from './parameter.ts';
+import { type ParameterOptions, checkParameterOptions, truncatedNormalParameter } from './parameter.ts';
 
 export interface LinearOptions extends ParameterOptions {
   /** A parameter [out, in] of another module, to be tied with it. Default: one of its own. */
@@ -17,8 +25,14 @@ export class Linear extends Module<[x: Tensor], Tensor> {
   readonly weight: Tensor;
 
   /** Throws a ShapeError for a given weight that is not [outFeatures, inFeatures]. */
-  constructor(inFeatures: number, outFeatures: number, { weight, ...options }: LinearOptions) {
+  constructor(inFeatures: number, outFeatures: number, linearOptions: LinearOptions) {
     super();
+    checkCount('Linear', 'inFeatures', inFeatures, 1);
+    checkCount('Linear', 'outFeatures', outFeatures, 1);
+    checkParameterOptions('Linear', linearOptions, ['weight']);
+    const { weight, ...options } = linearOptions;
+    if (weight === undefined) checkGenerator('Linear', options.generator);
+    else requireTensor('Linear', weight);
     const shape = [outFeatures, inFeatures];
     if (weight && formatShape(weight.shape) !== formatShape(shape)) {
       throw new ShapeError(

@@ -4,16 +4,19 @@ import {
   crossEntropy,
   formatShape,
   range,
+  requireTensors,
   reshape,
   scope,
 } from '@roofline/tensor-core';
-import type { TransformerLM } from './transformer-lm.ts';
+import { type TransformerLM, requireModel } from './transformer-lm.ts';
 
 /**
  * The mean cross entropy, in nats, of predicting `targets` [B, T] from `ids` [B, T]: a scalar. `targets[b, t]`
  * is the token that follows `ids[b, t]`. Throws a ShapeError unless both are of one shape.
  */
 export function languageModelLoss(model: TransformerLM, ids: Tensor, targets: Tensor): Tensor {
+  requireModel('languageModelLoss', model);
+  requireTensors('languageModelLoss', [ids, targets]);
   if (formatShape(ids.shape) !== formatShape(targets.shape)) {
     throw new ShapeError(
       `languageModelLoss: ids ${formatShape(ids.shape)} and targets ${formatShape(targets.shape)} must be of one shape.`,

@@ -1,4 +1,4 @@
-import { RooflineError, checkOptions } from '@roofline/tensor-core';
+import { RooflineError, checkOptions, describeValue } from '@roofline/tensor-core';
 
 /** The sizes of a language model. */
 export interface ModelConfig {
@@ -35,28 +35,38 @@ const sizes = [
   'heads',
 ] as const;
 
+/** What a config may hold. */
+export const configNames: readonly (keyof ModelConfig)[] = [...sizes, 'ropeTheta', 'tieWordEmbeddings'];
+
 /**
- * Throws a ModelConfigError unless a model of these sizes can be built, and a RooflineError (code OPTION) for names
+ * Throws a ModelConfigError, which names `owner`, unless a model of these sizes can be built, and a RooflineError (code OPTION) for names
  * that do not exist.
  */
-export function checkConfig(config: ModelConfig): void {
-  checkOptions('the model config', config, [...sizes, 'ropeTheta', 'tieWordEmbeddings']);
+export function checkConfig(owner: string, config: ModelConfig): void {
+  checkOptions(`${owner}: the model config`, config, configNames);
   for (const name of sizes) {
     if (!Number.isInteger(config[name]) || config[name] < 1) {
-      throw new ModelConfigError(`${name} must be a whole number of one or more, got ${config[name]}.`);
+      throw new ModelConfigError(
+        `${owner}: ${name} must be a whole number of one or more, got ${describeValue(config[name])}.`,
+      );
     }
   }
   const { modelDimension, heads, ropeTheta, tieWordEmbeddings = false } = config;
   if (modelDimension % (2 * heads) !== 0) {
     throw new ModelConfigError(
-      `modelDimension ${modelDimension} must be a multiple of 2 · heads = ${2 * heads}: rotary positions turn pairs ` +
+      `${owner}: modelDimension ${modelDimension} must be a multiple of 2 · heads = ${2 * heads}: rotary positions turn pairs ` +
         'of features inside each head.',
     );
   }
-  if (ropeTheta !== undefined && !(ropeTheta > 0)) {
-    throw new ModelConfigError(`ropeTheta must be positive, got ${ropeTheta}.`);
+  const isTheta = typeof ropeTheta === 'number' && ropeTheta > 0 && ropeTheta < Infinity;
+  if (ropeTheta !== undefined && !isTheta) {
+    throw new ModelConfigError(
+      `${owner}: ropeTheta must be positive and finite, got ${describeValue(ropeTheta)}.`,
+    );
   }
   if (typeof tieWordEmbeddings !== 'boolean') {
-    throw new ModelConfigError(`tieWordEmbeddings must be true or false, got ${String(tieWordEmbeddings)}.`);
+    throw new ModelConfigError(
+      `${owner}: tieWordEmbeddings must be true or false, got ${describeValue(tieWordEmbeddings)}.`,
+    );
   }
 }

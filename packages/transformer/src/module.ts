@@ -1,4 +1,18 @@
-import { type Device, Tensor, copy, range, scope, toDevice } from '@roofline/tensor-core';
+import {
+  type Device,
+  RooflineError,
+  Tensor,
+  checkFlag,
+  checkObject,
+  checkOptions,
+  checkText,
+  copy,
+  describeValue,
+  range,
+  requireTensors,
+  scope,
+  toDevice,
+} from '@roofline/tensor-core';
 import { type StateMatch, type StateMatchOptions, matchState, overwriteParameters } from './state.ts';
 
 /**
@@ -44,21 +58,34 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
    * This module under `prefix`, then all modules inside it with their full names, each once, in the order of
    * definition.
    */
-  *namedModules(prefix = '', seen = new Set<AnyModule>()): Generator<[name: string, module: AnyModule]> {
+  namedModules(prefix = ''): Generator<[name: string, module: AnyModule]> {
+    checkText('namedModules', 'the prefix', prefix);
+    return this.#modulesUnder(prefix, new Set());
+  }
+
+  *#modulesUnder(prefix: string, seen: Set<AnyModule>): Generator<[name: string, module: AnyModule]> {
     if (seen.has(this)) return;
     seen.add(this);
     yield [prefix, this];
-    for (const [name, child] of this.children()) yield* child.namedModules(joinNames(prefix, name), seen);
+    for (const [name, child] of this.children()) yield* child.#modulesUnder(joinNames(prefix, name), seen);
   }
 
   /**
    * All parameters with their full names, in the order of definition: a tied one once, under its first name,
    * unless `removeDuplicate` is false.
    */
-  *namedParameters(
+  namedParameters(
     prefix = '',
-    { removeDuplicate = true }: NamedParametersOptions = {},
+    options: NamedParametersOptions = {},
   ): Generator<[name: string, parameter: Tensor]> {
+    checkText('namedParameters', 'the prefix', prefix);
+    checkOptions('namedParameters', options, ['removeDuplicate']);
+    const { removeDuplicate = true } = options;
+    checkFlag('namedParameters', 'removeDuplicate', removeDuplicate);
+    return this.#parametersUnder(prefix, removeDuplicate);
+  }
+
+  *#parametersUnder(prefix: string, removeDuplicate: boolean): Generator<[name: string, parameter: Tensor]> {
     const seen = new Set<Tensor>();
     for (const [name, parameter] of this.#everyName(prefix)) {
       if (removeDuplicate && seen.has(parameter)) continue;
@@ -86,6 +113,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   /** Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. */
   train(training = true): this {
+    checkFlag('train', 'whether it is trained', training);
     for (const [, module] of this.namedModules()) module.#training = training;
     return this;
   }
@@ -114,6 +142,8 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
    * copies are made beside the parameters, whose memory is needed once more while they are.
    */
   loadStateDict(state: Readonly<Record<string, Tensor>>, options: StateMatchOptions = {}): StateMatch {
+    checkObject('loadStateDict', 'the state', state);
+    requireTensors('loadStateDict', Object.values(state));
     for (const [name, tensor] of Object.entries(state)) tensor.assertAlive(`loadStateDict: "${name}"`);
     const sources = new Map(
       Object.entries(state).map(([name, tensor]) => [
@@ -143,6 +173,12 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `module` is a module. */
+export function requireModule(owner: string, module: AnyModule): void {
+  if (module instanceof Module) return;
+  throw new RooflineError('ARGUMENT', `${owner}: takes a module, not ${describeValue(module)}.`);
 }
 
 /** A module of any inputs. */

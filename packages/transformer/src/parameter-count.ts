@@ -14,8 +14,12 @@ export interface ParameterCount {
 }
 
 /** The name and shape of every parameter of a model, each once, in its own order, without building it. */
-export function* parameterShapes(config: ModelConfig): Generator<readonly [name: string, shape: Shape]> {
-  checkConfig(config);
+export function parameterShapes(config: ModelConfig): Generator<readonly [name: string, shape: Shape]> {
+  checkConfig('parameterShapes', config);
+  return shapesOf(config);
+}
+
+function* shapesOf(config: ModelConfig): Generator<readonly [name: string, shape: Shape]> {
   const { vocabularySize, modelDimension: d, feedForwardDimension, layers, tieWordEmbeddings } = config;
   yield ['token_embeddings.weight', [vocabularySize, d]];
   for (let layer = 0; layer < layers; layer++) {
@@ -33,13 +37,15 @@ export function* parameterShapes(config: ModelConfig): Generator<readonly [name:
 
 /** How many parameters a model has in all. Throws a ModelConfigError for sizes that do not fit together. */
 export function countParameters(config: ModelConfig): number {
+  checkConfig('countParameters', config);
   return countParametersByModule(config).total;
 }
 
 /** How many parameters each part of a model has. Throws a ModelConfigError for sizes that do not fit together. */
 export function countParametersByModule(config: ModelConfig): ParameterCount {
+  checkConfig('countParametersByModule', config);
   const count = { tokenEmbeddings: 0, attention: 0, feedForward: 0, norms: 0, head: 0, total: 0 };
-  for (const [name, shape] of parameterShapes(config)) {
+  for (const [name, shape] of shapesOf(config)) {
     const size = sizeOf(shape);
     count[partOf(name)] += size;
     count.total += size;

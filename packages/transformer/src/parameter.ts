@@ -5,6 +5,10 @@ import {
   type Generator,
   type Shape,
   type Tensor,
+  checkDType,
+  checkDevice,
+  checkGenerator,
+  checkOptions,
   keep,
   ones,
   truncatedNormal,
@@ -17,6 +21,25 @@ export interface ParameterOptions {
   readonly dtype?: DType;
   /** The source of random weights: modules that share one draw from it in the order they are made. */
   readonly generator: Generator;
+}
+
+/** What `ParameterOptions` may hold. */
+export const parameterOptions: readonly (keyof ParameterOptions)[] = ['device', 'dtype', 'generator'];
+
+/**
+ * Throws unless `options` are ones for parameters: a RooflineError for names that neither these nor `more` know (code
+ * OPTION) and for what is no generator (code ARGUMENT), a DTypeError, a DeviceError.
+ */
+export function checkParameterOptions(
+  owner: string,
+  options: Partial<ParameterOptions>,
+  more: readonly string[] = [],
+): void {
+  checkOptions(owner, options, [...parameterOptions, ...more]);
+  const { device, dtype, generator } = options;
+  if (device !== undefined) checkDevice(owner, device);
+  if (dtype !== undefined) checkDType(owner, dtype);
+  if (generator !== undefined) checkGenerator(owner, generator);
 }
 
 /** Random weights are cut at this many standard deviations. */

@@ -1,4 +1,5 @@
-import { type ModelConfig, ModelConfigError } from './model-config.ts';
+import { checkOptions, checkText } from '@roofline/tensor-core';
+import { type ModelConfig, ModelConfigError, checkConfig, configNames } from './model-config.ts';
 
 export const presetNames = ['tiny', 'small', 'medium', 'large', 'xl', '2.7b', '2.35b', '8b', '10b'] as const;
 
@@ -27,10 +28,18 @@ export const presets: Readonly<Record<PresetName, ModelConfig>> = {
   '10b': preset(4608, 12_288, 50, 36),
 };
 
-/** The preset of that name, with sizes of your own in place of its. Throws a ModelConfigError for other names. */
+/** The preset of that name, with sizes of your own in place of its. Throws a ModelConfigError for other names and
+ * for sizes that do not fit together. */
 export function presetConfig(name: string, overrides: Partial<ModelConfig> = {}): ModelConfig {
-  const found = presets[name as PresetName];
-  if (!found)
-    throw new ModelConfigError(`There is no model size "${name}"; take one of ${presetNames.join(', ')}.`);
-  return { ...found, ...overrides };
+  checkText('presetConfig', 'the name', name);
+  checkOptions('presetConfig', overrides, configNames);
+  if (!Object.hasOwn(presets, name)) {
+    throw new ModelConfigError(
+      `presetConfig: there is no model size "${name}"; take one of ${presetNames.join(', ')}.`,
+    );
+  }
+  const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  const config: ModelConfig = { ...presets[name as PresetName], ...Object.fromEntries(given) };
+  checkConfig('presetConfig', config);
+  return config;
 }

@@ -1,6 +1,6 @@
-import { type Tensor, autocastDType, rmsNorm } from '@roofline/tensor-core';
+import { type Tensor, autocastDType, checkCount, checkNumber, rmsNorm } from '@roofline/tensor-core';
 import { Module } from './module.ts';
-import { type ParameterOptions, onesParameter } from './parameter.ts';
+import { type ParameterOptions, checkParameterOptions, onesParameter } from './parameter.ts';
 
 /**
  * x / √(mean(x²) + eps) · weight over the last dimension (Zhang & Sennrich 2019), with the statistics in
@@ -13,6 +13,15 @@ export class RMSNorm extends Module<[x: Tensor], Tensor> {
 
   constructor(dimension: number, options: Omit<ParameterOptions, 'generator'>, eps = 1e-5) {
     super();
+    checkCount('RMSNorm', 'the dimension', dimension, 1);
+    checkParameterOptions('RMSNorm', options);
+    checkNumber(
+      'RMSNorm',
+      'eps',
+      eps,
+      'a finite number of zero or more',
+      (value) => value >= 0 && value < Infinity,
+    );
     this.weight = onesParameter([dimension], options);
     this.eps = eps;
   }

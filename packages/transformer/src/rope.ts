@@ -3,9 +3,16 @@ import {
   type DeviceSpec,
   ShapeError,
   type Tensor,
+  checkCount,
+  checkDevice,
+  checkNumber,
+  checkOptions,
+  describeValue,
   device,
+  formatShape,
   fromTypedArray,
   keep,
+  requireTensor,
   rope,
   scope,
   slice,
@@ -31,7 +38,20 @@ export class RotaryEmbedding {
   readonly #whole: Tables;
   readonly #byLength = new Map<number, Tables>();
 
-  constructor({ headDimension, contextLength, theta = 10_000, device: spec = 'cpu' }: RotaryOptions) {
+  constructor(options: RotaryOptions) {
+    checkOptions('RotaryEmbedding', options, ['headDimension', 'contextLength', 'theta', 'device']);
+    const { headDimension, contextLength, theta = 10_000, device: spec = 'cpu' } = options;
+    const isEven = (value: number) => Number.isSafeInteger(value) && value > 0 && value % 2 === 0;
+    checkNumber('RotaryEmbedding', 'headDimension', headDimension, 'an even number of two or more', isEven);
+    checkCount('RotaryEmbedding', 'contextLength', contextLength, 1);
+    checkNumber(
+      'RotaryEmbedding',
+      'theta',
+      theta,
+      'positive and finite',
+      (value) => value > 0 && value < Infinity,
+    );
+    checkDevice('RotaryEmbedding', spec);
     const pairs = headDimension / 2;
     const table = (f: (angle: number) => number) => {
       const values = Float32Array.from({ length: contextLength * pairs }, (_, i) => {
@@ -49,7 +69,11 @@ export class RotaryEmbedding {
    * that are no whole numbers or lie outside the context.
    */
   apply(x: Tensor, start = 0): Tensor {
-    const length = x.shape.at(-2)!;
+    requireTensor('RotaryEmbedding.apply', x);
+    const length = x.shape.at(-2);
+    if (length === undefined) {
+      throw new ShapeError(`RotaryEmbedding.apply: x must be [..., T, d], not ${formatShape(x.shape)}.`);
+    }
     this.#checkPositions(start, length);
     if (start > 0) return scope(() => rope(x, ...this.#rows(start, length)));
     return rope(x, ...this.#firstRows(length));
@@ -57,11 +81,13 @@ export class RotaryEmbedding {
 
   #checkPositions(start: number, length: number): void {
     if (!Number.isInteger(start) || start < 0) {
-      throw new ShapeError(`rope: the first position must be a whole number of zero or more, got ${start}.`);
+      throw new ShapeError(
+        `RotaryEmbedding.apply: the first position must be a whole number of zero or more, got ${describeValue(start)}.`,
+      );
     }
     if (start + length > this.#contextLength) {
       throw new ShapeError(
-        `rope: a sequence of ${start + length} tokens is longer than the context of ${this.#contextLength}; ` +
+        `RotaryEmbedding.apply: a sequence of ${start + length} tokens is longer than the context of ${this.#contextLength}; ` +
           'shorten it, or build the model with a larger contextLength.',
       );
     }

@@ -21,6 +21,12 @@ export interface SafetensorsHeader {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+/** Throws a SafetensorsError, which names `owner`, unless `metadata` is text by names. */
+export function checkMetadata(owner: string, metadata: Readonly<Record<string, string>>): void {
+  if (isRecord(metadata) && Object.values(metadata).every((value) => typeof value === 'string')) return;
+  throw new SafetensorsError(`${owner}: the metadata must be text by names, such as { format: 'pt' }.`);
+}
+
 /** The header's own length stands before it, in as many bytes. */
 export const lengthBytes = 8;
 /** Longer headers are refused, as the format's own library does. */

@@ -1,9 +1,11 @@
 import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { checkDType, checkFunction, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
 import {
   type SafetensorsEntry,
   type SafetensorsHeader,
   SafetensorsError,
   type TensorSpecification,
+  checkMetadata,
   decodeHeader,
   decodeHeaderLength,
   encodeHeader,
@@ -28,6 +30,9 @@ export function writeSafetensors(
   tensors: readonly TensorSource[],
   metadata: Readonly<Record<string, string>> = {},
 ): void {
+  checkText('writeSafetensors', 'the path', path);
+  checkSources(tensors);
+  checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
   const partial = `${path}.${process.pid}.partial`;
   const file = openSync(partial, 'w');
@@ -52,8 +57,9 @@ export class SafetensorsFile implements SafetensorsHeader {
 
   /** Reads and checks the header alone. Throws a SafetensorsError that names what is wrong with the file. */
   constructor(path: string) {
+    checkText('SafetensorsFile', 'the path', path);
     this.path = path;
-    this.#file = openSync(path, 'r');
+    this.#file = openToRead(path);
     try {
       const fileBytes = fstatSync(this.#file).size;
       if (fileBytes < lengthBytes)
@@ -71,7 +77,10 @@ export class SafetensorsFile implements SafetensorsHeader {
   /** The bytes of one tensor, in an array buffer of their own. Throws a SafetensorsError for an unknown name. */
   read(name: string): Uint8Array<ArrayBuffer> {
     const entry = this.tensors.get(name);
-    if (!entry) throw new SafetensorsError(`${this.path} has no tensor "${name}".`);
+    if (!entry) {
+      const wanted = typeof name === 'string' ? `"${name}"` : describeValue(name);
+      throw new SafetensorsError(`SafetensorsFile.read: ${this.path} has no tensor ${wanted}.`);
+    }
     return this.#read(entry.byteOffset, entry.byteLength);
   }
 
@@ -98,6 +107,26 @@ export class SafetensorsFile implements SafetensorsHeader {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+}
+
+function openToRead(path: string): number {
+  try {
+    return openSync(path, 'r');
+  } catch (cause) {
+    throw new SafetensorsError(`${path} cannot be opened: ${(cause as Error).message}.`, { cause });
+  }
+}
+
+function checkSources(tensors: readonly TensorSource[]): void {
+  if (!Array.isArray(tensors)) {
+    throw new SafetensorsError(`writeSafetensors: takes a list of tensors, not ${describeValue(tensors)}.`);
+  }
+  for (const source of tensors as readonly TensorSource[]) {
+    checkOptions('writeSafetensors: a tensor', source, ['name', 'dtype', 'shape', 'read']);
+    checkText('writeSafetensors', "a tensor's name", source.name);
+    checkDType('writeSafetensors', source.dtype);
+    checkFunction('writeSafetensors', 'read', source.read);
   }
 }
 

@@ -1,3 +1,12 @@
+import {
+  RooflineError,
+  checkCount,
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  describeValue,
+} from '@roofline/tensor-core';
+
 export interface SamplingOptions {
   /** Divides the logits: below 1 bolder, above 1 more even; 0 always takes the likeliest. Default 1. */
   readonly temperature?: number;
@@ -10,27 +19,40 @@ export interface SamplingOptions {
   readonly topP?: number;
 }
 
-/** Throws a RangeError for options out of range. */
-export function checkSamplingOptions({ temperature = 1, topK, topP }: SamplingOptions): void {
-  if (!(temperature >= 0)) throw new RangeError(`temperature must not be negative, got ${temperature}.`);
-  if (topK !== undefined && !(Number.isInteger(topK) && topK >= 1)) {
-    throw new RangeError(`topK must be a whole number of one or more, got ${topK}.`);
-  }
-  if (topP !== undefined && !(topP > 0 && topP <= 1)) {
-    throw new RangeError(`topP must lie above 0 and at most at 1, got ${topP}.`);
-  }
+/** Throws a RooflineError (code RANGE), which names `owner`, for options out of range. */
+export function checkSamplingOptions(
+  owner: string,
+  { temperature = 1, topK = 1, topP = 1 }: SamplingOptions,
+): void {
+  checkNumber(owner, 'temperature', temperature, 'a number that is not negative', (value) => value >= 0);
+  checkCount(owner, 'topK', topK, 1);
+  checkNumber(owner, 'topP', topP, 'above 0 and at most 1', (value) => value > 0 && value <= 1);
 }
 
 /**
  * Draws a token from the softmax of `logits`. `random` gives numbers in [0, 1). With both, topK applies before
- * topP. Of equal logits the lower token counts as likelier. Throws a RangeError for logits without a finite
- * largest: NaN, or -∞ alone.
+ * topP. Of equal logits the lower token counts as likelier. Throws a RooflineError for logits without a finite
+ * largest, NaN or -∞ alone, and for options out of range (code RANGE).
  */
 export function sampleToken(
   logits: ArrayLike<number>,
   options: SamplingOptions,
   random: () => number,
 ): number {
+  checkOptions('sampleToken', options, ['temperature', 'topK', 'topP']);
+  checkSamplingOptions('sampleToken', options);
+  checkFunction('sampleToken', 'random', random);
+  return drawToken(logits, options, random);
+}
+
+/** The same with options that have been checked. */
+export function drawToken(logits: ArrayLike<number>, options: SamplingOptions, random: () => number): number {
+  if (!isList(logits)) {
+    throw new RooflineError(
+      'ARGUMENT',
+      `sampleToken: the logits must be a list, not ${describeValue(logits)}.`,
+    );
+  }
   const { temperature = 1, topK = logits.length, topP = 1 } = options;
   const largest = largestOf(logits);
   if (temperature === 0) return Array.prototype.indexOf.call(logits, largest);
@@ -48,11 +70,16 @@ export function sampleToken(
   return tokens[weights.findLastIndex((weight, i) => i < kept && weight > 0)]!;
 }
 
+function isList(value: unknown): value is ArrayLike<number> {
+  return Array.isArray(value) || ArrayBuffer.isView(value);
+}
+
 function largestOf(logits: ArrayLike<number>): number {
   let largest = -Infinity;
   for (let token = 0; token < logits.length; token++) largest = Math.max(largest, logits[token]!);
   if (!Number.isFinite(largest)) {
-    throw new RangeError(
+    throw new RooflineError(
+      'RANGE',
       `sampleToken: the largest of ${logits.length} logits is ${largest}, so they give no probabilities. Look for ` +
         'the step of training, or the dtype, in which the model overflowed.',
     );

@@ -5,6 +5,7 @@ import {
   type Shape,
   type Tensor,
   cast,
+  checkFlag,
   checkOptions,
   copyInPlace,
   device,
@@ -73,6 +74,7 @@ export function matchState(
 ): StateMatch & { readonly loads: readonly StateLoad[] } {
   checkOptions(what, options, ['strict']);
   const { strict = true } = options;
+  checkFlag(what, 'strict', strict);
   const parameters = groupNames(names, sources);
   const known = new Set(parameters.flatMap((parameter) => parameter.names));
   const missing = parameters

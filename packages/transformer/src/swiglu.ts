@@ -1,7 +1,7 @@
-import { type Tensor, swiglu } from '@roofline/tensor-core';
+import { type Tensor, checkCount, checkGenerator, swiglu } from '@roofline/tensor-core';
 import { Linear } from './linear.ts';
 import { Module } from './module.ts';
-import type { ParameterOptions } from './parameter.ts';
+import { type ParameterOptions, checkParameterOptions } from './parameter.ts';
 
 /** The gated feed-forward network w2(silu(w1 x) · w3 x) (Shazeer 2020): [..., d] -> [..., d]. */
 export class SwiGLU extends Module<[x: Tensor], Tensor> {
@@ -11,6 +11,10 @@ export class SwiGLU extends Module<[x: Tensor], Tensor> {
 
   constructor(modelDimension: number, feedForwardDimension: number, options: ParameterOptions) {
     super();
+    checkCount('SwiGLU', 'modelDimension', modelDimension, 1);
+    checkCount('SwiGLU', 'feedForwardDimension', feedForwardDimension, 1);
+    checkParameterOptions('SwiGLU', options);
+    checkGenerator('SwiGLU', options.generator);
     this.w1 = new Linear(modelDimension, feedForwardDimension, options);
     this.w2 = new Linear(feedForwardDimension, modelDimension, options);
     this.w3 = new Linear(modelDimension, feedForwardDimension, options);

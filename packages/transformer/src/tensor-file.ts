@@ -1,4 +1,16 @@
-import { type Device, type DeviceSpec, type Tensor, empty, scope } from '@roofline/tensor-core';
+import {
+  type Device,
+  type DeviceSpec,
+  type Tensor,
+  checkDevice,
+  checkObject,
+  checkOptions,
+  checkText,
+  fromBytes,
+  requireTensors,
+  scope,
+} from '@roofline/tensor-core';
+import { checkMetadata } from './safetensors-header.ts';
 import { SafetensorsFile, writeSafetensors } from './safetensors.ts';
 
 /** Tensors and text, as a safetensors file holds them; the state of an optimizer is such a pair. */
@@ -8,7 +20,13 @@ export interface NamedTensors {
 }
 
 /** Writes tensors to a safetensors file; one at a time passes through the host's memory. */
-export function saveTensors({ tensors, metadata }: NamedTensors, path: string): void {
+export function saveTensors(named: NamedTensors, path: string): void {
+  checkOptions('saveTensors', named, ['tensors', 'metadata']);
+  const { tensors, metadata } = named;
+  checkObject('saveTensors', 'tensors', tensors);
+  requireTensors('saveTensors', Object.values(tensors));
+  checkMetadata('saveTensors', metadata);
+  checkText('saveTensors', 'the path', path);
   const sources = Object.entries(tensors).map(([name, tensor]) => ({
     name,
     dtype: tensor.dtype,
@@ -22,10 +40,11 @@ export function saveTensors({ tensors, metadata }: NamedTensors, path: string): 
 }
 
 /** Reads all tensors of a safetensors file to a device. Throws a SafetensorsError for a damaged file. */
-export function loadTensors(
-  path: string,
-  { device = 'cpu' }: { device?: DeviceSpec | Device } = {},
-): NamedTensors {
+export function loadTensors(path: string, options: { device?: DeviceSpec | Device } = {}): NamedTensors {
+  checkText('loadTensors', 'the path', path);
+  checkOptions('loadTensors', options, ['device']);
+  const { device = 'cpu' } = options;
+  checkDevice('loadTensors', device);
   using file = new SafetensorsFile(path);
   const names = [...file.tensors.keys()];
   // In a scope, which frees those that were read where another cannot be.
@@ -39,7 +58,5 @@ export function loadTensors(
 export function readTensor(file: SafetensorsFile, name: string, device: DeviceSpec | Device): Tensor {
   const bytes = file.read(name);
   const { dtype, shape } = file.tensors.get(name)!;
-  const tensor = empty(shape, { dtype, device });
-  if (bytes.byteLength > 0) tensor.device.write(tensor.storage.buffer, 0, bytes);
-  return tensor;
+  return fromBytes(bytes, shape, { dtype, device });
 }

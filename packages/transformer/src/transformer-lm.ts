@@ -3,16 +3,23 @@ import {
   type Device,
   type DeviceSpec,
   Generator,
+  RooflineError,
   ShapeError,
   type Tensor,
+  checkCount,
+  checkDType,
+  checkDevice,
+  checkFunction,
   checkOptions,
+  describeValue,
   device,
   formatShape,
+  requireTensor,
 } from '@roofline/tensor-core';
 import type { AttentionFunction } from './attention.ts';
 import { TransformerBlock } from './block.ts';
 import { Embedding } from './embedding.ts';
-import type { KeyValueCache } from './key-value-cache.ts';
+import { KeyValueCache } from './key-value-cache.ts';
 import { Linear, linearStd } from './linear.ts';
 import { type ModelConfig, checkConfig } from './model-config.ts';
 import { Module } from './module.ts';
@@ -47,9 +54,13 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
 
   constructor(config: ModelConfig, transformerOptions: TransformerOptions = {}) {
     super();
-    checkConfig(config);
+    checkConfig('TransformerLM', config);
     checkOptions('TransformerLM', transformerOptions, ['device', 'dtype', 'seed', 'attention']);
     const { device: spec = 'cpu', dtype = 'float32', seed = 0, attention } = transformerOptions;
+    checkDevice('TransformerLM', spec);
+    checkDType('TransformerLM', dtype);
+    checkCount('TransformerLM', 'the seed', seed);
+    if (attention !== undefined) checkFunction('TransformerLM', 'attention', attention);
     const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
     const options = { device: device(spec), dtype, generator: new Generator(seed) };
     const headDimension = modelDimension / heads;
@@ -72,6 +83,13 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
   }
 
   protected override compute(ids: Tensor, cache?: KeyValueCache): Tensor {
+    requireTensor('TransformerLM', ids);
+    if (cache !== undefined && !(cache instanceof KeyValueCache)) {
+      throw new RooflineError(
+        'ARGUMENT',
+        `TransformerLM: the cache must be a KeyValueCache, not ${describeValue(cache)}.`,
+      );
+    }
     if (ids.rank !== 2) {
       throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
     }
@@ -90,4 +108,10 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
     super.dispose();
     this.#positions.dispose();
   }
+}
+
+/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `model` is a language model. */
+export function requireModel(owner: string, model: TransformerLM): void {
+  if (model instanceof TransformerLM) return;
+  throw new RooflineError('ARGUMENT', `${owner}: takes a TransformerLM, not ${describeValue(model)}.`);
 }

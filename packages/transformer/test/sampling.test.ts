@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type SamplingOptions, sampleToken } from '../src/index.ts';
+import { RooflineError } from '@roofline/tensor-core';
 import { checkSamplingOptions } from '../src/sampling.ts';
 import { randomNumbers } from '../src/random-numbers.ts';
 
@@ -97,13 +98,13 @@ describe('sampleToken', () => {
 
   it('takes options at their bounds', () => {
     for (const options of [{ temperature: 0 }, { topK: 1 }, { topP: 1 }])
-      expect(() => checkSamplingOptions(options)).not.toThrow();
+      expect(() => checkSamplingOptions('sampleToken', options)).not.toThrow();
   });
 
   it.each([{ temperature: -1 }, { topK: 0 }, { topK: 1.5 }, { topP: 0 }, { topP: 1.1 }])(
     'refuses %o',
     (options) => {
-      expect(() => checkSamplingOptions(options)).toThrow(RangeError);
+      expect(() => checkSamplingOptions('sampleToken', options)).toThrow(RooflineError);
     },
   );
 });

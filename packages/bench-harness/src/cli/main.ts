@@ -1,10 +1,10 @@
+import { nearestOf } from '@roofline/tensor-core/nearest';
 import yargs, { type Argv, type Options } from 'yargs';
 import { commandEntries } from '../commands/all.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { packageVersions } from '../records/package-versions.ts';
 import type { Command, CommandEntry } from './command.ts';
 import { completeWords } from './completion.ts';
-import { nearest } from './nearest.ts';
 import { tell } from './output.ts';
 
 /** Runs the command line and returns its exit code; see EXIT. */
@@ -101,6 +101,6 @@ function suggestFlag(message: string, commands: LoadedCommands): string {
   const unknown = /^Unknown arguments?: ([\w-]+)/.exec(message)?.[1];
   const [command] = commands.values();
   if (unknown === undefined || command === undefined) return '';
-  const suggestion = nearest(unknown, Object.keys(command.flags));
-  return suggestion === undefined ? '' : `. Did you mean --${suggestion}?`;
+  const suggestion = nearestOf(unknown, Object.keys(command.flags));
+  return suggestion === null ? '' : `. Did you mean --${suggestion}?`;
 }

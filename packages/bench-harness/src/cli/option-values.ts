@@ -1,5 +1,5 @@
 import { UsageError } from '../errors.ts';
-import { unknownChoice } from './nearest.ts';
+import { unknownChoice } from './unknown-choice.ts';
 
 /** What yargs hands to `coerce`: a flag given twice is an array. */
 type Given = string | readonly string[];

@@ -1,3 +1,4 @@
+import { describeValue } from '../tensor/check-value.ts';
 import { type DType, byteSize, isFloatingPoint } from '../tensor/dtype.ts';
 import { DTypeError } from '../errors.ts';
 import type { AutocastClass } from '../op/op.ts';
@@ -85,7 +86,7 @@ export function autocastDType(): AutocastDType | null {
  */
 export function autocast<T>(dtype: AutocastDType, fn: () => T): T {
   if (dtype !== 'float16' && dtype !== 'bfloat16') {
-    throw new DTypeError(`autocast: lowers to float16 or bfloat16, not ${dtype as string}.`);
+    throw new DTypeError(`autocast: lowers to float16 or bfloat16, not ${describeValue(dtype)}.`);
   }
   refuseAsync('autocast', fn);
   const outermost = casts === null;

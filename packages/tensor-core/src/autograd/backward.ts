@@ -1,7 +1,8 @@
+import { checkFlag, checkFunction } from '../tensor/check-value.ts';
 import { withoutAutocast } from '../autocast/autocast.ts';
 import { AutogradError, ShapeError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
-import { requireTensor } from '../ops/support/require-tensor.ts';
+import { requireTensor } from '../op/require-tensor.ts';
 import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
@@ -32,6 +33,8 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   requireTensor('backward', root);
   if (gradient !== undefined) requireTensor('backward', gradient);
   checkOptions('backward', options, ['retainGraph']);
+  const { retainGraph = false } = options;
+  checkFlag('backward', 'retainGraph', retainGraph);
   root.assertAlive('backward');
   gradient?.assertAlive('backward');
   const start = root.gradientEdge;
@@ -51,7 +54,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   }
   const run = () => {
     const seed = gradient ? matchSpec(gradient, root) : ones(root);
-    new BackwardPass(options.retainGraph ?? false).run(start, root.outputIndex, seed);
+    new BackwardPass(retainGraph).run(start, root.outputIndex, seed);
   };
   depth++;
   try {
@@ -72,6 +75,7 @@ const finishedHooks = new Set<() => void>();
  * waits there for what it sent while the pass went on. Returns a function that removes the hook.
  */
 export function onBackwardFinished(hook: () => void): () => void {
+  checkFunction('onBackwardFinished', 'the hook', hook);
   finishedHooks.add(hook);
   return () => finishedHooks.delete(hook);
 }

@@ -1,3 +1,5 @@
+import { requireTensors, requireTensor } from '../op/require-tensor.ts';
+import { checkFunction, checkNumber } from '../tensor/check-value.ts';
 import { fromTypedArray } from '../tensor/creation.ts';
 import { AutogradError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
@@ -31,12 +33,19 @@ export function checkGradients(
 ): void {
   if (options !== undefined) checkOptions('checkGradients', options, ['epsilon', 'tolerance']);
   const { epsilon = 1e-6, tolerance = 1e-5 } = options ?? {};
+  checkFunction('checkGradients', 'the function', fn);
+  requireTensors('checkGradients', inputs);
+  if (inputs.length === 0) throw new AutogradError('checkGradients: there are no inputs to check; give one.');
+  checkNumber('checkGradients', 'epsilon', epsilon, 'a positive number', isPositive);
+  checkNumber('checkGradients', 'tolerance', tolerance, 'a positive number', isPositive);
   inputs.forEach((input, which) => checkPrecision(input, which, options));
   scope(() => {
     const leaves = inputs.map((input) =>
       isFloatingPoint(input.dtype) ? copyOf(input, toFlatArray(input)).requiresGrad_() : input,
     );
-    backward(sum(fn(...leaves)));
+    const result = fn(...leaves);
+    requireTensor('checkGradients: the function', result);
+    backward(sum(result));
     leaves.forEach((leaf, which) => {
       if (!isFloatingPoint(leaf.dtype)) return;
       const gradient = leaf.grad ? toFlatArray(leaf.grad) : new Array<number>(leaf.size).fill(0);
@@ -52,6 +61,10 @@ export function checkGradients(
       });
     });
   });
+}
+
+function isPositive(value: number): boolean {
+  return value > 0 && value < Infinity;
 }
 
 /** The defaults are float64's: narrower inputs would be moved by less than they can hold. */

@@ -1,3 +1,5 @@
+import { refuseAsync } from '../tensor/synchronous.ts';
+import { requireTensors } from '../op/require-tensor.ts';
 import { autocast, autocastDType } from '../autocast/autocast.ts';
 import { defaultGenerator } from '../random/generator.ts';
 import type { Tensor } from '../tensor/tensor.ts';
@@ -12,6 +14,8 @@ import { enableGrad } from './grad-mode.ts';
  * several checkpoints use are called once for each.
  */
 export function checkpoint(fn: (...inputs: Tensor[]) => Tensor, ...inputs: Tensor[]): Tensor {
+  refuseAsync('checkpoint', fn);
+  requireTensors('checkpoint', inputs);
   const dtype = autocastDType();
   const { offset } = defaultGenerator;
   const run = (tensors: readonly Tensor[]) =>

@@ -1,6 +1,8 @@
+import { checkOptions } from '../op/check-options.ts';
+import { checkFunction, checkText } from '../tensor/check-value.ts';
 import { AutogradError } from '../errors.ts';
 import { currentRange } from '../op/range.ts';
-import { requireTensor } from '../ops/support/require-tensor.ts';
+import { requireTensor } from '../op/require-tensor.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { currentScope, scope } from '../tensor/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -41,8 +43,12 @@ export interface FunctionDefinition<Outputs extends Tensor | readonly Tensor[]> 
 export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
   definition: FunctionDefinition<Outputs>,
 ): (...inputs: Tensor[]) => Outputs {
+  checkOptions('defineFunction', definition, ['name', 'forward', 'backward']);
+  const { name } = definition;
+  checkText('defineFunction', 'the name', name);
+  checkFunction('defineFunction', 'forward', definition.forward);
+  checkFunction('defineFunction', 'backward', definition.backward);
   return (...inputs) => {
-    const { name } = definition;
     for (const input of inputs) {
       requireTensor(name, input);
       input.assertAlive(name);

@@ -35,7 +35,8 @@ export interface SavedTensor {
   readonly offset: number;
 }
 
-function save({ storage, dtype, shape, strides, offset }: Tensor): SavedTensor {
+function save(tensor: Tensor): SavedTensor {
+  const { storage, dtype, shape, strides, offset } = tensor;
   return { storage: storage.retain(), version: storage.version, dtype, shape, strides, offset };
 }
 
@@ -112,8 +113,13 @@ export class TapeNode {
     this.edges = edges;
     this.#edgeOutputs = edgeOutputs;
     this.#specs = specs;
-    this.#plan = planOf(op, edges);
-    this.#saved = this.#save(operands, outputs);
+    try {
+      this.#plan = planOf(op, edges, operands.length, outputs.length);
+      this.#saved = this.#save(operands, outputs);
+    } catch (error) {
+      for (const edge of edges) if (edge instanceof TapeNode) edge.release();
+      throw error;
+    }
   }
 
   #save(operands: readonly Tensor[], outputs: readonly Tensor[]): readonly SavedTensor[] {
@@ -121,8 +127,15 @@ export class TapeNode {
     const inputs = savedInputs.length;
     if (inputs + savedOutputs.length === 0) return nothingSaved;
     const saved = new Array<SavedTensor>(inputs + savedOutputs.length);
-    for (let i = 0; i < inputs; i++) saved[i] = save(operands[savedInputs[i]!]!);
-    for (let i = 0; i < savedOutputs.length; i++) saved[inputs + i] = save(outputs[savedOutputs[i]!]!);
+    let done = 0;
+    try {
+      for (let i = 0; i < inputs; i++, done++) saved[i] = save(operands[savedInputs[i]!]!);
+      for (let i = 0; i < savedOutputs.length; i++, done++)
+        saved[inputs + i] = save(outputs[savedOutputs[i]!]!);
+    } catch (error) {
+      for (let i = 0; i < done; i++) saved[i]!.storage.release();
+      throw error;
+    }
     return saved;
   }
 

@@ -1,4 +1,5 @@
-import type { Allocation, MemoryEvent, MemoryRecord } from './record.ts';
+import { checkText } from '../tensor/check-value.ts';
+import { type Allocation, type MemoryEvent, type MemoryRecord, checkRecord } from './record.ts';
 
 /** The most bytes that were allocated at once, when that was first so, and what was held then. */
 export interface MemoryPeak {
@@ -13,9 +14,12 @@ export interface MemoryPeak {
  * memory.
  */
 export function peakMemory(
-  { allocations, events }: Pick<MemoryRecord, 'allocations' | 'events'>,
+  record: Pick<MemoryRecord, 'allocations' | 'events'>,
   phase?: string,
 ): MemoryPeak | null {
+  checkRecord('peakMemory', record);
+  if (phase !== undefined) checkText('peakMemory', 'the phase', phase);
+  const { allocations, events } = record;
   const held = allocations.filter(({ startUs }) => startUs === null);
   let bytes = held.reduce((sum, allocation) => sum + allocation.bytes, 0);
   let peak = phase === undefined ? { bytes, after: -1 } : null;
@@ -46,10 +50,11 @@ function liveAfter(held: readonly Allocation[], events: readonly MemoryEvent[], 
 }
 
 /** Bytes that the allocator held of the system, from each point to the next. */
-export function reservedOverTime({
-  reservedBytesBefore,
-  events,
-}: Pick<MemoryRecord, 'reservedBytesBefore' | 'events'>): [timeUs: number, bytes: number][] {
+export function reservedOverTime(
+  record: Pick<MemoryRecord, 'reservedBytesBefore' | 'events'>,
+): [timeUs: number, bytes: number][] {
+  checkRecord('reservedOverTime', record);
+  const { reservedBytesBefore, events } = record;
   let reserved = reservedBytesBefore;
   const points: [number, number][] = [[0, reserved]];
   for (const event of events) {

@@ -1,6 +1,8 @@
+import { checkOptions } from '../op/check-options.ts';
+import { checkCount } from '../tensor/check-value.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { Device } from '../devices/device.ts';
-import { type DeviceSpec, device as deviceOf } from '../devices/device-registry.ts';
+import { type DeviceSpec, deviceOf } from '../devices/device-registry.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { type RangeListener, currentRange, onRange } from '../op/range.ts';
@@ -31,9 +33,12 @@ export interface RecordMemoryOptions {
  */
 export function recordMemory<T>(fn: () => T, options: RecordMemoryOptions = {}): MemoryRecord<T> {
   refuseAsync('recordMemory', fn);
-  const device = deviceOf(options.device ?? 'cpu');
+  checkOptions('recordMemory', options, ['device', 'stackDepth']);
+  const { device: spec = 'cpu', stackDepth = 20 } = options;
+  checkCount('recordMemory', 'stackDepth', stackDepth);
+  const device = deviceOf('recordMemory', spec);
   const segmentsBefore = device.memorySegments();
-  const recorder = new Recorder(segmentsBefore, options.stackDepth ?? 20);
+  const recorder = new Recorder(segmentsBefore, stackDepth);
   const outer = device.observeMemory(recorder);
   if (outer !== null) {
     device.observeMemory(outer);

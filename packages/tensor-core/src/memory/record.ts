@@ -1,3 +1,4 @@
+import { checkObject, wrongArgument } from '../tensor/check-value.ts';
 import type { DType } from '../tensor/dtype.ts';
 import type { Shape } from '../tensor/shape.ts';
 import type { StackFrame } from './call-stack.ts';
@@ -68,6 +69,17 @@ export interface MemoryRecord<T = unknown> {
   readonly reservedBytesBefore: number;
   /** The allocator's state when it ended. */
   readonly segments: readonly MemorySegment[];
+}
+
+/** Throws a RooflineError (code ARGUMENT) unless `record` is what recordMemory() gave, as far as it is read. */
+export function checkRecord(
+  owner: string,
+  record: Pick<MemoryRecord, 'events'> & Partial<MemoryRecord>,
+): void {
+  checkObject(owner, 'the record', record);
+  const { events, allocations = [], segments = [] } = record;
+  if ([events, allocations, segments].every(Array.isArray)) return;
+  throw wrongArgument(owner, 'the record', 'what recordMemory() gave', record);
 }
 
 const phases: ReadonlySet<string> = new Set(['forward', 'backward', 'optimizer']);

@@ -1,3 +1,4 @@
+import { requireTensor } from '../op/require-tensor.ts';
 import { LeafNode, TapeNode } from '../autograd/tape.ts';
 import type { DType } from '../tensor/dtype.ts';
 import type { Shape } from '../tensor/shape.ts';
@@ -26,6 +27,7 @@ export interface SavedForBackward {
  * that saved it. The leaves themselves, which live anyway, are left out.
  */
 export function savedForBackward(root: Tensor): SavedForBackward[] {
+  requireTensor('savedForBackward', root);
   const start = root.gradientEdge;
   if (!(start instanceof TapeNode)) return [];
   const { nodes, leaves } = walk(start);

@@ -1,13 +1,14 @@
 import type { StackFrame } from './call-stack.ts';
 import type { MemorySegment } from './observer.ts';
 import { type Picklable, pickle } from './pickle-writer.ts';
-import type { Allocation, MemoryEvent, MemoryRecord } from './record.ts';
+import { type Allocation, type MemoryEvent, type MemoryRecord, checkRecord } from './record.ts';
 
 /**
  * A record as `snapshot.pickle`: what `torch.cuda.memory._snapshot()` gives, for `torch.cuda._memory_viz` and
  * https://pytorch.org/memory_viz. The ops and ranges of an allocation stand above its calls, as frames.
  */
 export function memorySnapshot(record: MemoryRecord): Uint8Array {
+  checkRecord('memorySnapshot', record);
   const frames = new FrameLists();
   const device = Number(/:(\d+)$/.exec(record.device)?.[1] ?? 0);
   const live = new Map<number, Allocation>();

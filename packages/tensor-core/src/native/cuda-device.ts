@@ -1,3 +1,4 @@
+import { wrongArgument } from '../tensor/check-value.ts';
 import { DeviceError } from '../errors.ts';
 import { CudaDevice } from '../devices/cuda/device.ts';
 import { CudaLowering } from '../devices/cuda/lower.ts';
@@ -11,6 +12,8 @@ import type { CudaContext } from '../op/cuda-lowering.ts';
 export function cudaDevice(of: Device | CudaContext): CudaDevice {
   if (of instanceof CudaDevice) return of;
   if (of instanceof CudaLowering) return of.device;
-  const label = 'label' in of ? of.label : 'this context';
+  if (typeof of !== 'object' || of === null)
+    throw wrongArgument('cudaDevice', 'what it is of', 'a device or a context', of);
+  const label = 'label' in of ? String(of.label) : 'this context';
   throw new DeviceError(`cudaDevice: ${label} is no GPU; take device('cuda').`);
 }

@@ -1,3 +1,4 @@
+import { checkFunction, checkObject } from '../tensor/check-value.ts';
 import { createRequire } from 'node:module';
 import type koffi from 'koffi';
 
@@ -26,6 +27,9 @@ export function declareFunctions<P extends Prototypes>(
   prototypes: P,
   describe: (name: string) => Error,
 ): NativeFunctions<P> {
+  checkObject('declareFunctions', 'the library', library);
+  checkObject('declareFunctions', 'the prototypes', prototypes);
+  checkFunction('declareFunctions', 'describe', describe);
   const functions: Record<string, NativeFunction> = {};
   for (const [name, prototype] of Object.entries(prototypes)) {
     try {

@@ -1,3 +1,4 @@
+import { checkCount, wrongArgument } from '../tensor/check-value.ts';
 import { ffi } from './ffi.ts';
 
 const twoTo32 = 2 ** 32;
@@ -12,6 +13,7 @@ export class HostMemory {
 
   /** `byteLength` is rounded up to 256, the start aligned to 64. */
   constructor(byteLength: number) {
+    checkCount('HostMemory', 'the number of bytes', byteLength);
     const rounded = Math.ceil(byteLength / 256) * 256;
     // Small array buffers live on the garbage-collected heap and move; those of some size never do.
     const buffer = new ArrayBuffer(Math.max(rounded, 4096) + 64);
@@ -42,5 +44,6 @@ export class HostMemory {
 
 /** The address of a typed array's first byte; the array must own its buffer's memory off the heap. */
 export function addressOf(bytes: Uint8Array): number {
+  if (!(bytes instanceof Uint8Array)) throw wrongArgument('addressOf', 'the bytes', 'a Uint8Array', bytes);
   return Number(ffi().address(bytes));
 }

@@ -1,11 +1,15 @@
+import { wrongArgument } from '../tensor/check-value.ts';
 import { existsSync } from 'node:fs';
+import { RooflineError } from '../errors.ts';
 
 /** The folder of the package that a module belongs to, from its sources and from its build alike. */
 export function packageFolder(moduleUrl: string): URL {
   let folder = new URL('.', moduleUrl);
   while (!existsSync(new URL('package.json', folder))) {
     const parent = new URL('..', folder);
-    if (parent.href === folder.href) throw new Error(`No package.json lies above ${moduleUrl}.`);
+    if (parent.href === folder.href) {
+      throw new RooflineError('ARGUMENT', `packageKernels: no package.json lies above ${moduleUrl}.`);
+    }
     folder = parent;
   }
   return folder;
@@ -16,6 +20,8 @@ export function packageFolder(moduleUrl: string): URL {
  * package's folder `kernels`.
  */
 export function packageKernels(moduleUrl: string): (file: string) => URL {
+  if (typeof moduleUrl !== 'string' || !URL.canParse(moduleUrl))
+    throw wrongArgument('packageKernels', "the module's address", 'import.meta.url', moduleUrl);
   const kernels = new URL('kernels/', packageFolder(moduleUrl));
   return (file) => new URL(file, kernels);
 }

@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from './require-tensor.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { applyView } from './apply.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
@@ -14,7 +15,9 @@ const aliasView: ViewOp<undefined> = defineView<undefined>({
  * Another handle to the same elements, with the same history: what functions give whose result would be their input
  * itself, so that disposing the one never kills the other.
  */
-export function alias(x: Tensor): Tensor {
+export function alias(x: Tensor, ...rest: []): Tensor {
+  requireTensor('alias', x);
+  refuseMore('alias', rest);
   const { node } = x;
   if (node === null || !isGradEnabled()) return applyView(aliasView, x, undefined);
   x.assertAlive('alias');

@@ -1,3 +1,5 @@
+import { wrongArgument } from '../tensor/check-value.ts';
+import { requireTensor, requireTensors } from './require-tensor.ts';
 import { autocastOperands, disposeCasts } from '../autocast/autocast.ts';
 import { castOp } from '../autocast/cast-op.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
@@ -18,6 +20,8 @@ import { currentRange } from './range.ts';
  * records it on the tape if an input requires a gradient. This is the only way that an op runs.
  */
 export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+  if (op?.kind !== 'compute') throw wrongArgument('apply', 'the op', 'one that defineOp() gave', op);
+  requireTensors(op.name, inputs);
   if (op.mutates) checkInPlace(op as ComputeOp<never>, inputs);
   const operands = autocastOperands(op.autocast, inputs, convert);
   try {
@@ -83,11 +87,18 @@ export function applyOne<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attribu
 
 /** Makes a view: the same storage, another layout. */
 export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tensor {
+  if (op?.kind !== 'view') throw wrongArgument('applyView', 'the op', 'one that defineView() gave', op);
+  requireTensor(op.name, input);
   input.assertAlive(op.name);
   const { shape, strides, offset } = op.layout(input, attributes);
   const output = new Tensor(input.storage.retain(), input.dtype, shape, strides, offset);
   if (op.gradient && isGradEnabled() && input.requiresGrad) {
-    TapeNode.record(op, attributes, [input], [input], [output], currentRange());
+    try {
+      TapeNode.record(op, attributes, [input], [input], [output], currentRange());
+    } catch (error) {
+      output.dispose();
+      throw error;
+    }
   }
   return output;
 }
@@ -101,7 +112,14 @@ function record(
   attributes: unknown,
 ): void {
   if (!outputs.some((output) => isFloatingPoint(output.dtype))) return;
-  const node = TapeNode.record(op, attributes, inputs, operands, outputs, currentRange());
+  let node: TapeNode;
+  try {
+    node = TapeNode.record(op, attributes, inputs, operands, outputs, currentRange());
+  } catch (error) {
+    // Nobody else has a handle to them.
+    for (const output of outputs) output.dispose();
+    throw error;
+  }
   op.mutates?.forEach((input, output) => inputs[input]!.setHistory(node, output));
 }
 

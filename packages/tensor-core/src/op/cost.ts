@@ -1,3 +1,4 @@
+import { wrongArgument } from '../tensor/check-value.ts';
 import type { TensorSpec } from './memory-view.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import type { ComputeOp, Cost } from './op.ts';
@@ -15,6 +16,10 @@ export function costOf<A>(
   outputs: readonly TensorSpec[],
   attributes: A,
 ): Cost {
+  if (op?.kind !== 'compute') throw wrongArgument('costOf', 'the op', 'one that defineOp() gave', op);
+  for (const specs of [inputs, outputs]) {
+    if (!Array.isArray(specs)) throw wrongArgument('costOf', 'inputs and outputs', 'lists', specs);
+  }
   return (
     op.cost?.(inputs, outputs, attributes) ?? { flops: 0, bytesMoved: bytesOf(inputs) + bytesOf(outputs) }
   );

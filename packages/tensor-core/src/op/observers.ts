@@ -1,3 +1,4 @@
+import { checkFunction, checkObject, wrongArgument } from '../tensor/check-value.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { ComputeOp } from './op.ts';
 
@@ -26,13 +27,33 @@ export interface Observer {
 /** Those that observe now; for `apply` and the transfers, which look at its length first. */
 export const observers: Observer[] = [];
 
-/** Tells `observer` of every op, host read, host write and copy between devices; returns a function that ends that. */
+/**
+ * Tells `observer` of every op, host read, host write and copy between devices; returns a function that ends that.
+ * Throws a RooflineError for an object of other methods alone.
+ */
 export function observeOps(observer: Observer): () => void {
+  checkObserver(observer);
   observers.push(observer);
   return () => {
     const index = observers.indexOf(observer);
     if (index >= 0) observers.splice(index, 1);
   };
+}
+
+const methods = ['before', 'after', 'hostRead', 'hostWrite', 'deviceCopy'] as const;
+
+function checkObserver(observer: Observer): void {
+  checkObject('observeOps', 'the observer', observer);
+  const given = methods.filter((method) => observer[method] !== undefined);
+  for (const method of given) checkFunction('observeOps', `the observer's ${method}`, observer[method]);
+  if (given.length === 0 && Object.keys(observer).length > 0) {
+    throw wrongArgument(
+      'observeOps',
+      'the observer',
+      `an object with one of ${methods.join(', ')}`,
+      observer,
+    );
+  }
 }
 
 /** Tells all that observe, and adds each to `told` once it has been. */

@@ -1,3 +1,5 @@
+import { checkFunction, checkObject, checkText, wrongArgument } from '../tensor/check-value.ts';
+import { checkOptions } from './check-options.ts';
 import type { CpuLowering } from './cpu-lowering.ts';
 import type { CudaLowering } from './cuda-lowering.ts';
 import type { Layout } from '../tensor/shape.ts';
@@ -79,10 +81,40 @@ export type Op<A> = ComputeOp<A>;
 
 /** Defines an op that computes; this is the one place where everything about it is said. */
 export function defineOp<A = undefined>(definition: Omit<ComputeOp<A>, 'kind'>): ComputeOp<A> {
-  return { kind: 'compute', ...definition };
+  checkDefinition('defineOp', definition, [...common, ...ofCompute]);
+  checkFunction('defineOp', 'infer', definition.infer);
+  checkLowering('cuda', definition.cuda, ['pointwise', 'reduction', 'custom']);
+  checkLowering('cpu', definition.cpu, ['onnx', 'host']);
+  return { ...definition, kind: 'compute' };
 }
 
 /** Defines an op that only changes the layout. */
 export function defineView<A>(definition: Omit<ViewOp<A>, 'kind'>): ViewOp<A> {
-  return { kind: 'view', ...definition };
+  checkDefinition('defineView', definition, [...common, 'layout']);
+  checkFunction('defineView', 'layout', definition.layout);
+  return { ...definition, kind: 'view' };
+}
+
+// A definition may be made of another op.
+const autocastClasses: readonly AutocastClass[] = ['lower', 'float32', 'promote', 'none'];
+const common = ['kind', 'name', 'autocast', 'saves', 'gradient'];
+const ofCompute = ['infer', 'mutates', 'scalars', 'variant', 'reference', 'cost', 'cuda', 'cpu'];
+
+/** A gradient under a name that is not known would leave the op without one. */
+function checkDefinition(
+  owner: string,
+  definition: { readonly name: string; readonly autocast: AutocastClass },
+  known: readonly string[],
+): void {
+  checkOptions(owner, definition, known);
+  checkText(owner, 'the name', definition.name);
+  if (!autocastClasses.includes(definition.autocast)) {
+    throw wrongArgument(owner, 'autocast', `one of ${autocastClasses.join(', ')}`, definition.autocast);
+  }
+}
+
+function checkLowering(device: string, lowering: { readonly kind: string }, kinds: readonly string[]): void {
+  checkObject('defineOp', device, lowering);
+  if (kinds.includes(lowering.kind)) return;
+  throw wrongArgument('defineOp', `the kind of ${device}`, `one of ${kinds.join(', ')}`, lowering.kind);
 }

@@ -1,3 +1,4 @@
+import { checkFunction, checkObject, checkText } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
 
 /** Tells of ranges as they open and close, such as an NVTX emitter. */
@@ -52,6 +53,7 @@ export function currentOpenRange(): OpenRange | null {
  * RooflineError for an async function.
  */
 export function range<T>(name: string, fn: () => T): T {
+  checkText('range', 'the name', name);
   refuseAsync('range', fn);
   const outer = open;
   open = new Opening(outer, name);
@@ -103,6 +105,9 @@ function exitAll(entered: readonly (readonly [listener: RangeListener, name: str
 
 /** Adds a listener; returns a function that removes it. */
 export function onRange(listener: RangeListener): () => void {
+  checkObject('onRange', 'the listener', listener);
+  checkFunction('onRange', "the listener's enter", listener.enter);
+  checkFunction('onRange', "the listener's exit", listener.exit);
   listeners.add(listener);
   return () => listeners.delete(listener);
 }

@@ -1,3 +1,4 @@
+import { checkFunction, checkObject, wrongArgument } from '../tensor/check-value.ts';
 import { type CudaDevice, openedCudaDevices } from '../devices/cuda/device.ts';
 import { type RecordedActivities, loadCupti } from '../devices/cuda/profiling/cupti.ts';
 import { costOf } from '../op/cost.ts';
@@ -67,6 +68,7 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
  * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
  */
 export function profile(fn: () => void | Promise<void>): Promise<Profile> {
+  checkFunction('profile', 'what it runs', fn);
   return profileDevices(openedCudaDevices(), fn);
 }
 
@@ -140,7 +142,13 @@ function describeOp(call: OpCall, range: number | null, profileStartMs: number):
 }
 
 /** The names of a range and those around it, outermost first. */
-export function rangePath({ ranges }: Pick<Profile, 'ranges'>, range: number | null): string[] {
+export function rangePath(profile: Pick<Profile, 'ranges'>, range: number | null): string[] {
+  checkObject('rangePath', 'the profile', profile);
+  const { ranges } = profile;
+  if (!Array.isArray(ranges)) throw wrongArgument('rangePath', 'the profile', 'what profile() gave', profile);
+  if (range !== null && ranges[range] === undefined) {
+    throw wrongArgument('rangePath', 'the range', "null or the index of one of the profile's", range);
+  }
   const path: string[] = [];
   for (let index = range; index !== null; index = ranges[index]!.parent) path.unshift(ranges[index]!.name);
   return path;

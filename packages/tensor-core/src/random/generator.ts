@@ -1,3 +1,4 @@
+import { checkCount, describeValue, wrongArgument } from '../tensor/check-value.ts';
 import { RooflineError } from '../errors.ts';
 
 /**
@@ -9,24 +10,32 @@ export class Generator {
   /** The next unused block of four random words; with the seed, the whole state. */
   offset: number;
 
-  /** `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError with code SEED. */
+  /** `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError (code SEED, or RANGE for an offset that is no count). */
   constructor(seed: number, offset = 0) {
     if (!Number.isSafeInteger(seed) || seed < 0) {
       throw new RooflineError(
         'SEED',
-        `Generator: the seed must be a whole number from 0 to 2^53 - 1, not ${seed}.`,
+        `Generator: the seed must be a whole number from 0 to 2^53 - 1, not ${describeValue(seed)}.`,
       );
     }
+    checkCount('Generator', 'the offset', offset);
     this.seed = seed;
     this.offset = offset;
   }
 
   /** Takes the random words for `count` elements, and returns the first block that holds them. */
   take(count: number): number {
+    checkCount('Generator.take', 'the count', count);
     const first = this.offset;
     this.offset += Math.ceil(count / 4);
     return first;
   }
+}
+
+/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `generator` is one. */
+export function checkGenerator(owner: string, generator: Generator): void {
+  if (generator instanceof Generator) return;
+  throw wrongArgument(owner, 'the generator', 'a Generator, as of new Generator(seed)', generator);
 }
 
 /** Used where neither a generator nor a seed is given. It starts from seed 0 in every process. */

@@ -1,10 +1,20 @@
+import { requireTensor } from '../op/require-tensor.ts';
+import { describeValue, checkFlag } from './check-value.ts';
 import type { Device } from '../devices/device.ts';
-import { type DeviceSpec, device } from '../devices/device-registry.ts';
+import { type DeviceSpec, deviceOf } from '../devices/device-registry.ts';
 import { DTypeError, ShapeError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { observers, tellHostWrite } from '../op/observers.ts';
 import { fillInPlace } from '../ops/copy/in-place.ts';
-import { type DType, type TypedArray, checkDType, checkElement, describeValue, typedArray } from './dtype.ts';
+import {
+  type DType,
+  type TypedArray,
+  checkDType,
+  checkElement,
+  byteSize,
+  typedArray,
+  viewAs,
+} from './dtype.ts';
 import { bytesOfArray, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { scope } from './scope.ts';
@@ -22,16 +32,21 @@ const tensorOptions: readonly (keyof TensorOptions)[] = ['dtype', 'device', 'req
 const defaults: TensorOptions = {};
 
 /** Options as they were given, once they are known to be ones. */
-function checked(owner: string, options: TensorOptions | undefined): TensorOptions {
+export function checkTensorOptions(owner: string, options: TensorOptions | undefined): TensorOptions {
   if (options === undefined) return defaults;
   checkOptions(owner, options, tensorOptions);
   if (options.dtype !== undefined) checkDType(owner, options.dtype);
+  if (options.requiresGrad !== undefined) checkFlag(owner, 'requiresGrad', options.requiresGrad);
   return options;
 }
 
 function allocate(owner: string, shape: Shape, options: TensorOptions): Tensor {
   checkShape(owner, shape);
-  return Tensor.allocate(device(options.device ?? 'cpu'), options.dtype ?? 'float32', [...shape]);
+  return Tensor.allocate(
+    deviceOf(owner, options.device === undefined ? 'cpu' : options.device),
+    options.dtype ?? 'float32',
+    [...shape],
+  );
 }
 
 // Last, when all values are written: a leaf that requires a gradient is not written in place.
@@ -41,8 +56,13 @@ function finished(tensor: Tensor, options: TensorOptions): Tensor {
 
 /** Uninitialised memory as a tensor. Throws a ShapeError or DTypeError. */
 export function empty(shape: Shape, options?: TensorOptions): Tensor {
-  const known = checked('empty', options);
-  return finished(allocate('empty', shape, known), known);
+  return emptyFor('empty', shape, options);
+}
+
+/** The same for a function `owner`, which errors name. */
+export function emptyFor(owner: string, shape: Shape, options?: TensorOptions): Tensor {
+  const known = checkTensorOptions(owner, options);
+  return finished(allocate(owner, shape, known), known);
 }
 
 /**
@@ -61,8 +81,14 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options);
 }
 
-function filled(owner: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
-  const known = checked(owner, options);
+/** `full` for a function `owner`, which errors name. */
+export function filled(
+  owner: string,
+  shape: Shape,
+  value: number,
+  options: TensorOptions | undefined,
+): Tensor {
+  const known = checkTensorOptions(owner, options);
   checkElement(owner, known.dtype ?? 'float32', value);
   return scope(() => {
     const tensor = allocate(owner, shape, known);
@@ -71,14 +97,20 @@ function filled(owner: string, shape: Shape, value: number, options: TensorOptio
   });
 }
 
-/** Zeros of another tensor's shape, dtype and device. */
-export function zerosLike(other: Tensor): Tensor {
-  return zeros(other.shape, { dtype: other.dtype, device: other.device });
+/** Zeros of another tensor's shape and, unless `options` say otherwise, its dtype and device. */
+export function zerosLike(other: Tensor, options?: TensorOptions): Tensor {
+  return filledLike('zerosLike', other, 0, options);
 }
 
-/** Ones of another tensor's shape, dtype and device. */
-export function onesLike(other: Tensor): Tensor {
-  return ones(other.shape, { dtype: other.dtype, device: other.device });
+/** Ones of another tensor's shape and, unless `options` say otherwise, its dtype and device. */
+export function onesLike(other: Tensor, options?: TensorOptions): Tensor {
+  return filledLike('onesLike', other, 1, options);
+}
+
+function filledLike(owner: string, other: Tensor, value: number, options: TensorOptions | undefined): Tensor {
+  requireTensor(owner, other);
+  const { dtype = other.dtype, device = other.device, requiresGrad } = checkTensorOptions(owner, options);
+  return filled(owner, other.shape, value, { dtype, device, requiresGrad });
 }
 
 /**
@@ -87,7 +119,7 @@ export function onesLike(other: Tensor): Tensor {
  * the dtype cannot hold a value.
  */
 export function arange(start: number, end?: number, step = 1, options?: TensorOptions): Tensor {
-  const known = checked('arange', options);
+  const known = checkTensorOptions('arange', options);
   const [first, last] = end === undefined ? [0, start] : [start, end];
   if (![first, last, step].every(Number.isFinite) || step === 0) {
     throw new ShapeError(
@@ -110,8 +142,8 @@ export function arange(start: number, end?: number, step = 1, options?: TensorOp
   return fromElements('arange', fromNumbers(dtype, values, 'arange'), [length], dtype, known);
 }
 
-// Of a JavaScript array.
-const mostNumbers = 2 ** 32 - 1;
+/** Elements that a JavaScript array can hold. */
+export const mostNumbers = 2 ** 32 - 1;
 
 /** Numbers, nested as deep as the tensor has dimensions. */
 export type NestedNumbers = number | readonly NestedNumbers[];
@@ -121,15 +153,24 @@ export type NestedNumbers = number | readonly NestedNumbers[];
  * DTypeError for what is no number or for a number that an integer dtype cannot hold, as 0.5 and NaN.
  */
 export function tensor(values: NestedNumbers, options?: TensorOptions): Tensor {
-  const known = checked('tensor', options);
+  const known = checkTensorOptions('tensor', options);
   const dtype = known.dtype ?? 'float32';
   const shape: number[] = [];
-  for (let level: NestedNumbers | undefined = values; isList(level); level = level[0])
+  for (let level: NestedNumbers | undefined = values; isList(level); level = level[0]) {
     shape.push(level.length);
+    if (shape.length > mostDimensions) {
+      throw new ShapeError(
+        `tensor: lists are nested deeper than ${mostDimensions} levels, or hold themselves.`,
+      );
+    }
+  }
   const flat: number[] = [];
   flatten(values, shape, 0, flat);
   return fromElements('tensor', fromNumbers(dtype, flat), shape, dtype, known);
 }
+
+/** More than anyone uses, as in NumPy. */
+const mostDimensions = 64;
 
 function isList(values: NestedNumbers | undefined): values is readonly NestedNumbers[] {
   return Array.isArray(values) || ArrayBuffer.isView(values);
@@ -154,7 +195,7 @@ function flatten(values: NestedNumbers, shape: Shape, depth: number, into: numbe
  * bfloat16 are given as raw bits in a Uint16Array, bool as bytes. Throws a ShapeError or DTypeError.
  */
 export function fromTypedArray(data: TypedArray, shape: Shape, options?: TensorOptions): Tensor {
-  const known = checked('fromTypedArray', options);
+  const known = checkTensorOptions('fromTypedArray', options);
   checkShape('fromTypedArray', shape);
   const dtype = known.dtype ?? dtypeOf(data);
   const expected = typedArray(dtype, 0).constructor;
@@ -168,12 +209,39 @@ export function fromTypedArray(data: TypedArray, shape: Shape, options?: TensorO
   if (data.length !== sizeOf(shape)) {
     throw new ShapeError(`fromTypedArray: ${data.length} elements do not fill ${formatShape(shape)}.`);
   }
-  // A true of any other byte would not equal one that an op has made.
-  const elements = dtype === 'bool' ? (data as Uint8Array).map((byte) => Number(byte !== 0)) : data;
-  return fromElements('fromTypedArray', elements, shape, dtype, known);
+  return fromElements('fromTypedArray', normalized(dtype, data), shape, dtype, known);
 }
 
-function fromElements(
+/**
+ * A tensor of elements as they lie in memory and in files: row-major, little-endian, bools as bytes. Copied; float32
+ * unless the options say otherwise. Throws a ShapeError or DTypeError.
+ */
+export function fromBytes(bytes: Uint8Array, shape: Shape, options?: TensorOptions): Tensor {
+  const known = checkTensorOptions('fromBytes', options);
+  checkShape('fromBytes', shape);
+  const dtype = known.dtype ?? 'float32';
+  if (!(bytes instanceof Uint8Array)) {
+    throw new DTypeError(`fromBytes: takes a Uint8Array, not ${describeValue(bytes)}; see fromTypedArray().`);
+  }
+  const size = sizeOf(shape);
+  if (bytes.byteLength !== size * byteSize(dtype)) {
+    throw new ShapeError(
+      `fromBytes: ${bytes.byteLength} bytes do not fill ${formatShape(shape)} of ${dtype}.`,
+    );
+  }
+  const isAligned = bytes.byteOffset % byteSize(dtype) === 0 && bytes.buffer instanceof ArrayBuffer;
+  const aligned = (isAligned ? bytes : bytes.slice()) as Uint8Array<ArrayBuffer>;
+  const elements = viewAs(dtype, aligned.buffer, aligned.byteOffset, size);
+  return fromElements('fromBytes', normalized(dtype, elements), shape, dtype, known);
+}
+
+/** A true of any other byte would not equal one that an op has made. */
+function normalized(dtype: DType, data: TypedArray): TypedArray {
+  return dtype === 'bool' ? (data as Uint8Array).map((byte) => Number(byte !== 0)) : data;
+}
+
+/** `fromTypedArray` of elements and options that are known to be right, for a function `owner`. */
+export function fromElements(
   owner: string,
   data: TypedArray,
   shape: Shape,

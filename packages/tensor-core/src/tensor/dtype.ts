@@ -1,3 +1,4 @@
+import { describeValue } from './check-value.ts';
 import { DTypeError } from '../errors.ts';
 import type { Shape } from './shape.ts';
 
@@ -25,13 +26,20 @@ const facts: Record<DType, DTypeFacts> = {
   bool: { byteSize: 1, category: 'bool', array: Uint8Array },
 };
 
-/** Bytes of one element. */
-export function byteSize(dtype: DType): number {
-  return facts[dtype].byteSize;
+function factsOf(owner: string, dtype: DType): DTypeFacts {
+  const known = facts[dtype] as DTypeFacts | undefined;
+  if (known === undefined) throw noSuchDType(owner, dtype);
+  return known;
 }
 
+/** Bytes of one element. Throws a DTypeError for a dtype that does not exist. */
+export function byteSize(dtype: DType): number {
+  return factsOf('byteSize', dtype).byteSize;
+}
+
+/** Whether elements are floating-point numbers. Throws a DTypeError for a dtype that does not exist. */
 export function isFloatingPoint(dtype: DType): boolean {
-  return facts[dtype].category === 'float';
+  return factsOf('isFloatingPoint', dtype).category === 'float';
 }
 
 /** A typed array of `dtype` over existing memory. */
@@ -48,11 +56,12 @@ const rank = { bool: 0, integer: 1, float: 2 };
 
 /**
  * The dtype of an op on `a` and `b`, by PyTorch's rule: the higher category wins (bool < integer < floating
- * point); inside one, the wider dtype; float16 with bfloat16 gives float32.
+ * point); inside one, the wider dtype; float16 with bfloat16 gives float32. Throws a DTypeError for a dtype that does
+ * not exist.
  */
 export function promote(a: DType, b: DType): DType {
+  const [factsA, factsB] = [factsOf('promote', a), factsOf('promote', b)];
   if (a === b) return a;
-  const [factsA, factsB] = [facts[a], facts[b]];
   if (factsA.category !== factsB.category) {
     return rank[factsA.category] > rank[factsB.category] ? a : b;
   }
@@ -93,7 +102,12 @@ export function promoteWithNumber(dtype: DType, value: number): DType {
 /** Throws a DTypeError, which names `owner`, unless `dtype` is one of ours. */
 export function checkDType(owner: string, dtype: DType): void {
   if (typeof dtype === 'string' && Object.hasOwn(facts, dtype)) return;
-  throw new DTypeError(`${owner}: there is no dtype ${String(dtype)}; take one of ${dtypes.join(', ')}.`);
+  throw noSuchDType(owner, dtype);
+}
+
+function noSuchDType(owner: string, dtype: unknown): DTypeError {
+  const name = typeof dtype === 'string' ? dtype : describeValue(dtype);
+  return new DTypeError(`${owner}: there is no dtype ${name}; take one of ${dtypes.join(', ')}.`);
 }
 
 /** Throws a DTypeError, which names `owner`, unless `value` is a number that an element of `dtype` can hold. */
@@ -109,13 +123,6 @@ export function checkElement(owner: string, dtype: DType, value: number): void {
     `${owner}: ${value} is no ${dtype}, which holds whole numbers from -2^${8 * bytes - 1} to ` +
       `2^${8 * bytes - 1} - 1; round it, or take a floating-point dtype.`,
   );
-}
-
-/** What was given in the place of something else, in a few words for an error. */
-export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return `the text "${value}"`;
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
 /** The dtype of a floating-point function (exp, sqrt, mean...) of a tensor of `dtype`. */

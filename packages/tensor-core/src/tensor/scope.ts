@@ -1,3 +1,4 @@
+import { wrongArgument } from './check-value.ts';
 import { refuseAsync, refusePromise } from './synchronous.ts';
 
 /** What a scope owns and frees: the base of `Tensor`. */
@@ -78,6 +79,7 @@ export function scope<T>(fn: () => T): T {
 
 /** Takes `tensor` out of every scope: from now on it is its owner's to dispose. */
 export function keep<T extends Scoped>(tensor: T): T {
+  if (!(tensor instanceof Scoped)) throw wrongArgument('keep', 'what it keeps', 'a tensor', tensor);
   tensor.moveTo(null);
   return tensor;
 }
@@ -87,18 +89,23 @@ function handOver(value: unknown, from: Scope): void {
   if (value instanceof Scoped) {
     if (value.scope === from) value.moveTo(from.parent);
   } else if (typeof value === 'object' && value !== null) {
-    const found: Scoped[] = [];
-    collect(value, found);
-    for (const scoped of found) if (scoped.scope === from) scoped.moveTo(from.parent);
+    for (const scoped of heldBy(value)) if (scoped.scope === from) scoped.moveTo(from.parent);
   }
 }
 
-function collect(value: unknown, into: Scoped[]): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (value instanceof Scoped) into.push(value);
-  else if (Array.isArray(value)) for (const item of value) collect(item, into);
-  else if (isPlain(refusePromise('scope', value)))
-    for (const item of Object.values(value)) collect(item, into);
+/** What arrays and plain objects hold, however deep; they may lead back to themselves. */
+function heldBy(value: object): Scoped[] {
+  const found: Scoped[] = [];
+  const reached = new Set<object>([value]);
+  for (const container of reached) {
+    if (container instanceof Scoped) found.push(container);
+    else if (Array.isArray(container) || isPlain(refusePromise('scope', container))) {
+      for (const item of Object.values(container) as unknown[]) {
+        if (typeof item === 'object' && item !== null) reached.add(item);
+      }
+    }
+  }
+  return found;
 }
 
 function isPlain(value: object): boolean {

@@ -1,4 +1,5 @@
 import { ShapeError } from '../errors.ts';
+import { describeValue } from './check-value.ts';
 
 export type Shape = readonly number[];
 
@@ -9,8 +10,9 @@ export interface Layout {
   readonly offset: number;
 }
 
-/** The number of elements of `shape`. */
+/** The number of elements of `shape`. Throws a ShapeError for what is no list. */
 export function sizeOf(shape: Shape): number {
+  if (!Array.isArray(shape)) throw notAList('sizeOf', shape);
   let size = 1;
   for (let i = 0; i < shape.length; i++) size *= shape[i]!;
   return size;
@@ -46,8 +48,10 @@ export function sameShape(a: Shape, b: Shape): boolean {
   return true;
 }
 
+/** As `[2, 3]`. Throws a ShapeError for what is no list. */
 export function formatShape(shape: Shape): string {
-  return `[${shape.join(', ')}]`;
+  checkList('formatShape', shape);
+  return `[${shape.map(String).join(', ')}]`;
 }
 
 /** NumPy's broadcasting of two shapes. Throws a ShapeError that names `op`. */
@@ -83,12 +87,15 @@ export function broadcastStrides(shape: Shape, strides: Shape, target: Shape): n
  * that names `op`.
  */
 export function normalizeDimension(op: string, dimension: number, rank: number): number {
-  const normalized = dimension < 0 ? dimension + rank : dimension;
-  if (Number.isInteger(dimension) && normalized >= 0 && normalized < rank) return normalized;
+  if (Number.isInteger(dimension)) {
+    const normalized = dimension < 0 ? dimension + rank : dimension;
+    if (normalized >= 0 && normalized < rank) return normalized;
+  }
+  const given = typeof dimension === 'number' ? dimension : describeValue(dimension);
   throw new ShapeError(
     rank === 0
-      ? `${op}: a tensor without dimensions has no dimension ${String(dimension)}; unsqueeze() or reshape() it first.`
-      : `${op}: dimension ${String(dimension)} is outside a tensor of rank ${rank}; take one of ${-rank}..${rank - 1}.`,
+      ? `${op}: a tensor without dimensions has no dimension ${given}; unsqueeze() or reshape() it first.`
+      : `${op}: dimension ${given} is outside a tensor of rank ${rank}; take one of ${-rank}..${rank - 1}.`,
   );
 }
 
@@ -109,12 +116,15 @@ export function checkShape(op: string, shape: Shape): void {
 
 /** Throws a ShapeError unless `list` is a list, as shapes and orders of dimensions are. */
 export function checkList(op: string, list: readonly number[]): void {
-  if (Array.isArray(list)) return;
-  throw new ShapeError(`${op}: takes a list of whole numbers such as [2, 3], not ${String(list)}.`);
+  if (!Array.isArray(list)) throw notAList(op, list);
+}
+
+function notAList(op: string, list: unknown): ShapeError {
+  return new ShapeError(`${op}: takes a list of whole numbers such as [2, 3], not ${describeValue(list)}.`);
 }
 
 /** Throws a ShapeError unless `value`, which `what` names, is a whole number. */
 export function checkWhole(op: string, what: string, value: number): void {
   if (Number.isSafeInteger(value)) return;
-  throw new ShapeError(`${op}: ${what} must be a whole number, not ${String(value)}.`);
+  throw new ShapeError(`${op}: ${what} must be a whole number, not ${describeValue(value)}.`);
 }

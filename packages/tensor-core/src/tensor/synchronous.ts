@@ -1,12 +1,11 @@
 import { RooflineError } from '../errors.ts';
+import { checkFunction } from './check-value.ts';
 
 const AsyncFunction = (async () => {}).constructor;
 
 /** Throws for an `async` function, before it has run: what `name` sets up ends at its first `await`; and for none. */
 export function refuseAsync(name: string, fn: unknown): void {
-  if (typeof fn !== 'function') {
-    throw new RooflineError('FUNCTION', `${name}: takes a function to run, not ${String(fn)}.`);
-  }
+  checkFunction(name, 'what it runs', fn);
   if (fn instanceof AsyncFunction) throw mustBeSynchronous(name);
 }
 

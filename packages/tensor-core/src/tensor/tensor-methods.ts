@@ -1,6 +1,6 @@
 import { type BackwardOptions, backward } from '../autograd/backward.ts';
 import type { Device } from '../devices/device.ts';
-import { type DeviceSpec, device } from '../devices/device-registry.ts';
+import { type DeviceSpec, deviceOf } from '../devices/device-registry.ts';
 import { type DType, type TypedArray, dtypes } from './dtype.ts';
 import type { NestedNumbers } from './creation.ts';
 import { cast } from '../ops/copy/cast.ts';
@@ -70,7 +70,7 @@ Object.defineProperty(Tensor.prototype, inspectCustom, {
 });
 
 Tensor.prototype.to = function (target) {
-  return isDType(target) ? cast(this, target) : toDevice(this, device(target));
+  return isDType(target) ? cast(this, target) : toDevice(this, deviceOf('to', target));
 };
 
 function isDType(target: DType | DeviceSpec | Device): target is DType {

@@ -1,3 +1,4 @@
+import { checkFlag, checkFunction } from './check-value.ts';
 import type { TapeNode } from '../autograd/tape.ts';
 import { LeafNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
@@ -46,7 +47,7 @@ export class Tensor extends Scoped implements MemoryView {
     this.offset = offset;
     this.strides = strides ?? contiguousStrides(shape);
     this.isContiguous = strides === undefined || isContiguous(shape, strides);
-    if (this.scope === null) this.#held = watchForLeak(this);
+    if (this.scope === null) this.#held = watchForLeak(this, null);
   }
 
   /** A new, uninitialised tensor. */
@@ -111,6 +112,7 @@ export class Tensor extends Scoped implements MemoryView {
   /** Makes this leaf collect gradients in `grad`, or stop to. */
   requiresGrad_(requires = true): this {
     this.assertAlive('requiresGrad_');
+    checkFlag('requiresGrad_', 'whether a gradient is required', requires);
     if (this.#node) {
       throw new AutogradError(
         `requiresGrad_: a tensor ${formatShape(this.shape)} made by ${this.#node.op.name} is no leaf; detach() it first.`,
@@ -123,8 +125,10 @@ export class Tensor extends Scoped implements MemoryView {
     }
     if (requires === (this.#leaf !== null)) return this;
     const { parameters } = this.storage;
-    if (requires) parameters.add(extentOf(this));
-    else parameters.remove(extentOf(this));
+    const region = extentOf(this);
+    if (requires) parameters.add(region);
+    else parameters.remove(region);
+    if (this.#held) this.#held.region = requires ? region : null;
     this.#leaf = requires ? new LeafNode(this) : null;
     return this;
   }
@@ -139,6 +143,7 @@ export class Tensor extends Scoped implements MemoryView {
         'onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.',
       );
     }
+    checkFunction('onGradientAccumulated', 'the hook', hook);
     const { hooks } = this.#leaf;
     hooks.add(hook);
     return () => hooks.delete(hook);
@@ -147,7 +152,7 @@ export class Tensor extends Scoped implements MemoryView {
   protected override ownershipChanged(isOwned: boolean): void {
     if (this.#disposed) return;
     if (isOwned) this.#stopWatching();
-    else this.#held = watchForLeak(this);
+    else this.#held = watchForLeak(this, this.#leaf && extentOf(this));
   }
 
   /** Gives this handle's reference to the storage back. Disposing twice is harmless. */

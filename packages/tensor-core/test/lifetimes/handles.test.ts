@@ -108,6 +108,25 @@ describe.each(devices)('handles on %s', (_, device) => {
     });
   });
 
+  it('of leaves that are collected take their regions from the storage that lives on', async () => {
+    const flat = ones([8]);
+    const leaf = (from: number) => t.slice(flat, 0, from, from + 2).requiresGrad_();
+    const disposed = leaf(0);
+    const toggled = leaf(2);
+    (() => {
+      leaf(4);
+      leaf(4).requiresGrad_(false);
+      t.keep(t.scope(() => leaf(6)));
+    })();
+    await collect();
+    expect(flat.storage.parameters.count).toBe(2);
+    disposed.dispose();
+    toggled.requiresGrad_(false);
+    expect(flat.storage.holdsParameters).toBe(false);
+    toggled.dispose();
+    flat.dispose();
+  });
+
   it('tell what was leaked, and nothing of what was disposed', async () => {
     await collect();
     const leaked: string[] = [];

@@ -145,7 +145,7 @@ export function describeDropout(open: OpenDevice, dtypes = floatingPointDTypes):
       expect(t.dropout(t.ones([], options), { p: 1 }).toArray()).toBe(0);
       const x = t.zeros([2], options);
       for (const p of [-0.1, 1.1, NaN])
-        expect(() => t.dropout(x, { p })).toThrow('dropout: p is a probability');
+        expect(() => t.dropout(x, { p })).toThrow('dropout: p must be a probability');
       expect(() => t.dropout(t.cast(x, 'int64'), { p: 0 })).toThrow('dropout: x must be floating-point');
       expect(() => t.dropout(x, { train: false } as never)).toThrow('dropout: there is no option "train"');
     });

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { RooflineError } from '../../src/errors.ts';
 import { checkOptions } from '../../src/op/check-options.ts';
+import { nearestOf } from '../../src/nearest.ts';
 
 const known = ['dims', 'keepDims', 'learningRate'];
 
@@ -27,4 +28,14 @@ test('takes what is known, and an empty object', () => {
 
 test.each([3, null, 'dims'])('refuses %j in place of an object', (options) => {
   expect(() => checkOptions('sum', options as unknown as object, known)).toThrow(RooflineError);
+});
+
+test.each([
+  ['smal', 'small'],
+  ['MEDIUM', 'medium'],
+  ['cdua', 'cuda'],
+  ['cup', 'cpu'],
+  ['gigantic', null],
+])('the nearest to %s', (given, nearest) => {
+  expect(nearestOf(given, ['tiny', 'small', 'medium', 'xl', 'cpu', 'cuda'])).toBe(nearest);
 });

@@ -171,13 +171,20 @@ describe('nested lists', () => {
     },
   );
 
+  it('that hold themselves are refused', () => {
+    const ring: unknown[] = [];
+    ring.push(ring);
+    expect(() => t.tensor(ring as never)).toThrow('hold themselves');
+    expect(() => t.tensor([[1], ring as never])).toThrow(t.ShapeError);
+  });
+
   it.each<[unknown, string]>([
     ['a', 'the text "a"'],
     [[1, 'a'], 'the text "a"'],
     [[[1], ['a']], 'the text "a"'],
     [[undefined], 'undefined'],
     [null, 'null'],
-    [[1n], '1'],
+    [[1n], '1n'],
     [[{}], 'an object'],
     [[true], 'true'],
   ])('%s holds what is no number', (values, named) => {
@@ -255,5 +262,37 @@ describe('random numbers', () => {
     expect(() => make({ seeds: 1 } as never)).toThrow(
       `${name}: there is no option "seeds"; did you mean "seed"?`,
     );
+  });
+});
+
+describe('fromBytes', () => {
+  it.each<[t.DType, t.TypedArray]>([
+    ['float32', Float32Array.of(1.5, -2, NaN)],
+    ['float64', Float64Array.of(1e300, 0, 3)],
+    ['bfloat16', Uint16Array.of(0x3f80, 0, 1)],
+    ['int64', BigInt64Array.of(1n, -2n, 3n)],
+    ['bool', Uint8Array.of(1, 0, 1)],
+  ])('reads %s, wherever its bytes begin', (dtype, values) => {
+    const own = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    for (const start of [0, 1, 8]) {
+      const all = new Uint8Array(start + own.length);
+      all.set(own, start);
+      t.scope(() => {
+        const x = t.fromBytes(all.subarray(start), [3, 1], { dtype });
+        expect(x.shape).toEqual([3, 1]);
+        expect(x.toTypedArray()).toEqual(values);
+      });
+    }
+  });
+
+  it('makes a true of any byte but 0, and refuses what does not fill the shape', () => {
+    t.scope(() => {
+      expect(t.fromBytes(Uint8Array.of(7, 0), [2], { dtype: 'bool' }).toArray()).toEqual([1, 0]);
+      expect(t.fromBytes(new Uint8Array(0), [0, 3]).shape).toEqual([0, 3]);
+      expect(() => t.fromBytes(new Uint8Array(7), [2])).toThrow(
+        'fromBytes: 7 bytes do not fill [2] of float32',
+      );
+      expect(() => t.fromBytes(new Uint8Array(4), [2], { requiresGrad: true })).toThrow(t.ShapeError);
+    });
   });
 });

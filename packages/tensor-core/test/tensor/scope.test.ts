@@ -69,3 +69,43 @@ describe('scope', () => {
     expect(live()).toBe(before);
   });
 });
+
+describe('what a scope returns', () => {
+  it('may lead back to itself', () => {
+    const before = live();
+    interface Ring {
+      x: t.Tensor;
+      next?: Ring;
+      all?: Ring[];
+    }
+    const ring = t.scope(() => {
+      t.ones([1]);
+      const [a, b]: Ring[] = [{ x: t.ones([2]) }, { x: t.ones([3]) }];
+      a!.next = b;
+      b!.next = a;
+      b!.all = [a!, b!];
+      return a!;
+    });
+    expect(live()).toBe(before + 2);
+    expect(ring.next!.x.toArray()).toEqual([1, 1, 1]);
+    for (const { x } of ring.next!.all!) x.dispose();
+    expect(live()).toBe(before);
+  });
+
+  it('may be nested deeper than the call stack', () => {
+    interface Link {
+      x: t.Tensor;
+      next: Link | null;
+    }
+    const before = live();
+    const list = t.scope(() => {
+      let first: Link | null = null;
+      const x = t.ones([1]);
+      for (let i = 0; i < 100_000; i++) first = { x, next: first };
+      return first!;
+    });
+    expect(list.x.isDisposed).toBe(false);
+    list.x.dispose();
+    expect(live()).toBe(before);
+  });
+});

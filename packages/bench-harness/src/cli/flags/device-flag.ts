@@ -1,5 +1,5 @@
+import { nearestOf } from '@roofline/tensor-core/nearest';
 import type { Flags } from '../command.ts';
-import { nearest } from '../nearest.ts';
 import { UsageError } from '../../errors.ts';
 
 const examples = ['auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1'];
@@ -16,7 +16,7 @@ export const deviceFlag = {
 
 export function parseDevice(given: string): string {
   if (/^(auto|cpu|cuda(:\d+)?)$/.test(given)) return given;
-  const suggestion = nearest(given, examples);
+  const suggestion = nearestOf(given, examples);
   throw new UsageError(
     `Unknown device '${given}'.${suggestion ? ` Did you mean ${suggestion}?` : ''} ` +
       'Choices: auto, cpu, cuda, cuda:N.',

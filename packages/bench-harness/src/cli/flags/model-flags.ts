@@ -1,6 +1,6 @@
 import type { InferredOptionTypes } from 'yargs';
 import type { Flags } from '../command.ts';
-import { unknownChoice } from '../nearest.ts';
+import { unknownChoice } from '../unknown-choice.ts';
 import { parseList, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
 import { modelShape, type ModelShape, type NamedModel } from '../../benchmarks/e2e/parameters.ts';
 import { UsageError } from '../../errors.ts';

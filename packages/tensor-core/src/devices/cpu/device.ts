@@ -1,3 +1,4 @@
+import { DeviceError } from '../../errors.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import { arch, availableParallelism, cpus, totalmem } from 'node:os';
 import type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from '../device.ts';
@@ -95,7 +96,10 @@ class CpuEvent implements DeviceEvent {
   readonly #timeMs = performance.now();
 
   elapsedMs(earlier: DeviceEvent): number {
-    return this.#timeMs - (earlier as CpuEvent).#timeMs;
+    if (!(earlier instanceof CpuEvent)) {
+      throw new DeviceError('elapsedMs: the earlier event was recorded on another kind of device.');
+    }
+    return this.#timeMs - earlier.#timeMs;
   }
 }
 

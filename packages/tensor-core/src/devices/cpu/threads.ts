@@ -1,3 +1,4 @@
+import { describeValue } from '../../tensor/check-value.ts';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Environment } from '../../environment.ts';
@@ -60,6 +61,8 @@ function cpuInformation(): string {
 
 function checkThreads(source: string, threads: number): void {
   if (!Number.isInteger(threads) || threads < 1) {
-    throw new DeviceError(`${source}: ${threads} is no number of threads; take a whole number of 1 or more.`);
+    throw new DeviceError(
+      `${source}: takes a whole number of threads of 1 or more, not ${describeValue(threads)}.`,
+    );
   }
 }

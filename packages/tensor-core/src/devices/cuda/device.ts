@@ -1,8 +1,9 @@
+import { checkCount, checkObject, describeValue, wrongArgument } from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { Device, DeviceBuffer, MemoryStatistics } from '../device.ts';
 import { DeviceError, RooflineError } from '../../errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
-import type { HostMemory } from '../../native/host-memory.ts';
+import { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
 import { architectureOf } from './architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
@@ -13,9 +14,9 @@ import { type TensorMapDescription, TensorMapEncoder } from './launch/tensor-map
 import { libraries, loadLibrary } from './driver/library-search.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './compile/modules.ts';
-import type { Block } from './memory/block.ts';
+import { Block } from './memory/block.ts';
 import { DeviceMemory } from './memory/device-memory.ts';
-import type { MemoryPool } from './memory/memory-pool.ts';
+import { MemoryPool } from './memory/memory-pool.ts';
 import { PinnedMemory } from './memory/pinned-memory.ts';
 import { StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
@@ -119,6 +120,9 @@ export class CudaDevice implements Device {
    */
   withPool<T>(pool: MemoryPool, fn: () => T): T {
     refuseAsync('withPool', fn);
+    if (!(pool instanceof MemoryPool)) {
+      throw new DeviceError(`withPool: takes a pool of createPool(), not ${describeValue(pool)}.`);
+    }
     return this.#memory.within(pool, () => refusePromise('withPool', fn()));
   }
 
@@ -127,7 +131,11 @@ export class CudaDevice implements Device {
    * `torch.Tensor.record_stream`. Ops note what they use themselves.
    */
   recordStream(buffer: DeviceBuffer, stream: CudaStream): void {
-    (buffer as Block).usedBy(stream);
+    if (!(buffer instanceof Block))
+      throw wrongArgument('recordStream', 'the buffer', "one of the device's", buffer);
+    if (!this.#streams.has(stream))
+      throw new DeviceError(`recordStream: the stream is none of ${this.label}'s.`);
+    buffer.usedBy(stream);
   }
 
   /** Page-locked host memory for `CudaStream.copy`. Throws a DeviceError if the system gives no more. */
@@ -138,6 +146,9 @@ export class CudaDevice implements Device {
 
   /** Writes a CUtensorMap, the 128 bytes of a kernel's TMA descriptor. Throws a ShapeError that names what is wrong. */
   encodeTensorMap(description: TensorMapDescription, to: HostMemory, byteOffset = 0): void {
+    checkObject('encodeTensorMap', 'the description', description);
+    if (!(to instanceof HostMemory)) throw wrongArgument('encodeTensorMap', 'its place', 'HostMemory', to);
+    checkCount('encodeTensorMap', 'the offset', byteOffset);
     this.makeCurrent();
     this.#tensorMaps.encode(description, to, byteOffset);
   }
@@ -152,10 +163,13 @@ export class CudaDevice implements Device {
 
   /** Memory that no storage owns: workspaces, buffers of other libraries. Throws an OutOfMemoryError. */
   allocateBlock(byteLength: number): Block {
+    checkCount('allocateBlock', 'the number of bytes', byteLength);
     return this.#memory.allocateBlock(byteLength);
   }
 
   freeBlock(block: Block): void {
+    if (!(block instanceof Block))
+      throw wrongArgument('freeBlock', 'the block', 'one of allocateBlock()', block);
     this.#memory.freeBlock(block);
   }
 

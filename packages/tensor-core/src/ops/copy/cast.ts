@@ -3,7 +3,7 @@ import { applyOne } from '../../op/apply.ts';
 import { type CastAttributes, castOp } from '../../autocast/cast-op.ts';
 import { type DType, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({
@@ -15,8 +15,9 @@ const differentiableCast: ComputeOp<CastAttributes> = defineOp<CastAttributes>({
  * The same values as another dtype; floating-point values become integers by truncation. Integers and bools have no
  * gradients, so a result of theirs requires none. Throws a DTypeError for a dtype that does not exist.
  */
-export function cast(x: Tensor, dtype: DType): Tensor {
+export function cast(x: Tensor, dtype: DType, ...rest: []): Tensor {
   requireTensor('cast', x);
+  refuseMore('cast', rest);
   if (x.dtype === dtype) return alias(x);
   checkDType('cast', dtype);
   return applyOne(isFloatingPoint(dtype) ? differentiableCast : castOp, [x], { dtype });

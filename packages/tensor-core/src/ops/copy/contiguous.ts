@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { defineOp } from '../../op/op.ts';
@@ -13,11 +14,14 @@ const copyOp = defineOp({
 });
 
 /** The same values in row-major order in a storage of their own. */
-export function copy(x: Tensor): Tensor {
+export function copy(x: Tensor, ...rest: []): Tensor {
+  refuseMore('copy', rest);
   return applyOne(copyOp, [x], undefined);
 }
 
 /** The same values in row-major order: in the same storage if `x` is contiguous, else in a copy. */
-export function contiguous(x: Tensor): Tensor {
+export function contiguous(x: Tensor, ...rest: []): Tensor {
+  requireTensor('contiguous', x);
+  refuseMore('contiguous', rest);
   return x.isContiguous ? alias(x) : copy(x);
 }

@@ -6,7 +6,7 @@ import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
   if (!sameShape(target!.shape, source!.shape)) {
@@ -48,9 +48,10 @@ const addInPlaceOp = defineOp({
  * integer one beside floats, and an AutogradError where PyTorch would or where views of the target would miss the
  * gradient.
  */
-export function addInPlace(target: Tensor, source: Tensor): void {
+export function addInPlace(target: Tensor, source: Tensor, ...rest: []): void {
   requireTensor('addInPlace', target);
   requireTensor('addInPlace', source);
+  refuseMore('addInPlace', rest);
   applyOne(addInPlaceOp, [target, source], undefined).dispose();
 }
 
@@ -71,9 +72,10 @@ const copyInPlaceOp = defineOp({
  * Overwrites `target` with the values of `source`, cast to its dtype; both of one shape. Recorded and refused as
  * `addInPlace`.
  */
-export function copyInPlace(target: Tensor, source: Tensor): void {
+export function copyInPlace(target: Tensor, source: Tensor, ...rest: []): void {
   requireTensor('copyInPlace', target);
   requireTensor('copyInPlace', source);
+  refuseMore('copyInPlace', rest);
   applyOne(copyInPlaceOp, [target, source], undefined).dispose();
 }
 
@@ -104,8 +106,9 @@ const fillOp = defineOp<FillAttributes>({
  * Sets every element of `x` to `value`. Throws a DTypeError for a value that its dtype cannot hold, an AutogradError for
  * an `x` that requires a gradient, outside noGrad.
  */
-export function fillInPlace(x: Tensor, value: number): void {
+export function fillInPlace(x: Tensor, value: number, ...rest: []): void {
   requireTensor('fillInPlace', x);
+  refuseMore('fillInPlace', rest);
   checkElement('fillInPlace', x.dtype, value);
   applyOne(fillOp, [x], { value }).dispose();
 }

@@ -1,7 +1,9 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { TapeNode } from '../../autograd/tape.ts';
 import { isGradEnabled } from '../../autograd/grad-mode.ts';
 import { alias } from '../../op/alias.ts';
 import { observers, tellDeviceCopy } from '../../op/observers.ts';
+import { type DeviceSpec, deviceOf } from '../../devices/device-registry.ts';
 import type { Device } from '../../devices/device.ts';
 import { bytesOfArray } from '../../tensor/host-values.ts';
 import { currentRange } from '../../op/range.ts';
@@ -25,7 +27,10 @@ const toDeviceOp = {
 };
 
 /** The same values on another device, through host memory; another handle to the same storage if it is there already. Differentiable. */
-export function toDevice(x: Tensor, target: Device): Tensor {
+export function toDevice(x: Tensor, destination: DeviceSpec | Device, ...rest: []): Tensor {
+  requireTensor('toDevice', x);
+  refuseMore('toDevice', rest);
+  const target = deviceOf('toDevice', destination);
   if (x.device === target) return alias(x);
   return scope(() => {
     const result = Tensor.allocate(target, x.dtype, x.shape);

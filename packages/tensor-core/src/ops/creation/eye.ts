@@ -1,4 +1,4 @@
-import { type TensorOptions, zeros } from '../../tensor/creation.ts';
+import { type TensorOptions, checkTensorOptions, filled } from '../../tensor/creation.ts';
 import { noGrad } from '../../autograd/grad-mode.ts';
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -7,9 +7,9 @@ import { slice, view } from '../shape/views.ts';
 
 /** A matrix [rows, columns], square by default, of ones on the diagonal and zeros beside it. Throws a ShapeError. */
 export function eye(rows: number, columns = rows, options: TensorOptions = {}): Tensor {
-  const { requiresGrad, ...rest } = options;
+  const { requiresGrad, ...rest } = checkTensorOptions('eye', options);
   return scope(() => {
-    const matrix = zeros([rows, columns], rest);
+    const matrix = filled('eye', [rows, columns], 0, rest);
     noGrad(() => fillInPlace(diagonalOf(matrix), 1));
     return requiresGrad ? matrix.requiresGrad_() : matrix;
   });

@@ -1,4 +1,5 @@
-import { type TensorOptions, fromTypedArray } from '../../tensor/creation.ts';
+import { checkNumber, describeValue } from '../../tensor/check-value.ts';
+import { type TensorOptions, checkTensorOptions, fromElements, mostNumbers } from '../../tensor/creation.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
 import { fromNumbers } from '../../tensor/host-values.ts';
 import { ShapeError } from '../../errors.ts';
@@ -9,14 +10,19 @@ import type { Tensor } from '../../tensor/tensor.ts';
  * float64, rounded to the dtype, float32 by default, or cut to whole numbers. Throws a ShapeError.
  */
 export function linspace(start: number, end: number, steps: number, options: TensorOptions = {}): Tensor {
-  if (!Number.isInteger(steps) || steps < 0) {
-    throw new ShapeError(`linspace: takes a whole number of steps, zero or more, not ${steps}.`);
+  const known = checkTensorOptions('linspace', options);
+  checkNumber('linspace', 'the start', start);
+  checkNumber('linspace', 'the end', end);
+  if (!Number.isInteger(steps) || steps < 0 || steps > mostNumbers) {
+    throw new ShapeError(
+      `linspace: takes a whole number of steps from 0 to 2^32 - 1, not ${describeValue(steps)}.`,
+    );
   }
-  const dtype = options.dtype ?? 'float32';
+  const dtype = known.dtype ?? 'float32';
   const distance = steps > 1 ? (end - start) / (steps - 1) : 0;
   // From the nearer end, so that both are met exactly.
   const at = (i: number) => (i < steps / 2 ? start + i * distance : end - (steps - 1 - i) * distance);
   const values = Array.from({ length: steps }, (_, i) => at(i));
   const rounded = isFloatingPoint(dtype) ? values : values.map(Math.trunc);
-  return fromTypedArray(fromNumbers(dtype, rounded), [steps], { ...options, dtype });
+  return fromElements('linspace', fromNumbers(dtype, rounded, 'linspace'), [steps], dtype, known);
 }

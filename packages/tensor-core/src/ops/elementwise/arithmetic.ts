@@ -1,3 +1,4 @@
+import { refuseMore } from '../../op/require-tensor.ts';
 import { DTypeError } from '../../errors.ts';
 import { type DType, floatingPoint } from '../../tensor/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -27,7 +28,8 @@ const subtract = binary({
 });
 
 /** a - b, with broadcasting. Throws a DTypeError for a bool tensor, as PyTorch does. */
-export function sub(a: Operand, b: Operand): Tensor {
+export function sub(a: Operand, b: Operand, ...rest: []): Tensor {
+  refuseMore('sub', rest);
   if (isBool(a) || isBool(b)) {
     throw new DTypeError(
       'sub: there is no difference of bools; use notEqual() or logicalNot(), or cast() to numbers.',

@@ -1,3 +1,4 @@
+import { requireTensors } from '../../op/require-tensor.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import { checkOptions } from '../../op/check-options.ts';
@@ -135,6 +136,7 @@ export function clamp(x: Tensor, options: ClampOptions): Tensor {
   }
   const boundOf = (bound: Operand | undefined): Bound =>
     bound === undefined ? null : typeof bound === 'number' ? bound : 'tensor';
-  const tensors = [min, max].filter((bound): bound is Tensor => typeof bound === 'object');
+  const tensors = [min, max].filter((bound) => bound !== undefined && typeof bound !== 'number');
+  requireTensors('clamp', [x, ...tensors]);
   return applyOne(clampOp, [x, ...tensors], { min: boundOf(min), max: boundOf(max) });
 }

@@ -1,7 +1,8 @@
+import { refuseMore } from '../../op/require-tensor.ts';
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { equal } from './comparisons.ts';
-import { type Operand, unary } from '../support/pointwise.ts';
+import { type Operand, checkOperands, unary } from '../support/pointwise.ts';
 
 /** !x of a bool tensor. */
 export const logicalNot = unary({
@@ -12,6 +13,8 @@ export const logicalNot = unary({
 });
 
 /** a ≠ b, element by element with broadcasting; the result is bool. */
-export function notEqual(a: Operand, b: Operand): Tensor {
+export function notEqual(a: Operand, b: Operand, ...rest: []): Tensor {
+  refuseMore('notEqual', rest);
+  checkOperands('notEqual', a, b);
   return scope(() => logicalNot(equal(a, b)));
 }

@@ -1,3 +1,4 @@
+import { refuseMore } from '../../op/require-tensor.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary } from '../support/pointwise.ts';
@@ -21,7 +22,8 @@ const floatingPointPow = binary({
  * 0 by a where b is 0, and 0 by b where b is not negative. Throws a DTypeError for a negative integer number as the
  * exponent of integers, and for two bools.
  */
-export function pow(a: Operand, b: Operand): Tensor {
+export function pow(a: Operand, b: Operand, ...rest: []): Tensor {
+  refuseMore('pow', rest);
   return isInteger(a) && isInteger(b) ? integerPow(a, b) : floatingPointPow(a, b);
 }
 

@@ -1,3 +1,5 @@
+import { refuseMore } from '../../op/require-tensor.ts';
+import { describeValue } from '../../tensor/check-value.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
@@ -6,7 +8,6 @@ import {
   type DType,
   type TypedArray,
   checkElement,
-  describeValue,
   promoteWithNumber,
   resultType,
   typedArray,
@@ -119,7 +120,8 @@ function chooseWords(condition: Uint8Array, yes: Words, no: Words, y: Words): vo
  * `a` where the bool `condition` holds, else `b`, with broadcasting; one of them at least must be a tensor. The dtype
  * is that of a binary op on a and b. Throws a DTypeError or ShapeError.
  */
-export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
+export function where(condition: Tensor, a: Operand, b: Operand, ...rest: []): Tensor {
+  refuseMore('where', rest);
   if (!(condition instanceof Tensor) || condition.dtype !== 'bool') {
     const given = condition instanceof Tensor ? condition.dtype : describeValue(condition);
     throw new DTypeError(`where: the condition must be bool, not ${given}; compare it with something.`);

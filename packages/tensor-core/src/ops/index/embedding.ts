@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { MemoryView, TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
@@ -210,7 +211,10 @@ function wholeWarps(units: number): number {
  * id outside the table is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
  * a row of NaN, or of -1 in a table of integers. Throws a ShapeError or DTypeError.
  */
-export function embedding(weight: Tensor, ids: Tensor): Tensor {
+export function embedding(weight: Tensor, ids: Tensor, ...rest: []): Tensor {
+  requireTensor('embedding', weight);
+  requireTensor('embedding', ids);
+  refuseMore('embedding', rest);
   checkOperands(weight, ids);
   // Where rows have no elements, no op runs that would look at the ids.
   checkIndices(ids, rangeOfIds(weight.shape[0]!), { onCpu: weight.shape[1] === 0 });

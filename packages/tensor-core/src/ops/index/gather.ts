@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -150,7 +151,10 @@ function forEachChoice(
  * An index outside is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it otherwise gives
  * NaN, or -1 of integers and true of bools. Throws a ShapeError or DTypeError.
  */
-export function gather(x: Tensor, dimension: number, index: Tensor): Tensor {
+export function gather(x: Tensor, dimension: number, index: Tensor, ...rest: []): Tensor {
+  requireTensor('gather', x);
+  requireTensor('gather', index);
+  refuseMore('gather', rest);
   const along = normalizeDimension('gather', dimension, x.rank);
   requireIndices('gather', 'index', index);
   checkIndices(index, rangeOfIndices(x.shape[along]!), { onCpu: false });

@@ -1,3 +1,4 @@
+import { checkFlag, describeValue } from '../../tensor/check-value.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
@@ -129,12 +130,13 @@ export interface TopkOptions {
 export function topk(x: Tensor, k: number, options: TopkOptions = {}): { values: Tensor; indices: Tensor } {
   checkOptions('topk', options, ['dimension', 'largest']);
   const { dimension = -1, largest = true } = options;
+  checkFlag('topk', 'largest', largest);
   const dim = dimensionOf('topk', x, dimension);
   const length = x.rank === 0 ? 1 : x.shape[dim]!;
   if (!Number.isInteger(k) || k < 0 || k > length) {
     throw new ShapeError(
       `topk: k must be a whole number from 0 to ${length}, the length of dimension ${dimension} of ` +
-        `${formatShape(x.shape)}, not ${k}.`,
+        `${formatShape(x.shape)}, not ${describeValue(k)}.`,
     );
   }
   return scope(() => {

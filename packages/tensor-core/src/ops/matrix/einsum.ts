@@ -1,3 +1,5 @@
+import { checkText } from '../../tensor/check-value.ts';
+import { requireTensors } from '../../op/require-tensor.ts';
 import { ShapeError } from '../../errors.ts';
 import { scope } from '../../tensor/scope.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
@@ -24,6 +26,8 @@ type Lengths = ReadonlyMap<string, number>;
  * equation or has an index twice in one operand (diagonals are not supported), and a ShapeError.
  */
 export function einsum(equation: string, ...operands: Tensor[]): Tensor {
+  checkText('einsum', 'the equation', equation);
+  requireTensors('einsum', operands);
   return scope(() => {
     const { operands: indices, output } = parseEinsum(
       equation,

@@ -22,7 +22,7 @@ import { cast } from '../copy/cast.ts';
 import { contiguous } from '../copy/contiguous.ts';
 import { reshape, transpose, unsqueeze } from '../shape/views.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 
 interface MatmulAttributes {
   /** Multiplies the product. */
@@ -279,9 +279,10 @@ function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
 }
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
-export function linear(x: Tensor, weight: Tensor): Tensor {
+export function linear(x: Tensor, weight: Tensor, ...rest: []): Tensor {
   requireTensor('linear', x);
   requireTensor('linear', weight);
+  refuseMore('linear', rest);
   if (x.rank > 1 && isMatrix(weight)) return applyOne(matmulOp, [x, weight], byTransposed);
   return scope(() => matmul(x, transpose(weight)));
 }

@@ -1,3 +1,5 @@
+import { checkOptions } from '../../op/check-options.ts';
+import { requireTensor } from '../../op/require-tensor.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
@@ -8,7 +10,7 @@ import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { formatShape, sizeOf } from '../../tensor/shape.ts';
+import { checkWhole, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { div, neg } from '../elementwise/arithmetic.ts';
@@ -245,11 +247,12 @@ export interface CrossEntropyOptions {
  * does. A target out of range is a ShapeError on the CPU and, with ROOFLINE_CHECK_INDICES=1, on CUDA, where it
  * otherwise makes the loss NaN. Throws a ShapeError or DTypeError.
  */
-export function crossEntropy(
-  logits: Tensor,
-  targets: Tensor,
-  { ignoreIndex = -100 }: CrossEntropyOptions = {},
-): Tensor {
+export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntropyOptions = {}): Tensor {
+  requireTensor('crossEntropy', logits);
+  requireTensor('crossEntropy', targets);
+  checkOptions('crossEntropy', options, ['ignoreIndex']);
+  const { ignoreIndex = -100 } = options;
+  checkWhole('crossEntropy', 'ignoreIndex', ignoreIndex);
   checkOperands(logits, targets);
   checkTargets(targets, logits.shape[1]!, ignoreIndex);
   const [loss, logSumExp, inverseCount] = apply(crossEntropyOp, [logits, targets], { ignoreIndex });

@@ -1,3 +1,4 @@
+import { refuseMore } from '../../op/require-tensor.ts';
 import { apply } from '../../op/apply.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { bytesOf } from '../../op/cost.ts';
@@ -10,7 +11,7 @@ import { add, mul, sub } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
+import { checkNorm, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
 
 interface LayerNormAttributes {
   readonly eps: number;
@@ -124,7 +125,9 @@ const layerNormBackwardOp = defineOp({
  * variance and statistics in float32. x: [..., D], weight and bias: [D] of one dtype; the result has x's shape
  * and dtype. Throws a ShapeError or DTypeError.
  */
-export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor, eps = 1e-5): Tensor {
+export function layerNorm(x: Tensor, weight: Tensor, bias: Tensor, eps = 1e-5, ...rest: []): Tensor {
+  checkEps('layerNorm', eps);
+  refuseMore('layerNorm', rest);
   const [y, mean, rstd] = apply(layerNormOp, [x, weight, bias], { eps });
   mean!.dispose();
   rstd!.dispose();

@@ -1,11 +1,9 @@
-import { applyOne } from '../../op/apply.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { alongLastDimension } from '../support/along-last-dimension.ts';
 import { sub } from '../elementwise/arithmetic.ts';
 import { exp, log } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
 import { logSoftmaxNode } from './log-softmax-graph.ts';
-import { softmaxOp } from './softmax-op.ts';
+import { type SoftmaxOptions, applySoftmax, softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'logSoftmax',
@@ -17,7 +15,10 @@ const op = softmaxOp({
     graph.node('Sub', [dy, graph.node('Mul', [graph.node('Exp', [y]), sum(dy)])]),
 });
 
-/** x - log Σ e^x along one dimension, the last by default (0 for a scalar). Throws a ShapeError or DTypeError. */
-export function logSoftmax(x: Tensor, dimension = -1): Tensor {
-  return alongLastDimension('logSoftmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
+/**
+ * x - log Σ e^x along one dimension, the last by default (0 for a scalar); low precision is calculated in float32 and
+ * rounded at the end. Throws a ShapeError or DTypeError.
+ */
+export function logSoftmax(x: Tensor, dimension = -1, options: SoftmaxOptions = {}): Tensor {
+  return applySoftmax(op, x, dimension, options);
 }

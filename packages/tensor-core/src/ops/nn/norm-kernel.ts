@@ -1,3 +1,4 @@
+import { checkNumber } from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
@@ -35,6 +36,11 @@ export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record
   if (dtypes.some((dtype) => dtype !== dtypes[0])) {
     throw new DTypeError(`${op}: weight and bias must be of one dtype, not ${dtypes.join(' and ')}.`);
   }
+}
+
+/** Throws a RooflineError (code RANGE) unless `eps`, which is added to a variance, is a number of zero or more. */
+export function checkEps(op: string, eps: number): void {
+  checkNumber(op, 'eps', eps, 'a finite number of zero or more', (value) => value >= 0 && value < Infinity);
 }
 
 /** The tensors of kernels/norm.cu; those that only layerNorm has are absent for rmsNorm. */

@@ -1,6 +1,8 @@
+import { checkOptions } from '../../op/check-options.ts';
+import { requireTensor } from '../../op/require-tensor.ts';
 import { apply } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { type DType, computeDType } from '../../tensor/dtype.ts';
+import { type DType, checkDType, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
@@ -10,7 +12,7 @@ import { add, mul } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward } from './norm-kernel.ts';
+import { checkNorm, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
   readonly eps: number;
@@ -115,12 +117,12 @@ export interface RmsNormOptions {
  * x: [..., D], weight: [D]; the result has x's shape and, unless `dtype` says otherwise, its dtype: a norm of
  * float32 for a product in low precision needs no cast between them. Throws a ShapeError or DTypeError.
  */
-export function rmsNorm(
-  x: Tensor,
-  weight: Tensor,
-  eps = 1e-5,
-  { dtype = x.dtype }: RmsNormOptions = {},
-): Tensor {
+export function rmsNorm(x: Tensor, weight: Tensor, eps = 1e-5, options: RmsNormOptions = {}): Tensor {
+  requireTensor('rmsNorm', x);
+  checkOptions('rmsNorm', options, ['dtype']);
+  const { dtype = x.dtype } = options;
+  checkDType('rmsNorm', dtype);
+  checkEps('rmsNorm', eps);
   const [y, rstd] = apply(rmsNormOp, [x, weight], { eps, dtype });
   rstd!.dispose();
   return y!;

@@ -1,3 +1,4 @@
+import { refuseMore } from '../../op/require-tensor.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
@@ -211,6 +212,7 @@ function launch(
  * of position t and pair i, (a cos - b sin, a sin + b cos). x: [..., T, d]; cosine, sine: float32 [T, d/2]; the
  * result is contiguous, of x's shape and dtype. Throws a ShapeError or DTypeError.
  */
-export function rope(x: Tensor, cosine: Tensor, sine: Tensor): Tensor {
+export function rope(x: Tensor, cosine: Tensor, sine: Tensor, ...rest: []): Tensor {
+  refuseMore('rope', rest);
   return applyOne(ropeOp, [x, cosine, sine], { inverse: false });
 }

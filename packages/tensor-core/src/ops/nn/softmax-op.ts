@@ -1,15 +1,19 @@
+import { checkOptions } from '../../op/check-options.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import { withoutAutocast } from '../../autocast/autocast.ts';
 import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { computeDType } from '../../tensor/dtype.ts';
+import { type DType, checkDType, computeDType } from '../../tensor/dtype.ts';
+import { scope } from '../../tensor/scope.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { sub } from '../elementwise/arithmetic.ts';
 import { max } from '../reduce/reductions.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
+import { alongLastDimension } from '../support/along-last-dimension.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { launchRows } from '../support/row-kernel.ts';
@@ -28,6 +32,26 @@ interface SoftmaxDefinition {
     y: OnnxValue,
     sum: (value: OnnxValue) => OnnxValue,
   ) => OnnxValue;
+}
+
+export interface SoftmaxOptions {
+  /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
+  dtype?: DType;
+}
+
+/** Runs an op that works along the last dimension along another one. */
+export function applySoftmax(
+  op: ComputeOp<undefined>,
+  x: Tensor,
+  dimension: number,
+  options: SoftmaxOptions,
+): Tensor {
+  checkOptions(op.name, options, ['dtype']);
+  const { dtype } = options;
+  const run = () => alongLastDimension(op.name, x, dimension, (rows) => applyOne(op, [rows], undefined));
+  if (dtype === undefined) return run();
+  checkDType(op.name, dtype);
+  return scope(() => cast(withoutAutocast(run), dtype));
 }
 
 /** An op along the last dimension whose gradient needs its output alone. */

@@ -1,14 +1,8 @@
-import { applyOne } from '../../op/apply.ts';
-import { withoutAutocast } from '../../autocast/autocast.ts';
-import type { DType } from '../../tensor/dtype.ts';
-import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { alongLastDimension } from '../support/along-last-dimension.ts';
-import { cast } from '../copy/cast.ts';
 import { div } from '../elementwise/arithmetic.ts';
 import { exp } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
-import { softmaxOp } from './softmax-op.ts';
+import { type SoftmaxOptions, applySoftmax, softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'softmax',
@@ -25,16 +19,10 @@ const op = softmaxOp({
   },
 });
 
-export interface SoftmaxOptions {
-  /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
-  dtype?: DType;
-}
-
 /**
  * e^x / Σ e^x along one dimension, the last by default (1 for a scalar); low precision is calculated in float32 and rounded at
  * the end. Throws a ShapeError or DTypeError.
  */
-export function softmax(x: Tensor, dimension = -1, { dtype }: SoftmaxOptions = {}): Tensor {
-  const run = () => alongLastDimension('softmax', x, dimension, (rows) => applyOne(op, [rows], undefined));
-  return dtype === undefined ? run() : scope(() => cast(withoutAutocast(run), dtype));
+export function softmax(x: Tensor, dimension = -1, options: SoftmaxOptions = {}): Tensor {
+  return applySoftmax(op, x, dimension, options);
 }

@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
@@ -81,7 +82,10 @@ const swigluBackwardOp = defineOp({
  * silu(a) · b, element by element: the gate of SwiGLU (Shazeer 2020), in the promoted dtype. Keeps a and b alone
  * for the backward pass. Throws a ShapeError or DTypeError.
  */
-export function swiglu(a: Tensor, b: Tensor): Tensor {
+export function swiglu(a: Tensor, b: Tensor, ...rest: []): Tensor {
+  requireTensor('swiglu', a);
+  requireTensor('swiglu', b);
+  refuseMore('swiglu', rest);
   const dtype = promote(a.dtype, b.dtype);
   // In one layout: on the CPU both are worked on piece by piece.
   return scope(() =>

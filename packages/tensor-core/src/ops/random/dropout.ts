@@ -1,3 +1,5 @@
+import { checkFlag, checkNumber } from '../../tensor/check-value.ts';
+import { requireTensor } from '../../op/require-tensor.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
@@ -7,8 +9,7 @@ import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize } from '../../tensor/dtype.ts';
-import { RooflineError } from '../../errors.ts';
-import { type Generator, defaultGenerator } from '../../random/generator.ts';
+import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -112,11 +113,12 @@ export interface DropoutOptions {
  * DTypeError, or a RooflineError (code RANGE) for a `p` that is no probability.
  */
 export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
+  requireTensor('dropout', x);
   checkOptions('dropout', options, ['p', 'training', 'generator']);
   const { p = 0.5, training = true, generator = defaultGenerator } = options;
-  if (!(p >= 0 && p <= 1)) {
-    throw new RooflineError('RANGE', `dropout: p is a probability from 0 to 1, not ${p}.`);
-  }
+  checkNumber('dropout', 'p', p, 'a probability from 0 to 1', (value) => value >= 0 && value <= 1);
+  checkFlag('dropout', 'training', training);
+  checkGenerator('dropout', generator);
   requireFloatingPoint('dropout', 'x', x);
   if (!training || p === 0 || x.size === 0) return view(x, x.shape);
   return applyOne(dropoutOp, [x], { p, seed: generator.seed, offset: generator.take(x.size) });

@@ -1,19 +1,20 @@
+import { checkCount, checkNumber, checkFlag } from '../../tensor/check-value.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
-import { type TensorOptions, empty } from '../../tensor/creation.ts';
+import { type TensorOptions, emptyFor } from '../../tensor/creation.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { type DType, type TypedArray, isFloatingPoint } from '../../tensor/dtype.ts';
+import { type DType, type TypedArray, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError, RooflineError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { Generator, defaultGenerator } from '../../random/generator.ts';
+import { Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
 import { inverseNormal } from '../../random/inverse-normal.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
 import { scope } from '../../tensor/scope.ts';
-import type { Shape } from '../../tensor/shape.ts';
+import { type Shape, checkWhole } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 
@@ -166,6 +167,7 @@ const randomOptions: readonly (keyof RandomOptions)[] = [
 ];
 
 function fill<A extends RandomAttributes>(
+  owner: string,
   op: ComputeOp<A>,
   shape: Shape,
   { generator, seed, requiresGrad, dtype, device }: RandomOptions,
@@ -173,11 +175,38 @@ function fill<A extends RandomAttributes>(
 ): Tensor {
   const source = generator ?? (seed === undefined ? defaultGenerator : new Generator(seed));
   return scope(() => {
-    const tensor = empty(shape, { dtype, device });
+    const tensor = emptyFor(owner, shape, { dtype, device });
     const place = { seed: source.seed, offset: source.take(tensor.size) };
     if (tensor.size > 0) applyOne(op, [tensor], { ...attributes, ...place } as A);
     return requiresGrad ? tensor.requiresGrad_() : tensor;
   });
+}
+
+/** What the numbers of a distribution are called. */
+type DistributionNumber = 'low' | 'high' | 'mean' | 'std';
+
+function checkRandomOptions(
+  owner: string,
+  options: RandomOptions & Partial<Record<DistributionNumber, number>>,
+  numbers: readonly DistributionNumber[],
+): void {
+  checkOptions(owner, options, [...randomOptions, ...numbers]);
+  const { dtype, requiresGrad, generator, seed } = options;
+  if (dtype !== undefined) checkDType(owner, dtype);
+  if (requiresGrad !== undefined) checkFlag(owner, 'requiresGrad', requiresGrad);
+  if (generator !== undefined) checkGenerator(owner, generator);
+  if (seed !== undefined) checkCount(owner, 'the seed', seed);
+  for (const name of numbers) {
+    if (options[name] !== undefined) checkNumber(owner, name, options[name]);
+  }
+  if ((options.std ?? 1) < 0) {
+    throw new RooflineError('RANGE', `${owner}: std must not be negative, got ${options.std}.`);
+  }
+}
+
+function checkOrder(owner: string, low: number, high: number): void {
+  if (low <= high) return;
+  throw new RooflineError('RANGE', `${owner}: low ${low} lies above high ${high}; change them over.`);
 }
 
 function floatingPointOf(op: string, { dtype = 'float32' }: RandomOptions): DType {
@@ -191,18 +220,26 @@ const uniformBits: Partial<Record<DType, number>> = { float64: 32, float32: 24, 
 
 /** Evenly distributed numbers in [low, high), [0, 1) by default. Throws a DTypeError or ShapeError. */
 export function uniform(shape: Shape, options: RandomOptions & { low?: number; high?: number } = {}): Tensor {
+  checkRandomOptions('uniform', options, ['low', 'high']);
   const { low = 0, high = 1, ...rest } = options;
-  checkOptions('uniform', options, [...randomOptions, 'low', 'high']);
+  checkOrder('uniform', low, high);
   const dtype = floatingPointOf('uniform', options);
-  return fill(uniformOp, shape, { ...rest, dtype }, { low, range: high - low, bits: uniformBits[dtype]! });
+  return fill(
+    'uniform',
+    uniformOp,
+    shape,
+    { ...rest, dtype },
+    { low, range: high - low, bits: uniformBits[dtype]! },
+  );
 }
 
 /** Normally distributed numbers, of mean 0 and standard deviation 1 by default. Throws a DTypeError or ShapeError. */
 export function randn(shape: Shape, options: RandomOptions & { mean?: number; std?: number } = {}): Tensor {
+  checkRandomOptions('randn', options, ['mean', 'std']);
   const { mean = 0, std = 1, ...rest } = options;
-  checkOptions('randn', options, [...randomOptions, 'mean', 'std']);
   const dtype = floatingPointOf('randn', options);
   return fill(
+    'randn',
     normalOp,
     shape,
     { ...rest, dtype },
@@ -228,12 +265,14 @@ export interface TruncatedNormalOptions extends RandomOptions {
 
 /** Normally distributed numbers given that they lie in [low, high]. Throws a DTypeError or ShapeError. */
 export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = {}): Tensor {
+  checkRandomOptions('truncatedNormal', options, ['mean', 'std', 'low', 'high']);
   const { mean = 0, std = 1, low = -2, high = 2, ...rest } = options;
-  checkOptions('truncatedNormal', options, [...randomOptions, 'mean', 'std', 'low', 'high']);
+  checkOrder('truncatedNormal', low, high);
   const dtype = floatingPointOf('truncatedNormal', options);
   const firstProbability = normalCdf((low - mean) / std);
   const probabilityRange = normalCdf((high - mean) / std) - firstProbability;
   return fill(
+    'truncatedNormal',
     normalOp,
     shape,
     { ...rest, dtype },
@@ -250,17 +289,19 @@ export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = 
 
 /** Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. */
 export function randint(low: number, high: number, shape: Shape, options: RandomOptions = {}): Tensor {
-  checkOptions('randint', options, randomOptions);
+  checkRandomOptions('randint', options, []);
   const { dtype = 'int64' } = options;
   if (dtype !== 'int32' && dtype !== 'int64') {
     throw new DTypeError(`randint: takes int32 or int64, not ${dtype}.`);
   }
+  checkWhole('randint', 'low', low);
+  checkWhole('randint', 'high', high);
   const range = high - low;
-  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || range < 1 || range > 2 ** 32) {
+  if (range < 1 || range > 2 ** 32) {
     throw new RooflineError(
       'RANGE',
       `randint: [${low}, ${high}) must hold between one and 2^32 whole numbers.`,
     );
   }
-  return fill(integerOp, shape, { ...options, dtype }, { low, range });
+  return fill('randint', integerOp, shape, { ...options, dtype }, { low, range });
 }

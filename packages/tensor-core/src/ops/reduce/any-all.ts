@@ -1,5 +1,5 @@
 import { applyOne } from '../../op/apply.ts';
-import { checkOptions } from '../../op/check-options.ts';
+import { requireTensor } from '../../op/require-tensor.ts';
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { defineOp } from '../../op/op.ts';
@@ -7,7 +7,13 @@ import { full } from '../../tensor/creation.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { type ReductionAttributes, type ReductionOptions, foldedDims, reducedShape } from './reductions.ts';
+import {
+  type ReductionAttributes,
+  type ReductionOptions,
+  checkReduction,
+  foldedDims,
+  reducedShape,
+} from './reductions.ts';
 
 interface LogicalFold {
   readonly name: string;
@@ -46,8 +52,9 @@ function logicalFold({ name, identity, operator, onnx, ofNothing }: LogicalFold)
     },
   });
   return (x: Tensor, options: ReductionOptions = {}): Tensor => {
-    checkOptions(name, options, ['dims', 'keepDims']);
-    const attributes = { dims: foldedDims(name, x, options.dims), keepDims: options.keepDims ?? false };
+    requireTensor(name, x);
+    const { dims, keepDims = false } = checkReduction(name, options);
+    const attributes = { dims: foldedDims(name, x, dims), keepDims };
     if (attributes.dims.length === 0 && x.rank > 0) return cast(x, 'bool');
     if (x.size > 0) return applyOne(op, [x], attributes);
     return full(reducedShape(x.shape, attributes), Number(ofNothing), { dtype: 'bool', device: x.device });

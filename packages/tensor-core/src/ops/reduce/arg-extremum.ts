@@ -1,5 +1,5 @@
+import { requireTensor } from '../../op/require-tensor.ts';
 import { applyOne } from '../../op/apply.ts';
-import { checkOptions } from '../../op/check-options.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
@@ -19,7 +19,7 @@ import {
   extentsAround,
   middleLast,
 } from '../support/one-dimension.ts';
-import { reducedShape } from './reductions.ts';
+import { reducedShape, checkReduction } from './reductions.ts';
 
 interface ArgExtremumAttributes {
   /** Null for all dimensions as one. */
@@ -72,8 +72,8 @@ function argExtremum(name: 'argmax' | 'argmin') {
   });
 
   return (x: Tensor, options: ArgExtremumOptions = {}): Tensor => {
-    checkOptions(name, options, ['dims', 'keepDims']);
-    const { dims, keepDims = false } = options;
+    requireTensor(name, x);
+    const { dims, keepDims = false } = checkReduction(name, options);
     const dimension = dims === undefined ? null : dimensionOf(name, x, dims);
     if (extentsAround(x.shape, dimension).length === 0) {
       throw new ShapeError(

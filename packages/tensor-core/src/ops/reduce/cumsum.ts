@@ -1,3 +1,4 @@
+import { refuseMore } from '../../op/require-tensor.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
@@ -142,6 +143,7 @@ function addUpIntegers(x: HostArray, sums: BigInt64Array, extents: Extents, reve
  * The sums of the elements up to each one along a dimension; of integers and bools as int64. Calculated in float64 and
  * rounded to the dtype, so that long sums lose no digits. Throws a ShapeError.
  */
-export function cumsum(x: Tensor, dimension: number): Tensor {
+export function cumsum(x: Tensor, dimension: number, ...rest: []): Tensor {
+  refuseMore('cumsum', rest);
   return applyOne(cumsumOp, [x], { dimension: dimensionOf('cumsum', x, dimension), reverse: false });
 }

@@ -1,5 +1,6 @@
+import { checkFlag } from '../../tensor/check-value.ts';
 import { checkOptions } from '../../op/check-options.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { requireTensor } from '../../op/require-tensor.ts';
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -8,7 +9,7 @@ import { bytesOf } from '../../op/cost.ts';
 import { type DType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
-import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, checkList, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { div, mul } from '../elementwise/arithmetic.ts';
 import { cast } from '../copy/cast.ts';
@@ -74,13 +75,25 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
   });
   return (x, options) => {
     requireTensor(name, x);
-    if (options !== undefined) checkOptions(name, options, ['dims', 'keepDims']);
-    const { dims, keepDims = false } = options ?? {};
+    const { dims, keepDims = false } = options === undefined ? foldAll : checkReduction(name, options);
     const folded = foldedDims(name, x, dims);
     return folded.length === 0 && x.rank > 0
       ? cast(x, definition.dtype(x.dtype))
       : applyOne(op, [x], { dims: folded, keepDims });
   };
+}
+
+const foldAll: ReductionOptions = {};
+
+/** The options, if they are ones. Throws a RooflineError (code OPTION or ARGUMENT). */
+export function checkReduction<O extends { readonly keepDims?: boolean }>(
+  name: string,
+  options: O,
+  more: readonly string[] = [],
+): O {
+  checkOptions(name, options, ['dims', 'keepDims', ...more]);
+  if (options.keepDims !== undefined) checkFlag(name, 'keepDims', options.keepDims);
+  return options;
 }
 
 /** A dimension of length 0 has no largest element (torch.amax refuses it in the same way). */
@@ -125,9 +138,11 @@ function extremumGraph(type: 'ReduceMax' | 'ReduceMin'): ReductionDefinition['on
 /** Dimensions from the front, ascending; a tensor without any takes 0 and -1, as in PyTorch, and folds nothing. */
 export function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
   if (dims === undefined) return x.shape.map((_, i) => i);
-  const list = (typeof dims === 'number' ? [dims] : dims).map((dim) => dimensionOf(name, x, dim));
+  const listed = typeof dims === 'number' ? [dims] : dims;
+  checkList(name, listed);
+  const list = listed.map((dim) => dimensionOf(name, x, dim));
   if (new Set(list).size !== list.length) {
-    throw new ShapeError(`${name}: a dimension appears twice in ${formatShape(dims as Shape)}.`);
+    throw new ShapeError(`${name}: a dimension appears twice in ${formatShape(listed)}.`);
   }
   return x.rank === 0 ? [] : list.sort((a, b) => a - b);
 }

@@ -1,5 +1,6 @@
-import { checkOptions } from '../../op/check-options.ts';
-import { DTypeError, RooflineError } from '../../errors.ts';
+import { checkNumber } from '../../tensor/check-value.ts';
+import { requireTensor } from '../../op/require-tensor.ts';
+import { DTypeError } from '../../errors.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
 import { scope } from '../../tensor/scope.ts';
 import { sizeOf } from '../../tensor/shape.ts';
@@ -9,7 +10,7 @@ import { div, mul, sub } from '../elementwise/arithmetic.ts';
 import { equal } from '../elementwise/comparisons.ts';
 import { where } from '../elementwise/where.ts';
 import { unary } from '../support/pointwise.ts';
-import { type ReductionOptions, foldedDims, mean, sum } from './reductions.ts';
+import { type ReductionOptions, checkReduction, foldedDims, mean, sum } from './reductions.ts';
 
 export interface VarianceOptions extends ReductionOptions {
   /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
@@ -32,14 +33,12 @@ export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
 
 /** The variance in float32, or float64 of float64. */
 function wideVariance(name: string, x: Tensor, options: VarianceOptions): Tensor {
-  checkOptions(name, options, ['dims', 'keepDims', 'correction']);
-  const { dims, keepDims = false, correction = 1 } = options;
+  requireTensor(name, x);
+  const { dims, keepDims = false, correction = 1 } = checkReduction(name, options, ['correction']);
   if (!isFloatingPoint(x.dtype)) {
     throw new DTypeError(`${name}: x must be floating-point, not ${x.dtype}; cast() it first.`);
   }
-  if (!Number.isFinite(correction)) {
-    throw new RooflineError('RANGE', `${name}: the correction must be a finite number, not ${correction}.`);
-  }
+  checkNumber(name, 'the correction', correction);
   const folded = foldedDims(name, x, dims);
   const wide = cast(x, x.dtype === 'float64' ? 'float64' : 'float32');
   // The mean takes no part in the gradient: the distances from it sum to zero.

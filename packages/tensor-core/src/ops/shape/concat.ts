@@ -6,7 +6,7 @@ import { formatShape, normalizeDimension, sameShape } from '../../tensor/shape.t
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { slice, unsqueeze } from './views.ts';
 
 interface ConcatAttributes {
@@ -67,7 +67,8 @@ const concatOp = defineOp<ConcatAttributes>({
 });
 
 /** Joins tensors along a dimension that they already have, in the promoted dtype. Throws a ShapeError. */
-export function concat(tensors: readonly Tensor[], dimension = 0): Tensor {
+export function concat(tensors: readonly Tensor[], dimension = 0, ...rest: []): Tensor {
+  refuseMore('concat', rest);
   const first = checkTensors('concat', tensors);
   const dtype = tensors.reduce((promoted, tensor) => promote(promoted, tensor.dtype), first.dtype);
   const attributes = { dimension: normalizeDimension('concat', dimension, first.rank) };
@@ -81,7 +82,8 @@ export function concat(tensors: readonly Tensor[], dimension = 0): Tensor {
 }
 
 /** Joins tensors of one shape along a new dimension, in the promoted dtype. Throws a ShapeError. */
-export function stack(tensors: readonly Tensor[], dimension = 0): Tensor {
+export function stack(tensors: readonly Tensor[], dimension = 0, ...rest: []): Tensor {
+  refuseMore('stack', rest);
   const first = checkTensors('stack', tensors);
   const dim = normalizeDimension('stack', dimension, first.rank + 1);
   for (const { shape } of tensors) {

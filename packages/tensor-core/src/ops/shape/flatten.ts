@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { ShapeError } from '../../errors.ts';
 import { formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -7,7 +8,9 @@ import { reshape } from './views.ts';
  * The dimensions from `start` to `end`, both included, as one; all of them by default. A tensor without dimensions
  * gets one. A view where the elements lie densely, else a copy. Throws a ShapeError.
  */
-export function flatten(x: Tensor, start = 0, end = -1): Tensor {
+export function flatten(x: Tensor, start = 0, end = -1, ...rest: []): Tensor {
+  requireTensor('flatten', x);
+  refuseMore('flatten', rest);
   const rank = Math.max(1, x.rank);
   const first = normalizeDimension('flatten', start, rank);
   const last = normalizeDimension('flatten', end, rank);

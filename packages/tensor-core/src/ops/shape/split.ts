@@ -1,5 +1,7 @@
+import { describeValue } from '../../tensor/check-value.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { ShapeError } from '../../errors.ts';
-import { formatShape, normalizeDimension } from '../../tensor/shape.ts';
+import { checkList, formatShape, normalizeDimension } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { slice } from './views.ts';
 
@@ -7,10 +9,13 @@ import { slice } from './views.ts';
  * Views of `x` one behind the other along a dimension: of `lengths` elements each, the last of what is left, or of
  * the lengths of a list, which must sum to the whole. Throws a ShapeError.
  */
-export function split(x: Tensor, lengths: number | readonly number[], dimension = 0): Tensor[] {
+export function split(x: Tensor, lengths: number | readonly number[], dimension = 0, ...rest: []): Tensor[] {
+  refuseMore('split', rest);
+  requireTensor('split', x);
   const dim = normalizeDimension('split', dimension, x.rank);
   const whole = x.shape[dim]!;
   const list = typeof lengths === 'number' ? equalLengths(x, lengths, dim) : lengths;
+  checkList('split', list);
   const sum = list.reduce((total, length) => total + length, 0);
   if (sum !== whole || list.some((length) => !Number.isInteger(length) || length < 0)) {
     throw new ShapeError(
@@ -37,11 +42,13 @@ function equalLengths(x: Tensor, length: number, dimension: number): number[] {
  * At most `count` views of `x` one behind the other along a dimension, all of one length but the last; fewer where
  * the length does not allow so many. Throws a ShapeError.
  */
-export function chunk(x: Tensor, count: number, dimension = 0): Tensor[] {
-  if (!Number.isInteger(count) || count < 1) {
-    throw new ShapeError(`chunk: takes a whole number of one or more pieces, not ${count}.`);
-  }
+export function chunk(x: Tensor, count: number, dimension = 0, ...rest: []): Tensor[] {
+  refuseMore('chunk', rest);
+  requireTensor('chunk', x);
   const dim = normalizeDimension('chunk', dimension, x.rank);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new ShapeError(`chunk: takes a whole number of one or more pieces, not ${describeValue(count)}.`);
+  }
   const whole = x.shape[dim]!;
   if (whole === 0) return split(x, new Array<number>(count).fill(0), dim);
   return split(x, Math.ceil(whole / count), dim);

@@ -1,3 +1,4 @@
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
@@ -8,7 +9,7 @@ import { arange } from '../../tensor/creation.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, checkWhole, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { add } from '../elementwise/arithmetic.ts';
 import { lessEqual } from '../elementwise/comparisons.ts';
@@ -125,10 +126,10 @@ function launch(
 }
 
 /** Each matrix [T, S] of x with zeros where j > i + diagonal, a whole number. Throws a ShapeError. */
-export function tril(x: Tensor, diagonal = 0): Tensor {
-  if (!Number.isSafeInteger(diagonal)) {
-    throw new ShapeError(`tril: the diagonal must be a whole number, not ${diagonal}.`);
-  }
+export function tril(x: Tensor, diagonal = 0, ...rest: []): Tensor {
+  requireTensor('tril', x);
+  refuseMore('tril', rest);
+  checkWhole('tril', 'the diagonal', diagonal);
   return applyOne(lowerTriangleOp, [x], { name: 'tril', diagonal, fill: 'zero' });
 }
 
@@ -136,7 +137,9 @@ export function tril(x: Tensor, diagonal = 0): Tensor {
  * Attention scores [..., T, S] with -∞ where key j lies after query i: j > i + S - T, so that the last query
  * sees every key. Throws a ShapeError or DTypeError.
  */
-export function causalMask(scores: Tensor): Tensor {
+export function causalMask(scores: Tensor, ...rest: []): Tensor {
+  requireTensor('causalMask', scores);
+  refuseMore('causalMask', rest);
   const [rows = 0, columns = 0] = scores.shape.slice(-2);
   const attributes = { name: 'causalMask', diagonal: columns - rows, fill: 'negativeInfinity' } as const;
   return applyOne(lowerTriangleOp, [scores], attributes);

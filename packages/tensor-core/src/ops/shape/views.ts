@@ -19,7 +19,7 @@ import {
 } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { contiguous } from '../copy/contiguous.ts';
-import { requireTensor } from '../support/require-tensor.ts';
+import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { sliceBackward } from './slice-backward.ts';
 
 interface PermuteAttributes {
@@ -49,8 +49,9 @@ function inOrder(lengths: Shape, order: readonly number[]): number[] {
 }
 
 /** Reorders dimensions: output dimension i is input dimension `order[i]`. A view. */
-export function permute(x: Tensor, order: readonly number[]): Tensor {
+export function permute(x: Tensor, order: readonly number[], ...rest: []): Tensor {
   requireTensor('permute', x);
+  refuseMore('permute', rest);
   checkList('permute', order);
   const normalized = order.map((dim) => normalizeDimension('permute', dim, x.rank));
   if (normalized.length !== x.rank || new Set(normalized).size !== x.rank) {
@@ -62,8 +63,9 @@ export function permute(x: Tensor, order: readonly number[]): Tensor {
 }
 
 /** Swaps two dimensions; the last two by default. A view. Of a tensor without any, 0 and -1 are taken, as in PyTorch. */
-export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1): Tensor {
+export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1, ...rest: []): Tensor {
   requireTensor('transpose', x);
+  refuseMore('transpose', rest);
   const rank = Math.max(1, x.rank);
   const from = normalizeDimension('transpose', dimension0, rank);
   const to = normalizeDimension('transpose', dimension1, rank);
@@ -93,12 +95,14 @@ const reshapeView = defineView<ShapeAttributes>({
 });
 
 /** Another shape over the same storage; one length may be -1. Throws a ShapeError where that needs a copy. */
-export function view(x: Tensor, shape: Shape): Tensor {
+export function view(x: Tensor, shape: Shape, ...rest: []): Tensor {
+  refuseMore('view', rest);
   return applyView(reshapeView, x, { shape: inferLength('view', x, shape) });
 }
 
 /** Another shape of the same elements in row-major order; one length may be -1. Copies only if it must. */
-export function reshape(x: Tensor, shape: Shape): Tensor {
+export function reshape(x: Tensor, shape: Shape, ...rest: []): Tensor {
+  refuseMore('reshape', rest);
   const full = inferLength('reshape', x, shape);
   if (sameShape(full, x.shape)) return alias(x);
   if (stridesAfterReshape(x, full)) return applyView(reshapeView, x, { shape: full });
@@ -162,8 +166,9 @@ const expandView = defineView<ShapeAttributes>({
 });
 
 /** Repeats dimensions of length one, and new leading ones, without a copy. A length of -1 keeps its own. */
-export function expand(x: Tensor, shape: Shape): Tensor {
+export function expand(x: Tensor, shape: Shape, ...rest: []): Tensor {
   requireTensor('expand', x);
+  refuseMore('expand', rest);
   checkList('expand', shape);
   const lead = shape.length - x.rank;
   const full = shape.map((length, i) => (length === -1 ? (x.shape[i - lead] ?? -1) : length));
@@ -198,11 +203,12 @@ const sliceView = defineView<SliceAttributes>({
  * Elements `start`, `start + step`... below `end` along one dimension, as Python's x[start:end:step]. A view. Throws a
  * ShapeError for what is no whole number, and for steps below 1.
  */
-export function slice(x: Tensor, dimension: number, start = 0, end?: number, step = 1): Tensor {
+export function slice(x: Tensor, dimension: number, start = 0, end?: number, step = 1, ...rest: []): Tensor {
   requireTensor('slice', x);
+  refuseMore('slice', rest);
   const dim = normalizeDimension('slice', dimension, x.rank);
   const whole = x.shape[dim]!;
-  const last = end ?? whole;
+  const last = end === undefined ? whole : end;
   checkWhole('slice', 'the start', start);
   checkWhole('slice', 'the end', last);
   if (!Number.isSafeInteger(step) || step < 1) {
@@ -215,21 +221,24 @@ export function slice(x: Tensor, dimension: number, start = 0, end?: number, ste
 }
 
 /** Removes one dimension by taking its element `index`. A view. Throws a ShapeError for an index outside of it. */
-export function select(x: Tensor, dimension: number, index: number): Tensor {
+export function select(x: Tensor, dimension: number, index: number, ...rest: []): Tensor {
   requireTensor('select', x);
+  refuseMore('select', rest);
   const dim = normalizeDimension('select', dimension, x.rank);
-  const at = index < 0 ? index + x.shape[dim]! : index;
-  if (!Number.isInteger(index) || at < 0 || at >= x.shape[dim]!) {
+  const length = x.shape[dim]!;
+  if (!Number.isInteger(index) || index < -length || index >= length) {
     throw new ShapeError(
       `select: index ${String(index)} is outside dimension ${dimension} of ${formatShape(x.shape)}.`,
     );
   }
+  const at = index < 0 ? index + length : index;
   return scope(() => squeeze(slice(x, dim, at, at + 1), dim));
 }
 
 /** Removes a dimension of length one, and keeps any other. A view. Of a scalar, dimensions 0 and -1 are taken too. */
-export function squeeze(x: Tensor, dimension: number): Tensor {
+export function squeeze(x: Tensor, dimension: number, ...rest: []): Tensor {
   requireTensor('squeeze', x);
+  refuseMore('squeeze', rest);
   const dim = normalizeDimension('squeeze', dimension, Math.max(1, x.rank));
   return view(
     x,
@@ -238,8 +247,9 @@ export function squeeze(x: Tensor, dimension: number): Tensor {
 }
 
 /** Inserts a dimension of length one. A view. */
-export function unsqueeze(x: Tensor, dimension: number): Tensor {
+export function unsqueeze(x: Tensor, dimension: number, ...rest: []): Tensor {
   requireTensor('unsqueeze', x);
+  refuseMore('unsqueeze', rest);
   const dim = normalizeDimension('unsqueeze', dimension, x.rank + 1);
   return view(x, [...x.shape.slice(0, dim), 1, ...x.shape.slice(dim)]);
 }

@@ -1,7 +1,7 @@
 import { scope } from '../../tensor/scope.ts';
-import { normalizeDimension } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { reshape, transpose } from '../shape/views.ts';
+import { dimensionOf } from './one-dimension.ts';
 
 /** Applies `fn`, which works along the last dimension, along another one, by transposed views. A scalar is a row of one. */
 export function alongLastDimension(
@@ -10,7 +10,7 @@ export function alongLastDimension(
   dimension: number,
   fn: (x: Tensor) => Tensor,
 ): Tensor {
-  const dim = normalizeDimension(op, dimension, Math.max(1, x.rank));
+  const dim = dimensionOf(op, x, dimension);
   if (x.rank === 0) return scope(() => reshape(fn(reshape(x, [1])), []));
   if (dim === x.rank - 1) return fn(x);
   return scope(() => transpose(fn(transpose(x, dim, -1)), dim, -1));

@@ -1,3 +1,4 @@
+import { checkText } from '../../tensor/check-value.ts';
 import { DeviceError } from '../../errors.ts';
 import type { KernelSpec } from '../../op/cuda-lowering.ts';
 import { kernelSource } from '../../package-root.ts';
@@ -20,6 +21,9 @@ interface Branch {
  * (`packageKernels`); `parameters` as in `KernelSpec`.
  */
 export function kernelVariants(source: string | URL, name: string, parameters: string): KernelVariants {
+  if (!(source instanceof URL)) checkText('kernelVariants', 'the source', source);
+  checkText('kernelVariants', 'the name', name);
+  checkText('kernelVariants', 'the parameters', parameters);
   const url = typeof source === 'string' ? kernelSource(source) : source;
   const root: Branch = { next: new Map(), spec: null };
   let names: readonly string[] | null = null;

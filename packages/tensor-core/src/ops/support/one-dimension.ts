@@ -1,3 +1,4 @@
+import { requireTensor } from '../../op/require-tensor.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView, StridedMemory } from '../../op/memory-view.ts';
 import { byteSize } from '../../tensor/dtype.ts';
@@ -21,8 +22,9 @@ export function extentsAround(shape: Shape, dimension: number | null): Extents {
   };
 }
 
-/** A dimension from the front; a tensor without dimensions takes 0 and -1, as in PyTorch. Throws a ShapeError. */
+/** A dimension from the front; a tensor without dimensions takes 0 and -1, as in PyTorch. Throws a ShapeError or DTypeError. */
 export function dimensionOf(op: string, x: Tensor, dimension: number): number {
+  requireTensor(op, x);
   return normalizeDimension(op, dimension, Math.max(1, x.rank));
 }
 

@@ -1,3 +1,4 @@
+import { describeValue } from '../../tensor/check-value.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
 import type { HostLowering, OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
@@ -6,7 +7,6 @@ import {
   byteSize,
   checkElement,
   computeDType,
-  describeValue,
   isFloatingPoint,
   promote,
   promoteWithNumber,
@@ -20,7 +20,7 @@ import { broadcastShapes, sizeOf } from '../../tensor/shape.ts';
 import { scope } from '../../tensor/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { notATensor } from './require-tensor.ts';
+import { notATensor, refuseMore } from '../../op/require-tensor.ts';
 
 /**
  * An operand of a binary op. The result's dtype is torch.result_type's: the highest category (bool, integer, floating
@@ -76,8 +76,9 @@ export function unary(definition: UnaryDefinition): (x: Tensor) => Tensor {
     },
   });
   const float64Op = float64 && defineOp({ ...op, cpu: inFloat64(float64) });
-  return (x) => {
+  return (x, ...rest: []) => {
     if (!(x instanceof Tensor)) throw notATensor(name, x);
+    refuseMore(name, rest);
     return applyOne(float64Op && x.dtype === 'float64' ? float64Op : op, [x], undefined);
   };
 }
@@ -128,12 +129,19 @@ export function binary(definition: BinaryDefinition): (a: Operand, b: Operand) =
   const numberRight = binaryWithNumber(definition, 'right');
   const numberLeft = binaryWithNumber(definition, 'left');
   const { name, roundsFirst = false } = definition;
-  return (a, b) => {
+  return (a, b, ...rest: []) => {
+    refuseMore(name, rest);
     if (typeof b === 'number') return withNumber(name, numberRight, a, b, roundsFirst);
     if (typeof a === 'number') return withNumber(name, numberLeft, b, a, roundsFirst);
     if (!(a instanceof Tensor) || !(b instanceof Tensor)) throw notAnOperand(name, a, b);
     return a.dtype === b.dtype ? applyOne(both, [a, b], undefined) : mixed(both, a, b, roundsFirst);
   };
+}
+
+/** Throws a DTypeError unless one of the operands is a tensor, and the other one or a number. */
+export function checkOperands(name: string, a: Operand, b: Operand): void {
+  const isFit = a instanceof Tensor ? b instanceof Tensor || typeof b === 'number' : b instanceof Tensor;
+  if (!isFit || !(a instanceof Tensor || typeof a === 'number')) throw notAnOperand(name, a, b);
 }
 
 function notAnOperand(name: string, a: unknown, b: unknown): DTypeError {

@@ -36,6 +36,7 @@ export const notOps: readonly string[] = [
   'device',
   'fromBits16',
   'toBits16',
+  'fromBytes',
   'setCpuThreads',
   'cudaAvailable',
   'cudaDeviceCount',
@@ -74,4 +75,15 @@ export const notOps: readonly string[] = [
   'withoutAutocast',
   'getFloat32MatmulPrecision',
   'setFloat32MatmulPrecision',
+  // What packages check arguments with
+  ...[
+    'requireTensor',
+    'requireTensors',
+    'checkCount',
+    'checkNumber',
+    'checkFlag',
+    'checkText',
+    'checkObject',
+  ],
+  ...['checkFunction', 'checkDType', 'checkDevice', 'checkGenerator', 'describeValue'],
 ];

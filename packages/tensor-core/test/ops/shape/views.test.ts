@@ -212,7 +212,7 @@ describe('arguments that are none', () => {
     ['a fraction to end at', () => t.slice(x, 1, 0, 2.5), 'slice: the end must be a whole number, not 2.5'],
     ['NaN', () => t.slice(x, 1, NaN), 'slice: the start must be a whole number, not NaN'],
     ['infinity', () => t.slice(x, 1, 0, Infinity), 'slice: the end must be a whole number'],
-    ['a text', () => t.slice(x, 1, any('1')), 'slice: the start must be a whole number, not 1'],
+    ['a text', () => t.slice(x, 1, any('1')), 'slice: the start must be a whole number, not the text "1"'],
     [
       'a step of 0',
       () => t.slice(x, 1, 0, 2, 0),

@@ -1,4 +1,4 @@
-import type { DType } from '../../../tensor/dtype.ts';
+import { type DType, checkDType } from '../../../tensor/dtype.ts';
 
 const storage: Record<DType, string> = {
   float32: 'float',
@@ -12,11 +12,16 @@ const storage: Record<DType, string> = {
 
 /** The C++ type of a dtype in memory, by the names of kernels/prelude.cuh. */
 export function storageType(dtype: DType): string {
-  return storage[dtype];
+  return storage[dtype] ?? unknown('storageType', dtype);
 }
 
 /** The C++ type that a dtype is calculated in. */
 export function computeType(dtype: DType): string {
   if (dtype === 'float16' || dtype === 'bfloat16') return 'float';
-  return dtype === 'bool' ? 'bool' : storage[dtype];
+  return dtype === 'bool' ? 'bool' : (storage[dtype] ?? unknown('computeType', dtype));
+}
+
+function unknown(owner: string, dtype: DType): string {
+  checkDType(owner, dtype);
+  return dtype;
 }

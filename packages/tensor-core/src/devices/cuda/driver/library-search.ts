@@ -1,3 +1,4 @@
+import { checkObject, checkText, wrongArgument } from '../../../tensor/check-value.ts';
 import { existsSync, readFileSync, readdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -60,8 +61,15 @@ const loaded = new Map<LibraryDescription, LoadedLibrary>();
  * folders or Python's wheels, in this order. Throws a LibraryNotFoundError that says where it looked.
  */
 export function loadLibrary(description: LibraryDescription): LoadedLibrary {
+  checkObject('loadLibrary', 'the description', description);
   const known = loaded.get(description);
   if (known) return known;
+  checkText('loadLibrary', 'the name', description.name);
+  checkText('loadLibrary', 'the remedy', description.remedy);
+  if (!Array.isArray(description.files)) {
+    throw wrongArgument('loadLibrary', 'files', 'a list of names', description.files);
+  }
+  for (const file of description.files) checkText('loadLibrary', 'a file', file);
   const failures: string[] = [];
   for (const candidate of candidates(description, process.env)) {
     try {

@@ -1,6 +1,14 @@
 import { DeviceError } from '../../../errors.ts';
 import type { CudaDriver } from './driver.ts';
-import type { CudaEvent, EventOptions, EventPool } from './event.ts';
+import { checkOptions } from '../../../op/check-options.ts';
+import {
+  checkCount,
+  checkFlag,
+  checkNumber,
+  describeValue,
+  wrongArgument,
+} from '../../../tensor/check-value.ts';
+import { CudaEvent, type EventOptions, type EventPool } from './event.ts';
 
 const nonBlocking = 1;
 
@@ -39,13 +47,18 @@ export class CudaStream {
   }
 
   /** Records a point behind everything queued so far. */
-  recordEvent({ timing = true }: EventOptions = {}): CudaEvent {
+  recordEvent(options: EventOptions = {}): CudaEvent {
+    checkOptions('recordEvent', options, ['timing']);
+    const { timing = true } = options;
+    checkFlag('recordEvent', 'timing', timing);
     this.#parts.makeCurrent();
     return this.#parts.events.record(this.handle, timing);
   }
 
   /** Lets what is queued from now on wait for an event, of another stream or another device too. */
   waitFor(event: CudaEvent): void {
+    if (!(event instanceof CudaEvent))
+      throw wrongArgument('waitFor', 'the event', 'one of recordEvent()', event);
     this.#parts.makeCurrent();
     const { cuStreamWaitEvent } = this.#driver.functions;
     this.#driver.check(cuStreamWaitEvent(this.handle, event.handle, 0), 'cuStreamWaitEvent');
@@ -56,6 +69,9 @@ export class CudaStream {
    * Both must stay as they are until it has run.
    */
   copy(to: number, from: number, byteLength: number): void {
+    checkCount('copy', 'the address copied to', to);
+    checkCount('copy', 'the address copied from', from);
+    checkCount('copy', 'the number of bytes', byteLength);
     if (byteLength === 0) return;
     this.#parts.makeCurrent();
     const { cuMemcpyAsync } = this.#driver.functions;
@@ -64,6 +80,9 @@ export class CudaStream {
 
   /** Queues setting `byteLength` bytes at a device address to `value`. */
   fill(address: number, value: number, byteLength: number): void {
+    checkCount('fill', 'the address', address);
+    checkNumber('fill', 'the value', value, 'a byte from 0 to 255', (byte) => (byte & 255) === byte);
+    checkCount('fill', 'the number of bytes', byteLength);
     if (byteLength === 0) return;
     this.#parts.makeCurrent();
     const { cuMemsetD8Async } = this.#driver.functions;
@@ -76,9 +95,11 @@ export class CudaStream {
    * not run, and the stream would never end. Throws a DeviceError for an address of zero.
    */
   launchHostFunction(hostFunction: number, argument = 0): void {
-    if (!(hostFunction > 0)) {
-      throw new DeviceError(`launchHostFunction takes the address of a C function, not ${hostFunction}.`);
+    if (!Number.isSafeInteger(hostFunction) || hostFunction <= 0) {
+      const given = describeValue(hostFunction);
+      throw new DeviceError(`launchHostFunction: takes the address of a C function, not ${given}.`);
     }
+    checkCount('launchHostFunction', 'the argument', argument);
     this.#parts.makeCurrent();
     const { cuLaunchHostFunc } = this.#driver.functions;
     this.#driver.check(cuLaunchHostFunc(this.handle, hostFunction, argument), 'cuLaunchHostFunc');

@@ -1,6 +1,9 @@
+import { checkList, formatShape } from '../../../tensor/shape.ts';
+import { describeValue } from '../../../tensor/check-value.ts';
+import { checkOptions } from '../../../op/check-options.ts';
 import { ShapeError } from '../../../errors.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
-import { type DType, byteSize } from '../../../tensor/dtype.ts';
+import { type DType, byteSize, checkDType } from '../../../tensor/dtype.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 
 /** Bytes of a CUtensorMap: a kernel takes it as a `T` parameter, declared `const __grid_constant__`. */
@@ -89,11 +92,19 @@ export class TensorMapEncoder {
 }
 
 function check(description: TensorMapDescription): void {
+  checkOptions('encodeTensorMap', description, [...required, ...optional]);
   const { dtype, address, dimensions, strideBytes, box, elementStrides, swizzle = 'none' } = description;
+  const { l2Promotion = 'none', outside = 'zero' } = description;
+  checkDType('encodeTensorMap', dtype);
+  for (const values of [dimensions, strideBytes, box, elementStrides === undefined ? [] : elementStrides])
+    checkList('encodeTensorMap', values);
+  requireOneOf('swizzle', swizzle, swizzles);
+  requireOneOf('l2Promotion', l2Promotion, promotions);
+  requireOneOf('outside', outside, fills);
   const rank = dimensions.length;
   if (rank < 1 || rank > maxRank) fail(`TMA copies 1 to ${maxRank} dimensions, not ${rank}`);
   if (!Number.isSafeInteger(address) || address <= 0 || address % alignment !== 0) {
-    fail(`the address ${address} must be a multiple of ${alignment} bytes`);
+    fail(`the address ${describeValue(address)} must be a multiple of ${alignment} bytes`);
   }
   requireEach('dimensions', dimensions, rank, 1, maxLength);
   requireEach('strideBytes', strideBytes, rank - 1, 0, maxStrideBytes - 1);
@@ -116,6 +127,14 @@ function check(description: TensorMapDescription): void {
   }
 }
 
+const required = ['dtype', 'address', 'dimensions', 'strideBytes', 'box'];
+const optional = ['elementStrides', 'swizzle', 'l2Promotion', 'outside'];
+
+function requireOneOf(name: string, value: string, known: object): void {
+  if (typeof value === 'string' && Object.hasOwn(known, value)) return;
+  fail(`${name} must be one of ${Object.keys(known).join(', ')}, not ${describeValue(value)}`);
+}
+
 function requireEach(
   name: string,
   values: readonly number[],
@@ -132,7 +151,7 @@ function requireEach(
 }
 
 function list(values: readonly number[]): string {
-  return `[${values.join(', ')}]`;
+  return formatShape(values);
 }
 
 function fail(reason: string): never {

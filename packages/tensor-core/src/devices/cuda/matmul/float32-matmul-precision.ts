@@ -1,3 +1,5 @@
+import { wrongArgument } from '../../../tensor/check-value.ts';
+
 /** `highest`: full float32. `high`: TF32 tensor cores, which round the operands to 10 bits of mantissa. */
 export type Float32MatmulPrecision = 'highest' | 'high';
 
@@ -6,7 +8,7 @@ let precision: Float32MatmulPrecision = 'highest';
 /** How CUDA devices multiply float32 matrices from now on; the default is `highest`, as in PyTorch. */
 export function setFloat32MatmulPrecision(next: Float32MatmulPrecision): void {
   if (next !== 'highest' && next !== 'high') {
-    throw new TypeError(`setFloat32MatmulPrecision: takes 'highest' or 'high', not ${JSON.stringify(next)}.`);
+    throw wrongArgument('setFloat32MatmulPrecision', 'the precision', "'highest' or 'high'", next);
   }
   precision = next;
 }

@@ -1,3 +1,4 @@
+import { describeValue } from '../../../tensor/check-value.ts';
 import { DeviceError } from '../../../errors.ts';
 import { ffi } from '../../../native/ffi.ts';
 import type { CudaDriver } from '../driver/driver.ts';
@@ -15,7 +16,7 @@ export class PinnedMemory {
   /** The device must be current. Throws a DeviceError if the system gives no more. */
   constructor(driver: CudaDriver, byteLength: number) {
     if (!Number.isSafeInteger(byteLength) || byteLength <= 0) {
-      throw new DeviceError(`PinnedMemory: ${byteLength} is no number of bytes above zero.`);
+      throw new DeviceError(`allocatePinned: ${describeValue(byteLength)} is no number of bytes above zero.`);
     }
     this.#driver = driver;
     this.byteLength = byteLength;

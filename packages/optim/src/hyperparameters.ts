@@ -1,0 +1,18 @@
+import { checkNumber } from '@roofline/tensor-core';
+
+/** Throws a RooflineError (code RANGE) unless all are finite numbers of zero or more. */
+export function checkNotNegative(owner: string, hyperparameters: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(hyperparameters)) {
+    checkNumber(owner, name, value, 'a finite number of zero or more', isNotNegative);
+  }
+}
+
+function isNotNegative(value: number): boolean {
+  return value >= 0 && value < Infinity;
+}
+
+/** Options without those that are undefined, which JavaScript takes for absent: the defaults stand in for them. */
+export function withoutUndefined<T extends object>(options: T): T {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as T;
+}

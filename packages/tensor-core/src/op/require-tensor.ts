@@ -1,0 +1,37 @@
+import { DTypeError, RooflineError } from '../errors.ts';
+import { describeValue, wrongArgument } from '../tensor/check-value.ts';
+import { Tensor } from '../tensor/tensor.ts';
+
+/** Throws a DTypeError, which names `op`, unless `x` is a tensor: TypeScript tells most callers, JavaScript's none. */
+export function requireTensor(op: string, x: Tensor): void {
+  if (!(x instanceof Tensor)) throw notATensor(op, x);
+}
+
+/** The same for each of a list. Throws a RooflineError (code ARGUMENT) for what is no list. */
+export function requireTensors(op: string, tensors: readonly Tensor[]): void {
+  if (!Array.isArray(tensors)) throw wrongArgument(op, 'its tensors', 'a list', tensors);
+  for (let i = 0; i < tensors.length; i++) {
+    if (!(tensors[i] instanceof Tensor)) throw notATensor(op, tensors[i]);
+  }
+}
+
+export function notATensor(op: string, x: unknown): DTypeError {
+  return new DTypeError(`${op}: takes tensors, not ${describeValue(x)}; make one with tensor() or full().`);
+}
+
+/**
+ * Throws a RooflineError (code OPTION) for arguments behind the last parameter, such as options where a function takes
+ * none: they would be ignored silently. What `Array.map` gives behind an element is let through.
+ */
+export function refuseMore(op: string, rest: readonly unknown[]): void {
+  if (rest.length === 0 || (rest.length === 2 && typeof rest[0] === 'number' && Array.isArray(rest[1])))
+    return;
+  const first = rest.find((argument) => argument !== undefined);
+  if (first === undefined) return;
+  const isOptions = first !== null && Object.getPrototypeOf(first) === Object.prototype;
+  const names = isOptions ? Object.keys(first as object).join(', ') : '';
+  throw new RooflineError(
+    'OPTION',
+    `${op}: takes no further argument, but got ${names === '' ? describeValue(first) : `{ ${names} }`}; leave it out.`,
+  );
+}

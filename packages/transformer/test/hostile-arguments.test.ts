@@ -1,0 +1,241 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Generator, RooflineError, type Tensor, noGrad, ones, tensor } from '@roofline/tensor-core';
+import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
+import * as transformer from '../src/index.ts';
+
+const config = () => ({
+  vocabularySize: 5,
+  contextLength: 8,
+  modelDimension: 4,
+  feedForwardDimension: 4,
+  layers: 1,
+  heads: 2,
+  ropeTheta: 10,
+  tieWordEmbeddings: false,
+});
+const sizes = Object.keys(config()).filter((name) => !['ropeTheta', 'tieWordEmbeddings'].includes(name));
+
+/** What a config takes all the same, of those of `config()` with one size 5. */
+const configLegal = (at: number) => ({
+  ...Object.fromEntries(
+    sizes.filter((name) => !['modelDimension', 'heads'].includes(name)).map((name) => [`${at}.${name}`, '5']),
+  ),
+  [`${at}.ropeTheta`]: 'undefined 5',
+  [`${at}.tieWordEmbeddings`]: 'undefined',
+});
+const model = () => new transformer.TransformerLM(config());
+const linear = () => new transformer.Linear(2, 2, parameterOptions());
+const parameterOptions = () => ({ device: 'cpu', dtype: 'float32', generator: new Generator(0) }) as const;
+const parameterLegal = (at: number) => ({ [`${at}.device`]: 'undefined', [`${at}.dtype`]: 'undefined' });
+const positions = () => new transformer.RotaryEmbedding({ headDimension: 2, contextLength: 8 });
+const attentionOptions = () => ({
+  ...parameterOptions(),
+  modelDimension: 4,
+  heads: 2,
+  positions: positions(),
+  attention: transformer.plainAttention,
+});
+const attentionLegal = { ...parameterLegal(0), '0.attention': 'undefined fn' };
+const heads = () => ones([1, 2, 3, 2]);
+const ids = () => tensor([[0, 1]], { dtype: 'int32' });
+const cache = () => new transformer.KeyValueCache(8);
+
+const path = join(import.meta.dirname, `hostile-arguments.${process.pid}.safetensors`);
+const file = () => {
+  transformer.saveTensors({ tensors: { a: ones([2]) }, metadata: {} }, path);
+  return path;
+};
+const checkpointFile = () => {
+  transformer.saveCheckpoint(model(), path);
+  return path;
+};
+/** A file of the name 'a', which a hostile path would write. */
+const undo = () => {
+  for (const written of [path, 'a']) rmSync(written, { force: true });
+};
+const generateOptions = () => ({
+  ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1 },
+  ...{ temperature: 1, topK: 1, topP: 1 },
+});
+const samplingLegal = (at: number) => ({
+  [`${at}`]: 'undefined {}',
+  [`${at}.temperature`]: 'undefined 5 Infinity',
+  [`${at}.topK`]: 'undefined 5',
+  [`${at}.topP`]: 'undefined',
+});
+const generateLegal = {
+  ...samplingLegal(2),
+  '2.maxNewTokens': 'undefined 5 Infinity',
+  '2.stopToken': 'undefined',
+  '2.seed': 'undefined 5',
+  '2.useCache': 'undefined',
+  '2.windowStride': 'undefined 5',
+};
+/** Of the file that is not there. */
+const missing = 'SafetensorsFile|^a cannot be opened';
+const compute = exempt('protected: forward() calls it');
+const error = exempt('an error: its message is whatever it is given');
+
+const table: HostileTable = {
+  // Modules
+  'new Module': exempt('abstract, and takes nothing'),
+  'Module#forward': { args: () => [linear(), ones([2])], named: 'linear' },
+  'Module#children': { args: () => [model()] },
+  'Module#namedModules': { args: () => [model(), 'model'], legal: { 1: 'undefined a' } },
+  'Module#namedParameters': {
+    args: () => [model(), 'model', { removeDuplicate: true }],
+    legal: { 1: 'undefined a', 2: 'undefined {}', '2.removeDuplicate': 'undefined' },
+  },
+  'Module#parameters': { args: () => [model()] },
+  'Module#train': { args: () => [model(), true], legal: { 1: 'undefined' } },
+  'Module#eval': { args: () => [model()] },
+  'Module#stateDict': { args: () => [model()] },
+  'Module#loadStateDict': {
+    args: () => [linear(), linear().stateDict(), { strict: true }],
+    legal: { 2: 'undefined {}', '2.strict': 'undefined' },
+  },
+  'Module#zeroGrad': { args: () => [model()] },
+  'Module#dispose': { args: () => [model()] },
+  'new Linear': {
+    args: () => [2, 3, parameterOptions()],
+    legal: { 0: '5', 1: '5', ...parameterLegal(2) },
+  },
+  'Linear#compute': compute,
+  'new Embedding': {
+    args: () => [2, 3, { ...parameterOptions(), std: 1 }],
+    legal: { 0: '5', 1: '5', ...parameterLegal(2), '2.std': 'undefined 5' },
+  },
+  'Embedding#compute': compute,
+  'new RMSNorm': {
+    args: () => [2, { device: 'cpu', dtype: 'float32' }, 1e-5],
+    legal: { 0: '5', 1: '{}', ...parameterLegal(1), 2: 'undefined 5' },
+  },
+  'RMSNorm#compute': compute,
+  'new SwiGLU': {
+    args: () => [2, 3, parameterOptions()],
+    legal: { 0: '5', 1: '5', ...parameterLegal(2) },
+  },
+  'SwiGLU#compute': compute,
+  'new CausalSelfAttention': { args: () => [attentionOptions()], legal: attentionLegal },
+  'CausalSelfAttention#compute': compute,
+  'new TransformerBlock': {
+    args: () => [{ ...attentionOptions(), feedForwardDimension: 3 }],
+    legal: { ...attentionLegal, '0.feedForwardDimension': '5' },
+  },
+  'TransformerBlock#compute': compute,
+  'new TransformerLM': {
+    args: () => [
+      config(),
+      { device: 'cpu', dtype: 'float32', seed: 0, attention: transformer.plainAttention },
+    ],
+    legal: {
+      ...configLegal(0),
+      ...parameterLegal(1),
+      '1': 'undefined {}',
+      '1.seed': 'undefined 5',
+      '1.attention': 'undefined fn',
+    },
+  },
+  'TransformerLM#compute': {
+    args: () => [model(), ids(), cache()],
+    legal: { 2: 'undefined' },
+    call: (self: transformer.TransformerLM, tokens: Tensor, given: transformer.KeyValueCache) =>
+      noGrad(() => self.forward(tokens, given)),
+    named: 'TransformerLM',
+  },
+  'TransformerLM#dispose': { args: () => [model()] },
+  'new RotaryEmbedding': {
+    args: () => [{ headDimension: 2, contextLength: 3, theta: 10, device: 'cpu' }],
+    legal: { '0.contextLength': '5', '0.theta': 'undefined 5', '0.device': 'undefined' },
+  },
+  'RotaryEmbedding#apply': { args: () => [positions(), heads(), 0], legal: { 2: 'undefined 5' } },
+  'RotaryEmbedding#dispose': { args: () => [positions()] },
+  plainAttention: { args: () => [heads(), heads(), heads()] },
+  languageModelLoss: { args: () => [model(), ids(), ids()] },
+
+  // Generation
+  'new KeyValueCache': { args: () => [8], legal: { 0: '5' } },
+  'KeyValueCache#layer': { args: () => [cache(), 0], legal: { 1: '5' } },
+  'KeyValueCache#advance': { args: () => [cache(), 1], legal: { 1: '5' } },
+  'KeyValueCache#checkRoom': { args: () => [cache(), 1], legal: { 1: '5' } },
+  'KeyValueCache#clear': { args: () => [cache()] },
+  'KeyValueCache#dispose': { args: () => [cache()] },
+  'new LayerCache': { args: () => [cache()] },
+  'LayerCache#append': { args: () => [cache().layer(0), heads(), heads()] },
+  'LayerCache#dispose': { args: () => [cache().layer(0)] },
+  generate: { args: () => [model(), [0, 1], generateOptions()], legal: generateLegal },
+  generateTokens: { args: () => [model(), [0, 1], generateOptions()], legal: generateLegal },
+  sampleToken: {
+    args: () => [[0, 1], { temperature: 1, topK: 1, topP: 1 }, () => 0.5],
+    legal: { ...samplingLegal(1), 1: '{}', 2: 'fn' },
+  },
+
+  // Configs
+  'new ModelConfigError': error,
+  presetConfig: {
+    args: () => ['tiny', config()],
+    legal: {
+      1: 'undefined {}',
+      ...Object.fromEntries(Object.keys(config()).map((name) => [`1.${name}`, 'undefined 5'])),
+      '1.modelDimension': 'undefined',
+      '1.heads': '',
+      '1.tieWordEmbeddings': 'undefined',
+    },
+  },
+  countParameters: { args: () => [config()], legal: configLegal(0) },
+  countParametersByModule: { args: () => [config()], legal: configLegal(0) },
+  parameterShapes: { args: () => [config()], legal: configLegal(0) },
+  costOf: {
+    args: () => [config(), { batch: 1, context: 2, dtype: 'float32' }],
+    legal: { ...configLegal(0), '1.batch': '5', '1.context': 'undefined 5', '1.dtype': 'undefined' },
+  },
+  byteWindows: {
+    args: () => ['a text', { step: 0, batch: 1, contextLength: 2, device: 'cpu' }],
+    legal: { '1.step': '5', '1.batch': '5', '1.contextLength': '5', '1.device': 'undefined' },
+  },
+
+  // Files
+  'new SafetensorsError': error,
+  'new StateError': error,
+  'new SafetensorsFile': { args: () => [file()], named: missing, undo },
+  'SafetensorsFile#read': {
+    args: () => [new transformer.SafetensorsFile(file()), 'a'],
+    legal: { 1: 'a' },
+    undo,
+  },
+  'SafetensorsFile#close': { args: () => [new transformer.SafetensorsFile(file())], undo },
+  loadTensors: {
+    args: () => [file(), { device: 'cpu' }],
+    legal: { 1: 'undefined {}', '1.device': 'undefined' },
+    named: `loadTensors|${missing}`,
+    undo,
+  },
+  saveTensors: {
+    args: () => [{ tensors: { a: ones([2]) }, metadata: {} }, path],
+    legal: { '0.tensors': '{}', '0.metadata': '{}', 1: 'a' },
+    undo,
+  },
+  writeSafetensors: {
+    args: () => [
+      path,
+      [{ name: 'a', dtype: 'float32', shape: [1], read: () => new Uint8Array(4) }],
+      { format: 'pt' },
+    ],
+    legal: { 0: 'a', 1: '[]', 2: 'undefined {}', '2.format': 'a' },
+    undo,
+  },
+  loadCheckpoint: {
+    args: () => [model(), checkpointFile(), { strict: true }],
+    named: `loadCheckpoint|${missing}`,
+    legal: { 2: 'undefined {}', '2.strict': 'undefined' },
+    undo,
+  },
+  saveCheckpoint: {
+    args: () => [model(), path, { format: 'pt' }],
+    legal: { 1: 'a', 2: 'undefined {}', '2.format': 'a' },
+    undo,
+  },
+};
+
+describeHostileArguments(transformer, table, RooflineError);
