@@ -1,7 +1,7 @@
 // float32 matrix product on Hopper's fp16 tensor cores, at float32 accuracy (Ootomo & Yokota 2022,
 // "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak").
 //
-//     C[batch][m][n] = alpha · op(A)[m][k] · op(B)[k][n]  (+ C where accumulate is set)
+//     C[batch][m][n] = alpha · op(A)[m][k] · op(B)[k][n]
 //
 // split_half.cu turns each operand into fp16 planes hi and lo with powers of two 2^s: x = 2^-s·(hi + 2^-11·lo). Over
 // one K block of 64, with sa the exponent of a row of A and sb that of a column of B,
@@ -47,19 +47,18 @@
 //   320  pitchC            int32          elements between rows of c
 //   324  batchStepA        int32          1, or 0 where one A serves the whole batch
 //   328  batchStepB        int32          likewise
-//   332  accumulate        int32          0: write C; 1: add to C
-//   336  alpha             float32
-//   340  streamTiles       int32          tiles whose K blocks are dealt out evenly (see Schedule)
-//   344  groupM            int32          tiles of one column taken in a row before the next column
-//   352  sourceA           const float*   what was split, [batch or 1] matrices
-//   360  sourceB           const float*
-//   368  batchStrideA      int64          elements; 0 where one A serves the whole batch
-//   376  batchStrideB      int64          likewise
-//   384  pitchA            int32          elements between rows of sourceA
-//   388  pitchB            int32          likewise
-//   392  summariesA        const uint32*  [batch or 1][row blocks][column blocks], likewise
-//   400  summariesB        const uint32*
-//   408  (padding to 448)
+//   332  alpha             float32
+//   336  streamTiles       int32          tiles whose K blocks are dealt out evenly (see Schedule)
+//   340  groupM            int32          tiles of one column taken in a row before the next column
+//   344  sourceA           const float*   what was split, [batch or 1] matrices
+//   352  sourceB           const float*
+//   360  batchStrideA      int64          elements; 0 where one A serves the whole batch
+//   368  batchStrideB      int64          likewise
+//   376  pitchA            int32          elements between rows of sourceA
+//   380  pitchB            int32          likewise
+//   384  summariesA        const uint32*  [batch or 1][row blocks][column blocks], likewise
+//   392  summariesB        const uint32*
+//   400  (padding to 448)
 // One pair of partials and ready serves one stream at a time. The same G gives the same bits every time.
 // May be launched with programmatic stream serialization after split_half: it waits by itself.
 
@@ -500,17 +499,23 @@ __device__ __forceinline__ void add_partial(const MatmulParams& p, float (&total
   }
 }
 
-/** Two neighbours of one row of C; `pairs`: rows are 8-byte aligned. */
-__device__ __forceinline__ void write_pair(const MatmulParams& p, float* c, float first, float second, int count,
-                                           bool pairs) {
-  first *= p.alpha, second *= p.alpha;
-  if (pairs && count >= 2) {
-    float2* target = reinterpret_cast<float2*>(c);
-    const float2 old = p.accumulate ? *target : make_float2(0.0f, 0.0f);
-    *target = p.accumulate ? make_float2(old.x + first, old.y + second) : make_float2(first, second);
+/** What a thread has of one row of the tile: pairs of neighbours, each 8 columns after the last. */
+__device__ __forceinline__ void write_row(const MatmulParams& p, const float (&total)[kAccumulators], int half, float* c,
+                                          int columns, bool pairs) {
+  // Most rows are whole, and take little code.
+  if (pairs && columns >= BLOCK_N - 6) {
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 8; i++) {
+      const float* sums = total + i * 4 + half * 2;
+      *reinterpret_cast<float2*>(c + i * 8) = make_float2(sums[0] * p.alpha, sums[1] * p.alpha);
+    }
   } else {
-    if (count >= 1) c[0] = p.accumulate ? c[0] + first : first;
-    if (count >= 2) c[1] = p.accumulate ? c[1] + second : second;
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 8; i++) {
+      const float* sums = total + i * 4 + half * 2;
+      if (columns > i * 8) c[i * 8] = sums[0] * p.alpha;
+      if (columns > i * 8 + 1) c[i * 8 + 1] = sums[1] * p.alpha;
+    }
   }
 }
 
@@ -522,12 +527,7 @@ __device__ __forceinline__ void write_tile(const MatmulParams& p, const float (&
   const bool pairs = (reinterpret_cast<unsigned long long>(p.c) & 7u) == 0 && ((p.pitchC | p.batchStrideC) & 1) == 0;
 #pragma unroll
   for (int half = 0; half < 2; half++) {
-    if (row + half * 8 >= p.m) continue;
-#pragma unroll
-    for (int i = 0; i < BLOCK_N / 8; i++) {
-      write_pair(p, c + half * 8ll * p.pitchC + i * 8, total[i * 4 + half * 2], total[i * 4 + half * 2 + 1],
-                 p.n - column - i * 8, pairs);
-    }
+    if (row + half * 8 < p.m) write_row(p, total, half, c + half * 8ll * p.pitchC, p.n - column, pairs);
   }
 }
 

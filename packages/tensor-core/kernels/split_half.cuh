@@ -94,7 +94,7 @@ struct alignas(64) MatmulParams {
   int* ready;
   long long batchStrideC;
   int m, n, k, batch;
-  int pitchC, batchStepA, batchStepB, accumulate;
+  int pitchC, batchStepA, batchStepB;
   float alpha;
   int streamTiles, groupM;
   const float *sourceA, *sourceB;

@@ -41,7 +41,7 @@ export interface CudaKernel {
   ): void;
 }
 
-/** D = scale · op(A) · op(B) (+ D if accumulate), row-major, one product per batch index. */
+/** D = scale · op(A) · op(B), row-major, one product per batch index. */
 export interface MatmulRequest {
   readonly m: number;
   readonly n: number;
@@ -65,7 +65,6 @@ export interface MatmulRequest {
   readonly batchStrideB: number;
   readonly batchStrideD: number;
   readonly scale: number;
-  readonly accumulate: boolean;
 }
 
 /** What an op's CUDA lowering works with. */

@@ -17,7 +17,7 @@ export class EmulatedMatmul implements Float32Product {
   }
 
   #multiply(request: MatmulRequest): void {
-    const { m, n, k, batch, transposeA, transposeB, pitchA, pitchB, pitchD, scale, accumulate } = request;
+    const { m, n, k, batch, transposeA, transposeB, pitchA, pitchB, pitchD, scale } = request;
     for (let product = 0; product < batch; product++) {
       const a = floatsAt(request.a + 4 * product * request.batchStrideA, transposeA ? k : m, pitchA);
       const b = floatsAt(request.b + 4 * product * request.batchStrideB, transposeB ? n : k, pitchB);
@@ -30,7 +30,7 @@ export class EmulatedMatmul implements Float32Product {
               a[transposeA ? l * pitchA + i : i * pitchA + l]! *
               b[transposeB ? j * pitchB + l : l * pitchB + j]!;
           }
-          d[i * pitchD + j] = scale * sum + (accumulate ? d[i * pitchD + j]! : 0);
+          d[i * pitchD + j] = scale * sum;
         }
       }
     }

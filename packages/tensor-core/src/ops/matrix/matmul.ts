@@ -116,7 +116,6 @@ const matmulOp = defineOp<MatmulAttributes>({
         batchStrideB: right.batchStride,
         batchStrideD: m * n,
         scale,
-        accumulate: false,
       });
     },
   },

@@ -100,7 +100,7 @@ export class CublasLt {
   readonly #functions: Functions;
   readonly #handle: number;
   readonly #scratch = new HostMemory(256);
-  /** alpha at 0, beta at 8, read during the call. */
+  /** alpha at 0, and beta, which stays 0, at 8; read during the call. */
   readonly #factors = new HostMemory(64);
 
   constructor(functions = loadFunctions()) {
@@ -125,22 +125,17 @@ export class CublasLt {
     return { desc, a, b, d, algorithm, workspaceBytes };
   }
 
-  /** Queues D = alpha · A · B + beta · D. `isDouble` says of what type alpha and beta are. */
+  /** Queues D = alpha · A · B. `isDouble` says of what type alpha is. */
   run(
     matmul: LtMatmul,
     addresses: { readonly a: number; readonly b: number; readonly d: number },
-    factors: { readonly alpha: number; readonly beta: number; readonly isDouble: boolean },
+    factor: { readonly alpha: number; readonly isDouble: boolean },
     workspace: number,
     stream: number,
   ): void {
     const memory = this.#factors;
-    if (factors.isDouble) {
-      memory.doubles[0] = factors.alpha;
-      memory.doubles[1] = factors.beta;
-    } else {
-      memory.floats[0] = factors.alpha;
-      memory.floats[2] = factors.beta;
-    }
+    if (factor.isDouble) memory.doubles[0] = factor.alpha;
+    else memory.floats[0] = factor.alpha;
     const status = this.#functions.cublasLtMatmul(
       this.#handle,
       matmul.desc,

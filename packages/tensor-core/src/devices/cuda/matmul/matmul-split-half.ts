@@ -15,6 +15,9 @@ import {
   splitHalfThreads,
 } from './matmul-split-half-plan.ts';
 
+/** The kernel could add to what is there (its parameter `accumulate`); nothing asks for that. */
+const overwrite = 0;
+
 /** A stored operand: one matrix, or one for each product of the batch. */
 interface StoredOperand {
   readonly pointer: number;
@@ -201,19 +204,19 @@ export class SplitHalfProduct implements Float32Product {
     memory.writeInt64(296, request.batchStrideD);
     const step = (layout: SplitHalfOperandLayout) => Number(layout.tensorMap.dimensions[3] > 1);
     const { m, n, k, batch, pitchD } = request;
-    const words = [m, n, k, batch, pitchD, step(a), step(b), Number(request.accumulate)];
+    const words = [m, n, k, batch, pitchD, step(a), step(b)];
     words.forEach((word, i) => (memory.words[304 / 4 + i] = word));
-    memory.floats[336 / 4] = request.scale;
-    memory.words[340 / 4] = streamTiles;
-    memory.words[344 / 4] = groupM;
-    memory.writeInt64(352, request.a);
-    memory.writeInt64(360, request.b);
-    memory.writeInt64(368, request.batchStrideA);
-    memory.writeInt64(376, request.batchStrideB);
-    memory.words[384 / 4] = request.pitchA;
-    memory.words[388 / 4] = request.pitchB;
-    memory.writeInt64(392, splitA.summaries);
-    memory.writeInt64(400, splitB.summaries);
+    memory.floats[332 / 4] = request.scale;
+    memory.words[336 / 4] = streamTiles;
+    memory.words[340 / 4] = groupM;
+    memory.writeInt64(344, request.a);
+    memory.writeInt64(352, request.b);
+    memory.writeInt64(360, request.batchStrideA);
+    memory.writeInt64(368, request.batchStrideB);
+    memory.words[376 / 4] = request.pitchA;
+    memory.words[380 / 4] = request.pitchB;
+    memory.writeInt64(384, splitA.summaries);
+    memory.writeInt64(392, splitB.summaries);
     const structure = memory.bytes.subarray(0, matmulParamsBytes);
     this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
   }

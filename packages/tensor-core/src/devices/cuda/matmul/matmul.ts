@@ -40,26 +40,22 @@ export class Matmul {
 
   /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
   run(request: MatmulRequest): void {
-    const { m, n, k, batch, inputDType, accumulate } = request;
+    const { m, n, k, batch, inputDType } = request;
     if (m === 0 || n === 0 || batch === 0) return;
     if (k === 0) {
-      if (!accumulate) this.#zero(request);
+      this.#zero(request);
       return;
     }
     const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
     if (inputDType === 'float32' && !allowTf32 && this.#runOnTensorCores(request)) return;
     const matmul = this.#plans.find(request, allowTf32);
     const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
-    const factors = {
-      alpha: request.scale,
-      beta: accumulate ? 1 : 0,
-      isDouble: inputDType === 'float64',
-    };
+    const factor = { alpha: request.scale, isDouble: inputDType === 'float64' };
     // cublasLt is column-major, so the operands change places; see describeMatmul.
     this.#loaded().run(
       matmul,
       { a: request.b, b: request.a, d: request.d },
-      factors,
+      factor,
       workspace,
       this.#streams.current.handle,
     );

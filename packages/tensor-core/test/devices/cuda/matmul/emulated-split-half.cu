@@ -99,7 +99,7 @@ struct Element {
       if (way(block) == Way::kExact) add_exactly(block);
     }
     float& c = p.c[batch * p.batchStrideC + static_cast<long long>(row) * p.pitchC + column];
-    c = p.accumulate ? c + total * p.alpha : total * p.alpha;
+    c = total * p.alpha;
   }
 };
 

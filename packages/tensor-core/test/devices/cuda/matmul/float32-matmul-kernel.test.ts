@@ -19,7 +19,6 @@ const request = {
   batch: 1,
   inputDType: 'float32',
   outputDType: 'float32',
-  accumulate: false,
 } as MatmulRequest;
 
 /** A Matmul whose tensor-core product takes a request if `takes`; it records whether it was forced. */
@@ -58,7 +57,7 @@ describe('Matmul', () => {
     );
   });
 
-  it('clears the result of an empty sum, unless it adds to it', () => {
+  it('clears the result of an empty sum', () => {
     const cleared: number[][] = [];
     const matmul = new Matmul(
       { current: { handle: 1 } },
@@ -68,7 +67,6 @@ describe('Matmul', () => {
     );
     const empty = { ...request, k: 0, m: 2, n: 3, d: 1000, pitchD: 5, batchStrideD: 0 };
     matmul.run(empty);
-    matmul.run({ ...empty, accumulate: true });
     matmul.run({ ...request, m: 0 });
     expect(cleared).toEqual([
       [1000, 12],

@@ -11,7 +11,7 @@ const request: MatmulRequest = {
   ...{ m: 2, n: 3, k: 4, batch: 1, inputDType: 'float32', outputDType: 'float32' },
   ...{ a: 0x1000, b: 0x2000, d: 0x3000, transposeA: false, transposeB: false },
   ...{ pitchA: 4, pitchB: 3, pitchD: 3, batchStrideA: 0, batchStrideB: 0, batchStrideD: 0 },
-  ...{ scale: 1, accumulate: false },
+  ...{ scale: 1 },
 };
 
 describe('describeMatmul', () => {
@@ -51,7 +51,7 @@ describe('describeMatmul', () => {
       ...{ m: 2, n: 3, k: 4, batch: 5, inputDType: 'bfloat16', outputDType: 'float32' },
       ...{ a: 0x1004, b: 0x2010, d: 0x3040, transposeA: true, transposeB: false },
       ...{ pitchA: 6, pitchB: 7, pitchD: 8, batchStrideA: 32, batchStrideB: 40, batchStrideD: 48 },
-      ...{ scale: 1, accumulate: false },
+      ...{ scale: 1 },
     };
     const batch = 5;
     expect(describeMatmul(whole, true)).toEqual({
@@ -77,7 +77,7 @@ describe('MatmulPlans', () => {
     ...{ m: 8, n: 8, k: 8, batch: 2, inputDType: 'float16', outputDType: 'float16' },
     ...{ a: 0x1000, b: 0x2000, d: 0x3000, transposeA: false, transposeB: false },
     ...{ pitchA: 8, pitchB: 8, pitchD: 8, batchStrideA: 64, batchStrideB: 64, batchStrideD: 64 },
-    ...{ scale: 1, accumulate: false },
+    ...{ scale: 1 },
   };
 
   function makePlans() {
@@ -133,7 +133,7 @@ describe('MatmulPlans', () => {
   it('takes the same plan for other addresses of the same alignment, and another scale', () => {
     const { prepared, plans } = makePlans();
     const first = plans.find(base, false);
-    const moved = { a: base.a + 512, b: base.b + 256, d: base.d + 2 ** 40, scale: 2, accumulate: true };
+    const moved = { a: base.a + 512, b: base.b + 256, d: base.d + 2 ** 40, scale: 2 };
     expect(plans.find({ ...base, ...moved }, false)).toBe(first);
     expect(prepared).toHaveLength(1);
   });
