@@ -4,7 +4,7 @@ import { DTypeError, ShapeError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { observers, tellHostWrite } from '../op/observers.ts';
 import { fillInPlace } from '../ops/copy/in-place.ts';
-import { type DType, type TypedArray, checkDType, checkElement, describeValue, typedArray } from './dtype.ts';
+import { type DType, type TypedArray, checkDType, checkFilling, describeValue, typedArray } from './dtype.ts';
 import { bytesOfArray, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { scope } from './scope.ts';
@@ -63,7 +63,7 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
 
 function filled(owner: string, shape: Shape, value: number, options: TensorOptions | undefined): Tensor {
   const known = checked(owner, options);
-  checkElement(owner, known.dtype ?? 'float32', value);
+  checkFilling(owner, known.dtype ?? 'float32', value);
   return scope(() => {
     const tensor = allocate(owner, shape, known);
     if (tensor.size > 0) fillInPlace(tensor, value);

@@ -111,7 +111,7 @@ function rowLink(random: RandomSource, { register, shape }: Value): Link {
     operands: [register],
     shape,
     ours: ([x]) => t[name](tensorOf(x)),
-    torch: ([x]) => `torch.${name === 'softmax' ? 'softmax' : 'log_softmax'}(${x}, -1)`,
+    torch: ([x]) => `${name === 'softmax' ? 'torch.softmax' : 'log_softmax'}(${x}, -1)`,
   };
 }
 
@@ -181,6 +181,7 @@ export function drawChain(random: RandomSource, seed: number): Program {
     steps,
     rule: 'accumulated',
     terms: steps.length * Math.max(...values.map((value) => value.shape.reduce((x, y) => Math.max(x, y), 1))),
+    exactAddends: false,
     aliasing: false,
     mutates: false,
     eitherZero: true,

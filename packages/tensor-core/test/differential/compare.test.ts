@@ -12,6 +12,7 @@ const program: Program = {
   steps: [],
   rule: 'exact',
   terms: 1,
+  exactAddends: false,
   aliasing: true,
   mutates: false,
   eitherZero: false,

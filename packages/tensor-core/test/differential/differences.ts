@@ -51,17 +51,35 @@ export const differences: readonly Difference[] = [
       name === 'fillInPlace' && kind === 'refuses' && detail.includes('lie at one place'),
   },
   {
-    title: '`gelu` in float64 on the CPU',
-    applies: ({ name, inputs }, { kind, detail }) =>
-      name === 'gelu' &&
-      kind === 'refuses' &&
-      inputs[0]!.dtype === 'float64' &&
-      detail.includes('no error function'),
-  },
-  {
     title: '`tanh` of tiny numbers on the CPU',
     applies: ({ name, inputs }, { kind, detail }) =>
       name === 'tanh' && kind === 'value' && inputs[0]!.dtype === 'float32' && errorOf(detail) < 2 ** -141,
+  },
+  {
+    title: 'Numbers that an integer dtype cannot hold',
+    // PyTorch wraps them around, or raises, by the op.
+    applies: (_, { kind, detail }) => kind === 'refuses' && / is no int(32|64), which holds/.test(detail),
+  },
+  {
+    title: "JavaScript's numbers",
+    // PyTorch's kernels for the CPU round them to the tensor's dtype, and raise where that overflows.
+    applies: ({ name }, { kind, detail }) =>
+      (name === 'pow' || name === 'clamp') &&
+      kind === 'accepts' &&
+      /value cannot be converted to type .* without overflow/.test(detail),
+  },
+  {
+    title: '`clamp` with NaN as its only bound',
+    applies: ({ name, steps }, { kind, detail }) =>
+      name === 'clamp' && kind === 'value' && detail.includes('is NaN') && steps[0]!.operands.includes(NaN),
+  },
+  {
+    title: 'The gradient of `pow` with an exponent of bools',
+    applies: ({ name, inputs }, { kind, detail }) =>
+      name === 'pow' &&
+      kind === 'accepts' &&
+      inputs.some(({ dtype }) => dtype === 'bool') &&
+      detail.includes('with a bool tensor is not supported'),
   },
   {
     title: '`clamp` of bools',

@@ -63,9 +63,10 @@ export class TorchServer {
       offset += bytes;
       return spec;
     });
-    const { rule, mutates, keepsFloat32 } = program;
+    const { rule, mutates, keepsFloat32, exactAddends } = program;
+    const accumulates = rule === 'accumulated' && !exactAddends;
     const header = Buffer.from(
-      JSON.stringify({ inputs, steps: torchSteps(program), rule, mutates, keepsFloat32, bytes: offset }),
+      JSON.stringify({ inputs, steps: torchSteps(program), rule, accumulates, mutates, keepsFloat32, bytes: offset }),
     );
     const length = Buffer.alloc(4);
     length.writeUInt32LE(header.length);

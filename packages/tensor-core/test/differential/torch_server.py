@@ -4,7 +4,9 @@ Reads cases from stdin and answers each on stdout: a 32-bit length, a JSON heade
 tensors' elements as raw bytes, one behind the other, as many as the header says.
 """
 
+import functools
 import json
+import math
 import re
 import struct
 import sys
@@ -21,7 +23,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 LOW = (torch.float16, torch.bfloat16)
 LACKING = re.compile(r"not implemented for '(Half|BFloat16)'")
-SAMPLES = 6
+SAMPLES = 8
 
 
 def wide(x):
@@ -90,6 +92,13 @@ def rope(x, cosine, sine):
     return torch.stack([a * cosine - b * sine, a * sine + b * cosine], -1).reshape(x.shape).to(x.dtype)
 
 
+def clamp(x, low, high):
+    """Of bounds that are tensors, broadcast first: PyTorch's backward pass fails where their shapes differ."""
+    given = [bound for bound in (low, high) if bound is not None]
+    x, *given = torch.broadcast_tensors(x, *given)
+    return torch.clamp(x, given[0] if low is not None else None, given[-1] if high is not None else None)
+
+
 def swiglu(a, b):
     if a.shape != b.shape:
         raise ValueError("a and b must be of one shape")
@@ -98,8 +107,63 @@ def swiglu(a, b):
     return (F.silu(a) * b).to(dtype)
 
 
-HELPERS = {f.__name__: f for f in (number, all_of, any_of, causal_mask, floating, ordered, product, rms_norm, rope, swiglu, wide)}
-HELPERS.update(torch=torch, F=F)
+OPS = (number, all_of, any_of, causal_mask, clamp, floating, ordered, product, rms_norm, rope, swiglu, wide)
+HELPERS = {f.__name__: f for f in OPS}
+HELPERS.update(torch=torch, F=F, partial=functools.partial)
+
+
+# Ops of which float64 needs a better reference than PyTorch's own kernel, which are those of these names in native mode.
+
+
+def centered(x, dims):
+    return x - x.mean(dims, keepdim=True)
+
+
+class References:
+    """Compositions that lose fewer digits than the kernels, and that have roundings put in where any kernel has them."""
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def var(self, x, dim, keepdim=False, unbiased=True):
+        """In two passes; PyTorch's updates the mean with each element."""
+        squares = centered(x, dim).pow(2).sum(dim, keepdim=keepdim)
+        dims = [dim] if isinstance(dim, int) else dim
+        count = math.prod(x.shape[i] for i in dims) if x.dim() > 0 else 1
+        return squares / max(0, count - int(unbiased))
+
+    def std(self, x, dim, keepdim=False, unbiased=True):
+        variance = self.var(x, dim, keepdim, unbiased)
+        # The slope at 0 is 0.
+        return torch.where(variance == 0, variance, variance.where(variance != 0, torch.ones(())).sqrt())
+
+    def layer_norm(self, x, shape, weight, bias, eps):
+        """PyTorch's multiplies out (x - mean) * rstd, which cancels."""
+        distance = centered(x, -1)
+        variance = distance.pow(2).mean(-1, keepdim=True)
+        return self.mode.result(distance * torch.rsqrt(variance + eps)) * weight + bias
+
+    def gelu(self, x):
+        """The error function is rounded, and far below 0 all that is left of 1 + erf is that rounding."""
+        return x * 0.5 * (1 + self.mode.result(torch.erf(self.mode.result(x * math.sqrt(0.5)))))
+
+    def log_softmax(self, x, dim):
+        """The sum whose logarithm is taken is rounded, which near 0 is all that errs."""
+        y = torch.log_softmax(x, dim)
+        return y if y.numel() == 0 else y + self.mode.result(torch.ones_like(y.sum(dim, keepdim=True))).log()
+
+    def cross_entropy(self, x, targets, ignore_index):
+        return F.nll_loss(self.log_softmax(x, -1), targets, ignore_index=ignore_index)
+
+
+NATIVE = {
+    "var": torch.var,
+    "std": torch.std,
+    "layer_norm": F.layer_norm,
+    "gelu": F.gelu,
+    "log_softmax": torch.log_softmax,
+    "cross_entropy": F.cross_entropy,
+}
 
 
 class Mode:
@@ -108,7 +172,9 @@ class Mode:
     native: as they are. widened: low precision in float32, rounded at the end, for ops that this PyTorch lacks in
     low precision on the CPU. reference: in float64. perturbed: in float64, with a rounding error of relative size
     `unit` put into every result, every tensor saved for the backward pass and every gradient on its way back, and
-    into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker 1997).
+    into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker 1997). Signs are random among elements; at
+    any one element the errors' signs are rows of a Hadamard matrix over the samples, so that no two of the first eight
+    errors cancel in all of them.
     """
 
     def __init__(self, name, unit=0.0, sample=0, accumulates=False):
@@ -116,12 +182,17 @@ class Mode:
         self.unit = unit
         self.sample = sample
         self.accumulates = accumulates
-        self.generator = torch.Generator().manual_seed(sample)
+        self.generator = torch.Generator().manual_seed(7919 * (sample + 1))
+        self.signs = {}
+        self.errors = 0
         self.names = dict(DTYPES)
         if name in ("reference", "perturbed"):
             self.names.update({float_: torch.float64 for float_ in FLOATS})
         if name == "widened":
             self.names.update(float16=torch.float32, bfloat16=torch.float32)
+        exact = References(self)
+        wide_modes = ("reference", "perturbed")
+        self.names.update({op: getattr(exact, op) for op in NATIVE} if name in wide_modes else NATIVE)
 
     def leaf(self, x):
         if not x.is_floating_point():
@@ -146,10 +217,14 @@ class Mode:
         return x * factors
 
     def factors(self, x):
-        if self.sample < 2:
-            return torch.full(x.shape, 1 + self.unit * (1 - 2 * self.sample), dtype=x.dtype)
-        signs = torch.randint(0, 2, x.shape, generator=self.generator) * 2 - 1
-        return 1 + self.unit * signs.to(x.dtype)
+        if x.shape not in self.signs:
+            self.signs[x.shape] = torch.randint(0, 2, x.shape, generator=self.generator).to(x.dtype) * 2 - 1
+        if self.errors < SAMPLES:
+            sign = 1 - 2 * (bin(self.errors & self.sample).count("1") % 2)
+        else:
+            sign = 1 - 2 * int(torch.randint(0, 2, (), generator=self.generator))
+        self.errors += 1
+        return 1 + self.unit * sign * self.signs[x.shape]
 
     def saving(self):
         if self.name != "perturbed":
@@ -194,7 +269,7 @@ def execute(case, bases, mode):
                 scope["r%d" % register] = x
                 register += 1
     if mode.name == "widened":
-        results = round_back(case, results)
+        results = round_back(case, results, [scope["r%d" % i] for i in range(len(leaves))])
     outputs = leaves if case["mutates"] else results
     root = None if case["mutates"] else next((x for x in results if x.requires_grad), None)
     if root is not None:
@@ -202,9 +277,10 @@ def execute(case, bases, mode):
     return leaves, outputs, [leaf.grad for leaf in leaves]
 
 
-def round_back(case, results):
-    """To low precision, where that is the dtype of all floating-point inputs."""
-    floats = {spec["dtype"] for spec in case["inputs"] if spec["dtype"] in FLOATS}
+def round_back(case, results, inputs):
+    """To low precision, where that is the dtype of all floating-point inputs that have a say in promotion."""
+    specs = [(spec["dtype"], x.dim() > 0) for spec, x in zip(case["inputs"], inputs) if spec["dtype"] in FLOATS]
+    floats = {dtype for dtype, counts in specs if counts} or {dtype for dtype, _ in specs}
     if len(floats) != 1 or case["keepsFloat32"]:
         return results
     dtype = DTYPES[floats.pop()]
@@ -237,7 +313,7 @@ def references(case, bases, outputs, gradients):
         noise = [None if x is None else torch.zeros_like(x, dtype=torch.float64) for x in exact]
         count = len(outputs)
         for sample in range(SAMPLES):
-            mode = Mode("perturbed", unit, sample, case["rule"] == "accumulated")
+            mode = Mode("perturbed", unit, sample, case["accumulates"])
             _, values, slopes = execute(case, bases, mode)
             for i, x in enumerate([*values, *slopes]):
                 if x is None or exact[i] is None or not x.is_floating_point():

@@ -1,6 +1,6 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { checkElement, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
+import { checkFilling, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
@@ -106,7 +106,7 @@ const fillOp = defineOp<FillAttributes>({
  */
 export function fillInPlace(x: Tensor, value: number): void {
   requireTensor('fillInPlace', x);
-  checkElement('fillInPlace', x.dtype, value);
+  checkFilling('fillInPlace', x.dtype, value);
   applyOne(fillOp, [x], { value }).dispose();
 }
 

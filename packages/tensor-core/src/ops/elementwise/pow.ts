@@ -1,3 +1,5 @@
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary } from '../support/pointwise.ts';
@@ -30,16 +32,35 @@ function isInteger(x: Operand | undefined): boolean {
   return x?.dtype !== undefined && !isFloatingPoint(x.dtype);
 }
 
-/** d(a^b)/da = b · a^(b - 1), and 0 for b = 0. */
+/**
+ * d(a^b)/da = b · a^(b - 1), and 0 for b = 0. Of a negative base and a fraction it is NaN as the power is, also where
+ * b - 1 rounds to a whole number.
+ */
 const slopeByBase = binary({
   name: 'powSlopeByBase',
-  expression: (a, b) => `${b} == 0 ? 0 : ${b} * power(${a}, ${b} - 1)`,
+  expression: (a, b) =>
+    `${b} == 0 ? 0 : ${a} < 0 && !isinf(${a}) && floor(${b}) != ${b} ? power(${a}, ${b}) ` +
+    `: ${b} * power(${a}, ${b} - 1)`,
   onnx: (graph, a, b, result) => {
     const lower = graph.node('Sub', [b, graph.scalar(b.dtype, 1)]);
     const slope = graph.node('Mul', [b, graph.node('Pow', [a, lower], {}, result)], {}, result);
-    return unlessZero(graph, b, slope, result);
+    return unlessZero(graph, b, orNaN(graph, a, b, slope, result), result);
   },
 });
+
+/** `slope`, but NaN where a is negative, finite, and b a fraction. */
+function orNaN(graph: OnnxGraph, a: OnnxValue, b: OnnxValue, slope: OnnxValue, result: TensorSpec): OnnxValue {
+  const test = (opType: string, x: OnnxValue, y: OnnxValue) =>
+    graph.node(opType, [x, y], {}, { dtype: 'bool' });
+  const negative = test('Less', a, graph.scalar(a.dtype, 0));
+  const finite = test('Greater', a, graph.scalar(a.dtype, -Infinity));
+  const fraction = test('Less', graph.node('Floor', [b]), b);
+  const undefinedHere = [finite, fraction].reduce(
+    (both, condition) => graph.node('And', [both, condition], {}, { ...result, dtype: 'bool' }),
+    negative,
+  );
+  return graph.node('Where', [undefinedHere, graph.scalar(slope.dtype, NaN), slope], {}, result);
+}
 
 /** d(a^b)/db = a^b · log(a), and 0 for a = 0 with b >= 0, where the function is constant in b but for b = 0. */
 const slopeByExponent = binary({

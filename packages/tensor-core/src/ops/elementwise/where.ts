@@ -5,7 +5,7 @@ import { gather } from '../../devices/cpu/lowering/strided-copy.ts';
 import {
   type DType,
   type TypedArray,
-  checkElement,
+  checkFilling,
   describeValue,
   promoteWithNumber,
   resultType,
@@ -138,7 +138,7 @@ export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
     );
   }
   const number = numbers.find((value) => value !== undefined);
-  if (number !== undefined) checkElement('where', promoteWithNumber(tensors[0]!.dtype, number), number);
+  if (number !== undefined) checkFilling('where', promoteWithNumber(tensors[0]!.dtype, number), number);
   const attributes = { numbers: numbers as [number | undefined, number | undefined] };
   const dtype = dtypeOf([condition, ...tensors], attributes);
   if (tensors.every((tensor) => tensor.dtype === dtype)) {

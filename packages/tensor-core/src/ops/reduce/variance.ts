@@ -8,8 +8,8 @@ import { cast } from '../copy/cast.ts';
 import { div, mul, sub } from '../elementwise/arithmetic.ts';
 import { equal } from '../elementwise/comparisons.ts';
 import { where } from '../elementwise/where.ts';
-import { unary } from '../support/pointwise.ts';
-import { type ReductionOptions, foldedDims, mean, sum } from './reductions.ts';
+import { binary, unary } from '../support/pointwise.ts';
+import { type ReductionOptions, float64Mean, foldedDims, sum } from './reductions.ts';
 
 export interface VarianceOptions extends ReductionOptions {
   /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
@@ -18,20 +18,22 @@ export interface VarianceOptions extends ReductionOptions {
 
 /**
  * The variance over `dims`, all by default: the sum of the squared distances from the mean, over the number of elements
- * less `correction`. Two passes (Chan et al. 1983), so that a mean far from zero costs no digits; low precision is
- * calculated in float32 and rounded at the end. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for integers.
+ * less `correction`. Two passes (Chan et al. 1983) in float64, rounded at the end: a mean far from zero costs no digits,
+ * and no square is too large or too small. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for
+ * integers.
  */
 export function variance(x: Tensor, options: VarianceOptions = {}): Tensor {
-  return scope(() => cast(wideVariance('var', x, options), x.dtype));
+  return scope(() => cast(float64Variance('var', x, options), x.dtype));
 }
 
-/** The square root of `variance`; its gradient where that is 0 is 0, as torch.std's. */
+/**
+ * The square root of `variance`, also where that lies beyond the dtype; its gradient where it is 0 is 0, as torch.std's.
+ */
 export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
-  return scope(() => cast(rootOfVariance(wideVariance('std', x, options)), x.dtype));
+  return scope(() => cast(rootOfVariance(float64Variance('std', x, options)), x.dtype));
 }
 
-/** The variance in float32, or float64 of float64. */
-function wideVariance(name: string, x: Tensor, options: VarianceOptions): Tensor {
+function float64Variance(name: string, x: Tensor, options: VarianceOptions): Tensor {
   checkOptions(name, options, ['dims', 'keepDims', 'correction']);
   const { dims, keepDims = false, correction = 1 } = options;
   if (!isFloatingPoint(x.dtype)) {
@@ -41,13 +43,28 @@ function wideVariance(name: string, x: Tensor, options: VarianceOptions): Tensor
     throw new RooflineError('RANGE', `${name}: the correction must be a finite number, not ${correction}.`);
   }
   const folded = foldedDims(name, x, dims);
-  const wide = cast(x, x.dtype === 'float64' ? 'float64' : 'float32');
   // The mean takes no part in the gradient: the distances from it sum to zero.
-  const distance = sub(wide, mean(wide.detach(), { dims: folded, keepDims: true }));
-  const squares = sum(mul(distance, distance), { dims: folded, keepDims });
+  const mean = float64Mean(x.detach(), { dims: folded, keepDims: true });
+  const squares = sum(squaredDistance(x, mean), { dims: folded, keepDims });
   const count = sizeOf(folded.map((dim) => x.shape[dim]!));
   return div(squares, Math.max(0, count - correction));
 }
+
+/** (x - mean)² in float64, from an `x` of any floating-point dtype. */
+const squaredDistance = binary({
+  name: 'squaredDistance',
+  autocast: 'none',
+  dtype: () => 'float64',
+  expression: (x, mean) => `(${x} - ${mean}) * (${x} - ${mean})`,
+  onnx: (graph, x, mean, result) => {
+    const distance = graph.node('Sub', [x, mean], {}, result);
+    return graph.node('Mul', [distance, distance]);
+  },
+  gradients: [
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, mul(sub(a, b), 2)) },
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, mul(sub(b, a), 2)) },
+  ],
+});
 
 const rootOfVariance = unary({
   name: 'std',

@@ -3,18 +3,19 @@ import type { Tensor } from '../../../src/index.ts';
 import type { Operand as OursOperand } from '../../../src/index.ts';
 import type { OpEntry, Rule } from '../program.ts';
 import { type TensorChoices, drawTensor } from '../tensor-input.ts';
-import { drawBroadcast, drawNumber, drawPair, ruleOfPair, tensorOf } from './operands.ts';
+import { drawBroadcast, drawNumber, drawNumberBeside, drawPair, ruleOfPair, tensorOf } from './operands.ts';
 
 interface UnaryChoices extends TensorChoices {
   readonly rule?: Rule;
   readonly eitherZero?: boolean;
+  readonly exactAddends?: boolean;
 }
 
 const unary = (
   name: string,
   ours: (x: Tensor) => Tensor,
   torch: string,
-  { rule = 'rounded', eitherZero, ...choices }: UnaryChoices = {},
+  { rule = 'rounded', eitherZero, exactAddends, ...choices }: UnaryChoices = {},
 ): OpEntry => ({
   name,
   rule,
@@ -23,6 +24,7 @@ const unary = (
     operands: [drawTensor(random, choices)],
     ours: ([x]) => ours(tensorOf(x)),
     torch: ([x]) => `${torch}(${x})`,
+    exactAddends,
   }),
 });
 
@@ -114,7 +116,7 @@ const clamp: OpEntry = {
     const bound = () =>
       tensors
         ? drawTensor(random, { dtype: x.dtype, shape: drawBroadcast(random, x.shape) })
-        : drawNumber(random);
+        : drawNumberBeside(random, x);
     const which = random.pick(['min', 'max', 'both', 'both'] as const);
     const bounds = which === 'both' ? [bound(), bound()] : [bound()];
     return {
@@ -124,8 +126,11 @@ const clamp: OpEntry = {
           tensorOf(x),
           which === 'both' ? { min: a, max: b } : which === 'min' ? { min: a } : { max: a },
         ),
+      // Broadcast first: the backward pass of PyTorch's own fails where the bounds' shapes differ.
       torch: ([x, a, b]) =>
-        `torch.clamp(${x}, ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
+        tensors
+          ? `clamp(${which === 'max' ? `${x}, None, ${a}` : `${x}, ${a}, ${b ?? 'None'}`})`
+          : `torch.clamp(${x}, ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
       rule: ruleOfPair('exact', [x, ...bounds]),
     };
   },
@@ -161,5 +166,5 @@ export const elementwiseOps: readonly OpEntry[] = [
   unary('tanh', t.tanh, 'torch.tanh'),
   unary('sigmoid', t.sigmoid, 'torch.sigmoid'),
   unary('silu', t.silu, 'F.silu'),
-  unary('gelu', t.gelu, 'F.gelu'),
+  unary('gelu', t.gelu, 'gelu', { rule: 'accumulated', exactAddends: true }),
 ];

@@ -69,8 +69,18 @@ const topk: OpEntry = {
 type Variance = (x: Tensor, options: t.VarianceOptions) => Tensor;
 
 /** With the correction of a sample, or none. */
-const spread = (name: string, ours: Variance, torch: string): OpEntry =>
-  reduction(name, ours, torch, 'accumulated', { values: 'powers', listsDims: true });
+const spread = (name: string, ours: Variance, torch: string): OpEntry => {
+  const entryOf = (correction: 0 | 1) =>
+    reduction(
+      name,
+      (x, options) => ours(x, { ...options, correction }),
+      `partial(${torch}, unbiased=${python(correction === 1)})`,
+      'accumulated',
+      { values: 'powers', listsDims: true, exactAddends: true },
+    );
+  const [population, sample] = [entryOf(0), entryOf(1)];
+  return { ...sample, draw: (random) => random.pick([population, sample, sample]).draw(random) };
+};
 
 export const foldOps: readonly OpEntry[] = [
   reduction('min', t.min, 'torch.amin', 'exact'),
@@ -80,7 +90,7 @@ export const foldOps: readonly OpEntry[] = [
   argExtremum('argmin'),
   cumsum,
   topk,
-  spread('variance', t.variance, 'torch.var'),
-  spread('var', t.var, 'torch.var'),
-  spread('std', t.std, 'torch.std'),
+  spread('variance', t.variance, 'var'),
+  spread('var', t.var, 'var'),
+  spread('std', t.std, 'std'),
 ];

@@ -3,7 +3,7 @@ import type { DType, Tensor } from '../../../src/index.ts';
 import { type OpEntry, python } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
 import { type TensorInput, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
-import { drawDimension, tensorOf } from './operands.ts';
+import { drawDimension, tensorOf, withoutOverflow } from './operands.ts';
 
 const softmax = (name: string, ours: (x: Tensor, dimension: number) => Tensor, torch: string): OpEntry => ({
   name,
@@ -70,7 +70,7 @@ const layerNorm: OpEntry = {
       operands: [x, drawTensor(random, parameter), drawTensor(random, parameter)],
       ours: ([x, weight, bias]) => t.layerNorm(tensorOf(x), tensorOf(weight), tensorOf(bias), eps),
       torch: ([x, weight, bias]) =>
-        `F.layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
+        `layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
       terms: Math.max(1, ...x.shape),
     };
   },
@@ -121,7 +121,7 @@ const crossEntropy: OpEntry = {
     return {
       operands: [logits, targets],
       ours: ([x, y]) => t.crossEntropy(tensorOf(x), tensorOf(y), { ignoreIndex }),
-      torch: ([x, y]) => `F.cross_entropy(wide(${x}), ${y}.long(), ignore_index=${ignoreIndex})`,
+      torch: ([x, y]) => `cross_entropy(wide(${x}), ${y}.long(), ignore_index=${ignoreIndex})`,
       terms: rows * classes,
     };
   },
@@ -167,11 +167,13 @@ const swiglu: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const a = drawTensor(random, { dtype: drawMostlyFloat(random) });
-    const dtype = random.chance(0.9) ? a.dtype : drawMostlyFloat(random);
+    const dtype = drawMostlyFloat(random);
+    const values = withoutOverflow(dtype);
+    const a = drawTensor(random, { dtype, values });
+    const other = random.chance(0.9) ? dtype : drawMostlyFloat(random);
     const shape = random.chance(0.03) ? drawShape(random) : a.shape;
     return {
-      operands: [a, drawTensor(random, { dtype, shape })],
+      operands: [a, drawTensor(random, { dtype: other, shape, values })],
       ours: ([a, b]) => t.swiglu(tensorOf(a), tensorOf(b)),
       torch: ([a, b]) => `swiglu(${a}, ${b})`,
     };
@@ -181,7 +183,7 @@ const swiglu: OpEntry = {
 export const nnOps: readonly OpEntry[] = [
   softmax('softmax', t.softmax, 'torch.softmax'),
   softmaxTo,
-  softmax('logSoftmax', t.logSoftmax, 'torch.log_softmax'),
+  softmax('logSoftmax', t.logSoftmax, 'log_softmax'),
   layerNorm,
   rmsNorm,
   crossEntropy,

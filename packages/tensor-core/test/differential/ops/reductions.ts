@@ -2,9 +2,9 @@ import * as t from '../../../src/index.ts';
 import type { ReductionOptions, Shape, Tensor } from '../../../src/index.ts';
 import { type OpEntry, type Rule, python } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
-import { drawShape, drawTensor } from '../tensor-input.ts';
+import { drawDType, drawShape, drawTensor } from '../tensor-input.ts';
 import type { ValueKind } from '../values.ts';
-import { drawDimension, tensorOf } from './operands.ts';
+import { drawDimension, tensorOf, withoutOverflow } from './operands.ts';
 
 /** Small shapes, and now and then a long row or column. */
 function drawReducible(random: RandomSource): Shape {
@@ -37,6 +37,8 @@ interface ReductionChoices {
   readonly values?: ValueKind;
   /** Whether the PyTorch function must be told all dimensions. */
   readonly listsDims?: boolean;
+  /** Whether it sums in float64. */
+  readonly exactAddends?: boolean;
 }
 
 export const reduction = (
@@ -44,13 +46,18 @@ export const reduction = (
   ours: (x: Tensor, options: ReductionOptions) => Tensor,
   torch: string,
   rule: Rule,
-  { values, listsDims = false }: ReductionChoices = {},
+  { values, listsDims = false, exactAddends = false }: ReductionChoices = {},
 ): OpEntry => ({
   name,
   rule,
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { shape: drawReducible(random), values });
+    const dtype = drawDType(random);
+    const x = drawTensor(random, {
+      dtype,
+      shape: drawReducible(random),
+      values: values ?? (rule === 'exact' ? 'any' : withoutOverflow(dtype)),
+    });
     const options = drawOptions(random, x.shape.length);
     const { dims = x.shape.map((_, i) => i), keepDims = false } = options;
     const whole = options.dims === undefined && !keepDims && !listsDims;
@@ -60,6 +67,7 @@ export const reduction = (
       torch: ([x]) =>
         whole ? `${torch}(${x})` : `${torch}(${x}, dim=${python(dims)}, keepdim=${python(keepDims)})`,
       terms: Math.max(1, foldedCount(x.shape, options)),
+      exactAddends: exactAddends && dtype !== 'float64',
     };
   },
 });
