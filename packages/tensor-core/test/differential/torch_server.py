@@ -115,10 +115,6 @@ HELPERS.update(torch=torch, F=F, partial=functools.partial)
 # Ops of which float64 needs a better reference than PyTorch's own kernel, which are those of these names in native mode.
 
 
-def centered(x, dims):
-    return x - x.mean(dims, keepdim=True)
-
-
 class References:
     """Compositions that lose fewer digits than the kernels, and that have roundings put in where any kernel has them."""
 
@@ -126,8 +122,9 @@ class References:
         self.mode = mode
 
     def var(self, x, dim, keepdim=False, unbiased=True):
-        """In two passes; PyTorch's updates the mean with each element."""
-        squares = centered(x, dim).pow(2).sum(dim, keepdim=keepdim)
+        """In two passes; PyTorch's updates the mean with each element. No gradient goes through the mean."""
+        mean = self.mode.operand(x.detach().mean(dim, keepdim=True))
+        squares = (x - mean).pow(2).sum(dim, keepdim=keepdim)
         dims = [dim] if isinstance(dim, int) else dim
         count = math.prod(x.shape[i] for i in dims) if x.dim() > 0 else 1
         return squares / max(0, count - int(unbiased))
@@ -139,9 +136,14 @@ class References:
 
     def layer_norm(self, x, shape, weight, bias, eps):
         """PyTorch's multiplies out (x - mean) * rstd, which cancels."""
-        distance = centered(x, -1)
+        distance = x - self.mode.operand(x.mean(-1, keepdim=True))
         variance = distance.pow(2).mean(-1, keepdim=True)
         return self.mode.result(distance * torch.rsqrt(variance + eps)) * weight + bias
+
+    def linspace(self, start, end, steps, dtype):
+        """The products are rounded, which near 0 is all that errs."""
+        weights = torch.arange(steps) / max(1.0, steps - 1)
+        return self.mode.result(start * (1 - weights)) + self.mode.result(end * weights)
 
     def gelu(self, x):
         """The error function is rounded, and far below 0 all that is left of 1 + erf is that rounding."""
@@ -161,6 +163,7 @@ NATIVE = {
     "std": torch.std,
     "layer_norm": F.layer_norm,
     "gelu": F.gelu,
+    "linspace": torch.linspace,
     "log_softmax": torch.log_softmax,
     "cross_entropy": F.cross_entropy,
 }
@@ -171,15 +174,17 @@ class Mode:
 
     native: as they are. widened: low precision in float32, rounded at the end, for ops that this PyTorch lacks in
     low precision on the CPU. reference: in float64. perturbed: in float64, with a rounding error of relative size
-    `unit` put into every result, every tensor saved for the backward pass and every gradient on its way back, and
-    into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker 1997). Signs are random among elements; at
+    `unit`, and one of absolute size `tiny` for underflow, put into every result, every tensor saved for the backward
+    pass and every gradient on its way back, and into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker
+    1997). Signs are random among elements; at
     any one element the errors' signs are rows of a Hadamard matrix over the samples, so that no two of the first eight
     errors cancel in all of them.
     """
 
-    def __init__(self, name, unit=0.0, sample=0, accumulates=False):
+    def __init__(self, name, unit=0.0, tiny=0.0, sample=0, accumulates=False):
         self.name = name
         self.unit = unit
+        self.tiny = tiny
         self.sample = sample
         self.accumulates = accumulates
         self.generator = torch.Generator().manual_seed(7919 * (sample + 1))
@@ -213,10 +218,11 @@ class Mode:
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             return x
         with torch.no_grad():
-            factors = self.factors(x)
-        return x * factors
+            signs = self.signs_of(x)
+            underflow = torch.where(x == 0, torch.zeros(()), self.tiny * signs)
+        return x * (1 + self.unit * signs) + underflow
 
-    def factors(self, x):
+    def signs_of(self, x):
         if x.shape not in self.signs:
             self.signs[x.shape] = torch.randint(0, 2, x.shape, generator=self.generator).to(x.dtype) * 2 - 1
         if self.errors < SAMPLES:
@@ -224,7 +230,7 @@ class Mode:
         else:
             sign = 1 - 2 * int(torch.randint(0, 2, (), generator=self.generator))
         self.errors += 1
-        return 1 + self.unit * sign * self.signs[x.shape]
+        return sign * self.signs[x.shape]
 
     def saving(self):
         if self.name != "perturbed":
@@ -302,10 +308,16 @@ def unit_of(tensors):
     return max([torch.finfo(torch.float64).eps, *units])
 
 
+def tiny_of(tensors):
+    """Half the largest distance of neighbours below the normal numbers; of float64, whose half is none, all of it."""
+    limits = [torch.finfo(x.dtype) for x in tensors if x.is_floating_point()]
+    return max([2.0**-1074, *(limit.tiny * limit.eps / 2 for limit in limits)])
+
+
 def references(case, bases, outputs, gradients):
     """Outputs and gradients in float64, and how far roundings move each; None where float64 cannot."""
     known = [x for x in [*bases, *outputs, *gradients] if x is not None]
-    unit = unit_of(known)
+    unit, tiny = unit_of(known), tiny_of(known)
     torch.set_default_dtype(torch.float64)
     try:
         _, values, slopes = execute(case, bases, Mode("reference"))
@@ -313,7 +325,7 @@ def references(case, bases, outputs, gradients):
         noise = [None if x is None else torch.zeros_like(x, dtype=torch.float64) for x in exact]
         count = len(outputs)
         for sample in range(SAMPLES):
-            mode = Mode("perturbed", unit, sample, case["accumulates"])
+            mode = Mode("perturbed", unit, tiny, sample, case["accumulates"])
             _, values, slopes = execute(case, bases, mode)
             for i, x in enumerate([*values, *slopes]):
                 if x is None or exact[i] is None or not x.is_floating_point():

@@ -15,12 +15,8 @@ interface FusedCase {
   readonly fn: (...operands: Tensor[]) => Tensor;
   /** Whether it may be given rows without elements. */
   readonly ofNothing?: false;
-  /** False where ONNX Runtime adds up long float64 rows one by one, to more than the bound. */
-  readonly longFloat64?: false;
   /** Whether rows may be without elements: ONNX Runtime's norms refuse them. */
   readonly ofEmptyRows?: false;
-  /** False for what the CPU cannot calculate in float64. */
-  readonly float64OnCpu?: false;
 }
 
 const matrix: FusedCase['operands'] = (rows, columns, make) => [make([rows, columns])];
@@ -37,7 +33,7 @@ const cases: readonly FusedCase[] = [
   { name: 'sigmoid', operands: matrix, fn: (x) => t.sigmoid(x!) },
   { name: 'silu', operands: matrix, fn: (x) => t.silu(x!) },
   { name: 'gelu', operands: matrix, fn: (x) => t.gelu(x!) },
-  { name: 'softmax', operands: matrix, fn: (x) => t.softmax(x!), longFloat64: false },
+  { name: 'softmax', operands: matrix, fn: (x) => t.softmax(x!) },
   { name: 'logSoftmax', operands: matrix, fn: (x) => t.logSoftmax(x!) },
   { name: 'tril', operands: matrix, fn: (x) => t.tril(x!, -1) },
   { name: 'causalMask', operands: matrix, fn: (x) => t.causalMask(x!) },
@@ -183,7 +179,7 @@ function referenceOf(name: string, fn: () => unknown): (...operands: Tensor[]) =
 export function describeFused(open: OpenDevice): void {
   describe.each(cases)(
     '$name',
-    ({ name, operands, fn, ofNothing, ofEmptyRows, longFloat64, float64OnCpu }) => {
+    ({ name, operands, fn, ofNothing, ofEmptyRows }) => {
       const made = (variant: Variant, dtype: DType, device: t.Device) =>
         operands(
           variant.rows,
@@ -206,25 +202,16 @@ export function describeFused(open: OpenDevice): void {
           // The tables of rope stay float32.
           const staysNarrow = (i: number) => narrow[i]!.dtype !== 'float32' || (name === 'rope' && i > 0);
           const wide = narrow.map((x, i) => (staysNarrow(i) ? x : t.cast(x, 'float64')));
-          const exact =
-            float64OnCpu === false
-              ? inFloat32
-              : attempt(
-                  referenceOf(name, () => fn(...wide)),
-                  wide,
-                );
+          const exact = attempt(
+            referenceOf(name, () => fn(...wide)),
+            wide,
+          );
           expectClose(attempt(fn, made(variant, 'float32', here)), exact, inFloat32, unitRoundoff.float32!);
-          if (float64OnCpu !== false && (longFloat64 !== false || variant.name !== 'long')) {
-            expectClose(
-              attempt(
-                fn,
-                wide.map((x) => t.toDevice(x, here)),
-              ),
-              exact,
-              inFloat32,
-              unitRoundoff.float64!,
-            );
-          }
+          const inFloat64 = attempt(
+            fn,
+            wide.map((x) => t.toDevice(x, here)),
+          );
+          expectClose(inFloat64, exact, inFloat32, unitRoundoff.float64!);
         });
       });
     },

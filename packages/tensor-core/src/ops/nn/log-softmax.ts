@@ -4,7 +4,7 @@ import { alongLastDimension } from '../support/along-last-dimension.ts';
 import { sub } from '../elementwise/arithmetic.ts';
 import { exp, log } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
-import { logSoftmaxNode } from './log-softmax-graph.ts';
+import { logSoftmaxNode } from './softmax-graph.ts';
 import { softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({

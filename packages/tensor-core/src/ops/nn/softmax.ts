@@ -8,12 +8,13 @@ import { cast } from '../copy/cast.ts';
 import { div } from '../elementwise/arithmetic.ts';
 import { exp } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
+import { softmaxNode } from './softmax-graph.ts';
 import { softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'softmax',
   kernel: 'softmax',
-  onnx: (graph, x) => graph.node('Softmax', [x], { axis: -1 }),
+  onnx: softmaxNode,
   reference: (shifted) => {
     const powers = exp(shifted);
     return div(powers, sum(powers, { dims: -1, keepDims: true }));

@@ -1,8 +1,9 @@
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import type { Operand as OursOperand } from '../../../src/index.ts';
+import { decode, encode } from '../host-data.ts';
 import type { OpEntry, Rule } from '../program.ts';
-import { type TensorChoices, drawTensor } from '../tensor-input.ts';
+import { type TensorChoices, type TensorInput, drawTensor } from '../tensor-input.ts';
 import { drawBroadcast, drawNumber, drawNumberBeside, drawPair, ruleOfPair, tensorOf } from './operands.ts';
 
 interface UnaryChoices extends TensorChoices {
@@ -48,6 +49,36 @@ const binary = (
     };
   },
 });
+
+/**
+ * PyTorch's gradient subtracts 1 from the exponent. So beside floating point there are no integers at the ends of their
+ * range, and no fractions so small that the difference rounds to -1.
+ */
+const pow: OpEntry = {
+  ...binary('pow', t.pow, 'torch.pow', 'rounded'),
+  draw: (random) => {
+    const [base, exponent] = drawPair(random);
+    const mixed = [base, exponent].some((x) => typeof x !== 'number' && t.isFloatingPoint(x!.dtype));
+    const tame = (x: TensorInput | number) =>
+      mixed && typeof x !== 'number' && !t.isFloatingPoint(x.dtype)
+        ? drawTensor(random, { dtype: x.dtype, shape: x.shape, values: 'whole' })
+        : x;
+    const operands = [tame(base!), withoutTiny(tame(exponent!))];
+    return {
+      operands,
+      ours: ([a, b]) => t.pow(a!, b!),
+      torch: ([a, b]) => `torch.pow(${a}, ${b})`,
+      rule: ruleOfPair('rounded', operands),
+    };
+  },
+};
+
+function withoutTiny(x: TensorInput | number): TensorInput | number {
+  const enlarge = (value: number) => (value !== 0 && Math.abs(value) < 2 ** -8 ? 0.5 : value);
+  if (typeof x === 'number') return enlarge(x);
+  if (!t.isFloatingPoint(x.dtype)) return x;
+  return { ...x, data: encode(x.dtype, Array.from(decode(x.dtype, x.data), enlarge)) };
+}
 
 /** PyTorch's maximum and minimum take tensors alone: a number beside one becomes one without dimensions. */
 const extremum = (name: 'maximum' | 'minimum'): OpEntry => ({
@@ -141,7 +172,7 @@ export const elementwiseOps: readonly OpEntry[] = [
   binary('sub', t.sub, 'torch.sub'),
   binary('mul', t.mul, 'torch.mul'),
   binary('div', t.div, 'torch.div'),
-  binary('pow', t.pow, 'torch.pow', 'rounded'),
+  pow,
   extremum('maximum'),
   extremum('minimum'),
   comparison('equal', t.equal, '=='),
