@@ -151,8 +151,11 @@ class References:
 
     def log_softmax(self, x, dim):
         """The sum whose logarithm is taken is rounded, which near 0 is all that errs."""
-        y = torch.log_softmax(x, dim)
-        return y if y.numel() == 0 else y + self.mode.result(torch.ones_like(y.sum(dim, keepdim=True))).log()
+        if x.numel() == 0:
+            return torch.log_softmax(x, dim)
+        shifted = x - x.detach().amax(dim, keepdim=True)
+        powers = self.mode.result(torch.exp(shifted))
+        return shifted - torch.log(self.mode.result(powers.sum(dim, keepdim=True)))
 
     def cross_entropy(self, x, targets, ignore_index):
         return F.nll_loss(self.log_softmax(x, -1), targets, ignore_index=ignore_index)

@@ -68,9 +68,9 @@ const slopeByExponent = binary({
   expression: (a, b) => `${a} == 0 && ${b} >= 0 ? 0 : power(${a}, ${b}) * log(${a})`,
   onnx: (graph, a, b, result) => {
     const zero = graph.scalar(result.dtype, 0);
-    const isNegative = graph.node('Less', [b, zero], {}, { dtype: 'bool' });
+    const isNotNegative = graph.node('GreaterOrEqual', [b, zero], {}, { dtype: 'bool' });
     const power = graph.node('Pow', [a, b], {}, result);
     const slope = graph.node('Mul', [power, graph.node('Log', [a])], {}, result);
-    return graph.node('Where', [isNegative, slope, unlessZero(graph, a, slope, result)], {}, result);
+    return graph.node('Where', [isNotNegative, unlessZero(graph, a, slope, result), slope], {}, result);
   },
 });

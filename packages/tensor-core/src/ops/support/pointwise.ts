@@ -100,7 +100,10 @@ interface BinaryGradient {
 
 interface BinaryDefinition {
   readonly name: string;
+  /** Default `promote`, which with a number is nothing to do. */
   readonly autocast?: AutocastClass;
+  /** Of a number with a tensor behind it. Default that of the op. */
+  readonly autocastAfterNumber?: AutocastClass;
   /** The output's dtype from the promoted one. Default: the same. */
   readonly dtype?: (promoted: DType) => DType;
   /**
@@ -218,7 +221,7 @@ function binaryWithNumber(definition: BinaryDefinition, side: 'left' | 'right'):
   const own = gradients?.[right ? 0 : 1];
   return defineOp<ScalarAttributes>({
     name,
-    autocast: 'none',
+    autocast: (right ? undefined : definition.autocastAfterNumber) ?? definition.autocast ?? 'none',
     infer: ([x], { scalar }) => [{ shape: x!.shape, dtype: dtypeOf(promoteWithNumber(x!.dtype, scalar)) }],
     saves: own && (() => savesOf([own], [true], a, b)),
     gradient: own && ((context) => [own.rule(valuesRead(context, own.reads, a, b))]),
