@@ -49,7 +49,19 @@ export const rsqrt = unary({
   expression: 'rsqrt(a)',
   onnx: (graph, a) => graph.node('Reciprocal', [graph.node('Sqrt', [a])]),
   reads: 'output',
-  gradient: (g, y) => mul(mul(g, -0.5), mul(y, mul(y, y))),
+  gradient: (g, y) => rsqrtBackward(g, y),
+});
+
+// This and the gradients below are one op each: in low precision their factors would be rounded, lost or overflow.
+const rsqrtBackward = binary({
+  name: 'rsqrtBackward',
+  autocast: 'none',
+  expression: (g, y) => `${g} * -0.5f * ${y} * ${y} * ${y}`,
+  onnx: (graph, g, y, result) =>
+    [graph.scalar(g.dtype, -0.5), y, y, y].reduce(
+      (product, factor) => graph.node('Mul', [product, factor], {}, result),
+      g,
+    ),
 });
 
 export const sin = unary({
@@ -81,8 +93,6 @@ export const tanh = unary({
   reads: 'output',
   gradient: (g, y) => tanhBackward(g, y),
 });
-
-// The gradients below are one op each: in low precision their factors would be rounded, and small ones lost.
 
 const tanhBackward = binary({
   name: 'tanhBackward',

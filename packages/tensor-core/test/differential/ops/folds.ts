@@ -25,7 +25,9 @@ const cumsum: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random);
+    // One line after the other, so fewer elements than other folds.
+    const shape = random.chance(0.01) ? [random.integer(20_000, 100_000)] : drawShape(random);
+    const x = drawTensor(random, { shape });
     const dimension = drawDimension(random, x.shape.length);
     return {
       operands: [x],
@@ -76,7 +78,7 @@ const spread = (name: string, ours: Variance, torch: string): OpEntry => {
       (x, options) => ours(x, { ...options, correction }),
       `partial(${torch}, unbiased=${python(correction === 1)})`,
       'accumulated',
-      { values: 'powers', listsDims: true, exactAddends: true },
+      { values: (random) => random.pick(['powers', 'powers', 'offset']), listsDims: true, exactAddends: true },
     );
   const [population, sample] = [entryOf(0), entryOf(1)];
   return { ...sample, draw: (random) => random.pick([population, sample, sample]).draw(random) };

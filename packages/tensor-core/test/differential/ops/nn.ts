@@ -10,7 +10,9 @@ const softmax = (name: string, ours: (x: Tensor, dimension: number) => Tensor, t
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { dtype: drawMostlyFloat(random) });
+    const shape = random.chance(0.02) ? [2, random.integer(1000, 5000)] : drawShape(random);
+    const values = random.chance(0.1) ? 'offset' : 'any';
+    const x = drawTensor(random, { dtype: drawMostlyFloat(random), shape, values });
     const dimension = drawDimension(random, x.shape.length);
     return {
       operands: [x],
@@ -50,7 +52,8 @@ function drawWeightDType(random: RandomSource, dtype: DType): DType {
 function drawNormed(random: RandomSource, squares: boolean): TensorInput {
   const dtype = drawMostlyFloat(random);
   const values = !squares || dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
-  return drawTensor(random, { dtype, shape: drawShape(random, 1), values });
+  const shape = random.chance(0.02) ? [2, random.integer(1000, 5000)] : drawShape(random, 1);
+  return drawTensor(random, { dtype, shape, values: random.chance(0.2) ? 'offset' : values });
 }
 
 const layerNorm: OpEntry = {

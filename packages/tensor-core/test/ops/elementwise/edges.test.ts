@@ -278,7 +278,15 @@ describeOnDevices((open) => {
       expect(gradients((x) => t.pow(x, 3), [[-2]])).toEqual([[12]]);
     });
 
-    it('of silu, sigmoid, tanh and gelu are rounded once in low precision', () => {
+    it('of rsqrt neither overflow nor lose a 0 in low precision', () => {
+      t.scope(() => {
+        const x = of([2 ** -14, 2 ** -14], 'float16').requiresGrad_();
+        t.rsqrt(x).backward(of([0, 2 ** -10], 'float16'));
+        expect(x.grad!.toFlatArray()).toEqual([-0, -1024]);
+      });
+    });
+
+    it('of silu and gelu are rounded once in low precision', () => {
       const slope = { h: 1e-5, of: (fn: (x: number) => number, x: number) => fn(x + 1e-5) - fn(x - 1e-5) };
       const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
       t.scope(() => {
