@@ -34,7 +34,7 @@ const unary = [
   ['sigmoid', 'torch.sigmoid', 1],
   ['sin', 'torch.sin', 1],
   ['cos', 'torch.cos', 1],
-  ['silu', 'F.silu', Infinity],
+  ['silu', 'silu', Infinity],
   ['neg', 'torch.neg', Infinity],
   ['relu', 'torch.relu', Infinity],
 ] as const;

@@ -64,9 +64,18 @@ export class TorchServer {
       return spec;
     });
     const { rule, mutates, keepsFloat32, exactAddends } = program;
-    const accumulates = rule === 'accumulated' && !exactAddends;
+    // In which precision the addends of sums may be rounded.
+    const addends = rule !== 'accumulated' ? 'none' : exactAddends ? 'float64' : 'own';
     const header = Buffer.from(
-      JSON.stringify({ inputs, steps: torchSteps(program), rule, accumulates, mutates, keepsFloat32, bytes: offset }),
+      JSON.stringify({
+        inputs,
+        steps: torchSteps(program),
+        rule,
+        addends,
+        mutates,
+        keepsFloat32,
+        bytes: offset,
+      }),
     );
     const length = Buffer.alloc(4);
     length.writeUInt32LE(header.length);

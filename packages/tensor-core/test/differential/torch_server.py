@@ -25,6 +25,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 LOW = (torch.float16, torch.bfloat16)
 LACKING = re.compile(r"not implemented for '(Half|BFloat16)'")
 SAMPLES = 8
+FLOAT64 = torch.finfo(torch.float64).eps
 
 
 def wide(x):
@@ -100,12 +101,12 @@ def clamp(x, low, high):
     return torch.clamp(x, given[0] if low is not None else None, given[-1] if high is not None else None)
 
 
-def swiglu(a, b):
+def swiglu(a, b, silu):
     if a.shape != b.shape:
         raise ValueError("a and b must be of one shape")
     dtype = torch.promote_types(a.dtype, b.dtype)
     a, b = wide(floating(a.to(dtype))), wide(b.to(dtype))
-    return (F.silu(a) * b).to(dtype)
+    return (silu(a) * b).to(dtype)
 
 
 OPS = (number, all_of, any_of, causal_mask, clamp, floating, ordered, product, rms_norm, rope, swiglu, wide)
@@ -146,6 +147,10 @@ class References:
         weights = torch.arange(steps) / max(1.0, steps - 1)
         return self.mode.result(start * (1 - weights)) + self.mode.result(end * weights)
 
+    def silu(self, x):
+        """The sigmoid is rounded, whose difference from 1 the gradient reads."""
+        return x * self.mode.result(torch.sigmoid(x))
+
     def gelu(self, x):
         """The error function is rounded, and far below 0 all that is left of 1 + erf is that rounding."""
         return x * 0.5 * (1 + self.mode.result(torch.erf(self.mode.result(x * math.sqrt(0.5)))))
@@ -167,6 +172,7 @@ NATIVE = {
     "std": torch.std,
     "layer_norm": F.layer_norm,
     "gelu": F.gelu,
+    "silu": F.silu,
     "linspace": torch.linspace,
     "log_softmax": torch.log_softmax,
     "cross_entropy": F.cross_entropy,
@@ -185,12 +191,12 @@ class Mode:
     errors cancel in all of them.
     """
 
-    def __init__(self, name, unit=0.0, tiny=0.0, sample=0, accumulates=False):
+    def __init__(self, name, unit=0.0, tiny=0.0, sample=0, addend_unit=0.0):
         self.name = name
         self.unit = unit
         self.tiny = tiny
         self.sample = sample
-        self.accumulates = accumulates
+        self.addend_unit = addend_unit
         self.generator = torch.Generator().manual_seed(7919 * (sample + 1))
         self.signs = {}
         self.errors = 0
@@ -211,20 +217,18 @@ class Mode:
     def operand(self, x):
         if self.name == "widened" and x.dtype in LOW:
             return x.float()
-        if self.name == "perturbed" and self.accumulates:
-            return self.perturb(x)
-        return x
+        return self.perturb(x, self.addend_unit) if self.name == "perturbed" and self.addend_unit else x
 
     def result(self, x):
         return self.perturb(x) if self.name == "perturbed" else x
 
-    def perturb(self, x):
+    def perturb(self, x, unit=None):
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             return x
         with torch.no_grad():
             signs = self.signs_of(x)
             underflow = torch.where(x == 0, torch.zeros(()), self.tiny * signs)
-        return x * (1 + self.unit * signs) + underflow
+        return x * (1 + (unit or self.unit) * signs) + (underflow if unit in (None, self.unit) else 0)
 
     def signs_of(self, x):
         if x.shape not in self.signs:
@@ -243,7 +247,11 @@ class Mode:
         return torch.autograd.graph.saved_tensors_hooks(self.saved, lambda x: x)
 
     def saved(self, x):
-        return self.perturb(x.detach()) if x.is_floating_point() else x
+        """But for whole numbers: a power of a negative base has no value beside them."""
+        if not x.is_floating_point():
+            return x
+        x = x.detach()
+        return torch.where(x == x.round(), x, self.perturb(x))
 
 
 def seed_gradient(x):
@@ -310,7 +318,7 @@ def native(case, bases):
 def unit_of(tensors):
     """The unit roundoff of the coarsest floating-point dtype there; twice that of float64, where half a unit is lost."""
     units = [torch.finfo(x.dtype).eps / 2 for x in tensors if x.is_floating_point()]
-    return max([torch.finfo(torch.float64).eps, *units])
+    return max([FLOAT64, *units])
 
 
 def tiny_of(tensors):
@@ -330,7 +338,7 @@ def references(case, bases, outputs, gradients):
         noise = [None if x is None else torch.zeros_like(x, dtype=torch.float64) for x in exact]
         count = len(outputs)
         for sample in range(SAMPLES):
-            mode = Mode("perturbed", unit, tiny, sample, case["accumulates"])
+            mode = Mode("perturbed", unit, tiny, sample, {"none": 0.0, "float64": FLOAT64, "own": unit}[case["addends"]])
             _, values, slopes = execute(case, bases, mode)
             for i, x in enumerate([*values, *slopes]):
                 if x is None or exact[i] is None or not x.is_floating_point():

@@ -58,7 +58,9 @@ const cases: Case[] = [
   same('stack', (x) => t.stack([x, x])),
   same('where', (x) => t.where(t.greater(x, 1), x, 0)),
   same('tril', (x) => t.tril(x)),
-  same('rope', (x) => t.rope(x, ...([0, 1].map(() => t.ones([4, 2], { device: x.device })) as [Tensor, Tensor]))),
+  same('rope', (x) =>
+    t.rope(x, ...([0, 1].map(() => t.ones([4, 2], { device: x.device })) as [Tensor, Tensor])),
+  ),
   { name: 'matmul', fn: (x) => t.matmul(x, t.transpose(x)), gives: 'low' },
   { name: 'linear', fn: (x) => t.linear(x, t.ones([2, x.shape[1]!], { device: x.device })), gives: 'low' },
   { name: 'softmax', fn: (x) => t.softmax(x), gives: 'float32' },

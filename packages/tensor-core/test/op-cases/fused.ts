@@ -183,45 +183,42 @@ function referenceOf(name: string, fn: () => unknown): (...operands: Tensor[]) =
 
 /** Every fused op on one device against the composition of smaller ops that it names. */
 export function describeFused(open: OpenDevice): void {
-  describe.each(cases)(
-    '$name',
-    ({ name, operands, fn, ofNothing, ofEmptyRows }) => {
-      const made = (variant: Variant, dtype: DType, device: t.Device) =>
-        operands(
-          variant.rows,
-          variant.columns,
-          (shape, own = dtype) => variant.make(shape, own, device),
-          (shape, own = dtype) => drawn(shape, own, device, 203),
-        );
-      const tried = variants.filter(
-        ({ rows, columns }) =>
-          (ofNothing !== false || rows * columns > 0) && (ofEmptyRows !== false || columns > 0),
+  describe.each(cases)('$name', ({ name, operands, fn, ofNothing, ofEmptyRows }) => {
+    const made = (variant: Variant, dtype: DType, device: t.Device) =>
+      operands(
+        variant.rows,
+        variant.columns,
+        (shape, own = dtype) => variant.make(shape, own, device),
+        (shape, own = dtype) => drawn(shape, own, device, 203),
       );
+    const tried = variants.filter(
+      ({ rows, columns }) =>
+        (ofNothing !== false || rows * columns > 0) && (ofEmptyRows !== false || columns > 0),
+    );
 
-      // The reference runs on the CPU, so that a GPU compiles nothing but the fused op.
-      it.each(tried)('of what is $name is its reference', (variant) => {
-        t.scope(() => {
-          const [here, cpu] = [open(), t.device('cpu')];
-          const narrow = made(variant, 'float32', cpu);
-          const reference = referenceOf(name, () => fn(...narrow));
-          const inFloat32 = attempt(reference, narrow);
-          // The tables of rope stay float32.
-          const staysNarrow = (i: number) => narrow[i]!.dtype !== 'float32' || (name === 'rope' && i > 0);
-          const wide = narrow.map((x, i) => (staysNarrow(i) ? x : t.cast(x, 'float64')));
-          const exact = attempt(
-            referenceOf(name, () => fn(...wide)),
-            wide,
-          );
-          expectClose(attempt(fn, made(variant, 'float32', here)), exact, inFloat32, unitRoundoff.float32!);
-          const inFloat64 = attempt(
-            fn,
-            wide.map((x) => t.toDevice(x, here)),
-          );
-          expectClose(inFloat64, exact, inFloat32, unitRoundoff.float64!);
-        });
+    // The reference runs on the CPU, so that a GPU compiles nothing but the fused op.
+    it.each(tried)('of what is $name is its reference', (variant) => {
+      t.scope(() => {
+        const [here, cpu] = [open(), t.device('cpu')];
+        const narrow = made(variant, 'float32', cpu);
+        const reference = referenceOf(name, () => fn(...narrow));
+        const inFloat32 = attempt(reference, narrow);
+        // The tables of rope stay float32.
+        const staysNarrow = (i: number) => narrow[i]!.dtype !== 'float32' || (name === 'rope' && i > 0);
+        const wide = narrow.map((x, i) => (staysNarrow(i) ? x : t.cast(x, 'float64')));
+        const exact = attempt(
+          referenceOf(name, () => fn(...wide)),
+          wide,
+        );
+        expectClose(attempt(fn, made(variant, 'float32', here)), exact, inFloat32, unitRoundoff.float32!);
+        const inFloat64 = attempt(
+          fn,
+          wide.map((x) => t.toDevice(x, here)),
+        );
+        expectClose(inFloat64, exact, inFloat32, unitRoundoff.float64!);
       });
-    },
-  );
+    });
+  });
 }
 
 /**

@@ -150,7 +150,9 @@ describe('promotion', () => {
       const odd = t.tensor([2049], { dtype: 'int32' });
       expect(t.sub(odd, one).item()).toBe(2047);
       expect(t.lessEqual(odd, t.tensor([2048], { dtype: 'float16' })).item()).toBe(1);
-      expect(t.mul(t.tensor([0], { dtype: 'float16' }), t.tensor([2 ** 40], { dtype: 'int64' })).item()).toBeNaN();
+      expect(
+        t.mul(t.tensor([0], { dtype: 'float16' }), t.tensor([2 ** 40], { dtype: 'int64' })).item(),
+      ).toBeNaN();
     });
   });
 

@@ -1,9 +1,10 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
+import { computeDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary } from '../support/pointwise.ts';
 import { unlessZero } from '../support/unless-zero.ts';
+import { cast } from '../copy/cast.ts';
 import { mul } from './arithmetic.ts';
 import { integerPow } from './integer-pow.ts';
 
@@ -13,8 +14,8 @@ const floatingPointPow = binary({
   expression: (a, b) => `power(${a}, ${b})`,
   onnx: 'Pow',
   gradients: [
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByBase(a, b)) },
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByExponent(a, b)) },
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByBase(wide(a), wide(b))) },
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByExponent(wide(a), wide(b))) },
   ],
 });
 
@@ -25,6 +26,11 @@ const floatingPointPow = binary({
  */
 export function pow(a: Operand, b: Operand): Tensor {
   return isInteger(a) && isInteger(b) ? integerPow(a, b) : floatingPointPow(a, b);
+}
+
+/** Low precision as float32: in it a slope would overflow that a gradient of 0 or a small one brings back. */
+function wide(x: Operand): Operand {
+  return typeof x === 'number' ? x : cast(x, computeDType([x.dtype], []));
 }
 
 function isInteger(x: Operand | undefined): boolean {
@@ -49,7 +55,13 @@ const slopeByBase = binary({
 });
 
 /** `slope`, but NaN where a is negative, finite, and b a fraction. */
-function orNaN(graph: OnnxGraph, a: OnnxValue, b: OnnxValue, slope: OnnxValue, result: TensorSpec): OnnxValue {
+function orNaN(
+  graph: OnnxGraph,
+  a: OnnxValue,
+  b: OnnxValue,
+  slope: OnnxValue,
+  result: TensorSpec,
+): OnnxValue {
   const test = (opType: string, x: OnnxValue, y: OnnxValue) =>
     graph.node(opType, [x, y], {}, { dtype: 'bool' });
   const negative = test('Less', a, graph.scalar(a.dtype, 0));

@@ -21,7 +21,10 @@ export function logSoftmaxNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
 function shiftedNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const last = x.shape.length - 1;
   const shape = [...x.shape.slice(0, last), 1];
-  return graph.node('Sub', [x, graph.node('ReduceMax', [x, graph.integers([last])], { keepdims: 1 }, { shape })]);
+  return graph.node('Sub', [
+    x,
+    graph.node('ReduceMax', [x, graph.integers([last])], { keepdims: 1 }, { shape }),
+  ]);
 }
 
 function rowSum(graph: OnnxGraph, x: OnnxValue): OnnxValue {

@@ -41,7 +41,8 @@ const concatOp = defineOp<ConcatAttributes>({
     let start = 0;
     return inputSpecs.map((input, i) => {
       const { shape } = input;
-      if (isSkipped(input)) return needs[i] ? zeros([0], { dtype: gradients[0]!.dtype, device: gradients[0]!.device }) : null;
+      if (isSkipped(input))
+        return needs[i] ? zeros([0], { dtype: gradients[0]!.dtype, device: gradients[0]!.device }) : null;
       const from = start;
       start += shape[dimension]!;
       return needs[i] ? slice(gradients[0]!, dimension, from, start) : null;

@@ -196,6 +196,6 @@ export const elementwiseOps: readonly OpEntry[] = [
   unary('cos', t.cos, 'torch.cos'),
   unary('tanh', t.tanh, 'torch.tanh'),
   unary('sigmoid', t.sigmoid, 'torch.sigmoid'),
-  unary('silu', t.silu, 'F.silu'),
+  unary('silu', t.silu, 'silu'),
   unary('gelu', t.gelu, 'gelu', { rule: 'accumulated', exactAddends: true }),
 ];

@@ -78,7 +78,11 @@ const spread = (name: string, ours: Variance, torch: string): OpEntry => {
       (x, options) => ours(x, { ...options, correction }),
       `partial(${torch}, unbiased=${python(correction === 1)})`,
       'accumulated',
-      { values: (random) => random.pick(['powers', 'powers', 'offset']), listsDims: true, exactAddends: true },
+      {
+        values: (random) => random.pick(['powers', 'powers', 'offset']),
+        listsDims: true,
+        exactAddends: true,
+      },
     );
   const [population, sample] = [entryOf(0), entryOf(1)];
   return { ...sample, draw: (random) => random.pick([population, sample, sample]).draw(random) };

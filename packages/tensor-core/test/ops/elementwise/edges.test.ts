@@ -278,11 +278,14 @@ describeOnDevices((open) => {
       expect(gradients((x) => t.pow(x, 3), [[-2]])).toEqual([[12]]);
     });
 
-    it('of rsqrt neither overflow nor lose a 0 in low precision', () => {
+    it('of rsqrt and pow do not overflow on the way in low precision', () => {
       t.scope(() => {
         const x = of([2 ** -14, 2 ** -14], 'float16').requiresGrad_();
         t.rsqrt(x).backward(of([0, 2 ** -10], 'float16'));
         expect(x.grad!.toFlatArray()).toEqual([-0, -1024]);
+        const base = x.detach().requiresGrad_();
+        t.pow(base, -1).backward(of([0, -(2 ** -20)], 'float16'));
+        expect(base.grad!.toFlatArray()).toEqual([-0, 256]);
       });
     });
 
@@ -300,7 +303,9 @@ describeOnDevices((open) => {
           x.grad!.toFlatArray().forEach((gradient, i) => {
             const expected = slope.of(exact, x.toFlatArray()[i]!) / (2 * slope.h);
             // A rounding of the result, and 2^-24 for float32's 1 + erf and differences.
-            expect(Math.abs(gradient - expected)).toBeLessThanOrEqual(2 ** -11 * Math.abs(expected) + 2 ** -24);
+            expect(Math.abs(gradient - expected)).toBeLessThanOrEqual(
+              2 ** -11 * Math.abs(expected) + 2 ** -24,
+            );
           });
         }
       });
