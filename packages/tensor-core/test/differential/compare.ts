@@ -13,10 +13,10 @@ import type { TorchOutcome, TorchTensor } from './torch-server.ts';
 //                alone PyTorch may be lucky, and b what its functions promise: 1 u (SLEEF's bound), half a u in low
 //                precision, which is rounded once from float32.
 //   accumulated, and every gradient
-//                e <= 2·t + u + 4·√terms·noise. The noise is the largest of eight changes that roundings of relative
+//                e <= 2·t + u + 4·√terms·noise. The noise is the largest of sixteen changes that roundings of relative
 //                size ε/2 make when they are put at random into the float64 calculation: into each result, each
 //                tensor saved, each gradient on its way and, for sums, each addend. Sums of n terms in order err by
-//                √n times that; a factor of 4 covers that eight draws may miss the largest.
+//                √n times that; a factor of 4 covers that sixteen draws may miss the largest.
 //   shape        dtype and shape alone: random numbers, uninitialised memory.
 //
 // What is not finite in PyTorch must be the same in ours, unless ours keeps to float64's value within the tolerance, or

@@ -24,7 +24,9 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 LOW = (torch.float16, torch.bfloat16)
 LACKING = re.compile(r"not implemented for '(Half|BFloat16)'")
-SAMPLES = 8
+# Of each pattern of signs among elements, as many samples as a Hadamard matrix has rows.
+PATTERNS = 2
+ROWS = 8
 FLOAT64 = torch.finfo(torch.float64).eps
 
 
@@ -185,19 +187,19 @@ class Mode:
     native: as they are. widened: low precision in float32, rounded at the end, for ops that this PyTorch lacks in
     low precision on the CPU. reference: in float64. perturbed: in float64, with a rounding error of relative size
     `unit`, and one of absolute size `tiny` for underflow, put into every result, every tensor saved for the backward
-    pass and every gradient on its way back, and into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker
-    1997). Signs are random among elements; at
-    any one element the errors' signs are rows of a Hadamard matrix over the samples, so that no two of the first eight
-    errors cancel in all of them.
+    pass and every gradient on its way back, and, of relative size `addend_unit`, into the inputs of ops that accumulate
+    (Monte Carlo arithmetic, Parker 1997). Signs are random among elements; from sample to sample those of each error
+    turn as a row of a Hadamard matrix says, so that no two of the first eight errors cancel in all samples.
     """
 
     def __init__(self, name, unit=0.0, tiny=0.0, sample=0, addend_unit=0.0):
         self.name = name
         self.unit = unit
         self.tiny = tiny
-        self.sample = sample
         self.addend_unit = addend_unit
-        self.generator = torch.Generator().manual_seed(7919 * (sample + 1))
+        self.row = sample % ROWS
+        self.patterns = torch.Generator().manual_seed(7919 * (sample // ROWS + 1))
+        self.flips = torch.Generator().manual_seed(104729 * (sample + 1))
         self.signs = {}
         self.errors = 0
         self.names = dict(DTYPES)
@@ -232,11 +234,11 @@ class Mode:
 
     def signs_of(self, x):
         if x.shape not in self.signs:
-            self.signs[x.shape] = torch.randint(0, 2, x.shape, generator=self.generator).to(x.dtype) * 2 - 1
-        if self.errors < SAMPLES:
-            sign = 1 - 2 * (bin(self.errors & self.sample).count("1") % 2)
+            self.signs[x.shape] = torch.randint(0, 2, x.shape, generator=self.patterns).to(x.dtype) * 2 - 1
+        if self.errors < ROWS:
+            sign = 1 - 2 * (bin(self.errors & self.row).count("1") % 2)
         else:
-            sign = 1 - 2 * int(torch.randint(0, 2, (), generator=self.generator))
+            sign = 1 - 2 * int(torch.randint(0, 2, (), generator=self.flips))
         self.errors += 1
         return sign * self.signs[x.shape]
 
@@ -337,7 +339,7 @@ def references(case, bases, outputs, gradients):
         exact = [*values, *slopes]
         noise = [None if x is None else torch.zeros_like(x, dtype=torch.float64) for x in exact]
         count = len(outputs)
-        for sample in range(SAMPLES):
+        for sample in range(PATTERNS * ROWS):
             mode = Mode("perturbed", unit, tiny, sample, {"none": 0.0, "float64": FLOAT64, "own": unit}[case["addends"]])
             _, values, slopes = execute(case, bases, mode)
             for i, x in enumerate([*values, *slopes]):

@@ -149,6 +149,9 @@ describe('promotion', () => {
       const one = t.tensor([1], { dtype: 'float16' });
       const odd = t.tensor([2049], { dtype: 'int32' });
       expect(t.sub(odd, one).item()).toBe(2047);
+      const sum = t.copy(one);
+      t.addInPlace(sum, odd);
+      expect([t.add(one, odd).item(), sum.item()]).toEqual([2048, 2048]);
       expect(t.lessEqual(odd, t.tensor([2048], { dtype: 'float16' })).item()).toBe(1);
       expect(
         t.mul(t.tensor([0], { dtype: 'float16' }), t.tensor([2 ** 40], { dtype: 'int64' })).item(),

@@ -1,11 +1,12 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { checkFilling, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
+import { byteSize, checkFilling, computeDType, isFloatingPoint, isHigherCategory } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
+import { cast } from './cast.ts';
 import { requireTensor } from '../support/require-tensor.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
@@ -51,7 +52,18 @@ const addInPlaceOp = defineOp({
 export function addInPlace(target: Tensor, source: Tensor): void {
   requireTensor('addInPlace', target);
   requireTensor('addInPlace', source);
-  applyOne(addInPlaceOp, [target, source], undefined).dispose();
+  const isInteger = !isFloatingPoint(source.dtype) && source.dtype !== 'bool';
+  if (byteSize(target.dtype) !== 2 || !isInteger) {
+    applyOne(addInPlaceOp, [target, source], undefined).dispose();
+    return;
+  }
+  // Low precision rounds integers before they are added, as in `add`.
+  const rounded = cast(source, target.dtype);
+  try {
+    applyOne(addInPlaceOp, [target, rounded], undefined).dispose();
+  } finally {
+    rounded.dispose();
+  }
 }
 
 const copyInPlaceOp = defineOp({
