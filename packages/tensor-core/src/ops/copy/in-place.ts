@@ -1,6 +1,12 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { byteSize, checkFilling, computeDType, isFloatingPoint, isHigherCategory } from '../../tensor/dtype.ts';
+import {
+  byteSize,
+  checkFilling,
+  computeDType,
+  isFloatingPoint,
+  isHigherCategory,
+} from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';

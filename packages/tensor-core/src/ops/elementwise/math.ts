@@ -4,7 +4,7 @@ import { DTypeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { normalCdf as float64NormalCdf } from '../../random/normal-cdf.ts';
 import { cast } from '../copy/cast.ts';
-import { add, div, mul, neg, sub } from './arithmetic.ts';
+import { add, div, mul, neg } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';
 import { less } from './comparisons.ts';
 import { where } from './where.ts';
