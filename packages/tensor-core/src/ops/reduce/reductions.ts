@@ -99,9 +99,8 @@ function sumGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims, output }: Fo
 }
 
 /** 0/0, NaN, of nothing. Integers are summed in float64, which holds them exactly up to 2⁵³. */
-function meanGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims, output }: Fold): OnnxValue {
-  const isWide = output.dtype === 'float64' || !isFloatingPoint(x.dtype);
-  const terms = isWide ? graph.cast(x, 'float64') : x;
+function meanGraph(graph: OnnxGraph, x: OnnxValue, { dims, keepDims }: Fold): OnnxValue {
+  const terms = isFloatingPoint(x.dtype) ? x : graph.cast(x, 'float64');
   const count = sizeOf(dims.map((dim) => x.shape[dim]!));
   return graph.node('Div', [sumNode(graph, terms, dims, keepDims), graph.scalar(terms.dtype, count)]);
 }
@@ -164,19 +163,16 @@ export const sum = reduction({
   gradient: (g, context) => unfold(g, context),
 });
 
-const meanDefinition: Omit<ReductionDefinition, 'dtype' | 'autocast'> = {
+/** The arithmetic mean over `dims`; of integers in float32. */
+export const mean = reduction({
   name: 'mean',
+  autocast: 'float32',
+  dtype: floatingPoint,
   kernel: { kind: 'reduction', identity: 'zero', combine: 'x + y', finish: 'x / n' },
   onnx: meanGraph,
   ofNothing: true,
   gradient: (g, context) => unfold(div(g, foldedCount(context)), context),
-};
-
-/** The arithmetic mean over `dims`; of integers in float32. */
-export const mean = reduction({ ...meanDefinition, autocast: 'float32', dtype: floatingPoint });
-
-/** The arithmetic mean over `dims`, in float64 of every dtype. */
-export const float64Mean = reduction({ ...meanDefinition, autocast: 'none', dtype: () => 'float64' });
+});
 
 /** Elements that equal the extremum share its gradient evenly, as those of torch.amax and torch.amin. */
 function shareAmongTies(g: Tensor, context: GradientContext<ReductionAttributes>): Tensor {

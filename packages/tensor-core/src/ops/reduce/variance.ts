@@ -5,11 +5,12 @@ import { scope } from '../../tensor/scope.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { div, mul, sub } from '../elementwise/arithmetic.ts';
+import { div, mul } from '../elementwise/arithmetic.ts';
 import { equal } from '../elementwise/comparisons.ts';
 import { where } from '../elementwise/where.ts';
-import { binary, unary } from '../support/pointwise.ts';
-import { type ReductionOptions, float64Mean, foldedDims, sum } from './reductions.ts';
+import { unary } from '../support/pointwise.ts';
+import { float64Mean, squaredDistance } from './squared-distance.ts';
+import { type ReductionOptions, foldedDims, sum } from './reductions.ts';
 
 export interface VarianceOptions extends ReductionOptions {
   /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
@@ -44,27 +45,11 @@ function float64Variance(name: string, x: Tensor, options: VarianceOptions): Ten
   }
   const folded = foldedDims(name, x, dims);
   // The mean takes no part in the gradient: the distances from it sum to zero.
-  const mean = float64Mean(x.detach(), { dims: folded, keepDims: true });
+  const mean = float64Mean(x.detach(), folded);
   const squares = sum(squaredDistance(x, mean), { dims: folded, keepDims });
   const count = sizeOf(folded.map((dim) => x.shape[dim]!));
   return div(squares, Math.max(0, count - correction));
 }
-
-/** (x - mean)² in float64, from an `x` of any floating-point dtype. */
-const squaredDistance = binary({
-  name: 'squaredDistance',
-  autocast: 'none',
-  dtype: () => 'float64',
-  expression: (x, mean) => `(${x} - ${mean}) * (${x} - ${mean})`,
-  onnx: (graph, x, mean, result) => {
-    const distance = graph.node('Sub', [x, mean], {}, result);
-    return graph.node('Mul', [distance, distance]);
-  },
-  gradients: [
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, mul(sub(a, b), 2)) },
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, mul(sub(b, a), 2)) },
-  ],
-});
 
 const rootOfVariance = unary({
   name: 'std',
