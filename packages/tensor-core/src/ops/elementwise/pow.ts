@@ -45,7 +45,7 @@ function isInteger(x: Operand | undefined): boolean {
 const slopeByBase = binary({
   name: 'powSlopeByBase',
   expression: (a, b) =>
-    `${b} == 0 ? 0 : ${a} < 0 && !isinf(${a}) && floor(${b}) != ${b} ? power(${a}, ${b}) ` +
+    `${b} == 0 ? 0 : ${a} < 0 && ${a} - ${a} == 0 && floor(${b}) != ${b} ? power(${a}, ${b}) ` +
     `: ${b} * power(${a}, ${b} - 1)`,
   onnx: (graph, a, b, result) => {
     const lower = graph.node('Sub', [b, graph.scalar(b.dtype, 1)]);
