@@ -98,6 +98,14 @@ export const differences: readonly Difference[] = [
       decode(inputs[0]!.dtype, inputs[0]!.data).some((x) => Number.isFinite(x) && Math.abs(x) >= 2 ** 62),
   },
   {
+    title: '`pow` of -Infinity by the number 0.5 or -0.5',
+    // PyTorch takes a square root.
+    applies: ({ name, steps }, { detail }) =>
+      name === 'pow' &&
+      steps[0]!.operands.some((operand) => operand === 0.5 || operand === -0.5) &&
+      detail.includes('PyTorch NaN'),
+  },
+  {
     title: '`clamp` of bools',
     // PyTorch refuses numbers as bounds of bools, and takes bool tensors.
     applies: ({ name, inputs }, { kind, detail }) =>

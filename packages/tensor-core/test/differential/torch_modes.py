@@ -98,6 +98,7 @@ class Mode:
         self.unit = unit
         self.tiny = tiny
         self.addend_unit = addend_unit
+        self.keeps_whole = False
         self.row = sample % ROWS
         self.patterns = torch.Generator().manual_seed(7919 * (sample // ROWS + 1))
         self.flips = torch.Generator().manual_seed(104729 * (sample + 1))
@@ -150,8 +151,8 @@ class Mode:
         return torch.autograd.graph.saved_tensors_hooks(self.saved, lambda x: x)
 
     def saved(self, x):
-        """But for whole numbers: a power of a negative base has no value beside them."""
         if not x.is_floating_point():
             return x
         x = x.detach()
-        return torch.where(x == x.round(), x, self.perturb(x))
+        # A power of a negative base has no value beside a whole exponent.
+        return torch.where(x == x.round(), x, self.perturb(x)) if self.keeps_whole else self.perturb(x)

@@ -78,6 +78,18 @@ export function describeVariance(open: OpenDevice, dtypes = floatingPointDTypes)
       });
     });
 
+    it('of equal elements is 0', () => {
+      t.scope(() => {
+        for (const [shape, dims] of [
+          [[2, 2904], -1],
+          [[2904, 2], 0],
+        ] as const) {
+          const x = t.full(shape, -0.94865926154306, { dtype: 'float64', device: open() });
+          for (const y of fn(x, { dims }).toFlatArray()) expect(y).toBeLessThan(2 ** -49);
+        }
+      });
+    });
+
     it('is exact where squares leave the dtype, or the mean hides the spread', () => {
       t.scope(() => {
         const of = (values: number[]) => {

@@ -28,21 +28,29 @@ export function float64Mean(x: Tensor, dims: readonly number[]): Tensor {
   return applyOne(float64MeanOp, [x], { dims, keepDims: true });
 }
 
+/** Sums up distances from the first element, so that equal elements have exactly their mean. */
 function meanOnHost(x: HostArray, mean: HostArray, attributes: ReductionAttributes): void {
   const values = numbersOf(x) as Floats;
   const sums = mean.data as Float64Array;
   sums.fill(0);
+  const origins = new Float64Array(sums.length);
+  const isKnown = new Uint8Array(sums.length);
   forEachRow(x.shape, reducedShape(x.shape, attributes), (first, length, at, step) => {
+    if (isKnown[at] === 0) {
+      isKnown[at] = 1;
+      for (let i = 0; i < (step === 0 ? 1 : length); i++) origins[at + i] = values[first + i]!;
+    }
     if (step === 0) {
+      const origin = origins[at]!;
       let sum = 0;
-      for (let i = first; i < first + length; i++) sum += values[i]!;
+      for (let i = first; i < first + length; i++) sum += values[i]! - origin;
       sums[at]! += sum;
     } else {
-      for (let i = 0; i < length; i++) sums[at + i]! += values[first + i]!;
+      for (let i = 0; i < length; i++) sums[at + i]! += values[first + i]! - origins[at + i]!;
     }
   });
   const count = sums.length === 0 ? 1 : values.length / sums.length;
-  for (let i = 0; i < sums.length; i++) sums[i]! /= count;
+  for (let i = 0; i < sums.length; i++) sums[i] = origins[i]! + sums[i]! / count;
 }
 
 const squaredDistanceOp = defineOp({

@@ -75,7 +75,8 @@ const pow: OpEntry = {
 
 function withoutTiny(x: TensorInput | number): TensorInput | number {
   const enlarge = (value: number) => (value !== 0 && Math.abs(value) < 2 ** -8 ? 0.5 : value);
-  if (typeof x === 'number') return enlarge(x);
+  // PyTorch rounds it to float32 in some kernels and not in others.
+  if (typeof x === 'number') return Math.fround(enlarge(x));
   if (!t.isFloatingPoint(x.dtype)) return x;
   return { ...x, data: encode(x.dtype, Array.from(decode(x.dtype, x.data), enlarge)) };
 }
