@@ -56,12 +56,11 @@ export const rsqrt = unary({
 const rsqrtBackward = binary({
   name: 'rsqrtBackward',
   autocast: 'none',
-  expression: (g, y) => `${g} * -0.5f * ${y} * ${y} * ${y}`,
-  onnx: (graph, g, y, result) =>
-    [graph.scalar(g.dtype, -0.5), y, y, y].reduce(
-      (product, factor) => graph.node('Mul', [product, factor], {}, result),
-      g,
-    ),
+  expression: (g, y) => `${g} * -0.5f * (${y} * ${y} * ${y})`,
+  onnx: (graph, g, y, result) => {
+    const cube = graph.node('Mul', [graph.node('Mul', [y, y]), y]);
+    return graph.node('Mul', [graph.node('Mul', [g, graph.scalar(g.dtype, -0.5)]), cube], {}, result);
+  },
 });
 
 export const sin = unary({
