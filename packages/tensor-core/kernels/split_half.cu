@@ -159,6 +159,9 @@ struct Place {
   }
 };
 
+/** A block in shared memory. The pitch keeps rows aligned, and a warp's lines in banks of their own. */
+using SharedBlock = float[kBlock][kBlock + 4];
+
 /** A thread's elements. Those past the end of a row repeat its first; rows past the end are zero. */
 struct Elements {
   float of[kPasses][kVector];
@@ -200,12 +203,24 @@ struct Elements {
     return range;
   }
 
+  __device__ __forceinline__ void store(const Place& place, SharedBlock& block) const {
+#pragma unroll
+    for (int pass = 0; pass < kPasses; pass++) {
+      float4* row = reinterpret_cast<float4*>(&block[place.row_in_block(pass)][place.column_in_block(0)]);
+      row[0] = float4{of[pass][0], of[pass][1], of[pass][2], of[pass][3]};
+      row[1] = float4{of[pass][4], of[pass][5], of[pass][6], of[pass][7]};
+    }
+  }
+
   /** Each by the power of two of its line. */
-  __device__ __forceinline__ void scale(const Place& place, const int (&exponents)[kBlock]) {
+  __device__ __forceinline__ void load(const Place& place, const SharedBlock& block, const int (&exponents)[kBlock]) {
 #pragma unroll
     for (int pass = 0; pass < kPasses; pass++) {
 #pragma unroll
-      for (int i = 0; i < kVector; i++) of[pass][i] *= power_of_two(exponents[place.line(pass, i)]);
+      for (int i = 0; i < kVector; i++) {
+        const float element = block[place.row_in_block(pass)][place.column_in_block(i)];
+        of[pass][i] = element * power_of_two(exponents[place.line(pass, i)]);
+      }
     }
   }
 
@@ -255,38 +270,36 @@ __device__ __forceinline__ BlockRange range_of_block(const Place& place, const E
   return range;
 }
 
-/**
- * A quarter of a line: every fourth element, of which four neighbouring lanes have one line. It is read anew for every
- * use, in loops that are not unrolled: code that runs rarely is read from memory, and that takes longer than the data.
- */
+/** A quarter of a line: magnitudes, as bits. Four neighbouring lanes have the quarters of one line. */
 struct QuarterLine {
-  const float* first;
-  int count, step;
+  static constexpr int kCount = kBlock / 4;
+  unsigned of[kCount];  // 0 where there is no element
   unsigned largest = 0u, second = 0u, smallest = ~0u, secondSmallest = ~0u;  // 0 and ~0 where there are none
 
-  /** Finds the two largest and the two smallest magnitudes, as bits, of the whole line. */
-  __device__ __forceinline__ explicit QuarterLine(const Place& place) {
+  /** Reads it, and finds the two largest and the two smallest elements of the whole line. */
+  __device__ __forceinline__ QuarterLine(const Place& place, const SharedBlock& block) {
     const SplitOperand& operand = place.operand;
     const bool down = operand.linesAreColumns;
     const int line = threadIdx.x / 4, k = threadIdx.x % 4;
-    const int row = place.firstRow + (down ? k : line), column = place.firstColumn + (down ? line : k);
-    const int end = down ? operand.rows - row : operand.columns - column;  // of K, from the first element on
-    const bool isInside = down ? column < operand.columns : row < operand.rows;
-    first = operand.source + place.batch * operand.sourceBatchStride + static_cast<long long>(row) * operand.sourcePitch + column;
-    count = isInside ? min(kBlock, end + 3) / 4 : 0;
-    step = 4 * (down ? operand.sourcePitch : 1);
-#pragma unroll 2
-    for (int i = 0; i < count; i++) add(at(i), 0u, at(i), ~0u);
-#pragma unroll 1
+    const int row = down ? k : line, column = down ? line : k;
+    // Of K, from the first element on.
+    const int end = down ? operand.rows - place.firstRow - row : operand.columns - place.firstColumn - column;
+    const bool isInside = down ? place.firstColumn + column < operand.columns : place.firstRow + row < operand.rows;
+    const float* element = &block[row][column];
+    const int step = down ? 4 * (kBlock + 4) : 4;
+#pragma unroll
+    for (int i = 0; i < kCount; i++) {
+      const bool exists = isInside && 4 * i < end;
+      of[i] = exists ? __float_as_uint(element[i * step]) & 0x7fffffffu : 0u;
+      add(of[i], 0u, exists ? of[i] : ~0u, ~0u);
+    }
+#pragma unroll
     for (int mask = 1; mask < 4; mask *= 2) {
       const auto other = [&](unsigned mine) { return __shfl_xor_sync(0xffffffffu, mine, mask); };
       add(other(largest), other(second), other(smallest), other(secondSmallest));
     }
   }
 
-  __device__ __forceinline__ unsigned at(int i) const {
-    return __float_as_uint(first[static_cast<long long>(i) * step]) & 0x7fffffffu;
-  }
   __device__ __forceinline__ void add(unsigned otherLargest, unsigned otherSecond, unsigned otherSmallest,
                                       unsigned otherSecondSmallest) {
     second = max(min(largest, otherLargest), max(second, otherSecond));
@@ -298,11 +311,11 @@ struct QuarterLine {
   /** How many of the whole line's elements are lost. */
   __device__ __forceinline__ int lost(int s) const {
     const unsigned least = max(least_kept(s), 1u);
-    int lost = 0;
-#pragma unroll 2
-    for (int i = 0; i < count; i++) lost += at(i) - 1u < least - 1u;  // 0 wraps around
-    lost += __shfl_xor_sync(0xffffffffu, lost, 1);
-    return lost + __shfl_xor_sync(0xffffffffu, lost, 2);
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; i++) count += of[i] - 1u < least - 1u;  // 0 wraps around
+    count += __shfl_xor_sync(0xffffffffu, count, 1);
+    return count + __shfl_xor_sync(0xffffffffu, count, 2);
   }
 };
 
@@ -346,13 +359,15 @@ __device__ __forceinline__ void write_scales(const Place& place, unsigned factor
 
 /**
  * Chooses and writes the scales of a block that is not plain, and leaves its lines' exponents. `exponent` is the whole
- * block's; `mayShare`: it may be that of all lines. Nothing is inlined: that would cost registers, and with them
- * occupancy, where all blocks are plain.
+ * block's; `mayShare`: it may be that of all lines. Others wait for the last block, so that this goes by shared memory;
+ * but nothing is inlined, which would cost registers, and with them occupancy, where all blocks are plain.
  */
-__device__ __attribute__((noinline)) void scale_by_line(const SplitOperand& operand, int block, int exponent,
-                                                        bool mayShare, int (&exponents)[kBlock]) {
-  const Place place(operand, block);
-  const QuarterLine line(place);
+__device__ __attribute__((noinline)) void scale_by_line(const SplitOperand& operand, int number, int exponent,
+                                                        bool mayShare, const SharedBlock& block,
+                                                        int (&exponents)[kBlock]) {
+  __syncthreads();
+  const Place place(operand, number);
+  const QuarterLine line(place, block);
   int own = exponent;
   unsigned summary = 0u;
 #pragma unroll 1
@@ -365,7 +380,7 @@ __device__ __attribute__((noinline)) void scale_by_line(const SplitOperand& oper
     exponents[threadIdx.x / 4] = own;
     reinterpret_cast<unsigned char*>(place.factors())[threadIdx.x / 4] = static_cast<unsigned char>(kExponentBias - own);
   }
-  if (threadIdx.x == 0) operand.summaries[block] = summary;
+  if (threadIdx.x == 0) operand.summaries[number] = summary;
   __syncthreads();
 }
 
@@ -390,10 +405,11 @@ split_half(const __grid_constant__ SplitParams params) {
     write_scales(place, factor, factor | factor << 8 | range.ranges() << kRangeShift);
     scale = power_of_two(exponent);
   } else if (range.is_finite()) {
+    __shared__ SharedBlock block;
     __shared__ int exponents[kBlock];
-    scale_by_line(operand, place.block, exponent, isB, exponents);
-    elements.load(place);
-    elements.scale(place, exponents);
+    elements.store(place, block);
+    scale_by_line(operand, place.block, exponent, isB, block, exponents);
+    elements.load(place, block, exponents);
   } else {
     // The product takes the operand itself instead; zeros keep NaN out of its sums until then.
     write_scales(place, kExponentBias, kNotFinite);

@@ -1,5 +1,6 @@
 // An NVIDIA GPU played by the CPU, for tests of kernels and of what launches them. Needs g++.
 export {
+  KernelLimitError,
   emulatedMultiprocessors,
   hostCompilerVersion,
   openEmulatedDevice,

@@ -10,7 +10,7 @@ import {
   type DType,
   type TypedArray,
   checkDType,
-  checkElement,
+  checkFilling,
   byteSize,
   typedArray,
   viewAs,
@@ -89,7 +89,7 @@ export function filled(
   options: TensorOptions | undefined,
 ): Tensor {
   const known = checkTensorOptions(owner, options);
-  checkElement(owner, known.dtype ?? 'float32', value);
+  checkFilling(owner, known.dtype ?? 'float32', value);
   return scope(() => {
     const tensor = allocate(owner, shape, known);
     if (tensor.size > 0) fillInPlace(tensor, value);

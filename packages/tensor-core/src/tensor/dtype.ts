@@ -13,13 +13,15 @@ export type TypedArray = Float32Array | Float64Array | Uint16Array | Int32Array 
 interface DTypeFacts {
   readonly byteSize: number;
   readonly category: 'bool' | 'integer' | 'float';
+  /** The largest finite value of a floating-point dtype. */
+  readonly largest?: number;
   readonly array: new (buffer: ArrayBuffer, byteOffset?: number, length?: number) => TypedArray;
 }
 
 const facts: Record<DType, DTypeFacts> = {
-  float32: { byteSize: 4, category: 'float', array: Float32Array },
-  float16: { byteSize: 2, category: 'float', array: Uint16Array },
-  bfloat16: { byteSize: 2, category: 'float', array: Uint16Array },
+  float32: { byteSize: 4, category: 'float', largest: 2 ** 127 * (2 - 2 ** -23), array: Float32Array },
+  float16: { byteSize: 2, category: 'float', largest: 65504, array: Uint16Array },
+  bfloat16: { byteSize: 2, category: 'float', largest: 2 ** 127 * (2 - 2 ** -7), array: Uint16Array },
   float64: { byteSize: 8, category: 'float', array: Float64Array },
   int32: { byteSize: 4, category: 'integer', array: Int32Array },
   int64: { byteSize: 8, category: 'integer', array: BigInt64Array },
@@ -122,6 +124,19 @@ export function checkElement(owner: string, dtype: DType, value: number): void {
   throw new DTypeError(
     `${owner}: ${value} is no ${dtype}, which holds whole numbers from -2^${8 * bytes - 1} to ` +
       `2^${8 * bytes - 1} - 1; round it, or take a floating-point dtype.`,
+  );
+}
+
+/**
+ * Throws a DTypeError, which names `owner`, unless a tensor of `dtype` can be filled with `value`: as `checkElement`,
+ * and a finite number must not round to an infinity. PyTorch fills so, but rounds the operands of an op.
+ */
+export function checkFilling(owner: string, dtype: DType, value: number): void {
+  checkElement(owner, dtype, value);
+  const { largest = Infinity } = facts[dtype];
+  if (Math.abs(value) <= largest || !Number.isFinite(value)) return;
+  throw new DTypeError(
+    `${owner}: ${value} is beyond ${dtype}, whose largest value is ${largest}; take a wider dtype, or Infinity.`,
   );
 }
 

@@ -1,12 +1,13 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { KernelBuilder } from '../devices/cuda/compile/compile.ts';
+import { type Defines, KernelBuilder } from '../devices/cuda/compile/compile.ts';
 import { CudaDevice } from '../devices/cuda/device.ts';
 import type { DeviceParts } from '../devices/cuda/device-parts.ts';
 import { CudaDriver } from '../devices/cuda/driver/driver.ts';
 import { KernelCache } from '../devices/cuda/compile/kernel-cache.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
+import { DeviceError } from '../errors.ts';
 import { EmulatedMatmul } from './emulated-matmul.ts';
 
 export { hostCompilerVersion } from './emulated-compiler.ts';
@@ -20,23 +21,51 @@ function hostCompiler(): EmulatedCompiler {
   return compiler;
 }
 
+/** A kernel was needed on an emulated device that has as many as it was opened for. */
+export class KernelLimitError extends DeviceError {}
+
+class LimitedBuilder extends KernelBuilder {
+  #left: number;
+
+  constructor(architecture: string, cache: KernelCache, most: number) {
+    super(architecture, hostCompiler, cache);
+    this.#left = most;
+  }
+
+  override buildFile(source: URL, defines?: Defines): Uint8Array {
+    this.#count(source.pathname);
+    return super.buildFile(source, defines);
+  }
+
+  override buildText(name: string, source: string): Uint8Array {
+    this.#count(name);
+    return super.buildText(name, source);
+  }
+
+  #count(name: string): void {
+    if (this.#left-- <= 0) throw new KernelLimitError(`${name}: the emulated device has all its kernels.`);
+  }
+}
+
 /**
  * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. Work is queued,
  * and runs in an order drawn from `seed` among those that streams, events, warps and blocks allow; new and freed
  * memory holds NaN. A kernel that reads a misaligned address fails as on a GPU. `onLaunch` is called inside every
- * launch; float32 products are JavaScript's unless others are given.
+ * launch; float32 products are JavaScript's unless others are given. Each kernel takes the host's compiler a second, once
+ * a machine; one that is needed beyond `mostKernels` throws a KernelLimitError.
  */
 export function openEmulatedDevice(
   memoryBytes = 2 ** 30,
   onLaunch = () => {},
   makeFloat32Product?: DeviceParts['makeFloat32Product'],
   seed = 1,
+  mostKernels = Infinity,
 ): CudaDevice {
   const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
   const emulated = new EmulatedDriver(memoryBytes, onLaunch, seed);
   const driver = new CudaDriver(emulated.functions, (result) => emulated.describe(result));
   return new CudaDevice(driver, 0, {
-    makeBuilder: (architecture) => new KernelBuilder(architecture, hostCompiler, cache),
+    makeBuilder: (architecture) => new LimitedBuilder(architecture, cache, mostKernels),
     makeFloat32Product:
       makeFloat32Product ??
       ((_context, _driver, _scratch, streams) =>

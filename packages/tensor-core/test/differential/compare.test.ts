@@ -12,6 +12,7 @@ const program: Program = {
   steps: [],
   rule: 'exact',
   terms: 1,
+  exactAddends: false,
   aliasing: true,
   mutates: false,
   eitherZero: false,
@@ -67,6 +68,10 @@ describe('the comparison with PyTorch', () => {
     expect(compareOne('rounded', 'float32', 5, NaN, 5)).toBeNull();
     expect(compareOne('rounded', 'float32', 6, NaN, 5)).not.toBeNull();
     expect(compareOne('accumulated', 'float32', 0, NaN, NaN, NaN)).not.toBeNull();
+    // A sum that overflows on the way: its order decides what comes of it.
+    expect(compareOne('accumulated', 'float32', -Infinity, NaN, 5)).toBeNull();
+    expect(compareOne('accumulated', 'float32', -Infinity, NaN, Infinity)).not.toBeNull();
+    expect(compareOne('accumulated', 'float32', NaN, 5, 5)).not.toBeNull();
   });
 
   it('wants one of our errors where PyTorch throws, and nowhere else', () => {

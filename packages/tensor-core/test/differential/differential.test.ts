@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type DType, device } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { runDifferential } from './differential.ts';
@@ -19,6 +19,10 @@ const python = findTorchPython();
 const skipped = !python || (emulated && !hostCompilerVersion());
 
 describe.skipIf(skipped)('every op beside PyTorch', { timeout: 1_800_000 }, () => {
+  // PyTorch looks at indices; GPUs do when asked to.
+  beforeEach(() => void vi.stubEnv('ROOFLINE_CHECK_INDICES', '1'));
+  afterEach(() => void vi.unstubAllEnvs());
+
   it(`gives what PyTorch gives, on ${where}`, async () => {
     const { failures, differing, ...ran } = await runDifferential({
       device: emulated ? openEmulatedDevice() : device(where as 'cpu'),

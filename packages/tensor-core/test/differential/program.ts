@@ -17,6 +17,8 @@ export interface Call {
   readonly terms?: number;
   /** Where it is not the entry's. */
   readonly rule?: Rule;
+  /** Whether not even its addends may be rounded: what it sums it calculates in a wider dtype. */
+  readonly exactAddends?: boolean;
 }
 
 /** How a public op is tried. */
@@ -56,6 +58,7 @@ export interface Program {
   readonly steps: readonly Step[];
   readonly rule: Rule;
   readonly terms: number;
+  readonly exactAddends: boolean;
   readonly aliasing: boolean;
   readonly mutates: boolean;
   readonly eitherZero: boolean;
@@ -76,6 +79,7 @@ export function programOf(entry: OpEntry, seed: number, call: Call): Program {
     steps: [{ operands, ours: call.ours, torch: call.torch }],
     rule: call.rule ?? entry.rule,
     terms: call.terms ?? 1,
+    exactAddends: call.exactAddends ?? false,
     aliasing: entry.aliasing ?? false,
     mutates: entry.mutates ?? false,
     eitherZero: entry.eitherZero ?? false,

@@ -63,9 +63,19 @@ export class TorchServer {
       offset += bytes;
       return spec;
     });
-    const { rule, mutates, keepsFloat32 } = program;
+    const { rule, mutates, keepsFloat32, exactAddends } = program;
+    // In which precision the addends of sums may be rounded.
+    const addends = rule !== 'accumulated' ? 'none' : exactAddends ? 'float64' : 'own';
     const header = Buffer.from(
-      JSON.stringify({ inputs, steps: torchSteps(program), rule, mutates, keepsFloat32, bytes: offset }),
+      JSON.stringify({
+        inputs,
+        steps: torchSteps(program),
+        rule,
+        addends,
+        mutates,
+        keepsFloat32,
+        bytes: offset,
+      }),
     );
     const length = Buffer.alloc(4);
     length.writeUInt32LE(header.length);

@@ -11,153 +11,13 @@ import sys
 import warnings
 
 import torch
-import torch.nn.functional as F
 
-DTYPES = {
-    name: getattr(torch, name)
-    for name in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
-}
+from torch_modes import DTYPES, FLOATS, PATTERNS, ROWS, Mode
+from torch_ops import HELPERS, LOW
+
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-LOW = (torch.float16, torch.bfloat16)
 LACKING = re.compile(r"not implemented for '(Half|BFloat16)'")
-SAMPLES = 6
-
-
-def wide(x):
-    """As PyTorch's own kernels read low precision."""
-    return x.float() if x.dtype in LOW else x
-
-
-def number(value, beside):
-    """A number where PyTorch takes tensors alone, of the dtype that makes it take part in promotion as a number."""
-    return torch.tensor(value, dtype=torch.result_type(beside, value))
-
-
-def floating(x):
-    """`x`, if an op that takes floating-point tensors alone takes it."""
-    if not x.is_floating_point():
-        raise TypeError("not of integers")
-    return x
-
-
-def ordered(x):
-    """`x`, if its dtype has an order; PyTorch looks for that only where there is something to compare."""
-    if x.dtype == torch.bool:
-        raise TypeError("bools have no order")
-    return x
-
-
-# Ops that PyTorch 1.13 does not have, as compositions; low precision is calculated in float32.
-
-
-def any_of(x, dim=None, keepdim=False):
-    return count_of(x != 0, dim, keepdim) > 0
-
-
-def all_of(x, dim=None, keepdim=False):
-    return count_of(x == 0, dim, keepdim) == 0
-
-
-def count_of(truth, dim, keepdim):
-    return truth.sum() if dim is None else truth.sum(dim, keepdim=keepdim)
-
-
-def rms_norm(x, weight, eps, dtype):
-    y = wide(x)
-    return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps) * weight).to(dtype)
-
-
-def product(a, b):
-    """PyTorch's, which looks at the dtypes only where there are elements."""
-    if a.dtype != b.dtype:
-        raise TypeError("operands of one dtype")
-    return torch.matmul(a, b)
-
-
-def causal_mask(x):
-    rows, columns = x.shape[-2:]
-    seen = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
-    return floating(x).masked_fill(~seen, float("-inf"))
-
-
-def rope(x, cosine, sine):
-    if x.shape[-1] % 2:
-        raise ValueError("the last dimension holds pairs")
-    y = wide(floating(x)).reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
-    a, b = y[..., 0], y[..., 1]
-    cosine, sine = cosine.to(y.dtype), sine.to(y.dtype)
-    return torch.stack([a * cosine - b * sine, a * sine + b * cosine], -1).reshape(x.shape).to(x.dtype)
-
-
-def swiglu(a, b):
-    if a.shape != b.shape:
-        raise ValueError("a and b must be of one shape")
-    dtype = torch.promote_types(a.dtype, b.dtype)
-    a, b = wide(floating(a.to(dtype))), wide(b.to(dtype))
-    return (F.silu(a) * b).to(dtype)
-
-
-HELPERS = {f.__name__: f for f in (number, all_of, any_of, causal_mask, floating, ordered, product, rms_norm, rope, swiglu, wide)}
-HELPERS.update(torch=torch, F=F)
-
-
-class Mode:
-    """How floating-point tensors are calculated with.
-
-    native: as they are. widened: low precision in float32, rounded at the end, for ops that this PyTorch lacks in
-    low precision on the CPU. reference: in float64. perturbed: in float64, with a rounding error of relative size
-    `unit` put into every result, every tensor saved for the backward pass and every gradient on its way back, and
-    into the inputs of ops that accumulate (Monte Carlo arithmetic, Parker 1997).
-    """
-
-    def __init__(self, name, unit=0.0, sample=0, accumulates=False):
-        self.name = name
-        self.unit = unit
-        self.sample = sample
-        self.accumulates = accumulates
-        self.generator = torch.Generator().manual_seed(sample)
-        self.names = dict(DTYPES)
-        if name in ("reference", "perturbed"):
-            self.names.update({float_: torch.float64 for float_ in FLOATS})
-        if name == "widened":
-            self.names.update(float16=torch.float32, bfloat16=torch.float32)
-
-    def leaf(self, x):
-        if not x.is_floating_point():
-            return x
-        return x.double() if self.name in ("reference", "perturbed") else x
-
-    def operand(self, x):
-        if self.name == "widened" and x.dtype in LOW:
-            return x.float()
-        if self.name == "perturbed" and self.accumulates:
-            return self.perturb(x)
-        return x
-
-    def result(self, x):
-        return self.perturb(x) if self.name == "perturbed" else x
-
-    def perturb(self, x):
-        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
-            return x
-        with torch.no_grad():
-            factors = self.factors(x)
-        return x * factors
-
-    def factors(self, x):
-        if self.sample < 2:
-            return torch.full(x.shape, 1 + self.unit * (1 - 2 * self.sample), dtype=x.dtype)
-        signs = torch.randint(0, 2, x.shape, generator=self.generator) * 2 - 1
-        return 1 + self.unit * signs.to(x.dtype)
-
-    def saving(self):
-        if self.name != "perturbed":
-            return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
-        return torch.autograd.graph.saved_tensors_hooks(self.saved, lambda x: x)
-
-    def saved(self, x):
-        return self.perturb(x.detach()) if x.is_floating_point() else x
+FLOAT64 = torch.finfo(torch.float64).eps
 
 
 def seed_gradient(x):
@@ -177,6 +37,7 @@ def execute(case, bases, mode):
     """The outputs and the bases' gradients."""
     leaves = []
     scope = {**HELPERS, **mode.names}
+    mode.keeps_whole = any("pow(" in statement for statement in case["steps"])
     for i, spec in enumerate(case["inputs"]):
         if "aliasOf" in spec:
             leaf = leaves[spec["aliasOf"]]
@@ -194,7 +55,7 @@ def execute(case, bases, mode):
                 scope["r%d" % register] = x
                 register += 1
     if mode.name == "widened":
-        results = round_back(case, results)
+        results = round_back(case, results, [scope["r%d" % i] for i in range(len(leaves))])
     outputs = leaves if case["mutates"] else results
     root = None if case["mutates"] else next((x for x in results if x.requires_grad), None)
     if root is not None:
@@ -202,9 +63,10 @@ def execute(case, bases, mode):
     return leaves, outputs, [leaf.grad for leaf in leaves]
 
 
-def round_back(case, results):
-    """To low precision, where that is the dtype of all floating-point inputs."""
-    floats = {spec["dtype"] for spec in case["inputs"] if spec["dtype"] in FLOATS}
+def round_back(case, results, inputs):
+    """To low precision, where that is the dtype of all floating-point inputs that have a say in promotion."""
+    specs = [(spec["dtype"], x.dim() > 0) for spec, x in zip(case["inputs"], inputs) if spec["dtype"] in FLOATS]
+    floats = {dtype for dtype, counts in specs if counts} or {dtype for dtype, _ in specs}
     if len(floats) != 1 or case["keepsFloat32"]:
         return results
     dtype = DTYPES[floats.pop()]
@@ -223,21 +85,27 @@ def native(case, bases):
 def unit_of(tensors):
     """The unit roundoff of the coarsest floating-point dtype there; twice that of float64, where half a unit is lost."""
     units = [torch.finfo(x.dtype).eps / 2 for x in tensors if x.is_floating_point()]
-    return max([torch.finfo(torch.float64).eps, *units])
+    return max([FLOAT64, *units])
+
+
+def tiny_of(tensors):
+    """Half the largest distance of neighbours below the normal numbers; of float64, whose half is none, all of it."""
+    limits = [torch.finfo(x.dtype) for x in tensors if x.is_floating_point()]
+    return max([2.0**-1074, *(limit.tiny * limit.eps / 2 for limit in limits)])
 
 
 def references(case, bases, outputs, gradients):
     """Outputs and gradients in float64, and how far roundings move each; None where float64 cannot."""
     known = [x for x in [*bases, *outputs, *gradients] if x is not None]
-    unit = unit_of(known)
+    unit, tiny = unit_of(known), tiny_of(known)
     torch.set_default_dtype(torch.float64)
     try:
         _, values, slopes = execute(case, bases, Mode("reference"))
         exact = [*values, *slopes]
         noise = [None if x is None else torch.zeros_like(x, dtype=torch.float64) for x in exact]
         count = len(outputs)
-        for sample in range(SAMPLES):
-            mode = Mode("perturbed", unit, sample, case["rule"] == "accumulated")
+        for sample in range(PATTERNS * ROWS):
+            mode = Mode("perturbed", unit, tiny, sample, {"none": 0.0, "float64": FLOAT64, "own": unit}[case["addends"]])
             _, values, slopes = execute(case, bases, mode)
             for i, x in enumerate([*values, *slopes]):
                 if x is None or exact[i] is None or not x.is_floating_point():

@@ -1,14 +1,15 @@
-import type { DType, TypedArray } from '../../src/index.ts';
+import { type DType, type TypedArray, isFloatingPoint } from '../../src/index.ts';
 import { encode } from './host-data.ts';
 import type { RandomSource } from './random-source.ts';
 
 /**
- * How elements are drawn. `any` takes one of the others; `ordinary` is normally distributed around 0, `positive`
+ * How elements are drawn. `any` takes one of the next three; `ordinary` is normally distributed around 0, `positive`
  * lies in [0.25, 4), `whole` are small whole numbers, of which many are equal; `special` mixes in NaN, infinities,
  * signed zeros, subnormal, huge and tiny ones, and the ends of the integers' ranges; `powers` are special ones whose
- * fourth powers are finite in the dtype, for ops whose formula would overflow in PyTorch too.
+ * fourth powers are finite in the dtype, for ops whose formula would overflow in PyTorch too; `offset` are ordinary ones
+ * around a number that is up to 10,000 times larger.
  */
-export type ValueKind = 'any' | 'ordinary' | 'positive' | 'whole' | 'special' | 'powers';
+export type ValueKind = 'any' | 'ordinary' | 'positive' | 'whole' | 'special' | 'powers' | 'offset';
 
 const ranges: Partial<Record<DType, readonly [bigint, bigint]>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -32,10 +33,18 @@ export function drawValues(random: RandomSource, dtype: DType, size: number, kin
           [30, 'special'],
         ])
       : kind;
+  const center = chosen === 'offset' && isFloatingPoint(dtype) ? drawCenter(random) : 0;
   return encode(
     dtype,
-    Array.from({ length: size }, () => drawValue(random, dtype, chosen)),
+    Array.from({ length: size }, () => {
+      const value = drawValue(random, dtype, chosen);
+      return typeof value === 'number' ? center + value : value;
+    }),
   );
+}
+
+function drawCenter(random: RandomSource): number {
+  return (random.chance(0.5) ? 1 : -1) * 10 ** random.integer(1, 4);
 }
 
 function drawValue(random: RandomSource, dtype: DType, kind: ValueKind): number | bigint {

@@ -16,7 +16,51 @@ interface Case {
 }
 
 const vector = (x: Tensor) => t.ones([x.shape.at(-1)!], { device: x.device });
+const same = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'same' });
+const inFloat32 = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'float32' });
+const inLow = (name: string, fn: Case['fn']): Case => ({ name, fn, gives: 'low' });
+
+// By the lists of "Autocast Op Reference" of PyTorch's documentation; of what stands in none of them, the inputs decide.
 const cases: Case[] = [
+  inLow('einsum of a product', (x) => t.einsum('ij,jk->ik', x, x)),
+  inLow('einsum of an outer product', (x) => t.einsum('ij,kj->ijk', x, x)),
+  inLow('einsum of a sum', (x) => t.einsum('ij->i', x)),
+  inLow('einsum of a transpose', (x) => t.einsum('ij->ji', x)),
+  inFloat32('pow by a number', (x) => t.pow(x, 2)),
+  inFloat32('pow of a number', (x) => t.pow(2, x)),
+  inFloat32('a number divided', (x) => t.div(1, x)),
+  inFloat32('cumsum', (x) => t.cumsum(x, 0)),
+  inFloat32('sum over a dimension', (x) => t.sum(x, { dims: 0 })),
+  inFloat32('concat with float32', (x) => t.concat([x, t.unsqueeze(vector(x), 0)])),
+  inFloat32('where beside float32', (x) => t.where(t.greater(x, 1), x, vector(x))),
+  inFloat32('maximum with float32', (x) => t.maximum(x, vector(x))),
+  inFloat32('clamp by float32', (x) => t.clamp(x, { min: vector(x) })),
+  same('div by a number', (x) => t.div(x, 2)),
+  same('sub from a number', (x) => t.sub(1, x)),
+  same('sqrt', (x) => t.sqrt(x)),
+  same('sin', (x) => t.sin(x)),
+  same('tanh', (x) => t.tanh(x)),
+  same('sigmoid', (x) => t.sigmoid(x)),
+  same('silu', (x) => t.silu(x)),
+  same('gelu', (x) => t.gelu(x)),
+  same('abs', (x) => t.abs(x)),
+  same('sign', (x) => t.sign(x)),
+  same('clamp', (x) => t.clamp(x, { min: 1, max: 1.5 })),
+  same('max', (x) => t.max(x, { dims: 0 })),
+  same('min', (x) => t.min(x, { dims: 0 })),
+  same('var', (x) => t.variance(x, { dims: 0 })),
+  same('std', (x) => t.std(x, { dims: 0 })),
+  same('dropout', (x) => t.dropout(x, { p: 0.5, training: true, generator: new t.Generator(1) })),
+  same('topk', (x) => t.topk(x, 2).values),
+  same('gather', (x) => t.gather(x, 0, t.zeros([1, 4], { dtype: 'int64', device: x.device }))),
+  same('embedding', (x) => t.embedding(x, t.zeros([2], { dtype: 'int64', device: x.device }))),
+  same('concat', (x) => t.concat([x, x])),
+  same('stack', (x) => t.stack([x, x])),
+  same('where', (x) => t.where(t.greater(x, 1), x, 0)),
+  same('tril', (x) => t.tril(x)),
+  same('rope', (x) =>
+    t.rope(x, ...([0, 1].map(() => t.ones([4, 2], { device: x.device })) as [Tensor, Tensor])),
+  ),
   { name: 'matmul', fn: (x) => t.matmul(x, t.transpose(x)), gives: 'low' },
   { name: 'linear', fn: (x) => t.linear(x, t.ones([2, x.shape[1]!], { device: x.device })), gives: 'low' },
   { name: 'softmax', fn: (x) => t.softmax(x), gives: 'float32' },
@@ -71,12 +115,27 @@ export function describeAutocast(open: OpenDevice): void {
       }
     });
 
+    it('leaves what is no floating point alone', () => {
+      t.scope(() => {
+        const x = make([4, 4], 1);
+        t.autocast(low, () => {
+          expect(t.argmax(x).dtype).toBe('int64');
+          expect(t.topk(x, 2).indices.dtype).toBe('int64');
+          for (const y of [t.any(x), t.all(x), t.greater(x, 1)]) expect(y.dtype).toBe('bool');
+          expect(t.einsum('ij->ji', t.cast(x, 'int64')).dtype).toBe('int64');
+        });
+      });
+    });
+
     it('leaves float64 and integers alone', () => {
       t.scope(() => {
         const [wide, ids] = [make([3, 3], 1, 'float64'), t.ones([3, 3], { dtype: 'int64', device: open() })];
         t.autocast(low, () => {
           expect(t.matmul(wide, wide).dtype).toBe('float64');
           expect(t.sum(ids).dtype).toBe('int64');
+          expect(t.pow(wide, 2).dtype).toBe('float64');
+          expect(t.pow(ids, 2).dtype).toBe('int64');
+          expect(t.einsum('ij->i', wide).dtype).toBe('float64');
         });
       });
     });

@@ -50,8 +50,7 @@ export function describeElementwise(
   const cases = all.filter(({ name }) => !brief || !/number/.test(name) || /sub/.test(name));
   const shapesTried = brief ? broadcasts.slice(0, 2) : broadcasts;
   describe.each(cases)('$name', (c) => {
-    const float64 = options.float64 && c.float64 !== false;
-    const { lowDTypes = everyLowDType } = options;
+    const { float64, lowDTypes = everyLowDType } = options;
     const dtypes: readonly DType[] = [...(float64 ? ['float64' as const] : []), 'float32', ...lowDTypes];
     it.each(dtypes)('agrees with float64 in %s, with broadcasting', (dtype) => {
       for (const shapes of shapesTried) {
@@ -80,7 +79,6 @@ export function describeElementwise(
     // Registered, not skipped: which of them there is follows from the op and the device.
     if (!c.differentiable) return;
     if (float64) itsGradientIsThatOfDifferences(c, open);
-    else if (options.float64) itsGradientIsThatOfFloat32Differences(c, open);
     else itsGradientIsTheCpus(c, open);
   });
 }
@@ -90,17 +88,6 @@ function itsGradientIsThatOfDifferences(c: ElementwiseCase, open: () => Device):
     for (const shapes of broadcasts.slice(0, 3)) {
       t.scope(() => t.checkGradients((...x) => c.fn(...x), inputsFor(c, shapes, 'float64', open())));
     }
-  });
-}
-
-function itsGradientIsThatOfFloat32Differences(c: ElementwiseCase, open: () => Device): void {
-  it('has the gradient that differences in float32 show', () => {
-    t.scope(() =>
-      t.checkGradients((...x) => c.fn(...x), inputsFor(c, [[2], [2]], 'float32', open()), {
-        epsilon: 2 ** -7,
-        tolerance: 2 ** -12,
-      }),
-    );
   });
 }
 

@@ -68,6 +68,23 @@ export function describeRope(open: OpenDevice, dtypes = floatingPointDTypes): vo
     }
   });
 
+  it.each(['float32', 'bfloat16'] as const)('reads strided, expanded and unaligned tables in %s', (dtype) => {
+    t.scope(() => {
+      const x = sample([2, 3, 8], { dtype, seed: 84 }, open());
+      const [cosine, sine] = tables(4, 8);
+      const flat = t.concat([t.zeros([1], { device: open() }), t.reshape(sine, [16])]);
+      for (const [c, s] of [
+        [t.transpose(t.contiguous(t.transpose(cosine))), t.slice(t.stack([sine, cosine], 1), 1, 0, 1)],
+        [t.expand(t.slice(cosine, 0, 1, 2), [4, 4]), sine],
+        [cosine, t.reshape(t.slice(flat, 0, 1), [4, 4])],
+      ] as const) {
+        const [cosines, sines] = [c, t.reshape(s, [4, 4])].map((table) => t.slice(table!, 0, 0, 3));
+        const y = rope(x, cosines!, sines!).toFlatArray();
+        expect(y).toEqual(rope(x, t.copy(cosines!), t.copy(sines!)).toFlatArray());
+      }
+    });
+  });
+
   it.each(['float32', 'bfloat16'] as const)('reads heads, slices and other strided views in %s', (dtype) => {
     t.scope(() => {
       const x = sample([2, 7, 3, 16], { dtype, seed: 15 }, open());

@@ -78,6 +78,40 @@ export function describeVariance(open: OpenDevice, dtypes = floatingPointDTypes)
       });
     });
 
+    it('of equal elements is 0', () => {
+      t.scope(() => {
+        for (const [shape, dims] of [
+          [[2, 2904], -1],
+          [[2904, 2], 0],
+        ] as const) {
+          const x = t.full(shape, -0.94865926154306, { dtype: 'float64', device: open() });
+          for (const y of fn(x, { dims }).toFlatArray()) expect(y).toBeLessThan(2 ** -49);
+        }
+      });
+    });
+
+    it('is exact where squares leave the dtype, or the mean hides the spread', () => {
+      t.scope(() => {
+        const of = (values: number[]) => {
+          const x = tensorOf(values, [values.length], 'float32', open()).requiresGrad_();
+          const y = fn(x);
+          y.backward();
+          const exact = varianceOf(x.toFlatArray(), 1);
+          const expected = Math.fround(name === 'std' ? Math.sqrt(exact) : exact);
+          return { values: [y.item(), expected], gradient: x.grad!.toFlatArray() };
+        };
+        for (const scale of [2 ** -126, 2 ** -70, 2 ** 63, name === 'std' ? 2 ** 126 : 2 ** 62]) {
+          const { values, gradient } = of([0.5, -1, 0.25, 0].map((x) => x * scale));
+          expect(values[0]).toBe(values[1]);
+          // The slope of std does not depend on the scale.
+          if (name === 'std') expect(gradient[1]).toBeCloseTo(-0.4753, 4);
+        }
+        // A mean in float32 would be off by more than the spread.
+        const far = of([2 ** 24, 2 ** 24 + 2, 2 ** 24 + 4, 2 ** 24 + 4]);
+        expect(far.values[0]).toBe(far.values[1]);
+      });
+    });
+
     it('is NaN of too few elements, and Infinity where the divisor alone is zero', () => {
       t.scope(() => {
         const of = (values: number[], options?: VarianceOptions) =>

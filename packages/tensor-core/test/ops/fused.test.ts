@@ -1,7 +1,4 @@
-import { describe } from 'vitest';
-import { device } from '../../src/index.ts';
+import { describeOnDevices } from '../op-cases/devices.ts';
 import { describeFused } from '../op-cases/fused.ts';
 
-describe('fused ops on the CPU', () => {
-  describeFused(() => device('cpu'));
-});
+describeOnDevices(describeFused);

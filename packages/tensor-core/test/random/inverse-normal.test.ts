@@ -48,4 +48,19 @@ describe('normalCdf', () => {
     [9, 1],
     [-9, 0],
   ])('of %d is %d', (x, p) => expect(normalCdf(x)).toBeCloseTo(p, 14));
+
+  // By the continued fraction of Laplace, in 60 decimal digits.
+  it.each([
+    [-0.6, 0.2742531177500736],
+    [-0.7, 0.24196365222307303],
+    [-3, 0.0013498980316300946],
+    [-5.6, 1.071759025831093e-8],
+    [-6, 9.86587645037698e-10],
+    [-20, 2.7536241186062337e-89],
+    [-37, 5.725571222524577e-300],
+  ])('of %d is right to a few roundings', (x, p) => {
+    expect(Math.abs(normalCdf(x) / p - 1)).toBeLessThan(8 * 2 ** -53);
+  });
+
+  it('hands NaN on', () => expect(normalCdf(NaN)).toBeNaN());
 });

@@ -6,7 +6,6 @@ import { describeOnDevices } from '../op-cases/devices.ts';
 describeOnDevices((open) => {
   it.each<[DType, number, number]>([
     ['float32', 0.1, Math.fround(0.1)],
-    ['float16', 1e6, Infinity],
     ['float16', 1 + 2 ** -11, 1],
     ['bfloat16', 1 + 2 ** -8 + 2 ** -12, 1 + 2 ** -7],
     ['float64', 0.1, 0.1],
@@ -23,6 +22,32 @@ describeOnDevices((open) => {
       expect(t.tensor([value], options).toFlatArray()).toEqual([held]);
     });
   });
+
+  it.each<[DType, number, number]>([
+    ['float16', 65504, 65505],
+    ['bfloat16', 2 ** 127 * (2 - 2 ** -7), 3.4e38],
+    ['float32', 2 ** 127 * (2 - 2 ** -23), -1e39],
+  ])(
+    '%s is filled with %d and not with %d, which listed is rounded to an infinity',
+    (dtype, most, beyond) => {
+      t.scope(() => {
+        const options = { dtype, device: open() };
+        expect(t.full([1], most, options).item()).toBe(most);
+        const x = t.full([1], Infinity, options);
+        const chosen = t.greater(x, 0);
+        for (const fill of [
+          () => t.full([1], beyond, options),
+          () => t.fillInPlace(x, beyond),
+          () => t.where(chosen, x, beyond),
+        ]) {
+          expect(fill).toThrow(t.DTypeError);
+          expect(fill).toThrow(`${beyond} is beyond ${dtype}, whose largest value is ${most}`);
+        }
+        expect(x.item()).toBe(Infinity);
+        expect(Math.abs(t.tensor([2 * beyond], options).item())).toBe(Infinity);
+      });
+    },
+  );
 
   it.each<[DType, number]>([
     ['int32', 0.5],

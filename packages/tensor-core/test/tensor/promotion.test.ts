@@ -102,8 +102,9 @@ describe.skipIf(!torchPython)('promotion, beside PyTorch', () => {
         const y = ops[name](operandOf(a), operandOf(b));
         return [y.dtype, y.toFlatArray()] as const;
       });
-      // A 16-bit result is calculated in float32 by both; torch first rounds a tensor without dimensions to 16 bits.
-      const ulp = dtype === 'bfloat16' ? 2 ** -7 : dtype === 'float16' ? 2 ** -10 : 0;
+      // Beside numbers a 16-bit result is calculated in float32; torch rounds some of them to 16 bits first.
+      const exact = isTensor(a) && isTensor(b);
+      const ulp = exact ? 0 : dtype === 'bfloat16' ? 2 ** -7 : dtype === 'float16' ? 2 ** -10 : 0;
       const same =
         dtype === expected[0] &&
         values.every((value, k) => {
@@ -134,11 +135,27 @@ describe('promotion', () => {
     expect(resultType({ dtype: a, shape: shapeA }, { dtype: b, shape: shapeB })).toBe(expected);
   });
 
-  it('rounds to bfloat16 once, behind a tensor without dimensions', () => {
+  it('rounds a tensor without dimensions, or of integers, to low precision first, but no number', () => {
     t.scope(() => {
-      // 1 + 2^-8 lies halfway between two bfloat16 and would be rounded to 1 before the product.
-      const y = t.mul(t.tensor([2 - 2 ** -7], { dtype: 'bfloat16' }), t.tensor(1 + 2 ** -8));
-      expect([y.dtype, y.item()]).toEqual(['bfloat16', 2]);
+      // 1 + 2^-8 lies halfway between two bfloat16 and is rounded to 1 before the product.
+      const x = t.tensor([2 - 2 ** -7], { dtype: 'bfloat16' });
+      for (const [other, product] of [
+        [t.tensor(1 + 2 ** -8), 2 - 2 ** -7],
+        [1 + 2 ** -8, 2],
+      ] as const) {
+        const y = t.mul(x, other);
+        expect([y.dtype, y.item()]).toEqual(['bfloat16', product]);
+      }
+      const one = t.tensor([1], { dtype: 'float16' });
+      const odd = t.tensor([2049], { dtype: 'int32' });
+      expect(t.sub(odd, one).item()).toBe(2047);
+      const sum = t.copy(one);
+      t.addInPlace(sum, odd);
+      expect([t.add(one, odd).item(), sum.item()]).toEqual([2048, 2048]);
+      expect(t.lessEqual(odd, t.tensor([2048], { dtype: 'float16' })).item()).toBe(1);
+      expect(
+        t.mul(t.tensor([0], { dtype: 'float16' }), t.tensor([2 ** 40], { dtype: 'int64' })).item(),
+      ).toBeNaN();
     });
   });
 

@@ -1,12 +1,19 @@
 import type { TensorSpec } from '../../op/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { checkElement, computeDType, isHigherCategory } from '../../tensor/dtype.ts';
+import {
+  byteSize,
+  checkFilling,
+  computeDType,
+  isFloatingPoint,
+  isHigherCategory,
+} from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { defineOp } from '../../op/op.ts';
 import { formatShape, sameShape } from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
+import { cast } from './cast.ts';
 
 function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): readonly TensorSpec[] {
   if (!sameShape(target!.shape, source!.shape)) {
@@ -52,7 +59,18 @@ export function addInPlace(target: Tensor, source: Tensor, ...rest: []): void {
   requireTensor('addInPlace', target);
   requireTensor('addInPlace', source);
   refuseMore('addInPlace', rest);
-  applyOne(addInPlaceOp, [target, source], undefined).dispose();
+  const isInteger = !isFloatingPoint(source.dtype) && source.dtype !== 'bool';
+  if (byteSize(target.dtype) !== 2 || !isInteger) {
+    applyOne(addInPlaceOp, [target, source], undefined).dispose();
+    return;
+  }
+  // Low precision rounds integers before they are added, as in `add`.
+  const rounded = cast(source, target.dtype);
+  try {
+    applyOne(addInPlaceOp, [target, rounded], undefined).dispose();
+  } finally {
+    rounded.dispose();
+  }
 }
 
 const copyInPlaceOp = defineOp({
@@ -109,7 +127,7 @@ const fillOp = defineOp<FillAttributes>({
 export function fillInPlace(x: Tensor, value: number, ...rest: []): void {
   requireTensor('fillInPlace', x);
   refuseMore('fillInPlace', rest);
-  checkElement('fillInPlace', x.dtype, value);
+  checkFilling('fillInPlace', x.dtype, value);
   applyOne(fillOp, [x], { value }).dispose();
 }
 

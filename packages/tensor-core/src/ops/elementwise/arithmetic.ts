@@ -57,6 +57,8 @@ export const mul = binary({
 /** a / b, with broadcasting; of integers in float32. */
 export const div = binary({
   name: 'div',
+  // As PyTorch's number / tensor, which is a product with the reciprocal.
+  autocastAfterNumber: 'float32',
   dtype: floatingPoint,
   expression: (a, b) => `${a} / ${b}`,
   onnx: 'Div',

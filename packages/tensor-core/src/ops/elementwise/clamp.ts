@@ -4,7 +4,7 @@ import { applyOne } from '../../op/apply.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type GradientContext, defineOp } from '../../op/op.ts';
-import { type DType, computeDType, promote, promoteWithNumber } from '../../tensor/dtype.ts';
+import { type DType, checkElement, computeDType, promote, promoteWithNumber } from '../../tensor/dtype.ts';
 import { DTypeError, RooflineError } from '../../errors.ts';
 import { type Shape, broadcastShapes, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -126,7 +126,7 @@ export interface ClampOptions {
 
 /**
  * min(max(x, min), max), element by element with broadcasting, as torch.clamp; one bound at least. NaN in x or in
- * a bound gives NaN. On a bound x keeps its gradient. Throws a RooflineError (code OPTION), ShapeError or DTypeError.
+ * a bound gives NaN, also where NaN is the only bound, which torch.clamp, unlike torch.clamp_max, passes over. On a bound x keeps its gradient. Throws a RooflineError (code OPTION), ShapeError or DTypeError.
  */
 export function clamp(x: Tensor, options: ClampOptions): Tensor {
   checkOptions('clamp', options, ['min', 'max']);
@@ -138,5 +138,8 @@ export function clamp(x: Tensor, options: ClampOptions): Tensor {
     bound === undefined ? null : typeof bound === 'number' ? bound : 'tensor';
   const tensors = [min, max].filter((bound) => bound !== undefined && typeof bound !== 'number');
   requireTensors('clamp', [x, ...tensors]);
+  for (const bound of [min, max]) {
+    if (typeof bound === 'number') checkElement('clamp', promoteWithNumber(x.dtype, bound), bound);
+  }
   return applyOne(clampOp, [x, ...tensors], { min: boundOf(min), max: boundOf(max) });
 }

@@ -1,12 +1,14 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { type DType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
+import { type DType, computeDType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { add, div, mul, neg, sub } from './arithmetic.ts';
+import { normalCdf as float64NormalCdf } from '../../random/normal-cdf.ts';
+import { cast } from '../copy/cast.ts';
+import { add, div, mul, neg } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';
 import { less } from './comparisons.ts';
 import { where } from './where.ts';
-import { onePlusExpMinus } from '../support/sigmoid-graph.ts';
+import { onePlusExpMinus, onePlusXTimesSigmoidMinus } from '../support/sigmoid-graph.ts';
 
 /** e^x. */
 export const exp = unary({
@@ -47,7 +49,18 @@ export const rsqrt = unary({
   expression: 'rsqrt(a)',
   onnx: (graph, a) => graph.node('Reciprocal', [graph.node('Sqrt', [a])]),
   reads: 'output',
-  gradient: (g, y) => mul(mul(g, -0.5), mul(y, mul(y, y))),
+  gradient: (g, y) => rsqrtBackward(g, y),
+});
+
+// This and the gradients below are one op each: in low precision their factors would be rounded, lost or overflow.
+const rsqrtBackward = binary({
+  name: 'rsqrtBackward',
+  autocast: 'none',
+  expression: (g, y) => `${g} * -0.5f * (${y} * ${y} * ${y})`,
+  onnx: (graph, g, y, result) => {
+    const cube = graph.node('Mul', [graph.node('Mul', [y, y]), y]);
+    return graph.node('Mul', [graph.node('Mul', [g, graph.scalar(g.dtype, -0.5)]), cube], {}, result);
+  },
 });
 
 export const sin = unary({
@@ -77,7 +90,17 @@ export const tanh = unary({
   onnx: (graph, a) => graph.node('Tanh', [a]),
   float64: Math.tanh,
   reads: 'output',
-  gradient: (g, y) => mul(g, sub(1, mul(y, y))),
+  gradient: (g, y) => tanhBackward(g, y),
+});
+
+const tanhBackward = binary({
+  name: 'tanhBackward',
+  autocast: 'none',
+  expression: (g, y) => `${g} * (1 - ${y} * ${y})`,
+  onnx: (graph, g, y, result) => {
+    const slope = graph.node('Sub', [graph.scalar(y.dtype, 1), graph.node('Mul', [y, y])], {}, y);
+    return graph.node('Mul', [g, slope], {}, result);
+  },
 });
 
 /** 1 / (1 + e^-x). */
@@ -87,13 +110,23 @@ export const sigmoid = unary({
   expression: '1 / (1 + exp(-a))',
   onnx: (graph, a) => graph.node('Reciprocal', [onePlusExpMinus(graph, a)]),
   reads: 'output',
-  gradient: (g, y) => mul(g, mul(y, sub(1, y))),
+  gradient: (g, y) => sigmoidBackward(g, y),
   flops: 4,
   // By e^-|x|, which never overflows: an infinite exponential would make the gradient NaN.
   reference: (x) => {
     const isNegative = less(x, 0);
     const e = exp(where(isNegative, x, neg(x)));
     return div(where(isNegative, e, 1), add(e, 1));
+  },
+});
+
+const sigmoidBackward = binary({
+  name: 'sigmoidBackward',
+  autocast: 'none',
+  expression: (g, y) => `${g} * (${y} * (1 - ${y}))`,
+  onnx: (graph, g, y, result) => {
+    const slope = graph.node('Mul', [y, graph.node('Sub', [graph.scalar(y.dtype, 1), y], {}, y)]);
+    return graph.node('Mul', [g, slope], {}, result);
   },
 });
 
@@ -129,12 +162,20 @@ export const silu = unary({
   expression: 'a / (1 + exp(-a))',
   onnx: (graph, a) => graph.node('Div', [a, onePlusExpMinus(graph, a)]),
   reads: 'input',
-  gradient: (g, x) => {
-    const s = sigmoid(x);
-    return mul(g, mul(s, add(mul(x, sub(1, s)), 1)));
-  },
+  gradient: (g, x) => siluBackward(g, x),
   flops: 5,
   reference: (x) => mul(x, sigmoid(x)),
+});
+
+/** g · σ(x) · (1 + x·σ(-x)). */
+const siluBackward = binary({
+  name: 'siluBackward',
+  autocast: 'none',
+  expression: (g, x) => `${g} / (1 + exp(-${x})) * (1 + ${x} / (1 + exp(${x})))`,
+  onnx: (graph, g, x, result) => {
+    const scaled = graph.node('Div', [g, onePlusExpMinus(graph, x)], {}, result);
+    return graph.node('Mul', [scaled, onePlusXTimesSigmoidMinus(graph, x)], {}, result);
+  },
 });
 
 const inverseSqrt2Pi = 1 / Math.sqrt(2 * Math.PI);
@@ -150,19 +191,18 @@ export const gelu = unary({
   dtype: floatingPoint,
   expression: 'a * normcdf(a)',
   onnx: (graph, a) => graph.node('Mul', [a, normalCdfNode(graph, a)]),
+  float64: (a) => a * float64NormalCdf(a),
   reads: 'input',
-  gradient: (g, x) => mul(g, add(normalCdf(x), mul(x, normalDensity(x)))),
+  gradient: (g, x) => {
+    const wide = cast(x, computeDType([x.dtype], []));
+    return mul(g, add(normalCdf(wide), mul(wide, normalDensity(wide))));
+  },
   flops: 8,
   reference: (x) => mul(x, normalCdf(x)),
 });
 
-// Φ(x) = (1 + erf(x/√2)) / 2.
+// Φ(x) = (1 + erf(x/√2)) / 2, of which far below 0 an error of one rounding of 1 is left, as in PyTorch on the CPU.
 function normalCdfNode(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  if (x.dtype === 'float64') {
-    throw new DTypeError(
-      'gelu: the CPU has no error function in float64; cast() to float32, or use another activation.',
-    );
-  }
   const erf = graph.node('Erf', [graph.node('Mul', [x, graph.scalar(x.dtype, Math.SQRT1_2)])]);
   return graph.node('Mul', [graph.node('Add', [erf, graph.scalar(x.dtype, 1)]), graph.scalar(x.dtype, 0.5)]);
 }
@@ -172,6 +212,7 @@ const normalCdf: (x: Tensor) => Tensor = unary({
   dtype: floatingPoint,
   expression: 'normcdf(a)',
   onnx: normalCdfNode,
+  float64: float64NormalCdf,
   reads: 'input',
   gradient: (g, x) => mul(g, normalDensity(x)),
   flops: 8,

@@ -1,8 +1,11 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
+import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
+import { computeDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary } from '../support/pointwise.ts';
 import { unlessZero } from '../support/unless-zero.ts';
+import { cast } from '../copy/cast.ts';
 import { mul } from './arithmetic.ts';
 import { integerPow } from './integer-pow.ts';
 
@@ -12,8 +15,8 @@ const floatingPointPow = binary({
   expression: (a, b) => `power(${a}, ${b})`,
   onnx: 'Pow',
   gradients: [
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByBase(a, b)) },
-    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByExponent(a, b)) },
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByBase(wide(a), wide(b))) },
+    { reads: ['a', 'b'], rule: ({ g, a, b }) => mul(g, slopeByExponent(wide(a), wide(b))) },
   ],
 });
 
@@ -27,21 +30,51 @@ export function pow(a: Operand, b: Operand, ...rest: []): Tensor {
   return isInteger(a) && isInteger(b) ? integerPow(a, b) : floatingPointPow(a, b);
 }
 
+/** Low precision as float32: in it a slope would overflow that a gradient of 0 or a small one brings back. */
+function wide(x: Operand): Operand {
+  return typeof x === 'number' ? x : cast(x, computeDType([x.dtype], []));
+}
+
 function isInteger(x: Operand | undefined): boolean {
   if (typeof x === 'number') return Number.isInteger(x);
   return x?.dtype !== undefined && !isFloatingPoint(x.dtype);
 }
 
-/** d(a^b)/da = b · a^(b - 1), and 0 for b = 0. */
+/**
+ * d(a^b)/da = b · a^(b - 1), and 0 for b = 0. Of a negative base and a fraction it is NaN as the power is, also where
+ * b - 1 rounds to a whole number.
+ */
 const slopeByBase = binary({
   name: 'powSlopeByBase',
-  expression: (a, b) => `${b} == 0 ? 0 : ${b} * power(${a}, ${b} - 1)`,
+  expression: (a, b) =>
+    `${b} == 0 ? 0 : ${a} < 0 && ${a} - ${a} == 0 && floor(${b}) != ${b} ? power(${a}, ${b}) ` +
+    `: ${b} * power(${a}, ${b} - 1)`,
   onnx: (graph, a, b, result) => {
     const lower = graph.node('Sub', [b, graph.scalar(b.dtype, 1)]);
     const slope = graph.node('Mul', [b, graph.node('Pow', [a, lower], {}, result)], {}, result);
-    return unlessZero(graph, b, slope, result);
+    return unlessZero(graph, b, orNaN(graph, a, b, slope, result), result);
   },
 });
+
+/** `slope`, but NaN where a is negative, finite, and b a fraction. */
+function orNaN(
+  graph: OnnxGraph,
+  a: OnnxValue,
+  b: OnnxValue,
+  slope: OnnxValue,
+  result: TensorSpec,
+): OnnxValue {
+  const test = (opType: string, x: OnnxValue, y: OnnxValue) =>
+    graph.node(opType, [x, y], {}, { dtype: 'bool' });
+  const negative = test('Less', a, graph.scalar(a.dtype, 0));
+  const finite = test('Greater', a, graph.scalar(a.dtype, -Infinity));
+  const fraction = test('Less', graph.node('Floor', [b]), b);
+  const undefinedHere = [finite, fraction].reduce(
+    (both, condition) => graph.node('And', [both, condition], {}, { ...result, dtype: 'bool' }),
+    negative,
+  );
+  return graph.node('Where', [undefinedHere, graph.scalar(slope.dtype, NaN), slope], {}, result);
+}
 
 /** d(a^b)/db = a^b · log(a), and 0 for a = 0 with b >= 0, where the function is constant in b but for b = 0. */
 const slopeByExponent = binary({
@@ -49,9 +82,9 @@ const slopeByExponent = binary({
   expression: (a, b) => `${a} == 0 && ${b} >= 0 ? 0 : power(${a}, ${b}) * log(${a})`,
   onnx: (graph, a, b, result) => {
     const zero = graph.scalar(result.dtype, 0);
-    const isNegative = graph.node('Less', [b, zero], {}, { dtype: 'bool' });
+    const isNotNegative = graph.node('GreaterOrEqual', [b, zero], {}, { dtype: 'bool' });
     const power = graph.node('Pow', [a, b], {}, result);
     const slope = graph.node('Mul', [power, graph.node('Log', [a])], {}, result);
-    return graph.node('Where', [isNegative, slope, unlessZero(graph, a, slope, result)], {}, result);
+    return graph.node('Where', [isNotNegative, unlessZero(graph, a, slope, result), slope], {}, result);
   },
 });

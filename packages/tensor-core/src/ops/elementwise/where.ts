@@ -7,7 +7,7 @@ import { gather } from '../../devices/cpu/lowering/strided-copy.ts';
 import {
   type DType,
   type TypedArray,
-  checkElement,
+  checkFilling,
   promoteWithNumber,
   resultType,
   typedArray,
@@ -140,7 +140,7 @@ export function where(condition: Tensor, a: Operand, b: Operand, ...rest: []): T
     );
   }
   const number = numbers.find((value) => value !== undefined);
-  if (number !== undefined) checkElement('where', promoteWithNumber(tensors[0]!.dtype, number), number);
+  if (number !== undefined) checkFilling('where', promoteWithNumber(tensors[0]!.dtype, number), number);
   const attributes = { numbers: numbers as [number | undefined, number | undefined] };
   const dtype = dtypeOf([condition, ...tensors], attributes);
   if (tensors.every((tensor) => tensor.dtype === dtype)) {

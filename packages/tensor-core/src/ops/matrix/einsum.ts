@@ -1,9 +1,12 @@
 import { checkText } from '../../tensor/check-value.ts';
 import { requireTensors } from '../../op/require-tensor.ts';
+import { autocastDType } from '../../autocast/autocast.ts';
 import { ShapeError } from '../../errors.ts';
+import { isFloatingPoint } from '../../tensor/dtype.ts';
 import { scope } from '../../tensor/scope.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
 import { mul } from '../elementwise/arithmetic.ts';
 import { sum } from '../reduce/reductions.ts';
 import { expand, permute, reshape } from '../shape/views.ts';
@@ -40,12 +43,18 @@ export function einsum(equation: string, ...operands: Tensor[]): Tensor {
       return contract(left, right, later, lengths);
     });
     const summed = sumOver(product, (index) => !output.includes(index));
-    const result = arrange(summed, output);
+    const result = inAutocastDType(arrange(summed, output));
     return expand(
       result,
       output.map((index) => lengths.get(index)!),
     );
   });
+}
+
+/** What a product gives under autocast, also where the equation asks for none. */
+function inAutocastDType(x: Tensor): Tensor {
+  const dtype = autocastDType();
+  return dtype === null || x.dtype === 'float64' || !isFloatingPoint(x.dtype) ? x : cast(x, dtype);
 }
 
 /** The length of each index; a length of one is broadcast. */

@@ -25,7 +25,7 @@ import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { rowPlan, vectorLength } from '../support/row-kernel.ts';
 import { logSoftmax } from './log-softmax.ts';
-import { logSoftmaxNode } from './log-softmax-graph.ts';
+import { logSoftmaxNode } from './softmax-graph.ts';
 
 interface CrossEntropyAttributes {
   readonly ignoreIndex: number;

@@ -2,7 +2,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { sub } from '../elementwise/arithmetic.ts';
 import { exp, log } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
-import { logSoftmaxNode } from './log-softmax-graph.ts';
+import { logSoftmaxNode } from './softmax-graph.ts';
 import { type SoftmaxOptions, applySoftmax, softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({

@@ -167,10 +167,23 @@ function areMultiples(strides: readonly number[], length: number): boolean {
 /** A contiguous copy of x, which the kernel can always read. */
 function copiedInput(context: CudaContext, x: MemoryView): KernelInput {
   const { shape, dtype } = x;
-  const strides = contiguousStrides(shape);
-  const address = context.workspace(x.byteLength);
-  context.copy({ address: x.address, dtype, shape, strides: x.strides }, { address, dtype, shape, strides });
-  return kernelInput(address, { shape, strides, dtype })!;
+  return kernelInput(copied(context, x), { shape, strides: contiguousStrides(shape), dtype })!;
+}
+
+/** Where a contiguous copy of `x` lies. */
+function copied(context: CudaContext, { address, dtype, shape, strides, byteLength }: MemoryView): number {
+  const copy = context.workspace(byteLength);
+  context.copy(
+    { address, dtype, shape, strides },
+    { address: copy, dtype, shape, strides: contiguousStrides(shape) },
+  );
+  return copy;
+}
+
+/** Where a table lies as the kernel reads it: dense, in vectors of half as many elements as x's. */
+function tableAddress(context: CudaContext, table: MemoryView, { vectorLength }: KernelInput): number {
+  const isAligned = table.address % ((vectorLength / 2) * byteSize(table.dtype)) === 0;
+  return table.isContiguous && isAligned ? table.address : copied(context, table);
 }
 
 function launch(
@@ -196,8 +209,8 @@ function launch(
     .kernel(kernel(variant))
     .launch(grid, threads, 0, [
       input.address,
-      cosine!.address,
-      sine!.address,
+      tableAddress(context, cosine!, input),
+      tableAddress(context, sine!, input),
       y!.address,
       ...input.lengths,
       length,

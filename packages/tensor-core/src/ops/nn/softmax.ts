@@ -2,12 +2,13 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { div } from '../elementwise/arithmetic.ts';
 import { exp } from '../elementwise/math.ts';
 import { sum } from '../reduce/reductions.ts';
+import { softmaxNode } from './softmax-graph.ts';
 import { type SoftmaxOptions, applySoftmax, softmaxOp } from './softmax-op.ts';
 
 const op = softmaxOp({
   name: 'softmax',
   kernel: 'softmax',
-  onnx: (graph, x) => graph.node('Softmax', [x], { axis: -1 }),
+  onnx: softmaxNode,
   reference: (shifted) => {
     const powers = exp(shifted);
     return div(powers, sum(powers, { dims: -1, keepDims: true }));

@@ -13,7 +13,7 @@ import { contiguous } from '../copy/contiguous.ts';
 import { mul } from '../elementwise/arithmetic.ts';
 import { silu } from '../elementwise/math.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
-import { onePlusExpMinus } from '../support/sigmoid-graph.ts';
+import { onePlusExpMinus, onePlusXTimesSigmoidMinus } from '../support/sigmoid-graph.ts';
 
 function checkOperands(a: TensorSpec, b: TensorSpec): void {
   requireFloatingPoint('swiglu', 'a', a);
@@ -68,10 +68,8 @@ const swigluBackwardOp = defineOp({
     kind: 'onnx',
     chunked: true,
     build: (graph, [dy, a, b]) => {
-      const one = graph.scalar(a!.dtype, 1);
       const scaled = graph.node('Div', [dy!, onePlusExpMinus(graph, a!)]);
-      const onePlusExp = graph.node('Add', [graph.node('Exp', [a!]), one]);
-      const slope = graph.node('Add', [graph.node('Div', [a!, onePlusExp]), one]);
+      const slope = onePlusXTimesSigmoidMinus(graph, a!);
       const da = graph.node('Mul', [graph.node('Mul', [scaled, b!]), slope]);
       return [da, graph.node('Mul', [scaled, a!])];
     },

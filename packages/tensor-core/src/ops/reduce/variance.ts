@@ -6,11 +6,12 @@ import { scope } from '../../tensor/scope.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
-import { div, mul, sub } from '../elementwise/arithmetic.ts';
+import { div, mul } from '../elementwise/arithmetic.ts';
 import { equal } from '../elementwise/comparisons.ts';
 import { where } from '../elementwise/where.ts';
 import { unary } from '../support/pointwise.ts';
-import { type ReductionOptions, checkReduction, foldedDims, mean, sum } from './reductions.ts';
+import { float64Mean, squaredDistance } from './squared-distance.ts';
+import { type ReductionOptions, checkReduction, foldedDims, sum } from './reductions.ts';
 
 export interface VarianceOptions extends ReductionOptions {
   /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
@@ -19,20 +20,22 @@ export interface VarianceOptions extends ReductionOptions {
 
 /**
  * The variance over `dims`, all by default: the sum of the squared distances from the mean, over the number of elements
- * less `correction`. Two passes (Chan et al. 1983), so that a mean far from zero costs no digits; low precision is
- * calculated in float32 and rounded at the end. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for integers.
+ * less `correction`. Two passes (Chan et al. 1983) in float64, rounded at the end: a mean far from zero costs no digits,
+ * and no square is too large or too small. NaN or Infinity for too few elements, as torch.var. Throws a DTypeError for
+ * integers.
  */
 export function variance(x: Tensor, options: VarianceOptions = {}): Tensor {
-  return scope(() => cast(wideVariance('var', x, options), x.dtype));
+  return scope(() => cast(float64Variance('var', x, options), x.dtype));
 }
 
-/** The square root of `variance`; its gradient where that is 0 is 0, as torch.std's. */
+/**
+ * The square root of `variance`, also where that lies beyond the dtype; its gradient where it is 0 is 0, as torch.std's.
+ */
 export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
-  return scope(() => cast(rootOfVariance(wideVariance('std', x, options)), x.dtype));
+  return scope(() => cast(rootOfVariance(float64Variance('std', x, options)), x.dtype));
 }
 
-/** The variance in float32, or float64 of float64. */
-function wideVariance(name: string, x: Tensor, options: VarianceOptions): Tensor {
+function float64Variance(name: string, x: Tensor, options: VarianceOptions): Tensor {
   requireTensor(name, x);
   const { dims, keepDims = false, correction = 1 } = checkReduction(name, options, ['correction']);
   if (!isFloatingPoint(x.dtype)) {
@@ -40,10 +43,9 @@ function wideVariance(name: string, x: Tensor, options: VarianceOptions): Tensor
   }
   checkNumber(name, 'the correction', correction);
   const folded = foldedDims(name, x, dims);
-  const wide = cast(x, x.dtype === 'float64' ? 'float64' : 'float32');
   // The mean takes no part in the gradient: the distances from it sum to zero.
-  const distance = sub(wide, mean(wide.detach(), { dims: folded, keepDims: true }));
-  const squares = sum(mul(distance, distance), { dims: folded, keepDims });
+  const mean = float64Mean(x.detach(), folded);
+  const squares = sum(squaredDistance(x, mean), { dims: folded, keepDims });
   const count = sizeOf(folded.map((dim) => x.shape[dim]!));
   return div(squares, Math.max(0, count - correction));
 }

@@ -1,7 +1,9 @@
 import { applyOne } from '../../op/apply.ts';
+import type { TensorSpec } from '../../op/memory-view.ts';
 import { byteSize, promote } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
+import { zeros } from '../../tensor/creation.ts';
 import { formatShape, normalizeDimension, sameShape } from '../../tensor/shape.ts';
 import { scope } from '../../tensor/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -17,26 +19,30 @@ const concatOp = defineOp<ConcatAttributes>({
   name: 'concat',
   autocast: 'promote',
   infer: (inputs, { dimension }) => {
-    const [first] = inputs;
-    const shape = [...first!.shape];
+    const first = leadingOf(inputs);
+    const shape = [...first.shape];
     shape[dimension] = 0;
     for (const input of inputs) {
+      if (isSkipped(input)) continue;
       const fits =
         input.shape.length === shape.length &&
         input.shape.every((length, i) => i === dimension || length === shape[i]);
       if (!fits) {
         throw new ShapeError(
-          `concat: ${formatShape(input.shape)} does not fit behind ${formatShape(first!.shape)}: ` +
+          `concat: ${formatShape(input.shape)} does not fit behind ${formatShape(first.shape)}: ` +
             `all lengths but that of dimension ${dimension} must be equal.`,
         );
       }
       shape[dimension] += input.shape[dimension]!;
     }
-    return [{ shape, dtype: first!.dtype }];
+    return [{ shape, dtype: first.dtype }];
   },
   gradient: ({ gradients, needs, inputSpecs, attributes: { dimension } }) => {
     let start = 0;
-    return inputSpecs.map(({ shape }, i) => {
+    return inputSpecs.map((input, i) => {
+      const { shape } = input;
+      if (isSkipped(input))
+        return needs[i] ? zeros([0], { dtype: gradients[0]!.dtype, device: gradients[0]!.device }) : null;
       const from = start;
       start += shape[dimension]!;
       return needs[i] ? slice(gradients[0]!, dimension, from, start) : null;
@@ -50,6 +56,7 @@ const concatOp = defineOp<ConcatAttributes>({
       let address = output!.address;
       for (const input of inputs) {
         const { shape } = input;
+        if (isSkipped(input)) continue;
         context.copy(
           { address: input.address, dtype, shape, strides: input.strides },
           { address, dtype, shape, strides },
@@ -60,18 +67,33 @@ const concatOp = defineOp<ConcatAttributes>({
   },
   cpu: {
     kind: 'onnx',
-    build: (graph, inputs, { dimension }, { outputs }) => [
-      graph.node('Concat', inputs, { axis: dimension }, { shape: outputs[0]!.shape }),
-    ],
+    build: (graph, inputs, { dimension }, { outputs }) => {
+      const { shape } = outputs[0]!;
+      const joined = inputs.filter((input) => shape.length === 1 || !isSkipped(input));
+      return [graph.node('Concat', joined, { axis: dimension }, { shape })];
+    },
   },
 });
 
-/** Joins tensors along a dimension that they already have, in the promoted dtype. Throws a ShapeError. */
+/** Whether `x` is [0], which fits behind every shape, as in torch.cat: what a list is begun with. */
+function isSkipped({ shape }: TensorSpec): boolean {
+  return shape.length === 1 && shape[0] === 0;
+}
+
+/** The one whose shape the others must have. */
+function leadingOf<T extends TensorSpec>(inputs: readonly T[]): T {
+  return inputs.find((input) => !isSkipped(input)) ?? inputs[0]!;
+}
+
+/**
+ * Joins tensors along a dimension that they already have, in the promoted dtype; one of shape [0] fits behind all, as in
+ * torch.cat. Throws a ShapeError.
+ */
 export function concat(tensors: readonly Tensor[], dimension = 0, ...rest: []): Tensor {
   refuseMore('concat', rest);
   const first = checkTensors('concat', tensors);
   const dtype = tensors.reduce((promoted, tensor) => promote(promoted, tensor.dtype), first.dtype);
-  const attributes = { dimension: normalizeDimension('concat', dimension, first.rank) };
+  const attributes = { dimension: normalizeDimension('concat', dimension, leadingOf(tensors).rank) };
   return scope(() =>
     applyOne(
       concatOp,

@@ -101,12 +101,15 @@ interface BinaryGradient {
 
 interface BinaryDefinition {
   readonly name: string;
+  /** Default `promote`, which with a number is nothing to do. */
   readonly autocast?: AutocastClass;
+  /** Of a number with a tensor behind it. Default that of the op. */
+  readonly autocastAfterNumber?: AutocastClass;
   /** The output's dtype from the promoted one. Default: the same. */
   readonly dtype?: (promoted: DType) => DType;
   /**
-   * Rounds a number, and a tensor without dimensions, to a low-precision dtype that the other operand decides. A
-   * comparison must: 0.1 equals what 0.1 was rounded to. Default: it is calculated with unrounded.
+   * Rounds a number to a low-precision dtype that the other operand decides. A comparison must: 0.1 equals what 0.1
+   * was rounded to. Default: it is calculated with unrounded.
    */
   readonly roundsFirst?: boolean;
   /** CUDA C++ over the operands' names. */
@@ -134,7 +137,7 @@ export function binary(definition: BinaryDefinition): (a: Operand, b: Operand) =
     if (typeof b === 'number') return withNumber(name, numberRight, a, b, roundsFirst);
     if (typeof a === 'number') return withNumber(name, numberLeft, b, a, roundsFirst);
     if (!(a instanceof Tensor) || !(b instanceof Tensor)) throw notAnOperand(name, a, b);
-    return a.dtype === b.dtype ? applyOne(both, [a, b], undefined) : mixed(both, a, b, roundsFirst);
+    return a.dtype === b.dtype ? applyOne(both, [a, b], undefined) : mixed(both, a, b);
   };
 }
 
@@ -153,19 +156,21 @@ function notAnOperand(name: string, a: unknown, b: unknown): DTypeError {
   );
 }
 
-/** Dtypes meet: a tensor without dimensions that is wider than the result first becomes what that is calculated in. */
-function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor, roundsFirst: boolean): Tensor {
-  const result = resultType(a, b);
-  const dtype = roundsFirst ? result : computeDType([result], []);
-  const isWider = (x: Tensor) => x.rank === 0 && promote(x.dtype, dtype) !== dtype;
-  if (!isWider(a) && !isWider(b)) return applyOne(op, [a, b], undefined);
-  return scope(() =>
-    applyOne(
-      op,
-      [a, b].map((x) => (isWider(x) ? cast(x, dtype) : x)),
-      undefined,
-    ),
-  );
+/**
+ * Dtypes meet: a tensor whose values the promoted dtype may not hold is rounded to it first, as in PyTorch. That is one
+ * without dimensions of a wider dtype, or one of integers beside low precision, whose kernels calculate in float32.
+ */
+function mixed(op: ComputeOp<undefined>, a: Tensor, b: Tensor): Tensor {
+  const dtype = resultType(a, b);
+  const [roundsA, roundsB] = [mustRound(a, dtype), mustRound(b, dtype)];
+  if (!roundsA && !roundsB) return applyOne(op, [a, b], undefined);
+  return scope(() => applyOne(op, [roundsA ? cast(a, dtype) : a, roundsB ? cast(b, dtype) : b], undefined));
+}
+
+/** Whether `x` has values that the dtype which it is calculated with would round away. */
+function mustRound({ dtype: own }: Tensor, dtype: DType): boolean {
+  if (own === dtype || own === 'bool') return false;
+  return byteSize(dtype) === 2 || promote(own, dtype) !== dtype;
 }
 
 /** Where the number changes the dtype, as a fraction beside integers, it is calculated in that, also for a bool. */
@@ -224,7 +229,7 @@ function binaryWithNumber(definition: BinaryDefinition, side: 'left' | 'right'):
   const own = gradients?.[right ? 0 : 1];
   return defineOp<ScalarAttributes>({
     name,
-    autocast: 'none',
+    autocast: (right ? undefined : definition.autocastAfterNumber) ?? definition.autocast ?? 'none',
     infer: ([x], { scalar }) => [{ shape: x!.shape, dtype: dtypeOf(promoteWithNumber(x!.dtype, scalar)) }],
     saves: own && (() => savesOf([own], [true], a, b)),
     gradient: own && ((context) => [own.rule(valuesRead(context, own.reads, a, b))]),

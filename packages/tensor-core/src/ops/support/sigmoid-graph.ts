@@ -8,3 +8,10 @@ export function onePlusExpMinus(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   const power = graph.node('Exp', [graph.node('Neg', [x])]);
   return graph.node('Add', [power, graph.scalar(x.dtype, 1)]);
 }
+
+/** 1 + x·σ(-x), by which σ(x) becomes the slope of x·σ(x). σ(-x) is 1 - σ(x) without its cancellation. */
+export function onePlusXTimesSigmoidMinus(graph: OnnxGraph, x: OnnxValue): OnnxValue {
+  const one = graph.scalar(x.dtype, 1);
+  const onePlusExp = graph.node('Add', [graph.node('Exp', [x]), one]);
+  return graph.node('Add', [graph.node('Div', [x, onePlusExp]), one]);
+}

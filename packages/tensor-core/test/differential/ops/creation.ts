@@ -90,7 +90,7 @@ const linspace: OpEntry = {
     return {
       operands: [],
       ours: (_, device) => t.linspace(start, end, steps, { dtype, device }),
-      torch: () => `torch.linspace(${start}, ${end}, ${steps}, dtype=${dtype})`,
+      torch: () => `linspace(${start}, ${end}, ${steps}, dtype=${dtype})`,
     };
   },
 };

@@ -1,20 +1,22 @@
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import type { Operand as OursOperand } from '../../../src/index.ts';
+import { decode, encode } from '../host-data.ts';
 import type { OpEntry, Rule } from '../program.ts';
-import { type TensorChoices, drawTensor } from '../tensor-input.ts';
-import { drawBroadcast, drawNumber, drawPair, ruleOfPair, tensorOf } from './operands.ts';
+import { type TensorChoices, type TensorInput, drawTensor } from '../tensor-input.ts';
+import { drawBroadcast, drawNumber, drawNumberBeside, drawPair, ruleOfPair, tensorOf } from './operands.ts';
 
 interface UnaryChoices extends TensorChoices {
   readonly rule?: Rule;
   readonly eitherZero?: boolean;
+  readonly exactAddends?: boolean;
 }
 
 const unary = (
   name: string,
   ours: (x: Tensor) => Tensor,
   torch: string,
-  { rule = 'rounded', eitherZero, ...choices }: UnaryChoices = {},
+  { rule = 'rounded', eitherZero, exactAddends, ...choices }: UnaryChoices = {},
 ): OpEntry => ({
   name,
   rule,
@@ -23,6 +25,7 @@ const unary = (
     operands: [drawTensor(random, choices)],
     ours: ([x]) => ours(tensorOf(x)),
     torch: ([x]) => `${torch}(${x})`,
+    exactAddends,
   }),
 });
 
@@ -46,6 +49,37 @@ const binary = (
     };
   },
 });
+
+/**
+ * PyTorch's gradient subtracts 1 from the exponent. So beside floating point there are no integers at the ends of their
+ * range, and no fractions so small that the difference rounds to -1.
+ */
+const pow: OpEntry = {
+  ...binary('pow', t.pow, 'torch.pow', 'rounded'),
+  draw: (random) => {
+    const [base, exponent] = drawPair(random);
+    const mixed = [base, exponent].some((x) => typeof x !== 'number' && t.isFloatingPoint(x!.dtype));
+    const tame = (x: TensorInput | number) =>
+      mixed && typeof x !== 'number' && !t.isFloatingPoint(x.dtype)
+        ? drawTensor(random, { dtype: x.dtype, shape: x.shape, values: 'whole' })
+        : x;
+    const operands = [tame(base!), withoutTiny(tame(exponent!))];
+    return {
+      operands,
+      ours: ([a, b]) => t.pow(a!, b!),
+      torch: ([a, b]) => `torch.pow(${a}, ${b})`,
+      rule: ruleOfPair('rounded', operands),
+    };
+  },
+};
+
+function withoutTiny(x: TensorInput | number): TensorInput | number {
+  const enlarge = (value: number) => (value !== 0 && Math.abs(value) < 2 ** -8 ? 0.5 : value);
+  // PyTorch rounds it to float32 in some kernels and not in others.
+  if (typeof x === 'number') return Math.fround(enlarge(x));
+  if (!t.isFloatingPoint(x.dtype)) return x;
+  return { ...x, data: encode(x.dtype, Array.from(decode(x.dtype, x.data), enlarge)) };
+}
 
 /** PyTorch's maximum and minimum take tensors alone: a number beside one becomes one without dimensions. */
 const extremum = (name: 'maximum' | 'minimum'): OpEntry => ({
@@ -114,7 +148,7 @@ const clamp: OpEntry = {
     const bound = () =>
       tensors
         ? drawTensor(random, { dtype: x.dtype, shape: drawBroadcast(random, x.shape) })
-        : drawNumber(random);
+        : drawNumberBeside(random, x);
     const which = random.pick(['min', 'max', 'both', 'both'] as const);
     const bounds = which === 'both' ? [bound(), bound()] : [bound()];
     return {
@@ -124,8 +158,11 @@ const clamp: OpEntry = {
           tensorOf(x),
           which === 'both' ? { min: a, max: b } : which === 'min' ? { min: a } : { max: a },
         ),
+      // Broadcast first: the backward pass of PyTorch's own fails where the bounds' shapes differ.
       torch: ([x, a, b]) =>
-        `torch.clamp(${x}, ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
+        tensors
+          ? `clamp(${which === 'max' ? `${x}, None, ${a}` : `${x}, ${a}, ${b ?? 'None'}`})`
+          : `torch.clamp(${x}, ${which === 'max' ? `max=${a}` : `min=${a}`}${b ? `, max=${b}` : ''})`,
       rule: ruleOfPair('exact', [x, ...bounds]),
     };
   },
@@ -136,7 +173,7 @@ export const elementwiseOps: readonly OpEntry[] = [
   binary('sub', t.sub, 'torch.sub'),
   binary('mul', t.mul, 'torch.mul'),
   binary('div', t.div, 'torch.div'),
-  binary('pow', t.pow, 'torch.pow', 'rounded'),
+  pow,
   extremum('maximum'),
   extremum('minimum'),
   comparison('equal', t.equal, '=='),
@@ -160,6 +197,6 @@ export const elementwiseOps: readonly OpEntry[] = [
   unary('cos', t.cos, 'torch.cos'),
   unary('tanh', t.tanh, 'torch.tanh'),
   unary('sigmoid', t.sigmoid, 'torch.sigmoid'),
-  unary('silu', t.silu, 'F.silu'),
-  unary('gelu', t.gelu, 'F.gelu'),
+  unary('silu', t.silu, 'silu'),
+  unary('gelu', t.gelu, 'gelu', { rule: 'accumulated', exactAddends: true }),
 ];

@@ -25,7 +25,9 @@ const cumsum: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random);
+    // One line after the other, so fewer elements than other folds.
+    const shape = random.chance(0.01) ? [random.integer(20_000, 100_000)] : drawShape(random);
+    const x = drawTensor(random, { shape });
     const dimension = drawDimension(random, x.shape.length);
     return {
       operands: [x],
@@ -69,8 +71,22 @@ const topk: OpEntry = {
 type Variance = (x: Tensor, options: t.VarianceOptions) => Tensor;
 
 /** With the correction of a sample, or none. */
-const spread = (name: string, ours: Variance, torch: string): OpEntry =>
-  reduction(name, ours, torch, 'accumulated', { values: 'powers', listsDims: true });
+const spread = (name: string, ours: Variance, torch: string): OpEntry => {
+  const entryOf = (correction: 0 | 1) =>
+    reduction(
+      name,
+      (x, options) => ours(x, { ...options, correction }),
+      `partial(${torch}, unbiased=${python(correction === 1)})`,
+      'accumulated',
+      {
+        values: (random) => random.pick(['powers', 'powers', 'offset']),
+        listsDims: true,
+        exactAddends: true,
+      },
+    );
+  const [population, sample] = [entryOf(0), entryOf(1)];
+  return { ...sample, draw: (random) => random.pick([population, sample, sample]).draw(random) };
+};
 
 export const foldOps: readonly OpEntry[] = [
   reduction('min', t.min, 'torch.amin', 'exact'),
@@ -80,7 +96,7 @@ export const foldOps: readonly OpEntry[] = [
   argExtremum('argmin'),
   cumsum,
   topk,
-  spread('variance', t.variance, 'torch.var'),
-  spread('var', t.var, 'torch.var'),
-  spread('std', t.std, 'torch.std'),
+  spread('variance', t.variance, 'var'),
+  spread('var', t.var, 'var'),
+  spread('std', t.std, 'std'),
 ];

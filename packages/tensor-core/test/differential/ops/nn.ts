@@ -3,14 +3,17 @@ import type { DType, Tensor } from '../../../src/index.ts';
 import { type OpEntry, python } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
 import { type TensorInput, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
-import { drawDimension, tensorOf } from './operands.ts';
+import { drawDimension, tensorOf, withoutOverflow } from './operands.ts';
 
 const softmax = (name: string, ours: (x: Tensor, dimension: number) => Tensor, torch: string): OpEntry => ({
   name,
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { dtype: drawMostlyFloat(random) });
+    const shape = random.chance(0.02) ? [2, random.integer(1000, 5000)] : drawShape(random);
+    const dtype = drawMostlyFloat(random);
+    const values = random.chance(0.1) ? 'offset' : withoutOverflow(dtype);
+    const x = drawTensor(random, { dtype, shape, values });
     const dimension = drawDimension(random, x.shape.length);
     return {
       operands: [x],
@@ -50,7 +53,8 @@ function drawWeightDType(random: RandomSource, dtype: DType): DType {
 function drawNormed(random: RandomSource, squares: boolean): TensorInput {
   const dtype = drawMostlyFloat(random);
   const values = !squares || dtype === 'float64' ? random.pick(['ordinary', 'powers'] as const) : 'any';
-  return drawTensor(random, { dtype, shape: drawShape(random, 1), values });
+  const shape = random.chance(0.02) ? [2, random.integer(1000, 5000)] : drawShape(random, 1);
+  return drawTensor(random, { dtype, shape, values: random.chance(0.2) ? 'offset' : values });
 }
 
 const layerNorm: OpEntry = {
@@ -70,7 +74,7 @@ const layerNorm: OpEntry = {
       operands: [x, drawTensor(random, parameter), drawTensor(random, parameter)],
       ours: ([x, weight, bias]) => t.layerNorm(tensorOf(x), tensorOf(weight), tensorOf(bias), eps),
       torch: ([x, weight, bias]) =>
-        `F.layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
+        `layer_norm(wide(${x}), [${columns}], wide(${weight}), wide(${bias}), ${python(eps)}).to(${x}.dtype)`,
       terms: Math.max(1, ...x.shape),
     };
   },
@@ -107,7 +111,8 @@ const crossEntropy: OpEntry = {
   keepsFloat32: true,
   draw: (random) => {
     const [rows, classes] = [random.integer(1, 6), random.integer(1, 9)];
-    const logits = drawTensor(random, { dtype: drawMostlyFloat(random), shape: [rows, classes] });
+    const dtype = drawMostlyFloat(random);
+    const logits = drawTensor(random, { dtype, shape: [rows, classes], values: withoutOverflow(dtype) });
     const ignoreIndex = random.chance(0.5) ? -100 : random.integer(0, classes - 1);
     const ids = Array.from({ length: rows }, () => {
       if (random.chance(0.02)) return random.pick([classes, -1, -classes]);
@@ -121,7 +126,7 @@ const crossEntropy: OpEntry = {
     return {
       operands: [logits, targets],
       ours: ([x, y]) => t.crossEntropy(tensorOf(x), tensorOf(y), { ignoreIndex }),
-      torch: ([x, y]) => `F.cross_entropy(wide(${x}), ${y}.long(), ignore_index=${ignoreIndex})`,
+      torch: ([x, y]) => `cross_entropy(wide(${x}), ${y}.long(), ignore_index=${ignoreIndex})`,
       terms: rows * classes,
     };
   },
@@ -167,13 +172,15 @@ const swiglu: OpEntry = {
   rule: 'accumulated',
   eitherZero: true,
   draw: (random) => {
-    const a = drawTensor(random, { dtype: drawMostlyFloat(random) });
-    const dtype = random.chance(0.9) ? a.dtype : drawMostlyFloat(random);
+    const dtype = drawMostlyFloat(random);
+    const values = withoutOverflow(dtype);
+    const a = drawTensor(random, { dtype, values });
+    const other = random.chance(0.9) ? dtype : drawMostlyFloat(random);
     const shape = random.chance(0.03) ? drawShape(random) : a.shape;
     return {
-      operands: [a, drawTensor(random, { dtype, shape })],
+      operands: [a, drawTensor(random, { dtype: other, shape, values })],
       ours: ([a, b]) => t.swiglu(tensorOf(a), tensorOf(b)),
-      torch: ([a, b]) => `swiglu(${a}, ${b})`,
+      torch: ([a, b]) => `swiglu(${a}, ${b}, silu)`,
     };
   },
 };
@@ -181,7 +188,7 @@ const swiglu: OpEntry = {
 export const nnOps: readonly OpEntry[] = [
   softmax('softmax', t.softmax, 'torch.softmax'),
   softmaxTo,
-  softmax('logSoftmax', t.logSoftmax, 'torch.log_softmax'),
+  softmax('logSoftmax', t.logSoftmax, 'log_softmax'),
   layerNorm,
   rmsNorm,
   crossEntropy,

@@ -1,8 +1,9 @@
-import type { Shape } from '../../../src/index.ts';
+import type { DType, Shape } from '../../../src/index.ts';
 import { Tensor, isFloatingPoint } from '../../../src/index.ts';
 import type { Operand, Rule } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
 import { type TensorChoices, type TensorInput, drawShape, drawTensor } from '../tensor-input.ts';
+import type { ValueKind } from '../values.ts';
 
 /** An operand that the call gave as a tensor. */
 export function tensorOf(operand: Operand | undefined): Tensor {
@@ -35,6 +36,11 @@ export function drawNumber(random: RandomSource): number {
   ])();
 }
 
+/** Where partial results would overflow in float64, there is no wider dtype to tell what is right. */
+export function withoutOverflow(dtype: DType): ValueKind {
+  return dtype === 'float64' ? 'powers' : 'any';
+}
+
 /** Two operands that mostly broadcast, of one dtype or two; one of them may be a number. */
 export function drawPair(random: RandomSource, choices: TensorChoices = {}): (TensorInput | number)[] {
   const first = drawTensor(random, choices);
@@ -52,7 +58,7 @@ export function drawPair(random: RandomSource, choices: TensorChoices = {}): (Te
 }
 
 /** A number; beside integers no -0, which is whole here and a fraction in Python. */
-function drawNumberBeside(random: RandomSource, { dtype }: TensorInput): number {
+export function drawNumberBeside(random: RandomSource, { dtype }: TensorInput): number {
   const value = drawNumber(random);
   return Object.is(value, -0) && !isFloatingPoint(dtype) ? 0 : value;
 }

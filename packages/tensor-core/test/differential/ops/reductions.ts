@@ -2,14 +2,18 @@ import * as t from '../../../src/index.ts';
 import type { ReductionOptions, Shape, Tensor } from '../../../src/index.ts';
 import { type OpEntry, type Rule, python } from '../program.ts';
 import type { RandomSource } from '../random-source.ts';
-import { drawShape, drawTensor } from '../tensor-input.ts';
+import { drawDType, drawShape, drawTensor } from '../tensor-input.ts';
 import type { ValueKind } from '../values.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 
-/** Small shapes, and now and then a long row or column. */
+/** Small shapes, now and then a long row or column, and seldom one of up to a million elements. */
 function drawReducible(random: RandomSource): Shape {
+  const most = () => random.integer(100_000, 1_000_000);
   return random.weighted<() => Shape>([
-    [92, () => drawShape(random)],
+    [91.2, () => drawShape(random)],
+    [0.4, () => [most()]],
+    [0.2, () => [Math.floor(most() / 3), 3]],
+    [0.2, () => [2, Math.floor(most() / 2)]],
     [3, () => [random.integer(500, 3000)]],
     [3, () => [random.integer(500, 3000), 2]],
     [2, () => [2, random.integer(500, 3000)]],
@@ -34,9 +38,11 @@ function foldedCount(shape: Shape, { dims }: ReductionOptions): number {
 }
 
 interface ReductionChoices {
-  readonly values?: ValueKind;
+  readonly values?: (random: RandomSource) => ValueKind;
   /** Whether the PyTorch function must be told all dimensions. */
   readonly listsDims?: boolean;
+  /** Whether it sums in float64. */
+  readonly exactAddends?: boolean;
 }
 
 export const reduction = (
@@ -44,13 +50,19 @@ export const reduction = (
   ours: (x: Tensor, options: ReductionOptions) => Tensor,
   torch: string,
   rule: Rule,
-  { values, listsDims = false }: ReductionChoices = {},
+  { values, listsDims = false, exactAddends = false }: ReductionChoices = {},
 ): OpEntry => ({
   name,
   rule,
   eitherZero: true,
   draw: (random) => {
-    const x = drawTensor(random, { shape: drawReducible(random), values });
+    const dtype = drawDType(random);
+    const x = drawTensor(random, {
+      dtype,
+      shape: drawReducible(random),
+      // Of partial sums that overflow, the order decides what becomes of an Infinity.
+      values: values?.(random) ?? (rule === 'exact' ? 'any' : random.pick(['powers', 'powers', 'offset'])),
+    });
     const options = drawOptions(random, x.shape.length);
     const { dims = x.shape.map((_, i) => i), keepDims = false } = options;
     const whole = options.dims === undefined && !keepDims && !listsDims;
@@ -60,6 +72,7 @@ export const reduction = (
       torch: ([x]) =>
         whole ? `${torch}(${x})` : `${torch}(${x}, dim=${python(dims)}, keepdim=${python(keepDims)})`,
       terms: Math.max(1, foldedCount(x.shape, options)),
+      exactAddends: exactAddends && dtype !== 'float64',
     };
   },
 });

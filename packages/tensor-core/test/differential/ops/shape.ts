@@ -57,7 +57,8 @@ const transpose = viewOp('transpose', (random, { shape }) => {
 const expand = viewOp('expand', (random, { shape }) => {
   const to = shape.map((length) => (length === 1 ? random.integer(0, 4) : length));
   for (let i = random.integer(0, 2); i > 0; i--) to.unshift(random.integer(0, 3));
-  if (random.chance(0.2) && to.length > 0) to[random.integer(0, to.length - 1)] = -1;
+  // Of a tensor without dimensions PyTorch makes one of negative length.
+  if (random.chance(0.2) && shape.length > 0) to[random.integer(0, to.length - 1)] = -1;
   if (random.chance(0.04) && to.length > 0) to[random.integer(0, to.length - 1)] = 7;
   return { ours: ([x]) => t.expand(tensorOf(x), to), torch: ([x]) => `${x}.expand(${python(to)})` };
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Operand, Tensor } from '../../../src/index.ts';
+import { normalCdf } from '../../../src/random/normal-cdf.ts';
 import { describeOnDevices } from '../../op-cases/devices.ts';
 
 const [nan, inf] = [NaN, Infinity];
@@ -265,7 +266,49 @@ describeOnDevices((open) => {
       expect(byExponent![4]).toBeNaN();
       expect(gradients((x) => t.pow(x, 0), [[-1, 0, 2, nan]])).toEqual([[0, 0, 0, 0]]);
       expect(gradients((x) => t.pow(x, 2), [[-1, 0, 2]])).toEqual([[-2, 0, 4]]);
-      expect(gradients((x) => t.pow(0, x), [[2, 0, -1]])).toEqual([[0, 0, -inf]]);
+      expect(gradients((x) => t.pow(0, x), [[2, 0, -1, nan]])).toEqual([[0, 0, -inf, nan]]);
+    });
+
+    it('of pow are NaN where the power is, also for an exponent that vanishes beside 1', () => {
+      for (const b of [0.5, 1e-10]) {
+        expect(gradients((x) => t.pow(x, b), [[-2, -inf]])[0]![0]).toBeNaN();
+        expect(gradients(t.pow, [[-2], [b]])[0]).toEqual([nan]);
+      }
+      expect(gradients((x) => t.pow(x, 1e-10), [[-inf]])[0]![0]).toBeCloseTo(0, 9);
+      expect(gradients((x) => t.pow(x, 3), [[-2]])).toEqual([[12]]);
+    });
+
+    it('of rsqrt and pow do not overflow on the way in low precision', () => {
+      t.scope(() => {
+        const x = of([2 ** -14, 2 ** -14], 'float16').requiresGrad_();
+        t.rsqrt(x).backward(of([0, 2 ** -10], 'float16'));
+        expect(x.grad!.toFlatArray()).toEqual([-0, -1024]);
+        const base = x.detach().requiresGrad_();
+        t.pow(base, -1).backward(of([0, -(2 ** -20)], 'float16'));
+        expect(base.grad!.toFlatArray()).toEqual([-0, 256]);
+      });
+    });
+
+    it('of silu and gelu are rounded once in low precision', () => {
+      const slope = { h: 1e-5, of: (fn: (x: number) => number, x: number) => fn(x + 1e-5) - fn(x - 1e-5) };
+      const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
+      t.scope(() => {
+        for (const [fn, exact] of [
+          [t.silu, (x: number) => x * sigmoid(x)],
+          [t.gelu, (x: number) => x * normalCdf(x)],
+        ] as const) {
+          const x = of([-14, -9, -5, -1.25, -0.75, 2], 'float16').requiresGrad_();
+          const y = fn(x);
+          y.backward(t.onesLike(y));
+          x.grad!.toFlatArray().forEach((gradient, i) => {
+            const expected = slope.of(exact, x.toFlatArray()[i]!) / (2 * slope.h);
+            // A rounding of the result, and 2^-24 for float32's 1 + erf and differences.
+            expect(Math.abs(gradient - expected)).toBeLessThanOrEqual(
+              2 ** -11 * Math.abs(expected) + 2 ** -24,
+            );
+          });
+        }
+      });
     });
 
     it('of pow take the logarithm in the wider dtype', () => {
@@ -349,6 +392,11 @@ describe('operands that are none', () => {
       'where: takes tensors and numbers',
     ],
     ['two numbers of where', () => t.where(t.greater(x, 1), 1, 2), 'got the numbers 1 and 2; use full()'],
+    [
+      'a bound that an integer dtype cannot hold',
+      () => t.clamp(t.zeros([2], { dtype: 'int32' }), { max: 1e10 }),
+      'clamp: 10000000000 is no int32',
+    ],
     ['a text in place', () => t.addInPlace(x, 'a' as never), 'addInPlace: takes tensors, not the text "a"'],
     ['a number to copy', () => t.copyInPlace(x, 5 as never), 'copyInPlace: takes tensors, not 5'],
     [

@@ -176,6 +176,25 @@ describeOnDevices((open) => {
       });
     });
 
+    it('behind [0], which fits everywhere, as in torch.cat', () => {
+      t.scope(() => {
+        const device = open();
+        const [start, x] = [t.zeros([0], { device }).requiresGrad_(), numbers(2, 2).requiresGrad_()];
+        for (const dimension of [0, 1, -1]) {
+          expect(t.concat([start, x], dimension).toArray()).toEqual([
+            [0, 1],
+            [2, 3],
+          ]);
+        }
+        expect(t.concat([start, t.zeros([0, 3], { device })]).shape).toEqual([0, 3]);
+        expect(t.concat([start, start]).shape).toEqual([0]);
+        expect(t.concat([x, t.zeros([0], { device, dtype: 'float64' })]).dtype).toBe('float64');
+        t.sum(t.concat([start, x, start])).backward();
+        expect([start.grad!.shape, x.grad!.toFlatArray()]).toEqual([[0], [1, 1, 1, 1]]);
+        expect(() => t.concat([start, x], 2)).toThrow('dimension 2');
+      });
+    });
+
     it('strided views', () => {
       t.scope(() => {
         const x = numbers(2, 3);

@@ -15,8 +15,6 @@ import {
   splitHalfThreads,
 } from './matmul-split-half-plan.ts';
 
-/** The kernel could add to what is there (its parameter `accumulate`); nothing asks for that. */
-const overwrite = 0;
 
 /** A stored operand: one matrix, or one for each product of the batch. */
 interface StoredOperand {
