@@ -405,7 +405,7 @@ split_half(const __grid_constant__ SplitParams params) {
     write_scales(place, factor, factor | factor << 8 | range.ranges() << kRangeShift);
     scale = power_of_two(exponent);
   } else if (range.is_finite()) {
-    __shared__ SharedBlock block;
+    alignas(16) __shared__ SharedBlock block;  // for float4
     __shared__ int exponents[kBlock];
     elements.store(place, block);
     scale_by_line(operand, place.block, exponent, isB, block, exponents);
