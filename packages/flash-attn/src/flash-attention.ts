@@ -1,7 +1,7 @@
 import { type Tensor, apply, scope } from '@roofline/tensor-core';
 import { flashAttentionOp } from './flash-attention-op.ts';
 import { headLayout, swapLayout } from './head-layout.ts';
-import { attentionSizes } from './operands.ts';
+import { checkOperands } from './operands.ts';
 import { type AttentionOptions, attentionOptions, attentionSettings, checkFlag } from './options.ts';
 
 export interface FlashAttentionOptions extends AttentionOptions {
@@ -31,12 +31,7 @@ export interface AttentionWithLse {
  * Throws a ShapeError or DTypeError for operands that do not fit together, and a RooflineError (code OPTION) for options
  * that do not exist.
  */
-export function flashAttention(
-  q: Tensor,
-  k: Tensor,
-  v: Tensor,
-  options: FlashAttentionOptions = {},
-): Tensor {
+export function flashAttention(q: Tensor, k: Tensor, v: Tensor, options: FlashAttentionOptions = {}): Tensor {
   return scope(() => attend('flashAttention', q, k, v, options).output);
 }
 
@@ -53,11 +48,17 @@ export function flashAttentionWithLse(
   return scope(() => attend('flashAttentionWithLse', q, k, v, options));
 }
 
-function attend(name: string, q: Tensor, k: Tensor, v: Tensor, options: FlashAttentionOptions): AttentionWithLse {
-  const settings = attentionSettings(name, [q, k, v], options, [...attentionOptions, 'deterministic']);
+function attend(
+  name: string,
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  options: FlashAttentionOptions,
+): AttentionWithLse {
+  const sizes = checkOperands(name, q, k, v);
+  const settings = attentionSettings(name, sizes, options, [...attentionOptions, 'deterministic']);
   const { deterministic = false } = options;
   checkFlag(name, 'deterministic', deterministic);
-  attentionSizes(name, q, k, v);
   const layout = headLayout(v);
   const [stored, lse] = apply(flashAttentionOp, [q, k, v], { ...settings, deterministic, layout });
   return { output: swapLayout(stored!, layout), lse: lse! };

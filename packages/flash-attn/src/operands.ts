@@ -1,4 +1,11 @@
-import { DTypeError, ShapeError, type TensorSpec, formatShape, isFloatingPoint } from '@roofline/tensor-core';
+import {
+  DTypeError,
+  ShapeError,
+  Tensor,
+  type TensorSpec,
+  formatShape,
+  isFloatingPoint,
+} from '@roofline/tensor-core';
 
 /** The lengths that the operands of attention have: q [batch, heads, queries, headDimension], and so on. */
 export interface AttentionSizes {
@@ -38,6 +45,22 @@ export function attentionSizes(op: string, q: TensorSpec, k: TensorSpec, v: Tens
     );
   }
   return { batch, heads, keyHeads, queries, keys, headDimension };
+}
+
+/**
+ * The sizes of operands that a caller gave. Throws a DTypeError for what is no tensor, a DisposedError, or as
+ * `attentionSizes` does.
+ */
+export function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): AttentionSizes {
+  for (const operand of [q, k, v]) {
+    if (!(operand instanceof Tensor)) {
+      throw new DTypeError(
+        `${op}: takes tensors q, k and v, not ${String(operand)}; make them with tensor().`,
+      );
+    }
+    operand.assertAlive(op);
+  }
+  return attentionSizes(op, q, k, v);
 }
 
 function checkDTypes(op: string, q: TensorSpec, k: TensorSpec, v: TensorSpec): void {

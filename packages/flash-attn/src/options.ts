@@ -1,4 +1,5 @@
-import { DTypeError, RooflineError, Tensor, checkOptions } from '@roofline/tensor-core';
+import { RooflineError, checkOptions } from '@roofline/tensor-core';
+import type { AttentionSizes } from './operands.ts';
 
 export interface AttentionOptions {
   /**
@@ -20,23 +21,16 @@ export interface AttentionSettings {
 }
 
 /**
- * Throws a DTypeError for operands that are no tensors, and a RooflineError (code OPTION) for options that are not
- * `known` or hold what they cannot.
+ * Throws a RooflineError (code OPTION), which names `op`, for options that are not `known` or hold what they cannot.
  */
 export function attentionSettings(
   op: string,
-  operands: readonly Tensor[],
+  { headDimension }: AttentionSizes,
   options: AttentionOptions,
-  known: readonly string[] = attentionOptions,
+  known: readonly string[],
 ): AttentionSettings {
-  for (const operand of operands) {
-    if (!(operand instanceof Tensor)) {
-      throw new DTypeError(`${op}: takes tensors q, k and v, not ${String(operand)}; make them with tensor().`);
-    }
-    operand.assertAlive(op);
-  }
   checkOptions(op, options, known);
-  const { causal = false, scale = 1 / Math.sqrt(operands[0]!.shape.at(-1) ?? 1) } = options;
+  const { causal = false, scale = 1 / Math.sqrt(headDimension) } = options;
   checkFlag(op, 'causal', causal);
   if (typeof scale !== 'number' || !Number.isFinite(scale)) {
     throw new RooflineError('OPTION', `${op}: scale must be a finite number, not ${String(scale)}.`);

@@ -28,8 +28,13 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { accumulatorDType } from './dtypes.ts';
-import { type AttentionSizes, attentionSizes } from './operands.ts';
-import { type AttentionOptions, type AttentionSettings, attentionOptions, attentionSettings } from './options.ts';
+import { type AttentionSizes, checkOperands } from './operands.ts';
+import {
+  type AttentionOptions,
+  type AttentionSettings,
+  attentionOptions,
+  attentionSettings,
+} from './options.ts';
 import { groupHeads } from './reference.ts';
 
 export interface TiledAttentionOptions extends AttentionOptions {
@@ -58,10 +63,11 @@ const lowest = -3.4028234663852886e38;
  * calculates the weights again from their rows' statistics. Operands and errors are those of `flashAttention`.
  */
 export function tiledAttention(q: Tensor, k: Tensor, v: Tensor, options: TiledAttentionOptions = {}): Tensor {
-  const settings = attentionSettings('tiledAttention', [q, k, v], options, [...attentionOptions, 'blockSize']);
+  const sizes = checkOperands('tiledAttention', q, k, v);
+  const settings = attentionSettings('tiledAttention', sizes, options, [...attentionOptions, 'blockSize']);
   const { blockSize = { queries: 128, keys: 128 } } = options;
   checkBlockSize(blockSize);
-  const problem = { ...attentionSizes('tiledAttention', q, k, v), ...settings, blockSize };
+  const problem = { ...sizes, ...settings, blockSize };
   const attention = defineFunction<Tensor>({
     name: 'tiledAttention',
     forward: (context, ...operands) => forward(context, problem, operands as [Tensor, Tensor, Tensor]),
@@ -73,7 +79,10 @@ export function tiledAttention(q: Tensor, k: Tensor, v: Tensor, options: TiledAt
 function checkBlockSize({ queries, keys }: { queries: number; keys: number }): void {
   for (const [name, size] of Object.entries({ queries, keys })) {
     if (!Number.isInteger(size) || size < 1) {
-      throw new RooflineError('OPTION', `tiledAttention: blockSize.${name} must be a whole number from 1, not ${size}.`);
+      throw new RooflineError(
+        'OPTION',
+        `tiledAttention: blockSize.${name} must be a whole number from 1, not ${size}.`,
+      );
     }
   }
 }
@@ -85,7 +94,11 @@ function forward(context: FunctionContext, problem: Problem, [q, k, v]: [Tensor,
     scope(() => rowsOfOutput(problem, block, rowsOf(groupedQ, block), sharedK, sharedV)),
   );
   if (rows.length === 0) return zeros(q.shape, { dtype: q.dtype, device: q.device });
-  const joined = (name: keyof ForwardRows) => concat(rows.map((row) => row[name]), -2);
+  const joined = (name: keyof ForwardRows) =>
+    concat(
+      rows.map((row) => row[name]),
+      -2,
+    );
   const output = reshape(joined('output'), q.shape);
   context.save(q, k, v, output, joined('shift'), joined('divisor'));
   return output;
@@ -139,7 +152,10 @@ function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor):
   const grouped = (x: Tensor) => groupHeads(x, problem);
   const [groupedQ, gradO] = [grouped(q), grouped(gradient)];
   // dS = P ∘ (dP - Δ), of which a row's Δ = Σ P ∘ dP = Σ dO ∘ O needs no scores.
-  const delta = sum(mul(cast(gradO, wide.dtype), cast(grouped(output), wide.dtype)), { dims: -1, keepDims: true });
+  const delta = sum(mul(cast(gradO, wide.dtype), cast(grouped(output), wide.dtype)), {
+    dims: -1,
+    keepDims: true,
+  });
   const [gradQ, gradK, gradV] = [groupedQ, k, v].map((x) => zeros(x.shape, wide)) as [Tensor, Tensor, Tensor];
   const [sharedK, sharedV] = [unsqueeze(k, 2), unsqueeze(v, 2)];
   for (const columns of blocks(problem.keys, problem.blockSize.keys)) {
@@ -156,7 +172,10 @@ function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor):
         const toValues = wideProduct(transpose(cast(weights, q.dtype)), gradRows);
         addInPlace(rowsOf(gradV, columns), ofGroup(toValues));
         addInPlace(rowsOf(gradQ, rows), wideProduct(gradScores, keys, problem.scale));
-        addInPlace(rowsOf(gradK, columns), ofGroup(wideProduct(transpose(gradScores), queries, problem.scale)));
+        addInPlace(
+          rowsOf(gradK, columns),
+          ofGroup(wideProduct(transpose(gradScores), queries, problem.scale)),
+        );
       });
     }
   }
@@ -186,7 +205,10 @@ function keysSeenBy({ causal, queries, keys }: Problem, rows: Block): number {
 
 function blocks(length: number, size: number): Block[] {
   const count = Math.ceil(length / size);
-  return Array.from({ length: count }, (_, i) => ({ start: i * size, end: Math.min((i + 1) * size, length) }));
+  return Array.from({ length: count }, (_, i) => ({
+    start: i * size,
+    end: Math.min((i + 1) * size, length),
+  }));
 }
 
 function rowsOf(x: Tensor, { start, end }: Block): Tensor {

@@ -36,7 +36,11 @@ export interface AttentionProblem extends AttentionSizes {
 }
 
 /** Problem number `seed` with sequences up to `longest`. */
-export function randomProblem(seed: number, longest: number, dimensions: readonly number[]): AttentionProblem {
+export function randomProblem(
+  seed: number,
+  longest: number,
+  dimensions: readonly number[],
+): AttentionProblem {
   const next = uniformStream(1000 + seed);
   const choose = <T>(values: readonly T[]): T => values[Math.floor(next() * values.length)]!;
   const keyHeads = choose([1, 1, 2, 3]);
@@ -86,12 +90,16 @@ export function storedAs(
   const [batch, heads, length, dimension] = shape as [number, number, number, number];
   const make = (from: Float64Array, of: readonly number[]) =>
     cast(fromTypedArray(from, of, { dtype: 'float64' }), dtype).to(device);
-  const reordered = (of: readonly number[], index: (b: number, h: number, n: number, d: number) => number) => {
+  const reordered = (
+    of: readonly number[],
+    index: (b: number, h: number, n: number, d: number) => number,
+  ) => {
     const stored = new Float64Array(of.reduce((product, each) => product * each, 1)).fill(NaN);
     let i = 0;
     for (let b = 0; b < batch; b++)
       for (let h = 0; h < heads; h++)
-        for (let n = 0; n < length; n++) for (let d = 0; d < dimension; d++) stored[index(b, h, n, d)] = values[i++]!;
+        for (let n = 0; n < length; n++)
+          for (let d = 0; d < dimension; d++) stored[index(b, h, n, d)] = values[i++]!;
     return make(stored, of);
   };
   return scope(() => {
@@ -100,13 +108,19 @@ export function storedAs(
         return make(values, shape);
       case 'bnhd':
         return transpose(
-          reordered([batch, length, heads, dimension], (b, h, n, d) => ((b * length + n) * heads + h) * dimension + d),
+          reordered(
+            [batch, length, heads, dimension],
+            (b, h, n, d) => ((b * length + n) * heads + h) * dimension + d,
+          ),
           1,
           2,
         );
       case 'transposed':
         return transpose(
-          reordered([batch, heads, dimension, length], (b, h, n, d) => ((b * heads + h) * dimension + d) * length + n),
+          reordered(
+            [batch, heads, dimension, length],
+            (b, h, n, d) => ((b * heads + h) * dimension + d) * length + n,
+          ),
         );
       case 'sliced':
         return slice(
@@ -132,7 +146,11 @@ export function storedAs(
 }
 
 /** q, k and v of a problem, detached. */
-export function operandsOf(problem: AttentionProblem, dtype: DType, device: Device): [Tensor, Tensor, Tensor] {
+export function operandsOf(
+  problem: AttentionProblem,
+  dtype: DType,
+  device: Device,
+): [Tensor, Tensor, Tensor] {
   const { batch, heads, keyHeads, queries, keys, headDimension, magnitude, storage, seed } = problem;
   const shapes = [
     [batch, heads, queries, headDimension],

@@ -33,7 +33,11 @@ class AttentionGraph {
     this.causal = causal;
     this.#scale = scale;
     const longest = Math.max(sizes.queries, sizes.keys);
-    this.#positions = graph.constant('int32', [longest], Int32Array.from({ length: longest }, (_, i) => i));
+    this.#positions = graph.constant(
+      'int32',
+      [longest],
+      Int32Array.from({ length: longest }, (_, i) => i),
+    );
   }
 
   /** Heads that share a head of k and v lie together. */
@@ -54,9 +58,10 @@ class AttentionGraph {
     // Of equal size, so that they share shapes and what ONNX Runtime allocates for them.
     const count = Math.ceil(rows / most);
     const size = Math.ceil(rows / count);
-    return Array.from({ length: count }, (_, i) => ({ start: i * size, end: Math.min((i + 1) * size, rows) })).filter(
-      ({ start, end }) => start < end,
-    );
+    return Array.from({ length: count }, (_, i) => ({
+      start: i * size,
+      end: Math.min((i + 1) * size, rows),
+    })).filter(({ start, end }) => start < end);
   }
 
   /** The keys below this one are all that the queries of a block see. */
@@ -65,10 +70,14 @@ class AttentionGraph {
     return this.causal ? Math.min(Math.max(end + keys - queries, 0), keys) : keys;
   }
 
-  /** The queries from this one on are all that see a key of a block. */
+  /**
+   * The queries from this one on hold all that see a key of a block. Never a single one of many: ONNX Runtime multiplies
+   * one row in another order than several.
+   */
   firstQueryOf({ start }: Block): number {
     const { queries, keys } = this.sizes;
-    return this.causal ? Math.max(0, start - (keys - queries)) : 0;
+    const first = this.causal ? Math.max(0, start - (keys - queries)) : 0;
+    return first - (first % fewestRows);
   }
 
   slice(x: OnnxValue, { start, end }: Block, dimension = x.shape.length - 2): OnnxValue {
@@ -94,6 +103,13 @@ class AttentionGraph {
     return this.graph.node('MatMul', [a, b], {}, { shape: [...leading, a.shape.at(-2)!, b.shape.at(-1)!] });
   }
 
+  /** aᵀ · b; ONNX Runtime's node for it knows no float64. */
+  transposedProduct(a: OnnxValue, b: OnnxValue): OnnxValue {
+    if (a.dtype === 'float64') return this.product(this.transpose(a), b);
+    const shape = [...a.shape.slice(0, -2), a.shape.at(-1)!, b.shape.at(-1)!];
+    return this.graph.node('FusedMatMul', [a, b], { transA: 1 }, { shape, domain: 'com.microsoft' });
+  }
+
   reduce(type: 'ReduceSum' | 'ReduceMax', x: OnnxValue): OnnxValue {
     const last = this.graph.integers([x.shape.length - 1]);
     return this.graph.node(type, [x, last], { keepdims: 1 }, { shape: [...x.shape.slice(0, -1), 1] });
@@ -104,8 +120,8 @@ class AttentionGraph {
     return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowest)]);
   }
 
-  /** Scores with -∞ where a query does not see a key; `flipped`: their rows are keys. */
-  masked(scores: OnnxValue, queries: Block, keys: Block, flipped: boolean): OnnxValue {
+  /** Scores with -∞ where a query does not see a key. */
+  masked(scores: OnnxValue, queries: Block, keys: Block): OnnxValue {
     const { graph } = this;
     const shift = this.sizes.keys - this.sizes.queries;
     if (!this.causal || keys.end <= queries.start + shift + 1) return scores;
@@ -113,17 +129,27 @@ class AttentionGraph {
       const length = block.end - block.start;
       return graph.reshape(this.slice(this.#positions, block, 0), isRow ? [length, 1] : [1, length]);
     };
-    const lastSeen = graph.node('Add', [along(queries, !flipped), graph.scalar('int32', shift)]);
-    const isSeen = graph.node('LessOrEqual', [along(keys, flipped), lastSeen], {}, {
-      shape: scores.shape.slice(-2),
-      dtype: 'bool',
-    });
+    const lastSeen = graph.node('Add', [along(queries, true), graph.scalar('int32', shift)]);
+    const isSeen = graph.node(
+      'LessOrEqual',
+      [along(keys, false), lastSeen],
+      {},
+      {
+        shape: scores.shape.slice(-2),
+        dtype: 'bool',
+      },
+    );
     const never = graph.scalar(scores.dtype, -Infinity);
     return graph.node('Where', [isSeen, scores, never], {}, { shape: scores.shape, dtype: scores.dtype });
   }
 
   zeros(shape: Shape, value: OnnxValue, fill = 0): OnnxValue {
-    return this.graph.node('Expand', [this.graph.scalar(value.dtype, fill), this.graph.integers(shape)], {}, { shape });
+    return this.graph.node(
+      'Expand',
+      [this.graph.scalar(value.dtype, fill), this.graph.integers(shape)],
+      {},
+      { shape },
+    );
   }
 
   join(rows: readonly OnnxValue[]): OnnxValue {
@@ -153,7 +179,10 @@ export function buildForward(
 ): ForwardValues {
   const a = new AttentionGraph(graph, sizes, settings);
   const { batch, heads, queries, keys, headDimension } = sizes;
-  const [outputShape, lseShape] = [[batch, heads, queries, headDimension], [batch, heads, queries]];
+  const [outputShape, lseShape] = [
+    [batch, heads, queries, headDimension],
+    [batch, heads, queries],
+  ];
   if (batch * heads * queries === 0 || keys === 0) {
     return {
       output: a.zeros(outputShape, q!),
@@ -175,7 +204,7 @@ export function buildForward(
       };
     }
     const products = a.product(own, a.slice(transposedK, seen, 4));
-    const scores = a.masked(products, block, seen, false);
+    const scores = a.masked(products, block, seen);
     const largest = a.finite(a.reduce('ReduceMax', scores));
     const weights = graph.node('Exp', [graph.node('Sub', [scores, largest])]);
     const sums = a.reduce('ReduceSum', weights);
@@ -243,7 +272,12 @@ interface SavedForBackward {
 }
 
 /** exp(scores - lse): less its rounded value, which is exact for the largest scores, and then less the rest. */
-function weightsOf(graph: OnnxGraph, scores: OnnxValue, shift: OnnxValue, residue: OnnxValue | null): OnnxValue {
+function weightsOf(
+  graph: OnnxGraph,
+  scores: OnnxValue,
+  shift: OnnxValue,
+  residue: OnnxValue | null,
+): OnnxValue {
   const shifted = graph.node('Sub', [scores, shift]);
   return graph.node('Exp', [residue ? graph.node('Sub', [shifted, residue]) : shifted]);
 }
@@ -260,7 +294,7 @@ function gradientOfQueries(
     const ofBlock = (x: OnnxValue) => a.slice(x, block);
     if (seen.end === 0) return a.zeros(ofBlock(q).shape, q);
     const products = a.product(ofBlock(scaledQ), a.slice(transposedK, seen, 4));
-    const scores = a.masked(products, block, seen, false);
+    const scores = a.masked(products, block, seen);
     const weights = weightsOf(graph, scores, ofBlock(shift), residue && ofBlock(residue));
     const gradWeights = a.product(ofBlock(gradO), a.slice(transposedV, seen, 4));
     const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofBlock(delta)])]);
@@ -269,24 +303,26 @@ function gradientOfQueries(
   return a.scaled(a.join(rows));
 }
 
-/** Scores stand transposed, keys by queries, so that they enter both products as they are. */
+/**
+ * Scores are calculated as in the forward pass, queries by keys: a product the other way round may round otherwise, and
+ * large scores' weights would then not be those that made the output.
+ */
 function gradientsOfKeys(a: AttentionGraph, saved: SavedForBackward): [gradK: OnnxValue, gradV: OnnxValue] {
   const { graph, sizes } = a;
-  const { q, k, v, gradO } = saved;
-  const [transposedQ, transposedGradO] = [a.transpose(a.scaled(q)), a.transpose(gradO)];
-  const [shift, delta] = [a.transpose(saved.shift), a.transpose(saved.delta)];
-  const residue = saved.residue && a.transpose(saved.residue);
+  const { q, k, v, gradO, shift, residue, delta } = saved;
+  const scaledQ = a.scaled(q);
+  const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
   const rows = a.blocks(sizes.keys, sizes.queries).map((block) => {
     const seeing = { start: a.firstQueryOf(block), end: sizes.queries };
-    const ofQueries = (x: OnnxValue) => a.slice(x, seeing, 4);
-    const products = a.product(a.slice(k, block), ofQueries(transposedQ));
-    const scores = a.masked(products, seeing, block, true);
+    const ofQueries = (x: OnnxValue) => a.slice(x, seeing);
+    const products = a.product(ofQueries(scaledQ), a.slice(transposedK, block, 4));
+    const scores = a.masked(products, seeing, block);
     const weights = weightsOf(graph, scores, ofQueries(shift), residue && ofQueries(residue));
-    const gradWeights = a.product(a.slice(v, block), ofQueries(transposedGradO));
+    const gradWeights = a.product(ofQueries(gradO), a.slice(transposedV, block, 4));
     const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofQueries(delta)])]);
     return {
-      gradK: sumOfGroup(graph, a.product(gradScores, a.slice(q, seeing))),
-      gradV: sumOfGroup(graph, a.product(weights, a.slice(gradO, seeing))),
+      gradK: sumOfGroup(graph, a.transposedProduct(gradScores, ofQueries(q))),
+      gradV: sumOfGroup(graph, a.transposedProduct(weights, ofQueries(gradO))),
     };
   });
   return [a.scaled(a.join(rows.map(({ gradK }) => gradK))), a.join(rows.map(({ gradV }) => gradV))];

@@ -71,7 +71,12 @@ function planOf({ properties }: CudaContext, sizes: AttentionSizes, { dtype }: M
 
 /** An output, which lies densely in the order of its layout, as [batch, heads, sequence, d]. */
 function logical({ address, dtype, shape, strides }: MemoryView, layout: HeadLayout): StridedMemory {
-  return { address, dtype, shape: storedDimensions(shape, layout), strides: storedDimensions(strides, layout) };
+  return {
+    address,
+    dtype,
+    shape: storedDimensions(shape, layout),
+    strides: storedDimensions(strides, layout),
+  };
 }
 
 /** Null for a tensor without elements. */
@@ -88,7 +93,10 @@ function dense(context: CudaContext, x: MemoryView): StridedMemory {
   return x.isContiguous || x.size === 0 ? x : copied(context, x);
 }
 
-function copied(context: CudaContext, { address, dtype, shape, strides, byteLength }: MemoryView): StridedMemory {
+function copied(
+  context: CudaContext,
+  { address, dtype, shape, strides, byteLength }: MemoryView,
+): StridedMemory {
   const dense = denseStrides(shape);
   const copy = { address: context.workspace(byteLength), dtype, shape, strides: dense };
   context.copy({ address, dtype, shape, strides }, copy);

@@ -1,5 +1,10 @@
 import type { CudaContext, DType, KernelSpec } from '@roofline/tensor-core';
-import { type KernelVariants, kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
+import {
+  type KernelVariants,
+  kernelVariants,
+  packageKernels,
+  storageType,
+} from '@roofline/tensor-core/native';
 import type { AttentionSizes } from '../operands.ts';
 import type { SimtPlan, Tile } from './kernel-plan.ts';
 
