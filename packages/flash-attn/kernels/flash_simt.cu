@@ -80,8 +80,13 @@ __device__ void store_rows(ELEMENT* head, int64 stride, int first, int rows, int
 }
 
 // Never part of a fused multiply-add: backward must find the scores, to the bit, that the maximum was taken of.
-__device__ __forceinline__ float rounded_product(float a, float b) { return __fmul_rn(a, b); }
-__device__ __forceinline__ double rounded_product(double a, double b) { return __dmul_rn(a, b); }
+__device__ __forceinline__ Accumulator rounded_product(Accumulator a, Accumulator b) {
+  if constexpr (sizeof(Accumulator) == sizeof(double)) {
+    return __dmul_rn(a, b);
+  } else {
+    return __fmul_rn(a, b);
+  }
+}
 
 /** sums += a · bᵀ over the head dimension, for tiles a and b. */
 template <int kRows, int kCols>

@@ -19,7 +19,7 @@ describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () =
     length: number,
   ])[] = [
     ['float64', 12, 40],
-    ['float64', 256, 5],
+    ['float64', 128, 5],
     ['float16', 40, 40],
     ['float32', 80, 20],
     ['float32', 128, 35],

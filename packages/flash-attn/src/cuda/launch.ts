@@ -65,8 +65,9 @@ export function launchBackward(
 
 function planOf({ properties }: CudaContext, sizes: AttentionSizes, { dtype }: MemoryView): KernelPlan {
   const { headDimension, queries, keys } = sizes;
-  const { computeCapability } = properties;
-  return planKernels({ dtype, headDimension, queries, keys, computeCapability });
+  const { computeCapability, maxSharedBytesPerBlock } = properties;
+  const problem = { dtype, headDimension, queries, keys, computeCapability, maxSharedBytesPerBlock };
+  return planKernels(problem);
 }
 
 /** An output, which lies densely in the order of its layout, as [batch, heads, sequence, d]. */
