@@ -4,5 +4,4 @@ export {
   flashAttention,
   flashAttentionWithLse,
 } from './flash-attention.ts';
-export type { AttentionOptions } from './options.ts';
 export { type TiledAttentionOptions, tiledAttention } from './tiled-attention.ts';

@@ -27,7 +27,7 @@ import { plainAttention } from '../src/reference.ts';
 import { type AttentionProblem, normals, operandsOf } from './problems.ts';
 
 /** Half the distance between 1 and the next number of a dtype. */
-const unitRoundoff: Partial<Record<DType, number>> = {
+export const unitRoundoff: Partial<Record<DType, number>> = {
   float64: 2 ** -53,
   float32: 2 ** -24,
   float16: 2 ** -11,

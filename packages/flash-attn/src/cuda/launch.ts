@@ -14,6 +14,9 @@ interface BackwardSettings extends AttentionSettings {
   readonly layouts: readonly HeadLayout[];
 }
 
+/** How each family of kernels is launched. */
+const families = { simt: { forward: launchSimtForward, backward: launchSimtBackward } } as const;
+
 /** The CUDA lowering of flashAttention. */
 export function launchForward(
   context: CudaContext,
@@ -31,7 +34,7 @@ export function launchForward(
     o: logical(o!, settings.layout),
   };
   const params = flashParams(tensors, { lse: lse!.address, residue: addressOf(residue!) }, sizes, settings);
-  launchSimtForward({ context, dtype: q!.dtype, sizes, plan, params });
+  families[plan.family].forward({ context, dtype: q!.dtype, sizes, plan, params });
 }
 
 /** The CUDA lowering of flashAttentionBackward. */
@@ -60,7 +63,7 @@ export function launchBackward(
     delta: lse!.size === 0 ? null : context.workspace(lse!.byteLength),
   };
   const params = flashParams(tensors, rows, sizes, settings);
-  launchSimtBackward({ context, dtype: q!.dtype, sizes, plan, params });
+  families[plan.family].backward({ context, dtype: q!.dtype, sizes, plan, params });
 }
 
 function planOf({ properties }: CudaContext, sizes: AttentionSizes, { dtype }: MemoryView): KernelPlan {

@@ -8,6 +8,7 @@ const problem = {
   queries: 4096,
   keys: 4096,
   computeCapability: 90,
+  maxSharedBytesPerBlock: 227 * 1024,
 };
 
 describe('planKernels', () => {
