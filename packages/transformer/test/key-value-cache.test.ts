@@ -1,4 +1,4 @@
-import { type Tensor, autocast, concat, device, noGrad, ones, scope, slice } from '@roofline/tensor-core';
+import { autocast, concat, device, noGrad, ones, scope, slice } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import {
   type AttentionFunction,

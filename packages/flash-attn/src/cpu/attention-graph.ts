@@ -152,13 +152,28 @@ class AttentionGraph {
     );
   }
 
-  join(rows: readonly OnnxValue[]): OnnxValue {
-    if (rows.length === 1) return rows[0]!;
-    const [first] = rows;
-    const axis = first!.shape.length - 2;
-    const length = rows.reduce((sum, { shape }) => sum + shape[axis]!, 0);
-    const shape = first!.shape.map((own, i) => (i === axis ? length : own));
-    return this.graph.node('Concat', rows, { axis }, { shape });
+  /**
+   * Joins the rows of blocks, of several values each. On the way a block's values stand side by side in one: ONNX Runtime
+   * goes back from each output of a graph by itself, and would hold the scores of all blocks until the last was done.
+   */
+  join(blocks: readonly (readonly OnnxValue[])[]): OnnxValue[] {
+    const [first] = blocks;
+    if (blocks.length === 1) return [...first!];
+    const widths = first!.map(({ shape }) => shape.at(-1)!);
+    const rows = this.#concat(
+      blocks.map((values) => this.#concat(values, 4)),
+      3,
+    );
+    if (widths.length === 1) return [rows];
+    const shapes = widths.map((width) => ({ shape: [...rows.shape.slice(0, -1), width], dtype: rows.dtype }));
+    return this.graph.nodes('Split', [rows, this.graph.integers(widths)], { axis: 4 }, shapes);
+  }
+
+  #concat(values: readonly OnnxValue[], axis: number): OnnxValue {
+    if (values.length === 1) return values[0]!;
+    const length = values.reduce((sum, { shape }) => sum + shape[axis]!, 0);
+    const shape = values[0]!.shape.map((own, i) => (i === axis ? length : own));
+    return this.graph.node('Concat', values, { axis }, { shape });
   }
 }
 
@@ -192,16 +207,12 @@ export function buildForward(
   }
   const groupedQ = a.scaled(a.grouped(q!, headDimension));
   const [transposedK, sharedV] = [a.transpose(a.shared(k!)), a.shared(v!)];
-  const rows = a.blocks(queries, keys).map((block) => {
+  const blocks = a.blocks(queries, keys).map((block) => {
     const own = a.slice(groupedQ, block);
     const seen = { start: 0, end: a.keysSeenBy(block) };
     if (seen.end === 0) {
       const column = [...own.shape.slice(0, -1), 1];
-      return {
-        output: a.zeros(own.shape, own),
-        lse: a.zeros(column, own, -Infinity),
-        residue: a.zeros(column, own),
-      };
+      return [a.zeros(own.shape, own), a.zeros(column, own, -Infinity), a.zeros(column, own)];
     }
     const products = a.product(own, a.slice(transposedK, seen, 4));
     const scores = a.masked(products, block, seen);
@@ -212,16 +223,14 @@ export function buildForward(
     const divisor = graph.node('Max', [sums, graph.scalar(sums.dtype, 1)]);
     const lse = graph.node('Add', [largest, graph.node('Log', [sums])]);
     const rounding = graph.node('Sub', [largest, a.finite(lse)]);
-    return {
-      output: graph.node('Div', [a.product(weights, a.slice(sharedV, seen)), divisor]),
-      lse,
-      residue: graph.node('Add', [rounding, graph.node('Log', [divisor])]),
-    };
+    const output = graph.node('Div', [a.product(weights, a.slice(sharedV, seen)), divisor]);
+    return [output, lse, graph.node('Add', [rounding, graph.node('Log', [divisor])])];
   });
+  const [output, lse, residue] = a.join(blocks);
   return {
-    output: graph.reshape(a.join(rows.map(({ output }) => output)), outputShape),
-    lse: graph.reshape(a.join(rows.map(({ lse }) => lse)), lseShape),
-    residue: graph.reshape(a.join(rows.map(({ residue }) => residue)), lseShape),
+    output: graph.reshape(output!, outputShape),
+    lse: graph.reshape(lse!, lseShape),
+    residue: graph.reshape(residue!, lseShape),
   };
 }
 
@@ -289,18 +298,18 @@ function gradientOfQueries(
   const { graph } = a;
   const scaledQ = a.scaled(q);
   const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
-  const rows = a.blocks(a.sizes.queries, a.sizes.keys).map((block) => {
+  const blocks = a.blocks(a.sizes.queries, a.sizes.keys).map((block) => {
     const seen = { start: 0, end: a.keysSeenBy(block) };
     const ofBlock = (x: OnnxValue) => a.slice(x, block);
-    if (seen.end === 0) return a.zeros(ofBlock(q).shape, q);
+    if (seen.end === 0) return [a.zeros(ofBlock(q).shape, q)];
     const products = a.product(ofBlock(scaledQ), a.slice(transposedK, seen, 4));
     const scores = a.masked(products, block, seen);
     const weights = weightsOf(graph, scores, ofBlock(shift), residue && ofBlock(residue));
     const gradWeights = a.product(ofBlock(gradO), a.slice(transposedV, seen, 4));
     const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofBlock(delta)])]);
-    return a.product(gradScores, a.slice(k, seen));
+    return [a.product(gradScores, a.slice(k, seen))];
   });
-  return a.scaled(a.join(rows));
+  return a.scaled(a.join(blocks)[0]!);
 }
 
 /**
@@ -312,7 +321,7 @@ function gradientsOfKeys(a: AttentionGraph, saved: SavedForBackward): [gradK: On
   const { q, k, v, gradO, shift, residue, delta } = saved;
   const scaledQ = a.scaled(q);
   const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
-  const rows = a.blocks(sizes.keys, sizes.queries).map((block) => {
+  const blocks = a.blocks(sizes.keys, sizes.queries).map((block) => {
     const seeing = { start: a.firstQueryOf(block), end: sizes.queries };
     const ofQueries = (x: OnnxValue) => a.slice(x, seeing);
     const products = a.product(ofQueries(scaledQ), a.slice(transposedK, block, 4));
@@ -320,12 +329,13 @@ function gradientsOfKeys(a: AttentionGraph, saved: SavedForBackward): [gradK: On
     const weights = weightsOf(graph, scores, ofQueries(shift), residue && ofQueries(residue));
     const gradWeights = a.product(ofQueries(gradO), a.slice(transposedV, block, 4));
     const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofQueries(delta)])]);
-    return {
-      gradK: sumOfGroup(graph, a.transposedProduct(gradScores, ofQueries(q))),
-      gradV: sumOfGroup(graph, a.transposedProduct(weights, ofQueries(gradO))),
-    };
+    return [
+      sumOfGroup(graph, a.transposedProduct(gradScores, ofQueries(q))),
+      sumOfGroup(graph, a.transposedProduct(weights, ofQueries(gradO))),
+    ];
   });
-  return [a.scaled(a.join(rows.map(({ gradK }) => gradK))), a.join(rows.map(({ gradV }) => gradV))];
+  const [gradK, gradV] = a.join(blocks);
+  return [a.scaled(gradK!), gradV!];
 }
 
 function sumOfGroup(graph: OnnxGraph, x: OnnxValue): OnnxValue {

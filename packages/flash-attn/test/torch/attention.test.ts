@@ -10,7 +10,7 @@ import {
   scope,
 } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { flashAttention } from '../../src/index.ts';
 import { relativeError, unitRoundoff } from '../attempt.ts';
 import { type AttentionProblem, normals, randomProblem } from '../problems.ts';
@@ -43,7 +43,7 @@ function pose(problem: AttentionProblem, dtype: DType): Posed {
   const rounded = (shape: number[], which: number, size: number) =>
     scope(() => {
       const count = shape.reduce((product, length) => product * length, 1);
-      return cast(fromTypedArray(normals(count, 17 * seed + which, size)), dtype).toFlatArray();
+      return cast(fromTypedArray(normals(count, 17 * seed + which, size), shape), dtype).toFlatArray();
     });
   return {
     ...{
@@ -81,12 +81,15 @@ function runTorch(problems: readonly Posed[]): { exact: Results; own: Results }[
   return JSON.parse(stdout) as { exact: Results; own: Results }[];
 }
 
-/** PyTorch's rows that see no key are NaN, and inputs so large that one weight dominates are for the other tests. */
-const isPlain = ({ causal, queries, keys, magnitude }: AttentionProblem) =>
-  (!causal || queries <= keys) && magnitude <= 4;
+/**
+ * Without rows that see no key, which are NaN in PyTorch's composition, and without weights that dominate a row, where the
+ * gradients of q and k are differences of what is nearly equal: the other tests bound those.
+ */
+const isPlain = ({ causal, queries, keys, magnitude, scale = 0 }: AttentionProblem) =>
+  keys > 3 && (!causal || queries <= keys) && magnitude <= 1 && Math.abs(scale) <= 0.25;
 
 describe.skipIf(!python)('flashAttention beside PyTorch (needs a Python with torch)', () => {
-  const problems = Array.from({ length: 30 }, (_, i) => randomProblem(600 + i, 60, [8, 16, 20])).filter(
+  const problems = Array.from({ length: 60 }, (_, i) => randomProblem(600 + i, 60, [8, 16, 20])).filter(
     isPlain,
   );
   const devices: [string, Device][] = [['the CPU', device('cpu')]];
@@ -94,7 +97,10 @@ describe.skipIf(!python)('flashAttention beside PyTorch (needs a Python with tor
 
   describe.each(['float32', 'bfloat16'] as const)('in %s', (dtype) => {
     const posed = problems.map((problem) => pose(problem, dtype));
-    const references = runTorch(posed);
+    let references: ReturnType<typeof runTorch>;
+    beforeAll(() => {
+      references = runTorch(posed);
+    });
 
     it.each(devices)('is at most twice as far from float64 on %s', (_, where) => {
       posed.forEach((problem, i) => {
