@@ -4,3 +4,6 @@ import type { DType } from '@roofline/tensor-core';
 export function accumulatorDType(dtype: DType): DType {
   return dtype === 'float64' ? 'float64' : 'float32';
 }
+
+/** The most negative float32: what stands in for a maximum of -∞, so that -∞ minus it is -∞ still. */
+export const lowestFloat32 = -3.4028234663852886e38;

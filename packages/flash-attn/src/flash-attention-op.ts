@@ -12,7 +12,8 @@ import {
   sizeOf,
   zerosLike,
 } from '@roofline/tensor-core';
-import { buildBackward, buildForward } from './cpu/attention-graph.ts';
+import { buildBackward } from './cpu/backward-graph.ts';
+import { buildForward } from './cpu/forward-graph.ts';
 import { launchBackward, launchForward } from './cuda/launch.ts';
 import { accumulatorDType } from './dtypes.ts';
 import { type HeadLayout, headLayout, storedDimensions, swapLayout } from './head-layout.ts';
@@ -68,7 +69,7 @@ export const flashAttentionOp: ComputeOp<FlashAttentionAttributes> = defineOp<Fl
     const { output, lse } = plainAttention(inputs as [Tensor, Tensor, Tensor], settings);
     return [contiguous(swapLayout(output, layout)), lse];
   },
-  cost: (inputs, outputs, { causal }) => costOf(inputs, outputs, causal, forwardProducts),
+  cost: (inputs, outputs, { causal }) => costOfProducts(inputs, outputs, causal, forwardProducts),
   cuda: { kind: 'custom', strided: true, launch: launchForward },
   cpu: {
     kind: 'onnx',
@@ -91,7 +92,7 @@ const flashAttentionBackwardOp = defineOp<FlashAttentionBackwardAttributes>({
       shape: storedDimensions(inputs[i]!.shape, layout),
       dtype: inputs[i]!.dtype,
     })),
-  cost: (inputs, outputs, { causal }) => costOf(inputs, outputs, causal, backwardProducts),
+  cost: (inputs, outputs, { causal }) => costOfProducts(inputs, outputs, causal, backwardProducts),
   cuda: { kind: 'custom', strided: true, launch: launchBackward },
   cpu: {
     kind: 'onnx',
@@ -104,7 +105,7 @@ const flashAttentionBackwardOp = defineOp<FlashAttentionBackwardAttributes>({
 });
 
 /** Of each product 2 · d FLOPs for a pair of a query and a key that it sees. */
-function costOf(
+function costOfProducts(
   inputs: readonly TensorSpec[],
   outputs: readonly TensorSpec[],
   causal: boolean,

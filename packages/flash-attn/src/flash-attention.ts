@@ -12,6 +12,8 @@ export interface FlashAttentionOptions extends AttentionOptions {
   deterministic?: boolean;
 }
 
+const knownOptions = [...attentionOptions, 'deterministic'];
+
 /** Attention's output, and the log-sum-exp of its scores. */
 export interface AttentionWithLse {
   /** [batch, heads, queries, head dimension], of the dtype of q. */
@@ -56,7 +58,7 @@ function attend(
   options: FlashAttentionOptions,
 ): AttentionWithLse {
   const sizes = checkOperands(name, q, k, v);
-  const settings = attentionSettings(name, sizes, options, [...attentionOptions, 'deterministic']);
+  const settings = attentionSettings(name, sizes, options, knownOptions);
   const { deterministic = false } = options;
   checkFlag(name, 'deterministic', deterministic);
   const layout = headLayout(v);

@@ -23,8 +23,7 @@ export const largestHeadDimension = 256;
 
 /** Throws a ShapeError or DTypeError, which names `op`, unless q, k and v are operands of attention. */
 export function attentionSizes(op: string, q: TensorSpec, k: TensorSpec, v: TensorSpec): AttentionSizes {
-  const shapes = `q ${formatShape(q.shape)}, k ${formatShape(k.shape)}, v ${formatShape(v.shape)}`;
-  const refuse = (problem: string) => new ShapeError(`${op}: ${shapes}: ${problem}`);
+  const refuse = (problem: string) => refusal(op, q, k, v, problem);
   if ([q, k, v].some(({ shape }) => shape.length !== 4)) {
     throw refuse('each must be [batch, heads, sequence, head dimension]; reshape() and transpose() them.');
   }
@@ -45,6 +44,11 @@ export function attentionSizes(op: string, q: TensorSpec, k: TensorSpec, v: Tens
     );
   }
   return { batch, heads, keyHeads, queries, keys, headDimension };
+}
+
+function refusal(op: string, q: TensorSpec, k: TensorSpec, v: TensorSpec, problem: string): ShapeError {
+  const shapes = `q ${formatShape(q.shape)}, k ${formatShape(k.shape)}, v ${formatShape(v.shape)}`;
+  return new ShapeError(`${op}: ${shapes}: ${problem}`);
 }
 
 /**
@@ -82,10 +86,4 @@ export function visiblePairs({ queries, keys }: AttentionSizes, causal: boolean)
   if (!causal) return queries * keys;
   const seeing = Math.min(queries, keys);
   return seeing * keys - (seeing * (seeing - 1)) / 2;
-}
-
-/** How many queries, which come first, see no key. */
-export function emptiedQueries({ queries, keys }: AttentionSizes, causal: boolean): number {
-  if (keys === 0) return queries;
-  return causal ? Math.max(0, queries - keys) : 0;
 }

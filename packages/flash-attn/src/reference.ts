@@ -19,12 +19,9 @@ import {
   where,
   zeros,
 } from '@roofline/tensor-core';
-import { accumulatorDType } from './dtypes.ts';
+import { accumulatorDType, lowestFloat32 } from './dtypes.ts';
 import { attentionSizes } from './operands.ts';
 import type { AttentionSettings } from './options.ts';
-
-/** The most negative float32: what stands in for a maximum of -∞, so that -∞ minus it is -∞ still. */
-const lowest = -3.4028234663852886e38;
 
 /**
  * softmax(scale · q kᵀ + mask) v and its log-sum-exp in separate ops, whose scores take queries · keys numbers a head:
@@ -45,7 +42,7 @@ export function plainAttention(
   const products = matmul(groupedQ, transpose(sharedK), { scale });
   const scores = cast(causal ? causalMask(products) : products, wide);
   // Nothing depends on what is subtracted, so neither does a gradient.
-  const shift = maximum(max(scores.detach(), { dims: -1, keepDims: true }), lowest);
+  const shift = maximum(max(scores.detach(), { dims: -1, keepDims: true }), lowestFloat32);
   const exponentials = exp(sub(scores, shift));
   const sums = sum(exponentials, { dims: -1, keepDims: true });
   const isEmpty = equal(sums, 0);

@@ -5,6 +5,7 @@ import {
   add,
   addInPlace,
   arange,
+  autocastDType,
   cast,
   concat,
   defineFunction,
@@ -25,9 +26,11 @@ import {
   transpose,
   unsqueeze,
   where,
+  withoutAutocast,
   zeros,
 } from '@roofline/tensor-core';
-import { accumulatorDType } from './dtypes.ts';
+import { type Block, blocksOf, keysSeenBy, seesAll } from './blocks.ts';
+import { accumulatorDType, lowestFloat32 } from './dtypes.ts';
 import { type AttentionSizes, checkOperands } from './operands.ts';
 import {
   type AttentionOptions,
@@ -42,19 +45,12 @@ export interface TiledAttentionOptions extends AttentionOptions {
   blockSize?: { readonly queries: number; readonly keys: number };
 }
 
+const knownOptions = [...attentionOptions, 'blockSize'];
+
 /** One call: its sizes and settings, and the tiles that it is cut into. */
 interface Problem extends AttentionSizes, AttentionSettings {
   readonly blockSize: { readonly queries: number; readonly keys: number };
 }
-
-/** Part of a sequence: from `start` up to, not including, `end`. */
-interface Block {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** The most negative float32: what stands in for a maximum of -∞, so that -∞ minus it is -∞ still. */
-const lowest = -3.4028234663852886e38;
 
 /**
  * Attention by tiles, in ops of tensor-core and so on every device: FlashAttention-2's Algorithm 1 and, for its
@@ -64,7 +60,7 @@ const lowest = -3.4028234663852886e38;
  */
 export function tiledAttention(q: Tensor, k: Tensor, v: Tensor, options: TiledAttentionOptions = {}): Tensor {
   const sizes = checkOperands('tiledAttention', q, k, v);
-  const settings = attentionSettings('tiledAttention', sizes, options, [...attentionOptions, 'blockSize']);
+  const settings = attentionSettings('tiledAttention', sizes, options, knownOptions);
   const { blockSize = { queries: 128, keys: 128 } } = options;
   checkBlockSize(blockSize);
   const problem = { ...sizes, ...settings, blockSize };
@@ -73,7 +69,10 @@ export function tiledAttention(q: Tensor, k: Tensor, v: Tensor, options: TiledAt
     forward: (context, ...operands) => forward(context, problem, operands as [Tensor, Tensor, Tensor]),
     backward: (context, gradient) => backward(problem, context.saved, gradient!),
   });
-  return attention(q, k, v);
+  // As a whole it is one op to autocast, whose inputs are lowered; what happens inside stays as it is.
+  const low = autocastDType();
+  const lowered = (x: Tensor) => (low === null || x.dtype === 'float64' ? x : cast(x, low));
+  return scope(() => withoutAutocast(() => attention(lowered(q), lowered(k), lowered(v))));
 }
 
 function checkBlockSize({ queries, keys }: { queries: number; keys: number }): void {
@@ -90,7 +89,7 @@ function checkBlockSize({ queries, keys }: { queries: number; keys: number }): v
 /** Algorithm 1. Heads that share keys and values lie in a dimension of their own, along which k and v repeat. */
 function forward(context: FunctionContext, problem: Problem, [q, k, v]: [Tensor, Tensor, Tensor]): Tensor {
   const [groupedQ, sharedK, sharedV] = [groupHeads(q, problem), unsqueeze(k, 2), unsqueeze(v, 2)];
-  const rows = blocks(problem.queries, problem.blockSize.queries).map((block) =>
+  const rows = blocksOf(problem.queries, problem.blockSize.queries).map((block) =>
     scope(() => rowsOfOutput(problem, block, rowsOf(groupedQ, block), sharedK, sharedV)),
   );
   if (rows.length === 0) return zeros(q.shape, { dtype: q.dtype, device: q.device });
@@ -124,13 +123,13 @@ function rowsOfOutput(problem: Problem, rows: Block, q: Tensor, k: Tensor, v: Te
   let largest = full(statistics, -Infinity, column);
   let sums = zeros(statistics, column);
   let output = zeros(q.shape, column);
-  for (const columns of blocks(keysSeenBy(problem, rows), problem.blockSize.keys)) {
+  for (const columns of blocksOf(keysSeenBy(problem, rows), problem.blockSize.keys)) {
     const next = scope(() => {
       const scores = scoresOf(problem, rows, columns, q, rowsOf(k, columns));
       const grown = maximum(largest, max(scores, { dims: -1, keepDims: true }));
-      const weights = exp(sub(scores, maximum(grown, lowest)));
+      const weights = exp(sub(scores, maximum(grown, lowestFloat32)));
       // What was summed before was weighted by the maximum before.
-      const factor = exp(sub(largest, maximum(grown, lowest)));
+      const factor = exp(sub(largest, maximum(grown, lowestFloat32)));
       const product = wideProduct(cast(weights, v.dtype), rowsOf(v, columns));
       return {
         largest: grown,
@@ -142,7 +141,7 @@ function rowsOfOutput(problem: Problem, rows: Block, q: Tensor, k: Tensor, v: Te
     ({ largest, sums, output } = next);
   }
   const divisor = where(equal(sums, 0), 1, sums);
-  return { output: cast(div(output, divisor), q.dtype), shift: maximum(largest, lowest), divisor };
+  return { output: cast(div(output, divisor), q.dtype), shift: maximum(largest, lowestFloat32), divisor };
 }
 
 /** Algorithm 2: the gradients of q, k and v. */
@@ -158,9 +157,9 @@ function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor):
   });
   const [gradQ, gradK, gradV] = [groupedQ, k, v].map((x) => zeros(x.shape, wide)) as [Tensor, Tensor, Tensor];
   const [sharedK, sharedV] = [unsqueeze(k, 2), unsqueeze(v, 2)];
-  for (const columns of blocks(problem.keys, problem.blockSize.keys)) {
+  for (const columns of blocksOf(problem.keys, problem.blockSize.keys)) {
     const [keys, values] = [rowsOf(sharedK, columns), rowsOf(sharedV, columns)];
-    for (const rows of blocks(problem.queries, problem.blockSize.queries)) {
+    for (const rows of blocksOf(problem.queries, problem.blockSize.queries)) {
       if (columns.start >= keysSeenBy(problem, rows)) continue;
       scope(() => {
         const [queries, gradRows] = [rowsOf(groupedQ, rows), rowsOf(gradO, rows)];
@@ -185,8 +184,8 @@ function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor):
 /** scale · q kᵀ of a tile, -∞ where a query does not see a key. */
 function scoresOf(problem: Problem, rows: Block, columns: Block, q: Tensor, k: Tensor): Tensor {
   const products = wideProduct(q, transpose(k), problem.scale);
+  if (seesAll(problem, rows, columns)) return products;
   const shift = problem.keys - problem.queries;
-  if (!problem.causal || columns.end <= rows.start + shift + 1) return products;
   const { device } = q;
   const lastSeen = unsqueeze(arange(rows.start + shift, rows.end + shift, 1, { device }), 1);
   const isSeen = lessEqual(arange(columns.start, columns.end, 1, { device }), lastSeen);
@@ -196,19 +195,6 @@ function scoresOf(problem: Problem, rows: Block, columns: Block, q: Tensor, k: T
 /** A product of low-precision operands as it was added up, in float32. */
 function wideProduct(a: Tensor, b: Tensor, scale = 1): Tensor {
   return matmul(a, b, { dtype: accumulatorDType(a.dtype), scale });
-}
-
-/** The keys below this one are all that a block of queries sees. */
-function keysSeenBy({ causal, queries, keys }: Problem, rows: Block): number {
-  return causal ? Math.min(Math.max(rows.end + keys - queries, 0), keys) : keys;
-}
-
-function blocks(length: number, size: number): Block[] {
-  const count = Math.ceil(length / size);
-  return Array.from({ length: count }, (_, i) => ({
-    start: i * size,
-    end: Math.min((i + 1) * size, length),
-  }));
 }
 
 function rowsOf(x: Tensor, { start, end }: Block): Tensor {

@@ -14,7 +14,12 @@ import {
   tensor,
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { type FlashAttentionOptions, flashAttention, flashAttentionWithLse } from '../src/index.ts';
+import {
+  type FlashAttentionOptions,
+  flashAttention,
+  flashAttentionWithLse,
+  tiledAttention,
+} from '../src/index.ts';
 import { describeFlash } from './flash-cases.ts';
 import { normals, randomProblem } from './problems.ts';
 
@@ -62,10 +67,13 @@ describe('flashAttention on the CPU', () => {
     expect(lse.toFlatArray()).toEqual([1 + Math.log(4), 1 + Math.log(4)].map(Math.fround));
   });
 
-  it('works in low precision inside autocast, with gradients in float32', () => {
+  it.each([
+    ['flashAttention', flashAttention],
+    ['tiledAttention', tiledAttention],
+  ])('works in low precision inside autocast, with gradients in float32: %s', (_, attention) => {
     scope(() => {
       const q = ones([1, 1, 3, 8]).requiresGrad_();
-      const output = autocast('bfloat16', () => flashAttention(q, q, q));
+      const output = autocast('bfloat16', () => attention(q, q, q));
       expect(output.dtype).toBe('bfloat16');
       sum(output).backward();
       expect(q.grad!.dtype).toBe('float32');

@@ -1,4 +1,6 @@
 import type { OnnxGraph, OnnxValue, Shape } from '@roofline/tensor-core';
+import { type Block, blocksOf, keysSeenBy, seesAll } from '../blocks.ts';
+import { lowestFloat32 } from '../dtypes.ts';
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 
@@ -6,31 +8,22 @@ import type { AttentionSettings } from '../options.ts';
 const scoresAtATime = 2 ** 22;
 const fewestRows = 16;
 
-/** The most negative float32: what stands in for a maximum of -∞, so that -∞ minus it is -∞ still. */
-const lowest = -3.4028234663852886e38;
-
-/** Part of a sequence: from `start` up to, not including, `end`. */
-interface Block {
-  readonly start: number;
-  readonly end: number;
-}
-
 /**
  * What the graphs of attention are written with. Values are [batch, keyHeads, group, sequence, d], where `group` heads
  * of q share a head of k and v; for k and v it is 1. Scores exist for one block of rows at a time, so memory is linear in
  * the sequence; each block's nodes run before the next one's.
  */
-class AttentionGraph {
+export class AttentionGraph {
   readonly graph: OnnxGraph;
   readonly sizes: AttentionSizes;
-  readonly causal: boolean;
+  readonly #masked: AttentionSizes & AttentionSettings;
   readonly #scale: number;
   readonly #positions: OnnxValue;
 
   constructor(graph: OnnxGraph, sizes: AttentionSizes, { causal, scale }: AttentionSettings) {
     this.graph = graph;
     this.sizes = sizes;
-    this.causal = causal;
+    this.#masked = { ...sizes, causal, scale };
     this.#scale = scale;
     const longest = Math.max(sizes.queries, sizes.keys);
     this.#positions = graph.constant(
@@ -56,28 +49,22 @@ class AttentionGraph {
     const { batch, heads } = this.sizes;
     const most = Math.max(fewestRows, Math.floor(scoresAtATime / (batch * heads * columns)));
     // Of equal size, so that they share shapes and what ONNX Runtime allocates for them.
-    const count = Math.ceil(rows / most);
-    const size = Math.ceil(rows / count);
-    return Array.from({ length: count }, (_, i) => ({
-      start: i * size,
-      end: Math.min((i + 1) * size, rows),
-    })).filter(({ start, end }) => start < end);
+    return blocksOf(rows, Math.ceil(rows / Math.ceil(rows / most)));
   }
 
-  /** The keys below this one are all that the queries of a block see. */
-  keysSeenBy({ end }: Block): number {
-    const { queries, keys } = this.sizes;
-    return this.causal ? Math.min(Math.max(end + keys - queries, 0), keys) : keys;
+  /** The keys that the queries of a block see. */
+  seenBy(block: Block): Block {
+    return { start: 0, end: keysSeenBy(this.#masked, block) };
   }
 
   /**
-   * The queries from this one on hold all that see a key of a block. Never a single one of many: ONNX Runtime multiplies
-   * one row in another order than several.
+   * Queries among which are all that see a key of a block. Never a single one of many: ONNX Runtime multiplies one row in
+   * another order than several.
    */
-  firstQueryOf({ start }: Block): number {
+  seeing({ start }: Block): Block {
     const { queries, keys } = this.sizes;
-    const first = this.causal ? Math.max(0, start - (keys - queries)) : 0;
-    return first - (first % fewestRows);
+    const first = this.#masked.causal ? Math.max(0, start - (keys - queries)) : 0;
+    return { start: first - (first % fewestRows), end: queries };
   }
 
   slice(x: OnnxValue, { start, end }: Block, dimension = x.shape.length - 2): OnnxValue {
@@ -117,14 +104,14 @@ class AttentionGraph {
 
   /** x, or the most negative number where that is -∞. */
   finite(x: OnnxValue): OnnxValue {
-    return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowest)]);
+    return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestFloat32)]);
   }
 
   /** Scores with -∞ where a query does not see a key. */
   masked(scores: OnnxValue, queries: Block, keys: Block): OnnxValue {
+    if (seesAll(this.#masked, queries, keys)) return scores;
     const { graph } = this;
     const shift = this.sizes.keys - this.sizes.queries;
-    if (!this.causal || keys.end <= queries.start + shift + 1) return scores;
     const along = (block: Block, isRow: boolean) => {
       const length = block.end - block.start;
       return graph.reshape(this.slice(this.#positions, block, 0), isRow ? [length, 1] : [1, length]);
@@ -175,171 +162,4 @@ class AttentionGraph {
     const shape = values[0]!.shape.map((own, i) => (i === axis ? length : own));
     return this.graph.node('Concat', values, { axis }, { shape });
   }
-}
-
-/** What the forward pass gives: [batch, heads, queries, d], and twice [batch, heads, queries]. */
-interface ForwardValues {
-  readonly output: OnnxValue;
-  readonly lse: OnnxValue;
-  /** What rounding took from lse. */
-  readonly residue: OnnxValue;
-}
-
-/** FlashAttention's forward pass in blocks of queries. */
-export function buildForward(
-  graph: OnnxGraph,
-  [q, k, v]: readonly OnnxValue[],
-  sizes: AttentionSizes,
-  settings: AttentionSettings,
-): ForwardValues {
-  const a = new AttentionGraph(graph, sizes, settings);
-  const { batch, heads, queries, keys, headDimension } = sizes;
-  const [outputShape, lseShape] = [
-    [batch, heads, queries, headDimension],
-    [batch, heads, queries],
-  ];
-  if (batch * heads * queries === 0 || keys === 0) {
-    return {
-      output: a.zeros(outputShape, q!),
-      lse: a.zeros(lseShape, q!, -Infinity),
-      residue: a.zeros(lseShape, q!),
-    };
-  }
-  const groupedQ = a.scaled(a.grouped(q!, headDimension));
-  const [transposedK, sharedV] = [a.transpose(a.shared(k!)), a.shared(v!)];
-  const blocks = a.blocks(queries, keys).map((block) => {
-    const own = a.slice(groupedQ, block);
-    const seen = { start: 0, end: a.keysSeenBy(block) };
-    if (seen.end === 0) {
-      const column = [...own.shape.slice(0, -1), 1];
-      return [a.zeros(own.shape, own), a.zeros(column, own, -Infinity), a.zeros(column, own)];
-    }
-    const products = a.product(own, a.slice(transposedK, seen, 4));
-    const scores = a.masked(products, block, seen);
-    const largest = a.finite(a.reduce('ReduceMax', scores));
-    const weights = graph.node('Exp', [graph.node('Sub', [scores, largest])]);
-    const sums = a.reduce('ReduceSum', weights);
-    // The largest weight of a row is 1, so its sum is less only where it is 0: where no key is seen.
-    const divisor = graph.node('Max', [sums, graph.scalar(sums.dtype, 1)]);
-    const lse = graph.node('Add', [largest, graph.node('Log', [sums])]);
-    const rounding = graph.node('Sub', [largest, a.finite(lse)]);
-    const output = graph.node('Div', [a.product(weights, a.slice(sharedV, seen)), divisor]);
-    return [output, lse, graph.node('Add', [rounding, graph.node('Log', [divisor])])];
-  });
-  const [output, lse, residue] = a.join(blocks);
-  return {
-    output: graph.reshape(output!, outputShape),
-    lse: graph.reshape(lse!, lseShape),
-    residue: graph.reshape(residue!, lseShape),
-  };
-}
-
-/**
- * The gradients of q, k and v, of their shapes, from the weights calculated again by the log-sum-exp: in blocks of queries
- * for q, and in blocks of keys for k and v. Inputs are q, k, v, what the forward pass gave, and the gradients of the
- * output and, if it has one, of the log-sum-exp.
- */
-export function buildBackward(
-  graph: OnnxGraph,
-  [q, k, v, output, lse, residue, gradO, gradLse]: readonly OnnxValue[],
-  sizes: AttentionSizes,
-  settings: AttentionSettings,
-): [gradQ: OnnxValue, gradK: OnnxValue, gradV: OnnxValue] {
-  const a = new AttentionGraph(graph, sizes, settings);
-  if (sizes.batch * sizes.heads * sizes.queries * sizes.keys === 0) {
-    return [a.zeros(q!.shape, q!), a.zeros(k!.shape, k!), a.zeros(v!.shape, v!)];
-  }
-  const grouped = (x: OnnxValue) => a.grouped(x, sizes.headDimension);
-  const own = a.reduce('ReduceSum', graph.node('Mul', [grouped(gradO!), grouped(output!)]));
-  const saved: SavedForBackward = {
-    q: grouped(q!),
-    k: a.shared(k!),
-    v: a.shared(v!),
-    gradO: grouped(gradO!),
-    shift: a.finite(a.grouped(lse!, 1)),
-    residue: residue!.shape[0] === 0 ? null : a.grouped(residue!, 1),
-    delta: gradLse ? graph.node('Sub', [own, a.grouped(gradLse, 1)]) : own,
-  };
-  const [gradK, gradV] = gradientsOfKeys(a, saved);
-  return [
-    graph.reshape(gradientOfQueries(a, saved), q!.shape),
-    graph.reshape(gradK, k!.shape),
-    graph.reshape(gradV, v!.shape),
-  ];
-}
-
-interface SavedForBackward {
-  readonly q: OnnxValue;
-  readonly k: OnnxValue;
-  readonly v: OnnxValue;
-  readonly gradO: OnnxValue;
-  readonly shift: OnnxValue;
-  /** Null in low precision. */
-  readonly residue: OnnxValue | null;
-  /** Σ dO ∘ O of each row, less the gradient of its log-sum-exp. */
-  readonly delta: OnnxValue;
-}
-
-/** exp(scores - lse): less its rounded value, which is exact for the largest scores, and then less the rest. */
-function weightsOf(
-  graph: OnnxGraph,
-  scores: OnnxValue,
-  shift: OnnxValue,
-  residue: OnnxValue | null,
-): OnnxValue {
-  const shifted = graph.node('Sub', [scores, shift]);
-  return graph.node('Exp', [residue ? graph.node('Sub', [shifted, residue]) : shifted]);
-}
-
-function gradientOfQueries(
-  a: AttentionGraph,
-  { q, k, v, gradO, shift, residue, delta }: SavedForBackward,
-): OnnxValue {
-  const { graph } = a;
-  const scaledQ = a.scaled(q);
-  const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
-  const blocks = a.blocks(a.sizes.queries, a.sizes.keys).map((block) => {
-    const seen = { start: 0, end: a.keysSeenBy(block) };
-    const ofBlock = (x: OnnxValue) => a.slice(x, block);
-    if (seen.end === 0) return [a.zeros(ofBlock(q).shape, q)];
-    const products = a.product(ofBlock(scaledQ), a.slice(transposedK, seen, 4));
-    const scores = a.masked(products, block, seen);
-    const weights = weightsOf(graph, scores, ofBlock(shift), residue && ofBlock(residue));
-    const gradWeights = a.product(ofBlock(gradO), a.slice(transposedV, seen, 4));
-    const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofBlock(delta)])]);
-    return [a.product(gradScores, a.slice(k, seen))];
-  });
-  return a.scaled(a.join(blocks)[0]!);
-}
-
-/**
- * Scores are calculated as in the forward pass, queries by keys: a product the other way round may round otherwise, and
- * large scores' weights would then not be those that made the output.
- */
-function gradientsOfKeys(a: AttentionGraph, saved: SavedForBackward): [gradK: OnnxValue, gradV: OnnxValue] {
-  const { graph, sizes } = a;
-  const { q, k, v, gradO, shift, residue, delta } = saved;
-  const scaledQ = a.scaled(q);
-  const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
-  const blocks = a.blocks(sizes.keys, sizes.queries).map((block) => {
-    const seeing = { start: a.firstQueryOf(block), end: sizes.queries };
-    const ofQueries = (x: OnnxValue) => a.slice(x, seeing);
-    const products = a.product(ofQueries(scaledQ), a.slice(transposedK, block, 4));
-    const scores = a.masked(products, seeing, block);
-    const weights = weightsOf(graph, scores, ofQueries(shift), residue && ofQueries(residue));
-    const gradWeights = a.product(ofQueries(gradO), a.slice(transposedV, block, 4));
-    const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofQueries(delta)])]);
-    return [
-      sumOfGroup(graph, a.transposedProduct(gradScores, ofQueries(q))),
-      sumOfGroup(graph, a.transposedProduct(weights, ofQueries(gradO))),
-    ];
-  });
-  const [gradK, gradV] = a.join(blocks);
-  return [a.scaled(gradK!), gradV!];
-}
-
-function sumOfGroup(graph: OnnxGraph, x: OnnxValue): OnnxValue {
-  if (x.shape[2] === 1) return x;
-  const shape = x.shape.map((length, i) => (i === 2 ? 1 : length));
-  return graph.node('ReduceSum', [x, graph.integers([2])], { keepdims: 1 }, { shape });
 }
