@@ -25,8 +25,9 @@
 //   208  gradQStrides  int64[3]
 //   232  gradKStrides  int64[3]
 //   256  gradVStrides  int64[3]
-//   280  residue   Accumulator*    as lse, or null: what rounding took from lse, which at scores of some hundreds is as
-//                                  much as float32's weights can be off by. Null in low precision
+//   280  statistics  Accumulator*  [batch][heads][queries][2], dense, or null: the largest score of a row, 0 where that is
+//                                  -inf, and Σ exp(score - largest), 1 where that is 0. lse is both in one, but off by
+//                                  its rounding, of which exp(score - lse) is then off as well. Null in low precision
 //   288  batch         int32
 //   292  heads         int32       a multiple of keyHeads: heads/keyHeads neighbours share a head of k and v
 //   296  keyHeads      int32
@@ -56,7 +57,7 @@ struct FlashParams {
   Accumulator* delta;
   ELEMENT *gradQ, *gradK, *gradV;
   FlashStrides qStrides, kStrides, vStrides, oStrides, gradOStrides, gradQStrides, gradKStrides, gradVStrides;
-  Accumulator* residue;
+  Accumulator* statistics;
   int32 batch, heads, keyHeads, queries, keys, headDim;
   double scale;
   int32 causal;

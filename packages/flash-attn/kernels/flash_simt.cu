@@ -163,14 +163,18 @@ struct RunningRow {
   }
 };
 
-/** What of a query's row the gradients need. */
+/** What of a query's row the gradients need: weights are factor · exp(score - shift). */
 struct SavedRow {
-  Accumulator shift, residue, delta;
+  Accumulator shift = 0, factor = 1, delta = 0;
 
-  __device__ __forceinline__ SavedRow(const FlashParams& p, int64 rows, int query) : shift(0), residue(0), delta(0) {
+  __device__ __forceinline__ SavedRow(const FlashParams& p, int64 rows, int query) {
     if (query >= p.queries) return;
-    shift = finite_shift(p.lse[rows + query]);
-    if (p.residue) residue = p.residue[rows + query];
+    if (p.statistics) {
+      shift = p.statistics[2 * (rows + query)];
+      factor = 1 / p.statistics[2 * (rows + query) + 1];
+    } else {
+      shift = finite_shift(p.lse[rows + query]);
+    }
     delta = p.delta[rows + query];
   }
 };
@@ -195,7 +199,7 @@ struct TileGradients {
 #pragma unroll
       for (int j = 0; j < kRowsN; j++) {
         const bool visible = is_visible(p, row, key + thread_x() + j * kSide);
-        const Accumulator weight = exp(rounded_product(scale, weights[i][j]) - saved.shift - saved.residue);
+        const Accumulator weight = saved.factor * exp(rounded_product(scale, weights[i][j]) - saved.shift);
         weights[i][j] = visible ? weight : Accumulator(0);
         scores[i][j] = visible ? weight * (scores[i][j] - saved.delta) : Accumulator(0);
       }
@@ -260,9 +264,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) flash_forward(const __gri
     const int row = query + thread_y() + i * kSide;
     if (thread_x() == 0 && row < p.queries) {
       const int64 at = row_offset(p, work.batch, work.head) + row;
-      const Accumulator lse = rows[i].largest + log(sum);
-      p.lse[at] = lse;
-      if (p.residue) p.residue[at] = sum == 0 ? Accumulator(0) : rows[i].largest - lse + log(sum);
+      p.lse[at] = rows[i].largest + log(sum);
+      if (p.statistics) {
+        p.statistics[2 * at] = finite_shift(rows[i].largest);
+        p.statistics[2 * at + 1] = sum == 0 ? Accumulator(1) : sum;
+      }
     }
   }
   ELEMENT* const o = head_of(p.o, p.oStrides, work.batch, work.head);

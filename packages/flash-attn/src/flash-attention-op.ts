@@ -38,9 +38,10 @@ interface FlashAttentionBackwardAttributes extends AttentionSettings {
 const [forwardProducts, backwardProducts] = [2, 5];
 
 /**
- * Of q, k and v: the output, stored in its layout; the log-sum-exp [batch, heads, queries]; and what rounding took from
- * that, for backward: exp(score - lse) is a weight, and at scores of some hundreds float32's lse is off by more than
- * its weights may be. In low precision, where it does not matter, the last is empty.
+ * Of q, k and v: the output, stored in its layout; the log-sum-exp [batch, heads, queries]; and for
+ * backward [batch, heads, queries, 2], the largest score of each row and the sum of its weights, to which the log-sum-exp
+ * is equal but for rounding: exp(score - lse) is off by as much as lse, which at large scores costs float32 the last
+ * digits. In low precision they do not matter, and the last output is empty.
  */
 export const flashAttentionOp: ComputeOp<FlashAttentionAttributes> = defineOp<FlashAttentionAttributes>({
   name: 'flashAttention',
@@ -51,7 +52,7 @@ export const flashAttentionOp: ComputeOp<FlashAttentionAttributes> = defineOp<Fl
     return [
       { shape: storedDimensions(q!.shape, layout), dtype: q!.dtype },
       { shape, dtype },
-      { shape: dtype === q!.dtype ? shape : [0], dtype },
+      { shape: dtype === q!.dtype ? [...shape, 2] : [0], dtype },
     ];
   },
   saves: () => ({ inputs: [0, 1, 2], outputs: [0, 1, 2] }),
@@ -76,8 +77,8 @@ export const flashAttentionOp: ComputeOp<FlashAttentionAttributes> = defineOp<Fl
     build: (graph, inputs, { layout, ...settings }, { outputs }) => {
       const [q, k, v] = inputs;
       const sizes = attentionSizes('flashAttention', q!, k!, v!);
-      const { output, lse, residue } = buildForward(graph, inputs, sizes, settings);
-      const kept = outputs[2]!.shape[0] === 0 ? graph.constant(lse.dtype, [0], []) : residue;
+      const { output, lse, statistics } = buildForward(graph, inputs, sizes, settings);
+      const kept = outputs[2]!.shape[0] === 0 ? graph.constant(lse.dtype, [0], []) : statistics;
       return [inLayout(graph, output, layout), lse, kept];
     },
   },

@@ -8,6 +8,9 @@ import type { AttentionSettings } from '../options.ts';
 const scoresAtATime = 2 ** 22;
 const fewestRows = 16;
 
+/** ONNX Runtime's own operators. */
+const domain = 'com.microsoft';
+
 /**
  * What the graphs of attention are written with. Values are [batch, keyHeads, group, sequence, d], where `group` heads
  * of q share a head of k and v; for k and v it is 1. Scores exist for one block of rows at a time, so memory is linear in
@@ -16,14 +19,14 @@ const fewestRows = 16;
 export class AttentionGraph {
   readonly graph: OnnxGraph;
   readonly sizes: AttentionSizes;
-  readonly #masked: AttentionSizes & AttentionSettings;
+  readonly #problem: AttentionSizes & AttentionSettings;
   readonly #scale: number;
   readonly #positions: OnnxValue;
 
   constructor(graph: OnnxGraph, sizes: AttentionSizes, { causal, scale }: AttentionSettings) {
     this.graph = graph;
     this.sizes = sizes;
-    this.#masked = { ...sizes, causal, scale };
+    this.#problem = { ...sizes, causal, scale };
     this.#scale = scale;
     const longest = Math.max(sizes.queries, sizes.keys);
     this.#positions = graph.constant(
@@ -54,7 +57,7 @@ export class AttentionGraph {
 
   /** The keys that the queries of a block see. */
   seenBy(block: Block): Block {
-    return { start: 0, end: keysSeenBy(this.#masked, block) };
+    return { start: 0, end: keysSeenBy(this.#problem, block) };
   }
 
   /**
@@ -63,7 +66,7 @@ export class AttentionGraph {
    */
   seeing({ start }: Block): Block {
     const { queries, keys } = this.sizes;
-    const first = this.#masked.causal ? Math.max(0, start - (keys - queries)) : 0;
+    const first = this.#problem.causal ? Math.max(0, start - (keys - queries)) : 0;
     return { start: first - (first % fewestRows), end: queries };
   }
 
@@ -90,11 +93,27 @@ export class AttentionGraph {
     return this.graph.node('MatMul', [a, b], {}, { shape: [...leading, a.shape.at(-2)!, b.shape.at(-1)!] });
   }
 
-  /** aᵀ · b; ONNX Runtime's node for it knows no float64. */
-  transposedProduct(a: OnnxValue, b: OnnxValue): OnnxValue {
+  /** aᵀ · b; ONNX Runtime's node for it, and for the next, knows no float64. */
+  productOfTransposed(a: OnnxValue, b: OnnxValue): OnnxValue {
     if (a.dtype === 'float64') return this.product(this.transpose(a), b);
     const shape = [...a.shape.slice(0, -2), a.shape.at(-1)!, b.shape.at(-1)!];
-    return this.graph.node('FusedMatMul', [a, b], { transA: 1 }, { shape, domain: 'com.microsoft' });
+    return this.graph.node('FusedMatMul', [a, b], { transA: 1 }, { shape, domain });
+  }
+
+  /** scale · a · bᵀ */
+  productWithTransposed(a: OnnxValue, b: OnnxValue, scale: number): OnnxValue {
+    if (a.dtype === 'float64') {
+      const product = this.product(a, this.transpose(b));
+      return scale === 1 ? product : this.graph.node('Mul', [product, this.graph.scalar(a.dtype, scale)]);
+    }
+    const shape = [...a.shape.slice(0, -1), b.shape.at(-2)!];
+    return this.graph.node('FusedMatMul', [a, b], { transB: 1, alpha: scale }, { shape, domain });
+  }
+
+  /** scale · q kᵀ of a block of queries and one of keys, -∞ where a query does not see a key. */
+  scores(q: OnnxValue, k: OnnxValue, queries: Block, keys: Block): OnnxValue {
+    const products = this.productWithTransposed(this.slice(q, queries), this.slice(k, keys), this.#scale);
+    return this.#masked(products, queries, keys);
   }
 
   reduce(type: 'ReduceSum' | 'ReduceMax', x: OnnxValue): OnnxValue {
@@ -107,9 +126,8 @@ export class AttentionGraph {
     return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestFloat32)]);
   }
 
-  /** Scores with -∞ where a query does not see a key. */
-  masked(scores: OnnxValue, queries: Block, keys: Block): OnnxValue {
-    if (seesAll(this.#masked, queries, keys)) return scores;
+  #masked(scores: OnnxValue, queries: Block, keys: Block): OnnxValue {
+    if (seesAll(this.#problem, queries, keys)) return scores;
     const { graph } = this;
     const shift = this.sizes.keys - this.sizes.queries;
     const along = (block: Block, isRow: boolean) => {
@@ -130,7 +148,7 @@ export class AttentionGraph {
     return graph.node('Where', [isSeen, scores, never], {}, { shape: scores.shape, dtype: scores.dtype });
   }
 
-  zeros(shape: Shape, value: OnnxValue, fill = 0): OnnxValue {
+  filled(shape: Shape, value: OnnxValue, fill = 0): OnnxValue {
     return this.graph.node(
       'Expand',
       [this.graph.scalar(value.dtype, fill), this.graph.integers(shape)],
@@ -148,12 +166,17 @@ export class AttentionGraph {
     if (blocks.length === 1) return [...first!];
     const widths = first!.map(({ shape }) => shape.at(-1)!);
     const rows = this.#concat(
-      blocks.map((values) => this.#concat(values, 4)),
+      blocks.map((values) => this.beside(values)),
       3,
     );
     if (widths.length === 1) return [rows];
     const shapes = widths.map((width) => ({ shape: [...rows.shape.slice(0, -1), width], dtype: rows.dtype }));
     return this.graph.nodes('Split', [rows, this.graph.integers(widths)], { axis: 4 }, shapes);
+  }
+
+  /** Values of the same rows, side by side. */
+  beside(values: readonly OnnxValue[]): OnnxValue {
+    return this.#concat(values, 4);
   }
 
   #concat(values: readonly OnnxValue[], axis: number): OnnxValue {

@@ -1,4 +1,5 @@
 import type { OnnxGraph, OnnxValue } from '@roofline/tensor-core';
+import type { Block } from '../blocks.ts';
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import { AttentionGraph } from './attention-graph.ts';
@@ -10,13 +11,13 @@ import { AttentionGraph } from './attention-graph.ts';
  */
 export function buildBackward(
   graph: OnnxGraph,
-  [q, k, v, output, lse, residue, gradO, gradLse]: readonly OnnxValue[],
+  [q, k, v, output, lse, statistics, gradO, gradLse]: readonly OnnxValue[],
   sizes: AttentionSizes,
   settings: AttentionSettings,
 ): [gradQ: OnnxValue, gradK: OnnxValue, gradV: OnnxValue] {
   const a = new AttentionGraph(graph, sizes, settings);
   if (sizes.batch * sizes.heads * sizes.queries * sizes.keys === 0) {
-    return [a.zeros(q!.shape, q!), a.zeros(k!.shape, k!), a.zeros(v!.shape, v!)];
+    return [a.filled(q!.shape, q!), a.filled(k!.shape, k!), a.filled(v!.shape, v!)];
   }
   const grouped = (x: OnnxValue) => a.grouped(x, sizes.headDimension);
   const own = a.reduce('ReduceSum', graph.node('Mul', [grouped(gradO!), grouped(output!)]));
@@ -25,8 +26,7 @@ export function buildBackward(
     k: a.shared(k!),
     v: a.shared(v!),
     gradO: grouped(gradO!),
-    shift: a.finite(a.grouped(lse!, 1)),
-    residue: residue!.shape[0] === 0 ? null : a.grouped(residue!, 1),
+    ...shiftAndDivisor(a, lse!, statistics!),
     delta: gradLse ? graph.node('Sub', [own, a.grouped(gradLse, 1)]) : own,
   };
   const [gradK, gradV] = gradientsOfKeys(a, saved);
@@ -42,41 +42,48 @@ interface SavedForBackward {
   readonly k: OnnxValue;
   readonly v: OnnxValue;
   readonly gradO: OnnxValue;
+  /** Weights are exp(score - shift) / divisor. */
   readonly shift: OnnxValue;
-  /** Null in low precision. */
-  readonly residue: OnnxValue | null;
+  /** Null for 1. */
+  readonly divisor: OnnxValue | null;
   /** Σ dO ∘ O of each row, less the gradient of its log-sum-exp. */
   readonly delta: OnnxValue;
 }
 
-/** exp(scores - lse): less its rounded value, which is exact for the largest scores, and then less the rest. */
-function weightsOf(
-  graph: OnnxGraph,
-  scores: OnnxValue,
-  shift: OnnxValue,
-  residue: OnnxValue | null,
-): OnnxValue {
-  const shifted = graph.node('Sub', [scores, shift]);
-  return graph.node('Exp', [residue ? graph.node('Sub', [shifted, residue]) : shifted]);
+/** Of each row its largest score and the sum of its weights or, in low precision, the log-sum-exp of both. */
+function shiftAndDivisor(
+  a: AttentionGraph,
+  lse: OnnxValue,
+  statistics: OnnxValue,
+): { shift: OnnxValue; divisor: OnnxValue | null } {
+  if (statistics.shape[0] === 0) return { shift: a.finite(a.grouped(lse, 1)), divisor: null };
+  const both = a.grouped(statistics, 2);
+  return { shift: a.slice(both, { start: 0, end: 1 }, 4), divisor: a.slice(both, { start: 1, end: 2 }, 4) };
 }
 
-function gradientOfQueries(
+/** The weights of a block of queries for a block of keys, and the gradient of their scores. */
+function tileGradients(
   a: AttentionGraph,
-  { q, k, v, gradO, shift, residue, delta }: SavedForBackward,
-): OnnxValue {
+  { q, k, v, gradO, shift, divisor, delta }: SavedForBackward,
+  queries: Block,
+  keys: Block,
+): { weights: OnnxValue; gradScores: OnnxValue } {
   const { graph } = a;
-  const scaledQ = a.scaled(q);
-  const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
+  const ofQueries = (x: OnnxValue) => a.slice(x, queries);
+  const shifted = graph.node('Sub', [a.scores(q, k, queries, keys), ofQueries(shift)]);
+  const exponentials = graph.node('Exp', [shifted]);
+  const weights = divisor ? graph.node('Div', [exponentials, ofQueries(divisor)]) : exponentials;
+  const gradWeights = a.productWithTransposed(ofQueries(gradO), a.slice(v, keys), 1);
+  const differences = graph.node('Sub', [gradWeights, ofQueries(delta)]);
+  return { weights, gradScores: graph.node('Mul', [weights, differences]) };
+}
+
+function gradientOfQueries(a: AttentionGraph, saved: SavedForBackward): OnnxValue {
   const blocks = a.blocks(a.sizes.queries, a.sizes.keys).map((block) => {
     const seen = a.seenBy(block);
-    const ofBlock = (x: OnnxValue) => a.slice(x, block);
-    if (seen.end === 0) return [a.zeros(ofBlock(q).shape, q)];
-    const products = a.product(ofBlock(scaledQ), a.slice(transposedK, seen, 4));
-    const scores = a.masked(products, block, seen);
-    const weights = weightsOf(graph, scores, ofBlock(shift), residue && ofBlock(residue));
-    const gradWeights = a.product(ofBlock(gradO), a.slice(transposedV, seen, 4));
-    const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofBlock(delta)])]);
-    return [a.product(gradScores, a.slice(k, seen))];
+    if (seen.end === 0) return [a.filled(a.slice(saved.q, block).shape, saved.q)];
+    const { gradScores } = tileGradients(a, saved, block, seen);
+    return [a.product(gradScores, a.slice(saved.k, seen))];
   });
   return a.scaled(a.join(blocks)[0]!);
 }
@@ -86,21 +93,12 @@ function gradientOfQueries(
  * large scores' weights would then not be those that made the output.
  */
 function gradientsOfKeys(a: AttentionGraph, saved: SavedForBackward): [gradK: OnnxValue, gradV: OnnxValue] {
-  const { graph, sizes } = a;
-  const { q, k, v, gradO, shift, residue, delta } = saved;
-  const scaledQ = a.scaled(q);
-  const [transposedK, transposedV] = [a.transpose(k), a.transpose(v)];
-  const blocks = a.blocks(sizes.keys, sizes.queries).map((block) => {
+  const blocks = a.blocks(a.sizes.keys, a.sizes.queries).map((block) => {
     const seeing = a.seeing(block);
-    const ofQueries = (x: OnnxValue) => a.slice(x, seeing);
-    const products = a.product(ofQueries(scaledQ), a.slice(transposedK, block, 4));
-    const scores = a.masked(products, seeing, block);
-    const weights = weightsOf(graph, scores, ofQueries(shift), residue && ofQueries(residue));
-    const gradWeights = a.product(ofQueries(gradO), a.slice(transposedV, block, 4));
-    const gradScores = graph.node('Mul', [weights, graph.node('Sub', [gradWeights, ofQueries(delta)])]);
+    const { weights, gradScores } = tileGradients(a, saved, seeing, block);
     return [
-      sumOfGroup(graph, a.transposedProduct(gradScores, ofQueries(q))),
-      sumOfGroup(graph, a.transposedProduct(weights, ofQueries(gradO))),
+      sumOfGroup(a.graph, a.productOfTransposed(gradScores, a.slice(saved.q, seeing))),
+      sumOfGroup(a.graph, a.productOfTransposed(weights, a.slice(saved.gradO, seeing))),
     ];
   });
   const [gradK, gradV] = a.join(blocks);

@@ -3,12 +3,14 @@ import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import { AttentionGraph } from './attention-graph.ts';
 
-/** What the forward pass gives: [batch, heads, queries, d], and twice [batch, heads, queries]. */
+/** What the forward pass gives. */
 interface ForwardValues {
+  /** [batch, heads, queries, d] */
   readonly output: OnnxValue;
+  /** [batch, heads, queries] */
   readonly lse: OnnxValue;
-  /** What rounding took from lse. */
-  readonly residue: OnnxValue;
+  /** [batch, heads, queries, 2]: the largest score of each row, and the sum of its weights. */
+  readonly statistics: OnnxValue;
 }
 
 /** FlashAttention's forward pass in blocks of queries. */
@@ -26,36 +28,33 @@ export function buildForward(
   ];
   if (batch * heads * queries === 0 || keys === 0) {
     return {
-      output: a.zeros(outputShape, q!),
-      lse: a.zeros(lseShape, q!, -Infinity),
-      residue: a.zeros(lseShape, q!),
+      output: a.filled(outputShape, q!),
+      lse: a.filled(lseShape, q!, -Infinity),
+      statistics: a.filled([...lseShape, 2], q!, 1),
     };
   }
-  const groupedQ = a.scaled(a.grouped(q!, headDimension));
-  const [transposedK, sharedV] = [a.transpose(a.shared(k!)), a.shared(v!)];
+  const [groupedQ, sharedK, sharedV] = [a.grouped(q!, headDimension), a.shared(k!), a.shared(v!)];
   const blocks = a.blocks(queries, keys).map((block) => {
-    const own = a.slice(groupedQ, block);
     const seen = a.seenBy(block);
     if (seen.end === 0) {
-      const column = [...own.shape.slice(0, -1), 1];
-      return [a.zeros(own.shape, own), a.zeros(column, own, -Infinity), a.zeros(column, own)];
+      const leading = [...groupedQ.shape.slice(0, 3), block.end - block.start];
+      const filled = (columns: number, value: number) => a.filled([...leading, columns], q!, value);
+      return [filled(headDimension, 0), filled(1, -Infinity), filled(2, 1)];
     }
-    const products = a.product(own, a.slice(transposedK, seen, 4));
-    const scores = a.masked(products, block, seen);
+    const scores = a.scores(groupedQ, sharedK, block, seen);
     const largest = a.finite(a.reduce('ReduceMax', scores));
     const weights = graph.node('Exp', [graph.node('Sub', [scores, largest])]);
     const sums = a.reduce('ReduceSum', weights);
     // The largest weight of a row is 1, so its sum is less only where it is 0: where no key is seen.
     const divisor = graph.node('Max', [sums, graph.scalar(sums.dtype, 1)]);
     const lse = graph.node('Add', [largest, graph.node('Log', [sums])]);
-    const rounding = graph.node('Sub', [largest, a.finite(lse)]);
     const output = graph.node('Div', [a.product(weights, a.slice(sharedV, seen)), divisor]);
-    return [output, lse, graph.node('Add', [rounding, graph.node('Log', [divisor])])];
+    return [output, lse, a.beside([largest, divisor])];
   });
-  const [output, lse, residue] = a.join(blocks);
+  const [output, lse, statistics] = a.join(blocks);
   return {
     output: graph.reshape(output!, outputShape),
     lse: graph.reshape(lse!, lseShape),
-    residue: graph.reshape(residue!, lseShape),
+    statistics: graph.reshape(statistics!, [...lseShape, 2]),
   };
 }

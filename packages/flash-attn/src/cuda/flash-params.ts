@@ -17,7 +17,7 @@ export interface FlashTensors {
 /** Addresses of [batch, heads, queries] numbers each; null for an absent one. */
 export interface FlashRows {
   readonly lse: number;
-  readonly residue: number | null;
+  readonly statistics: number | null;
   readonly gradLse?: number | null;
   readonly delta?: number | null;
 }
@@ -27,7 +27,7 @@ const byteLength = 328;
 // Offsets of kernels/flash_params.cuh.
 const pointers = { q: 0, k: 8, v: 16, o: 24, gradO: 40, gradQ: 64, gradK: 72, gradV: 80 } as const;
 const strides = { q: 88, k: 112, v: 136, o: 160, gradO: 184, gradQ: 208, gradK: 232, gradV: 256 } as const;
-const [lseOffset, gradLseOffset, deltaOffset, residueOffset] = [32, 48, 56, 280];
+const [lseOffset, gradLseOffset, deltaOffset, statisticsOffset] = [32, 48, 56, 280];
 const [sizesOffset, scaleOffset, causalOffset] = [288, 312, 320];
 const names = Object.keys(pointers) as (keyof typeof pointers)[];
 
@@ -37,7 +37,7 @@ const view = new DataView(bytes.buffer);
 /** The bytes of a FlashParams. They are the same array at each call, which a launch copies. */
 export function flashParams(
   tensors: FlashTensors,
-  { lse, residue, gradLse, delta }: FlashRows,
+  { lse, statistics, gradLse, delta }: FlashRows,
   { batch, heads, keyHeads, queries, keys, headDimension }: AttentionSizes,
   { causal, scale }: AttentionSettings,
 ): Uint8Array {
@@ -47,7 +47,7 @@ export function flashParams(
     for (let i = 0; i < 3; i++) writeInt64(strides[name] + 8 * i, tensor?.strides[i] ?? 0);
   }
   writeInt64(lseOffset, lse);
-  writeInt64(residueOffset, residue ?? 0);
+  writeInt64(statisticsOffset, statistics ?? 0);
   writeInt64(gradLseOffset, gradLse ?? 0);
   writeInt64(deltaOffset, delta ?? 0);
   view.setInt32(sizesOffset, batch, true);

@@ -21,7 +21,7 @@ const families = { simt: { forward: launchSimtForward, backward: launchSimtBackw
 export function launchForward(
   context: CudaContext,
   [q, k, v]: readonly MemoryView[],
-  [o, lse, residue]: readonly MemoryView[],
+  [o, lse, statistics]: readonly MemoryView[],
   settings: ForwardSettings,
 ): void {
   if (lse!.size === 0) return;
@@ -33,14 +33,19 @@ export function launchForward(
     v: denseRows(context, v!),
     o: logical(o!, settings.layout),
   };
-  const params = flashParams(tensors, { lse: lse!.address, residue: addressOf(residue!) }, sizes, settings);
+  const params = flashParams(
+    tensors,
+    { lse: lse!.address, statistics: addressOf(statistics!) },
+    sizes,
+    settings,
+  );
   families[plan.family].forward({ context, dtype: q!.dtype, sizes, plan, params });
 }
 
 /** The CUDA lowering of flashAttentionBackward. */
 export function launchBackward(
   context: CudaContext,
-  [q, k, v, o, lse, residue, gradO, gradLse]: readonly MemoryView[],
+  [q, k, v, o, lse, statistics, gradO, gradLse]: readonly MemoryView[],
   [gradQ, gradK, gradV]: readonly MemoryView[],
   settings: BackwardSettings,
 ): void {
@@ -58,7 +63,7 @@ export function launchBackward(
   };
   const rows: FlashRows = {
     lse: dense(context, lse!).address,
-    residue: addressOf(residue!),
+    statistics: addressOf(statistics!),
     gradLse: gradLse && dense(context, gradLse).address,
     delta: lse!.size === 0 ? null : context.workspace(lse!.byteLength),
   };

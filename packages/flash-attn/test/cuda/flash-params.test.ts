@@ -18,7 +18,7 @@ describe('flashParams', () => {
   };
 
   it('writes the bytes that flash_params.cuh describes', () => {
-    const rows = { lse: 2 ** 41, residue: 2 ** 42, gradLse: 2 ** 43, delta: 2 ** 44 };
+    const rows = { lse: 2 ** 41, statistics: 2 ** 42, gradLse: 2 ** 43, delta: 2 ** 44 };
     const bytes = flashParams(tensors, rows, sizes, { causal: true, scale: 0.125 });
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     expect(bytes.byteLength).toBe(328);
@@ -38,9 +38,9 @@ describe('flashParams', () => {
 
   it('leaves nothing of a call to the next one', () => {
     const settings = { causal: false, scale: 1 };
-    flashParams(tensors, { lse: 1, residue: 2, gradLse: 3, delta: 4 }, sizes, { causal: true, scale: 2 });
+    flashParams(tensors, { lse: 1, statistics: 2, gradLse: 3, delta: 4 }, sizes, { causal: true, scale: 2 });
     const { q, k, v, o } = tensors;
-    const bytes = flashParams({ q, k, v, o }, { lse: 1, residue: null }, sizes, settings);
+    const bytes = flashParams({ q, k, v, o }, { lse: 1, statistics: null }, sizes, settings);
     const view = new DataView(bytes.buffer);
     for (const offset of [40, 48, 56, 64, 72, 80, 184, 208, 232, 256, 280, 320])
       expect(view.getUint32(offset, true)).toBe(0);
