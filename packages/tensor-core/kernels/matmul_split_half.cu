@@ -301,6 +301,7 @@ struct ScaleReader {
   /** Whether the whole segment is promoted by row; every lane of the warp asks. */
   __device__ __forceinline__ bool all_by_row(const Segment& segment) const {
     bool all = true;
+#pragma unroll 1
     for (int block = segment.kBegin + threadIdx.x % 32; block < segment.kEnd; block += 32) {
       all &= ways_at(block).are_all(Way::kByRow);
     }

@@ -3,8 +3,11 @@ import {
   type Tensor,
   causalMask,
   checkCount,
+  checkFlag,
   checkFunction,
   checkGenerator,
+  checkNumber,
+  checkOptions,
   describeValue,
   matmul,
   range,
@@ -21,26 +24,36 @@ import { Module } from './module.ts';
 import { type ParameterOptions, checkParameterOptions } from './parameter.ts';
 import { RotaryEmbedding } from './rope.ts';
 
-/**
- * Causal attention over heads: queries [B, H, T, d], keys and values [B, H, S, d], possibly strided views, to
- * [B, H, T, d]. The scale 1/√d is the function's own duty. S is T, or more where a cache holds earlier positions:
- * the last query then sees every key, as in `causalMask`.
- */
-export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor) => Tensor;
+/** What a layer asks of its attention. */
+export interface AttentionSettings {
+  /** Whether query i sees only the keys j <= i + S - T, as in `causalMask`: the last query sees every key. */
+  readonly causal: boolean;
+  /** What products of queries and keys are multiplied by. */
+  readonly scale: number;
+}
 
 /**
- * softmax(q kᵀ / √d + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
+ * Attention over heads: queries [B, H, T, d], keys and values [B, H, S, d], possibly strided views, to [B, H, T, d].
+ * S is T, or more where a cache holds earlier positions.
+ */
+export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor, settings: AttentionSettings) => Tensor;
+
+/**
+ * softmax(scale · q kᵀ + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
  * T · S numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
  * calculated in float32 and rounded to what the product with the values takes.
  */
-export const plainAttention: AttentionFunction = (q, k, v) => {
+export const plainAttention: AttentionFunction = (q, k, v, settings) => {
   requireTensors('plainAttention', [q, k, v]);
-  const scale = 1 / Math.sqrt(q.shape.at(-1)!);
+  checkOptions('plainAttention', settings, ['causal', 'scale']);
+  const { causal, scale } = settings;
+  checkFlag('plainAttention', 'causal', causal);
+  checkNumber('plainAttention', 'scale', scale);
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
-  const masked = range('attention.mask', () => causalMask(scores));
-  scores.dispose();
-  const weights = range('attention.softmax', () => softmax(masked, -1, { dtype: v.dtype }));
-  masked.dispose();
+  const seen = causal ? range('attention.mask', () => causalMask(scores)) : scores;
+  if (seen !== scores) scores.dispose();
+  const weights = range('attention.softmax', () => softmax(seen, -1, { dtype: v.dtype }));
+  seen.dispose();
   return range('attention.values', () => matmul(weights, v));
 };
 
@@ -91,6 +104,7 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache],
   readonly #heads: number;
   readonly #positions: RotaryEmbedding;
   readonly #attention: AttentionFunction;
+  readonly #settings: AttentionSettings;
 
   constructor(attentionOptions: AttentionOptions) {
     super();
@@ -104,6 +118,7 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache],
     this.#heads = heads;
     this.#positions = positions;
     this.#attention = attention;
+    this.#settings = { causal: true, scale: 1 / Math.sqrt(modelDimension / heads) };
   }
 
   protected override compute(x: Tensor, cache?: LayerCache): Tensor {
@@ -112,8 +127,8 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache],
     const k = this.#turnedHeads(this.kProj, x, position);
     const v = this.#splitHeads(this.vProj.forward(x));
     const { keys, values } = cache?.append(k, v) ?? { keys: k, values: v };
-    const merged = reshape(transpose(this.#attention(q, keys, values), 1, 2), x.shape);
-    return this.outputProj.forward(merged);
+    const attended = this.#attention(q, keys, values, this.#settings);
+    return this.outputProj.forward(reshape(transpose(attended, 1, 2), x.shape));
   }
 
   // In a scope of its own: what it was before it was turned is not needed beside the scores.

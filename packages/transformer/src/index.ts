@@ -1,6 +1,7 @@
 export {
   type AttentionFunction,
   type AttentionOptions,
+  type AttentionSettings,
   CausalSelfAttention,
   plainAttention,
 } from './attention.ts';

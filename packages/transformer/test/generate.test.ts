@@ -215,9 +215,9 @@ function flopsOfSteps(model: TransformerLM, prompt: readonly number[], options: 
 function failing(): TransformerLM {
   let calls = 0;
   return toyModel({
-    attention: (q, k, v) => {
+    attention: (q, k, v, settings) => {
       if (++calls > toyConfig.layers + 1) throw new Error('attention failed');
-      return plainAttention(q, k, v);
+      return plainAttention(q, k, v, settings);
     },
   });
 }

@@ -151,7 +151,10 @@ const table: HostileTable = {
   },
   'RotaryEmbedding#apply': { args: () => [positions(), heads(), 0], legal: { 2: 'undefined 5' } },
   'RotaryEmbedding#dispose': { args: () => [positions()] },
-  plainAttention: { args: () => [heads(), heads(), heads()] },
+  plainAttention: {
+    args: () => [heads(), heads(), heads(), { causal: true, scale: 1 }],
+    legal: { '3.scale': '5' },
+  },
   languageModelLoss: { args: () => [model(), ids(), ids()] },
 
   // Generation

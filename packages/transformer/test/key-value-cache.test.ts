@@ -1,6 +1,11 @@
-import { type Tensor, autocast, concat, device, noGrad, ones, scope, slice } from '@roofline/tensor-core';
+import { autocast, concat, device, noGrad, ones, scope, slice } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { KeyValueCache, type TransformerOptions, plainAttention } from '../src/index.ts';
+import {
+  type AttentionFunction,
+  KeyValueCache,
+  type TransformerOptions,
+  plainAttention,
+} from '../src/index.ts';
 import { idsOf, toyConfig, toyModel } from './toy-model.ts';
 
 const rows = [
@@ -62,9 +67,9 @@ describe('KeyValueCache', () => {
 
   it('gives attention the new queries, and keys and values from the first on', () => {
     const shapes: string[] = [];
-    const attention = (q: Tensor, k: Tensor, v: Tensor) => {
+    const attention: AttentionFunction = (q, k, v, settings) => {
       shapes.push([q, k, v].map(({ shape }) => shape.join()).join(' '));
-      return plainAttention(q, k, v);
+      return plainAttention(q, k, v, settings);
     };
     inPieces({ attention }, [3, 1]);
     const layers = <T>(shape: T) => Array<T>(toyConfig.layers).fill(shape);
@@ -91,9 +96,9 @@ describe('KeyValueCache', () => {
 
   it('counts nothing of a call that failed', () => {
     let fails = false;
-    const attention = (q: Tensor, k: Tensor, v: Tensor) => {
+    const attention: AttentionFunction = (q, k, v, settings) => {
       if (fails && k.shape[2] === 4) throw new Error('attention failed');
-      return plainAttention(q, k, v);
+      return plainAttention(q, k, v, settings);
     };
     const model = toyModel({ attention });
     using cache = new KeyValueCache(8);

@@ -1,7 +1,7 @@
-import { type Tensor, device, fromTypedArray, noGrad, scope } from '@roofline/tensor-core';
+import { device, fromTypedArray, noGrad, scope } from '@roofline/tensor-core';
 import { AdamW, SGD } from '@roofline/optim';
 import { describe, expect, it } from 'vitest';
-import { TransformerLM, languageModelLoss, plainAttention } from '../src/index.ts';
+import { type AttentionFunction, TransformerLM, languageModelLoss, plainAttention } from '../src/index.ts';
 import { idsOf, toyConfig, toyModel } from './toy-model.ts';
 
 const live = () => device('cpu').memoryStatistics().liveStorages;
@@ -26,13 +26,25 @@ describe('TransformerLM', () => {
 
   it('calls the attention function that it is given, on heads', () => {
     const shapes: (readonly number[])[] = [];
-    const attention = (q: Tensor, k: Tensor, v: Tensor) => {
+    const asked: unknown[] = [];
+    const attention: AttentionFunction = (q, k, v, settings) => {
       shapes.push(q.shape, k.shape, v.shape);
-      return plainAttention(q, k, v);
+      asked.push(settings);
+      return plainAttention(q, k, v, settings);
     };
     const ids = idsOf([[1, 2, 3]]);
     expect(toyModel({ attention }).forward(ids).toFlatArray()).toEqual(toyModel().forward(ids).toFlatArray());
     expect(shapes.map(String)).toEqual(Array(6).fill('1,2,3,4'));
+    const settings = { causal: true, scale: 0.5 };
+    expect(asked).toEqual([settings, settings]);
+  });
+
+  it('has plain attention over all keys too', () => {
+    scope(() => {
+      const x = fromTypedArray(Float32Array.of(0, 1, 2, 3), [1, 1, 4, 1]);
+      const [first] = plainAttention(x, x, x, { causal: false, scale: 0 }).toFlatArray();
+      expect(first).toBe(1.5);
+    });
   });
 
   it('keeps no storage from step to step, and none when disposed', () => {

@@ -1,0 +1,119 @@
+import type { CudaContext, MemoryView, StridedMemory } from '@roofline/tensor-core';
+import { type HeadLayout, storedDimensions } from '../head-layout.ts';
+import { type AttentionSizes, attentionSizes } from '../operands.ts';
+import type { AttentionSettings } from '../options.ts';
+import { type FlashRows, type FlashTensors, flashParams } from './flash-params.ts';
+import { type KernelPlan, planKernels } from './kernel-plan.ts';
+import { launchSimtBackward, launchSimtForward } from './simt-kernels.ts';
+
+interface ForwardSettings extends AttentionSettings {
+  readonly layout: HeadLayout;
+}
+
+interface BackwardSettings extends AttentionSettings {
+  readonly layouts: readonly HeadLayout[];
+}
+
+/** How each family of kernels is launched. */
+const families = { simt: { forward: launchSimtForward, backward: launchSimtBackward } } as const;
+
+/** The CUDA lowering of flashAttention. */
+export function launchForward(
+  context: CudaContext,
+  [q, k, v]: readonly MemoryView[],
+  [o, lse, statistics]: readonly MemoryView[],
+  settings: ForwardSettings,
+): void {
+  if (lse!.size === 0) return;
+  const sizes = attentionSizes('flashAttention', q!, k!, v!);
+  const plan = planOf(context, sizes, q!);
+  const tensors: FlashTensors = {
+    q: denseRows(context, q!),
+    k: denseRows(context, k!),
+    v: denseRows(context, v!),
+    o: logical(o!, settings.layout),
+  };
+  const params = flashParams(
+    tensors,
+    { lse: lse!.address, statistics: addressOf(statistics!) },
+    sizes,
+    settings,
+  );
+  families[plan.family].forward({ context, dtype: q!.dtype, sizes, plan, params });
+}
+
+/** The CUDA lowering of flashAttentionBackward. */
+export function launchBackward(
+  context: CudaContext,
+  [q, k, v, o, lse, statistics, gradO, gradLse]: readonly MemoryView[],
+  [gradQ, gradK, gradV]: readonly MemoryView[],
+  settings: BackwardSettings,
+): void {
+  const sizes = attentionSizes('flashAttention', q!, k!, v!);
+  const plan = planOf(context, sizes, q!);
+  const tensors: FlashTensors = {
+    q: denseRows(context, q!),
+    k: denseRows(context, k!),
+    v: denseRows(context, v!),
+    o: denseRows(context, o!),
+    gradO: denseRows(context, gradO!),
+    gradQ: logical(gradQ!, settings.layouts[0]!),
+    gradK: logical(gradK!, settings.layouts[1]!),
+    gradV: logical(gradV!, settings.layouts[2]!),
+  };
+  const rows: FlashRows = {
+    lse: dense(context, lse!).address,
+    statistics: addressOf(statistics!),
+    gradLse: gradLse && dense(context, gradLse).address,
+    delta: lse!.size === 0 ? null : context.workspace(lse!.byteLength),
+  };
+  const params = flashParams(tensors, rows, sizes, settings);
+  families[plan.family].backward({ context, dtype: q!.dtype, sizes, plan, params });
+}
+
+function planOf({ properties }: CudaContext, sizes: AttentionSizes, { dtype }: MemoryView): KernelPlan {
+  const { headDimension, queries, keys } = sizes;
+  const { computeCapability, maxSharedBytesPerBlock } = properties;
+  const problem = { dtype, headDimension, queries, keys, computeCapability, maxSharedBytesPerBlock };
+  return planKernels(problem);
+}
+
+/** An output, which lies densely in the order of its layout, as [batch, heads, sequence, d]. */
+function logical({ address, dtype, shape, strides }: MemoryView, layout: HeadLayout): StridedMemory {
+  return {
+    address,
+    dtype,
+    shape: storedDimensions(shape, layout),
+    strides: storedDimensions(strides, layout),
+  };
+}
+
+/** Null for a tensor without elements. */
+function addressOf({ address, size }: MemoryView): number | null {
+  return size === 0 ? null : address;
+}
+
+/** x itself where the elements of a row lie densely, as kernels read them, else a copy. */
+function denseRows(context: CudaContext, x: MemoryView): StridedMemory {
+  return x.strides[3] === 1 || x.shape[3] === 1 || x.size === 0 ? x : copied(context, x);
+}
+
+function dense(context: CudaContext, x: MemoryView): StridedMemory {
+  return x.isContiguous || x.size === 0 ? x : copied(context, x);
+}
+
+function copied(
+  context: CudaContext,
+  { address, dtype, shape, strides, byteLength }: MemoryView,
+): StridedMemory {
+  const dense = denseStrides(shape);
+  const copy = { address: context.workspace(byteLength), dtype, shape, strides: dense };
+  context.copy({ address, dtype, shape, strides }, copy);
+  return copy;
+}
+
+function denseStrides(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length);
+  for (let i = shape.length - 1, stride = 1; i >= 0; stride *= shape[i--]!) strides[i] = stride;
+  return strides;
+}

@@ -1,0 +1,37 @@
+import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { describe, expect, it } from 'vitest';
+import { expectAccurate } from './attempt.ts';
+import { describeFlash, flash } from './flash-cases.ts';
+import { type AttentionProblem, randomProblem } from './problems.ts';
+
+describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () => {
+  const emulated = openEmulatedDevice();
+
+  describeFlash(() => emulated, {
+    problems: Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16])),
+    dtypes: ['float32', 'bfloat16'],
+  });
+
+  /** Every size of tile, and the head dimensions between those that kernels are compiled for. */
+  const sizes: readonly (readonly [
+    dtype: 'float64' | 'float32' | 'float16',
+    headDimension: number,
+    length: number,
+  ])[] = [
+    // A key more than a tile, which the last query alone sees.
+    ['float32', 16, 62],
+    ['float64', 12, 40],
+    ['float64', 128, 5],
+    ['float16', 40, 40],
+    ['float32', 80, 20],
+    ['float32', 128, 35],
+    ['float32', 256, 18],
+  ];
+  it.each(sizes)('are right in %s with head dimension %i', (dtype, headDimension, length) => {
+    const problem: AttentionProblem = {
+      ...{ batch: 1, heads: 2, keyHeads: 1, queries: length, keys: length + 3, headDimension },
+      ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: headDimension },
+    };
+    expect(() => expectAccurate(flash, problem, dtype, emulated)).not.toThrow();
+  });
+});

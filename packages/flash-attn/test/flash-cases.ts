@@ -1,0 +1,162 @@
+import {
+  type DType,
+  type Device,
+  type Tensor,
+  cast,
+  full,
+  fromTypedArray,
+  mul,
+  observeOps,
+  scope,
+  sum,
+  transpose,
+} from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { type FlashAttentionOptions, flashAttention, flashAttentionWithLse } from '../src/index.ts';
+import { type Attention, expectAccurate } from './attempt.ts';
+import { type AttentionProblem, describeProblem, normals, storedAs } from './problems.ts';
+
+/** flashAttentionWithLse with a problem's settings. */
+export const flash: Attention = (q, k, v, { causal, scale }) =>
+  flashAttentionWithLse(q, k, v, { causal, ...(scale === undefined ? {} : { scale }) });
+
+interface FlashCases {
+  readonly problems: readonly AttentionProblem[];
+  readonly dtypes: readonly DType[];
+}
+
+/** What flashAttention must hold on every device. */
+export function describeFlash(open: () => Device, { problems, dtypes }: FlashCases): void {
+  describe.each(dtypes)('in %s', (dtype) => {
+    it.each(problems.map((problem) => [describeProblem(problem), problem] as const))(
+      'is attention: %s',
+      (_, problem) => expectAccurate(flash, problem, dtype, open()),
+    );
+  });
+
+  it('fills its memory, whatever that held', () => {
+    const device = open();
+    scope(() => {
+      const shape = [2, 2, 37, 24];
+      const run = () => scope(() => everythingOf(device, shape, shape, { causal: true }));
+      const first = run();
+      // What is freed here is what the next run gets.
+      scope(() => Array.from({ length: 8 }, () => full(shape, NaN, { device })));
+      expect(run()).toEqual(first);
+    });
+  });
+
+  it('gives the same bits twice if it must be deterministic', () => {
+    const run = () =>
+      everythingOf(open(), [1, 4, 70, 16], [1, 2, 90, 16], { causal: true, deterministic: true });
+    expect(run()).toEqual(run());
+  });
+
+  it.each([NaN, Infinity, -Infinity])('keeps a %s inside its head', (poison) => {
+    const device = open();
+    const [shapeQ, shapeK] = [
+      [1, 4, 40, 16],
+      [1, 2, 33, 16],
+    ];
+    const clean = everythingOf(device, shapeQ!, shapeK!, {});
+    for (const operand of [0, 1, 2]) {
+      const poisoned = everythingOf(device, shapeQ!, shapeK!, {}, { operand, poison });
+      // The last head of q, or of k and v, which the last two heads of q share.
+      const heads = operand === 0 ? 3 : 2;
+      const ofOthers = (values: readonly number[], of: number) => values.slice(0, (values.length * of) / 4);
+      for (const name of ['output', 'lse', 'gradQ'] as const)
+        expect(ofOthers(poisoned[name], heads)).toEqual(ofOthers(clean[name], heads));
+      for (const name of ['gradK', 'gradV'] as const)
+        expect(ofOthers(poisoned[name], 2)).toEqual(ofOthers(clean[name], 2));
+      expect(poisoned.output.every(Number.isFinite)).toBe(false);
+    }
+  });
+
+  it('gives zeros and a log-sum-exp of -∞ to queries that see no key', () => {
+    const { output, lse, gradQ } = everythingOf(open(), [1, 1, 40, 16], [1, 1, 9, 16], { causal: true });
+    expect(output.slice(0, 31 * 16)).toEqual(Array(31 * 16).fill(0));
+    expect(gradQ.slice(0, 31 * 16)).toEqual(Array(31 * 16).fill(0));
+    expect(lse.slice(0, 31)).toEqual(Array(31).fill(-Infinity));
+    for (const values of [output.slice(31 * 16), lse.slice(31), gradQ.slice(31 * 16)])
+      expect(values.every((value) => Number.isFinite(value))).toBe(true);
+  });
+
+  it.each([
+    ['no keys', [2, 2, 5, 16], [2, 2, 0, 16]],
+    ['no queries', [2, 2, 0, 16], [2, 2, 5, 16]],
+    ['no batch', [0, 2, 5, 16], [0, 2, 5, 16]],
+    ['no heads', [2, 0, 5, 16], [2, 0, 5, 16]],
+  ])('takes %s', (_, shapeQ, shapeK) => {
+    const all = everythingOf(open(), shapeQ, shapeK, { causal: true });
+    expect(all.output.length).toBe(shapeQ.reduce((product, length) => product * length, 1));
+    expect(all.lse.every((value) => value === -Infinity)).toBe(true);
+    for (const name of ['output', 'gradQ', 'gradK', 'gradV'] as const)
+      expect(all[name].every((value) => value === 0)).toBe(true);
+  });
+
+  it('lies in memory as v does, and so do the gradients as their inputs', () => {
+    const device = open();
+    scope(() => {
+      const make = (storage: 'bhnd' | 'bnhd') =>
+        storedAs(storage, normals(2 * 3 * 20 * 16, 3), [2, 3, 20, 16], 'float32', device).requiresGrad_();
+      const [q, k, v] = [make('bhnd'), make('bnhd'), make('bnhd')];
+      const output = flashAttention(q, k, v);
+      const merged = transpose(output, 1, 2);
+      expect(merged.isContiguous).toBe(true);
+      sum(mul(output, output)).backward();
+      expect(q.grad!.isContiguous).toBe(true);
+    });
+  });
+
+  it('runs as one op', () => {
+    scope(() => {
+      const device = open();
+      const [q, k, v] = [1, 2, 3].map((seed) =>
+        storedAs('bhnd', normals(640, seed), [1, 2, 20, 16], 'float32', device),
+      );
+      const names: string[] = [];
+      const stop = observeOps({ before: ({ name }) => void names.push(name) });
+      flashAttention(q!, k!, v!);
+      stop();
+      expect(names).toEqual(['flashAttention']);
+    });
+  });
+}
+
+interface Everything {
+  readonly output: number[];
+  readonly lse: number[];
+  readonly gradQ: number[];
+  readonly gradK: number[];
+  readonly gradV: number[];
+}
+
+/** Output and gradients for fixed operands, the last element of one of which may be another. */
+function everythingOf(
+  device: Device,
+  shapeQ: readonly number[],
+  shapeK: readonly number[],
+  options: FlashAttentionOptions,
+  replaced?: { operand: number; poison: number },
+): Everything {
+  return scope(() => {
+    const leaves = [shapeQ, shapeK, shapeK].map((shape, i) => {
+      const values = normals(
+        shape.reduce((product, length) => product * length, 1),
+        50 + i,
+      );
+      if (replaced?.operand === i) values[values.length - 1] = replaced.poison;
+      return cast(fromTypedArray(values, shape), 'float32').to(device).requiresGrad_();
+    });
+    const [q, k, v] = leaves as [Tensor, Tensor, Tensor];
+    const { output, lse } = flashAttentionWithLse(q, k, v, options);
+    sum(mul(output, full(output.shape, 0.5, { device }))).backward();
+    return {
+      output: output.toFlatArray(),
+      lse: lse.toFlatArray(),
+      gradQ: q.grad!.toFlatArray(),
+      gradK: k.grad!.toFlatArray(),
+      gradV: v.grad!.toFlatArray(),
+    };
+  });
+}
