@@ -15,7 +15,6 @@ import {
   splitHalfThreads,
 } from './matmul-split-half-plan.ts';
 
-
 /** A stored operand: one matrix, or one for each product of the batch. */
 interface StoredOperand {
   readonly pointer: number;
