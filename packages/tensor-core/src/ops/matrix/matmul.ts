@@ -31,6 +31,8 @@ interface MatmulAttributes {
   readonly dtype?: DType;
   /** The second operand is given as its transpose, a linear layer's weight: a · bᵀ. */
   readonly transposeB?: boolean;
+  /** The second operand lies column by column, so that its gradient had better, too. */
+  readonly columnsOfB?: boolean;
 }
 
 function productShape(a: Shape, b: Shape): Shape {
@@ -64,18 +66,20 @@ const matmulOp = defineOp<MatmulAttributes>({
     return [{ shape: productShape(a!.shape, transposeB ? swapLastTwo(b!.shape) : b!.shape), dtype }];
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
-  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale, transposeB } }) => {
+  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale, transposeB, columnsOfB } }) => {
     const [specA, specB] = inputSpecs as [TensorSpec, TensorSpec];
     const rowsOf = (x: Tensor) => (isMatrix(specB) ? joinRows(x) : x);
     const g = isMatrix(specB) ? joinable(gradients[0]!) : gradients[0]!;
-    const transposeUnlessGivenSo = (x: Tensor) => (transposeB ? x : transpose(x));
-    const gradientOfB = () => gradientProduct(transpose(rowsOf(g)), rowsOf(input(0)), scale, specB);
-    return [
-      needs[0] ? gradientProduct(g, transposeUnlessGivenSo(input(1)), scale, specA) : null,
-      // As the transpose of its own transpose: of a weight seen transposed the gradient then comes out in the
-      // weight's own layout.
-      needs[1] ? transposeUnlessGivenSo(gradientOfB()) : null,
-    ];
+    const product = (x: Tensor, y: Tensor, spec: TensorSpec) => gradientProduct(x, y, scale, spec);
+    const gradientOfA = () => product(g, transposeB ? input(1) : transpose(input(1)), specA);
+    // In the layout of b. Rows of the first operand may differ in magnitude at no cost to float32's kernel, as those
+    // of transposed softmax weights do.
+    const gradientOfB = () => {
+      const [rows, a] = [rowsOf(g), rowsOf(input(0))];
+      if (transposeB) return product(transpose(rows), a, specB);
+      return columnsOfB ? transpose(product(transpose(rows), a, specB)) : product(transpose(a), rows, specB);
+    };
+    return [needs[0] ? gradientOfA() : null, needs[1] ? gradientOfB() : null];
   },
   // As JSON Infinity and NaN would be one.
   variant: ({ scale, transposeB }) => (transposeB ? `${scale}T` : `${scale}`),
@@ -149,10 +153,14 @@ function joinable(x: Tensor): Tensor {
   return isMatrix(x) || x.isContiguous ? x : contiguous(x);
 }
 
-/** A product for the gradient of an input: a float32 input that was multiplied as a cast gets its sums unrounded. */
-function gradientProduct(g: Tensor, operand: Tensor, scale: number, input: TensorSpec): Tensor {
-  const unrounded = input.dtype === 'float32' && operand.dtype !== 'float32';
-  return matmul(cast(g, operand.dtype), operand, unrounded ? { scale, dtype: 'float32' } : { scale });
+/**
+ * A product for the gradient of an input, in the precision of the operand that was multiplied; a float32 input that was
+ * multiplied as a cast gets its sums unrounded.
+ */
+function gradientProduct(x: Tensor, y: Tensor, scale: number, input: TensorSpec): Tensor {
+  const dtype = byteSize(x.dtype) < byteSize(y.dtype) ? x.dtype : y.dtype;
+  const unrounded = input.dtype === 'float32' && dtype !== 'float32';
+  return matmul(cast(x, dtype), cast(y, dtype), unrounded ? { scale, dtype: 'float32' } : { scale });
 }
 
 interface Operand {
@@ -246,7 +254,7 @@ export interface MatmulOptions {
 export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
   requireTensor('matmul', a);
   requireTensor('matmul', b);
-  const attributes = attributesOf(options);
+  const attributes = attributesOf(options, b);
   if (a.rank === 0 || b.rank === 0) {
     throw new ShapeError(
       `matmul: ${formatShape(a.shape)} · ${formatShape(b.shape)}: operands need a dimension; use mul().`,
@@ -265,16 +273,18 @@ export function matmul(a: Tensor, b: Tensor, options?: MatmulOptions): Tensor {
 }
 
 const unscaled: MatmulAttributes = { scale: 1 };
+const unscaledByColumns: MatmulAttributes = { scale: 1, columnsOfB: true };
 const byTransposed: MatmulAttributes = { scale: 1, transposeB: true };
 
-function attributesOf(options: MatmulOptions | undefined): MatmulAttributes {
-  if (options === undefined) return unscaled;
+function attributesOf(options: MatmulOptions | undefined, b: Tensor): MatmulAttributes {
+  const columnsOfB = b.rank > 1 && b.strides.at(-2) === 1 && b.strides.at(-1) !== 1;
+  if (options === undefined) return columnsOfB ? unscaledByColumns : unscaled;
   checkOptions('matmul', options, ['scale', 'dtype']);
   const { scale = 1, dtype } = options;
   checkElement('matmul', 'float64', scale);
-  if (dtype === undefined) return { scale };
+  if (dtype === undefined) return { scale, columnsOfB };
   checkDType('matmul', dtype);
-  return { scale, dtype };
+  return { scale, dtype, columnsOfB };
 }
 
 /** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
