@@ -88,7 +88,7 @@ __device__ __forceinline__ constexpr int row_step(int step) {
 template <int rows, int pitch = kPitch>
 __device__ __forceinline__ unsigned piece_offset(int row, int piece) {
   constexpr int kPieces = pitch / 16;
-  const int swizzled = piece % kPieces ^ (row * pitch >> 7 & kPieces - 1);
+  const int swizzled = (piece % kPieces) ^ ((row * pitch >> 7) & (kPieces - 1));
   return piece / kPieces * (rows * pitch) + row * pitch + swizzled * 16;
 }
 
