@@ -1,5 +1,11 @@
 import type { StridedMemory } from '@roofline/tensor-core';
-import { HostMemory, cudaDevice, kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
+import {
+  HostMemory,
+  cudaDevice,
+  kernelVariants,
+  packageKernels,
+  storageType,
+} from '@roofline/tensor-core/native';
 import { announcing } from './announced-kernel.ts';
 import type { FlashCall } from './flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';
@@ -33,31 +39,47 @@ type BackwardTensors = Required<FlashCall['tensors']>;
  * The sums of gradQ take `queries · d` float32 of workspace for each head.
  */
 export function launchHopperBackward(call: FlashCall, { backward, backwardBand }: HopperPlan): void {
-  const { context, dtype, sizes, settings } = call;
+  const { context, sizes } = call;
   const { batch, heads, keyHeads, queries, keys, headDimension } = sizes;
   const rowTiles = Math.ceil(queries / backward.queries);
   const keyTiles = Math.ceil(keys / keysOfBlock);
   const bytes = writeParams(call, backward, [rowTiles, keyTiles, backwardBand]);
-  const ofRows = {
-    ELEMENT: storageType(dtype),
-    HEAD_DIM: headDimension,
-    CHUNK: backward.chunk,
-    BLOCK_M: backward.queries,
-  };
+  const ofRows = hopperBackwardRowsDefines(call, backward);
   const rowsPerBlock = rowsThreads / (headDimension === 128 ? 16 : 8);
   const rowBlocks = (rowTiles * backward.queries) / rowsPerBlock;
   context.kernel(beforeKernel(ofRows)).launch([rowBlocks, batch * heads, 1], rowsThreads, 0, [bytes]);
-  const variant = mainKernel({
-    ...ofRows,
-    STAGES: backward.stages,
-    CAUSAL: settings.causal ? 1 : 0,
-    CONSUMER_REGISTERS: backward.consumerRegisters,
-    PRODUCER_REGISTERS: backward.producerRegisters,
-  });
+  const variant = mainKernel(hopperBackwardDefines(call, backward));
   const sharedBytes = hopperBackwardSharedBytes(backward, headDimension);
   const blocks = keyTiles * keyHeads * batch;
   context.kernel(announcing(variant, sharedBytes)).launch([blocks, 1, 1], mainThreads, sharedBytes, [bytes]);
   context.kernel(afterKernel(ofRows)).launch([rowTiles, batch * heads, 1], rowsThreads, 0, [bytes]);
+}
+
+/** The macros of flash_hopper_backward_rows.cu. */
+export function hopperBackwardRowsDefines(
+  { dtype, sizes }: Pick<FlashCall, 'dtype' | 'sizes'>,
+  { chunk, queries }: HopperBackwardTile,
+): Record<string, string | number> {
+  return {
+    ELEMENT: storageType(dtype),
+    HEAD_DIM: sizes.headDimension,
+    CHUNK: chunk,
+    BLOCK_M: queries,
+  };
+}
+
+/** The macros of flash_hopper_backward.cu. */
+export function hopperBackwardDefines(
+  call: Pick<FlashCall, 'dtype' | 'sizes' | 'settings'>,
+  tile: HopperBackwardTile,
+): Record<string, string | number> {
+  return {
+    ...hopperBackwardRowsDefines(call, tile),
+    STAGES: tile.stages,
+    CAUSAL: call.settings.causal ? 1 : 0,
+    CONSUMER_REGISTERS: tile.consumerRegisters,
+    PRODUCER_REGISTERS: tile.producerRegisters,
+  };
 }
 
 /** As flash_hopper_backward.cu says. */

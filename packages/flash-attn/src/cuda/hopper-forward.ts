@@ -1,4 +1,10 @@
-import { HostMemory, cudaDevice, kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
+import {
+  HostMemory,
+  cudaDevice,
+  kernelVariants,
+  packageKernels,
+  storageType,
+} from '@roofline/tensor-core/native';
 import { announcing } from './announced-kernel.ts';
 import type { FlashCall } from './flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';
@@ -17,28 +23,38 @@ let params: HostMemory | null = null;
 
 /** Launches kernels/flash_hopper_forward.cu for operands that TMA can read. */
 export function launchHopperForward(call: FlashCall, { forward, forwardBand }: HopperPlan): void {
-  const { context, dtype, sizes, settings } = call;
+  const { context, sizes } = call;
   const { batch, heads, queries } = sizes;
   const { warpgroups } = forward;
   const rowTiles = Math.ceil(queries / (rowsPerWarpgroup * warpgroups));
   const tiles = rowTiles * batch * heads;
   const sharedBytes = hopperForwardSharedBytes(forward, sizes.headDimension);
-  const variant = kernel({
-    ELEMENT: storageType(dtype),
-    HEAD_DIM: sizes.headDimension,
-    CHUNK: forward.chunk,
-    BLOCK_N: forward.keys,
-    WARPGROUPS: warpgroups,
-    STAGES: forward.stages,
-    BLOCKS_PER_SM: forward.blocksPerMultiprocessor,
-    CAUSAL: settings.causal ? 1 : 0,
-    Q_IN_REGISTERS: forward.queriesInRegisters ? 1 : 0,
-    CONSUMER_REGISTERS: forward.consumerRegisters,
-    PRODUCER_REGISTERS: forward.producerRegisters,
-  });
+  const variant = kernel(hopperForwardDefines(call, forward));
   const blocks = Math.min(tiles, context.properties.multiprocessors * forward.blocksPerMultiprocessor);
   const bytes = writeParams(call, forward, [rowTiles, tiles, forwardBand]);
-  context.kernel(announcing(variant, sharedBytes)).launch([blocks, 1, 1], 128 * (warpgroups + 1), sharedBytes, [bytes]);
+  context
+    .kernel(announcing(variant, sharedBytes))
+    .launch([blocks, 1, 1], 128 * (warpgroups + 1), sharedBytes, [bytes]);
+}
+
+/** The macros of flash_hopper_forward.cu. */
+export function hopperForwardDefines(
+  { dtype, sizes, settings }: Pick<FlashCall, 'dtype' | 'sizes' | 'settings'>,
+  tile: HopperForwardTile,
+): Record<string, string | number> {
+  return {
+    ELEMENT: storageType(dtype),
+    HEAD_DIM: sizes.headDimension,
+    CHUNK: tile.chunk,
+    BLOCK_N: tile.keys,
+    WARPGROUPS: tile.warpgroups,
+    STAGES: tile.stages,
+    BLOCKS_PER_SM: tile.blocksPerMultiprocessor,
+    CAUSAL: settings.causal ? 1 : 0,
+    Q_IN_REGISTERS: tile.queriesInRegisters ? 1 : 0,
+    CONSUMER_REGISTERS: tile.consumerRegisters,
+    PRODUCER_REGISTERS: tile.producerRegisters,
+  };
 }
 
 /** As flash_hopper_forward.cu says. */

@@ -48,27 +48,69 @@ type ForwardTileName = 'd64' | 'd64Few' | 'd80' | 'd80Short' | 'd80Full' | 'd128
 
 const forwardTiles: Readonly<Record<ForwardTileName, HopperForwardTile>> = {
   d64: {
-    ...{ warpgroups: 4, keys: 64, stages: 4, chunk: 64, blocksPerMultiprocessor: 1, queriesInRegisters: false },
+    ...{
+      warpgroups: 4,
+      keys: 64,
+      stages: 4,
+      chunk: 64,
+      blocksPerMultiprocessor: 1,
+      queriesInRegisters: false,
+    },
     ...{ consumerRegisters: 112, producerRegisters: 24 },
   },
   d64Few: {
-    ...{ warpgroups: 1, keys: 64, stages: 2, chunk: 64, blocksPerMultiprocessor: 3, queriesInRegisters: false },
+    ...{
+      warpgroups: 1,
+      keys: 64,
+      stages: 2,
+      chunk: 64,
+      blocksPerMultiprocessor: 3,
+      queriesInRegisters: false,
+    },
     ...{ consumerRegisters: 136, producerRegisters: 24 },
   },
   d80: {
-    ...{ warpgroups: 3, keys: 96, stages: 3, chunk: 16, blocksPerMultiprocessor: 1, queriesInRegisters: true },
+    ...{
+      warpgroups: 3,
+      keys: 96,
+      stages: 3,
+      chunk: 16,
+      blocksPerMultiprocessor: 1,
+      queriesInRegisters: true,
+    },
     ...{ consumerRegisters: 160, producerRegisters: 32 },
   },
   d80Short: {
-    ...{ warpgroups: 2, keys: 128, stages: 3, chunk: 32, blocksPerMultiprocessor: 1, queriesInRegisters: true },
+    ...{
+      warpgroups: 2,
+      keys: 128,
+      stages: 3,
+      chunk: 32,
+      blocksPerMultiprocessor: 1,
+      queriesInRegisters: true,
+    },
     ...{ consumerRegisters: 232, producerRegisters: 40 },
   },
   d80Full: {
-    ...{ warpgroups: 4, keys: 48, stages: 6, chunk: 16, blocksPerMultiprocessor: 1, queriesInRegisters: false },
+    ...{
+      warpgroups: 4,
+      keys: 48,
+      stages: 6,
+      chunk: 16,
+      blocksPerMultiprocessor: 1,
+      queriesInRegisters: false,
+    },
     ...{ consumerRegisters: 112, producerRegisters: 32 },
   },
   d128: {
-    ...{ warpgroups: 2, keys: 128, stages: 2, chunk: 64, blocksPerMultiprocessor: 1, queriesInRegisters: false },
+    ...{
+      warpgroups: 2,
+      keys: 128,
+      stages: 2,
+      chunk: 64,
+      blocksPerMultiprocessor: 1,
+      queriesInRegisters: false,
+    },
     ...{ consumerRegisters: 232, producerRegisters: 40 },
   },
 };

@@ -23,8 +23,7 @@ describe('planSimt', () => {
   });
 
   it('takes no larger tiles than short sequences fill', () => {
-    const tileOf = (queries: number, keys: number) =>
-      planSimt({ ...problem, queries, keys }).forward.queries;
+    const tileOf = (queries: number, keys: number) => planSimt({ ...problem, queries, keys }).forward.queries;
     expect([tileOf(1, 1), tileOf(16, 16), tileOf(17, 17), tileOf(1, 33), tileOf(0, 0)]).toEqual([
       16, 16, 32, 64, 16,
     ]);

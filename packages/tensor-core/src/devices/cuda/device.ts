@@ -1,4 +1,10 @@
-import { checkCount, checkObject, checkText, describeValue, wrongArgument } from '../../tensor/check-value.ts';
+import {
+  checkCount,
+  checkObject,
+  checkText,
+  describeValue,
+  wrongArgument,
+} from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { Device, DeviceBuffer, MemoryStatistics } from '../device.ts';
 import { DeviceError, RooflineError } from '../../errors.ts';
