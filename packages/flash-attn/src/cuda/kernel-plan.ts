@@ -1,13 +1,16 @@
 import { type DType, DeviceError } from '@roofline/tensor-core';
+import type { AttentionSizes } from '../operands.ts';
+import type { AttentionSettings } from '../options.ts';
+import { type HopperPlan, planHopper } from './hopper-plan.ts';
 
 /** What the choice of kernels may depend on. */
-export interface KernelProblem {
+export interface KernelProblem extends AttentionSizes, AttentionSettings {
   readonly dtype: DType;
-  readonly headDimension: number;
-  readonly queries: number;
-  readonly keys: number;
+  /** Whether the same inputs must give the same bits. */
+  readonly deterministic: boolean;
   /** Such as 90 for compute capability 9.0. */
   readonly computeCapability: number;
+  readonly multiprocessors: number;
   readonly maxSharedBytesPerBlock: number;
 }
 
@@ -27,7 +30,7 @@ export interface SimtPlan {
   readonly backward: Tile;
 }
 
-export type KernelPlan = SimtPlan;
+export type KernelPlan = SimtPlan | HopperPlan;
 
 /** Tiles that take more leave a multiprocessor with one block at a time, which then hides nothing. */
 const goodSharedBytes = 99 * 1024;
@@ -36,11 +39,19 @@ const headDimensionStep = 16;
 const vectorBytes = 16;
 
 /**
- * The kernels that a problem runs on. Tiles are the largest whose shared memory lets blocks run beside one another, and
- * no larger than the longer of the two sequences fills. Throws a DeviceError where a block cannot have as much shared
- * memory as the smallest tiles need: float64 of large head dimensions on small GPUs.
+ * The kernels that a problem runs on: Hopper's own where they take it, else those for every GPU. Throws a DeviceError
+ * where a block cannot have as much shared memory as the smallest tiles need: float64 of large head dimensions on small
+ * GPUs.
  */
 export function planKernels(problem: KernelProblem): KernelPlan {
+  return planHopper(problem) ?? planSimt(problem);
+}
+
+/**
+ * Tiles are the largest whose shared memory lets blocks run beside one another, and no larger than the longer of the two
+ * sequences fills. Throws as `planKernels` does.
+ */
+export function planSimt(problem: KernelProblem): SimtPlan {
   const { dtype, headDimension, queries, keys, maxSharedBytesPerBlock } = problem;
   const padded = Math.ceil(headDimension / headDimensionStep) * headDimensionStep;
   const size = dtype === 'float64' ? 8 : 4;

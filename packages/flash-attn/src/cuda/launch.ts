@@ -2,7 +2,10 @@ import type { CudaContext, MemoryView, StridedMemory } from '@roofline/tensor-co
 import { type HeadLayout, storedDimensions } from '../head-layout.ts';
 import { type AttentionSizes, attentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
-import { type FlashRows, type FlashTensors, flashParams } from './flash-params.ts';
+import type { FlashCall } from './flash-call.ts';
+import { isReadableByTma } from './head-tensor-map.ts';
+import { launchHopperBackward } from './hopper-backward.ts';
+import { launchHopperForward } from './hopper-forward.ts';
 import { type KernelPlan, planKernels } from './kernel-plan.ts';
 import { launchSimtBackward, launchSimtForward } from './simt-kernels.ts';
 
@@ -11,11 +14,9 @@ interface ForwardSettings extends AttentionSettings {
 }
 
 interface BackwardSettings extends AttentionSettings {
+  readonly deterministic: boolean;
   readonly layouts: readonly HeadLayout[];
 }
-
-/** How each family of kernels is launched. */
-const families = { simt: { forward: launchSimtForward, backward: launchSimtBackward } } as const;
 
 /** The CUDA lowering of flashAttention. */
 export function launchForward(
@@ -26,20 +27,16 @@ export function launchForward(
 ): void {
   if (lse!.size === 0) return;
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
-  const plan = planOf(context, sizes, q!);
-  const tensors: FlashTensors = {
-    q: denseRows(context, q!),
-    k: denseRows(context, k!),
-    v: denseRows(context, v!),
-    o: logical(o!, settings.layout),
+  // Every forward kernel gives the same bits twice.
+  const plan = planOf(context, sizes, q!, { ...settings, deterministic: false });
+  const operand = operandOf(context, plan);
+  const call: FlashCall = {
+    ...{ context, dtype: q!.dtype, sizes, settings },
+    tensors: { q: operand(q!), k: operand(k!), v: operand(v!), o: logical(o!, settings.layout) },
+    rows: { lse: lse!.address, statistics: addressOf(statistics!) },
   };
-  const params = flashParams(
-    tensors,
-    { lse: lse!.address, statistics: addressOf(statistics!) },
-    sizes,
-    settings,
-  );
-  families[plan.family].forward({ context, dtype: q!.dtype, sizes, plan, params });
+  if (plan.family === 'hopper') launchHopperForward(call, plan);
+  else launchSimtForward(call, plan);
 }
 
 /** The CUDA lowering of flashAttentionBackward. */
@@ -50,32 +47,44 @@ export function launchBackward(
   settings: BackwardSettings,
 ): void {
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
-  const plan = planOf(context, sizes, q!);
-  const tensors: FlashTensors = {
-    q: denseRows(context, q!),
-    k: denseRows(context, k!),
-    v: denseRows(context, v!),
-    o: denseRows(context, o!),
-    gradO: denseRows(context, gradO!),
-    gradQ: logical(gradQ!, settings.layouts[0]!),
-    gradK: logical(gradK!, settings.layouts[1]!),
-    gradV: logical(gradV!, settings.layouts[2]!),
+  const plan = planOf(context, sizes, q!, settings);
+  const operand = operandOf(context, plan);
+  const call: FlashCall = {
+    ...{ context, dtype: q!.dtype, sizes, settings },
+    tensors: {
+      ...{ q: operand(q!), k: operand(k!), v: operand(v!), o: operand(o!), gradO: operand(gradO!) },
+      gradQ: logical(gradQ!, settings.layouts[0]!),
+      gradK: logical(gradK!, settings.layouts[1]!),
+      gradV: logical(gradV!, settings.layouts[2]!),
+    },
+    rows: {
+      lse: dense(context, lse!).address,
+      statistics: addressOf(statistics!),
+      gradLse: gradLse && dense(context, gradLse).address,
+    },
   };
-  const rows: FlashRows = {
-    lse: dense(context, lse!).address,
-    statistics: addressOf(statistics!),
-    gradLse: gradLse && dense(context, gradLse).address,
-    delta: lse!.size === 0 ? null : context.workspace(lse!.byteLength),
-  };
-  const params = flashParams(tensors, rows, sizes, settings);
-  families[plan.family].backward({ context, dtype: q!.dtype, sizes, plan, params });
+  if (plan.family === 'hopper') launchHopperBackward(call, plan);
+  else launchSimtBackward(call, plan);
 }
 
-function planOf({ properties }: CudaContext, sizes: AttentionSizes, { dtype }: MemoryView): KernelPlan {
-  const { headDimension, queries, keys } = sizes;
-  const { computeCapability, maxSharedBytesPerBlock } = properties;
-  const problem = { dtype, headDimension, queries, keys, computeCapability, maxSharedBytesPerBlock };
-  return planKernels(problem);
+function planOf(
+  { properties }: CudaContext,
+  sizes: AttentionSizes,
+  { dtype }: MemoryView,
+  { causal, scale, deterministic }: AttentionSettings & { readonly deterministic: boolean },
+): KernelPlan {
+  const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = properties;
+  return planKernels({
+    ...sizes,
+    ...{ dtype, causal, scale, deterministic },
+    ...{ computeCapability, multiprocessors, maxSharedBytesPerBlock },
+  });
+}
+
+/** Makes operands such as a plan's kernels read. */
+function operandOf(context: CudaContext, { family }: KernelPlan): (x: MemoryView) => StridedMemory {
+  if (family === 'simt') return (x) => denseRows(context, x);
+  return (x) => (isReadableByTma(x) ? x : copied(context, x));
 }
 
 /** An output, which lies densely in the order of its layout, as [batch, heads, sequence, d]. */

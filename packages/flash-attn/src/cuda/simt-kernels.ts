@@ -1,11 +1,14 @@
-import type { CudaContext, DType, KernelSpec } from '@roofline/tensor-core';
+import { byteSize } from '@roofline/tensor-core';
 import {
   type KernelVariants,
   kernelVariants,
   packageKernels,
   storageType,
 } from '@roofline/tensor-core/native';
-import type { AttentionSizes } from '../operands.ts';
+import { accumulatorDType } from '../dtypes.ts';
+import { announcing } from './announced-kernel.ts';
+import type { FlashCall } from './flash-call.ts';
+import { flashParams } from './flash-params.ts';
 import type { SimtPlan, Tile } from './kernel-plan.ts';
 
 const source = packageKernels(import.meta.url)('flash_simt.cu');
@@ -16,34 +19,36 @@ const gradQueriesKernel = kernelVariants(source, 'flash_grad_queries', 'T');
 const threads = 256;
 const rowsPerDeltaBlock = threads / 32;
 
-/** What a launch takes, besides the bytes of FlashParams: see kernels/flash_simt.cu. */
+/** What each of the kernels takes, besides its tile: see kernels/flash_simt.cu. */
 interface SimtLaunch {
-  readonly context: CudaContext;
-  readonly dtype: DType;
-  readonly sizes: AttentionSizes;
+  readonly call: FlashCall;
   readonly plan: SimtPlan;
   readonly params: Uint8Array;
 }
 
-export function launchSimtForward(launch: SimtLaunch): void {
-  const { sizes, plan } = launch;
+export function launchSimtForward(call: FlashCall, plan: SimtPlan): void {
+  const { sizes } = call;
+  const launch = { call, plan, params: flashParams(call.tensors, call.rows, sizes, call.settings) };
   const tiles = Math.ceil(sizes.queries / plan.forward.queries);
   launchTiles(launch, forwardKernel, plan.forward, tiles * sizes.heads * sizes.batch);
 }
 
 /** Queries and keys may be none: what sees nothing, or is not seen, gets a gradient of zeros. */
-export function launchSimtBackward(launch: SimtLaunch): void {
-  const { sizes, plan } = launch;
+export function launchSimtBackward(call: FlashCall, plan: SimtPlan): void {
+  const { context, dtype, sizes, settings } = call;
   const { batch, heads, keyHeads, queries, keys } = sizes;
   const { backward } = plan;
   const rows = batch * heads * queries;
+  const delta = rows === 0 ? null : context.workspace(rows * byteSize(accumulatorDType(dtype)));
+  const params = flashParams(call.tensors, { ...call.rows, delta }, sizes, settings);
+  const launch = { call, plan, params };
   launchTiles(launch, deltaKernel, backward, Math.ceil(rows / rowsPerDeltaBlock), 0);
   launchTiles(launch, gradKeysKernel, backward, Math.ceil(keys / backward.keys) * keyHeads * batch);
   launchTiles(launch, gradQueriesKernel, backward, Math.ceil(queries / backward.queries) * heads * batch);
 }
 
 function launchTiles(
-  { context, dtype, plan, params }: SimtLaunch,
+  { call: { context, dtype }, plan, params }: SimtLaunch,
   kernel: KernelVariants,
   tile: Tile,
   blocks: number,
@@ -57,13 +62,4 @@ function launchTiles(
     BLOCK_N: tile.keys,
   });
   context.kernel(announcing(variant, sharedBytes)).launch([blocks, 1, 1], threads, sharedBytes, [params]);
-}
-
-const announced = new Map<KernelSpec, KernelSpec>();
-
-/** The same spec with its dynamic shared memory, which follows from its definitions. */
-function announcing(variant: KernelSpec, dynamicSharedBytes: number): KernelSpec {
-  let spec = announced.get(variant);
-  if (!spec) announced.set(variant, (spec = { ...variant, dynamicSharedBytes }));
-  return spec;
 }

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { planKernels } from '../../src/cuda/kernel-plan.ts';
+import { planSimt } from '../../src/cuda/kernel-plan.ts';
 
 const found = spawnSync('nvcc', ['--version']).status === 0;
 const kernels = fileURLToPath(new URL('../../kernels/', import.meta.url));
@@ -19,13 +19,11 @@ describe.skipIf(!found)('flash_simt.cu compiles (needs nvcc)', () => {
   ] as const)(
     'for %s, head dimension %i and compute capability %i',
     async (dtype, headDimension, computeCapability) => {
-      const plan = planKernels({
-        dtype,
-        headDimension,
-        queries: 512,
-        keys: 512,
-        computeCapability,
-        maxSharedBytesPerBlock: 163 * 1024,
+      const plan = planSimt({
+        ...{ dtype, headDimension, computeCapability },
+        ...{ batch: 1, heads: 4, keyHeads: 4, queries: 512, keys: 512 },
+        ...{ causal: true, scale: 1, deterministic: false },
+        ...{ multiprocessors: 108, maxSharedBytesPerBlock: 163 * 1024 },
       });
       for (const { queries, keys } of [plan.forward, plan.backward]) {
         const { stderr } = await promisify(execFile)('nvcc', [

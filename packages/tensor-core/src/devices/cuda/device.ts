@@ -1,4 +1,10 @@
-import { checkCount, checkObject, describeValue, wrongArgument } from '../../tensor/check-value.ts';
+import {
+  checkCount,
+  checkObject,
+  checkText,
+  describeValue,
+  wrongArgument,
+} from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { Device, DeviceBuffer, MemoryStatistics } from '../device.ts';
 import { DeviceError, RooflineError } from '../../errors.ts';
@@ -18,7 +24,7 @@ import { Block } from './memory/block.ts';
 import { DeviceMemory } from './memory/device-memory.ts';
 import { MemoryPool } from './memory/memory-pool.ts';
 import { PinnedMemory } from './memory/pinned-memory.ts';
-import { StreamScratch } from './memory/stream-scratch.ts';
+import { type Scratch, StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { type CudaStream, Streams } from './driver/stream.ts';
@@ -41,6 +47,7 @@ export class CudaDevice implements Device {
   readonly #context: number;
   readonly #streams: Streams;
   readonly #memory: DeviceMemory;
+  readonly #scratch: Scratch;
   readonly #lowering: CudaLowering;
   readonly #tensorMaps: TensorMapEncoder;
 
@@ -65,6 +72,7 @@ export class CudaDevice implements Device {
     this.#tensorMaps = new TensorMapEncoder(driver);
     const kept = new StreamScratch(streams, (byteLength) => memory.allocatePermanent(byteLength));
     const scratch = (name: string, byteLength: number) => kept.take(name, byteLength);
+    this.#scratch = scratch;
     const launcher = new Launcher(driver, streams);
     this.#lowering = new CudaLowering({
       ...{ device: this, launcher, streams, memory },
@@ -151,6 +159,18 @@ export class CudaDevice implements Device {
     checkCount('encodeTensorMap', 'the offset', byteOffset);
     this.makeCurrent();
     this.#tensorMaps.encode(description, to, byteOffset);
+  }
+
+  /**
+   * Memory that a kernel keeps from launch to launch, which it must leave as it found it, and zeroed when it is handed out
+   * first: at least `byteLength` bytes of the current stream's own, the same for the same `name` until more is asked for.
+   * Gives its address; it is never freed.
+   */
+  scratch(name: string, byteLength: number): number {
+    checkText('scratch', 'the name', name);
+    checkCount('scratch', 'the number of bytes', byteLength);
+    this.makeCurrent();
+    return this.#scratch(name, byteLength);
   }
 
   allocate(byteLength: number): Block {

@@ -1,0 +1,44 @@
+import type { StridedMemory } from '@roofline/tensor-core';
+import type { TensorMapDescription } from '@roofline/tensor-core/native';
+
+const elementBytes = 2;
+const alignmentBytes = 16;
+
+/** What one copy between a tensor's heads and a tile in shared memory takes: see kernels/hopper_tiles.cuh. */
+export interface HeadBox {
+  readonly rows: number;
+  /** Columns that lie side by side in shared memory: 16, 32 or 64. */
+  readonly chunk: 16 | 32 | 64;
+  /** Whether a copy takes all of the columns, where `chunk` divides them, or only one part. */
+  readonly wholeRows: boolean;
+}
+
+/** The tensor map of a [batch, heads, sequence, d] tensor of bfloat16 or float16 that `isReadableByTma`. */
+export function headTensorMap(
+  { address, dtype, shape, strides }: StridedMemory,
+  { rows, chunk, wholeRows }: HeadBox,
+): TensorMapDescription {
+  const [batch, heads, length, columns] = shape as [number, number, number, number];
+  // Of a dimension of one index the stride is never used, but must be valid.
+  const bytes = (i: number) => elementBytes * (shape[i] === 1 ? columns : strides[i]!);
+  const parts = columns % chunk === 0 ? columns / chunk : 1;
+  return {
+    dtype,
+    address,
+    dimensions: [columns / parts, length, parts, heads, batch],
+    strideBytes: [bytes(2), elementBytes * chunk, bytes(1), bytes(0)],
+    box: [chunk, rows, wholeRows ? parts : 1, 1, 1],
+    swizzle: `${(elementBytes * chunk) as 32 | 64 | 128}B`,
+    l2Promotion: '128B',
+  };
+}
+
+/** Whether TMA can copy rows of a [batch, heads, sequence, d] tensor: they lie densely, apart, and aligned. */
+export function isReadableByTma({ address, shape, strides }: StridedMemory): boolean {
+  const aligned = alignmentBytes / elementBytes;
+  if (address % alignmentBytes !== 0 || strides[3] !== 1) return false;
+  for (let i = 0; i < 3; i++) {
+    if (shape[i] !== 1 && (strides[i]! <= 0 || strides[i]! % aligned !== 0)) return false;
+  }
+  return true;
+}

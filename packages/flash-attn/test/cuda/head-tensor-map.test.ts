@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { headTensorMap, isReadableByTma } from '../../src/cuda/head-tensor-map.ts';
+
+const memory = (shape: number[], strides: number[], address = 4096) => ({
+  ...{ address, shape, strides },
+  dtype: 'bfloat16' as const,
+});
+
+describe('headTensorMap', () => {
+  it('has parts of columns as a dimension of their own, where they divide the head dimension', () => {
+    // Heads of a token side by side.
+    const x = memory([2, 12, 100, 128], [153600, 128, 1536, 1]);
+    const whole = headTensorMap(x, { rows: 64, chunk: 64, wholeRows: true });
+    expect(whole).toMatchObject({
+      dimensions: [64, 100, 2, 12, 2],
+      strideBytes: [3072, 128, 256, 307200],
+      box: [64, 64, 2, 1, 1],
+      swizzle: '128B',
+    });
+    expect(headTensorMap(x, { rows: 64, chunk: 64, wholeRows: false }).box).toEqual([64, 64, 1, 1, 1]);
+  });
+
+  it('has boxes of one part, where they do not', () => {
+    const x = memory([1, 4, 100, 80], [32000, 8000, 80, 1]);
+    expect(headTensorMap(x, { rows: 128, chunk: 32, wholeRows: true })).toMatchObject({
+      dimensions: [80, 100, 1, 4, 1],
+      // Of a batch of one the stride is not used.
+      strideBytes: [160, 64, 16000, 160],
+      box: [32, 128, 1, 1, 1],
+      swizzle: '64B',
+    });
+  });
+});
+
+describe('isReadableByTma', () => {
+  it.each([
+    [true, 'dense', memory([2, 3, 5, 64], [960, 320, 64, 1])],
+    [true, 'part of a projection', memory([2, 3, 5, 64], [2880, 64, 576, 1])],
+    [true, 'of one head, whatever its stride', memory([2, 1, 5, 64], [320, 3, 64, 1])],
+    [false, 'transposed', memory([2, 3, 64, 64], [12288, 4096, 1, 64])],
+    [false, 'of rows that begin at odd places', memory([2, 3, 5, 64], [1005, 335, 67, 1])],
+    [false, 'of a first element at an odd place', memory([2, 3, 5, 64], [960, 320, 64, 1], 4098)],
+    [false, 'expanded', memory([2, 3, 5, 64], [960, 0, 64, 1])],
+  ])('is %s of a tensor that is %s', (readable, _, x) => {
+    expect(isReadableByTma(x)).toBe(readable);
+  });
+});
