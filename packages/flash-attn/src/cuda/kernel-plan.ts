@@ -1,11 +1,14 @@
 import { type DType, DeviceError } from '@roofline/tensor-core';
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
+import type { FlashKernels } from './flash-kernels.ts';
 import { type HopperPlan, planHopper } from './hopper-plan.ts';
 
 /** What the choice of kernels may depend on. */
 export interface KernelProblem extends AttentionSizes, AttentionSettings {
   readonly dtype: DType;
+  /** Those that the caller asked for. */
+  readonly kernels: FlashKernels;
   /** Whether the same inputs must give the same bits. */
   readonly deterministic: boolean;
   /** Such as 90 for compute capability 9.0. */
@@ -39,12 +42,12 @@ const headDimensionStep = 16;
 const vectorBytes = 16;
 
 /**
- * The kernels that a problem runs on: Hopper's own where they take it, else those for every GPU. Throws a DeviceError
- * where a block cannot have as much shared memory as the smallest tiles need: float64 of large head dimensions on small
+ * The kernels that a problem runs on: Hopper's own where they are asked for and take it, else those for every GPU. Throws
+ * a DeviceError where a block cannot have as much shared memory as the smallest tiles need: float64 of large head dimensions on small
  * GPUs.
  */
 export function planKernels(problem: KernelProblem): KernelPlan {
-  return planHopper(problem) ?? planSimt(problem);
+  return (problem.kernels === 'hopper' ? planHopper(problem) : null) ?? planSimt(problem);
 }
 
 /**

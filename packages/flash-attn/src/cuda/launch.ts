@@ -3,6 +3,7 @@ import { type HeadLayout, storedDimensions } from '../head-layout.ts';
 import { type AttentionSizes, attentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import type { FlashCall } from './flash-call.ts';
+import { getFlashKernels } from './flash-kernels.ts';
 import { isReadableByTma } from './head-tensor-map.ts';
 import { launchHopperBackward } from './hopper-backward.ts';
 import { launchHopperForward } from './hopper-forward.ts';
@@ -76,7 +77,7 @@ function planOf(
   const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = properties;
   return planKernels({
     ...sizes,
-    ...{ dtype, causal, scale, deterministic },
+    ...{ dtype, causal, scale, deterministic, kernels: getFlashKernels() },
     ...{ computeCapability, multiprocessors, maxSharedBytesPerBlock },
   });
 }

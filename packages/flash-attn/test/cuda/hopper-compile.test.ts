@@ -41,7 +41,14 @@ const variants = problems.map(({ headDimension, causal, length, dtype }) => {
   const sizes = { batch: 1, heads: 16, keyHeads: 16, queries: length, keys: length, headDimension };
   const settings = { causal, scale: 0.125 };
   const gpu = { computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 };
-  const plan = planHopper({ ...sizes, ...settings, ...gpu, dtype, deterministic: false }) as HopperPlan;
+  const plan = planHopper({
+    kernels: 'hopper',
+    ...sizes,
+    ...settings,
+    ...gpu,
+    dtype,
+    deterministic: false,
+  }) as HopperPlan;
   return { plan, call: { dtype, sizes, settings } };
 });
 

@@ -6,7 +6,7 @@ import { hopperForwardSharedBytes } from '../../src/cuda/hopper-forward.ts';
 import { planHopper } from '../../src/cuda/hopper-plan.ts';
 
 const problem: KernelProblem = {
-  dtype: 'float32' as DType,
+  ...{ dtype: 'float32' as DType, kernels: 'simt' },
   ...{ batch: 1, heads: 16, keyHeads: 16, queries: 4096, keys: 4096, headDimension: 64 },
   ...{ causal: true, scale: 0.125, deterministic: false },
   ...{ computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 },
@@ -55,13 +55,17 @@ describe('planSimt', () => {
 });
 
 describe('planKernels', () => {
-  const onHopper: KernelProblem = { ...problem, dtype: 'bfloat16' };
+  const onHopper: KernelProblem = { ...problem, dtype: 'bfloat16', kernels: 'hopper' };
   const familyOf = (changes: Partial<KernelProblem>) => planKernels({ ...onHopper, ...changes }).family;
 
   it('takes the Hopper kernels for what they calculate', () => {
     for (const dtype of ['bfloat16', 'float16'] as const)
       for (const headDimension of [64, 80, 128]) expect(familyOf({ dtype, headDimension })).toBe('hopper');
     expect(familyOf({ queries: 1, keys: 77777, keyHeads: 4, causal: false })).toBe('hopper');
+  });
+
+  it('takes them only where they are asked for', () => {
+    expect(familyOf({ kernels: 'simt' })).toBe('simt');
   });
 
   it.each([

@@ -20,6 +20,7 @@ describe.skipIf(!found)('flash_simt.cu compiles (needs nvcc)', () => {
     'for %s, head dimension %i and compute capability %i',
     async (dtype, headDimension, computeCapability) => {
       const plan = planSimt({
+        kernels: 'simt',
         ...{ dtype, headDimension, computeCapability },
         ...{ batch: 1, heads: 4, keyHeads: 4, queries: 512, keys: 512 },
         ...{ causal: true, scale: 1, deterministic: false },

@@ -81,6 +81,7 @@ const methods: HostileTable = {
     // The emulated GPU encodes none.
     named: 'encodeTensorMap|Tensor map|not supported by the emulated GPU',
   },
+  'CudaDevice#scratch': { args: () => [device(), 'kept', 64], legal: { 1: 'a', 2: numbers } },
   'CudaDevice#allocate': hot,
   'CudaDevice#free': hot,
   'CudaDevice#allocateBlock': { args: () => [device(), 64], legal: { 1: numbers } },

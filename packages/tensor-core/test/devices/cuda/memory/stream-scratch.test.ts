@@ -1,15 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { DeviceParts } from '../../../../src/devices/cuda/device-parts.ts';
 import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
-/** An emulated GPU and the scratch that its float32 product would keep. */
+/** An emulated GPU and what its kernels keep. */
 function open() {
-  let scratch: Parameters<DeviceParts['makeFloat32Product']>[2] | null = null;
-  const device = openEmulatedDevice(2 ** 28, undefined, (_context, _driver, given) => {
-    scratch = given;
-    return null;
-  });
-  return { device, scratch: scratch! };
+  const device = openEmulatedDevice(2 ** 28);
+  return { device, scratch: device.scratch.bind(device) };
 }
 
 describe('scratch', () => {

@@ -1,0 +1,31 @@
+import { DeviceError } from '@roofline/tensor-core';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+describe('the choice of flash kernels', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.resetModules();
+  });
+
+  const load = () => import('../../src/cuda/flash-kernels.ts');
+
+  it('is those for every GPU unless something else is asked for', async () => {
+    const { getFlashKernels, setFlashKernels } = await load();
+    expect(getFlashKernels()).toBe('simt');
+    setFlashKernels('hopper');
+    expect(getFlashKernels()).toBe('hopper');
+  });
+
+  it('comes from the environment', async () => {
+    vi.stubEnv('ROOFLINE_FLASH_KERNELS', 'hopper');
+    expect((await load()).getFlashKernels()).toBe('hopper');
+  });
+
+  it('refuses kernels that there are none of', async () => {
+    vi.stubEnv('ROOFLINE_FLASH_KERNELS', 'ampere');
+    const { getFlashKernels, setFlashKernels } = await load();
+    expect(() => getFlashKernels()).toThrow('ROOFLINE_FLASH_KERNELS: there are no kernels the text "ampere"');
+    expect(() => setFlashKernels(undefined as never)).toThrow(/setFlashKernels: .*take simt or hopper/);
+    expect(() => setFlashKernels(5 as never)).toThrow(expect.objectContaining({ name: DeviceError.name }));
+  });
+});
