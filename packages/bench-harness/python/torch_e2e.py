@@ -1,7 +1,8 @@
 """Times and profiles the Transformer language model in eager PyTorch, on request.
 
 Requests and answers are JSON, one a line, on stdin and stdout:
-  {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "device", "seed", "threads"}
+  {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "attention",
+   "device", "seed", "threads"}
       -> {"torch", "python", "device"}
   {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
   {"command": "profile"}              -> {"deviceMs", "busyUs", "strings", "kernels"}; see torch_profile.py
@@ -80,7 +81,7 @@ class Workload:
 
         torch.manual_seed(job["seed"])
         with default_device(device):
-            self.model = TransformerLM(job["config"], job["context"]).to(device)
+            self.model = TransformerLM(job["config"], job["context"], job["attention"]).to(device)
         shape = (job["batch"], job["context"])
         self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)

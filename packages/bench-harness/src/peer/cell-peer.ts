@@ -25,13 +25,14 @@ export function startPeer(device: Device): TorchPeer {
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
 export function prepareCell(
   peer: TorchPeer,
-  { shape: config, context, batch, mode, dtype }: E2eCell,
+  { shape: config, context, batch, mode, dtype, peerAttention: attention }: E2eCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
 ): Promise<PeerDescription> {
   const { seed } = settings;
   const threads = threadsOf(device);
-  return peer.prepare({ config, context, batch, mode, dtype, device: deviceLabel, seed, threads });
+  const work = { config, context, batch, mode, dtype, attention };
+  return peer.prepare({ ...work, device: deviceLabel, seed, threads });
 }
 
 function threadsOf(device: Device): number {

@@ -59,6 +59,8 @@ export interface PeerJob {
   readonly context: number;
   readonly mode: string;
   readonly dtype: string;
+  /** A `PeerAttention`. */
+  readonly attention: string;
   readonly device: string;
   readonly seed: number;
   readonly threads: number;
