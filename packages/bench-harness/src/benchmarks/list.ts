@@ -1,4 +1,5 @@
 // Every benchmark, one line each: `roofline`, its records, its reports and its pipelines know no other list.
+export { attention } from './attention/entry.ts';
 export { e2e } from './e2e/entry.ts';
 export { memory } from './memory/entry.ts';
 export { overhead } from './overhead/entry.ts';
