@@ -4,7 +4,8 @@ import type { CellContext } from '../benchmarks/definition.ts';
 import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
-import { type PeerDescription, type PeerError, TorchPeer } from './torch-peer.ts';
+import type { PeerError } from './python-peer.ts';
+import { type PeerDescription, TorchPeer } from './torch-peer.ts';
 
 /** Why a cell has nothing from the peer. */
 export const failedPeer = z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError });
@@ -19,7 +20,7 @@ export function describeFailure({ name, message, code }: PeerError): FailedPeer 
 
 /** Starts the peer of a cell's process; it gets as many threads as our CPU device has. */
 export function startPeer(device: Device): TorchPeer {
-  return new TorchPeer(process.env['ROOFLINE_PYTHON'] ?? 'python3', threadsOf(device));
+  return new TorchPeer(peerPython(), threadsOf(device));
 }
 
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
@@ -35,6 +36,11 @@ export function prepareCell(
   return peer.prepare({ ...work, device: deviceLabel, seed, threads });
 }
 
-function threadsOf(device: Device): number {
+/** The interpreter that the command found; see `findTorchPython`. */
+export function peerPython(): string {
+  return process.env['ROOFLINE_PYTHON'] ?? 'python3';
+}
+
+export function threadsOf(device: Device): number {
   return Number(device.properties()['threads'] ?? 1);
 }

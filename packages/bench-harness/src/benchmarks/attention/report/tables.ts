@@ -41,7 +41,7 @@ export function attentionTable(measurements: readonly AttentionMeasurement[]): T
   const rows = measurements.map(attentionRow);
   return {
     kind: 'table',
-    id: 'attention-times',
+    id: 'pass-times',
     title: 'Attention, forward and backward',
     caption: attentionCaption(rows),
     columns: [
@@ -61,7 +61,7 @@ export function memoryTable(measurements: readonly AttentionMeasurement[]): Tabl
   const rows = measurements.map(attentionRow);
   return {
     kind: 'table',
-    id: 'attention-memory',
+    id: 'memory-need',
     title: 'Memory by formula and as measured',
     caption: attentionCaption(rows),
     columns: [
