@@ -3,8 +3,8 @@ import { attentionFunction } from './attention-function.ts';
 import type { AttentionKind } from './kinds.ts';
 import type { AttentionShape } from './shape.ts';
 
-/** All [batch, heads, sequence, head dimension]; q, k and v collect gradients. */
-export interface AttentionOperands {
+/** All [batch, heads, sequence, head dimension]; q, k and v collect gradients. Disposing frees all of it. */
+export interface AttentionOperands extends Disposable {
   readonly q: Tensor;
   readonly k: Tensor;
   readonly v: Tensor;
@@ -18,7 +18,14 @@ export function createOperands(shape: AttentionShape, device: Device, seed: numb
   const draw = (index: number) =>
     randn([batch, heads, sequence, headDimension], { seed: 4 * seed + index, dtype, device });
   const [q, k, v] = [draw(0), draw(1), draw(2)].map((leaf) => leaf.requiresGrad_());
-  return { q: q!, k: k!, v: v!, gradient: draw(3) };
+  const operands = { q: q!, k: k!, v: v!, gradient: draw(3) };
+  return {
+    ...operands,
+    [Symbol.dispose]() {
+      clearGradients(operands);
+      for (const operand of Object.values(operands)) operand.dispose();
+    },
+  };
 }
 
 /** Causal attention, on the tape. */
@@ -28,7 +35,7 @@ export function attend(kind: AttentionKind, { q, k, v }: AttentionOperands): Ten
 }
 
 /** Frees the gradients that backward passes have brought. */
-export function clearGradients({ q, k, v }: AttentionOperands): void {
+export function clearGradients({ q, k, v }: Pick<AttentionOperands, 'q' | 'k' | 'v'>): void {
   for (const leaf of [q, k, v]) {
     leaf.grad?.dispose();
     leaf.grad = null;

@@ -24,7 +24,7 @@ export async function timeAttention(
   { warmup, steps, seed }: AttentionSettings,
   progress: CellContext<AttentionSettings>['progress'],
 ): Promise<AttentionResult> {
-  const operands = createOperands({ ...cell, heads: 1 }, device, seed);
+  using operands = createOperands({ ...cell, heads: 1 }, device, seed);
   const memory = { beforeBackwardBytes: 0, peakForwardBytes: 0, peakAllocatedBytes: 0 };
   const forward = (): StepTime => scope(() => timeStep(device, () => void attend(cell.attention, operands)));
   const backward = (): StepTime =>

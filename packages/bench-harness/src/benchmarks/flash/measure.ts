@@ -27,14 +27,13 @@ export async function timeContenders(
   cell: FlashCell,
   settings: FlashSettings,
   progress: Progress,
+  flushedBytes = flushedBytesOf(device),
 ): Promise<FlashResult> {
-  const operands = createOperands(cell, device, settings.seed);
-  const flushedBytes = flushedBytesOf(device);
-  const flush = new CacheFlush(device, flushedBytes);
+  using operands = createOperands(cell, device, settings.seed);
+  using flush = new CacheFlush(device, flushedBytes);
   const ours = settings.attentions.map((kind) => new OwnContender(kind, device, operands, flush));
   if (settings.peer === null) {
-    const timed = await run(ours, settings, progress);
-    return { timed, flushedBytes, torch: null };
+    return { timed: await run(ours, settings, progress), flushedBytes, torch: null };
   }
   const threads = threadsOf(device);
   const peer = new AttentionPeer(peerPython(), threads);

@@ -16,7 +16,7 @@ export function flushedBytesOf(device: Device): number {
 }
 
 /** Overwrites one buffer, which exists from the first call on. */
-export class CacheFlush {
+export class CacheFlush implements Disposable {
   readonly #device: Device;
   readonly #byteLength: number;
   #buffer: Tensor | null = null;
@@ -30,6 +30,11 @@ export class CacheFlush {
     if (this.#byteLength === 0) return;
     this.#buffer ??= full([this.#byteLength / 4], 0, { dtype: 'float32', device: this.#device });
     fillInPlace(this.#buffer, 0);
+  }
+
+  [Symbol.dispose](): void {
+    this.#buffer?.dispose();
+    this.#buffer = null;
   }
 }
 

@@ -33,8 +33,8 @@ export function memoryPlots(measurements: readonly AttentionMeasurement[]): Plot
     caption: 'Both axes logarithmic: a square rises twice as steeply as what is linear.',
     y: { label: 'Memory', unit: 'MiB', scale: 'log' },
     series: [
-      ...seriesOf(group, 'measured', ({ memory }) => toMebibytes(memory.beforeBackwardBytes)),
       ...formulaSeries(group, toMebibytes),
+      ...seriesOf(group, 'measured', ({ memory }) => toMebibytes(memory.beforeBackwardBytes)),
     ],
   }));
 }

@@ -75,13 +75,13 @@ function unmeasuredSentences(measurements: readonly FlashMeasurement[]): string[
     if (pass !== first) return [];
     if (timed === null) {
       const reason = record.error?.message ?? '';
-      return [{ what: `cells: ${record.status}`, reason, shape: describeShape(cell) }];
+      return [{ what: `Cells without a result (${record.status})`, reason, shape: describeShape(cell) }];
     }
     const { outcome } = timed;
     if (outcome.status === 'ok') return [];
     return [
       {
-        what: `${nameOf(timed)}: ${statusWords[outcome.status]}`,
+        what: `${nameOf(timed)}, ${statusWords[outcome.status]}`,
         reason: outcome.reason,
         shape: describeShape(cell),
       },
@@ -89,7 +89,7 @@ function unmeasuredSentences(measurements: readonly FlashMeasurement[]): string[
   });
   return [...Map.groupBy(failed, ({ what }) => what)].map(([what, group]) => {
     const reason = group[0]!.reason.split('\n', 1)[0]!.trim();
-    return `${what} at ${listSome(group.map(({ shape }) => shape))}${reason === '' ? '' : ` (${reason})`}.`;
+    return `${what}: ${listSome(group.map(({ shape }) => shape))}${reason === '' ? '' : ` (${reason})`}.`;
   });
 }
 
