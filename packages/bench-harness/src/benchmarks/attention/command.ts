@@ -19,7 +19,7 @@ const flags = {
   },
   'head-dim': {
     ...attentionFlags['head-dim'],
-    describe: defaults('Numbers of a query', cuda.headDimensions.join(), cpu.headDimensions.join()),
+    describe: defaults('Head dimension', cuda.headDimensions.join(), cpu.headDimensions.join()),
   },
   sequence: {
     ...attentionFlags.sequence,

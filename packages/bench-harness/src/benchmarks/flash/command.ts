@@ -24,7 +24,7 @@ const flags = {
   heads: { type: 'string', describe: 'Heads; 1 if not given', coerce: parseWholeNumbers('heads', 1) },
   'head-dim': {
     ...attentionFlags['head-dim'],
-    describe: `Numbers of a query; ${cuda.headDimensions.join()}, on the CPU ${cpu.headDimensions.join()}`,
+    describe: `Head dimension; ${cuda.headDimensions.join()}, on the CPU ${cpu.headDimensions.join()}`,
   },
   sequence: {
     ...attentionFlags.sequence,

@@ -19,7 +19,7 @@ export const attentionFlags = {
     completions: () => attentionKinds,
   },
   batch: numbers('batch', 'Sequences of a batch'),
-  'head-dim': numbers('head-dim', 'Numbers of a query'),
+  'head-dim': numbers('head-dim', 'Head dimension'),
   sequence: numbers('sequence', 'Queries, and as many keys'),
   dtype: {
     type: 'string',
