@@ -16,11 +16,8 @@ describe('doBench', () => {
     );
     // One call, five to estimate, 7 / 2 to warm up, 13 / 2 that count; each is prepared for.
     expect(samples).toEqual(Array(6).fill(2));
-    expect(log).toEqual(
-      Array(1 + 5 + 3 + 6)
-        .fill(['clear', 'work'])
-        .flat(),
-    );
+    const calls = 1 + 5 + 3 + 6;
+    expect(log).toEqual(Array.from({ length: calls }, () => ['clear', 'work']).flat());
   });
 
   it('calls at least once where a call outlasts the times', () => {

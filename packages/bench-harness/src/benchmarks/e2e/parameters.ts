@@ -92,6 +92,11 @@ export function describeCell(cell: E2eCell): string {
   return [size, `context ${context}`, `batch ${batch}`, mode, dtype, ...attentionWords(cell)].join(' · ');
 }
 
+/** `small`, or with attention that is not plain `small, flash attention`. */
+export function sizeName(cell: Pick<E2eCell, 'size' | 'attention' | 'peerAttention'>): string {
+  return [cell.size, ...attentionWords(cell)].join(', ');
+}
+
 /** `flash attention`, `PyTorch sdpa`: nothing of what is plain. */
 export function attentionWords({
   attention,

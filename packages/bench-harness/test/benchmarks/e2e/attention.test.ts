@@ -9,11 +9,14 @@ import {
   type E2eCell,
 } from '../../../src/benchmarks/e2e/parameters.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
+import { speedsOf } from '../../../src/benchmarks/precision/report/measurements.ts';
+import { speedTable } from '../../../src/benchmarks/precision/report/tables.ts';
+import type { CellRecord } from '../../../src/records/record.ts';
 import { TorchPeer } from '../../../src/peer/torch-peer.ts';
 import { cellNames } from '../../../src/report/cell-names.ts';
 import { compareRecords } from '../../../src/report/compare.ts';
 import { configurationColumns, sharedCaption } from '../../../src/report/configuration-columns.ts';
-import { toyCell, toyRecord } from '../../fixtures/records.ts';
+import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 import { runMain } from '../../fixtures/run-main.ts';
 import { torchPython } from '../../fixtures/torch.ts';
 
@@ -75,6 +78,21 @@ describe('the attention of a cell', () => {
     expect(attentionFunction('flash')).not.toBe(attentionFunction('plain'));
     // Some tens of float32 roundings in each of three steps; wrong gradients move the loss by AdamW's rate, 1e-3.
     expect(Math.abs(losses[1]! / losses[0]! - 1)).toBeLessThan(2 ** -24 * 64);
+  });
+
+  it('is the same in both precisions of a speed-up', () => {
+    const record = (attention: E2eCell['attention'], dtype: E2eCell['dtype'], scale: number): CellRecord => ({
+      ...toyRecord(),
+      benchmark: 'precision',
+      parameters: { ...toyCell, attention, dtype, study: 'speed' },
+      result: { ...toyResult(scale), study: 'speed' },
+    });
+    const [plain, flash] = [record('plain', 'float32', 4), record('flash', 'float32', 2)];
+    const low = record('flash', 'bfloat16', 1);
+    expect(speedsOf([plain, low]).map(({ speedUp }) => speedUp)).toEqual([1, null]);
+    expect(speedsOf([plain, flash, low]).map(({ speedUp }) => speedUp)).toEqual([1, 1, 2]);
+    const { rows } = speedTable([plain, low]);
+    expect(rows.map(({ size }) => size)).toEqual(['small', 'small, flash attention']);
   });
 
   it('of a peer needs the peer', async () => {

@@ -1,6 +1,6 @@
 import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { geometricMean } from 'simple-statistics';
-import { attentionWords, e2eDtypes, modes, type E2eDType, type Mode } from '../parameters.ts';
+import { attentionWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
 import { canonicalJson } from '../../../records/json.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
@@ -88,7 +88,9 @@ function precisionSentence(measured: readonly MeasuredCell[], dtype: E2eDType, m
     .sort((a, b) => a.measured.result.parameterCount - b.measured.result.parameterCount)
     .flatMap((each) => {
       const slow = float32.get(work(each))?.measured;
-      return slow ? [{ size: each.cell.size, gain: slow.device.median / each.measured.device.median }] : [];
+      return slow
+        ? [{ size: sizeName(each.cell), gain: slow.device.median / each.measured.device.median }]
+        : [];
     });
   const [smallest, largest] = [gains[0], gains.at(-1)];
   if (!smallest || !largest) return [];
