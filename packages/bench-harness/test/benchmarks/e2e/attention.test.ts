@@ -9,6 +9,8 @@ import {
   type E2eCell,
 } from '../../../src/benchmarks/e2e/parameters.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
+import { snapshotName } from '../../../src/benchmarks/memory/parameters.ts';
+import { cellSlug } from '../../../src/benchmarks/profile/interpret.ts';
 import { speedsOf } from '../../../src/benchmarks/precision/report/measurements.ts';
 import { speedTable } from '../../../src/benchmarks/precision/report/tables.ts';
 import type { CellRecord } from '../../../src/records/record.ts';
@@ -67,6 +69,13 @@ describe('the attention of a cell', () => {
     expect(configurationColumns([...rows, { ...toyCell, shape: null }]).map(({ key }) => key)).toContain(
       'attention',
     );
+  });
+
+  it('is in the names of traces and snapshots, so that none overwrites another', () => {
+    expect(cellSlug(toyCell)).toBe('small-c16-b2-train-step-float32');
+    expect(cellSlug(flash)).toBe('small-c16-b2-train-step-float32-flash-attention');
+    expect(snapshotName(toyCell)).toBe('small-context16-batch2-train-step-float32.pickle');
+    expect(snapshotName(flash)).toBe('small-context16-batch2-train-step-float32-flash-attention.pickle');
   });
 
   it('is what the model attends with, forward and backward', () => {
