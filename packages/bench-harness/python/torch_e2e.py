@@ -1,24 +1,22 @@
 """Times and profiles the Transformer language model in eager PyTorch, on request.
 
 Requests and answers are JSON, one a line, on stdin and stdout:
-  {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "device", "seed", "threads"}
+  {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "attention",
+   "device", "seed", "threads"}
       -> {"torch", "python", "device"}
   {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
   {"command": "profile"}              -> {"deviceMs", "busyUs", "strings", "kernels"}; see torch_profile.py
   {"command": "reset-peak-memory"}    -> {}
   {"command": "memory"}               -> {"peakAllocatedBytes", "peakReservedBytes"}, null on the CPU
-A failure answers {"error": {"name", "message", "code"}}. The end of stdin ends the program.
+Failures are answered as peer_protocol.py does.
 """
 
-import json
-import os
-import platform
-import sys
 import time
 from contextlib import contextmanager
 
 import torch
 
+from peer_protocol import describe, serve
 from torch_profile import profile_step
 from transformer_lm import TransformerLM, adamw, cross_entropy
 
@@ -80,7 +78,7 @@ class Workload:
 
         torch.manual_seed(job["seed"])
         with default_device(device):
-            self.model = TransformerLM(job["config"], job["context"]).to(device)
+            self.model = TransformerLM(job["config"], job["context"], job["attention"]).to(device)
         shape = (job["batch"], job["context"])
         self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
@@ -148,15 +146,6 @@ class default_device:
             self.context.__exit__(*exception)
 
 
-def describe(job):
-    on_gpu = job["device"].startswith("cuda")
-    return {
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(job["device"]) if on_gpu else "cpu",
-    }
-
-
 def answer(workload, request):
     command = request["command"]
     if command == "run":
@@ -171,31 +160,17 @@ def answer(workload, request):
     raise ValueError(f"unknown command {command}")
 
 
-def describe_error(error):
-    # torch.cuda.OutOfMemoryError is a RuntimeError whose name says it; older ones say it in words only.
-    out_of_memory = "out of memory" in str(error) or "can't allocate memory" in str(error)
-    code = {"code": "OUT_OF_MEMORY"} if out_of_memory else {}
-    return {"name": type(error).__name__, "message": str(error), **code}
+class Server:
+    """The workload that was prepared last answers."""
 
-
-def main():
-    # Answers keep a descriptor of their own: whatever else prints goes to stderr.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     workload = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            if request["command"] == "prepare":
-                workload = Workload(request)
-                reply = describe(request)
-            else:
-                reply = answer(workload, request)
-        except Exception as error:
-            reply = {"error": describe_error(error)}
-        answers.write(json.dumps(reply) + "\n")
-        answers.flush()
+
+    def __call__(self, request):
+        if request["command"] != "prepare":
+            return answer(self.workload, request)
+        self.workload = Workload(request)
+        return describe(request)
 
 
 if __name__ == "__main__":
-    main()
+    serve(Server())

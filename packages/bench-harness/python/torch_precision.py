@@ -25,7 +25,7 @@ def accuracy(folder):
     shape = (job["batch"], job["context"])
     ids = torch.tensor(job["ids"], device=device).reshape(shape)
     targets = torch.tensor(job["targets"], device=device).reshape(shape)
-    model = TransformerLM(job["config"], job["context"])
+    model = TransformerLM(job["config"], job["context"], job["attention"])
     weights = safetensors_file.read(os.path.join(folder, "weights.safetensors"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -1,7 +1,8 @@
 """The Transformer language model of @roofline/transformer in plain eager PyTorch.
 
 Parameter names, shapes and arithmetic are the same, each operation written out: RMSNorm with its statistics in
-float32, RoPE over interleaved pairs, SwiGLU, and attention as separate products, mask and softmax.
+float32, RoPE over interleaved pairs, SwiGLU, and attention as separate products, mask and softmax
+or, where asked for, as PyTorch's own function.
 Runs on PyTorch 1.13 and newer.
 """
 
@@ -43,10 +44,28 @@ def rotate(x, cos, sin):
     return torch.stack((cos * even - sin * odd, sin * even + cos * odd), -1).flatten(-2).to(x.dtype)
 
 
+def plain_attention(q, k, v, mask):
+    """softmax(q k^T / sqrt(d)) v as separate operations; `mask` is true where a query sees a key."""
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    scores = torch.where(mask, scores, float("-inf"))
+    return torch.softmax(scores, -1).to(v.dtype) @ v
+
+
+def sdpa_attention(q, k, v, mask):
+    """PyTorch's own function, causal, with the kernel that it chooses itself."""
+    if not hasattr(F, "scaled_dot_product_attention"):
+        raise RuntimeError(f"scaled_dot_product_attention needs PyTorch 2.0 or newer; this is {torch.__version__}")
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+ATTENTIONS = {"plain": plain_attention, "sdpa": sdpa_attention}
+
+
 class CausalSelfAttention(nn.Module):
-    def __init__(self, dimension, heads):
+    def __init__(self, dimension, heads, attention):
         super().__init__()
         self.heads = heads
+        self.attention = ATTENTIONS[attention]
         self.q_proj = Linear(dimension, dimension)
         self.k_proj = Linear(dimension, dimension)
         self.v_proj = Linear(dimension, dimension)
@@ -60,9 +79,7 @@ class CausalSelfAttention(nn.Module):
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(head_dimension)
-        scores = torch.where(mask, scores, float("-inf"))
-        attended = torch.softmax(scores, -1).to(v.dtype) @ v
+        attended = self.attention(q, k, v, mask)
         return self.output_proj(attended.transpose(1, 2).reshape(batch, context, dimension))
 
 
@@ -78,10 +95,10 @@ class SwiGLU(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, dimension, hidden, heads):
+    def __init__(self, dimension, hidden, heads, attention):
         super().__init__()
         self.ln1 = RMSNorm(dimension)
-        self.attn = CausalSelfAttention(dimension, heads)
+        self.attn = CausalSelfAttention(dimension, heads, attention)
         self.ln2 = RMSNorm(dimension)
         self.ffn = SwiGLU(dimension, hidden)
 
@@ -91,14 +108,15 @@ class Block(nn.Module):
 
 
 class TransformerLM(nn.Module):
-    """`config` has the keys of @roofline/transformer's ModelConfig."""
+    """`config` has the keys of @roofline/transformer's ModelConfig; `attention` is one of ATTENTIONS."""
 
-    def __init__(self, config, context):
+    def __init__(self, config, context, attention="plain"):
         super().__init__()
         dimension = config["modelDimension"]
         self.token_embeddings = nn.Embedding(config["vocabularySize"], dimension)
         self.layers = nn.ModuleList(
-            Block(dimension, config["feedForwardDimension"], config["heads"]) for _ in range(config["layers"])
+            Block(dimension, config["feedForwardDimension"], config["heads"], attention)
+            for _ in range(config["layers"])
         )
         self.ln_final = RMSNorm(dimension)
         self.lm_head = Linear(dimension, config["vocabularySize"])
@@ -110,7 +128,7 @@ class TransformerLM(nn.Module):
         angles = torch.arange(context, dtype=torch.float64)[:, None] * theta**-pairs
         self.register_buffer("cos", angles.cos().float(), persistent=False)
         self.register_buffer("sin", angles.sin().float(), persistent=False)
-        mask = torch.ones(context, context, dtype=torch.bool).tril()
+        mask = torch.ones(context, context, dtype=torch.bool).tril() if attention == "plain" else None
         self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, ids):

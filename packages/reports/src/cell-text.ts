@@ -7,6 +7,7 @@ export const STATUS_MARKERS: Readonly<Record<Exclude<RowStatus, 'ok'>, string>> 
   timeout: 'timeout',
   failed: 'failed',
   interrupted: 'interrupted',
+  'not-available': 'not available',
 };
 
 export const MISSING = '–';

@@ -39,7 +39,7 @@ export interface Column {
 
 export type Cell = string | number | null | undefined;
 
-export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted';
+export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted' | 'not-available';
 
 export interface Row {
   [key: string]: Cell;

@@ -88,6 +88,8 @@ export interface Benchmark<
   Settings extends JsonObject,
   Result extends JsonObject,
 > extends Sweep<Parameters, Cell, Settings, Result> {
+  /** The cell of a record, with the defaults of what older records lack. */
+  cellOf(record: CellRecord): Cell;
   /** The samples of a measured cell that `roofline compare` contrasts. */
   samplesMs(record: CellRecord): readonly number[];
   /** The peak memory of a measured cell that it contrasts; null where there is none. */
@@ -114,6 +116,7 @@ export function defineBenchmark<
   const toTable = definition.toTable ?? ((records) => defaultTable(definition, records));
   return {
     ...definition,
+    cellOf: (record) => definition.cell.parse(record.parameters),
     samplesMs: (record) => definition.samplesMs(...read(record)),
     peakBytes: (record) => definition.peakBytes?.(...read(record)) ?? null,
     toTable,

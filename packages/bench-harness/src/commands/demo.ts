@@ -41,10 +41,12 @@ function demoParameters(size: string, presets: Awaited<ReturnType<typeof loadPre
     batches: [4],
     modes: [...modes],
     dtypes: ['float32'],
+    attentions: ['plain'],
     warmup: 3,
     steps: 10,
     seed: 0,
     peer: null,
+    peerAttentions: ['plain'],
   };
 }
 

@@ -28,6 +28,16 @@ export function summarize(samples: readonly number[]): Summary {
   };
 }
 
+/** The value below which `share` of the samples lie, linear between neighbours, as `torch.quantile` has it. */
+export function quantile(samples: readonly number[], share: number): number {
+  if (samples.length === 0) throw new RangeError('No samples to take a quantile of: measure at least one.');
+  const sorted = samples.toSorted((a, b) => a - b);
+  const position = share * (sorted.length - 1);
+  const below = sorted[Math.floor(position)]!;
+  const above = sorted[Math.ceil(position)]!;
+  return below + (above - below) * (position - Math.floor(position));
+}
+
 /** Standard deviation over mean. */
 export function relativeSpread(summary: Summary): number {
   return summary.mean === 0 ? 0 : summary.std / summary.mean;

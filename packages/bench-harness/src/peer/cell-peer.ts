@@ -4,7 +4,8 @@ import type { CellContext } from '../benchmarks/definition.ts';
 import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 import type { JsonObject } from '../records/json.ts';
 import { cellError } from '../records/record.ts';
-import { type PeerDescription, type PeerError, TorchPeer } from './torch-peer.ts';
+import type { PeerError } from './python-peer.ts';
+import { type PeerDescription, TorchPeer } from './torch-peer.ts';
 
 /** Why a cell has nothing from the peer. */
 export const failedPeer = z.object({ status: z.enum(['failed', 'out-of-memory']), error: cellError });
@@ -19,21 +20,27 @@ export function describeFailure({ name, message, code }: PeerError): FailedPeer 
 
 /** Starts the peer of a cell's process; it gets as many threads as our CPU device has. */
 export function startPeer(device: Device): TorchPeer {
-  return new TorchPeer(process.env['ROOFLINE_PYTHON'] ?? 'python3', threadsOf(device));
+  return new TorchPeer(peerPython(), threadsOf(device));
 }
 
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
 export function prepareCell(
   peer: TorchPeer,
-  { shape: config, context, batch, mode, dtype }: E2eCell,
+  { shape: config, context, batch, mode, dtype, peerAttention: attention }: E2eCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
 ): Promise<PeerDescription> {
   const { seed } = settings;
   const threads = threadsOf(device);
-  return peer.prepare({ config, context, batch, mode, dtype, device: deviceLabel, seed, threads });
+  const work = { config, context, batch, mode, dtype, attention };
+  return peer.prepare({ ...work, device: deviceLabel, seed, threads });
 }
 
-function threadsOf(device: Device): number {
+/** The interpreter that the command found; see `findTorchPython`. */
+export function peerPython(): string {
+  return process.env['ROOFLINE_PYTHON'] ?? 'python3';
+}
+
+export function threadsOf(device: Device): number {
   return Number(device.properties()['threads'] ?? 1);
 }

@@ -5,6 +5,7 @@ import { packageDirectory } from '../paths.ts';
 const recordedPackages = [
   '@roofline/tensor-core',
   '@roofline/transformer',
+  '@roofline/flash-attn',
   '@roofline/optim',
   '@roofline/reports',
 ];

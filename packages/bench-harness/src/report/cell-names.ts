@@ -1,6 +1,6 @@
 import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 
-type Parameter = 'size' | 'context' | 'batch' | 'mode' | 'dtype';
+type Parameter = 'size' | 'context' | 'batch' | 'attention' | 'peerAttention' | 'mode' | 'dtype';
 
 /** Short names of the cells that stand together in a table or plot. */
 export interface CellNames {
@@ -10,7 +10,15 @@ export interface CellNames {
   readonly shared: string;
 }
 
-const allParameters: readonly Parameter[] = ['size', 'context', 'batch', 'mode', 'dtype'];
+const allParameters: readonly Parameter[] = [
+  'size',
+  'context',
+  'batch',
+  'attention',
+  'peerAttention',
+  'mode',
+  'dtype',
+];
 
 /** Names cells by their sizes and by those of the other parameters that are swept. */
 export function cellNames(
@@ -21,10 +29,15 @@ export function cellNames(
   const told = (cell: E2eCell | undefined, keys: readonly Parameter[]) =>
     cell ? keys.map((key) => parameterText(cell, key)).join(', ') : '';
   const [named, shared] = [parameters.filter(isNamed), parameters.filter((key) => !isNamed(key))];
-  return { name: (cell) => told(cell, named), shared: told(cells[0], shared) };
+  // Plain attention goes without saying where there is no other.
+  const said = shared.filter((key) => cells[0]?.[key] !== 'plain');
+  return { name: (cell) => told(cell, named), shared: told(cells[0], said) };
 }
 
-/** A context and a batch are numbers, which say nothing alone. */
+/** A number or an attention says nothing alone. */
 function parameterText(cell: E2eCell, key: Parameter): string {
-  return key === 'context' || key === 'batch' ? `${key} ${cell[key]}` : cell[key];
+  if (key === 'context' || key === 'batch') return `${key} ${cell[key]}`;
+  if (key === 'attention') return `${cell[key]} attention`;
+  if (key === 'peerAttention') return `PyTorch's ${cell[key]} attention`;
+  return cell[key];
 }

@@ -31,8 +31,10 @@ export async function compareRecords(
   entries?: readonly BenchmarkEntry[],
 ): Promise<Comparison[]> {
   const benchmarks = await benchmarksOf(before, entries);
-  const name = (record: CellRecord) => canonicalJson([record.benchmark, record.parameters]);
-  const others = new Map(after.map((record) => [name(record), record]));
+  const name = (record: CellRecord) =>
+    canonicalJson([record.benchmark, benchmarks.get(record.benchmark)!.cellOf(record)]);
+  const comparable = after.filter(({ benchmark }) => benchmarks.has(benchmark));
+  const others = new Map(comparable.map((record) => [name(record), record]));
   return before.flatMap((record) => {
     const other = others.get(name(record));
     return other ? [compareCell(benchmarks.get(record.benchmark)!, record, other)] : [];
@@ -42,7 +44,7 @@ export async function compareRecords(
 function compareCell(benchmark: AnyBenchmark, before: CellRecord, after: CellRecord): Comparison {
   const areMeasured = before.status === 'ok' && after.status === 'ok';
   return {
-    cell: `${benchmark.name}: ${benchmark.describe(before.parameters)}`,
+    cell: `${benchmark.name}: ${benchmark.describe(benchmark.cellOf(before))}`,
     before,
     after,
     times: areMeasured ? compareTimes(benchmark, before, after) : null,

@@ -22,6 +22,11 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['report /does/not/exist', '/does/not/exist does not exist'],
     ['overhead --op ad', 'Did you mean add?'],
     ['agree --configurations 0 --wide 0', 'Ask for one of --configurations or --wide'],
+    ['attention --attention flahs', 'Did you mean flash?'],
+    ['attention --dtype float64', "Unknown dtype 'float64'"],
+    ['flash --sequence 0', '--sequence wants a whole number of at least 1'],
+    ['flash --leaderboard --head-dim 128', '--leaderboard is one case: leave out --head-dim.'],
+    ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
     ['compare only-one', 'Try `roofline compare --help`'],
   ])('roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
@@ -55,15 +60,24 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 });
 
 describe('help', () => {
-  it.each(['e2e', 'overhead', 'report', 'compare', 'model', 'doctor', 'agree', 'demo', 'bundle'])(
-    'of %s has examples',
-    async (command) => {
-      const { exitCode, stdout } = await runMain([command, '--help']);
-      expect(exitCode).toBe(0);
-      expect(stdout).toContain(`Examples:\n  roofline ${command}`);
-      expect(stdout).toContain('--json');
-    },
-  );
+  it.each([
+    'attention',
+    'flash',
+    'e2e',
+    'overhead',
+    'report',
+    'compare',
+    'model',
+    'doctor',
+    'agree',
+    'demo',
+    'bundle',
+  ])('of %s has examples', async (command) => {
+    const { exitCode, stdout } = await runMain([command, '--help']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(`Examples:\n  roofline ${command}`);
+    expect(stdout).toContain('--json');
+  });
 
   it('completes values, lists and flags', async () => {
     const complete = async (...words: string[]) =>

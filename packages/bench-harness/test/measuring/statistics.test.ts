@@ -2,10 +2,25 @@ import { describe, expect, it } from 'vitest';
 import {
   formatInterval,
   hasWideSpread,
+  quantile,
   ratioOfMedians,
   relativeSpread,
   summarize,
 } from '../../src/measuring/statistics.ts';
+
+describe('quantile', () => {
+  it('is linear between neighbours, as torch.quantile has it', () => {
+    expect(quantile([4, 1, 3, 2, 5], 0.2)).toBeCloseTo(1.8, 12);
+    expect(quantile([4, 1, 3, 2, 5], 0.5)).toBe(3);
+    expect(quantile([10, 20], 0.8)).toBeCloseTo(18, 12);
+    expect(quantile([7], 0.2)).toBe(7);
+    expect(quantile([1, 2, 3], 1)).toBe(3);
+  });
+
+  it('refuses an empty list', () => {
+    expect(() => quantile([], 0.5)).toThrow(RangeError);
+  });
+});
 
 describe('summarize', () => {
   it('uses the sample standard deviation', () => {

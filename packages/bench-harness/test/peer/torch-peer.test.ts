@@ -8,6 +8,7 @@ const job: PeerJob = {
   context: 8,
   mode: 'train-step',
   dtype: 'float32',
+  attention: 'plain',
   device: 'cpu',
   seed: 0,
   threads: 1,

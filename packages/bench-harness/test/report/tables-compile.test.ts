@@ -12,14 +12,18 @@ import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 
 /** A model that trains in milliseconds. */
-const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --device cpu'.split(' ');
+const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8';
 const benchmarks = [
   'e2e --mode train-step --warmup 0,1 --steps 2',
   'profile --warmup 0 --steps 2',
   'memory --mode train-step --dtype float32 --warmup 0 --steps 2',
   'precision --study accumulation,dtypes,loss,speed --dtype float32,bfloat16 --mode forward --loss-steps 2 --steps 2',
   'overhead --calls 5 --repeats 2',
-].map((command) => command.split(' '));
+].map((command) => `${command} ${model}`);
+const attention = [
+  'attention --sequence 16 --head-dim 8 --steps 2 --warmup 0',
+  'flash --sequence 16 --head-dim 8 --dtype float32 --warmup-ms 1 --repeat-ms 2',
+];
 
 /** A kernel of a GPU, whose name is longer than a line. */
 const LONG_NAME =
@@ -38,9 +42,10 @@ const tex = ['pdflatex', 'xelatex', 'lualatex'].find((program) => {
 async function writeTables(root: string): Promise<readonly string[]> {
   const environment = { XDG_CACHE_HOME: join(root, 'cache'), ROOFLINE_PYTHON: '' };
   const folders = [];
-  for (const command of benchmarks) {
-    const out = join(root, command[0]!);
-    const { exitCode, stderr } = await runCli([...command, ...model, '--out', out], environment);
+  for (const command of [...benchmarks, ...attention]) {
+    const words = command.split(' ');
+    const out = join(root, words[0]!);
+    const { exitCode, stderr } = await runCli([...words, '--device', 'cpu', '--out', out], environment);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
     folders.push(out);
   }
@@ -56,7 +61,7 @@ describe('the tables of all benchmarks', () => {
   let files: readonly string[];
   beforeAll(async () => {
     files = await writeTables(folder);
-  }, 120_000);
+  }, 240_000);
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it('compile in Typst', () => {

@@ -1,6 +1,7 @@
 import type { InferredOptionTypes } from 'yargs';
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumbers } from '../../cli/option-values.ts';
+import type { E2eArguments } from '../../cli/flags/e2e-flags.ts';
 import type { E2eParameters } from './parameters.ts';
 import { UsageError } from '../../errors.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
@@ -25,6 +26,10 @@ export const e2eCommand = defineCommand({
     ['roofline e2e --size small', 'the three modes of one size'],
     ['roofline e2e --size small,medium --context 128,256 --out results/sweep', 'a sweep; again to resume it'],
     ['roofline e2e --size small --peer torch', 'PyTorch beside it, in turn'],
+    [
+      'roofline e2e --attention plain,flash --peer torch --peer-attention plain,sdpa',
+      'attention of both sides',
+    ],
     ['roofline e2e --d-model 512 --d-ff 2048 --layers 4 --heads 8', 'a size of your own'],
     ['roofline e2e --size small --warmup 0,1,2,5', 'what the steps before those that count are good for'],
     ['roofline e2e --size small --json | jq .rows', 'for other programs'],
@@ -39,9 +44,9 @@ async function runE2e(args: Arguments, warmup: number): Promise<number> {
   const { runBenchmark } = await import('../../cli/run-benchmark.ts');
   const { e2eBenchmark } = await import('./benchmark.ts');
   const sweep = stepSweep(args, await chooseModels(args, 'small'));
-  const peer = args.peer === undefined ? null : await findPeer();
+  const peer = await choosePeer(args);
   const { exitCode } = await runBenchmark(e2eBenchmark, {
-    parameters: () => ({ ...sweep, warmup, peer }),
+    parameters: () => ({ ...sweep, warmup, ...peer }),
     device: args.device,
     dtypes: args.dtype,
     ...sweepOptions(args, 'e2e'),
@@ -50,7 +55,7 @@ async function runE2e(args: Arguments, warmup: number): Promise<number> {
 }
 
 async function runWarmupStudy(args: Arguments): Promise<number> {
-  if (args.peer !== undefined) {
+  if (args.peer !== undefined || args['peer-attention'] !== undefined) {
     throw new UsageError('--peer goes with one number of --warmup steps: a warm-up study is of ours alone.');
   }
   const { runBenchmark } = await import('../../cli/run-benchmark.ts');
@@ -63,6 +68,20 @@ async function runWarmupStudy(args: Arguments): Promise<number> {
     ...sweepOptions(args, 'warmup'),
   });
   return exitCode;
+}
+
+/** The peer that the flags ask for, and its attentions. Throws UsageError where it cannot be had. */
+export async function choosePeer(
+  args: Pick<E2eArguments, 'peer' | 'peer-attention'>,
+): Promise<Pick<E2eParameters, 'peer' | 'peerAttentions'>> {
+  const given = args['peer-attention'];
+  if (args.peer === undefined && given !== undefined) {
+    throw new UsageError('--peer-attention is that of a peer: add --peer torch.');
+  }
+  return {
+    peer: args.peer === undefined ? null : await findPeer(),
+    peerAttentions: given ?? ['plain'],
+  };
 }
 
 /** Finds the interpreter once; the cells, which inherit the environment, then take the same one. */

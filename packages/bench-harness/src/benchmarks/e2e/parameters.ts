@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
 export const modes = ['forward', 'forward-backward', 'train-step'] as const;
@@ -31,12 +32,15 @@ export const e2eParameters = z.object({
   batches: z.array(count).min(1),
   modes: z.array(z.enum(modes)).min(1),
   dtypes: z.array(z.enum(e2eDtypes)).min(1),
+  attentions: z.array(z.enum(modelAttentions)).min(1),
   /** Steps that run before those that count. */
   warmup: z.int().nonnegative(),
   steps: count,
   seed: z.int().nonnegative(),
   /** PyTorch and its version, to run in turn with ours; null for ours alone. */
   peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
+  /** Of the peer; without one they are not swept. */
+  peerAttentions: z.array(z.enum(peerAttentions)).min(1),
 });
 export type E2eParameters = z.infer<typeof e2eParameters>;
 
@@ -45,6 +49,9 @@ export const e2eCell = z.object({
   shape: modelShape,
   context: count,
   batch: count,
+  /** Records from before there was a choice have none, of either side. */
+  attention: z.enum(modelAttentions).default('plain'),
+  peerAttention: z.enum(peerAttentions).default('plain'),
   mode: z.enum(modes),
   dtype: z.enum(e2eDtypes),
 });
@@ -55,16 +62,48 @@ export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'pee
 /** All combinations: models outermost, modes innermost. */
 export function expandCells(parameters: E2eParameters): E2eCell[] {
   const { models, dtypes, batches, contexts, modes } = parameters;
+  const attentions = attentionPairs(parameters);
   return models.flatMap(({ size, shape }) =>
     dtypes.flatMap((dtype) =>
       batches.flatMap((batch) =>
-        contexts.flatMap((context) => modes.map((mode) => ({ size, shape, context, batch, mode, dtype }))),
+        contexts.flatMap((context) =>
+          attentions.flatMap((pair) =>
+            modes.map((mode) => ({ size, shape, context, batch, ...pair, mode, dtype })),
+          ),
+        ),
       ),
     ),
   );
 }
 
-/** `small · context 256 · batch 4 · train-step · float32`. */
-export function describeCell({ size, context, batch, mode, dtype }: E2eCell): string {
-  return `${size} · context ${context} · batch ${batch} · ${mode} · ${dtype}`;
+/** Each attention of ours beside each of the peer, where there is one. */
+function attentionPairs({
+  attentions,
+  peer,
+  peerAttentions,
+}: E2eParameters): Pick<E2eCell, 'attention' | 'peerAttention'>[] {
+  const theirs = peer === null ? (['plain'] as const) : peerAttentions;
+  return attentions.flatMap((attention) => theirs.map((peerAttention) => ({ attention, peerAttention })));
+}
+
+/** `small · context 256 · batch 4 · train-step · float32`, and attention that is not plain. */
+export function describeCell(cell: E2eCell): string {
+  const { size, context, batch, mode, dtype } = cell;
+  return [size, `context ${context}`, `batch ${batch}`, mode, dtype, ...attentionWords(cell)].join(' · ');
+}
+
+/** `small`, or with attention that is not plain `small, flash attention`. */
+export function sizeName(cell: Pick<E2eCell, 'size' | 'attention' | 'peerAttention'>): string {
+  return [cell.size, ...attentionWords(cell)].join(', ');
+}
+
+/** `flash attention`, `PyTorch sdpa`: nothing of what is plain. */
+export function attentionWords({
+  attention,
+  peerAttention,
+}: Pick<E2eCell, 'attention' | 'peerAttention'>): string[] {
+  return [
+    ...(attention === 'plain' ? [] : [`${attention} attention`]),
+    ...(peerAttention === 'plain' ? [] : [`PyTorch ${peerAttention}`]),
+  ];
 }

@@ -10,6 +10,7 @@ import {
 } from '@roofline/tensor-core';
 import { AdamW, GradientScaler } from '@roofline/optim';
 import { countParameters, languageModelLoss, TransformerLM } from '@roofline/transformer';
+import { attentionFunction } from '../../attention/attention-function.ts';
 import type { Phase } from '../../measuring/timing.ts';
 import type { E2eCell } from './parameters.ts';
 import { phaseWork } from './phase-work.ts';
@@ -26,7 +27,8 @@ export interface Workload {
 
 export function createWorkload(cell: E2eCell, device: Device, seed: number): Workload {
   const config = { ...cell.shape, contextLength: cell.context };
-  const model = new TransformerLM(config, { device, seed });
+  const attention = attentionFunction(cell.attention);
+  const model = new TransformerLM(config, { device, seed, attention });
   const generator = new Generator(seed + 1);
   const tokens = () =>
     randint(0, config.vocabularySize, [cell.batch, cell.context], { generator, device, dtype: 'int64' });

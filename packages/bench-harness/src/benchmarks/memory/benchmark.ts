@@ -24,7 +24,7 @@ export const memoryBenchmark = defineBenchmark({
     seed,
     stackDepth,
   }),
-  expand: (parameters) => expandCells({ ...parameters, peer: null }),
+  expand: (parameters) => expandCells({ ...parameters, peer: null, peerAttentions: ['plain'] }),
   describe: describeCell,
   async measure(cell: MemoryCell, context) {
     // Only the cell's own process opens a device.

@@ -6,7 +6,7 @@ import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
-const { peer: _, ...stepFlags } = e2eFlags;
+const { peer: _, 'peer-attention': __, ...stepFlags } = e2eFlags;
 
 const flags = {
   ...stepFlags,

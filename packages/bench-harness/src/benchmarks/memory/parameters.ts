@@ -1,9 +1,12 @@
 import { z } from 'zod';
-import { e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+import { attentionWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
 
 /** The cells are those of the end-to-end benchmark. */
 export const memoryParameters = e2eParameters
-  .pick({ models: true, contexts: true, batches: true, modes: true, dtypes: true, seed: true })
+  .pick({
+    ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
+    seed: true,
+  })
   .extend({
     /** Steps that run before the recorded one. */
     warmup: z.int().nonnegative(),
@@ -17,7 +20,9 @@ export type MemoryCell = E2eCell;
 export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed' | 'stackDepth'>;
 
 /** Names a cell's snapshot: `small-context256-batch4-train-step-float32.pickle`. */
-export function snapshotName({ size, context, batch, mode, dtype }: MemoryCell): string {
-  const name = `${size}-context${context}-batch${batch}-${mode}-${dtype}`;
+export function snapshotName(cell: MemoryCell): string {
+  const { size, context, batch, mode, dtype } = cell;
+  const words = [size, `context${context}`, `batch${batch}`, mode, dtype, ...attentionWords(cell)];
+  const name = words.join('-');
   return `${name.replaceAll(/[^\w.=-]+/g, '-')}.pickle`;
 }

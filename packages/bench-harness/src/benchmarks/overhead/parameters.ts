@@ -38,9 +38,14 @@ export type OverheadSettings = Pick<OverheadParameters, 'calls' | 'repeats' | 'w
 
 export function expandOverheadCells(parameters: OverheadParameters): OverheadCell[] {
   const { studies, ops, repeats } = parameters;
+  const fixed = {
+    modes: ['train-step' as const],
+    attentions: ['plain' as const],
+    ...{ peer: null, peerAttentions: ['plain' as const] },
+  };
   const opCells = (): OpCell[] => ops.map((op) => ({ op }));
   const instrumentCells = (): InstrumentCell[] =>
-    expandCells({ ...parameters, modes: ['train-step'], steps: repeats, peer: null }).map((cell) => ({
+    expandCells({ ...parameters, ...fixed, steps: repeats }).map((cell) => ({
       ...cell,
       study: 'instruments',
     }));

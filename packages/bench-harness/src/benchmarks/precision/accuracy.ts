@@ -7,6 +7,7 @@ import { execa } from 'execa';
 import { z } from 'zod';
 import { pythonDirectory } from '../../paths.ts';
 import { seededRandom } from '../../measuring/seeded-random.ts';
+import { attentionFunction } from '../../attention/attention-function.ts';
 import type { AccuracyCell, LowDType, ResultOf } from './parameters.ts';
 
 const torchAnswer = z.object({
@@ -48,14 +49,18 @@ async function compareIn(
   device: Device,
   seed: number,
 ): Promise<ResultOf<'accuracy'>> {
-  const { shape, batch, context, dtype } = cell;
+  const { shape, batch, context, dtype, peerAttention } = cell;
+  const attention = attentionFunction(cell.attention);
   const random = seededRandom(seed);
   const draw = () =>
     Array.from({ length: batch * context }, () => Math.floor(random() * shape.vocabularySize));
   const [ids, targets] = [draw(), draw()];
-  using model = new TransformerLM({ ...shape, contextLength: context }, { device, seed });
+  using model = new TransformerLM({ ...shape, contextLength: context }, { device, seed, attention });
   saveCheckpoint(model, join(folder, 'weights.safetensors'));
-  const job = { config: shape, batch, context, dtype, device: device.label, ids, targets };
+  const job = {
+    ...{ config: shape, batch, context, dtype, attention: peerAttention },
+    ...{ device: device.label, ids, targets },
+  };
   const torch = await runTorch(folder, job);
 
   const tokens = (values: number[]) =>

@@ -1,5 +1,5 @@
 import { defineBenchmark } from '../definition.ts';
-import { describeCell } from '../e2e/parameters.ts';
+import { describeCell, sizeName } from '../e2e/parameters.ts';
 import {
   expandPrecisionCells,
   precisionCell,
@@ -48,7 +48,7 @@ function describePrecisionCell(cell: PrecisionCell): string {
     case 'loss':
       return `loss curve · ${cell.dtype}`;
     case 'accuracy':
-      return `accuracy · ${cell.size} · context ${cell.context} · batch ${cell.batch} · ${cell.dtype}`;
+      return `accuracy · ${sizeName(cell)} · context ${cell.context} · batch ${cell.batch} · ${cell.dtype}`;
     case 'speed':
       return describeCell(cell);
   }

@@ -3,7 +3,7 @@ import { parseChoices, parseWholeNumber } from '../../cli/option-values.ts';
 import { e2eDtypes } from '../e2e/parameters.ts';
 import { studies } from './parameters.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { findPeer } from '../e2e/command.ts';
+import { choosePeer } from '../e2e/command.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
@@ -40,14 +40,14 @@ export const precisionCommand = defineCommand({
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { precisionBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
-    const peer = args.peer === undefined ? null : await findPeer();
+    const peer = await choosePeer(args);
     const { exitCode } = await runBenchmark(precisionBenchmark, {
       parameters: ({ type }) => ({
         studies: args.study,
         ...stepSweep(args, type === 'cpu' ? tiny : small),
         warmup: args.warmup,
         lossSteps: args['loss-steps'],
-        peer,
+        ...peer,
       }),
       device: args.device,
       dtypes: args.study.includes('speed') ? args.dtype : [],

@@ -3,7 +3,7 @@ import { printLine, tell } from '../../cli/output.ts';
 import { printTable } from '../../cli/print-table.ts';
 import type { CellRecord } from '../../records/record.ts';
 import { phases } from './parameters.ts';
-import { findPeer } from '../e2e/command.ts';
+import { choosePeer } from '../e2e/command.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
@@ -47,12 +47,12 @@ export const profileCommand = defineCommand({
     const { writeTraces } = await import('./trace/write-traces.ts');
     const options = sweepOptions(args, 'profile');
     const models = await chooseModels(args, 'small');
-    const peer = args.peer === undefined ? null : await findPeer();
+    const peer = await choosePeer(args);
     const { exitCode, records } = await runBenchmark(profileBenchmark, {
       parameters: () => ({
         ...stepSweep(args, models),
         warmup: args.warmup,
-        peer,
+        ...peer,
         phase: args.phase,
         range: args.range ?? null,
       }),

@@ -5,7 +5,7 @@ const steps = z.int().nonnegative();
 
 /** The end-to-end sweep, once for each number of steps before those that count. */
 export const warmupParameters = e2eParameters
-  .omit({ warmup: true, peer: true })
+  .omit({ warmup: true, peer: true, peerAttentions: true })
   .extend({ warmups: z.array(steps).min(1) });
 export type WarmupParameters = z.infer<typeof warmupParameters>;
 
@@ -16,7 +16,6 @@ export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
 
 /** The cells that are to be contrasted stand together: the numbers of warm-up steps are innermost. */
 export function expandWarmups({ warmups, ...parameters }: WarmupParameters): WarmupCell[] {
-  return expandCells({ ...parameters, warmup: 0, peer: null }).flatMap((cell: E2eCell) =>
-    warmups.map((warmup) => ({ ...cell, warmup })),
-  );
+  const ours = { ...parameters, warmup: 0, peer: null, peerAttentions: ['plain' as const] };
+  return expandCells(ours).flatMap((cell: E2eCell) => warmups.map((warmup) => ({ ...cell, warmup })));
 }

@@ -8,6 +8,7 @@ import {
   type Row,
   type Table,
 } from '@roofline/reports';
+import { sizeName } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 import { canonicalJson } from '../../records/json.ts';
 import type { CellRecord } from '../../records/record.ts';
@@ -59,9 +60,10 @@ function interpret(record: CellRecord): WarmupMeasurement {
 function studies(records: readonly CellRecord[]): Study[] {
   const groups = Map.groupBy(records.map(interpret), ({ cell }) => canonicalJson({ ...cell, warmup: 0 }));
   return [...groups.values()].map((measurements) => {
-    const { size, mode, context, batch, dtype } = measurements[0]!.cell;
+    const { cell } = measurements[0]!;
+    const { mode, context, batch, dtype } = cell;
     return {
-      name: `${size}, ${mode}, context ${context}, batch ${batch}, ${dtype}`,
+      name: `${sizeName(cell)}, ${mode}, context ${context}, batch ${batch}, ${dtype}`,
       measurements: measurements.toSorted((a, b) => a.cell.warmup - b.cell.warmup),
     };
   });
@@ -89,8 +91,8 @@ export function warmupTable(records: readonly CellRecord[]): Table {
 }
 
 function tableRow({ cell, record, deviceMs }: WarmupMeasurement, reference: Summary | null): Row {
-  const { size, context, batch, mode, dtype, warmup } = cell;
-  const parameters = { size, context, batch, mode, dtype, warmup, status: record.status };
+  const { size, context, batch, attention, mode, dtype, warmup } = cell;
+  const parameters = { size, context, batch, attention, mode, dtype, warmup, status: record.status };
   if (deviceMs === null) return { ...parameters, error: record.error?.message ?? '' };
   const { mean, median, std, count } = summarize(deviceMs);
   return {

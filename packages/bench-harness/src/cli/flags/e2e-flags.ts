@@ -2,6 +2,7 @@ import type { InferredOptionTypes } from 'yargs';
 import type { Flags } from '../command.ts';
 import { parseChoices, parseWholeNumber } from '../option-values.ts';
 import { e2eDtypes, modes } from '../../benchmarks/e2e/parameters.ts';
+import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { deviceFlag } from './device-flag.ts';
 import { modelFlags, sweptFlags } from './model-flags.ts';
 import { sweepFlags } from './sweep-flags.ts';
@@ -22,6 +23,13 @@ export const e2eFlags = {
     describe: 'Precision of the arithmetic',
     coerce: parseChoices('dtype', e2eDtypes),
     completions: () => e2eDtypes,
+  },
+  attention: {
+    type: 'string',
+    default: 'plain',
+    describe: 'Attention of the model: in separate ops, or by the kernels of @roofline/flash-attn',
+    coerce: parseChoices('attention', modelAttentions),
+    completions: () => modelAttentions,
   },
   warmup: {
     type: 'string',
@@ -47,6 +55,12 @@ export const e2eFlags = {
     choices: ['torch'],
     describe: 'Run the same work in eager PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
     completions: () => ['torch'],
+  },
+  'peer-attention': {
+    type: 'string',
+    describe: "Attention of PyTorch's model; several are contrasted. plain if not given",
+    coerce: parseChoices('peer-attention', peerAttentions),
+    completions: () => peerAttentions,
   },
   ...sweepFlags,
 } as const satisfies Flags;

@@ -1,3 +1,4 @@
+import type { ModelAttention } from '../../attention/kinds.ts';
 import type { E2eDType, Mode, NamedModel } from '../../benchmarks/e2e/parameters.ts';
 
 interface StepArguments {
@@ -5,18 +6,23 @@ interface StepArguments {
   readonly batch: readonly number[];
   readonly mode: readonly Mode[];
   readonly dtype: readonly E2eDType[];
+  readonly attention: readonly ModelAttention[];
   readonly steps: number;
   readonly seed: number;
 }
 
 /** The parameters that every sweep of training steps has, from its flags. */
-export function stepSweep({ context, batch, mode, dtype, steps, seed }: StepArguments, models: NamedModel[]) {
+export function stepSweep(
+  { context, batch, mode, dtype, attention, steps, seed }: StepArguments,
+  models: NamedModel[],
+) {
   return {
     models,
     contexts: [...context],
     batches: [...batch],
     modes: [...mode],
     dtypes: [...dtype],
+    attentions: [...attention],
     steps,
     seed,
   };

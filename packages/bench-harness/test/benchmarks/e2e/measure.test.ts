@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { measureE2e } from '../../../src/benchmarks/e2e/measure.ts';
 import type { Phase } from '../../../src/measuring/timing.ts';
-import { PeerError } from '../../../src/peer/torch-peer.ts';
+import { PeerError } from '../../../src/peer/python-peer.ts';
 import { FakeDevice } from '../../fixtures/fake-device.ts';
 import { toyCell } from '../../fixtures/records.ts';
 

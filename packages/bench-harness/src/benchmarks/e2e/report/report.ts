@@ -1,5 +1,6 @@
 import type { Block, Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
+import { attentionWords } from '../parameters.ts';
 import { e2ePlots } from './plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
 import { e2eSummary } from './summary.ts';
@@ -44,7 +45,8 @@ function warnings(measurements: readonly E2eMeasurement[]): Block[] {
   const commits = [
     ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
   ];
-  const name = ({ cell }: E2eMeasurement) => `${cell.size} ${cell.mode} at context ${cell.context}`;
+  const name = ({ cell }: E2eMeasurement) =>
+    [`${cell.size} ${cell.mode} at context ${cell.context}`, ...attentionWords(cell)].join(', ');
   return [
     ...(wide.length > 0
       ? [

@@ -1,6 +1,6 @@
 import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { geometricMean } from 'simple-statistics';
-import { e2eDtypes, modes, type E2eDType, type Mode } from '../parameters.ts';
+import { attentionWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
 import { canonicalJson } from '../../../records/json.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
@@ -39,8 +39,12 @@ function roofSentence(measured: readonly MeasuredCell[]): string[] {
   const [best, worst] = [known[0], known.at(-1)];
   if (!best || !worst) return [];
   const isMixed = new Set(known.map(({ cell }) => cell.dtype)).size > 1;
-  const name = ({ cell: { size, mode, context, dtype } }: E2eMeasurement) =>
-    `${size}, ${mode}, context ${context}${isMixed ? `, ${dtype}` : ''}`;
+  const name = ({ cell }: E2eMeasurement) => {
+    const { size, mode, context, dtype } = cell;
+    return [size, mode, `context ${context}`, ...(isMixed ? [dtype] : []), ...attentionWords(cell)].join(
+      ', ',
+    );
+  };
   const share = ({ measured: { roofShare } }: MeasuredCell) => `**${formatPercent(roofShare!)}**`;
   const floor = ({ measured: { device, floorMs } }: MeasuredCell) =>
     `${formatDuration(device.median)} against a floor of ${formatDuration(floorMs!)}`;
@@ -84,7 +88,9 @@ function precisionSentence(measured: readonly MeasuredCell[], dtype: E2eDType, m
     .sort((a, b) => a.measured.result.parameterCount - b.measured.result.parameterCount)
     .flatMap((each) => {
       const slow = float32.get(work(each))?.measured;
-      return slow ? [{ size: each.cell.size, gain: slow.device.median / each.measured.device.median }] : [];
+      return slow
+        ? [{ size: sizeName(each.cell), gain: slow.device.median / each.measured.device.median }]
+        : [];
     });
   const [smallest, largest] = [gains[0], gains.at(-1)];
   if (!smallest || !largest) return [];

@@ -1,5 +1,5 @@
 import type { Row } from '@roofline/reports';
-import { e2eCell } from '../../e2e/parameters.ts';
+import { attentionWords, e2eCell } from '../../e2e/parameters.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import type { MemoryCell } from '../parameters.ts';
@@ -19,8 +19,9 @@ export function interpretMemory(record: CellRecord): MemoryMeasurement {
 }
 
 /** `small, context 256, train-step, bfloat16`. */
-export function nameOf({ cell: { size, context, mode, dtype } }: MemoryMeasurement): string {
-  return `${size}, context ${context}, ${mode}, ${dtype}`;
+export function nameOf({ cell }: MemoryMeasurement): string {
+  const { size, context, mode, dtype } = cell;
+  return [size, `context ${context}`, mode, dtype, ...attentionWords(cell)].join(', ');
 }
 
 /** Time of a step with recording on over that with it off: medians. */

@@ -9,6 +9,7 @@ import {
   type Section,
 } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
+import { attentionWords } from '../../e2e/parameters.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { interpretMemory, nameOf, overheadRatio, type MemoryMeasurement } from './interpret.ts';
 import type { MemoryResult } from '../result.ts';
@@ -52,9 +53,11 @@ function peakPlot(measurements: readonly MemoryMeasurement[]): Plot {
   const sizes = new Set(measurements.map(({ cell }) => cell.size)).size > 1;
   const batches = new Set(measurements.map(({ cell }) => cell.batch)).size > 1;
   const seriesName = ({ cell }: MemoryMeasurement) =>
-    [...(sizes ? [cell.size] : []), ...(batches ? [`batch ${cell.batch}`] : []), cell.mode, cell.dtype].join(
-      ', ',
-    );
+    [
+      ...(sizes ? [cell.size] : []),
+      ...(batches ? [`batch ${cell.batch}`] : []),
+      ...[cell.mode, cell.dtype, ...attentionWords(cell)],
+    ].join(', ');
   const highest = Math.max(...measurements.map(({ result }) => result?.peakAllocatedBytes ?? 0));
   const unit = highest < 2 ** 30 ? { name: 'MiB', bytes: 2 ** 20 } : { name: 'GiB', bytes: 2 ** 30 };
   const point = ({ cell, result, record }: MemoryMeasurement): Point =>

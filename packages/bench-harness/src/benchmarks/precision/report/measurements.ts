@@ -1,4 +1,5 @@
 import type { CellRecord } from '../../../records/record.ts';
+import { sizeName } from '../../e2e/parameters.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import {
   precisionCell,
@@ -39,8 +40,8 @@ export interface Speed extends Measurement<'speed'> {
 export function speedsOf(records: readonly CellRecord[]): Speed[] {
   const measurements = measurementsOf('speed', records);
   const median = ({ result }: Measurement<'speed'>) => result && summarize(result.deviceMs).median;
-  const workload = ({ cell: { size, context, batch, mode } }: Measurement<'speed'>) =>
-    JSON.stringify([size, context, batch, mode]);
+  const workload = ({ cell }: Measurement<'speed'>) =>
+    JSON.stringify([sizeName(cell), cell.context, cell.batch, cell.mode]);
   const inFloat32 = new Map(
     measurements.filter(({ cell }) => cell.dtype === 'float32').map((each) => [workload(each), median(each)]),
   );

@@ -1,4 +1,5 @@
 import type { Block, Plot, Report, Section } from '@roofline/reports';
+import { sizeName } from '../../e2e/parameters.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { measurementsOf, speedsOf } from './measurements.ts';
@@ -83,7 +84,7 @@ function speedPlot(records: readonly CellRecord[]): Plot[] {
         name,
         points: low
           .filter(({ cell }) => `${cell.mode}, ${cell.dtype}` === name)
-          .map(({ cell, speedUp }) => ({ x: `${cell.size}, ${cell.context}`, y: speedUp })),
+          .map(({ cell, speedUp }) => ({ x: `${sizeName(cell)}, ${cell.context}`, y: speedUp })),
       })),
     },
   ];

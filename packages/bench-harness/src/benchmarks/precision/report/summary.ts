@@ -1,4 +1,5 @@
 import { formatRatio } from '@roofline/reports';
+import { sizeName } from '../../e2e/parameters.ts';
 import { geometricMean } from 'simple-statistics';
 import type { CellRecord } from '../../../records/record.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
@@ -48,8 +49,10 @@ function dtypeSentence(records: readonly CellRecord[]): string[] {
 }
 
 function accuracySentence(records: readonly CellRecord[]): string[] {
-  const ratios = measurementsOf('accuracy', records).flatMap(({ cell: { size, dtype }, result }) =>
-    result ? [{ name: `${size}, ${dtype}`, value: result.ours.gradients / result.theirs.gradients }] : [],
+  const ratios = measurementsOf('accuracy', records).flatMap(({ cell, result }) =>
+    result
+      ? [{ name: `${sizeName(cell)}, ${cell.dtype}`, value: result.ours.gradients / result.theirs.gradients }]
+      : [],
   );
   if (ratios.length === 0) return [];
   return [
@@ -60,7 +63,7 @@ function accuracySentence(records: readonly CellRecord[]): string[] {
 /** One sentence a precision: for each mode the geometric mean over all sizes, and where it is least and most. */
 function speedSentences(records: readonly CellRecord[]): string[] {
   const low = speedsOf(records).flatMap(({ cell, speedUp }) =>
-    cell.dtype === 'float32' || speedUp === null ? [] : [{ ...cell, speedUp }],
+    cell.dtype === 'float32' || speedUp === null ? [] : [{ ...cell, size: sizeName(cell), speedUp }],
   );
   return [...Map.groupBy(low, ({ dtype }) => dtype)].map(([dtype, group]) => {
     const modes = [...Map.groupBy(group, ({ mode }) => mode)].map(([mode, cells]) => {

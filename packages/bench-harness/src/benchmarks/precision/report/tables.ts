@@ -1,4 +1,5 @@
 import { type Column, type Row, type Table, formatDuration, formatRatio } from '@roofline/reports';
+import { sizeName } from '../../e2e/parameters.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
 import { measurementsOf, speedsOf, type Measurement, type Speed } from './measurements.ts';
@@ -71,7 +72,8 @@ export function accuracyTable(records: readonly CellRecord[]): Table {
   };
 }
 
-function accuracyRow({ cell: { size, dtype }, record, result }: Measurement<'accuracy'>): Row {
+function accuracyRow({ cell, record, result }: Measurement<'accuracy'>): Row {
+  const [size, dtype] = [sizeName(cell), cell.dtype];
   if (result === null) return { size, dtype, ...statusOf(record) };
   const { ours, theirs, worst } = result;
   return {
@@ -113,10 +115,10 @@ export function speedTable(records: readonly CellRecord[]): Table {
 }
 
 function speedRow({ cell, record, result, medianMs, speedUp }: Speed): Row {
-  const { size, context, batch, mode, dtype } = cell;
+  const { context, batch, mode, dtype } = cell;
   const peer = result?.peer?.status === 'ok' ? result.peer : null;
   return {
-    size,
+    size: sizeName(cell),
     context,
     batch,
     mode,

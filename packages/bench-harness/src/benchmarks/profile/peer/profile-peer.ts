@@ -1,7 +1,8 @@
 import type { Device } from '@roofline/tensor-core';
 import type { CellContext } from '../../definition.ts';
 import { describeFailure, prepareCell, startPeer } from '../../../peer/cell-peer.ts';
-import { PeerError, type PeerStepProfile, type TorchPeer } from '../../../peer/torch-peer.ts';
+import { PeerError } from '../../../peer/python-peer.ts';
+import type { PeerStepProfile, TorchPeer } from '../../../peer/torch-peer.ts';
 import type { ProfileCell, ProfileSettings } from '../parameters.ts';
 import type { PeerProfile } from '../result.ts';
 

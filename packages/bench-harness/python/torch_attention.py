@@ -1,0 +1,185 @@
+"""Times causal attention in PyTorch, on request: separate operations, those compiled, FlashAttention and cuDNN's.
+
+Requests and answers, as peer_protocol.py carries them:
+  {"command": "prepare", "batch", "heads", "sequence", "headDimension", "dtype", "device", "seed", "threads",
+   "flushedBytes"}
+      -> {"torch", "python", "device"}
+  {"command": "probe", "attention"}   -> {"peakAllocatedBytes"}, null on the CPU; runs both passes once
+  {"command": "sample", "attention", "pass", "warmupMs", "repeatMs"}   -> {"samplesMs": [...]}
+A failure has the code NOT_AVAILABLE where this PyTorch or this device has no such attention.
+"""
+
+import contextlib
+import gc
+import importlib
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+from do_bench import do_bench
+from peer_protocol import NotAvailable, describe, serve
+from transformer_lm import plain_attention
+
+
+def plain():
+    return plain_attention, contextlib.nullcontext
+
+
+def compiled():
+    if not hasattr(torch, "compile"):
+        raise NotAvailable(f"torch.compile needs PyTorch 2.0 or newer; this is {torch.__version__}")
+    functorch = importlib.import_module("torch._functorch.config")
+    if hasattr(functorch, "donated_buffer"):
+        # A backward pass that runs again and again keeps what it reads.
+        functorch.donated_buffer = False
+    return torch.compile(plain_attention, fullgraph=True), contextlib.nullcontext
+
+
+def sdpa(backend):
+    """`scaled_dot_product_attention` with one kernel, and the context in which it takes that one or none."""
+
+    def make():
+        try:
+            from torch.nn.attention import SDPBackend, sdpa_kernel
+        except ImportError:
+            raise NotAvailable(
+                f"torch.nn.attention.sdpa_kernel needs PyTorch 2.3 or newer; this is {torch.__version__}"
+            ) from None
+        if not hasattr(SDPBackend, backend):
+            raise NotAvailable(f"PyTorch {torch.__version__} has no SDPBackend.{backend}")
+        attention = lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return attention, lambda: sdpa_kernel(getattr(SDPBackend, backend))
+
+    return make
+
+
+ATTENTIONS = {
+    "plain": plain,
+    "compiled": compiled,
+    "flash": sdpa("FLASH_ATTENTION"),
+    "cudnn": sdpa("CUDNN_ATTENTION"),
+}
+WITH_MASK = ("plain", "compiled")
+
+# What scaled_dot_product_attention says where the one kernel that it may take does not take the inputs.
+NO_KERNEL = ("No available kernel", "No viable backend")
+
+
+class Workload:
+    def __init__(self, job):
+        self.device = torch.device(job["device"])
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        else:
+            torch.set_num_threads(job["threads"])
+        torch.manual_seed(job["seed"])
+        shape = [job[name] for name in ("batch", "heads", "sequence", "headDimension")]
+        dtype = getattr(torch, job["dtype"])
+        draw = lambda: torch.randn(shape, dtype=torch.float32, device=self.device).to(dtype)
+        self.leaves = [draw().requires_grad_() for _ in range(3)]
+        self.gradient = draw()
+        self.flushed_bytes = job["flushedBytes"]
+        self.flushed = None
+        self.made = {}
+        self.mask = None
+
+    def attention(self, name):
+        if name not in self.made:
+            self.made[name] = ATTENTIONS[name]()
+        return self.made[name]
+
+    def forward(self, attention):
+        return attention(*self.leaves, self.mask)
+
+    def clear_gradients(self):
+        for leaf in self.leaves:
+            leaf.grad = None
+
+    def probe(self, name):
+        on_gpu = self.device.type == "cuda"
+        self.make_ready(name)
+        attention, context = self.attention(name)
+        with warnings.catch_warnings(record=True) as caught, context():
+            warnings.simplefilter("always")
+            # The second pass counts: a compiler's first one takes memory of its own.
+            for _ in range(2):
+                if on_gpu:
+                    torch.cuda.reset_peak_memory_stats(self.device)
+                try:
+                    self.forward(attention).backward(self.gradient)
+                except RuntimeError as error:
+                    if not any(words in str(error) for words in NO_KERNEL):
+                        raise
+                    # The warnings say what each kernel wants.
+                    reasons = dict.fromkeys(str(each.message).split(" (Triggered")[0] for each in caught)
+                    raise NotAvailable(" ".join([str(error), *reasons])) from None
+                self.clear_gradients()
+        return {"peakAllocatedBytes": torch.cuda.max_memory_allocated(self.device) if on_gpu else None}
+
+    def sample(self, name, which, warmup_ms, repeat_ms):
+        self.make_ready(name)
+        attention, context = self.attention(name)
+        timing = (self.device, warmup_ms, repeat_ms, self.clear_gradients, self.flush())
+        with context():
+            samples = do_bench(self.pass_of(attention, which), *timing)
+        self.clear_gradients()
+        return {"samplesMs": samples}
+
+    def pass_of(self, attention, which):
+        if which == "forward":
+            return lambda: self.forward(attention)
+        if which == "both":
+            return lambda: self.forward(attention).backward(self.gradient)
+        output = self.forward(attention)
+        return lambda: output.backward(self.gradient, retain_graph=True)
+
+    def flush(self):
+        """Writes more than the L2 cache holds; None where nothing is to be flushed."""
+        if self.flushed_bytes == 0:
+            return None
+        if self.flushed is None:
+            self.flushed = torch.empty(self.flushed_bytes, dtype=torch.int8, device=self.device)
+        return self.flushed.zero_
+
+    def make_ready(self, name):
+        """Has a mask for those that take one, and nothing of what ran, or failed, before."""
+        if name in WITH_MASK and self.mask is None:
+            sequence = self.leaves[0].shape[-2]
+            self.mask = torch.ones(sequence, sequence, dtype=torch.bool, device=self.device).tril()
+        if name not in WITH_MASK:
+            self.mask = None
+        self.give_back()
+
+    def give_back(self):
+        """Leaves to other processes the memory that nothing here holds."""
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+class Server:
+    """The workload that was prepared last answers."""
+
+    workload = None
+
+    def __call__(self, request):
+        command = request["command"]
+        if command == "prepare":
+            self.workload = Workload(request)
+            return describe(request)
+        reply = self.run(command, request)
+        self.workload.give_back()
+        return reply
+
+    def run(self, command, request):
+        if command == "probe":
+            return self.workload.probe(request["attention"])
+        if command == "sample":
+            which, name = request["pass"], request["attention"]
+            return self.workload.sample(name, which, request["warmupMs"], request["repeatMs"])
+        raise ValueError(f"unknown command {command}")
+
+
+if __name__ == "__main__":
+    serve(Server())

@@ -1,0 +1,82 @@
+import { defineCommand, type Flags } from '../../cli/command.ts';
+import { attentionFlags } from '../../cli/flags/attention-flags.ts';
+import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { parseWholeNumber } from '../../cli/option-values.ts';
+import { printLine } from '../../cli/output.ts';
+import { printTable } from '../../cli/print-table.ts';
+import type { CellRecord } from '../../records/record.ts';
+import { attentionDefaults } from './parameters.ts';
+
+const { cuda, cpu } = attentionDefaults;
+const defaults = (words: string, onGpu: string, onCpu: string) =>
+  `${words}; if not given ${onGpu}, on the CPU ${onCpu}`;
+
+const flags = {
+  ...attentionFlags,
+  batch: {
+    ...attentionFlags.batch,
+    describe: defaults('Sequences of a batch', cuda.batches.join(), cpu.batches.join()),
+  },
+  'head-dim': {
+    ...attentionFlags['head-dim'],
+    describe: defaults('Head dimension', cuda.headDimensions.join(), cpu.headDimensions.join()),
+  },
+  sequence: {
+    ...attentionFlags.sequence,
+    describe: defaults('Queries, and as many keys', cuda.sequences.join(), cpu.sequences.join()),
+  },
+  steps: {
+    type: 'string',
+    describe: defaults('Forward and backward passes that count', String(cuda.steps), String(cpu.steps)),
+    coerce: parseWholeNumber('steps', 1),
+  },
+  warmup: {
+    type: 'string',
+    describe: defaults('Passes before those that count', String(cuda.warmup), String(cpu.warmup)),
+    coerce: parseWholeNumber('warmup', 0),
+  },
+} as const satisfies Flags;
+
+export const attentionCommand = defineCommand({
+  flags,
+  examples: [
+    ['roofline attention', 'plain and flash, forward and backward; on the CPU in a form for laptops'],
+    ['roofline attention --dtype float32,bfloat16 --out results/attention', 'both dtypes; again to resume'],
+    ['roofline attention --attention flash,tiled --head-dim 64 --sequence 1024', 'the kernels, and ops'],
+    ['roofline attention --json | jq .rows', 'for other programs'],
+  ],
+  async run(args) {
+    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { attentionBenchmark } = await import('./benchmark.ts');
+    const { exitCode, records } = await runBenchmark(attentionBenchmark, {
+      parameters: ({ type }) => {
+        const byDevice = attentionDefaults[type];
+        return {
+          attentions: args.attention,
+          batches: args.batch ?? [...byDevice.batches],
+          headDimensions: args['head-dim'] ?? [...byDevice.headDimensions],
+          sequences: args.sequence ?? [...byDevice.sequences],
+          dtypes: args.dtype,
+          warmup: args.warmup ?? byDevice.warmup,
+          steps: args.steps ?? byDevice.steps,
+          seed: args.seed,
+        };
+      },
+      device: args.device,
+      dtypes: args.dtype,
+      ...sweepOptions(args, 'attention'),
+    });
+    if (!args.json && records.length > 0) await printMemory(records);
+    return exitCode;
+  },
+});
+
+/** What the table of times does not say. */
+async function printMemory(records: readonly CellRecord[]): Promise<void> {
+  const { interpretAttention } = await import('./report/interpret.ts');
+  const { memoryTable } = await import('./report/tables.ts');
+  const { attentionSummary } = await import('./report/summary.ts');
+  const measurements = records.map(interpretAttention);
+  printTable(memoryTable(measurements));
+  for (const sentence of attentionSummary(measurements)) printLine(sentence.replaceAll('**', ''));
+}

@@ -1,0 +1,14 @@
+import type { BenchmarkEntry } from '../entry.ts';
+
+export const attention: BenchmarkEntry = {
+  name: 'attention',
+  definition: async () => (await import('./benchmark.ts')).attentionBenchmark,
+  command: {
+    summary: 'Time and memory of attention alone, forward and backward, by sequence and head dimension',
+    load: async () => (await import('./command.ts')).attentionCommand,
+  },
+  pipeline: {
+    quick: 'attention --sequence 64,128,256 --steps 5',
+    full: 'attention --dtype float32,bfloat16',
+  },
+};

@@ -1,0 +1,42 @@
+import { byteSize } from '@roofline/tensor-core';
+import type { AttentionCell } from './parameters.ts';
+
+/** Bytes that a cell needs, as they follow from its shape. */
+export interface MemoryNeed {
+  /** Of q, k, v, the output and its gradient. */
+  readonly tensorBytes: number;
+  /** What the forward pass keeps for the backward pass besides: weights, or statistics of their rows. */
+  readonly keptBytes: number;
+  /** Both: what is in use before the backward pass. */
+  readonly beforeBackwardBytes: number;
+  /** The most at once, in the backward pass; null for tiles, whose size decides. */
+  readonly peakBytes: number | null;
+}
+
+/** Statistics are float32 whatever the dtype. */
+const STATISTIC_BYTES = 4;
+
+/**
+ * With T = batch · sequence · d numbers in a tensor and S = batch · sequence² in the scores, all of the dtype:
+ * plain attention keeps S weights, and in its backward pass holds those, their gradients and those of the scores, and
+ * one gradient more than it had tensors: 6 T + 3 S. Flash keeps of each row the log-sum-exp, in float32 also the largest
+ * score and the sum; its backward pass adds the three gradients: 8 T and the statistics. Tiled attention keeps the largest
+ * score and the sum.
+ */
+export function memoryNeed({ attention, batch, sequence, headDimension, dtype }: AttentionCell): MemoryNeed {
+  const tensor = batch * sequence * headDimension * byteSize(dtype);
+  const scores = batch * sequence ** 2 * byteSize(dtype);
+  const statistic = batch * sequence * STATISTIC_BYTES;
+  const kept = {
+    plain: scores,
+    flash: (dtype === 'float32' ? 3 : 1) * statistic,
+    tiled: 2 * statistic,
+  }[attention];
+  const peak = { plain: 6 * tensor + 3 * scores, flash: 8 * tensor + kept, tiled: null }[attention];
+  return {
+    tensorBytes: 5 * tensor,
+    keptBytes: kept,
+    beforeBackwardBytes: 5 * tensor + kept,
+    peakBytes: peak,
+  };
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { attentionKinds, type AttentionKind } from '../../attention/kinds.ts';
+import { attentionShape, count, describeShape } from '../../attention/shape.ts';
+import { dtypes } from '../../measuring/ceilings.ts';
+
+/** The whole sweep: every combination of the lists is a cell. There are no heads: one, as it were. */
+export const attentionParameters = z.object({
+  attentions: z.array(z.enum(attentionKinds)).min(1),
+  batches: z.array(count).min(1),
+  headDimensions: z.array(count).min(1),
+  sequences: z.array(count).min(1),
+  dtypes: z.array(z.enum(dtypes)).min(1),
+  /** Forward and backward passes that run before those that count. */
+  warmup: z.int().nonnegative(),
+  /** Passes that count, of each kind. */
+  steps: count,
+  seed: z.int().nonnegative(),
+});
+export type AttentionParameters = z.infer<typeof attentionParameters>;
+export type AttentionSettings = Pick<AttentionParameters, 'warmup' | 'steps' | 'seed'>;
+
+export const attentionCell = attentionShape
+  .omit({ heads: true })
+  .extend({ attention: z.enum(attentionKinds) });
+export type AttentionCell = z.infer<typeof attentionCell>;
+
+/** All combinations, short sequences first; the attentions of one shape stand together. */
+export function expandAttentionCells(parameters: AttentionParameters): AttentionCell[] {
+  const { attentions, batches, headDimensions, sequences } = parameters;
+  return parameters.dtypes.flatMap((dtype) =>
+    batches.flatMap((batch) =>
+      sequences.flatMap((sequence) =>
+        headDimensions.flatMap((headDimension) =>
+          attentions.map((attention) => ({ attention, batch, headDimension, sequence, dtype })),
+        ),
+      ),
+    ),
+  );
+}
+
+/** `flash · d 64 · sequence 1024 · batch 8 · float32`. */
+export function describeAttentionCell(cell: AttentionCell): string {
+  return `${cell.attention} · ${describeShape({ ...cell, heads: 1 })}`;
+}
+
+/** What stands for the defaults where the command line names nothing: on the CPU what a laptop takes a minute for. */
+export const attentionDefaults = {
+  cuda: {
+    batches: [8],
+    headDimensions: [16, 32, 64, 128],
+    sequences: [256, 1024, 4096, 8192, 16384],
+    warmup: 10,
+    steps: 100,
+  },
+  cpu: { batches: [2], headDimensions: [16, 64], sequences: [64, 128, 256, 512], warmup: 2, steps: 10 },
+} as const;
+
+export const defaultAttentions = ['plain', 'flash'] as const satisfies readonly AttentionKind[];

@@ -1,0 +1,90 @@
+import type { Column, Table } from '@roofline/reports';
+import { attentionCaption, attentionColumns } from '../../../report/attention-columns.ts';
+import { attentionRow, type AttentionMeasurement } from './interpret.ts';
+
+const attentionColumn: Column = { key: 'attention', label: 'Attention', kind: 'text', emphasis: 'strong' };
+
+const passColumns = (pass: string, label: string): Column[] => [
+  {
+    key: `${pass}Ms`,
+    label,
+    unit: 'ms',
+    kind: 'duration',
+    uncertaintyKey: `${pass}StdMs`,
+    description: 'Mean and standard deviation of the time between two events on the device around each pass.',
+  },
+  { key: `${pass}MedianMs`, label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
+  {
+    key: `${pass}RoofShare`,
+    label: 'Of the roof',
+    kind: 'percent',
+    emphasis: 'roof',
+    description: 'The least time that the measured ceilings allow for this work, over the median.',
+  },
+];
+
+const usedColumn: Column = {
+  key: 'beforeBackwardBytes',
+  label: 'Before backward',
+  kind: 'bytes',
+  description: 'Bytes that tensors hold between the forward and the backward pass.',
+};
+const peakColumn: Column = {
+  key: 'peakBytes',
+  label: 'Peak memory',
+  kind: 'bytes',
+  description: 'Most bytes held by tensors at once, forward and backward.',
+};
+
+/** One row a cell: its times beside the roof, and its memory. */
+export function attentionTable(measurements: readonly AttentionMeasurement[]): Table {
+  const rows = measurements.map(attentionRow);
+  return {
+    kind: 'table',
+    id: 'pass-times',
+    title: 'Attention, forward and backward',
+    caption: attentionCaption(rows),
+    columns: [
+      ...attentionColumns(rows),
+      attentionColumn,
+      ...passColumns('forward', 'Forward'),
+      ...passColumns('backward', 'Backward'),
+      usedColumn,
+      peakColumn,
+    ],
+    rows,
+  };
+}
+
+/** What each cell needs by formula beside what was measured; also of cells that ran out of memory. */
+export function memoryTable(measurements: readonly AttentionMeasurement[]): Table {
+  const rows = measurements.map(attentionRow);
+  return {
+    kind: 'table',
+    id: 'memory-need',
+    title: 'Memory by formula and as measured',
+    caption: attentionCaption(rows),
+    columns: [
+      ...attentionColumns(rows),
+      attentionColumn,
+      {
+        key: 'keptBytes',
+        label: 'Kept for backward',
+        kind: 'bytes',
+        description: 'By formula: the weights of plain attention, the statistics of each row of the others.',
+      },
+      {
+        key: 'neededBytes',
+        label: 'Before backward, by formula',
+        kind: 'bytes',
+        description: 'What is kept, q, k, v, the output and its gradient.',
+      },
+      { ...usedColumn, label: 'Before backward, measured' },
+      { key: 'beforeBackwardRatio', label: 'Measured / formula', kind: 'ratio' },
+      { key: 'neededPeakBytes', label: 'Peak, by formula', kind: 'bytes' },
+      { ...peakColumn, label: 'Peak, measured' },
+      { key: 'peakRatio', label: 'Measured / formula', kind: 'ratio' },
+    ],
+    rows,
+  };
+}

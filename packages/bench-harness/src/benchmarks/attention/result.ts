@@ -1,0 +1,19 @@
+import { z } from 'zod';
+
+/** Milliseconds, one sample a pass; see measuring/timing.ts. */
+const passTimes = z.object({ deviceMs: z.array(z.number()), wallMs: z.array(z.number()) });
+export type PassTimes = z.infer<typeof passTimes>;
+
+export const attentionResult = z.object({
+  forward: passTimes,
+  backward: passTimes,
+  /** Bytes that tensors held. */
+  memory: z.object({
+    /** Between the forward and the backward pass: operands, output, and what is kept for the backward pass. */
+    beforeBackwardBytes: z.number(),
+    peakForwardBytes: z.number(),
+    /** Of both passes. */
+    peakAllocatedBytes: z.number(),
+  }),
+});
+export type AttentionResult = z.infer<typeof attentionResult>;

@@ -1,0 +1,14 @@
+import type { BenchmarkEntry } from '../entry.ts';
+
+export const flash: BenchmarkEntry = {
+  name: 'flash',
+  definition: async () => (await import('./benchmark.ts')).flashBenchmark,
+  command: {
+    summary: "Attention kernels beside plain attention and PyTorch's: TFLOP/s, share of the roof, speed-up",
+    load: async () => (await import('./command.ts')).flashCommand,
+  },
+  pipeline: {
+    quick: 'flash --sequence 128,256 --head-dim 16,64 --dtype float32 --repeat-ms 30 --warmup-ms 5',
+    full: 'flash',
+  },
+};

@@ -1,0 +1,79 @@
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import { z } from 'zod';
+import type { JsonObject } from '../records/json.ts';
+import { pythonDirectory } from '../paths.ts';
+
+const errorReply = z.object({
+  error: z.object({ name: z.string(), message: z.string(), code: z.string().optional() }),
+});
+
+/**
+ * A failure inside the peer. `code` is `OUT_OF_MEMORY` when PyTorch ran out of memory, `NOT_AVAILABLE` when this PyTorch
+ * or this device has no such thing.
+ */
+export class PeerError extends Error {
+  override readonly name = 'PeerError';
+  readonly code: string | undefined;
+
+  constructor(message: string, code?: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** A Python process that waits between requests; see python/peer_protocol.py. */
+export class PythonPeer {
+  readonly #process: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #replies: AsyncIterator<string>;
+  #stderr = '';
+
+  /** `script` lies in python/. */
+  constructor(script: string, python: string, threads: number) {
+    this.#process = spawn(python, ['-B', join(pythonDirectory, script)], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, OMP_NUM_THREADS: String(threads), PYTHONUNBUFFERED: '1' },
+    });
+    this.#process.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-4000);
+    });
+    this.#process.on('error', (error) => (this.#stderr += error.message));
+    // A process that died leaves a broken pipe; the missing reply tells of it.
+    this.#process.stdin.on('error', () => {});
+    this.#replies = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
+  }
+
+  async close(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const ended = once(this.#process, 'close');
+    this.#process.stdin.end();
+    await ended;
+  }
+
+  /** Throws PeerError for what fails inside the peer. */
+  protected async request<T>(request: JsonObject, reply: z.ZodType<T>): Promise<T> {
+    this.#process.stdin.write(`${JSON.stringify(request)}\n`);
+    const { value, done } = await this.#replies.next();
+    if (done) throw new PeerError(`The PyTorch process ended unexpectedly. It said:\n${this.#stderr.trim()}`);
+    const answer = parseReply(value);
+    const failure = errorReply.safeParse(answer);
+    if (failure.success) {
+      const { name, message, code } = failure.data.error;
+      throw new PeerError(`${name} in PyTorch: ${message}`, code);
+    }
+    const { data, error } = reply.safeParse(answer);
+    if (error) throw new PeerError(`PyTorch's answer was not understood: ${z.prettifyError(error)}`);
+    return data;
+  }
+}
+
+function parseReply(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    throw new PeerError(`PyTorch's answer is no JSON: ${(error as Error).message}`);
+  }
+}

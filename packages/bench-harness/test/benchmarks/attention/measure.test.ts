@@ -1,0 +1,62 @@
+import { device, type Device } from '@roofline/tensor-core';
+import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { describe, expect, it } from 'vitest';
+import { attentionKinds } from '../../../src/attention/kinds.ts';
+import { timeAttention } from '../../../src/benchmarks/attention/measure.ts';
+import { memoryNeed } from '../../../src/benchmarks/attention/memory-formula.ts';
+import type { AttentionCell } from '../../../src/benchmarks/attention/parameters.ts';
+
+const settings = { warmup: 1, steps: 3, seed: 0 };
+const shape = { batch: 2, headDimension: 16, sequence: 64 };
+
+/** What was measured, without what others held. */
+async function measure(where: Device, cell: AttentionCell) {
+  const heldBytes = where.allocatedBytes;
+  const told: unknown[][] = [];
+  const progress = (...words: unknown[]) => void told.push(words);
+  const result = await timeAttention(where, cell, settings, progress);
+  const { memory } = result;
+  return {
+    ...result,
+    told,
+    beforeBackwardBytes: memory.beforeBackwardBytes - heldBytes,
+    peakBytes: memory.peakAllocatedBytes - heldBytes,
+  };
+}
+
+describe.each(attentionKinds)('%s attention on the CPU', (attention) => {
+  it.each(['float32', 'bfloat16'] as const)('needs in %s the memory of the formula', async (dtype) => {
+    const cell = { ...shape, attention, dtype };
+    const { forward, backward, told, ...measured } = await measure(device('cpu'), cell);
+    for (const samples of [forward.deviceMs, forward.wallMs, backward.deviceMs, backward.wallMs]) {
+      expect(samples).toHaveLength(settings.steps);
+      expect(Math.min(...samples)).toBeGreaterThan(0);
+    }
+    expect(told.map(([done, total, what]) => [done, total, what]).at(-1)).toEqual([7, 7, 'backward']);
+    expect(told.slice(0, 2).map(([, , what]) => what)).toEqual(['warm-up', 'forward']);
+
+    const need = memoryNeed(cell);
+    expect(measured.beforeBackwardBytes).toBe(need.beforeBackwardBytes);
+    expect(measured.peakBytes).toBeGreaterThan(need.beforeBackwardBytes);
+    // Beside what the formula has there may be one number a row, of the gradients' own statistics.
+    const rowBytes = cell.batch * cell.sequence * 4;
+    if (need.peakBytes !== null) {
+      expect(measured.peakBytes - need.peakBytes).toBeGreaterThanOrEqual(0);
+      expect(measured.peakBytes - need.peakBytes).toBeLessThanOrEqual(rowBytes);
+    }
+  });
+});
+
+it.skipIf(!hostCompilerVersion())('needs the same memory on the emulated GPU', async () => {
+  const cell: AttentionCell = { ...shape, attention: 'flash', dtype: 'float32' };
+  const { beforeBackwardBytes } = await measure(openEmulatedDevice(), cell);
+  expect(beforeBackwardBytes).toBe(memoryNeed(cell).beforeBackwardBytes);
+});
+
+it('keeps of plain attention a square, of the others what is linear', () => {
+  const kept = (attention: AttentionCell['attention'], sequence: number) =>
+    memoryNeed({ ...shape, attention, sequence, dtype: 'bfloat16' }).keptBytes;
+  expect(kept('plain', 128) / kept('plain', 64)).toBe(4);
+  expect(kept('flash', 128) / kept('flash', 64)).toBe(2);
+  expect(kept('tiled', 128) / kept('tiled', 64)).toBe(2);
+});

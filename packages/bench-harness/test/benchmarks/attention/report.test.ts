@@ -1,0 +1,93 @@
+import { renderHtml, renderMarkdown, renderSvg, type Plot, type Table } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { attentionBenchmark } from '../../../src/benchmarks/attention/benchmark.ts';
+import {
+  attentionDefaults,
+  attentionParameters,
+  expandAttentionCells,
+} from '../../../src/benchmarks/attention/parameters.ts';
+import { compareRecords } from '../../../src/report/compare.ts';
+import { attentionRecord, withoutMemory } from '../../fixtures/attention-records.ts';
+
+const records = [
+  attentionRecord(),
+  attentionRecord({ attention: 'flash' }, 0.5),
+  attentionRecord({ sequence: 128 }, 4),
+  attentionRecord({ attention: 'flash', sequence: 128 }, 1),
+  withoutMemory(attentionRecord({ sequence: 256 })),
+  attentionRecord({ attention: 'flash', sequence: 256 }, 2),
+];
+const report = attentionBenchmark.toReport(records);
+const blocks = report.sections.flatMap((section) => section.blocks);
+const tables = blocks.filter((block): block is Table => block.kind === 'table');
+const plots = blocks.filter((block): block is Plot => block.kind === 'plot');
+
+describe('the attention benchmark', () => {
+  it('expands to the whole sweep where nothing is named', () => {
+    const { cuda } = attentionDefaults;
+    const cells = expandAttentionCells(
+      attentionParameters.parse({ ...cuda, attentions: ['plain', 'flash'], dtypes: ['float32'], seed: 0 }),
+    );
+    expect(cells).toHaveLength(2 * 4 * 5);
+    expect(cells[0]).toEqual({
+      attention: 'plain',
+      ...{ batch: 8, headDimension: 16, sequence: 256, dtype: 'float32' },
+    });
+    expect(cells.at(-1)).toMatchObject({ attention: 'flash', headDimension: 128, sequence: 16384 });
+  });
+
+  it('tells times, their share of the roof, and memory of every cell', () => {
+    const [row] = attentionBenchmark.toTable(records).rows;
+    // 2 · 2 · 64² · 16 FLOPs in 1 ms; the bytes, 4 · 2 · 64 · 16 · 4 over 1e11 a second, bound it.
+    expect(row).toMatchObject({
+      attention: 'plain',
+      sequence: 64,
+      status: 'ok',
+      forwardMedianMs: 1,
+      backwardMedianMs: 2,
+    });
+    expect(row!['forwardTeraflopsPerSecond']).toBeCloseTo((4 * 2 * 64 ** 2 * 16) / 2 / 1e9, 12);
+    expect(row!['forwardRoofShare']).toBeCloseTo((4 * 2 * 64 * 16 * 4) / 1e11 / 1e-3, 12);
+    expect(row).toMatchObject({ beforeBackwardBytes: 2 ** 17, peakBytes: 2 ** 19 });
+  });
+
+  it('gives what a cell without memory would have needed', () => {
+    const need = tables.find(({ id }) => id === 'memory-need')!;
+    const lost = need.rows.find(({ status }) => status === 'out-of-memory')!;
+    const tensor = 2 * 256 * 16 * 4;
+    expect(lost).toMatchObject({ neededBytes: 5 * tensor + 2 * 256 ** 2 * 4, keptBytes: 2 * 256 ** 2 * 4 });
+    expect(lost['beforeBackwardBytes']).toBeUndefined();
+    expect(renderMarkdown(need)).toContain('OOM');
+  });
+
+  it('draws time and memory against the sequence on logarithmic axes', () => {
+    expect(plots.map(({ id }) => id)).toEqual(['time-float32-b2-d16', 'memory-float32-b2-d16']);
+    for (const plot of plots) {
+      expect([plot.x.scale, plot.y.scale]).toEqual(['log', 'log']);
+      expect(renderSvg(plot)).toContain('<svg');
+    }
+    const [plain] = plots[0]!.series;
+    expect(plain).toMatchObject({ name: 'plain, forward' });
+    expect(plain!.points.map(({ x, y, note }) => [x, y, note])).toEqual([
+      [64, 1, undefined],
+      [128, 4, undefined],
+      [256, null, 'out-of-memory'],
+    ]);
+  });
+
+  it('sums up: flash over plain at the longest sequence of both, and what was not measured', () => {
+    expect(report.summary).toEqual([
+      '5 of 6 cells measured on Toy CPU.',
+      expect.stringMatching(
+        /^At sequence 128, d 16, float32, flash attention is \*\*4\.00×\*\* as fast as plain forward/,
+      ),
+      'Not measured: plain · d 16 · sequence 256 · batch 2 · float32 (out-of-memory).',
+    ]);
+    expect(renderHtml(report)).toContain('Memory by formula and as measured');
+  });
+
+  it('is compared by the time of both passes, and peak memory', async () => {
+    const [comparison] = await compareRecords([attentionRecord()], [attentionRecord({}, 2)]);
+    expect(comparison).toMatchObject({ times: { beforeMs: 3, afterMs: 6 }, memoryRatio: 1 });
+  });
+});
