@@ -204,13 +204,17 @@ export function describeAutocast(open: OpenDevice): void {
     });
 
     it('are of the dtype of the region that uses them', () => {
-      withWeight((x, weight) => {
-        const dtypes = t.autocast('bfloat16', () => [
-          t.linear(x, weight).dtype,
-          t.autocast('float16', () => t.linear(x, weight).dtype),
-          t.linear(x, weight).dtype,
+      withWeight((_, weight) => {
+        const product = (dtype: AutocastDType) => t.autocast(dtype, () => t.matmul(weight, weight));
+        const [outer, inner, after] = t.autocast('bfloat16', () => [
+          t.matmul(weight, weight),
+          product('float16'),
+          t.matmul(weight, weight),
         ]);
-        expect(dtypes).toEqual(['bfloat16', 'float16', 'bfloat16']);
+        expect([outer!.dtype, inner!.dtype, after!.dtype]).toEqual(['bfloat16', 'float16', 'bfloat16']);
+        expect(inner!.toArray()).toEqual(product('float16').toArray());
+        expect(outer!.toArray()).toEqual(product('bfloat16').toArray());
+        expect(after!.toArray()).toEqual(outer!.toArray());
       });
     });
 
