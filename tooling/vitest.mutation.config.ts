@@ -5,10 +5,14 @@ import tests from './vitest.config.ts';
  * The tests that the mutation runner chooses from, of all packages at once and from the repository's root. Those
  * left out start processes of their own, which see none of its faults and take seconds.
  */
+// Its projects would run each of these tests twice.
+const { projects: _, ...options } = tests.test!;
+
 export default defineConfig({
   ...tests,
   test: {
-    ...tests.test,
+    ...options,
+    execArgv: ['--expose-gc'],
     include: ['packages/*/test/**/*.test.ts'],
     exclude: [
       '**/node_modules/**',

@@ -33,6 +33,25 @@ describe('options that do not exist', () => {
   });
 });
 
+describe('values of options', () => {
+  it('are the defaults where they are undefined', () => {
+    const [group] = new SGD([{ parameters: parameters(), momentum: undefined }], { momentum: 0.5 }).groups;
+    expect(group!.momentum).toBe(0.5);
+    expect(new AdamW(parameters(), { eps: undefined }).groups[0]!.eps).toBe(1e-8);
+  });
+
+  it.each([-1, NaN, Infinity])('are refused where the learning rate is %d', (learningRate) => {
+    expect(() => new SGD(parameters(), { learningRate })).toThrow(
+      expect.objectContaining({
+        code: 'RANGE',
+        message: expect.stringContaining(
+          `SGD: learningRate must be a finite number of zero or more, not ${learningRate}`,
+        ),
+      }),
+    );
+  });
+});
+
 function schedule(options: object): CosineScheduleOptions {
   return { maximum: 1, totalSteps: 2, ...options };
 }

@@ -203,6 +203,54 @@ export function describeAutocast(open: OpenDevice): void {
       });
     });
 
+    it('are of the dtype of the region that uses them', () => {
+      withWeight((_, weight) => {
+        const product = (dtype: AutocastDType) => t.autocast(dtype, () => t.matmul(weight, weight));
+        const [outer, inner, after] = t.autocast('bfloat16', () => [
+          t.matmul(weight, weight),
+          product('float16'),
+          t.matmul(weight, weight),
+        ]);
+        expect([outer!.dtype, inner!.dtype, after!.dtype]).toEqual(['bfloat16', 'float16', 'bfloat16']);
+        expect(inner!.toArray()).toEqual(product('float16').toArray());
+        expect(outer!.toArray()).toEqual(product('bfloat16').toArray());
+        expect(after!.toArray()).toEqual(outer!.toArray());
+      });
+    });
+
+    // A view is used first in a scope that ends long before the region, which has cast the whole parameter.
+    const views: Record<string, (weight: Tensor) => Tensor> = {
+      whole: (weight) => weight,
+      transposed: (weight) => t.transpose(weight),
+      'some rows': (weight) => t.slice(weight, 0, 1, 3),
+      'some columns': (weight) => t.slice(weight, 1, 1, 3),
+      'every other column': (weight) => t.slice(weight, 1, 0, 4, 2),
+    };
+
+    it.each(Object.keys(views))('lie as the parameter does in a flat buffer, used first %s', (first) => {
+      t.scope(() => {
+        const device = open();
+        const flat = t.arange(0, 40, 1, { dtype: 'float32', device });
+        const weights = [8, 24].map((start) =>
+          t.view(t.slice(flat, 0, start, start + 12), [3, 4]).requiresGrad_(),
+        );
+        const rowSums = (x: Tensor) => t.matmul(x, t.ones([x.shape[1]!, 1], { device }));
+        t.autocast('bfloat16', () => {
+          for (const view of [views[first]!, ...Object.values(views)]) {
+            for (const weight of weights) {
+              t.scope(() => {
+                const part = view(weight);
+                // Sums below 256, which bfloat16 holds.
+                const sums = rowSums(part);
+                expect(sums.dtype).toBe('bfloat16');
+                expect(sums.toArray()).toEqual(t.withoutAutocast(() => rowSums(part)).toArray());
+              });
+            }
+          }
+        });
+      });
+    });
+
     it('are freed with the region, or with the backward pass that needs them', () => {
       withWeight((x, weight) => {
         const before = heldBytes();

@@ -43,4 +43,19 @@ describe('a result that would be the input itself', () => {
       expect(x.grad!.toFlatArray()).toEqual([1, 1]);
     });
   });
+
+  it('is called alias in errors', () => {
+    t.scope(() => {
+      const x = leaf();
+      const y = t.mul(x, 3);
+      expect(() => t.alias([1] as never)).toThrow('alias: takes tensors, not an array');
+      expect(() => (t.alias as (...list: unknown[]) => void)(y, { dim: 1 })).toThrow(
+        'alias: takes no further argument',
+      );
+      for (const gone of [x, y]) {
+        gone.dispose();
+        expect(() => t.alias(gone)).toThrow(/^alias: /);
+      }
+    });
+  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromBits16, toBits16 } from '../../src/index.ts';
+import { type DType, DTypeError, fromBits16, toBits16 } from '../../src/index.ts';
 
 /** The value of IEEE's fields, straight from the definition. */
 function valueOf(bits: number, exponentBits: number): number {
@@ -62,4 +62,26 @@ describe.each([
     expect(toBits16(dtype, -0)).toBe(0x8000);
     expect(toBits16(dtype, -1e300)).toBe(toBits16(dtype, Infinity) | 0x8000);
   });
+});
+
+it.each<[DType, unknown]>([
+  ['float32', 1],
+  ['float16', '1'],
+  ['bfloat16', undefined],
+  ['float16', 1n],
+])('%s with %o has no 16 bits', (dtype, value) => {
+  expect(() => toBits16(dtype, value as number)).toThrow(DTypeError);
+  expect(() => toBits16(dtype, value as number)).toThrow('toBits16: takes float16 or bfloat16 and a number');
+});
+
+it.each<[DType, unknown]>([
+  ['float32', 1],
+  ['float16', 0x10000],
+  ['float16', -1],
+  ['bfloat16', 0.5],
+  ['bfloat16', '1'],
+  ['float16', 1n],
+])('%s is not read from %o', (dtype, bits) => {
+  expect(() => fromBits16(dtype, bits as number)).toThrow(DTypeError);
+  expect(() => fromBits16(dtype, bits as number)).toThrow('fromBits16: takes float16 or bfloat16');
 });

@@ -6,6 +6,7 @@ import {
   checkShape,
   checkWhole,
   contiguousStrides,
+  formatShape,
   isContiguous,
   normalizeDimension,
   sameShape,
@@ -87,9 +88,16 @@ describe('broadcasting', () => {
 describe('checks', () => {
   it('counts dimensions from either end', () => {
     expect([0, 2, -1, -3].map((dim) => normalizeDimension('sum', dim, 3))).toEqual([0, 2, 2, 0]);
-    for (const dim of [3, -4, 0.5, NaN, '1' as never, undefined as never]) {
+    for (const [dim, given] of [
+      [3, '3'],
+      [-4, '-4'],
+      [0.5, '0.5'],
+      [NaN, 'NaN'],
+      ['1' as never, 'the text "1"'],
+      [{} as never, 'an object'],
+    ] as const) {
       expect(() => normalizeDimension('sum', dim, 3)).toThrow(
-        'is outside a tensor of rank 3; take one of -3..2.',
+        `sum: dimension ${given} is outside a tensor of rank 3; take one of -3..2.`,
       );
     }
     expect(() => normalizeDimension('sum', -1, 0)).toThrow(
@@ -111,5 +119,30 @@ describe('checks', () => {
     checkShape('empty', []);
     checkShape('empty', [2 ** 53, 0]);
     expect(() => checkShape('empty', [2 ** 27, 2 ** 26])).toThrow(ShapeError);
+  });
+
+  it.each<[number[], string]>([
+    [[NaN], '[NaN]'],
+    [[2, -1], '[2, -1]'],
+    [[1.5, 0], '[1.5, 0]'],
+    [['2' as never], '[2]'],
+  ])('%j is no shape', (shape, written) => {
+    expect(() => checkShape('empty', shape)).toThrow(ShapeError);
+    expect(() => checkShape('empty', shape)).toThrow(`empty: ${written} is no shape`);
+  });
+
+  it('writes shapes as lists', () => {
+    expect([formatShape([]), formatShape([2]), formatShape([2, 3])]).toEqual(['[]', '[2]', '[2, 3]']);
+  });
+
+  it.each<[string, (list: never) => unknown]>([
+    ['sizeOf', sizeOf],
+    ['formatShape', formatShape],
+    ['empty', (list) => checkShape('empty', list)],
+  ])('%s takes lists only', (name, take) => {
+    for (const list of [5, '23', null, { length: 0 }]) {
+      expect(() => take(list as never)).toThrow(ShapeError);
+      expect(() => take(list as never)).toThrow(`${name}: takes a list of whole numbers`);
+    }
   });
 });
