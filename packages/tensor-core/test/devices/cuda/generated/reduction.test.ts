@@ -136,10 +136,12 @@ describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
     ['vector', (x) => t.sum(x([8, 64]), rows), (x) => t.sum(x([8, 63]), rows)],
     ['end', (x) => t.mean(x([2 ** 16])), (x) => t.mean(x([4, 2048]), rows)],
   ])('takes one kernel for each %s, whichever was generated first', (_, first, second) => {
-    const on = (device: t.Device) => (shape: readonly number[], dtype: DType = 'float32') => {
-      const values = Float32Array.from({ length: t.sizeOf(shape) }, (_, i) => i % 7);
-      return t.cast(t.fromTypedArray(values, shape, { device }), dtype);
-    };
+    const on =
+      (device: t.Device) =>
+      (shape: readonly number[], dtype: DType = 'float32') => {
+        const values = Float32Array.from({ length: t.sizeOf(shape) }, (_, i) => i % 7);
+        return t.cast(t.fromTypedArray(values, shape, { device }), dtype);
+      };
     const results = (folds: readonly Fold[], device: t.Device) =>
       t.scope(() => folds.map((fold) => fold(on(device)).toFlatArray()));
     for (const folds of [

@@ -59,7 +59,7 @@ describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', () =
     );
   });
 
-  it('keeps to the pitch and the batch strides, adds to C and scales', () => {
+  it('keeps to the pitch and the batch strides, and scales', () => {
     const sizes: ProductSizes = { m: 5, n: 7, k: 70 };
     const { m, n, k } = sizes;
     const [pitchA, pitchB, pitchD] = [k + 3, n + 2, n + 4];

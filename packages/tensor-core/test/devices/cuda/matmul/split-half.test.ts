@@ -183,6 +183,16 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     }
   });
 
+  it('counts a denormal as lost where its last bit is', () => {
+    const beside = (denormal: number) =>
+      block((row, column) => (row === 7 && column === 3 ? denormal : 2 ** -99));
+    const [lost, kept] = [beside((2 ** 21 + 1) * 2 ** -149), beside((2 ** 22 + 1) * 2 ** -149)];
+    for (const side of ['A', 'B'] as const) {
+      expect(split(lost, 64, 64, false, side).losses).toEqual([1, 1]);
+      expect(split(kept, 64, 64, false, side).losses).toEqual([0, 0]);
+    }
+  });
+
   it('marks Inf and NaN and leaves zeros in the planes', () => {
     for (const odd of [Infinity, -Infinity, NaN]) {
       const values = block((row, column, x) => (row === 40 && column === 50 ? odd : x + 2));
