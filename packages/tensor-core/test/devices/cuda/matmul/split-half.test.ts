@@ -161,6 +161,18 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(split(far, 64, 64, false, 'B')).toMatchObject({ isUniform: false, losses: [0, 0] });
   });
 
+  it('counts lost elements up to the next power of two', () => {
+    const tail = (count: number) =>
+      block((row, column, x) => (row === 3 && column < count ? 2 ** -29 : x + 2));
+    const losses = [1, 2, 3, 4, 5].map((count) => split(tail(count), 64, 64, false, 'B').losses[0]);
+    expect(losses).toEqual([1, 2, 3, 3, 4]);
+  });
+
+  it('measures a range down to a denormal', () => {
+    const values = block((row, column) => (row === 3 && column === 5 ? 2 ** -130 : 2 ** -105));
+    expect(split(values, 64, 64, false).ranges).toEqual([10, 0]);
+  });
+
   it('tells a single small element or zero from several', () => {
     const small = (count: number, value: number) =>
       split(
@@ -174,6 +186,16 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(small(2, 2 ** -20)).toEqual([6, 6]);
     expect(small(1, 0)).toEqual([15, 0]);
     expect(small(2, 0)).toEqual([15, 15]);
+    // In threads of one warp, and of two.
+    for (const [row, column] of [
+      [7, 40],
+      [40, 0],
+    ]) {
+      const two = block((i, j, x) =>
+        (i === 7 && j === 0) || (i === row && j === column) ? 2 ** -20 : x + 2,
+      );
+      expect(split(two, 64, 64, false).ranges).toEqual([6, 6]);
+    }
   });
 
   it('counts neither what lies past the end of K nor lines past the end as zeros', () => {
