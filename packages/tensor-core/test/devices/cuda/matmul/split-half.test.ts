@@ -166,6 +166,10 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
       block((row, column, x) => (row === 3 && column < count ? 2 ** -29 : x + 2));
     const losses = [1, 2, 3, 4, 5].map((count) => split(tail(count), 64, 64, false, 'B').losses[0]);
     expect(losses).toEqual([1, 2, 3, 3, 4]);
+    // Where the largest is below 4, from 2^-27 on nothing is lost.
+    const least = (value: number) => block((row, column, x) => (row === 3 && column === 5 ? value : x + 2));
+    expect(split(least(2 ** -27), 64, 64, false, 'B').losses).toEqual([0, 0]);
+    expect(split(least(2 ** -27 - 2 ** -51), 64, 64, false, 'B').losses).toEqual([1, 1]);
   });
 
   it('measures a range down to a denormal', () => {
