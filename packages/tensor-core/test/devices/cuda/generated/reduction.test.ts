@@ -131,7 +131,7 @@ describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
     ['input', (x) => t.sum(x([8, 64], 'int32'), rows), (x) => t.sum(x([8, 64], 'int64'), rows)],
     // The first leaves 16 partial sums in float32, which become bfloat16.
     ['output', (x) => t.sum(x([2 ** 16], 'bfloat16')), (x) => t.sum(x([16]))],
-    ['dimension', (x) => t.sum(x([64, 64]), rows), (x) => t.sum(x([64, 64]), { dims: 0 })],
+    ['dimension', (x) => t.sum(x([128, 128]), rows), (x) => t.sum(x([128, 128]), { dims: 0 })],
     ['width of rows', (x) => t.sum(x([4, 2048]), rows), (x) => t.sum(x([64, 1024]), rows)],
     ['vector', (x) => t.sum(x([8, 64]), rows), (x) => t.sum(x([8, 63]), rows)],
     ['end', (x) => t.mean(x([2 ** 16])), (x) => t.mean(x([4, 2048]), rows)],

@@ -65,7 +65,7 @@ describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', () =
       const { device } = openSplitHalfDevice();
       type Operand = readonly [shape: readonly number[], laid?: (x: t.Tensor) => t.Tensor];
       const two: Operand = [[2, 8, 8]];
-    const three: Operand = [[3, 8, 8]];
+      const three: Operand = [[3, 8, 8]];
       const repeated: Operand = [[1, 8, 8], (x) => t.expand(x, [2, 8, 8])];
       const transposed: Operand = [[2, 8, 8], (x) => t.transpose(x)];
       const products: Record<string, readonly [Operand, Operand]> = {
