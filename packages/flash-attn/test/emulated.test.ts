@@ -4,11 +4,17 @@ import { expectAccurate } from './attempt.ts';
 import { describeFlash, flash } from './flash-cases.ts';
 import { type AttentionProblem, randomProblem } from './problems.ts';
 
+/** Several heads of k and v, each of several heads of q, in several batches. */
+const groups: AttentionProblem = {
+  ...{ batch: 2, heads: 6, keyHeads: 2, queries: 20, keys: 23, headDimension: 16 },
+  ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: 6 },
+};
+
 describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () => {
   const emulated = openEmulatedDevice();
 
   describeFlash(() => emulated, {
-    problems: Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16])),
+    problems: [groups, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
     dtypes: ['float32', 'bfloat16'],
   });
 

@@ -161,6 +161,15 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(split(far, 64, 64, false, 'B')).toMatchObject({ isUniform: false, losses: [0, 0] });
   });
 
+  it('takes the scale of the block for lines of zeros, and for lines of B that lose little by it', () => {
+    const zeros = block((row, _column, x) => (row === 5 ? 0 : (x + 2) * (row % 2 ? 2 ** -60 : 1)));
+    const { factors } = split(zeros, 64, 64, false);
+    expect([factors[5], factors[4], factors[7]]).toEqual([2 ** -13, 2 ** -13, 2 ** -73]);
+    const little = block((row, column, x) => (row === 3 ? 2 ** (column === 5 ? -29 : -5) : x + 2));
+    expect(split(little, 64, 64, false, 'B')).toMatchObject({ isUniform: true, losses: [7, 7] });
+    expect(split(little, 64, 64, false, 'A')).toMatchObject({ isUniform: false, losses: [0, 0] });
+  });
+
   it('counts lost elements up to the next power of two', () => {
     const tail = (count: number) =>
       block((row, column, x) => (row === 3 && column < count ? 2 ** -29 : x + 2));
