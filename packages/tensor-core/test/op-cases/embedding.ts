@@ -137,6 +137,16 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     });
   });
 
+  it('adds rows that all go to one id of three digits', () => {
+    t.scope(() => {
+      const weight = t.zeros([66_000, 1], { device: open() }).requiresGrad_();
+      const ids = tensorOf([65_536, 65_536], [2], 'int32', open());
+      embedding(weight, ids).backward(tensorOf([1, 2], [2, 1], 'float32', open()));
+      const gradient = weight.grad!.toFlatArray();
+      expect([gradient[65_536], gradient.filter((x) => x !== 0)]).toEqual([3, [3]]);
+    });
+  });
+
   it('has a gradient of zeros for no ids', () => {
     t.scope(() => {
       const weight = sample([3, 2], {}, open()).requiresGrad_();
