@@ -1,14 +1,22 @@
+import { full, scope } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
+import { flashAttention } from '../src/index.ts';
 import { expectAccurate } from './attempt.ts';
 import { describeFlash, flash } from './flash-cases.ts';
 import { type AttentionProblem, randomProblem } from './problems.ts';
+
+/** Several heads of k and v, each of several heads of q, in several batches. */
+const groups: AttentionProblem = {
+  ...{ batch: 2, heads: 6, keyHeads: 2, queries: 20, keys: 23, headDimension: 16 },
+  ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: 6 },
+};
 
 describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () => {
   const emulated = openEmulatedDevice();
 
   describeFlash(() => emulated, {
-    problems: Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16])),
+    problems: [groups, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
     dtypes: ['float32', 'bfloat16'],
   });
 
@@ -33,5 +41,17 @@ describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () =
       ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: headDimension },
     };
     expect(() => expectAccurate(flash, problem, dtype, emulated)).not.toThrow();
+  });
+
+  // float32 keeps a row's maximum and sum for its gradients, bfloat16 the log-sum-exp alone.
+  it.each(['float32', 'bfloat16'] as const)('give zeros for scores of -∞ alone, in %s', (dtype) => {
+    scope(() => {
+      const filled = (value: number) => full([1, 1, 3, 16], value, { dtype, device: emulated });
+      const values = filled(2).requiresGrad_();
+      const y = flashAttention(filled(1), filled(-Infinity), values, { causal: false });
+      expect(y.toFlatArray()).toEqual(new Array(48).fill(0));
+      y.backward(filled(1));
+      expect(values.grad!.toFlatArray()).toEqual(new Array(48).fill(0));
+    });
   });
 });

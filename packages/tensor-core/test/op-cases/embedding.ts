@@ -116,6 +116,37 @@ export function describeEmbedding(open: OpenDevice, dtypes = floatingPointDTypes
     });
   });
 
+  it.each([5, 255, 256])('gives no row for ids outside a table of %i, and them no gradient', (vocabulary) => {
+    t.scope(() => {
+      const weight = sample([vocabulary, 2], {}, open()).requiresGrad_();
+      const ids = tensorOf([1, vocabulary, -1, 0, vocabulary - 1, -vocabulary, 1], [7], 'int64', open());
+      if (weight.device.type === 'cpu') {
+        expect(() => embedding(weight, ids)).toThrow(`embedding: id ${vocabulary} at position 1`);
+        return;
+      }
+      const y = embedding(weight, ids);
+      const row = (id: number) => rowsOf(weight.toFlatArray(), 2)[id]!;
+      const none = [NaN, NaN];
+      expect(y.toArray()).toEqual([row(1), none, none, row(0), row(vocabulary - 1), none, row(1)]);
+      y.backward(tensorOf([1, 2, 4, 8, 16, 32, 64].flatMap((g) => [g, -g]), [7, 2], 'float32', open())); // prettier-ignore
+      const expected = new Array<number>(vocabulary).fill(0);
+      expected[0] = 8;
+      expected[1] = 65;
+      expected[vocabulary - 1]! += 16;
+      expect(weight.grad!.toFlatArray()).toEqual(expected.flatMap((g) => (g === 0 ? [0, 0] : [g, -g])));
+    });
+  });
+
+  it('adds rows that all go to one id of three digits', () => {
+    t.scope(() => {
+      const weight = t.zeros([66_000, 1], { device: open() }).requiresGrad_();
+      const ids = tensorOf([65_536, 65_536], [2], 'int32', open());
+      embedding(weight, ids).backward(tensorOf([1, 2], [2, 1], 'float32', open()));
+      const gradient = weight.grad!.toFlatArray();
+      expect([gradient[65_536], gradient.filter((x) => x !== 0)]).toEqual([3, [3]]);
+    });
+  });
+
   it('has a gradient of zeros for no ids', () => {
     t.scope(() => {
       const weight = sample([3, 2], {}, open()).requiresGrad_();

@@ -70,13 +70,24 @@ export function describeGather(open: OpenDevice, dtypes = floatingPointDTypes): 
     });
   });
 
-  it.each([-1, 3])('gives no element for index %i of a length of three', (index) => {
+  it.each([-1, 3])('gives no element for index %i of a length of three, and it no gradient', (index) => {
     t.scope(() => {
-      const x = sample([2, 3], {}, open());
-      const indices = tensorOf([0, index], [2, 1], 'int64', open());
-      const message = `gather: index ${index} at position 1 is outside a dimension of length 3`;
-      if (x.device.type === 'cpu') expect(() => t.gather(x, 1, indices)).toThrow(message);
-      else expect(t.gather(x, 1, indices).toFlatArray()).toEqual([x.toFlatArray()[0], NaN]);
+      const x = sample([3, 3], {}, open()).requiresGrad_();
+      const indices = tensorOf([0, index, 1], [3, 1], 'int64', open());
+      if (x.device.type === 'cpu') {
+        const message = `gather: index ${index} at position 1 is outside a dimension of length 3`;
+        expect(() => t.gather(x, 1, indices)).toThrow(message);
+        return;
+      }
+      const y = t.gather(x, 1, indices);
+      const values = x.toFlatArray();
+      expect(y.toFlatArray()).toEqual([values[0], NaN, values[7]]);
+      y.backward(t.ones([3, 1], { device: open() }));
+      expect(x.grad!.toFlatArray()).toEqual([1, 0, 0, 0, 0, 0, 0, 1, 0]);
+      const outside = (dtype: t.DType) =>
+        t.gather(t.cast(t.ones([3, 3], { device: open() }), dtype), 1, indices);
+      expect(outside('int32').toFlatArray()).toEqual([1, -1, 1]);
+      expect(outside('bool').toFlatArray()).toEqual([1, 1, 1]);
     });
   });
 

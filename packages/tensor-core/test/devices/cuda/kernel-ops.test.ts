@@ -16,6 +16,7 @@ import { describeSigmoid } from '../../op-cases/sigmoid.ts';
 import { describeSoftmax } from '../../op-cases/softmax.ts';
 import { describeSwiglu } from '../../op-cases/swiglu.ts';
 import { describeTriangles } from '../../op-cases/tril.ts';
+import { describeVariance } from '../../op-cases/variance.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 // One dtype, because each variant of a kernel takes the host's compiler a second; a GPU runs them all.
@@ -54,6 +55,9 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('triangles', () => {
     describeTriangles(open, dtypes);
+  });
+  describe('variance', () => {
+    describeVariance(open, dtypes);
   });
   describe('random', () => {
     describeRandom(open);

@@ -163,6 +163,42 @@ describeOnDevices((open) => {
     },
   );
 
+  it('linear takes a square weight for its transpose, before and after a product with it', () => {
+    t.scope(() => {
+      const [x, w] = [of([[1, 10]]), of([[1, 2], [3, 4]])]; // prettier-ignore
+      for (let round = 0; round < 2; round++) {
+        expect(t.linear(x, w).toFlatArray()).toEqual([21, 43]);
+        expect(t.matmul(x, w).toFlatArray()).toEqual([31, 42]);
+      }
+    });
+  });
+
+  // The product whose rows are those of a transposed operand: rows may differ in magnitude at no cost.
+  it.each<[string, t.MatmulOptions | undefined]>([
+    ['no options', undefined],
+    ['a scale', { scale: 2 }],
+    ['a dtype', { dtype: 'float32' }],
+  ])('finds the gradient of a second operand in the layout that it has, with %s', (_, options) => {
+    const firstOfLastProduct = (b: Tensor): Shape | undefined => {
+      const a = zeros([2, 3]);
+      const y = t.matmul(a, b.requiresGrad_(), options);
+      let last: Shape | undefined;
+      const stop = t.observeOps({
+        before: ({ name }, inputs) => {
+          if (name === 'matmul') last = inputs[0]!.shape;
+        },
+      });
+      y.backward(zeros([2, 4]));
+      stop();
+      expect(b.grad!.shape).toEqual([3, 4]);
+      return last;
+    };
+    t.scope(() => {
+      expect(firstOfLastProduct(zeros([3, 4]))).toEqual([3, 2]);
+      expect(firstOfLastProduct(t.transpose(zeros([4, 3])))).toEqual([4, 2]);
+    });
+  });
+
   it('of nothing is empty, and a sum of nothing is zero', () => {
     t.scope(() => {
       const cases: [Shape, Shape, Shape][] = [

@@ -121,4 +121,34 @@ describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
       }
     });
   });
+
+  type Fold = (make: (shape: readonly number[], dtype?: DType) => t.Tensor) => t.Tensor;
+  const rows = { dims: 1 };
+
+  // The lengths are powers of two, so that means are exact as well.
+  it.each<[string, Fold, Fold]>([
+    ['op', (x) => t.sum(x([8, 64]), rows), (x) => t.max(x([8, 64]), rows)],
+    ['input', (x) => t.sum(x([8, 64], 'int32'), rows), (x) => t.sum(x([8, 64], 'int64'), rows)],
+    // The first leaves 16 partial sums in float32, which become bfloat16.
+    ['output', (x) => t.sum(x([2 ** 16], 'bfloat16')), (x) => t.sum(x([16]))],
+    ['dimension', (x) => t.sum(x([128, 128]), rows), (x) => t.sum(x([128, 128]), { dims: 0 })],
+    ['width of rows', (x) => t.sum(x([4, 2048]), rows), (x) => t.sum(x([64, 1024]), rows)],
+    ['vector', (x) => t.sum(x([8, 64]), rows), (x) => t.sum(x([8, 63]), rows)],
+    ['end', (x) => t.mean(x([2 ** 16])), (x) => t.mean(x([4, 2048]), rows)],
+  ])('takes one kernel for each %s, whichever was generated first', (_, first, second) => {
+    const on =
+      (device: t.Device) =>
+      (shape: readonly number[], dtype: DType = 'float32') => {
+        const values = Float32Array.from({ length: t.sizeOf(shape) }, (_, i) => i % 7);
+        return t.cast(t.fromTypedArray(values, shape, { device }), dtype);
+      };
+    const results = (folds: readonly Fold[], device: t.Device) =>
+      t.scope(() => folds.map((fold) => fold(on(device)).toFlatArray()));
+    for (const folds of [
+      [first, second],
+      [second, first],
+    ]) {
+      expect(results(folds, openEmulatedDevice())).toEqual(results(folds, t.device('cpu')));
+    }
+  });
 });

@@ -59,7 +59,48 @@ describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', () =
     );
   });
 
-  it('keeps to the pitch and the batch strides, adds to C and scales', () => {
+  it.each(['first', 'last'])(
+    'plans anew for products that differ in one part alone, the plainest %s',
+    (order) => {
+      const { device } = openSplitHalfDevice();
+      type Operand = readonly [shape: readonly number[], laid?: (x: t.Tensor) => t.Tensor];
+      const two: Operand = [[2, 8, 8]];
+      const three: Operand = [[3, 8, 8]];
+      const repeated: Operand = [[1, 8, 8], (x) => t.expand(x, [2, 8, 8])];
+      const transposed: Operand = [[2, 8, 8], (x) => t.transpose(x)];
+      const products: Record<string, readonly [Operand, Operand]> = {
+        plain: [two, two],
+        m: [[[2, 9, 8]], two],
+        n: [two, [[2, 8, 9]]],
+        k: [[[2, 8, 9]], [[2, 9, 8]]],
+        batch: [three, three],
+        'transposed A': [transposed, two],
+        'transposed B': [two, transposed],
+        'one A': [repeated, two],
+        'one B': [two, repeated],
+      };
+      const names = Object.keys(products);
+      // Small whole numbers, whose products are exact.
+      const multiply = (operands: readonly [Operand, Operand], on: t.Device) =>
+        t.scope(() => {
+          const [a, b] = operands.map(([shape, laid], side) => {
+            const values = Float32Array.from(
+              { length: t.sizeOf(shape) },
+              (_, i) => ((i * (5 + side)) % 11) - 5,
+            );
+            const x = t.fromTypedArray(values, shape, { device: on });
+            return laid ? laid(x) : x;
+          });
+          return t.matmul(a!, b!).toFlatArray();
+        });
+      for (const name of order === 'first' ? names : names.toReversed()) {
+        const expected = multiply(products[name]!, t.device('cpu'));
+        expect([name, multiply(products[name]!, device)]).toEqual([name, expected]);
+      }
+    },
+  );
+
+  it('keeps to the pitch and the batch strides, and scales', () => {
     const sizes: ProductSizes = { m: 5, n: 7, k: 70 };
     const { m, n, k } = sizes;
     const [pitchA, pitchB, pitchD] = [k + 3, n + 2, n + 4];

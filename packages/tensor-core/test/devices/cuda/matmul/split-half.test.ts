@@ -161,6 +161,31 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(split(far, 64, 64, false, 'B')).toMatchObject({ isUniform: false, losses: [0, 0] });
   });
 
+  it('takes the scale of the block for lines of zeros, and for lines of B that lose little by it', () => {
+    const zeros = block((row, _column, x) => (row === 5 ? 0 : (x + 2) * (row % 2 ? 2 ** -60 : 1)));
+    const { factors } = split(zeros, 64, 64, false);
+    expect([factors[5], factors[4], factors[7]]).toEqual([2 ** -13, 2 ** -13, 2 ** -73]);
+    const little = block((row, column, x) => (row === 3 ? 2 ** (column === 5 ? -29 : -5) : x + 2));
+    expect(split(little, 64, 64, false, 'B')).toMatchObject({ isUniform: true, losses: [7, 7] });
+    expect(split(little, 64, 64, false, 'A')).toMatchObject({ isUniform: false, losses: [0, 0] });
+  });
+
+  it('counts lost elements up to the next power of two', () => {
+    const tail = (count: number) =>
+      block((row, column, x) => (row === 3 && column < count ? 2 ** -29 : x + 2));
+    const losses = [1, 2, 3, 4, 5].map((count) => split(tail(count), 64, 64, false, 'B').losses[0]);
+    expect(losses).toEqual([1, 2, 3, 3, 4]);
+    // Where the largest is below 4, from 2^-27 on nothing is lost.
+    const least = (value: number) => block((row, column, x) => (row === 3 && column === 5 ? value : x + 2));
+    expect(split(least(2 ** -27), 64, 64, false, 'B').losses).toEqual([0, 0]);
+    expect(split(least(2 ** -27 - 2 ** -51), 64, 64, false, 'B').losses).toEqual([1, 1]);
+  });
+
+  it('measures a range down to a denormal', () => {
+    const values = block((row, column) => (row === 3 && column === 5 ? 2 ** -130 : 2 ** -105));
+    expect(split(values, 64, 64, false).ranges).toEqual([10, 0]);
+  });
+
   it('tells a single small element or zero from several', () => {
     const small = (count: number, value: number) =>
       split(
@@ -174,12 +199,32 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
     expect(small(2, 2 ** -20)).toEqual([6, 6]);
     expect(small(1, 0)).toEqual([15, 0]);
     expect(small(2, 0)).toEqual([15, 15]);
+    // In threads of one warp, and of two.
+    for (const [row, column] of [
+      [7, 40],
+      [40, 0],
+    ]) {
+      const two = block((i, j, x) =>
+        (i === 7 && j === 0) || (i === row && j === column) ? 2 ** -20 : x + 2,
+      );
+      expect(split(two, 64, 64, false).ranges).toEqual([6, 6]);
+    }
   });
 
   it('counts neither what lies past the end of K nor lines past the end as zeros', () => {
     const values = Float32Array.from(sampleNumbers(5 * 9, [1, 2], 4));
     for (const down of [false, true]) {
       expect(split(values, 5, 9, down)).toMatchObject({ isUniform: true, losses: [0, 0], ranges: [0, 0] });
+    }
+  });
+
+  it('counts a denormal as lost where its last bit is', () => {
+    const beside = (denormal: number) =>
+      block((row, column) => (row === 7 && column === 3 ? denormal : 2 ** -99));
+    const [lost, kept] = [beside((2 ** 21 + 1) * 2 ** -149), beside((2 ** 22 + 1) * 2 ** -149)];
+    for (const side of ['A', 'B'] as const) {
+      expect(split(lost, 64, 64, false, side).losses).toEqual([1, 1]);
+      expect(split(kept, 64, 64, false, side).losses).toEqual([0, 0]);
     }
   });
 
