@@ -7,8 +7,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['roofline-source'] } },
   test: {
     // Many tests start processes or compile kernels, which takes long where other tasks run beside.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     maxWorkers: 2,
     projects: [
       {

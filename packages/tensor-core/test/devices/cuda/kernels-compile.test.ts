@@ -234,7 +234,7 @@ describe.skipIf(!findNvcc())('nvcc', () => {
 
   it.concurrent.each(architectures)(
     'compiles every kernel for sm_%s',
-    { timeout: 300_000 },
+    { timeout: 1_200_000 },
     async (architecture) => {
       const path = join(folder, `${architecture}.cu`);
       writeFileSync(path, combine([...fileVariants(architecture), ...generatedVariants()]));
