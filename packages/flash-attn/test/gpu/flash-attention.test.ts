@@ -7,7 +7,7 @@ import { randomProblem } from '../problems.ts';
 const problems = (count: number, dimensions: readonly number[]) =>
   Array.from({ length: count }, (_, i) => randomProblem(i, 400, dimensions));
 
-// Float64 on the CPU, which they are held to, takes most of the time: 3 s a problem.
+// Float64 on the CPU, which they are held to, takes most of the time.
 describe('flashAttention on the GPU', () => {
   describeFlash(() => device('cuda'), {
     problems: problems(70, [16, 20, 64, 80, 128, 256]),
