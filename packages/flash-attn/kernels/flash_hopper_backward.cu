@@ -336,7 +336,7 @@ __device__ __forceinline__ void start_barriers(const SharedMemory& memory) {
     barrier_init(memory.grad_o_emptied(i), 4 * kWarpgroups);
   }
   barrier_init(memory.keys_filled(), 1);
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  publish_barriers();
 }
 
 }  // namespace

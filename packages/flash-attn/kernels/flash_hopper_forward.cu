@@ -502,7 +502,7 @@ __device__ __forceinline__ void start_barriers(const SharedMemory& memory) {
     barrier_init(memory.query_filled(i), 1);
     barrier_init(memory.query_emptied(i), 4);
   }
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  publish_barriers();
 }
 
 }  // namespace

@@ -9,18 +9,8 @@ import {
   slice,
   transpose,
 } from '@roofline/tensor-core';
+import { uniformStream } from '../../../tooling/uniform-stream.ts';
 import type { AttentionSizes } from '../src/operands.ts';
-
-/** A small deterministic stream of numbers in [0, 1) (mulberry32), independent of the library under test. */
-export function uniformStream(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** How an operand lies in memory. */
 const storages = ['bhnd', 'bnhd', 'sliced', 'transposed', 'expanded'] as const;

@@ -160,7 +160,8 @@ struct Place {
 };
 
 /** A block in shared memory. The pitch keeps rows aligned, and a warp's lines in banks of their own. */
-using SharedBlock = float[kBlock][kBlock + 4];
+constexpr int kSharedPitch = kBlock + 4;
+using SharedBlock = float[kBlock][kSharedPitch];
 
 /** A thread's elements. Those past the end of a row repeat its first; rows past the end are zero. */
 struct Elements {
@@ -259,7 +260,10 @@ __device__ __forceinline__ BlockRange range_of_block(const Place& place, const E
   BlockRange range = elements.range(place);
   range.join_warp();
   const int lane = threadIdx.x % 32;
-  if (lane == 0) ofWarps[threadIdx.x / 32] = uint4{range.largest, range.smallest, range.secondSmallest, static_cast<unsigned>(range.zeros)};
+  if (lane == 0) {
+    const unsigned zeros = range.zeros;
+    ofWarps[threadIdx.x / 32] = uint4{range.largest, range.smallest, range.secondSmallest, zeros};
+  }
   __syncthreads();
   range = BlockRange{};
   if (lane < kWarps) {
@@ -286,7 +290,7 @@ struct QuarterLine {
     const int end = down ? operand.rows - place.firstRow - row : operand.columns - place.firstColumn - column;
     const bool isInside = down ? place.firstColumn + column < operand.columns : place.firstRow + row < operand.rows;
     const float* element = &block[row][column];
-    const int step = down ? 4 * (kBlock + 4) : 4;
+    const int step = down ? 4 * kSharedPitch : 4;
 #pragma unroll
     for (int i = 0; i < kCount; i++) {
       const bool exists = isInside && 4 * i < end;
@@ -345,7 +349,7 @@ __device__ __forceinline__ unsigned summarize(const QuarterLine& line, int expon
   return summary;
 }
 
-/** Whether a line's losses disturb no product with a block whose range() is not large. */
+/** Whether a block's losses are no more than those of lines with scales of their own may be. */
 __device__ __forceinline__ bool loses_little(unsigned summary) {
   return (summary >> kLossShift & 15u) <= kLittleLoss || (summary >> (kLossShift + kSecond) & 15u) <= kLittleLoss;
 }
@@ -359,8 +363,9 @@ __device__ __forceinline__ void write_scales(const Place& place, unsigned factor
 
 /**
  * Chooses and writes the scales of a block that is not plain, and leaves its lines' exponents. `exponent` is the whole
- * block's; `mayShare`: it may be that of all lines. Others wait for the last block, so that this goes by shared memory;
- * but nothing is inlined, which would cost registers, and with them occupancy, where all blocks are plain.
+ * block's; `mayShare`: it may be that of all lines. The product waits for the last block of all: hence shared memory,
+ * where a second look at memory would take longest. Nothing is inlined, for that would cost registers, and with them
+ * occupancy, where all blocks are plain.
  */
 __device__ __attribute__((noinline)) void scale_by_line(const SplitOperand& operand, int number, int exponent,
                                                         bool mayShare, const SharedBlock& block,

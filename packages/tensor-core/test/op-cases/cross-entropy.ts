@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Tensor } from '../../src/index.ts';
 import { crossEntropy } from '../../src/ops/nn/cross-entropy.ts';
-import { sample, tensorOf, uniformStream } from './samples.ts';
+import { uniformStream } from '../../../../tooling/uniform-stream.ts';
+import { sample, tensorOf } from './samples.ts';
 import {
   type OpenDevice,
   type Reference,

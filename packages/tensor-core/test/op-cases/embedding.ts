@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Shape } from '../../src/index.ts';
 import { embedding } from '../../src/ops/index/embedding.ts';
-import { sample, tensorOf, uniformStream } from './samples.ts';
+import { uniformStream } from '../../../../tooling/uniform-stream.ts';
+import { sample, tensorOf } from './samples.ts';
 import {
   type OpenDevice,
   type Reference,

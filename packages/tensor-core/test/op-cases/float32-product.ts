@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { uniformStream } from './samples.ts';
+import { uniformStream } from '../../../../tooling/uniform-stream.ts';
 
 /** float32's unit roundoff: half the distance from 1 to the next number. */
 export const float32Roundoff = 2 ** -24;

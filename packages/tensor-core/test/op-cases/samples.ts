@@ -1,17 +1,7 @@
 import type { Device, DType, Shape, Tensor } from '../../src/index.ts';
 import { formatShape, fromTypedArray, sizeOf } from '../../src/index.ts';
 import { fromNumbers } from '../../src/tensor/host-values.ts';
-
-/** A small deterministic stream of numbers in [0, 1) (mulberry32), independent of the library under test. */
-export function uniformStream(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let z = Math.imul(state ^ (state >>> 15), state | 1);
-    z ^= z + Math.imul(z ^ (z >>> 7), z | 61);
-    return ((z ^ (z >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { uniformStream } from '../../../../tooling/uniform-stream.ts';
 
 /** `count` numbers, evenly spread over [low, high). */
 export function sampleNumbers(count: number, [low, high]: readonly [number, number], seed: number): number[] {

@@ -1,4 +1,5 @@
 import type { Column, Row, Table } from '@roofline/reports';
+import { achievedColumn } from '../../../report/achieved-column.ts';
 import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
 import { tableRow, type E2eMeasurement } from './interpret.ts';
 
@@ -14,19 +15,6 @@ const timeColumns: Column[] = [
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
   { key: 'tokensPerSecond', label: 'Tokens/s', kind: 'number', digits: 3 },
 ];
-
-/** In TFLOP/s, or in GFLOP/s where no row reaches one of them. */
-function achievedColumn(rows: readonly Row[]): Column {
-  const inTera = rows.some((row) => Number(row['teraflopsPerSecond'] ?? 0) >= 1);
-  return {
-    key: inTera ? 'teraflopsPerSecond' : 'gigaflopsPerSecond',
-    label: 'Achieved',
-    unit: inTera ? 'TFLOP/s' : 'GFLOP/s',
-    kind: 'number',
-    digits: 3,
-    description: "The model's FLOPs over the median time.",
-  };
-}
 
 const roofColumns: Column[] = [
   {
@@ -115,7 +103,12 @@ export function timeTable(measurements: readonly E2eMeasurement[]): Table {
     id: 'step-times',
     title: 'Time of one step',
     caption: sharedCaption(rows),
-    columns: [...configurationColumns(rows), ...timeColumns, achievedColumn(rows), ...roofColumns],
+    columns: [
+      ...configurationColumns(rows),
+      ...timeColumns,
+      achievedColumn(rows, "The model's FLOPs over the median time."),
+      ...roofColumns,
+    ],
     rows,
   };
 }

@@ -1,3 +1,4 @@
+import { achievedColumn } from '../../../report/achieved-column.ts';
 import type { Column, Row, Table } from '@roofline/reports';
 import type { Pass } from '../../../attention/work.ts';
 import { attentionCaption, attentionColumns } from '../../../report/attention-columns.ts';
@@ -113,22 +114,9 @@ function tableOf(rows: Row[], id: string, title: string, names: readonly Column[
       ...attentionColumns(rows),
       ...names,
       ...timeColumns,
-      achievedColumn(rows),
+      achievedColumn(rows, 'FLOPs by formula, a causal mask halving them, over the median time.'),
       ...besideColumns.filter(isFilled),
     ],
     rows,
-  };
-}
-
-/** In TFLOP/s, or in GFLOP/s where no row reaches one of them. */
-function achievedColumn(rows: readonly Row[]): Column {
-  const inTera = rows.some((row) => Number(row['teraflopsPerSecond'] ?? 0) >= 1);
-  return {
-    key: inTera ? 'teraflopsPerSecond' : 'gigaflopsPerSecond',
-    label: 'Achieved',
-    unit: inTera ? 'TFLOP/s' : 'GFLOP/s',
-    kind: 'number',
-    digits: 3,
-    description: 'FLOPs by formula, a causal mask halving them, over the median time.',
   };
 }
