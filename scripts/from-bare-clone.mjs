@@ -1,5 +1,5 @@
 // The commands a bare clone offers: `npm run demo`, `npm test` and `npm run mutate`.
-// Node 20, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
+// Node 22.12, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -32,6 +32,8 @@ const steps = {
     run('node', 'packages/bench-harness/dist/cli.js', 'demo');
   },
   test() {
+    // Gloo is tested for real: it is installed where apt-get is there and may.
+    run('node', 'packages/collectives/native/build.mjs', '--install');
     run(
       'turbo',
       'run',

@@ -19,7 +19,7 @@ const hostileValues = {
 
 type HostileName = keyof typeof hostileValues;
 
-/** Where a hostile value stands: an argument, or an option of one, as `1` and `1.dtype`. */
+/** Where a hostile value stands: an argument, or a part of one, as `1`, `1.dtype` and `0.columns.0.label`. */
 type Place = string;
 
 /** How one function is called. */
@@ -32,6 +32,8 @@ export interface HostileCall {
   readonly call?: (...args: never[]) => unknown;
   /** Positions of plain objects that are no options. */
   readonly whole?: readonly number[];
+  /** Positions whose parts have parts, down to the first element of each list. Default: options alone are looked into. */
+  readonly deep?: readonly number[];
   /** Whether something behind the last parameter is refused. */
   readonly takesNoMore?: boolean;
   /** What messages may call the function, as a regular expression. Default: what the key calls it. */
@@ -44,6 +46,10 @@ export interface HostileCall {
 export interface Exempt {
   readonly exempt: string;
 }
+
+/** The classes of a package's errors. */
+type ErrorClass = abstract new (...args: never[]) => Error;
+type OurErrors = ErrorClass | ErrorClass[];
 
 export type HostileTable = Readonly<Record<string, HostileCall | Exempt>>;
 
@@ -91,11 +97,7 @@ function addClass(
  * Calls everything that `namespace` exports with what its parameters are not, place by place, and expects an error of
  * `ours` that names the function; or, where the table says so, a result. A new export that is in no table fails.
  */
-export function describeHostileArguments(
-  namespace: object,
-  table: HostileTable,
-  ours: abstract new (...args: never[]) => Error,
-): void {
+export function describeHostileArguments(namespace: object, table: HostileTable, ours: OurErrors): void {
   describeHostileCalls(callablesOf(namespace), table, ours);
 }
 
@@ -103,7 +105,7 @@ export function describeHostileArguments(
 export function describeHostileMethods(
   classes: Readonly<Record<string, object>>,
   table: HostileTable,
-  ours: abstract new (...args: never[]) => Error,
+  ours: OurErrors,
 ): void {
   const methods = [...callablesOf(classes)].filter(([key]) => key.includes('#'));
   describeHostileCalls(new Map(methods), table, ours);
@@ -112,7 +114,7 @@ export function describeHostileMethods(
 function describeHostileCalls(
   callables: ReturnType<typeof callablesOf>,
   table: HostileTable,
-  ours: abstract new (...args: never[]) => Error,
+  ours: OurErrors,
 ): void {
   it('the table holds everything that can be called', () => {
     expect(Object.keys(table).sort()).toEqual([...callables.keys()].sort());
@@ -155,22 +157,39 @@ interface PlacedCall {
 }
 
 function* hostileCalls(key: string, entry: HostileCall): Generator<PlacedCall> {
-  const { args, whole = [], takesNoMore = false } = entry;
+  const { args, whole = [], deep = [], takesNoMore = false } = entry;
   const positions = args().length;
   // What a method is called on is its own.
   for (let i = key.includes('#') ? 1 : 0; i < positions; i++) {
-    for (const value of Object.keys(hostileValues) as HostileName[]) {
-      const at = (argument: unknown) => args().with(i, argument);
-      yield { place: `${i}`, value, args: at(hostileValues[value]()) };
-      const options = args()[i];
-      if (!isPlain(options) || whole.includes(i)) continue;
-      for (const name of Object.keys(options))
-        yield { place: `${i}.${name}`, value, args: at({ ...options, [name]: hostileValues[value]() }) };
-    }
+    const depth = whole.includes(i) ? 0 : deep.includes(i) ? Infinity : 1;
+    for (const path of pathsIn(args()[i], depth))
+      for (const value of Object.keys(hostileValues) as HostileName[]) {
+        const argument = replaced(args()[i], path, hostileValues[value]());
+        yield { place: [i, ...path].join('.'), value, args: args().with(i, argument) };
+      }
   }
   if (!takesNoMore) return;
   for (const value of ['option', 'a', '5', 'null', 'fn'] as const)
     yield { place: `${positions}`, value, args: [...args(), hostileValues[value]()] };
+}
+
+/** The ways to an argument and to its parts: options by their names, and the first of a list. */
+function* pathsIn(argument: unknown, depth: number): Generator<readonly string[]> {
+  yield [];
+  if (depth === 0) return;
+  const isList = Array.isArray(argument) && depth > 1;
+  if (!isPlain(argument) && !isList) return;
+  for (const [name, part] of Object.entries(argument).slice(0, isList ? 1 : undefined))
+    for (const path of pathsIn(part, depth - 1)) yield [name, ...path];
+}
+
+/** An argument with another value at the end of a path. */
+function replaced(argument: unknown, [name, ...path]: readonly string[], value: unknown): unknown {
+  if (name === undefined) return value;
+  if (Array.isArray(argument))
+    return argument.with(Number(name), replaced(argument[Number(name)], path, value));
+  const options = argument as Readonly<Record<string, unknown>>;
+  return { ...options, [name]: replaced(options[name], path, value) };
 }
 
 function isPlain(value: unknown): value is object {
@@ -185,7 +204,7 @@ async function outcomeOf(
   call: (...args: never[]) => unknown,
   args: readonly unknown[],
   { undo }: HostileCall,
-  ours: abstract new (...args: never[]) => Error,
+  ours: OurErrors,
   name: string,
 ): Promise<string> {
   try {
@@ -194,8 +213,10 @@ async function outcomeOf(
     if (isIterator(result)) result.next();
     return 'a result';
   } catch (error) {
-    if (!(error instanceof ours)) return `${(error as Error).name}: ${(error as Error).message}`;
-    return new RegExp(name).test(error.message) ? 'our error' : `an error without its name: ${error.message}`;
+    if (![ours].flat().some((each) => error instanceof each))
+      return `${(error as Error).name}: ${(error as Error).message}`;
+    const { message } = error as Error;
+    return new RegExp(name).test(message) ? 'our error' : `an error without its name: ${message}`;
   } finally {
     undo?.();
   }

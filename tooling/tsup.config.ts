@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['index', 'native', 'nearest', 'testing', 'cli', 'cell']
+  entry: ['index', 'native', 'nearest', 'testing', 'compile-worker', 'cli', 'cell', 'lifeline']
     .map((name) => `src/${name}.ts`)
     .filter((path) => existsSync(path)),
   format: 'esm',
   platform: 'node',
-  target: 'node22',
+  target: 'node22.12',
   sourcemap: true,
   splitting: true,
   clean: true,

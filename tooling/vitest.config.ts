@@ -9,6 +9,7 @@ export default defineConfig({
     // Many tests start processes or compile kernels, which takes long where other tasks run beside.
     testTimeout: 600_000,
     hookTimeout: 600_000,
+    expect: { poll: { timeout: 60_000 } },
     maxWorkers: 2,
     projects: [
       {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import * as t from '../../packages/tensor-core/src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../packages/tensor-core/src/testing.ts';
-import type { ElementwiseCase } from '../../packages/tensor-core/test/op-cases/elementwise.ts';
+import type { ElementwiseCase } from '../../packages/tensor-core/test/op-cases/elementwise/elementwise.ts';
 import { describeElementwise } from '../../packages/tensor-core/test/op-cases/generic.ts';
 
 const page = readFileSync('CONTRIBUTING.md', 'utf8');
@@ -34,11 +34,11 @@ const emulated = hostCompilerVersion() === null ? null : openEmulatedDevice();
 
 const file = 'packages/tensor-core/src/ops/elementwise/softsign.ts';
 const softsign = writeModule(join(walks, 'softsign.ts'), codeBehind(`\`${file}\``), resolve(dirname(file)));
-const line = codeBehind('`test/op-cases/elementwise.ts`');
+const line = codeBehind('`test/op-cases/elementwise/elementwise.ts`');
 const casesModule = writeModule(
   join(walks, 'cases.ts'),
   `import * as tensorCore from '@roofline/tensor-core';
-  import { oneInput } from '${core}/test/op-cases/elementwise.ts';
+  import { oneInput } from '${core}/test/op-cases/elementwise/elementwise.ts';
   import { softsign } from '${softsign}';
   const t = { ...tensorCore, softsign };
   export const cases = [${line}];`,

@@ -331,6 +331,12 @@ inline unsigned atomicAdd(unsigned* address, unsigned value) {
   *address += value;
   return before;
 }
+inline int atomicAdd(int* address, int value) {
+  const int before = *address;
+  *address += value;
+  return before;
+}
+inline void __threadfence() {}
 inline unsigned atomicMax(unsigned* address, unsigned value) {
   const unsigned before = *address;
   if (before < value) *address = value;

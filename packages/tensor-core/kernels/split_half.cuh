@@ -7,8 +7,8 @@
 //
 // What the parts lose. With u = 2^-24, float32's unit roundoff:
 //   - Where hi is a normal number (|x|·2^s ≥ 2^-14), |x·2^s - hi| ≤ 2^-11·|x|·2^s, and rounding that to lo loses no
-//     more than 2^-22·|x|, 4 u. No |x|·2^s exceeds 2^15. An s held at 126 loses nothing below either: float32 ends at
-//     2^-149.
+//     more than 2^-22·|x|, 4 u. No |x|·2^s exceeds 2^15. An s of 114, the largest, loses nothing below either:
+//     float32 ends at 2^-149, and lo's last digit is 2^-35.
 //   - A smaller element loses up to 2^-36·2^-s. Such elements are "lost", though those of a line whose largest lies
 //     in [2^14, 2^15) still lose no more than 2^-50 of that.
 //   - The product leaves lo·lo out: 2^-22·|a·b|, or, of a lost a, 2^-36·2^-s·|b|.
@@ -76,7 +76,7 @@ constexpr int kExponentLimit = 90;
  * where products come near float32's own end, blocks are multiplied exactly.
  */
 __device__ __forceinline__ Way way_of(unsigned a, unsigned b) {
-  constexpr int lowest = -126 - kLoShift;  // of it and of 2^-11 of it, as normal floats
+  constexpr int lowest = -149 - kLoShift;  // of it and of 2^-11 of it, as floats, if denormal ones
   const int least = lowest_factor(a) + lowest_factor(b) - 2 * kExponentBias;
   const int most = highest_factor(a) + highest_factor(b) - 2 * kExponentBias;
   if (!is_bounded(a, b) || !is_bounded(b, a) || most > kExponentLimit) return Way::kExact;

@@ -1,9 +1,9 @@
 import './tensor/tensor-methods.ts';
 
 export { Tensor } from './tensor/tensor.ts';
-export { reportLeaks } from './tensor/leak-watch.ts';
-export { Storage } from './tensor/storage.ts';
-export { keep, scope } from './tensor/scope.ts';
+export { reportLeaks } from './tensor/lifetime/leak-watch.ts';
+export { Storage } from './tensor/storage/storage.ts';
+export { keep, scope } from './tensor/lifetime/scope.ts';
 export {
   type DType,
   type TypedArray,

@@ -4,6 +4,11 @@
 // Kernel sources, variants and launches.
 export { packageKernels } from './native/package-kernels.ts';
 export { computeType, storageType } from './devices/cuda/compile/c-types.ts';
+export {
+  type CompilableKernel,
+  type CompileKernelsOptions,
+  compileKernels,
+} from './devices/cuda/compile/compile-kernels.ts';
 export { type KernelVariants, kernelVariants } from './ops/support/kernel-variants.ts';
 export {
   type RegisterBudget,

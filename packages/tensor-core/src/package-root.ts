@@ -7,3 +7,9 @@ export const packageRoot = packageFolder(import.meta.url);
 export function kernelSource(file: string): URL {
   return new URL(`kernels/${file}`, packageRoot);
 }
+
+/** A program of this package, `src/NAME.ts` or, once built, `dist/NAME.js`. */
+export function packageProgram(name: string): URL {
+  const runsFromSources = import.meta.url.endsWith('.ts');
+  return new URL(runsFromSources ? `src/${name}.ts` : `dist/${name}.js`, packageRoot);
+}

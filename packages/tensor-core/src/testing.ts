@@ -5,3 +5,5 @@ export {
   hostCompilerVersion,
   openEmulatedDevice,
 } from './testing/emulated-device.ts';
+// What GPUs get their kernels from, which needs none.
+export { compileByNvrtc, nvrtcVersion } from './testing/runtime-compiler.ts';

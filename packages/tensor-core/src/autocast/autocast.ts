@@ -2,11 +2,11 @@ import { describeValue } from '../tensor/check-value.ts';
 import { type DType, byteSize, isFloatingPoint } from '../tensor/dtype.ts';
 import { DTypeError } from '../errors.ts';
 import type { AutocastClass } from '../op/op.ts';
-import { extentOf } from '../tensor/extent.ts';
-import { Scope } from '../tensor/scope.ts';
-import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
+import { extentOf } from '../tensor/storage/extent.ts';
+import { Scope } from '../tensor/lifetime/scope.ts';
+import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import type { Region } from '../tensor/write-versions.ts';
+import type { Region } from '../tensor/storage/write-versions.ts';
 
 /** The dtypes that `autocast` can lower to. */
 export type AutocastDType = 'float16' | 'bfloat16';

@@ -8,7 +8,7 @@ import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { resumeRange } from '../op/range.ts';
-import { currentScope, keep, scope } from '../tensor/scope.ts';
+import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { noGrad } from './grad-mode.ts';

@@ -6,7 +6,7 @@ import { checkOptions } from '../op/check-options.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { fromNumbers } from '../tensor/host-values.ts';
 import { sum } from '../ops/reduce/reductions.ts';
-import { scope } from '../tensor/scope.ts';
+import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { item, toFlatArray } from '../tensor/transfer.ts';

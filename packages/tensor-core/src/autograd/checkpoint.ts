@@ -1,4 +1,4 @@
-import { refuseAsync } from '../tensor/synchronous.ts';
+import { refuseAsync } from '../tensor/lifetime/synchronous.ts';
 import { requireTensors } from '../op/require-tensor.ts';
 import { autocast, autocastDType } from '../autocast/autocast.ts';
 import { defaultGenerator } from '../random/generator.ts';

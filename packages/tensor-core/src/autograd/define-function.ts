@@ -4,7 +4,7 @@ import { AutogradError } from '../errors.ts';
 import { currentRange } from '../op/range.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
-import { currentScope, scope } from '../tensor/scope.ts';
+import { currentScope, scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { isGradEnabled, noGrad } from './grad-mode.ts';
 import { type DifferentiableOp, TapeNode } from './tape.ts';

@@ -1,4 +1,4 @@
-import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
+import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 
 let enabled = true;
 

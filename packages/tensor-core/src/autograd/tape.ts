@@ -2,9 +2,9 @@ import { AutogradError } from '../errors.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { GradientContext, Saves } from '../op/op.ts';
 import { type DType, isFloatingPoint } from '../tensor/dtype.ts';
-import { extentOf } from '../tensor/extent.ts';
+import { extentOf } from '../tensor/storage/extent.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
-import type { Storage } from '../tensor/storage.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { type Plan, planOf } from './save-plan.ts';
 

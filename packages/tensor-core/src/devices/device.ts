@@ -61,7 +61,7 @@ export interface Device {
   observeMemory(observer: MemoryObserver | null): MemoryObserver | null;
   /** What the allocator holds of the system, and what of it is handed out. */
   memorySegments(): MemorySegment[];
-  /** Gives cached blocks back to the system. */
+  /** Gives cached blocks, and on the CPU what ONNX Runtime keeps between graphs, back to the system. */
   emptyCache(): void;
   /** Facts for records: driver, compute capability, multiprocessors, threads... */
   properties(): Record<string, string | number>;

@@ -6,7 +6,7 @@ import { type DeviceSpec, deviceOf } from '../devices/device-registry.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { type RangeListener, currentRange, onRange } from '../op/range.ts';
-import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
+import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { type StackFrame, captureStack, forgetStacks, joinedFrames } from './call-stack.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from './observer.ts';

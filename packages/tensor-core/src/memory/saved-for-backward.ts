@@ -2,7 +2,7 @@ import { requireTensor } from '../op/require-tensor.ts';
 import { LeafNode, TapeNode } from '../autograd/tape.ts';
 import type { DType } from '../tensor/dtype.ts';
 import type { Shape } from '../tensor/shape.ts';
-import type { Storage } from '../tensor/storage.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
 /** A storage that the tape keeps for the backward pass. */

@@ -7,7 +7,7 @@ import { TapeNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
 import { DeviceError } from '../errors.ts';
 import type { DType } from '../tensor/dtype.ts';
-import { extentOf } from '../tensor/extent.ts';
+import { extentOf } from '../tensor/storage/extent.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { checkInPlace } from './in-place-rules.ts';

@@ -94,11 +94,14 @@ export interface PointwiseKernel<A> {
 
 /**
  * Folds the dimensions `attributes.dims` of one input. `combine` is CUDA C++ over `x` and `y`, `finish` over
- * `x` and `n` (the number of elements folded); float16 and bfloat16 are folded in float.
+ * `x` and `n` (the number of elements folded); float16 and bfloat16 are folded in float. What an element gives to the
+ * fold is itself, or `term`, over `x` and `center`: a second input's element in the place of the result. That input is
+ * contiguous, of the output's size, and of the dtype in which the fold is done.
  */
 export interface ReductionKernel {
   readonly kind: 'reduction';
   readonly identity: 'zero' | 'lowest' | 'highest';
+  readonly term?: string;
   readonly combine: string;
   readonly finish: string;
 }

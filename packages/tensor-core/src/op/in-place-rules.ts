@@ -1,7 +1,7 @@
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { AutogradError, ShapeError } from '../errors.ts';
-import { extentOf, overlapsItself } from '../tensor/extent.ts';
-import { shareElements } from '../tensor/overlap.ts';
+import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
+import { shareElements } from '../tensor/storage/overlap.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { ComputeOp } from './op.ts';

@@ -1,5 +1,5 @@
 import { checkFunction, checkObject, checkText } from '../tensor/check-value.ts';
-import { refuseAsync, refusePromise } from '../tensor/synchronous.ts';
+import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 
 /** Tells of ranges as they open and close, such as an NVTX emitter. */
 export interface RangeListener {

@@ -24,8 +24,12 @@ export function notATensor(op: string, x: unknown): DTypeError {
  * none: they would be ignored silently. What `Array.map` gives behind an element is let through.
  */
 export function refuseMore(op: string, rest: readonly unknown[]): void {
-  if (rest.length === 0 || (rest.length === 2 && typeof rest[0] === 'number' && Array.isArray(rest[1])))
-    return;
+  // So small that it is compiled into its callers, which then make no list of nothing.
+  if (rest.length > 0) refuse(op, rest);
+}
+
+function refuse(op: string, rest: readonly unknown[]): void {
+  if (rest.length === 2 && typeof rest[0] === 'number' && Array.isArray(rest[1])) return;
   const first = rest.find((argument) => argument !== undefined);
   if (first === undefined) return;
   const isOptions = first !== null && Object.getPrototypeOf(first) === Object.prototype;

@@ -17,7 +17,7 @@ import {
 } from './dtype.ts';
 import { bytesOfArray, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
-import { scope } from './scope.ts';
+import { scope } from './lifetime/scope.ts';
 import { Tensor } from './tensor.ts';
 
 export interface TensorOptions {

@@ -5,11 +5,11 @@ import type { Device } from '../devices/device.ts';
 import { AutogradError, DTypeError, DisposedError } from '../errors.ts';
 import type { MemoryView } from '../op/memory-view.ts';
 import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
-import { extentOf } from './extent.ts';
-import { type Held, watchForLeak, stopWatching } from './leak-watch.ts';
-import { Scoped } from './scope.ts';
+import { extentOf } from './storage/extent.ts';
+import { type Held, watchForLeak, stopWatching } from './lifetime/leak-watch.ts';
+import { Scoped } from './lifetime/scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
-import { Storage } from './storage.ts';
+import { Storage } from './storage/storage.ts';
 
 /**
  * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.

@@ -5,7 +5,7 @@ import { bytesOfArray, toNumbers } from './host-values.ts';
 import { contiguous } from '../ops/copy/contiguous.ts';
 import { type Shape, formatShape, sizeOf } from './shape.ts';
 import type { NestedNumbers } from './creation.ts';
-import { scope } from './scope.ts';
+import { scope } from './lifetime/scope.ts';
 import type { Tensor } from './tensor.ts';
 import { noGrad } from '../autograd/grad-mode.ts';
 

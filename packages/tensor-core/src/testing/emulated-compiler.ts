@@ -17,6 +17,8 @@ import { packageRoot } from '../package-root.ts';
 import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
+/** Headers of PTX, which the emulator has in C++. */
+const standIns = ['float16.cuh', 'mma.cuh'];
 // x86 takes misaligned addresses and a GPU does not: such an access traps, and the launch fails.
 const flags = [
   ...['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'],
@@ -43,7 +45,7 @@ export class EmulatedCompiler implements KernelCompiler {
   constructor() {
     const hash = createHash('sha256').update(flags.join(' '));
     hash.update(readFileSync(new URL(import.meta.url)));
-    for (const file of ['cuda-on-host.hpp', 'float16.cuh']) hash.update(readFileSync(runtimeFile(file)));
+    for (const file of ['cuda-on-host.hpp', ...standIns]) hash.update(readFileSync(runtimeFile(file)));
     hash.update(String(hostCompilerVersion()));
     this.version = `emulator ${hash.digest('hex')}`;
     this.#runtime = precompileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
@@ -53,7 +55,7 @@ export class EmulatedCompiler implements KernelCompiler {
     const folder = mkdtempSync(join(tmpdir(), 'roofline-kernel-'));
     try {
       for (const [file, text] of headers) writeFileSync(join(folder, file), prepare(text));
-      writeFileSync(join(folder, 'float16.cuh'), readFileSync(runtimeFile('float16.cuh')));
+      for (const file of standIns) writeFileSync(join(folder, file), readFileSync(runtimeFile(file)));
       writeFileSync(join(folder, 'kernel.cpp'), prepare(source) + entries(source));
       const defines = options.map((option) => option.replace('--define-macro=', '-D'));
       execFileSync(

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { DType } from '../../src/index.ts';
 import { ShapeError } from '../../src/index.ts';
 import { compareElements, compareOutcomes, unitInTheLastPlace } from './compare.ts';
-import { encode } from './host-data.ts';
-import type { Program, Rule } from './program.ts';
+import { encode } from './programs/host-data.ts';
+import type { Program, Rule } from './programs/program.ts';
 
 const program: Program = {
   name: 'add',
@@ -101,5 +101,25 @@ describe('the comparison with PyTorch', () => {
     const withGradient = { error: null, outputs: [torch], gradients: [torch] } as const;
     const without = { error: null, outputs: [ours], gradients: [null] } as const;
     expect(compareOutcomes(program, without, withGradient)?.kind).toBe('gradient missing');
+  });
+
+  it('lets a gradient be NaN where the result has overflowed in low precision', () => {
+    const tensor = (value: number) => ({
+      ...({ dtype: 'float16', shape: [1], requiresGrad: true, aliases: [] as number[] } as const),
+      data: encode('float16', [value]),
+    });
+    const torch = (value: number, exact: number) => ({
+      ...tensor(value),
+      ...{ reference: Float64Array.of(exact), noise: Float64Array.of(0) },
+    });
+    const kindOf = (result: number, exact: number) =>
+      compareOutcomes(
+        program,
+        { error: null, outputs: [tensor(result)], gradients: [tensor(NaN)] },
+        { error: null, outputs: [torch(result, exact)], gradients: [torch(0, 0)] },
+      )?.kind;
+    expect(kindOf(Infinity, 1e6)).toBeUndefined();
+    expect(kindOf(Infinity, Infinity)).toBe('gradient');
+    expect(kindOf(1, 1)).toBe('gradient');
   });
 });

@@ -3,7 +3,7 @@ import { type DType, device } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { runDifferential } from './differential.ts';
 import { describeFailures } from './report.ts';
-import { findTorchPython } from './torch-server.ts';
+import { findTorchPython } from './torch/torch-server.ts';
 
 // ROOFLINE_DIFFERENTIAL_CASES: how many; _SEED: where to start; _DEVICE: cpu, cuda:N or emulated.
 // ROOFLINE_DIFFERENTIAL=op:seed, as a failure prints it, runs one case of one op alone.

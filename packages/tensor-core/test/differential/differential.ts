@@ -1,14 +1,14 @@
 import type { DType, Device } from '../../src/index.ts';
 import { KernelLimitError } from '../../src/testing.ts';
-import { drawChain } from './chains.ts';
+import { drawChain } from './programs/chains.ts';
 import { compareOutcomes } from './compare.ts';
 import { differenceOf } from './differences.ts';
 import { opTable } from './ops/table.ts';
-import { type Program, programOf } from './program.ts';
-import { RandomSource } from './random-source.ts';
+import { type Program, programOf } from './programs/program.ts';
+import { RandomSource } from './programs/random-source.ts';
 import type { Failure } from './report.ts';
 import { runOurs } from './run-ours.ts';
-import { TorchServer } from './torch-server.ts';
+import { TorchServer } from './torch/torch-server.ts';
 
 export interface DifferentialOptions {
   readonly device: Device;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { runDifferential } from './differential.ts';
 import { describeFailures } from './report.ts';
-import { findTorchPython } from './torch-server.ts';
+import { findTorchPython } from './torch/torch-server.ts';
 
 // Each kernel takes the host's compiler a second, once a machine: of what is drawn, only what the first kernels can do is
 // compared. More, of any op, by ROOFLINE_DIFFERENTIAL_DEVICE=emulated npm run test:differential.

@@ -1,6 +1,6 @@
 import type { Mismatch } from './compare.ts';
-import { format } from './host-data.ts';
-import { type Program, torchSteps } from './program.ts';
+import { format } from './programs/host-data.ts';
+import { type Program, torchSteps } from './programs/program.ts';
 
 export interface Failure {
   readonly program: Program;

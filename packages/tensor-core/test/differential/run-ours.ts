@@ -1,8 +1,8 @@
 import * as t from '../../src/index.ts';
 import type { DType, Device, Shape, Tensor, TypedArray } from '../../src/index.ts';
-import { encode } from './host-data.ts';
-import type { Operand, Program } from './program.ts';
-import { makeBase, viewOf } from './tensor-input.ts';
+import { encode } from './programs/host-data.ts';
+import type { Operand, Program } from './programs/program.ts';
+import { makeBase, viewOf } from './programs/tensor-input.ts';
 
 export interface TensorOutcome {
   readonly dtype: DType;

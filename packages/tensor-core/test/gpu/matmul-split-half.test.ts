@@ -6,8 +6,8 @@ import {
   expectFloat32,
   productCases,
   productOperands,
-} from '../op-cases/float32-product.ts';
-import { relativeError, sample } from '../op-cases/samples.ts';
+} from '../op-cases/matrix/float32-product.ts';
+import { relativeError, sample } from '../op-cases/support/samples.ts';
 
 const cuda = () => t.device('cuda');
 

@@ -3,7 +3,7 @@ import * as t from '../../src/index.ts';
 import type { DType, Tensor } from '../../src/index.ts';
 import { setFloat32MatmulKernel } from '../../src/devices/cuda/matmul/float32-matmul-kernel.ts';
 import { setFloat32MatmulPrecision } from '../../src/devices/cuda/matmul/float32-matmul-precision.ts';
-import { relativeError, sample, unitRoundoff } from '../op-cases/samples.ts';
+import { relativeError, sample, unitRoundoff } from '../op-cases/support/samples.ts';
 
 const cuda = () => t.device('cuda');
 

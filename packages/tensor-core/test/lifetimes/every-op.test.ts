@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { hostCompilerVersion } from '../../src/testing.ts';
-import type { OpEntry } from '../differential/program.ts';
+import type { OpEntry } from '../differential/programs/program.ts';
 import { opTable } from '../differential/ops/table.ts';
 import { liveStorages } from './collect.ts';
 import { type Interrupt, type Interrupted, failingOpAt, withoutMemoryAt } from './interruptions.ts';

@@ -1,9 +1,9 @@
 import * as t from '../../src/index.ts';
 import type { Device, Tensor } from '../../src/index.ts';
-import type { Call, OpEntry } from '../differential/program.ts';
-import { RandomSource } from '../differential/random-source.ts';
+import type { Call, OpEntry } from '../differential/programs/program.ts';
+import { RandomSource } from '../differential/programs/random-source.ts';
 import { seedGradient } from '../differential/run-ours.ts';
-import { makeBase, viewOf } from '../differential/tensor-input.ts';
+import { makeBase, viewOf } from '../differential/programs/tensor-input.ts';
 
 /** A call of a public op outside every scope, and the tensors that it is given. */
 export class OpCall {

@@ -22,6 +22,12 @@ const table: HostileTable = {
   packageKernels: { args: () => [import.meta.url] },
   computeType: { args: () => ['float32'] },
   storageType: { args: () => ['float32'] },
+  compileKernels: {
+    args: () => [[], 90],
+    legal: { 0: '[]' },
+    // 0.5 is older than what kernels are compiled for.
+    named: 'compileKernels|compute capability',
+  },
   kernelVariants: { args: () => ['copy.cu', 'copy', 'pp'], legal: { 0: 'a', 1: 'a', 2: 'a' } },
   launchRows: launching,
   rowPlan: launching,

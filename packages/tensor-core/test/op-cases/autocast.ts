@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { AutocastDType, DType, Tensor } from '../../src/index.ts';
-import { sample } from './samples.ts';
-import type { OpenDevice } from './vector-jacobian.ts';
+import { sample } from './support/samples.ts';
+import type { OpenDevice } from './support/vector-jacobian.ts';
 
 const lowDTypes = ['float16', 'bfloat16'] as const;
 

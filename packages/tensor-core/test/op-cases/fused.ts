@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { ComputeOp, DType, Shape, Tensor } from '../../src/index.ts';
-import { relativeError, sample, tensorOf, unitRoundoff } from './samples.ts';
-import type { OpenDevice } from './vector-jacobian.ts';
+import { relativeError, sample, tensorOf, unitRoundoff } from './support/samples.ts';
+import type { OpenDevice } from './support/vector-jacobian.ts';
 
 /** Makes the operand that a case asks for: of that shape, laid out and filled as the test at hand wants it. */
 type Make = (shape: Shape, dtype?: DType) => Tensor;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Device, DType, Shape, Tensor } from '../../src/index.ts';
-import { type ElementwiseCase, elementwiseCases } from './elementwise.ts';
-import { relativeError, sample, unitRoundoff } from './samples.ts';
+import { type ElementwiseCase, elementwiseCases } from './elementwise/elementwise.ts';
+import { relativeError, sample, unitRoundoff } from './support/samples.ts';
 
 const broadcasts: readonly (readonly Shape[])[] = [
   [

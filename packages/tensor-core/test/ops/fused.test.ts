@@ -1,4 +1,4 @@
-import { describeOnDevices } from '../op-cases/devices.ts';
+import { describeOnDevices } from '../op-cases/support/devices.ts';
 import { describeFused } from '../op-cases/fused.ts';
 
 describeOnDevices(describeFused);

@@ -22,7 +22,7 @@ describe('inverseNormal', () => {
   });
 
   it('has the coefficients of the kernel', () => {
-    const source = readFileSync(kernelSource('normal_coefficients.cuh'), 'utf8');
+    const source = readFileSync(kernelSource('random/normal_coefficients.cuh'), 'utf8');
     for (const [name, coefficients] of Object.entries(normalCoefficients)) {
       const kernelName = `k${name[0]!.toUpperCase()}${name.slice(1)}`;
       const [, list] = source.match(new RegExp(`${kernelName}\\[\\] = \\{([^}]*)\\}`))!;

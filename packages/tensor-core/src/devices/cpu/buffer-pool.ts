@@ -42,6 +42,8 @@ export interface SystemMemory {
   availableBytes(): number;
   /** Bytes of the machine, or of the container. */
   totalBytes(): number;
+  /** Gives back what else this process keeps and does not use. */
+  giveBack?(): void;
 }
 
 /** A cache line, and an AVX-512 register: loads that straddle lines are slower. */
@@ -143,6 +145,7 @@ export class BufferPool {
     this.#sinceCheckBytes += capacity;
     if (this.#sinceCheckBytes > uncheckedBytes && !this.#fits(capacity)) {
       this.emptyCache();
+      this.#system.giveBack?.();
       if (!this.#fits(capacity)) throw this.#outOfMemory(requestedBytes);
     }
     const block = this.#newBlock(capacity, requestedBytes);

@@ -5,6 +5,7 @@ import type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from '../dev
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import type { Op } from '../../op/op.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from './buffer-pool.ts';
+import { emptyArena } from './onnx/arena.ts';
 import { findOnnxRuntime } from './onnx/onnx-runtime.ts';
 import { OpRunner } from './lowering/op-runner.ts';
 import { cpuThreads } from './threads.ts';
@@ -12,6 +13,7 @@ import { cpuThreads } from './threads.ts';
 const systemMemory: SystemMemory = {
   availableBytes: () => process.availableMemory(),
   totalBytes: () => Math.min(totalmem(), process.constrainedMemory() || Infinity),
+  giveBack: emptyArena,
 };
 
 /** The processor, driven through ONNX Runtime. Ops have run when `run` returns. */
@@ -78,6 +80,7 @@ export class CpuDevice implements Device {
 
   emptyCache(): void {
     this.#pool.emptyCache();
+    emptyArena();
   }
 
   properties(): Record<string, string | number> {

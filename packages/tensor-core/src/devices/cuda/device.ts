@@ -28,7 +28,7 @@ import { type Scratch, StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { type CudaStream, Streams } from './driver/stream.ts';
-import { refuseAsync, refusePromise } from '../../tensor/synchronous.ts';
+import { refuseAsync, refusePromise } from '../../tensor/lifetime/synchronous.ts';
 
 /** The context that this thread's driver calls go to. */
 let currentContext = 0;

@@ -83,7 +83,7 @@ export class CudaLowering implements CudaContext {
       return;
     }
     try {
-      if (lowering.kind === 'reduction') this.#reduction.run(op, inputs[0]!, outputs[0]!, attributes);
+      if (lowering.kind === 'reduction') this.#reduction.run(op, inputs, outputs[0]!, attributes);
       else if (lowering.strided) lowering.launch(this, inputs, outputs, attributes);
       else lowering.launch(this, this.#contiguous(op, inputs), outputs, attributes);
     } finally {

@@ -7,7 +7,7 @@ import { type DeviceSpec, deviceOf } from '../../devices/device-registry.ts';
 import type { Device } from '../../devices/device.ts';
 import { bytesOfArray } from '../../tensor/host-values.ts';
 import { currentRange } from '../../op/range.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { readElements } from '../../tensor/transfer.ts';
 

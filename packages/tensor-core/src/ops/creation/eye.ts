@@ -1,6 +1,6 @@
 import { type TensorOptions, checkTensorOptions, filled } from '../../tensor/creation.ts';
 import { noGrad } from '../../autograd/grad-mode.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { fillInPlace } from '../copy/in-place.ts';
 import { slice, view } from '../shape/views.ts';

@@ -3,7 +3,7 @@ import { applyOne } from '../../op/apply.ts';
 import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { checkElement, promoteWithNumber, resultType } from '../../tensor/dtype.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { broadcastShapes } from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { full } from '../../tensor/creation.ts';

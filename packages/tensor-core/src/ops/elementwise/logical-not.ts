@@ -1,5 +1,5 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { equal } from './comparisons.ts';
 import { type Operand, checkOperands, unary } from '../support/pointwise.ts';

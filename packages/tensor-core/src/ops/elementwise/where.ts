@@ -13,7 +13,7 @@ import {
   typedArray,
 } from '../../tensor/dtype.ts';
 import { fromNumbers } from '../../tensor/host-values.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import {

@@ -18,9 +18,9 @@ import { requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 import { gather } from './gather.ts';
 
-const forwardKernel = kernelVariants('embedding.cu', 'embedding', 'pppil');
-const sortKernel = kernelVariants('embedding_sort.cu', 'embedding_sort', 'ppppiii');
-const backwardKernel = kernelVariants('embedding_backward.cu', 'embedding_backward', 'ppppi');
+const forwardKernel = kernelVariants('index/embedding.cu', 'embedding', 'pppil');
+const sortKernel = kernelVariants('index/embedding_sort.cu', 'embedding_sort', 'ppppiii');
+const backwardKernel = kernelVariants('index/embedding_backward.cu', 'embedding_backward', 'ppppi');
 const sortThreads = 1024;
 const sortDigitBits = 8;
 const maxThreads = 256;

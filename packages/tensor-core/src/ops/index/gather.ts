@@ -12,8 +12,8 @@ import { type IndexRange, checkIndices, outOfRange } from '../support/check-indi
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 
-const forwardKernel = kernelVariants('gather.cu', 'gather', 'pppllll');
-const backwardKernel = kernelVariants('gather.cu', 'gather_backward', 'pppllll');
+const forwardKernel = kernelVariants('index/gather.cu', 'gather', 'pppllll');
+const backwardKernel = kernelVariants('index/gather.cu', 'gather_backward', 'pppllll');
 const threads = 256;
 
 interface GatherAttributes {

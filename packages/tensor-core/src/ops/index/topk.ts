@@ -9,7 +9,7 @@ import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { transpose, view } from '../shape/views.ts';
@@ -23,7 +23,7 @@ interface TopkAttributes {
   readonly largest: boolean;
 }
 
-const kernel = kernelVariants('top_k.cu', 'top_k', 'ppppiii');
+const kernel = kernelVariants('index/top_k.cu', 'top_k', 'ppppiii');
 const threads = 256;
 
 /** Along the last dimension: the chosen elements in order, and where they lie. */

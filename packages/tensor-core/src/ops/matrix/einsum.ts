@@ -3,7 +3,7 @@ import { requireTensors } from '../../op/require-tensor.ts';
 import { autocastDType } from '../../autocast/autocast.ts';
 import { ShapeError } from '../../errors.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';

@@ -16,7 +16,7 @@ import {
   formatShape,
   sizeOf,
 } from '../../tensor/shape.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { contiguous } from '../copy/contiguous.ts';

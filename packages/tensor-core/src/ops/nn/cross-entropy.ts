@@ -31,9 +31,9 @@ interface CrossEntropyAttributes {
   readonly ignoreIndex: number;
 }
 
-const rowsKernel = kernelVariants('cross_entropy.cu', 'cross_entropy_rows', 'pppplil');
-const meanKernel = kernelVariants('cross_entropy.cu', 'cross_entropy_mean', 'ppppll');
-const backwardKernel = kernelVariants('cross_entropy.cu', 'cross_entropy_backward', 'pppppplil');
+const rowsKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_rows', 'pppplil');
+const meanKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_mean', 'ppppll');
+const backwardKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_backward', 'pppppplil');
 const meanThreads = 1024;
 
 function checkOperands(logits: TensorSpec, targets: TensorSpec): void {

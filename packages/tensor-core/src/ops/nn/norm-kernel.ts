@@ -10,9 +10,9 @@ import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
-const forwardKernel = kernelVariants('norm.cu', 'norm_forward', 'pppppplid');
-const backwardKernel = kernelVariants('norm.cu', 'norm_backward', 'ppppppppli');
-const foldKernel = kernelVariants('norm.cu', 'norm_fold', 'ppppii');
+const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplid');
+const backwardKernel = kernelVariants('nn/norm.cu', 'norm_backward', 'ppppppppli');
+const foldKernel = kernelVariants('nn/norm.cu', 'norm_fold', 'ppppii');
 
 // The gradient holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };
@@ -43,7 +43,7 @@ export function checkEps(op: string, eps: number): void {
   checkNumber(op, 'eps', eps, 'a finite number of zero or more', (value) => value >= 0 && value < Infinity);
 }
 
-/** The tensors of kernels/norm.cu; those that only layerNorm has are absent for rmsNorm. */
+/** The tensors of kernels/nn/norm.cu; those that only layerNorm has are absent for rmsNorm. */
 export interface NormForward {
   readonly x: MemoryView;
   readonly weight: MemoryView;

@@ -25,7 +25,7 @@ interface RopeAttributes {
   readonly inverse: boolean;
 }
 
-const kernel = kernelVariants('rope.cu', 'rope', 'ppppiiiiillllf');
+const kernel = kernelVariants('nn/rope.cu', 'rope', 'ppppiiiiillllf');
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;

@@ -6,7 +6,7 @@ import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { type DType, checkDType, computeDType } from '../../tensor/dtype.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
@@ -20,7 +20,7 @@ import { launchRows } from '../support/row-kernel.ts';
 
 interface SoftmaxDefinition {
   readonly name: 'softmax' | 'logSoftmax';
-  /** Of kernels/softmax.cu; the backward kernel has `_backward` behind it. */
+  /** Of kernels/nn/softmax.cu; the backward kernel has `_backward` behind it. */
   readonly kernel: string;
   readonly onnx: (graph: OnnxGraph, x: OnnxValue) => OnnxValue;
   /** From x - max(x), in rows of one element at least. */
@@ -62,7 +62,7 @@ export function softmaxOp({
   backward,
   reference,
 }: SoftmaxDefinition): ComputeOp<undefined> {
-  const forwardKernel = kernelVariants('softmax.cu', kernel, 'ppli');
+  const forwardKernel = kernelVariants('nn/softmax.cu', kernel, 'ppli');
   const backwardOp = softmaxBackwardOp(name, kernel, backward);
   return defineOp({
     name,
@@ -99,7 +99,7 @@ function softmaxBackwardOp(
   kernel: string,
   backward: SoftmaxDefinition['backward'],
 ): ComputeOp<undefined> {
-  const backwardKernel = kernelVariants('softmax.cu', `${kernel}_backward`, 'pppli');
+  const backwardKernel = kernelVariants('nn/softmax.cu', `${kernel}_backward`, 'pppli');
   return defineOp({
     name: `${name}Backward`,
     autocast: 'float32',

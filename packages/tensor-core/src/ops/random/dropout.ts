@@ -26,7 +26,7 @@ interface DropoutAttributes {
   readonly offset: number;
 }
 
-const kernel = kernelVariants('dropout.cu', 'dropout', 'ppluulld');
+const kernel = kernelVariants('random/dropout.cu', 'dropout', 'ppluulld');
 const threads = 256;
 const blocksPerMultiprocessor = 16;
 const hostBlock = 4096;

@@ -13,7 +13,7 @@ import { Generator, checkGenerator, defaultGenerator } from '../../random/genera
 import { inverseNormal } from '../../random/inverse-normal.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { type Shape, checkWhole } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
@@ -39,7 +39,7 @@ const hostBlock = 4096;
 
 /** An op that overwrites its input with random numbers; the same numbers on every device. */
 function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): ComputeOp<A> {
-  const kernel = kernelVariants('random.cu', definition.kernel, `pluul${definition.parameters}`);
+  const kernel = kernelVariants('random/random.cu', definition.kernel, `pluul${definition.parameters}`);
   return defineOp<A>({
     name: definition.name,
     autocast: 'none',

@@ -34,8 +34,8 @@ export interface ArgExtremumOptions {
   keepDims?: boolean;
 }
 
-const rowsKernel = kernelVariants('arg_extremum.cu', 'arg_extremum_rows', 'ppplllll');
-const columnsKernel = kernelVariants('arg_extremum.cu', 'arg_extremum_columns', 'pplll');
+const rowsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_rows', 'ppplllll');
+const columnsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_columns', 'pplll');
 const threads = 256;
 const longestRowOfWarp = 1024;
 const smallestChunk = 4096;

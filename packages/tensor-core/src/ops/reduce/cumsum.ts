@@ -26,8 +26,8 @@ interface CumsumAttributes {
   readonly reverse: boolean;
 }
 
-const rowsKernel = kernelVariants('cumulative_sum.cu', 'cumulative_sum_rows', 'ppli');
-const columnsKernel = kernelVariants('cumulative_sum.cu', 'cumulative_sum_columns', 'ppllli');
+const rowsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_rows', 'ppli');
+const columnsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_columns', 'ppllli');
 const threads = 256;
 /** Rows of up to so many elements are short enough for one thread each. */
 const longestRowOfThread = 32;

@@ -85,13 +85,16 @@ function reduction(definition: ReductionDefinition): (x: Tensor, options?: Reduc
 
 const foldAll: ReductionOptions = {};
 
+/** The names of `ReductionOptions`. */
+export const reductionOptions = ['dims', 'keepDims'] as const;
+
 /** The options, if they are ones. Throws a RooflineError (code OPTION or ARGUMENT). */
 export function checkReduction<O extends { readonly keepDims?: boolean }>(
   name: string,
   options: O,
-  more: readonly string[] = [],
+  known: readonly string[] = reductionOptions,
 ): O {
-  checkOptions(name, options, ['dims', 'keepDims', ...more]);
+  checkOptions(name, options, known);
   if (options.keepDims !== undefined) checkFlag(name, 'keepDims', options.keepDims);
   return options;
 }
@@ -138,11 +141,14 @@ function extremumGraph(type: 'ReduceMax' | 'ReduceMin'): ReductionDefinition['on
 /** Dimensions from the front, ascending; a tensor without any takes 0 and -1, as in PyTorch, and folds nothing. */
 export function foldedDims(name: string, x: Tensor, dims: ReductionOptions['dims']): number[] {
   if (dims === undefined) return x.shape.map((_, i) => i);
-  const listed = typeof dims === 'number' ? [dims] : dims;
-  checkList(name, listed);
-  const list = listed.map((dim) => dimensionOf(name, x, dim));
+  if (typeof dims === 'number') {
+    const dim = dimensionOf(name, x, dims);
+    return x.rank === 0 ? [] : [dim];
+  }
+  checkList(name, dims);
+  const list = dims.map((dim) => dimensionOf(name, x, dim));
   if (new Set(list).size !== list.length) {
-    throw new ShapeError(`${name}: a dimension appears twice in ${formatShape(listed)}.`);
+    throw new ShapeError(`${name}: a dimension appears twice in ${formatShape(dims)}.`);
   }
   return x.rank === 0 ? [] : list.sort((a, b) => a - b);
 }

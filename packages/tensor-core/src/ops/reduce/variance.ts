@@ -2,7 +2,7 @@ import { checkNumber } from '../../tensor/check-value.ts';
 import { requireTensor } from '../../op/require-tensor.ts';
 import { DTypeError } from '../../errors.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
@@ -11,12 +11,14 @@ import { equal } from '../elementwise/comparisons.ts';
 import { where } from '../elementwise/where.ts';
 import { unary } from '../support/pointwise.ts';
 import { float64Mean, squaredDistance } from './squared-distance.ts';
-import { type ReductionOptions, checkReduction, foldedDims, sum } from './reductions.ts';
+import { type ReductionOptions, checkReduction, foldedDims, reductionOptions } from './reductions.ts';
 
 export interface VarianceOptions extends ReductionOptions {
   /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
   correction?: number;
 }
+
+const knownOptions = [...reductionOptions, 'correction'];
 
 /**
  * The variance over `dims`, all by default: the sum of the squared distances from the mean, over the number of elements
@@ -37,7 +39,7 @@ export function std(x: Tensor, options: VarianceOptions = {}): Tensor {
 
 function float64Variance(name: string, x: Tensor, options: VarianceOptions): Tensor {
   requireTensor(name, x);
-  const { dims, keepDims = false, correction = 1 } = checkReduction(name, options, ['correction']);
+  const { dims, keepDims = false, correction = 1 } = checkReduction(name, options, knownOptions);
   if (!isFloatingPoint(x.dtype)) {
     throw new DTypeError(`${name}: x must be floating-point, not ${x.dtype}; cast() it first.`);
   }
@@ -45,7 +47,7 @@ function float64Variance(name: string, x: Tensor, options: VarianceOptions): Ten
   const folded = foldedDims(name, x, dims);
   // The mean takes no part in the gradient: the distances from it sum to zero.
   const mean = float64Mean(x.detach(), folded);
-  const squares = sum(squaredDistance(x, mean), { dims: folded, keepDims });
+  const squares = squaredDistance(x, mean, { dims: folded, keepDims });
   const count = sizeOf(folded.map((dim) => x.shape[dim]!));
   return div(squares, Math.max(0, count - correction));
 }

@@ -5,7 +5,7 @@ import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { zeros } from '../../tensor/creation.ts';
 import { formatShape, normalizeDimension, sameShape } from '../../tensor/shape.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';

@@ -27,7 +27,7 @@ interface LowerTriangleAttributes {
   readonly fill: 'zero' | 'negativeInfinity';
 }
 
-const kernel = kernelVariants('lower_triangle.cu', 'lower_triangle', 'ppliiif');
+const kernel = kernelVariants('shape/lower_triangle.cu', 'lower_triangle', 'ppliiif');
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;

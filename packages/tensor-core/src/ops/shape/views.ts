@@ -2,7 +2,7 @@ import { alias } from '../../op/alias.ts';
 import { applyView } from '../../op/apply.ts';
 import { ShapeError } from '../../errors.ts';
 import { type ViewOp, defineView } from '../../op/op.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import {
   type Layout,
   type Shape,

@@ -1,4 +1,4 @@
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { reshape, transpose } from '../shape/views.ts';
 import { dimensionOf } from './one-dimension.ts';

@@ -17,7 +17,7 @@ import { DTypeError } from '../../errors.ts';
 import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { broadcastShapes, sizeOf } from '../../tensor/shape.ts';
-import { scope } from '../../tensor/scope.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { notATensor, refuseMore } from '../../op/require-tensor.ts';

@@ -92,3 +92,16 @@ test('size classes waste an eighth at most', () => {
     expect(sizeClass(size)).toBe(size);
   }
 });
+
+test('where memory is short, others in the process are asked for theirs before an allocation fails', () => {
+  let available = 10 * mebibyte;
+  const giveBack = () => void (available = 1024 * mebibyte);
+  const pool = new BufferPool({
+    totalBytes: () => 1024 * mebibyte,
+    availableBytes: () => available,
+    giveBack,
+  });
+  expect(pool.allocate(100 * mebibyte).byteLength).toBe(100 * mebibyte);
+  expect(available).toBe(1024 * mebibyte);
+  expect(() => pool.allocate(2048 * mebibyte)).toThrow(OutOfMemoryError);
+});

@@ -1,10 +1,10 @@
 import * as t from '../../../src/index.ts';
 import type { DType } from '../../../src/index.ts';
-import type { OpEntry } from '../program.ts';
-import { python } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { type TensorInput, drawDType, drawShape, drawTensor } from '../tensor-input.ts';
-import type { ValueKind } from '../values.ts';
+import type { OpEntry } from '../programs/program.ts';
+import { python } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import { type TensorInput, drawDType, drawShape, drawTensor } from '../programs/tensor-input.ts';
+import type { ValueKind } from '../programs/values.ts';
 import { drawNumber, tensorOf } from './operands.ts';
 
 /** Floating-point values outside an integer's range have no defined integer in PyTorch, so none are drawn. */

@@ -1,8 +1,8 @@
 import * as t from '../../../src/index.ts';
 import type { Device, DType, Shape, Tensor, TensorOptions } from '../../../src/index.ts';
-import { type OpEntry, python } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { drawDType, drawShape, drawTensor } from '../tensor-input.ts';
+import { type OpEntry, python } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import { drawDType, drawShape, drawTensor } from '../programs/tensor-input.ts';
 import { drawNumber, tensorOf } from './operands.ts';
 
 type Fill = 'zeros' | 'ones' | 'empty';

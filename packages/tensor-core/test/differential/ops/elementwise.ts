@@ -1,9 +1,9 @@
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import type { Operand as OursOperand } from '../../../src/index.ts';
-import { decode, encode } from '../host-data.ts';
-import type { OpEntry, Rule } from '../program.ts';
-import { type TensorChoices, type TensorInput, drawTensor } from '../tensor-input.ts';
+import { decode, encode } from '../programs/host-data.ts';
+import type { OpEntry, Rule } from '../programs/program.ts';
+import { type TensorChoices, type TensorInput, drawTensor } from '../programs/tensor-input.ts';
 import { drawBroadcast, drawNumber, drawNumberBeside, drawPair, ruleOfPair, tensorOf } from './operands.ts';
 
 interface UnaryChoices extends TensorChoices {

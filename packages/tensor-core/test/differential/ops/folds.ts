@@ -1,7 +1,7 @@
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
-import { type OpEntry, python } from '../program.ts';
-import { drawDType, drawShape, drawTensor } from '../tensor-input.ts';
+import { type OpEntry, python } from '../programs/program.ts';
+import { drawDType, drawShape, drawTensor } from '../programs/tensor-input.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 import { reduction } from './reductions.ts';
 

@@ -1,6 +1,6 @@
 import * as t from '../../../src/index.ts';
-import type { OpEntry } from '../program.ts';
-import { drawDType, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
+import type { OpEntry } from '../programs/program.ts';
+import { drawDType, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../programs/tensor-input.ts';
 import { indexInput } from './nn.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 

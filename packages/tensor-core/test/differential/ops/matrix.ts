@@ -1,8 +1,8 @@
 import * as t from '../../../src/index.ts';
 import type { MatmulOptions, Shape } from '../../../src/index.ts';
-import { type OpEntry, python } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { drawDType, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
+import { type OpEntry, python } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import { drawDType, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../programs/tensor-input.ts';
 import { drawBroadcast, tensorOf } from './operands.ts';
 
 /** The length that a product sums over: mostly short, now and then longer than a block of any kernel. */

@@ -1,8 +1,14 @@
 import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
-import { type OpEntry, python } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { type TensorInput, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
+import { type OpEntry, python } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import {
+  type TensorInput,
+  drawLength,
+  drawMostlyFloat,
+  drawShape,
+  drawTensor,
+} from '../programs/tensor-input.ts';
 import { drawDimension, tensorOf, withoutOverflow } from './operands.ts';
 
 const softmax = (name: string, ours: (x: Tensor, dimension: number) => Tensor, torch: string): OpEntry => ({

@@ -1,9 +1,9 @@
 import type { DType, Shape } from '../../../src/index.ts';
 import { Tensor, isFloatingPoint } from '../../../src/index.ts';
-import type { Operand, Rule } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { type TensorChoices, type TensorInput, drawShape, drawTensor } from '../tensor-input.ts';
-import type { ValueKind } from '../values.ts';
+import type { Operand, Rule } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import { type TensorChoices, type TensorInput, drawShape, drawTensor } from '../programs/tensor-input.ts';
+import type { ValueKind } from '../programs/values.ts';
 
 /** An operand that the call gave as a tensor. */
 export function tensorOf(operand: Operand | undefined): Tensor {

@@ -1,9 +1,9 @@
 import * as t from '../../../src/index.ts';
 import type { ReductionOptions, Shape, Tensor } from '../../../src/index.ts';
-import { type OpEntry, type Rule, python } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { drawDType, drawShape, drawTensor } from '../tensor-input.ts';
-import type { ValueKind } from '../values.ts';
+import { type OpEntry, type Rule, python } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import { drawDType, drawShape, drawTensor } from '../programs/tensor-input.ts';
+import type { ValueKind } from '../programs/values.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 
 /** Small shapes, now and then a long row or column, and seldom one of up to a million elements. */

@@ -1,8 +1,14 @@
 import * as t from '../../../src/index.ts';
 import type { DType, Shape } from '../../../src/index.ts';
-import { type Call, type OpEntry, python } from '../program.ts';
-import type { RandomSource } from '../random-source.ts';
-import { type TensorInput, drawDType, drawMostlyFloat, drawShape, drawTensor } from '../tensor-input.ts';
+import { type Call, type OpEntry, python } from '../programs/program.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import {
+  type TensorInput,
+  drawDType,
+  drawMostlyFloat,
+  drawShape,
+  drawTensor,
+} from '../programs/tensor-input.ts';
 import { drawDimension, tensorOf, tensorsOf } from './operands.ts';
 
 /** A view of one tensor, which must share memory where PyTorch's does. */

@@ -1,4 +1,4 @@
-import type { OpEntry } from '../program.ts';
+import type { OpEntry } from '../programs/program.ts';
 import { copyOps } from './copies.ts';
 import { creationOps } from './creation.ts';
 import { elementwiseOps } from './elementwise.ts';

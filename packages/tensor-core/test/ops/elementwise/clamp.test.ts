@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeClamp, describeClampGradients } from '../../op-cases/clamp.ts';
+import { describeClamp, describeClampGradients } from '../../op-cases/elementwise/clamp.ts';
 
 describe('clamp, abs and sign on the CPU', () => {
   describeClamp(() => device('cpu'));

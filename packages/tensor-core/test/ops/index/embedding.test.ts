@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeEmbedding } from '../../op-cases/embedding.ts';
+import { describeEmbedding } from '../../op-cases/index/embedding.ts';
 
 describe('embedding on the CPU', () => {
   describeEmbedding(() => device('cpu'));

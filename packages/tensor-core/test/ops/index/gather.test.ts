@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest';
 import * as t from '../../../src/index.ts';
-import { describeGather } from '../../op-cases/gather.ts';
-import { sample, tensorOf } from '../../op-cases/samples.ts';
+import { describeGather } from '../../op-cases/index/gather.ts';
+import { sample, tensorOf } from '../../op-cases/support/samples.ts';
 
 const cpu = () => t.device('cpu');
 

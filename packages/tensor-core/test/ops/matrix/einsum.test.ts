@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeEinsum, describeEinsumGradients } from '../../op-cases/einsum.ts';
+import { describeEinsum, describeEinsumGradients } from '../../op-cases/matrix/einsum.ts';
 
 describe('einsum on the CPU', () => {
   describeEinsum(() => device('cpu'));

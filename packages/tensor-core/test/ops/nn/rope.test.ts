@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeRope } from '../../op-cases/rope.ts';
+import { describeRope } from '../../op-cases/nn/rope.ts';
 
 describe('rope on the CPU', () => {
   describeRope(() => device('cpu'));

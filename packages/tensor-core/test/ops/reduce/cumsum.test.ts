@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeCumsum } from '../../op-cases/cumsum.ts';
+import { describeCumsum } from '../../op-cases/reduce/cumsum.ts';
 
 describe('cumsum on the CPU', () => {
   describeCumsum(() => device('cpu'));

@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeExtrema, describeExtremaGradients } from '../../op-cases/extrema.ts';
+import { describeExtrema, describeExtremaGradients } from '../../op-cases/reduce/extrema.ts';
 
 describe('extrema on the CPU', () => {
   describeExtrema(() => device('cpu'));

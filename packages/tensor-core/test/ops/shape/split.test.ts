@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 import { device } from '../../../src/index.ts';
-import { describeSplits } from '../../op-cases/shape-and-creation.ts';
+import { describeSplits } from '../../op-cases/shape/shape-and-creation.ts';
 
 describe('flatten, split and chunk on the CPU', () => {
   describeSplits(() => device('cpu'));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
-import { describeOnDevices } from '../../op-cases/devices.ts';
+import { describeOnDevices } from '../../op-cases/support/devices.ts';
 
 describeOnDevices((open) => {
   const numbers = (...shape: number[]) =>

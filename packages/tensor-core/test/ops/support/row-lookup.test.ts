@@ -116,8 +116,8 @@ describe('launchRows', () => {
 
 it.each([
   ['the source', [5, 'kernel', 'pi']],
-  ['the name', ['rope.cu', undefined, 'pi']],
-  ['the parameters', ['rope.cu', 'kernel', ['p']]],
+  ['the name', ['nn/rope.cu', undefined, 'pi']],
+  ['the parameters', ['nn/rope.cu', 'kernel', ['p']]],
 ] as const)('kernelVariants refuses %s that is no text', (what, given) => {
   expect(() => kernelVariants(...(given as unknown as Parameters<typeof kernelVariants>))).toThrow(
     `kernelVariants: ${what} must be text`,

@@ -5,6 +5,7 @@ import { ffi } from '../../../native/ffi.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import { DeviceError, LibraryNotFoundError } from '../../../errors.ts';
 import { fixCpuThreads } from '../threads.ts';
+import { disableTelemetry } from './telemetry.ts';
 
 /** Handles and addresses are numbers: they lie below 2^53. A returned status of 0 is success. */
 type ApiFunction = (...arguments_: readonly (number | string | Uint8Array)[]) => number;
@@ -20,6 +21,7 @@ const apiTable = {
   CreateSessionOptions: [10, 'p', 'p'],
   EnableProfiling: [14, 'p', 'pf'],
   SetSessionGraphOptimizationLevel: [23, 'p', 'pi'],
+  CreateRunOptions: [39, 'p', 'p'],
   CreateTensorWithDataAsOrtValue: [49, 'p', 'ppzpzip'],
   CreateCpuMemoryInfo: [69, 'p', 'iip'],
   AllocatorFree: [76, 'p', 'pp'],
@@ -38,6 +40,7 @@ const apiTable = {
   SetGlobalInterOpNumThreads: [148, 'p', 'pi'],
   SetGlobalSpinControl: [149, 'p', 'pi'],
   CreateArenaCfg: [156, 'p', 'ziiip'],
+  AddRunConfigEntry: [165, 'p', 'pss'],
 } as const;
 
 type Api = Readonly<Record<keyof typeof apiTable, ApiFunction>>;
@@ -71,6 +74,7 @@ export class OnnxRuntime {
   readonly #environment: number;
   readonly #memoryInfo: number;
   readonly #sessionOptions: number;
+  #shrinkingRun: number | null = null;
 
   constructor({ library, api, version }: LoadedApi) {
     this.library = library;
@@ -142,6 +146,11 @@ export class OnnxRuntime {
     this.#api.ReleaseValue(value);
   }
 
+  /** Options of a run at whose end the arena gives back what no graph needs now. */
+  shrinkingRun(): number {
+    return (this.#shrinkingRun ??= this.#createShrinkingRun());
+  }
+
   /** Runs a session over arrays of names and of values, each given by address and length. */
   run(
     session: number,
@@ -151,8 +160,11 @@ export class OnnxRuntime {
     outputNames: number,
     outputs: number,
     outputCount: number,
+    options = 0,
   ): void {
-    this.check(this.#api.Run(session, 0, inputNames, inputs, inputCount, outputNames, outputCount, outputs));
+    this.check(
+      this.#api.Run(session, options, inputNames, inputs, inputCount, outputNames, outputCount, outputs),
+    );
   }
 
   /** Throws a DeviceError with ONNX Runtime's message unless `status` is success. */
@@ -185,6 +197,12 @@ export class OnnxRuntime {
     this.check(api.SetSessionGraphOptimizationLevel(options, noOptimization));
     this.check(api.DisablePerSessionThreads(options));
     this.check(api.AddSessionConfigEntry(options, 'session.use_env_allocators', '1'));
+    return options;
+  }
+
+  #createShrinkingRun(): number {
+    const options = this.#create((out) => this.#api.CreateRunOptions(out));
+    this.check(this.#api.AddRunConfigEntry(options, 'memory.enable_memory_arena_shrinkage', 'cpu:0'));
     return options;
   }
 
@@ -254,6 +272,7 @@ function loadApi(): LoadedApi {
 }
 
 function openLibrary(path: string) {
+  disableTelemetry();
   try {
     return ffi().load(path);
   } catch (cause) {

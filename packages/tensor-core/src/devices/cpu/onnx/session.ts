@@ -39,8 +39,11 @@ export class Session {
     this.#handle = onnxRuntime().createSession(graph.encode(), tracePrefix);
   }
 
-  /** Runs the graph over the addresses of its inputs and, behind them, of its outputs. Throws a DeviceError. */
-  run(addresses: readonly number[]): void {
+  /**
+   * Runs the graph over the addresses of its inputs and, behind them, of its outputs. Throws a DeviceError.
+   * `runOptions` is a handle of ONNX Runtime's; 0 for none.
+   */
+  run(addresses: readonly number[], runOptions = 0): void {
     const runtime = onnxRuntime();
     const memory = this.#memory;
     const count = this.#ports.length;
@@ -60,6 +63,7 @@ export class Session {
         this.#namesAddress + inputBytes,
         memory.address + inputBytes,
         count - this.#inputCount,
+        runOptions,
       );
     } finally {
       for (let i = 0; i < created; i++) runtime.releaseTensor(memory.readUint64(i * wordBytes));

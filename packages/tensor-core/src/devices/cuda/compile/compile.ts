@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { kernelSource } from '../../../package-root.ts';
 import { DeviceError } from '../../../errors.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
-import { type KernelCompiler, loadNvrtc } from './nvrtc.ts';
+import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';
 
 /** Preprocessor definitions. */
 export type Defines = Readonly<Record<string, string | number>>;
@@ -38,13 +38,15 @@ export function collectHeaders(source: string, folder: URL): Map<string, string>
   return headers;
 }
 
+type Cache = Pick<KernelCache, 'read' | 'write'>;
+
 /** Compiles kernels for one architecture, or takes them from the disk cache. */
 export class KernelBuilder {
   readonly architecture: string;
-  readonly #cache: KernelCache;
+  readonly #cache: Cache;
   readonly #loadCompiler: () => KernelCompiler;
 
-  constructor(architecture: string, loadCompiler = loadNvrtc, cache = new KernelCache(cacheFolder())) {
+  constructor(architecture: string, loadCompiler = loadNvrtc, cache: Cache = new KernelCache(cacheFolder())) {
     this.architecture = architecture;
     this.#loadCompiler = loadCompiler;
     this.#cache = cache;
@@ -52,24 +54,51 @@ export class KernelBuilder {
 
   /** The machine code of a `.cu` file. Throws a KernelCompileError. */
   buildFile(source: URL, defines: Defines = {}): Uint8Array {
-    const name = source.pathname.slice(source.pathname.lastIndexOf('/') + 1).replace(/\.cu$/, '');
-    return this.#build(name, readText(source), new URL('.', source), defines);
+    return this.#build(this.#fileRequest(source, defines));
   }
 
   /** The machine code of a generated source. Throws a KernelCompileError. */
   buildText(name: string, source: string): Uint8Array {
-    return this.#build(name, source, kernelSource(''), {});
+    return this.#build(this.#request(name, source, kernelSource(''), {}));
   }
 
-  #build(name: string, source: string, folder: URL, defines: Defines): Uint8Array {
-    const compiler = this.#loadCompiler();
+  /** What the cache calls the machine code of a `.cu` file: the same for files that compile alike. */
+  keyOfFile(source: URL, defines: Defines = {}): string {
+    return this.#keyOf(this.#fileRequest(source, defines));
+  }
+
+  /** Whether the cache has what `keyOfFile` names. */
+  isCached(key: string): boolean {
+    return this.#cache.read(key) !== undefined;
+  }
+
+  #fileRequest(source: URL, defines: Defines): CompileRequest {
+    return this.#request(kernelFileName(source), readText(source), new URL('.', source), defines);
+  }
+
+  #request(name: string, source: string, folder: URL, defines: Defines): CompileRequest {
     const headers = collectHeaders(source, folder);
     const options = Object.entries(defines).map(([macro, value]) => `--define-macro=${macro}=${value}`);
-    const key = cacheKey([compiler.version, this.architecture, ...options, source, ...[...headers].flat()]);
+    return { name, source, headers, architecture: this.architecture, options };
+  }
+
+  #keyOf({ source, headers, architecture, options }: CompileRequest): string {
+    const { version } = this.#loadCompiler();
+    return cacheKey([version, architecture, ...options, source, ...[...headers].flat()]);
+  }
+
+  #build(request: CompileRequest): Uint8Array {
+    const compiler = this.#loadCompiler();
+    const key = this.#keyOf(request);
     const cached = this.#cache.read(key);
     if (cached) return cached;
-    const image = compiler.compile({ name, source, headers, architecture: this.architecture, options });
+    const image = compiler.compile(request);
     this.#cache.write(key, image);
     return image;
   }
+}
+
+/** What errors call the kernels of a file. */
+export function kernelFileName(source: URL): string {
+  return source.pathname.slice(source.pathname.lastIndexOf('/') + 1).replace(/\.cu$/, '');
 }

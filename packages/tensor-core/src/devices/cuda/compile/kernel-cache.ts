@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../../environment.ts';
+import { makeFolders } from '../../../make-folders.ts';
 
 const digestBytes = 32;
 
@@ -48,7 +49,7 @@ export class KernelCache {
   write(key: string, image: Uint8Array): void {
     const temporary = `${this.#path(key)}.${randomBytes(6).toString('hex')}.tmp`;
     try {
-      mkdirSync(this.folder, { recursive: true });
+      makeFolders(this.folder);
       writeFileSync(temporary, Buffer.concat([digest(image), image]));
       renameSync(temporary, this.#path(key));
     } catch {

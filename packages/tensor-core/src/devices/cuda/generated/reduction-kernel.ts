@@ -13,6 +13,8 @@ export interface ReductionSignature {
   /** The dtype of running results; float32 for float16 and bfloat16. */
   readonly accumulator: DType;
   readonly identity: ReductionKernel['identity'];
+  /** Absent where elements are folded as they are, and in the second of two passes. */
+  readonly term?: string | undefined;
   readonly combine: string;
   /** `x` for the first of two passes. */
   readonly finish: string;
@@ -28,21 +30,24 @@ export function accumulatorDType(input: DType, output: DType): DType {
 /** The bytes of the parameters before `n`. */
 export const countOffset = 56;
 
+/** The bytes of the parameters before `centers`, which kernels with a term have. */
+export const centersOffset = 64;
+
 /** The bytes of all parameters. */
-export function reductionArgumentBytes(accumulator: DType): number {
-  return countOffset + byteSize(accumulator);
+export function reductionArgumentBytes(accumulator: DType, hasTerm: boolean): number {
+  return hasTerm ? centersOffset + 8 : countOffset + byteSize(accumulator);
 }
 
 /**
- * Parameters: input, output, int64 outer, length, inner, chunk, chunks, and n, the count that `finish` reads.
- * The output is [outer, chunks, inner]. The order of every fold depends on the shape alone, so equal inputs
+ * Parameters: input, output, int64 outer, length, inner, chunk, chunks, n, the count that `finish` reads, and with a
+ * term centers, [outer, inner]. The output is [outer, chunks, inner]. The order of every fold depends on the shape alone, so equal inputs
  * give equal bits.
  */
 export function reductionSource(
   signature: ReductionSignature,
   pass: Pick<ReductionPass, 'kind' | 'width' | 'vectorLength'>,
 ): string {
-  const { name, input, output, accumulator, identity, combine, finish } = signature;
+  const { name, input, output, accumulator, identity, term, combine, finish } = signature;
   return `#include "prelude.cuh"
 
 constexpr int kThreads = ${blockSize};
@@ -63,23 +68,38 @@ __device__ __forceinline__ Accumulator identity() {
   return ${identity === 'zero' ? 'static_cast<Accumulator>(0)' : `${identity}<Accumulator>()`};
 }
 
+__device__ __forceinline__ Accumulator term(Accumulator x, Accumulator center) {
+  return static_cast<Accumulator>(${term ?? 'x'});
+}
+
 /** Folds kVector neighbouring elements into as many running results. */
-__device__ __forceinline__ void accumulate(Accumulator (&partial)[kVector], const Input* address) {
+__device__ __forceinline__ void accumulate(
+    Accumulator (&partial)[kVector], const Input* address, const Accumulator (&center)[kVector]) {
   const Vector<Input, kVector> vector = load_vector<kVector>(address);
 #pragma unroll
-  for (int j = 0; j < kVector; j++) partial[j] = Combine()(partial[j], convert<Accumulator>(vector[j]));
+  for (int j = 0; j < kVector; j++) {
+    partial[j] = Combine()(partial[j], term(convert<Accumulator>(vector[j]), center[j]));
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) ${name}(
-    const Input* input, Output* output, int64 outer, int64 length, int64 inner, int64 chunk, int64 chunks, Accumulator n) {
+    const Input* input, Output* output, int64 outer, int64 length, int64 inner, int64 chunk, int64 chunks, Accumulator n${
+      term === undefined ? '' : ', const Accumulator* centers'
+    }) {
   Accumulator partial[kVector];
+  Accumulator center[kVector] = {};
 #pragma unroll
   for (int j = 0; j < kVector; j++) partial[j] = identity();
-${pass.kind === 'rows' ? rowsBody(pass.width) : columnsBody}}
+${pass.kind === 'rows' ? rowsBody(pass.width, term !== undefined) : columnsBody(term !== undefined)}}
 `;
 }
 
-function rowsBody(width: number): string {
+/** Reads the center of each running result, whose elements lie at `at`. */
+const loadCenters = (at: string) => `
+#pragma unroll
+  for (int j = 0; j < kVector; j++) center[j] = centers[${at}];`;
+
+function rowsBody(width: number, hasTerm: boolean): string {
   return `
   constexpr int kWidth = ${width};
   const int lane = threadIdx.x % kWidth;
@@ -88,9 +108,9 @@ function rowsBody(width: number): string {
   if (row >= outer) return;
   const int64 begin = (group - row * chunks) * chunk;
   const int64 end = begin + chunk < length ? begin + chunk : length;
-  const Input* source = input + row * length;
+  const Input* source = input + row * length;${hasTerm ? loadCenters('row') : ''}
 #pragma unroll 4
-  for (int64 i = begin + lane * kVector; i < end; i += kWidth * kVector) accumulate(partial, source + i);
+  for (int64 i = begin + lane * kVector; i < end; i += kWidth * kVector) accumulate(partial, source + i, center);
 
   Accumulator x = partial[0];
 #pragma unroll
@@ -100,7 +120,8 @@ function rowsBody(width: number): string {
 `;
 }
 
-const columnsBody = `
+function columnsBody(hasTerm: boolean): string {
+  return `
   constexpr int kColumns = 32 * kVector;
   constexpr int kLines = kThreads / 32;
   __shared__ Accumulator lines[kLines][kColumns];
@@ -115,9 +136,9 @@ const columnsBody = `
   const int64 firstColumn = static_cast<int64>(columnBlock) * kColumns;
   const int64 column = firstColumn + lane * kVector;
   if (column < inner) {
-    const Input* source = input + outerIndex * length * inner + column;
+    const Input* source = input + outerIndex * length * inner + column;${hasTerm ? loadCenters('outerIndex * inner + column + j') : ''}
 #pragma unroll 4
-    for (int64 i = begin + line; i < end; i += kLines) accumulate(partial, source + i * inner);
+    for (int64 i = begin + line; i < end; i += kLines) accumulate(partial, source + i * inner, center);
   }
 #pragma unroll
   for (int j = 0; j < kVector; j++) lines[line][lane * kVector + j] = partial[j];
@@ -129,3 +150,4 @@ const columnsBody = `
     output[piece * inner + firstColumn + c] = finish(x, n);
   }
 `;
+}

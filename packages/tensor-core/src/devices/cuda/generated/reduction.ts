@@ -9,6 +9,7 @@ import type { GenerateKernel, PointwiseRunner } from './pointwise.ts';
 import { blockSize } from './pointwise-kernel.ts';
 import {
   accumulatorDType,
+  centersOffset,
   countOffset,
   reductionArgumentBytes,
   reductionSource,
@@ -25,6 +26,8 @@ interface PassOperands {
   readonly inputDType: DType;
   readonly output: number;
   readonly outputDType: DType;
+  /** Of what a kernel's term reads; absent where it has none, and in a second pass. */
+  readonly centers?: number;
 }
 
 const vectorBytes = 16;
@@ -52,21 +55,23 @@ export class ReductionRunner {
     this.#multiprocessors = multiprocessors;
   }
 
-  run<A>(op: ComputeOp<A>, input: MemoryView, output: MemoryView, attributes: A): void {
+  run<A>(op: ComputeOp<A>, [input, centers]: readonly MemoryView[], output: MemoryView, attributes: A): void {
     if (output.size === 0) return;
     const dims = (attributes as { readonly dims?: readonly number[] }).dims;
     if (!dims) throw new DeviceError(`${op.name}: a reduction's attributes must name the folded \`dims\`.`);
-    let folded = input.isContiguous ? foldedShape(input.shape, dims) : null;
-    let address = input.address;
+    if (centers) checkCenters(op.name, centers, accumulatorDType(input!.dtype, output.dtype), output);
+    let folded = input!.isContiguous ? foldedShape(input!.shape, dims) : null;
+    let address = input!.address;
     if (!folded) {
-      folded = { outer: output.size, length: input.size / output.size, inner: 1 };
-      address = this.#moveFoldedLast(input, dims);
+      folded = { outer: output.size, length: input!.size / output.size, inner: 1 };
+      address = this.#moveFoldedLast(input!, dims);
     }
     const operands = {
       input: address,
-      inputDType: input.dtype,
+      inputDType: input!.dtype,
       output: output.address,
       outputDType: output.dtype,
+      ...(centers && { centers: centers.address }),
     };
     this.#fold(op, folded, operands);
   }
@@ -86,7 +91,7 @@ export class ReductionRunner {
   }
 
   #fold<A>(op: ComputeOp<A>, folded: FoldedShape, operands: PassOperands): void {
-    const { input, inputDType, output, outputDType } = operands;
+    const { input, inputDType, output, outputDType, centers } = operands;
     const accumulator = accumulatorDType(inputDType, outputDType);
     const pass = this.#plan(folded, input, inputDType);
     if (pass.chunks === 1) {
@@ -95,7 +100,10 @@ export class ReductionRunner {
     }
     const { outer, inner } = folded;
     const partials = this.#workspace(outer * pass.chunks * inner * byteSize(accumulator));
-    const first = { input, inputDType, output: partials, outputDType: accumulator };
+    const first = {
+      ...{ input, inputDType, output: partials, outputDType: accumulator },
+      ...(centers !== undefined && { centers }),
+    };
     this.#launch(op, folded, pass, first, accumulator, null);
     const rest = { outer, length: pass.chunks, inner };
     const second = { input: partials, inputDType: accumulator, output, outputDType };
@@ -117,11 +125,12 @@ export class ReductionRunner {
     op: ComputeOp<A>,
     { outer, length, inner }: FoldedShape,
     pass: ReductionPass,
-    { input, inputDType, output, outputDType }: PassOperands,
+    { input, inputDType, output, outputDType, centers }: PassOperands,
     accumulator: DType,
     count: number | null,
   ): void {
-    const handle = this.#kernel(op, pass, inputDType, outputDType, accumulator, count !== null);
+    const hasTerm = centers !== undefined;
+    const handle = this.#kernel(op, pass, inputDType, outputDType, accumulator, count !== null, hasTerm);
     const memory = this.#launcher.arguments;
     memory.writeInt64(0, input);
     memory.writeInt64(8, output);
@@ -133,7 +142,8 @@ export class ReductionRunner {
     if (accumulator === 'float32') memory.floats[countOffset / 4] = count ?? 0;
     else if (accumulator === 'float64') memory.doubles[countOffset / 8] = count ?? 0;
     else memory.writeInt64(countOffset, count ?? 0);
-    this.#launcher.launch(handle, pass.blocks, blockSize, reductionArgumentBytes(accumulator));
+    if (hasTerm) memory.writeInt64(centersOffset, centers);
+    this.#launcher.launch(handle, pass.blocks, blockSize, reductionArgumentBytes(accumulator, hasTerm));
   }
 
   #kernel<A>(
@@ -143,6 +153,7 @@ export class ReductionRunner {
     output: DType,
     accumulator: DType,
     finishes: boolean,
+    hasTerm: boolean,
   ): number {
     let kernels = this.#kernels.get(op);
     if (!kernels) {
@@ -151,13 +162,16 @@ export class ReductionRunner {
     }
     const shapeCode = (kind === 'rows' ? 0 : 2) + (width === blockSize ? 1 : 0);
     const key =
-      (((codeOf(input) * 8 + codeOf(output)) * 4 + shapeCode) * 32 + vectorLength) * 2 + (finishes ? 1 : 0);
+      (((codeOf(input) * 8 + codeOf(output)) * 4 + shapeCode) * 32 + vectorLength) * 4 +
+      (hasTerm ? 2 : 0) +
+      (finishes ? 1 : 0);
     let handle = kernels.get(key);
     if (handle === undefined) {
-      const { identity, combine, finish } = op.cuda as ReductionKernel;
+      const { identity, term, combine, finish } = op.cuda as ReductionKernel;
       const name = `reduce_${op.name.replace(/\W/g, '_')}_${kind}`;
       const signature = {
         ...{ name, input, output, accumulator, identity, combine },
+        term: hasTerm ? term : undefined,
         finish: finishes ? finish : 'x',
       };
       handle = this.#generate(name, reductionSource(signature, { kind, width, vectorLength }));
@@ -165,4 +179,11 @@ export class ReductionRunner {
     }
     return handle;
   }
+}
+
+function checkCenters(op: string, centers: MemoryView, dtype: DType, output: MemoryView): void {
+  if (centers.isContiguous && centers.dtype === dtype && centers.size === output.size) return;
+  throw new DeviceError(
+    `${op}: the centers of a reduction must be contiguous, ${dtype} and as many as its results, ${output.size}.`,
+  );
 }

@@ -1,4 +1,4 @@
-// How `kernels/split_half.cu` and `kernels/matmul_split_half.cu` are launched. The kernels' own comments hold the
+// How `split_half.cu` and `matmul_split_half.cu` of `kernels/matmul/` are launched. The kernels' own comments hold the
 // byte layouts of their parameters; the caller encodes the tensor maps, packs the parameters and launches.
 
 /** The tile of C that one thread block computes, and the depth of its pipeline. */

@@ -43,7 +43,7 @@ interface ShapePlan {
 }
 
 const splitKernel: KernelSpec = {
-  source: kernelSource('split_half.cu'),
+  source: kernelSource('matmul/split_half.cu'),
   name: 'split_half',
   parameters: 'T',
 };
@@ -64,9 +64,9 @@ export class SplitHalfProduct implements Float32Product {
   readonly #scratch: Scratch;
   readonly #plans = new Map<string, ShapePlan | null>();
   readonly #specs = new Map<string, KernelSpec>();
-  /** SplitParams; see kernels/split_half.cu. */
+  /** SplitParams; see kernels/matmul/split_half.cu. */
   readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
-  /** MatmulParams; see kernels/matmul_split_half.cu. */
+  /** MatmulParams; see kernels/matmul/matmul_split_half.cu. */
   readonly #parameters = new HostMemory(matmulParamsBytes);
 
   constructor(context: CudaContext, driver: CudaDriver, scratch: Scratch) {
@@ -135,7 +135,7 @@ export class SplitHalfProduct implements Float32Product {
     const key = JSON.stringify(defines);
     let spec = this.#specs.get(key);
     if (!spec) {
-      const source = kernelSource('matmul_split_half.cu');
+      const source = kernelSource('matmul/matmul_split_half.cu');
       spec = {
         source,
         name: 'matmul_split_half',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { applyOne } from '../../../../src/op/apply.ts';
 import { DeviceError } from '../../../../src/errors.ts';
 import { defineOp } from '../../../../src/op/op.ts';
-import { scope } from '../../../../src/tensor/scope.ts';
+import { scope } from '../../../../src/tensor/lifetime/scope.ts';
 import { copyOp, cpu, pointwise, tensorOf, transposed, valuesOf, viewOf } from '../fixtures.ts';
 
 const addScalar = defineOp<{ scalar: number }>({

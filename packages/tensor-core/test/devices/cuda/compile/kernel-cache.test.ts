@@ -52,6 +52,12 @@ describe('KernelCache', () => {
   });
 });
 
+it.runIf(process.platform === 'linux')('a cache below /proc, where mkdir never succeeds, is none', () => {
+  const cache = new KernelCache('/proc/no/such');
+  cache.write('a', image);
+  expect(cache.read('a')).toBeUndefined();
+});
+
 describe('cacheKey', () => {
   it('tells parts apart that would join to the same text', () => {
     expect(cacheKey(['ab', 'c'])).not.toBe(cacheKey(['a', 'bc']));

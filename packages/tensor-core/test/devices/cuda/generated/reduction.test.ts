@@ -134,6 +134,7 @@ describe.skipIf(!hostCompilerVersion())('ReductionRunner, emulated', () => {
     ['dimension', (x) => t.sum(x([128, 128]), rows), (x) => t.sum(x([128, 128]), { dims: 0 })],
     ['width of rows', (x) => t.sum(x([4, 2048]), rows), (x) => t.sum(x([64, 1024]), rows)],
     ['vector', (x) => t.sum(x([8, 64]), rows), (x) => t.sum(x([8, 63]), rows)],
+    ['term', (x) => t.variance(x([2 ** 16], 'float64')), (x) => t.variance(x([16], 'float64'))],
     ['end', (x) => t.mean(x([2 ** 16])), (x) => t.mean(x([4, 2048]), rows)],
   ])('takes one kernel for each %s, whichever was generated first', (_, first, second) => {
     const on =

@@ -1,4 +1,4 @@
-// kernels/matmul_split_half.cu as a host compiler takes it: the same parameters, planes and scales, the same choice of
+// kernels/matmul/matmul_split_half.cu as a host compiler takes it: the same parameters, planes and scales, the same choice of
 // a way for each K block, the same order of sums, element by element, and tensor cores by their arithmetic. The
 // stand-in for a CUtensorMap holds {address, 4 dimensions, 3 strides in bytes}, 64 bits each.
 //
@@ -43,7 +43,9 @@ double multiply_block(double sum, const double* a, const double* b) {
 }
 
 float promote(float total, float fresh, Way way, int shift, int factorA, int factorB) {
-  if (way == Way::kByRow) return fmaf(fresh, power_of_two(factorA + factorB - 2 * kExponentBias + shift), total);
+  constexpr int raised = 32;  // an exponent below a normal float's
+  const int exponent = factorA + factorB - 2 * kExponentBias;
+  if (way == Way::kByRow) return fmaf(fresh, power_of_two(exponent + raised) * power_of_two(shift - raised), total);
   if (way == Way::kExact) return fmaf(fresh, 0.0f, total);
   return fmaf(fresh * power_of_two(factorA - kExponentBias + shift), power_of_two(factorB - kExponentBias), total);
 }

@@ -8,9 +8,9 @@ import {
   float32Roundoff,
   productErrors,
   productOperands,
-} from '../../../op-cases/float32-product.ts';
+} from '../../../op-cases/matrix/float32-product.ts';
 import { describeMatmul } from '../../../op-cases/generic.ts';
-import { sampleNumbers } from '../../../op-cases/samples.ts';
+import { sampleNumbers } from '../../../op-cases/support/samples.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
 import { openSplitHalfDevice } from './emulated-split-half.ts';
 

@@ -5,10 +5,10 @@ import * as t from '../../../../src/index.ts';
 import { HostMemory } from '../../../../src/native/host-memory.ts';
 import { kernelSource } from '../../../../src/package-root.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
-import { sampleNumbers } from '../../../op-cases/samples.ts';
+import { sampleNumbers } from '../../../op-cases/support/samples.ts';
 import { openSplitHalfDevice } from './emulated-split-half.ts';
 
-const spec = { source: kernelSource('split_half.cu'), name: 'split_half', parameters: 'T' };
+const spec = { source: kernelSource('matmul/split_half.cu'), name: 'split_half', parameters: 'T' };
 const operandBytes = 64;
 
 type Side = 'A' | 'B';

@@ -55,12 +55,14 @@ const cases: readonly (readonly [a: Summary, b: Summary, way: Way])[] = [
   // Factors of their own.
   [{ factors: [-20, 20] }, {}, 'by row'],
   [{}, { factors: [-20, 20] }, 'by line'],
-  // A product of factors, and 2^-11 of it, are normal floats, and no sum overflows.
+  // A product of factors, and 2^-11 of it, are floats, and no sum overflows.
   [{ factors: [40, 40] }, { factors: [50, 50] }, 'by row'],
   [{ factors: [0, 41] }, { factors: [50, 50] }, 'exactly'],
   [{ factors: [0, 0] }, { factors: [0, 91] }, 'exactly'],
-  [{ factors: [-60, 0] }, { factors: [-55, -55] }, 'by row'],
-  [{ factors: [-60, 0] }, { factors: [-56, -56] }, 'by line'],
+  [{ factors: [-83, 0] }, { factors: [-55, -55] }, 'by row'],
+  [{ factors: [-83, 0] }, { factors: [-56, -56] }, 'by line'],
+  [{ factors: [-113, 0] }, { factors: [-25, -25] }, 'by row'],
+  [{ factors: [-113, 0] }, { factors: [-26, -26] }, 'exactly'],
   // The first of two steps is exact.
   [{ factors: [-90, 0] }, { factors: [0, 1] }, 'by line'],
   [{ factors: [-91, 0] }, { factors: [0, 1] }, 'exactly'],

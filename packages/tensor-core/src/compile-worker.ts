@@ -1,0 +1,20 @@
+// The program of a thread of compileKernels: kernels in, what became of each out. It lies at the top of src/ as its build
+// does in dist/.
+import { parentPort, workerData } from 'node:worker_threads';
+import type { CompileJob, CompileOutcome } from './devices/cuda/compile/compile-kernels.ts';
+import { KernelBuilder } from './devices/cuda/compile/compile.ts';
+import { KernelCompileError } from './errors.ts';
+
+const builder = new KernelBuilder(workerData as string);
+
+function compile({ source, defines }: CompileJob): CompileOutcome {
+  try {
+    builder.buildFile(new URL(source), defines);
+    return { failure: null };
+  } catch (error) {
+    if (!(error instanceof KernelCompileError)) throw error;
+    return { failure: { log: error.log, source: error.source } };
+  }
+}
+
+parentPort!.on('message', (job: CompileJob) => parentPort!.postMessage(compile(job), []));

@@ -1,0 +1,51 @@
+import { checkFunction } from '../check-value.ts';
+import type { TapeNode } from '../../autograd/tape.ts';
+import type { DType } from '../dtype.ts';
+import { type Shape, formatShape } from '../shape.ts';
+import type { Storage } from '../storage/storage.ts';
+import type { Region } from '../storage/write-versions.ts';
+
+/** What a handle outside every scope holds, to be freed if the garbage collector finds it undisposed. */
+export interface Held {
+  readonly storage: Storage;
+  readonly dtype: DType;
+  readonly shape: Shape;
+  /** The tape entry that made the tensor, once there is one. */
+  node: TapeNode | null;
+  /** Where it lies among its storage's parameters, while it is a leaf that requires a gradient. */
+  region: Region | null;
+}
+
+let onLeak: ((description: string) => void) | null = null;
+
+/** Calls `listener` for every tensor that the garbage collector found undisposed; null stops that. */
+export function reportLeaks(listener: ((description: string) => void) | null): void {
+  if (listener !== null) checkFunction('reportLeaks', 'the listener', listener);
+  onLeak = listener;
+}
+
+const collected = new FinalizationRegistry<Held>(({ storage, node, region, dtype, shape }) => {
+  if (region) storage.parameters.remove(region);
+  storage.handles--;
+  storage.release();
+  node?.release();
+  onLeak?.(`${dtype} ${formatShape(shape)} on ${storage.device.label}`);
+});
+
+/**
+ * Watches a handle until `stopWatching` is given the result. Tensors inside a scope are freed with it, so only those
+ * outside are watched: it costs host time.
+ */
+export function watchForLeak(
+  handle: Omit<Held, 'node' | 'region'> & { readonly node: TapeNode | null },
+  region: Region | null,
+): Held {
+  const { storage, dtype, shape, node } = handle;
+  const held = { storage, dtype, shape, node, region };
+  collected.register(handle, held, held);
+  return held;
+}
+
+export function stopWatching(held: Held): void {
+  collected.unregister(held);
+}

@@ -1,0 +1,114 @@
+import { wrongArgument } from '../check-value.ts';
+import { refuseAsync, refusePromise } from './synchronous.ts';
+
+/** What a scope owns and frees: the base of `Tensor`. */
+export abstract class Scoped {
+  /** The scope that will dispose this; null outside of all. Internal, see `keep`. */
+  scope: Scope | null;
+
+  constructor() {
+    this.scope = current;
+    current?.own(this);
+  }
+
+  abstract dispose(): void;
+
+  /** Called when this leaves all scopes (false) or enters one again (true). */
+  protected abstract ownershipChanged(isOwned: boolean): void;
+
+  /** Hands this over to another scope, or to its user alone (null); internal, see `keep`. */
+  moveTo(scope: Scope | null): void {
+    const before = this.scope;
+    if (before === scope) return;
+    this.scope = scope;
+    scope?.own(this);
+    if ((before === null) !== (scope === null)) this.ownershipChanged(scope !== null);
+  }
+}
+
+/** The tensors to free when a `scope` call ends. */
+export class Scope {
+  readonly parent: Scope | null;
+  /** With some that have left since; null for none. */
+  #owned: Scoped[] | null = null;
+
+  constructor(parent: Scope | null) {
+    this.parent = parent;
+  }
+
+  own(scoped: Scoped): void {
+    if (this.#owned === null) this.#owned = [scoped];
+    else this.#owned.push(scoped);
+  }
+
+  /** Frees what is still this scope's. */
+  dispose(): void {
+    const owned = this.#owned;
+    if (owned === null) return;
+    this.#owned = null;
+    for (const scoped of owned) if (scoped.scope === this) scoped.dispose();
+  }
+}
+
+let current: Scope | null = null;
+
+/** The innermost scope that is running; null outside every scope. */
+export function currentScope(): Scope | null {
+  return current;
+}
+
+/**
+ * Runs `fn` and frees every tensor made inside that it neither returns nor `keep`s. Tensors are found in
+ * returned arrays and plain objects too, and pass to the enclosing scope. What the tape saved lives on until
+ * the backward pass has used it. `fn` must not be async: its tensors could not be told from its caller's; that
+ * throws a RooflineError, and frees what was made.
+ */
+export function scope<T>(fn: () => T): T {
+  refuseAsync('scope', fn);
+  const entered = new Scope(current);
+  current = entered;
+  try {
+    const result = fn();
+    handOver(result, entered);
+    return result;
+  } finally {
+    current = entered.parent;
+    entered.dispose();
+  }
+}
+
+/** Takes `tensor` out of every scope: from now on it is its owner's to dispose. */
+export function keep<T extends Scoped>(tensor: T): T {
+  if (!(tensor instanceof Scoped)) throw wrongArgument('keep', 'what it keeps', 'a tensor', tensor);
+  tensor.moveTo(null);
+  return tensor;
+}
+
+/** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
+function handOver(value: unknown, from: Scope): void {
+  if (value instanceof Scoped) {
+    if (value.scope === from) value.moveTo(from.parent);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const scoped of heldBy(value)) if (scoped.scope === from) scoped.moveTo(from.parent);
+  }
+}
+
+/** What arrays and plain objects hold, however deep; they may lead back to themselves. */
+function heldBy(value: object): Scoped[] {
+  const found: Scoped[] = [];
+  const reached = new Set<object>([value]);
+  for (const container of reached) {
+    if (container instanceof Scoped) found.push(container);
+    else if (Array.isArray(container) || isPlain(refusePromise('scope', container))) {
+      for (const item of Object.values(container) as unknown[]) {
+        if (typeof item === 'object' && item !== null) reached.add(item);
+      }
+    }
+  }
+  return found;
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,84 @@
+import type { Device, DeviceBuffer } from '../../devices/device.ts';
+import { DisposedError } from '../../errors.ts';
+import { ParameterRegions } from './parameter-regions.ts';
+import { type Region, WriteVersions } from './write-versions.ts';
+
+/**
+ * Device memory shared by tensors. It is counted: each live tensor handle and each tape entry that saved it
+ * holds one reference, and the memory goes back to the device with the last. The garbage collector is too
+ * slow for GPU memory.
+ */
+export class Storage {
+  readonly device: Device;
+  readonly byteLength: number;
+  /** Replaced by devices that write "in place" into a fresh buffer. */
+  buffer: DeviceBuffer;
+  /** Live tensor handles: with one alone, nothing else sees what it writes. */
+  handles = 0;
+  /** Null until the first write: most storages are written by the op that makes them, and never again. */
+  #writes: WriteVersions | null = null;
+  #parameters: ParameterRegions | null = null;
+  #references = 1;
+
+  constructor(device: Device, byteLength: number) {
+    this.device = device;
+    this.byteLength = byteLength;
+    this.buffer = device.allocate(byteLength);
+  }
+
+  get references(): number {
+    return this.#references;
+  }
+
+  /** Throws a DisposedError if the memory has gone back to the device already. */
+  retain(): this {
+    if (this.#references <= 0) throw this.#gone('retain');
+    this.#references++;
+    return this;
+  }
+
+  /** Throws a DisposedError if nobody holds a reference. */
+  release(): void {
+    if (this.#references <= 0) throw this.#gone('release');
+    if (--this.#references === 0) this.device.free(this.buffer);
+  }
+
+  /** Counts writes after creation; see `writtenSince`. */
+  get version(): number {
+    return this.#writes?.version ?? 0;
+  }
+
+  /** Notes that bytes of `region` are being written. */
+  noteWrite(region: Region): void {
+    this.#writes ??= new WriteVersions();
+    if (region.start === 0 && region.end === this.byteLength) this.#writes.recordWhole();
+    else this.#writes.record(region);
+  }
+
+  /** Whether a byte of `region` was written since `version` was read. */
+  writtenSince(version: number, region: Region): boolean {
+    return this.#writes?.writtenSince(version, region) ?? false;
+  }
+
+  /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */
+  get parameters(): ParameterRegions {
+    this.#parameters ??= new ParameterRegions();
+    return this.#parameters;
+  }
+
+  /** The leaf that requires a gradient and holds all of `region`; null if there is none. */
+  parameterAround(region: Region): Region | null {
+    return this.#parameters?.around(region) ?? null;
+  }
+
+  /** Whether `parameterAround` could find any. */
+  get holdsParameters(): boolean {
+    return this.#parameters !== null && this.#parameters.count > 0;
+  }
+
+  #gone(action: string): DisposedError {
+    return new DisposedError(
+      `${action}: a storage of ${this.byteLength} bytes on ${this.device.label} has been freed already.`,
+    );
+  }
+}

@@ -1,0 +1,266 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DType } from '../../../../src/tensor/dtype.ts';
+import {
+  densePointwiseSource,
+  stridedPointwiseSource,
+  vectorLengthOf,
+} from '../../../../src/devices/cuda/generated/pointwise-kernel.ts';
+import {
+  accumulatorDType,
+  reductionSource,
+} from '../../../../src/devices/cuda/generated/reduction-kernel.ts';
+import {
+  splitHalfDefines,
+  splitHalfTiles,
+} from '../../../../src/devices/cuda/matmul/matmul-split-half-plan.ts';
+import { kernelSource } from '../../../../src/package-root.ts';
+
+const kernelsFolder = fileURLToPath(kernelSource(''));
+/** Every file in it and in its rooms, by its path from there. */
+const kernelFiles = readdirSync(kernelsFolder, { recursive: true, encoding: 'utf8' });
+
+type Defines = Record<string, string | number>;
+
+const storageTypes = ['float', 'float16', 'bfloat16'];
+const row = (
+  element: string,
+  vector: number,
+  threads: number,
+  vectors: number,
+  block = threads,
+): Defines => ({
+  ELEMENT: element,
+  VECTOR_LENGTH: vector,
+  ROW_THREADS: threads,
+  ROW_VECTORS: vectors,
+  BLOCK_THREADS: block,
+});
+const rows = storageTypes.flatMap((element) => [
+  row(element, element === 'float' ? 4 : 8, 256, 3),
+  row(element, 1, 8, 1, 128),
+  row(element, 1, 512, 0),
+]);
+const with_ = (variants: readonly Defines[], ...more: Defines[]) =>
+  variants.flatMap((variant) => more.map((defines) => ({ ...variant, ...defines })));
+const elements = [...storageTypes, 'double'].map((element) => ({ ELEMENT: element }));
+const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
+
+/** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
+const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
+  'reduce/arg_extremum.cu': [
+    { ELEMENT: 'float', LARGEST: 1, WIDTH: 256 },
+    { ELEMENT: 'bfloat16', LARGEST: 0, WIDTH: 32 },
+    { ELEMENT: 'int64', LARGEST: 0, WIDTH: 256 },
+  ],
+  'nn/cross_entropy.cu': with_(rows, { INDEX: 'int32' }, { INDEX: 'int64' }),
+  'reduce/cumulative_sum.cu': [
+    { ELEMENT: 'float16', RESULT: 'float16', SUM: 'double' },
+    { ELEMENT: 'double', RESULT: 'double', SUM: 'double' },
+    { ELEMENT: 'bool8', RESULT: 'int64', SUM: 'int64' },
+  ],
+  'random/dropout.cu': [
+    { ELEMENT: 'float', VECTOR_LENGTH: 4 },
+    { ELEMENT: 'bfloat16', VECTOR_LENGTH: 1 },
+    { ELEMENT: 'double', VECTOR_LENGTH: 2 },
+  ],
+  'index/gather.cu': with_(elements, ...indices),
+  'index/embedding.cu': with_(
+    indices,
+    { WORD: 'uint32', WORDS: 4 },
+    { WORD: 'uint16', WORDS: 1 },
+    { WORD: 'uint64', WORDS: 2 },
+  ),
+  'index/embedding_sort.cu': indices,
+  'index/embedding_backward.cu': with_(
+    elements,
+    { VECTOR_LENGTH: 2, VECTORS: 2 },
+    { VECTOR_LENGTH: 1, VECTORS: 1 },
+  ),
+  'shape/lower_triangle.cu': with_(
+    with_(elements, { VECTOR_LENGTH: 2 }, { VECTOR_LENGTH: 1 }),
+    { OFFSET: 'int32' },
+    { OFFSET: 'int64' },
+  ),
+  'matmul/matmul_split_half.cu': splitHalfTiles.flatMap((tile) =>
+    [0, 1, 2, 3].map((bits) => splitHalfDefines(tile, (bits & 1) === 1, bits > 1)),
+  ),
+  'nn/norm.cu': with_(
+    rows,
+    { RESULT: 'bfloat16', WEIGHT: 'float', CENTERED: 0 },
+    { RESULT: 'float', WEIGHT: 'bfloat16', CENTERED: 1 },
+  ),
+  'random/random.cu': [...elements, { ELEMENT: 'int32' }, { ELEMENT: 'int64' }],
+  'nn/rope.cu': with_(elements, { VECTOR_LENGTH: 2, OFFSET: 'int32' }, { VECTOR_LENGTH: 2, OFFSET: 'int64' }),
+  'nn/softmax.cu': [...rows, row('double', 2, 256, 2)],
+  'matmul/split_half.cu': [{}],
+  'index/top_k.cu': [
+    { ELEMENT: 'float16', KEY: 'uint32', LARGEST: 1 },
+    { ELEMENT: 'int32', KEY: 'uint32', LARGEST: 0 },
+    { ELEMENT: 'double', KEY: 'uint64', LARGEST: 1 },
+    { ELEMENT: 'int64', KEY: 'uint64', LARGEST: 0 },
+  ],
+};
+
+/** Files whose instructions one architecture alone has. */
+const onlyOn: Readonly<Record<string, string>> = { 'matmul/matmul_split_half.cu': '90a' };
+
+const architectures = ['80', '90a', '100', '120'];
+
+/** Sources as runtime compilation sees them, each under definitions of its own. */
+interface Variant {
+  readonly source: string;
+  readonly defines: Defines;
+}
+
+function generatedVariants(): Variant[] {
+  const pointwise = (
+    ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'] as const
+  ).flatMap((dtype) => {
+    const signature = {
+      ...{ name: 'k', inputs: [dtype, dtype], outputs: [dtype], scalars: 1 },
+      expressions: ['larger(a, b) + power(a, s0)'],
+    };
+    const walk = { rank: 3, vectorLength: vectorLengthOf([dtype]), broadcast: new Set([1]) };
+    return [
+      densePointwiseSource(signature, [0, 1], new Set(), vectorLengthOf([dtype])),
+      densePointwiseSource(signature, [0, 1], new Set([1]), 1),
+      stridedPointwiseSource(signature, [0, 1], { ...walk, wide: false }),
+      stridedPointwiseSource(signature, [0, 1], {
+        ...walk,
+        wide: true,
+        vectorLength: 1,
+        broadcast: new Set(),
+      }),
+    ];
+  });
+  const functions = [
+    'exp(a)',
+    'log(a)',
+    'rsqrt(a)',
+    'tanh(a)',
+    'a * normcdf(a)',
+    'a / (1 + exp(-a))',
+    'sin(a) + cos(a)',
+  ];
+  const unary = (['float32', 'float64'] as const).map((dtype) => {
+    const outputs = functions.map(() => dtype);
+    return densePointwiseSource(
+      { name: 'k', inputs: [dtype], outputs, expressions: functions, scalars: 0 },
+      [0],
+      new Set(),
+      2,
+    );
+  });
+  const folds: [DType, DType][] = [
+    ['float32', 'float32'],
+    ['bfloat16', 'bfloat16'],
+    ['float16', 'float32'],
+    ['float64', 'float64'],
+    ['int32', 'int64'],
+    ['bool', 'bool'],
+  ];
+  const reductions = folds.flatMap(([input, output]) =>
+    (['zero', input === output ? 'highest' : 'lowest'] as const).flatMap((identity) => {
+      const combine = { zero: 'x + y', lowest: 'larger(x, y)', highest: 'smaller(x, y)' }[identity];
+      const signature = {
+        name: 'k',
+        input,
+        output,
+        accumulator: accumulatorDType(input, output),
+        identity,
+        combine,
+        finish: 'x / n',
+      };
+      const vectorLength = vectorLengthOf([input]);
+      return [
+        reductionSource(signature, { kind: 'rows', width: 32, vectorLength }),
+        reductionSource(signature, { kind: 'rows', width: 256, vectorLength: 1 }),
+        reductionSource(signature, { kind: 'columns', width: 32, vectorLength }),
+      ];
+    }),
+  );
+  const distances = (['float32', 'bfloat16', 'float64'] as const).flatMap((input) => {
+    const signature = {
+      ...({ name: 'k', input, output: 'float64', accumulator: 'float64', identity: 'zero' } as const),
+      ...{ term: '(x - center) * (x - center)', combine: 'x + y', finish: 'x' },
+    };
+    const vectorLength = vectorLengthOf([input]);
+    return [
+      reductionSource(signature, { kind: 'rows', width: 256, vectorLength }),
+      reductionSource(signature, { kind: 'columns', width: 32, vectorLength }),
+    ];
+  });
+  return [...pointwise, ...unary, ...reductions, ...distances].map((source) => ({ source, defines: {} }));
+}
+
+function fileVariants(architecture: string): Variant[] {
+  return Object.entries(variantsOf)
+    .filter(([file]) => (onlyOn[file] ?? architecture) === architecture)
+    .flatMap(([file, variants]) => {
+      const source = readFileSync(join(kernelsFolder, file), 'utf8');
+      return variants.map((defines) => ({ source, defines }));
+    });
+}
+
+/** One translation unit of all variants, each in a namespace of its own: nvcc's start costs more than most kernels. */
+function combine(variants: readonly Variant[]): string {
+  const headers = kernelFiles.filter((file) => file.endsWith('.cuh'));
+  const guards = headers.flatMap((file) =>
+    [...readFileSync(join(kernelsFolder, file), 'utf8').matchAll(/#define (ROOFLINE_\w+)/g)].map(
+      ([, guard]) => guard!,
+    ),
+  );
+  return variants
+    .map(({ source, defines }, i) => {
+      const own = [...source.matchAll(/^\s*#define (\w+)/gm)].map(([, macro]) => macro!);
+      return [
+        ...Object.entries(defines).map(([macro, value]) => `#define ${macro} ${value}`),
+        `namespace variant_${i} {`,
+        source.replaceAll('extern "C" ', ''),
+        '}',
+        ...[...Object.keys(defines), ...own, ...guards].map((macro) => `#undef ${macro}`),
+      ].join('\n');
+    })
+    .join('\n');
+}
+
+function findNvcc(): boolean {
+  try {
+    execFileSync('nvcc', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+it('has variants for every kernel file', () => {
+  const files = kernelFiles.filter((file) => file.endsWith('.cu'));
+  expect(Object.keys(variantsOf).sort()).toEqual(files.sort());
+});
+
+describe.skipIf(!findNvcc())('nvcc', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'roofline-nvcc-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.concurrent.each(architectures)(
+    'compiles every kernel for sm_%s',
+    { timeout: 1_200_000 },
+    async (architecture) => {
+      const path = join(folder, `${architecture}.cu`);
+      writeFileSync(path, combine([...fileVariants(architecture), ...generatedVariants()]));
+      const target = `-gencode=arch=compute_${architecture},code=sm_${architecture}`;
+      const folders = new Set(kernelFiles.map((file) => dirname(join(kernelsFolder, file))));
+      const options = ['-std=c++17', '-cubin', ...[...folders].flatMap((room) => ['-I', room])];
+      await promisify(execFile)('nvcc', [...options, target, '-o', `${path}.cubin`, path]);
+    },
+  );
+});

@@ -1,0 +1,16 @@
+import { describe } from 'vitest';
+import { describeElementwise, describeMatmul } from '../../../op-cases/generic.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+
+// In float32 alone, because each kernel takes the host's compiler a second, once a machine; a GPU runs all dtypes.
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_000 }, () => {
+  const emulated = openEmulatedDevice();
+  const open = () => emulated;
+
+  describe('element-wise ops', () => {
+    describeElementwise(open, { float64: false, lowDTypes: [], brief: true });
+  });
+  describe('matmul', () => {
+    describeMatmul(open);
+  });
+});
