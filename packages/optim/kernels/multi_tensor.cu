@@ -2,7 +2,7 @@
 //
 // A launch gets a table of up to maxTensors tensors by value (KernelParams of up to 4 KB need no upload, so
 // gradients may move from step to step for free). Each tensor is cut into chunks of CHUNK elements; block b
-// works on one chunk of the tensor whose blocks start at firstBlock[t] <= b. See src/multi-tensor.ts.
+// works on one chunk of the tensor whose blocks start at firstBlock[t] <= b. See src/multi-tensor/multi-tensor.ts.
 //
 //   adamw            lists: parameter, first moment, second moment, gradient       28 bytes an element
 //   sgd              lists: parameter, gradient                                    12
@@ -119,7 +119,7 @@ __device__ float sumOverBlock(float value) {
 
 }  // namespace
 
-// Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/adamw-update.ts.
+// Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/optimizers/adamw-update.ts.
 extern "C" __global__ void __launch_bounds__(THREADS) adamw(
     const __grid_constant__ TensorTable<4> table, float decay, float oneMinusBeta1, float beta2, float oneMinusBeta2,
     float scaledEpsilon, float scaledStepSize) {

@@ -1,5 +1,5 @@
 import { RooflineError, checkOptions } from '@roofline/tensor-core';
-import { checkNotNegative } from './hyperparameters.ts';
+import { checkNotNegative } from './optimizers/hyperparameters.ts';
 
 export interface CosineScheduleOptions {
   /** The learning rate at the end of the warm-up. */

@@ -1,7 +1,7 @@
 import { type Device, type Tensor, costOf, fromTypedArray, observeOps } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, SGD, clipGradientNorm } from '../src/index.ts';
-import { unscale } from '../src/unscale.ts';
+import { unscale } from '../src/gradients/unscale.ts';
 import { parameterOf, setGradient, slicesOfOne } from './parameters.ts';
 import {
   type AdamWReference,

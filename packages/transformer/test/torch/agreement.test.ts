@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { randomNumbers } from '../../src/random-numbers.ts';
+import { randomNumbers } from '../../src/generation/random-numbers.ts';
 import type { ModelConfig } from '../../src/index.ts';
 import { compareWithReference } from './agreement.ts';
 import { findTorchPython, runReference } from './python.ts';

@@ -1,0 +1,121 @@
+import {
+  type OnnxGraph,
+  type OnnxValue,
+  type Tensor,
+  applyOne,
+  checkNumber,
+  defineOp,
+  noGrad,
+  range,
+  scope,
+  sizeOf,
+} from '@roofline/tensor-core';
+import { packageKernels } from '@roofline/tensor-core/native';
+import { blocksOf, launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
+import { multiTensorOp } from '../multi-tensor/multi-tensor-op.ts';
+import { gradientsOf } from './gradients.ts';
+
+const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
+const finishNormKernel = {
+  source: packageKernels(import.meta.url)('multi_tensor.cu'),
+  name: 'finish_norm',
+  parameters: 'pip',
+};
+const clipKernel = multiTensorKernel('clip', 'pf');
+const finishThreads = 1024;
+/** Elements that the CPU squares and adds up at once. */
+const longestPiece = 1024;
+/** As torch.nn.utils.clip_grad_norm_. */
+const epsilon = 1e-6;
+
+const globalNorm = defineOp({
+  name: 'globalNorm',
+  autocast: 'none',
+  infer: () => [{ shape: [], dtype: 'float32' }],
+  variant: () => '',
+  cuda: {
+    kind: 'custom',
+    launch(context, tensors, [norm]) {
+      const blocks = blocksOf(tensors);
+      const partialSums = context.workspace(4 * blocks);
+      launchOverTensors(context, squaredNormsKernel, [tensors], (before) => [partialSums + 4 * before]);
+      context
+        .kernel(finishNormKernel)
+        .launch([1, 1, 1], finishThreads, 0, [partialSums, blocks, norm!.address]);
+    },
+  },
+  cpu: {
+    kind: 'onnx',
+    build(graph, tensors) {
+      const squares = tensors.map((x) => sumOfSquares(graph, x));
+      return [graph.cast(graph.node('Sqrt', [graph.node('Sum', squares)]), 'float32')];
+    },
+  },
+});
+
+/**
+ * In pieces first, whose sums are added up in float64: one float32 sum over a million elements would lose two
+ * digits. The pieces of a prime number of elements are its elements.
+ */
+function sumOfSquares(graph: OnnxGraph, x: OnnxValue): OnnxValue {
+  const size = sizeOf(x.shape);
+  let piece = Math.max(1, Math.min(size, longestPiece));
+  while (size % piece !== 0) piece--;
+  const shape = [size / piece, piece];
+  const pieces = graph.node('Reshape', [x, graph.integers(shape)], { allowzero: 1 }, { shape });
+  const sums = graph.node(
+    'ReduceSumSquare',
+    [pieces, graph.integers([1])],
+    { keepdims: 0 },
+    { shape: [size / piece] },
+  );
+  return graph.node('ReduceSum', [graph.cast(sums, 'float64')], { keepdims: 0 }, { shape: [] });
+}
+
+interface ClipAttributes {
+  readonly maxNorm: number;
+}
+
+const clipByNorm = multiTensorOp<ClipAttributes>({
+  name: 'clipByNorm',
+  lists: 1,
+  written: 1,
+  scalars: ({ maxNorm }) => [maxNorm],
+  variant: () => '',
+  launch: (context, lists, [norm], { maxNorm }) =>
+    launchOverTensors(context, clipKernel, lists, () => [norm!.address, maxNorm]),
+  cpu: {
+    kind: 'onnx',
+    build(graph, [gradient, norm], _, { scalars: [maxNorm] }) {
+      const quotient = graph.node('Div', [
+        maxNorm!,
+        graph.node('Add', [norm!, graph.scalar('float32', epsilon)]),
+      ]);
+      const scale = graph.node('Min', [quotient, graph.scalar('float32', 1)]);
+      return [graph.node('Mul', [gradient!, scale])];
+    },
+  },
+});
+
+/**
+ * Scales all gradients by one factor so that their norm, taken over all of them as one vector, is at most
+ * `maxNorm` (Pascanu et al. 2013). Parameters without a gradient are passed over; one that is given twice counts
+ * once. As in PyTorch, an infinite norm leaves zeros and NaN, and a norm that is NaN leaves NaN.
+ *
+ * Returns the norm before clipping, a float32 scalar on the parameters' device: nothing waits for it unless
+ * you read it. Throws a RooflineError if no parameter has a gradient (code GRADIENT), or `maxNorm` is not positive (code
+ * RANGE).
+ */
+export function clipGradientNorm(parameters: Iterable<Tensor>, maxNorm: number): Tensor {
+  checkNumber('clipGradientNorm', 'maxNorm', maxNorm, 'a positive number', (value) => value > 0);
+  const gradients = gradientsOf('clipGradientNorm', parameters);
+  return range('clipGradientNorm', () =>
+    noGrad(() =>
+      scope(() => {
+        const norm = applyOne(globalNorm, gradients, undefined);
+        clipByNorm([gradients], [norm], { maxNorm });
+        return norm;
+      }),
+    ),
+  );
+}

@@ -1,0 +1,96 @@
+import {
+  RooflineError,
+  type Tensor,
+  copyInPlace,
+  describeValue,
+  empty,
+  formatShape,
+  isFloatingPoint,
+  keep,
+  noGrad,
+  requireTensors,
+  scope,
+  toDevice,
+} from '@roofline/tensor-core';
+
+/**
+ * What is needed to continue a run: tensors and text, as safetensors files hold them. Parameters are numbered
+ * through all groups, in order.
+ */
+export interface OptimizerState {
+  readonly tensors: Readonly<Record<string, Tensor>>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** A state that does not belong to this optimizer. */
+export class OptimizerStateError extends RooflineError {
+  constructor(message: string) {
+    super('OPTIMIZER_STATE', message);
+  }
+}
+
+/** Throws an OptimizerStateError unless `state` is tensors and text by their names. */
+export function checkState(owner: string, state: OptimizerState): void {
+  const isRecord = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isRecord(state) || !isRecord(state.tensors) || !isRecord(state.metadata)) {
+    throw new OptimizerStateError(
+      `${owner}.loadStateDict: takes { tensors, metadata }, as stateDict() gives them, not ${describeValue(state)}.`,
+    );
+  }
+  for (const [name, value] of Object.entries(state.metadata)) {
+    if (typeof value === 'string') continue;
+    throw new OptimizerStateError(
+      `${owner}.loadStateDict: "${name}" of the metadata must be text, not ${describeValue(value)}.`,
+    );
+  }
+  requireTensors(`${owner}.loadStateDict`, Object.values(state.tensors));
+}
+
+/**
+ * Copies of a state's tensors for an optimizer to own, each float32 and on the device of the parameter that
+ * `parameters` gives for its name. Throws an OptimizerStateError that lists all that does not fit, a
+ * DisposedError for a tensor that has been disposed; nothing is kept then.
+ */
+export function copyState(
+  owner: string,
+  { tensors }: OptimizerState,
+  parameters: ReadonlyMap<string, Tensor>,
+): Map<string, Tensor> {
+  const complaints = [
+    ...[...parameters].flatMap(([name, parameter]) => misfit(name, tensors[name], parameter)),
+    ...Object.keys(tensors)
+      .filter((name) => !parameters.has(name))
+      .map((name) => `"${name}" belongs to no parameter`),
+  ];
+  if (complaints.length > 0) {
+    throw new OptimizerStateError(
+      `${owner}.loadStateDict: ${complaints.join('; ')}. Load the state of an optimizer of the same parameters.`,
+    );
+  }
+  for (const name of parameters.keys()) tensors[name]!.assertAlive(`${owner}.loadStateDict: "${name}"`);
+  const copies = new Map<string, Tensor>();
+  try {
+    for (const [name, parameter] of parameters) copies.set(name, copyOnto(parameter, tensors[name]!));
+  } catch (error) {
+    for (const copy of copies.values()) copy.dispose();
+    throw error;
+  }
+  return copies;
+}
+
+function misfit(name: string, tensor: Tensor | undefined, parameter: Tensor): string[] {
+  if (!tensor) return [`there is no tensor "${name}"`];
+  const [shape, wanted] = [tensor, parameter].map((x) => formatShape(x.shape));
+  if (shape !== wanted) return [`"${name}" is ${shape}, its parameter ${wanted}`];
+  return isFloatingPoint(tensor.dtype) ? [] : [`"${name}" is ${tensor.dtype}, not floating-point`];
+}
+
+function copyOnto({ shape, dtype, device }: Tensor, source: Tensor): Tensor {
+  return noGrad(() =>
+    scope(() => {
+      const copy = empty(shape, { dtype, device });
+      copyInPlace(copy, toDevice(source, device));
+      return keep(copy);
+    }),
+  );
+}

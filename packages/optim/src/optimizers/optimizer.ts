@@ -1,0 +1,187 @@
+import {
+  DTypeError,
+  DisposedError,
+  RooflineError,
+  Tensor,
+  checkOptions,
+  describeValue,
+  formatShape,
+  noGrad,
+  range,
+  scope,
+} from '@roofline/tensor-core';
+import { withoutUndefined } from './hyperparameters.ts';
+import { withGradients } from '../gradients/gradients.ts';
+import type { OptimizerState } from './optimizer-state.ts';
+
+/** Parameters that share their hyperparameters; what a group leaves out, the optimizer's options give. */
+export type ParameterGroupOptions<H> = { readonly parameters: Iterable<Tensor> } & Partial<H>;
+
+/** A group as the optimizer holds it. Hyperparameters may be changed between steps. */
+export type ParameterGroup<H> = { readonly parameters: readonly Tensor[] } & H;
+
+/** What an optimizer updates: tensors, or groups of them with hyperparameters of their own. */
+export type OptimizedParameters<H> = Iterable<Tensor> | Iterable<ParameterGroupOptions<H>>;
+
+/** What sets an optimizer apart before its first step. */
+export interface OptimizerKind<H> {
+  readonly name: string;
+  /** All options, with their values where none are given. */
+  readonly defaults: H;
+  /** Throws a RooflineError for hyperparameters out of range. */
+  check(options: H): void;
+}
+
+/** What all optimizers share: groups of parameters, how a step is framed, and the end of their lives. */
+export abstract class Optimizer<H extends { learningRate: number }> {
+  readonly groups: readonly ParameterGroup<H>[];
+  readonly #kind: OptimizerKind<H>;
+  #disposed = false;
+
+  /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
+  constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
+    this.#kind = kind;
+    const known = Object.keys(kind.defaults);
+    checkOptions(kind.name, options, known);
+    const groups = groupsOf(kind.name, parameters);
+    for (const group of groups) checkOptions(`${kind.name}: a group`, group, ['parameters', ...known]);
+    this.groups = groups.map((group) => ({
+      ...kind.defaults,
+      ...withoutUndefined(options),
+      ...withoutUndefined(group),
+      parameters: [...group.parameters],
+    }));
+    checkParameters(kind.name, this.parameters());
+    this.groups.forEach((group) => kind.check(group));
+  }
+
+  /** All parameters, group by group. */
+  parameters(): Tensor[] {
+    return this.groups.flatMap((group) => group.parameters);
+  }
+
+  /** Sets the learning rate of all groups. Throws a RooflineError (code RANGE) for one out of range. */
+  set learningRate(learningRate: number) {
+    for (const group of this.groups) this.#kind.check({ ...group, learningRate });
+    for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
+  }
+
+  /** The learning rate of the first group. */
+  get learningRate(): number {
+    return this.groups[0]!.learningRate;
+  }
+
+  /** Forgets all gradients; their memory is given back. */
+  zeroGrad(): void {
+    for (const parameter of this.parameters()) {
+      parameter.grad?.dispose();
+      parameter.grad = null;
+    }
+  }
+
+  /**
+   * Updates every parameter that has a gradient, in the range `optimizer`. Throws before anything is written if
+   * the optimizer, a parameter or a gradient has been disposed (DisposedError), or if a gradient is not
+   * contiguous float32 (DTypeError), or of another shape (ShapeError) or device (DeviceError) than its parameter.
+   */
+  step(): void {
+    this.assertAlive('step');
+    range('optimizer', () =>
+      noGrad(() =>
+        scope(() => {
+          const updated = this.groups.map(({ parameters }) => withGradients(this.#kind.name, parameters));
+          this.groups.forEach((group, i) => {
+            if (updated[i]!.length > 0) this.update(group, updated[i]!);
+          });
+        }),
+      ),
+    );
+  }
+
+  /** Updates those parameters of a group that have gradients; tensors made here are freed unless kept. */
+  protected abstract update(group: ParameterGroup<H>, parameters: readonly Tensor[]): void;
+
+  /** The optimizer's own tensors, by handles that are the caller's to dispose, and its counters. */
+  abstract stateDict(): OptimizerState;
+
+  /**
+   * Continues from a copy of a state, which may lie on another device. Throws an OptimizerStateError if it is of
+   * other parameters; the optimizer's own state is then as it was.
+   */
+  abstract loadStateDict(state: OptimizerState): void;
+
+  /** Frees the tensors that `stateDict` tells of. */
+  protected abstract freeState(): void;
+
+  /** Frees the optimizer's own tensors; it makes no further step. Disposing twice is harmless. */
+  dispose(): void {
+    this.#disposed = true;
+    this.freeState();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Throws a DisposedError after `dispose`: a step would begin anew from no state. */
+  protected assertAlive(method: string): void {
+    if (!this.#disposed) return;
+    throw new DisposedError(
+      `${this.#kind.name}.${method}: the optimizer was used after it had been disposed; make a new one.`,
+    );
+  }
+}
+
+// Tensors given bare form one group, with the optimizer's own hyperparameters.
+function groupsOf<H>(name: string, parameters: OptimizedParameters<H>): { parameters: Iterable<Tensor> }[] {
+  if (!isIterable(parameters)) throw noParameters(name, parameters);
+  const groups: { parameters: Iterable<Tensor> }[] = [];
+  const bare: Tensor[] = [];
+  for (const item of parameters) {
+    if (item instanceof Tensor) bare.push(item);
+    else if (isIterable((item as ParameterGroupOptions<H> | undefined)?.parameters)) groups.push(item);
+    else throw noParameters(name, item);
+  }
+  return bare.length > 0 ? [...groups, { parameters: bare }] : groups;
+}
+
+/** Whether `value` is a list or another object that can be walked. */
+export function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
+}
+
+function noParameters(name: string, got: unknown): RooflineError {
+  return new RooflineError(
+    'PARAMETERS',
+    `${name}: takes tensors, or groups { parameters, ...hyperparameters }, got ${describeValue(got)}; ` +
+      'pass model.parameters().',
+  );
+}
+
+function checkParameters(name: string, parameters: readonly Tensor[]): void {
+  if (parameters.length === 0) {
+    throw new RooflineError('PARAMETERS', `${name}: there are no parameters to update.`);
+  }
+  if (new Set(parameters).size !== parameters.length) {
+    throw new RooflineError(
+      'PARAMETERS',
+      `${name}: a parameter appears twice; each belongs to one group, once.`,
+    );
+  }
+  for (const parameter of parameters) {
+    if (!(parameter instanceof Tensor)) throw noParameters(name, parameter);
+    parameter.assertAlive(name);
+    if (parameter.dtype !== 'float32') {
+      throw new DTypeError(
+        `${name}: a parameter ${formatShape(parameter.shape)} is ${parameter.dtype}; optimizers update float32 ` +
+          'parameters. Keep them in float32 and run the model in a lower precision.',
+      );
+    }
+    if (!parameter.isLeaf || !parameter.isContiguous) {
+      throw new RooflineError(
+        'PARAMETERS',
+        `${name}: a parameter ${formatShape(parameter.shape)} must be a contiguous leaf.`,
+      );
+    }
+  }
+}

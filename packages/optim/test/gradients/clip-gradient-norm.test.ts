@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { clipGradientNorm } from '../../src/index.ts';
+import { parameterOf, setGradient } from '../parameters.ts';
+import { relativeError } from '../reference.ts';
+
+const shapes = [[3], [40, 50], [], [2, 3, 4]];
+
+function withGradients() {
+  const parameters = shapes.map((shape, i) => parameterOf(shape, i));
+  const gradients = parameters.map((parameter, i) => setGradient(parameter, 7 + i));
+  const norm = Math.sqrt(gradients.reduce((sum, g) => sum + g.reduce((s, x) => s + x * x, 0), 0));
+  return { parameters, gradients, norm };
+}
+
+describe('clipGradientNorm', () => {
+  it('scales all gradients by one factor and gives the norm before', () => {
+    const { parameters, gradients, norm } = withGradients();
+    const measured = clipGradientNorm(parameters, 1);
+    expect(measured.item() / norm).toBeCloseTo(1, 6);
+    parameters.forEach(({ grad }, i) => {
+      const expected = Array.from(gradients[i]!, (x) => x / (norm + 1e-6));
+      expect(relativeError(grad!.toFlatArray(), expected)).toBeLessThan(3e-7);
+    });
+  });
+
+  // 1,000,003 is a prime number, which divides into no equal pieces.
+  it.each([[[3_000_000]], [[1000, 1000]], [[1_000_003]]])(
+    'keeps its digits over gradients of %j',
+    (shape) => {
+      const parameter = parameterOf(shape, 1);
+      const gradient = setGradient(parameter, 2);
+      const exact = Math.sqrt(gradient.reduce((sum, x) => sum + x * x, 0));
+      expect(Math.abs(clipGradientNorm([parameter], 1e9).item() / exact - 1)).toBeLessThan(3e-7);
+    },
+  );
+
+  it('leaves gradients of a smaller norm as they are, and parameters without one out', () => {
+    const { parameters, gradients, norm } = withGradients();
+    clipGradientNorm([...parameters, parameterOf([5], 1)], norm * 1.5);
+    parameters.forEach(({ grad }, i) => expect(grad!.toTypedArray()).toEqual(gradients[i]));
+  });
+
+  it('refuses what has no norm', () => {
+    expect(() => clipGradientNorm([parameterOf([2], 1)], 1)).toThrow(/no parameter has a gradient/);
+    for (const maxNorm of [0, -1, NaN]) {
+      expect(() => clipGradientNorm(withGradients().parameters, maxNorm)).toThrow(
+        `maxNorm must be a positive number, not ${maxNorm}`,
+      );
+    }
+  });
+});

@@ -1,0 +1,72 @@
+import type { MemoryView } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { launchOverTensors, multiTensorKernel } from '../../src/multi-tensor/multi-tensor.ts';
+
+interface Launch {
+  readonly grid: readonly number[];
+  /** The table's bytes, as 64-bit and 32-bit numbers. */
+  readonly words64: BigUint64Array;
+  readonly words32: Int32Array;
+  readonly rest: readonly unknown[];
+}
+
+/** Tensors of so many elements, far above 4 GiB. */
+function tensorsOf(...sizes: readonly number[]): MemoryView[] {
+  return sizes.map((size, i) => ({
+    ...{ dtype: 'float32', shape: [size], strides: [1], offset: 0, isContiguous: true },
+    ...{ size, byteLength: 4 * size, address: 2 ** 40 + 16 * i },
+    storage: { byteLength: 4 * size, buffer: { byteLength: 4 * size, address: 2 ** 40 + 16 * i } },
+  }));
+}
+
+/** Records launches. */
+function recorder() {
+  const launches: Launch[] = [];
+  const kernel = {
+    name: 'recorded',
+    launch(grid: readonly number[], _: number, __: number, values: readonly (number | Uint8Array)[]) {
+      const slots = values.filter((value): value is Uint8Array => value instanceof Uint8Array);
+      const bytes = Uint8Array.from(slots.flatMap((slot) => [...slot])).buffer;
+      const rest = values.slice(slots.length);
+      launches.push({ grid, words64: new BigUint64Array(bytes), words32: new Int32Array(bytes), rest });
+    },
+  };
+  const context = { kernel: () => kernel } as unknown as Parameters<typeof launchOverTensors>[0];
+  return { context, launches };
+}
+
+describe('launchOverTensors', () => {
+  it('writes addresses, sizes and first blocks where the kernel reads them', () => {
+    const tensors = tensorsOf(4096, 4097, 0, 1, 4096, 4097, 0, 1);
+    const { context, launches } = recorder();
+    const spec = multiTensorKernel('sgd', 'ff');
+    launchOverTensors(context, spec, [tensors.slice(0, 4), tensors.slice(4)], () => [0.5, 0.25]);
+    expect(launches).toHaveLength(1);
+    const [{ grid, words64, words32, rest }] = launches as [Launch];
+    expect(grid).toEqual([4, 1, 1]);
+    expect(rest).toEqual([0.5, 0.25]);
+    const address = (i: number) => 2n ** 40n + 16n * BigInt(i);
+    expect(Array.from(words64.slice(0, 5))).toEqual([address(0), address(1), address(2), address(3), 0n]);
+    expect(Array.from(words64.slice(88, 92))).toEqual([address(4), address(5), address(6), address(7)]);
+    expect(Array.from(words64.slice(176, 180))).toEqual([4096n, 4097n, 0n, 1n]);
+    expect(Array.from(words32.slice(528, 533))).toEqual([0, 1, 3, 3, 0x7fffffff]);
+  });
+
+  it('takes 88 tensors a launch, and counts on', () => {
+    const tensors = tensorsOf(...Array<number>(200).fill(1));
+    const { context, launches } = recorder();
+    launchOverTensors(context, multiTensorKernel('clip', 'i'), [tensors], (before) => [before]);
+    expect(launches.map(({ grid, rest }) => [grid[0], rest[0]])).toEqual([
+      [88, 0],
+      [88, 88],
+      [24, 176],
+    ]);
+  });
+
+  it('stays within the 4 KB that parameters may take', () => {
+    const lists = Array.from({ length: 4 }, () => tensorsOf(...Array<number>(88).fill(1)));
+    const { context, launches } = recorder();
+    launchOverTensors(context, multiTensorKernel('adamw', 'ffffff'), lists, () => [0, 0, 0, 0, 0, 0]);
+    expect(launches[0]!.words32.byteLength + 6 * 8).toBeLessThanOrEqual(4096);
+  });
+});

@@ -1,0 +1,148 @@
+import {
+  RooflineError,
+  type Tensor,
+  checkCount,
+  checkFlag,
+  checkNumber,
+  checkOptions,
+  describeValue,
+  fromTypedArray,
+  noGrad,
+  scope,
+  select,
+} from '@roofline/tensor-core';
+import { KeyValueCache } from './key-value-cache.ts';
+import { randomNumbers } from './random-numbers.ts';
+import { type SamplingOptions, checkSamplingOptions, drawToken } from './sampling.ts';
+import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
+
+export interface GenerateOptions extends SamplingOptions {
+  /** The most tokens to generate; `Infinity` for no end. Default 256. */
+  readonly maxNewTokens?: number;
+  /** Generation ends after this token, which is still given out. */
+  readonly stopToken?: number;
+  /** The same seed gives the same tokens. Default 0. */
+  readonly seed?: number;
+  /**
+   * Whether keys and values of earlier tokens are kept, so that the model runs over each token once while they fit
+   * the context. The tokens are the same without. Default true.
+   */
+  readonly useCache?: boolean;
+  /**
+   * How many of the oldest tokens the window over the text leaves behind each time that it is full, from 1 to the
+   * context length. At every move the model runs over the whole window again, because positions are absolute: by
+   * 1, the default, it always sees as many tokens as it can, and runs over all of them for each new one; by half
+   * the context it sees at least that half, and runs over one token for nearly every new one.
+   */
+  readonly windowStride?: number;
+}
+
+const generateOptions: readonly (keyof GenerateOptions)[] = [
+  ...(['maxNewTokens', 'stopToken', 'seed', 'useCache', 'windowStride'] as const),
+  ...(['temperature', 'topK', 'topP'] as const),
+];
+
+/**
+ * Continues a prompt, token by token as they are drawn. The model sees the prompt at once, then one token a step
+ * beside the keys and values of those before it; beyond the context length it sees a window of the last tokens, see
+ * `windowStride`. Memory is bounded by the context length, and freed when the generator returns: end it, or let
+ * `for ... of` do so. Throws a RooflineError (code RANGE) for an empty prompt, ids outside the vocabulary, or options out of
+ * range, and one (code OPTION) for options that do not exist, before the first token is asked for.
+ */
+export function generateTokens(
+  model: TransformerLM,
+  promptIds: readonly number[],
+  options: GenerateOptions = {},
+): Generator<number, void> {
+  checkCall('generateTokens', model, promptIds, options);
+  return drawTokens(model, promptIds, options);
+}
+
+function* drawTokens(
+  model: TransformerLM,
+  promptIds: readonly number[],
+  options: GenerateOptions,
+): Generator<number, void> {
+  const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
+  const { contextLength } = model.config;
+  const random = randomNumbers(seed);
+  const tokens = [...promptIds];
+  // The last token drawn is never read.
+  const capacity = Math.min(contextLength, tokens.length + maxNewTokens - 1);
+  using cache = useCache && maxNewTokens > 0 ? new KeyValueCache(capacity) : null;
+  let cachedFrom = 0;
+  for (let step = 0; step < maxNewTokens; step++) {
+    const start = windowStart(tokens.length, contextLength, windowStride);
+    if (start !== cachedFrom) cache?.clear();
+    cachedFrom = start;
+    const unseen = tokens.slice(start + (cache?.length ?? 0));
+    const token = drawToken(nextLogits(model, unseen, cache), options, random);
+    tokens.push(token);
+    yield token;
+    if (token === stopToken) return;
+  }
+}
+
+/** The tokens that `generateTokens` gives, all at once; the prompt is not repeated. */
+export function generate(
+  model: TransformerLM,
+  promptIds: readonly number[],
+  options: GenerateOptions = {},
+): number[] {
+  checkCall('generate', model, promptIds, options);
+  return [...drawTokens(model, promptIds, options)];
+}
+
+/** The first of `length` tokens that the model sees: it moves by whole strides, and no further than it must. */
+function windowStart(length: number, contextLength: number, stride: number): number {
+  return Math.ceil(Math.max(0, length - contextLength) / stride) * stride;
+}
+
+/** The logits of the token behind `ids`, and behind those of the cache. */
+function nextLogits(model: TransformerLM, ids: readonly number[], cache: KeyValueCache | null): number[] {
+  return noGrad(() =>
+    scope(() => {
+      const logits = model.forward(rowOf(model, ids), cache ?? undefined);
+      return select(select(logits, 0, 0), 0, -1).toFlatArray();
+    }),
+  );
+}
+
+/** Ids as a batch of one. */
+function rowOf(model: TransformerLM, ids: readonly number[]): Tensor {
+  const { device } = model.lmHead.weight;
+  return fromTypedArray(Int32Array.from(ids), [1, ids.length], { device });
+}
+
+function checkCall(
+  owner: string,
+  model: TransformerLM,
+  promptIds: readonly number[],
+  options: GenerateOptions,
+): void {
+  requireModel(owner, model);
+  const { vocabularySize, contextLength } = model.config;
+  checkOptions(owner, options, generateOptions);
+  checkSamplingOptions(owner, options);
+  const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
+  const isLength = (value: number) => value === Infinity || (Number.isInteger(value) && value >= 0);
+  checkNumber(owner, 'maxNewTokens', maxNewTokens, 'a whole number of zero or more, or Infinity', isLength);
+  const isStride = (value: number) => Number.isInteger(value) && value >= 1 && value <= contextLength;
+  const strides = `a whole number from 1 to the context length ${contextLength}`;
+  checkNumber(owner, 'windowStride', windowStride, strides, isStride);
+  checkCount(owner, 'the seed', seed);
+  checkFlag(owner, 'useCache', useCache);
+  if (stopToken !== undefined) checkToken(owner, stopToken, vocabularySize);
+  if (!Array.isArray(promptIds) || promptIds.length === 0) {
+    throw new RooflineError('RANGE', `${owner}: the prompt must be a list of at least one token.`);
+  }
+  for (const id of promptIds) checkToken(owner, id, vocabularySize);
+}
+
+function checkToken(owner: string, id: number, vocabularySize: number): void {
+  if (Number.isInteger(id) && id >= 0 && id < vocabularySize) return;
+  throw new RooflineError(
+    'RANGE',
+    `${owner}: token ${describeValue(id)} is outside the vocabulary of ${vocabularySize}.`,
+  );
+}

@@ -1,0 +1,144 @@
+import {
+  RooflineError,
+  type Tensor,
+  causalMask,
+  checkCount,
+  checkFlag,
+  checkFunction,
+  checkGenerator,
+  checkNumber,
+  checkOptions,
+  describeValue,
+  matmul,
+  range,
+  requireTensors,
+  reshape,
+  scope,
+  softmax,
+  transpose,
+  view,
+} from '@roofline/tensor-core';
+import type { LayerCache } from '../generation/key-value-cache.ts';
+import { Linear } from './linear.ts';
+import { Module } from '../module/module.ts';
+import { type ParameterOptions, checkParameterOptions } from '../module/parameter.ts';
+import { RotaryEmbedding } from './rope.ts';
+
+/** What a layer asks of its attention. */
+export interface AttentionSettings {
+  /** Whether query i sees only the keys j <= i + S - T, as in `causalMask`: the last query sees every key. */
+  readonly causal: boolean;
+  /** What products of queries and keys are multiplied by. */
+  readonly scale: number;
+}
+
+/**
+ * Attention over heads: queries [B, H, T, d], keys and values [B, H, S, d], possibly strided views, to [B, H, T, d].
+ * S is T, or more where a cache holds earlier positions.
+ */
+export type AttentionFunction = (q: Tensor, k: Tensor, v: Tensor, settings: AttentionSettings) => Tensor;
+
+/**
+ * softmax(scale · q kᵀ + mask) v in separate ops (Vaswani et al. 2017), each in a range of its own. Scores are
+ * T · S numbers a head, so each form of them is freed as soon as the next one exists. In low precision, softmax is
+ * calculated in float32 and rounded to what the product with the values takes.
+ */
+export const plainAttention: AttentionFunction = (q, k, v, settings) => {
+  requireTensors('plainAttention', [q, k, v]);
+  checkOptions('plainAttention', settings, ['causal', 'scale']);
+  const { causal, scale } = settings;
+  checkFlag('plainAttention', 'causal', causal);
+  checkNumber('plainAttention', 'scale', scale);
+  const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
+  const seen = causal ? range('attention.mask', () => causalMask(scores)) : scores;
+  if (seen !== scores) scores.dispose();
+  const weights = range('attention.softmax', () => softmax(seen, -1, { dtype: v.dtype }));
+  seen.dispose();
+  return range('attention.values', () => matmul(weights, v));
+};
+
+export interface AttentionOptions extends ParameterOptions {
+  readonly modelDimension: number;
+  readonly heads: number;
+  readonly positions: RotaryEmbedding;
+  /** Default `plainAttention`. */
+  readonly attention?: AttentionFunction;
+}
+
+/** Throws, in the name of `owner`, unless attention can be built of `options`; `more` names those of others. */
+export function checkAttentionOptions(
+  owner: string,
+  options: AttentionOptions,
+  more: readonly string[] = [],
+): void {
+  const known = ['modelDimension', 'heads', 'positions', 'attention', ...more];
+  checkParameterOptions(owner, options, known);
+  checkGenerator(owner, options.generator);
+  const { modelDimension, heads, positions, attention } = options;
+  checkCount(owner, 'modelDimension', modelDimension, 1);
+  checkCount(owner, 'heads', heads, 1);
+  if (modelDimension % heads !== 0) {
+    throw new RooflineError(
+      'RANGE',
+      `${owner}: modelDimension ${modelDimension} must be a multiple of heads ${heads}.`,
+    );
+  }
+  if (!(positions instanceof RotaryEmbedding)) {
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: positions must be a RotaryEmbedding, not ${describeValue(positions)}.`,
+    );
+  }
+  if (attention !== undefined) checkFunction(owner, 'attention', attention);
+}
+
+/**
+ * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
+ * a cache, x are the tokens behind those that it holds, which they see too.
+ */
+export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache], Tensor> {
+  readonly qProj: Linear;
+  readonly kProj: Linear;
+  readonly vProj: Linear;
+  readonly outputProj: Linear;
+  readonly #heads: number;
+  readonly #positions: RotaryEmbedding;
+  readonly #attention: AttentionFunction;
+  readonly #settings: AttentionSettings;
+
+  constructor(attentionOptions: AttentionOptions) {
+    super();
+    checkAttentionOptions('CausalSelfAttention', attentionOptions);
+    const { modelDimension, heads, positions, attention = plainAttention, ...options } = attentionOptions;
+    const projection = () => new Linear(modelDimension, modelDimension, options);
+    this.qProj = projection();
+    this.kProj = projection();
+    this.vProj = projection();
+    this.outputProj = projection();
+    this.#heads = heads;
+    this.#positions = positions;
+    this.#attention = attention;
+    this.#settings = { causal: true, scale: 1 / Math.sqrt(modelDimension / heads) };
+  }
+
+  protected override compute(x: Tensor, cache?: LayerCache): Tensor {
+    const position = cache?.position ?? 0;
+    const q = this.#turnedHeads(this.qProj, x, position);
+    const k = this.#turnedHeads(this.kProj, x, position);
+    const v = this.#splitHeads(this.vProj.forward(x));
+    const { keys, values } = cache?.append(k, v) ?? { keys: k, values: v };
+    const attended = this.#attention(q, keys, values, this.#settings);
+    return this.outputProj.forward(reshape(transpose(attended, 1, 2), x.shape));
+  }
+
+  // In a scope of its own: what it was before it was turned is not needed beside the scores.
+  #turnedHeads(projection: Linear, x: Tensor, position: number): Tensor {
+    return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x)), position));
+  }
+
+  // [B, T, d] seen as [B, heads, T, d / heads], without a copy.
+  #splitHeads(x: Tensor): Tensor {
+    const [batch, length, dimension] = x.shape as [number, number, number];
+    return transpose(view(x, [batch, length, this.#heads, dimension / this.#heads]), 1, 2);
+  }
+}

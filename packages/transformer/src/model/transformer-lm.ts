@@ -1,0 +1,117 @@
+import {
+  type DType,
+  type Device,
+  type DeviceSpec,
+  Generator,
+  RooflineError,
+  ShapeError,
+  type Tensor,
+  checkCount,
+  checkDType,
+  checkDevice,
+  checkFunction,
+  checkOptions,
+  describeValue,
+  device,
+  formatShape,
+  requireTensor,
+} from '@roofline/tensor-core';
+import type { AttentionFunction } from '../layers/attention.ts';
+import { TransformerBlock } from '../layers/block.ts';
+import { Embedding } from '../layers/embedding.ts';
+import { KeyValueCache } from '../generation/key-value-cache.ts';
+import { Linear, linearStd } from '../layers/linear.ts';
+import { type ModelConfig, checkConfig } from './model-config.ts';
+import { Module } from '../module/module.ts';
+import { RMSNorm } from '../layers/rms-norm.ts';
+import { RotaryEmbedding } from '../layers/rope.ts';
+
+export interface TransformerOptions {
+  /** Default cpu. */
+  readonly device?: DeviceSpec | Device;
+  /** The dtype of parameters and activations. Default float32. */
+  readonly dtype?: DType;
+  /** The same seed gives the same weights on every device. Default 0. */
+  readonly seed?: number;
+  /** Default `plainAttention`. */
+  readonly attention?: AttentionFunction;
+}
+
+/**
+ * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head, whose weights are its own or
+ * the embeddings'. Ids, int32 or int64 [B, T], to logits [B, T, vocabulary]. With a cache, ids are the tokens
+ * behind those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
+ * Throws a ModelConfigError for sizes that do not fit together, and a RooflineError (code OPTION) for options that
+ * do not exist.
+ */
+export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], Tensor> {
+  readonly config: ModelConfig;
+  readonly tokenEmbeddings: Embedding;
+  readonly layers: readonly TransformerBlock[];
+  readonly lnFinal: RMSNorm;
+  readonly lmHead: Linear;
+  readonly #positions: RotaryEmbedding;
+
+  constructor(config: ModelConfig, transformerOptions: TransformerOptions = {}) {
+    super();
+    checkConfig('TransformerLM', config);
+    checkOptions('TransformerLM', transformerOptions, ['device', 'dtype', 'seed', 'attention']);
+    const { device: spec = 'cpu', dtype = 'float32', seed = 0, attention } = transformerOptions;
+    checkDevice('TransformerLM', spec);
+    checkDType('TransformerLM', dtype);
+    checkCount('TransformerLM', 'the seed', seed);
+    if (attention !== undefined) checkFunction('TransformerLM', 'attention', attention);
+    const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
+    const options = { device: device(spec), dtype, generator: new Generator(seed) };
+    const headDimension = modelDimension / heads;
+    this.config = config;
+    this.#positions = new RotaryEmbedding({
+      headDimension,
+      contextLength,
+      theta: config.ropeTheta,
+      device: spec,
+    });
+    const sizes = { modelDimension, feedForwardDimension, heads, positions: this.#positions, attention };
+    const tied = config.tieWordEmbeddings ?? false;
+    // Tied weights start as small as a head's: logits of a matrix of std 1 would begin far from a guess.
+    const std = tied ? linearStd(modelDimension, vocabularySize) : undefined;
+    this.tokenEmbeddings = new Embedding(vocabularySize, modelDimension, { ...options, std });
+    this.layers = Array.from({ length: layers }, () => new TransformerBlock({ ...options, ...sizes }));
+    this.lnFinal = new RMSNorm(modelDimension, options);
+    const weight = tied ? this.tokenEmbeddings.weight : undefined;
+    this.lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });
+  }
+
+  protected override compute(ids: Tensor, cache?: KeyValueCache): Tensor {
+    requireTensor('TransformerLM', ids);
+    if (cache !== undefined && !(cache instanceof KeyValueCache)) {
+      throw new RooflineError(
+        'ARGUMENT',
+        `TransformerLM: the cache must be a KeyValueCache, not ${describeValue(cache)}.`,
+      );
+    }
+    if (ids.rank !== 2) {
+      throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
+    }
+    let x = this.tokenEmbeddings.forward(ids);
+    for (const [i, layer] of this.layers.entries()) {
+      const next = layer.forward(x, cache?.layer(i));
+      // Without a tape nothing else holds it; waiting for the scope's end would keep one for each layer.
+      x.dispose();
+      x = next;
+    }
+    cache?.advance(ids.shape[1]!);
+    return this.lmHead.forward(this.lnFinal.forward(x));
+  }
+
+  override dispose(): void {
+    super.dispose();
+    this.#positions.dispose();
+  }
+}
+
+/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `model` is a language model. */
+export function requireModel(owner: string, model: TransformerLM): void {
+  if (model instanceof TransformerLM) return;
+  throw new RooflineError('ARGUMENT', `${owner}: takes a TransformerLM, not ${describeValue(model)}.`);
+}

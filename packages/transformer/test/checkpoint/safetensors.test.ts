@@ -1,0 +1,161 @@
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { SafetensorsError, SafetensorsFile, writeSafetensors } from '../../src/index.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+const path = temporaryFolder();
+
+const source = (name: string, values: readonly number[]) => ({
+  name,
+  dtype: 'float32' as const,
+  shape: [values.length],
+  read: () => new Uint8Array(Float32Array.from(values).buffer),
+});
+
+/** A file with this header, and this many bytes of data. */
+function writeRaw(name: string, header: unknown, dataBytes = 0): string {
+  const json = Buffer.from(typeof header === 'string' ? header : JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length));
+  writeFileSync(path(name), Buffer.concat([length, json, Buffer.alloc(dataBytes)]));
+  return path(name);
+}
+
+const f32 = (shape: number[], begin: number, end: number) => ({
+  dtype: 'F32',
+  shape,
+  data_offsets: [begin, end],
+});
+
+describe('safetensors', () => {
+  it('gives back what was written', () => {
+    writeSafetensors(path('a'), [source('x', [1, 2, 3]), source('empty', []), source('y', [4])], {
+      by: 'test',
+    });
+    using file = new SafetensorsFile(path('a'));
+    expect([...file.tensors.keys()]).toEqual(['x', 'empty', 'y']);
+    expect(file.metadata).toEqual({ by: 'test' });
+    expect(new Float32Array(file.read('x').buffer)).toEqual(Float32Array.of(1, 2, 3));
+    expect(file.read('empty')).toHaveLength(0);
+    expect(file.tensors.get('y')).toMatchObject({ dtype: 'float32', shape: [1], byteLength: 4 });
+  });
+
+  it('starts its data at a multiple of eight bytes', () => {
+    writeSafetensors(path('aligned'), [source('x', [1])]);
+    const bytes = readFileSync(path('aligned'));
+    expect(bytes.readBigUInt64LE() % 8n).toBe(0n);
+    expect(JSON.parse(bytes.subarray(8, -4).toString())).toEqual({ x: f32([1], 0, 4) });
+  });
+
+  it('holds one tensor at a time, and leaves nothing behind when one fails', () => {
+    const failing = {
+      ...source('y', [2]),
+      read: () => {
+        throw new Error('no more');
+      },
+    };
+    expect(() => writeSafetensors(path('failed'), [source('x', [1]), failing])).toThrow('no more');
+    expect(readdirSync(path('.')).filter((name) => name.startsWith('failed'))).toEqual([]);
+  });
+
+  it('holds tensors by any name', () => {
+    const names = ['constructor', '__proto__', 'toString', '"', '', 'a\nb', 'Ω'];
+    writeSafetensors(
+      path('names'),
+      names.map((name, i) => source(name, [i])),
+    );
+    using file = new SafetensorsFile(path('names'));
+    expect([...file.tensors.keys()]).toEqual(names);
+    expect(names.map((name) => new Float32Array(file.read(name).buffer)[0])).toEqual(names.map((_, i) => i));
+  });
+
+  it.each([
+    [
+      'a tensor, of the same bytes',
+      `{"x":${JSON.stringify(f32([1], 0, 4))},"x":${JSON.stringify(f32([1], 0, 4))}}`,
+      '"x"',
+    ],
+    [
+      'a tensor, in other letters',
+      `{"x":${JSON.stringify(f32([1], 0, 4))},"\\u0078":${JSON.stringify(f32([1], 0, 4))}}`,
+      '"x"',
+    ],
+    ['the metadata', '{"__metadata__":{"a":"1"},"__metadata__":{"a":"2"}}', '"__metadata__"'],
+    ['a name of the metadata', '{"__metadata__":{"a":"1","a":"2"}}', '"a"'],
+    [
+      'a field of a tensor',
+      '{"x":{"dtype":"F64","dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
+      '"dtype"',
+    ],
+  ])('refuses a header that holds %s twice', (_what, header, name) => {
+    const file = writeRaw('duplicate', header, header.includes('F32') ? 4 : 0);
+    expect(() => new SafetensorsFile(file)).toThrow(SafetensorsError);
+    expect(() => new SafetensorsFile(file)).toThrow(`${name} appears twice`);
+  });
+
+  it('refuses headers that are nested without end, in few words', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    for (const header of [`{"x":${deep}}`, `{"__metadata__":${deep}}`, deep, `{"x":{"dtype":${deep}}}`]) {
+      const file = writeRaw('deep', header);
+      expect(() => new SafetensorsFile(file)).toThrow(SafetensorsError);
+      expect(() => new SafetensorsFile(file)).toThrow(/^.{1,400}$/);
+    }
+  });
+
+  it('refuses a name that is given twice', () => {
+    expect(() => writeSafetensors(path('twice'), [source('x', [1]), source('x', [2])])).toThrow(
+      /"x" appears twice/,
+    );
+  });
+
+  it('reads beyond 4 GiB', () => {
+    const bytes = 5 * 2 ** 30;
+    const header = { large: f32([bytes / 4], 0, bytes), last: f32([1], bytes, bytes + 4) };
+    const file = openSync(writeRaw('large', header), 'r+');
+    const start = 8 + JSON.stringify(header).length;
+    ftruncateSync(file, start + bytes + 4);
+    writeSync(file, new Uint8Array(Float32Array.of(42).buffer), 0, 4, start + bytes);
+    closeSync(file);
+    using opened = new SafetensorsFile(path('large'));
+    expect(new Float32Array(opened.read('last').buffer)[0]).toBe(42);
+  });
+
+  it.each<[string, unknown, number, RegExp]>([
+    ['not JSON', '{"x":', 0, /not JSON/],
+    ['not an object', '[1]', 0, /not an object/],
+    ['metadata of another kind', { __metadata__: { a: 1 } }, 0, /must hold text/],
+    ['no offsets', { x: { dtype: 'F32', shape: [1] } }, 4, /"x" needs dtype, shape and data_offsets/],
+    ['a negative length', { x: f32([-1], 0, 4) }, 4, /"x" needs/],
+    [
+      'a dtype we lack',
+      { x: { ...f32([4], 0, 4), dtype: 'F8_E4M3' } },
+      4,
+      /"x" is F8_E4M3; readable are F32/,
+    ],
+    ['another size', { x: f32([2], 0, 4) }, 4, /8 bytes, but its offsets span 4/],
+    ['a gap', { x: f32([1], 0, 4), y: f32([1], 8, 12) }, 12, /"y" starts at byte .* ends at/],
+    ['an overlap', { x: f32([2], 0, 8), y: f32([1], 4, 8) }, 8, /"y" starts/],
+    ['too little data', { x: f32([2], 0, 8) }, 4, /cut off or overlong/],
+    ['too much data', { x: f32([2], 0, 8) }, 12, /cut off or overlong/],
+  ])('refuses a file with %s', (name, header, dataBytes, message) => {
+    const file = writeRaw(name.replaceAll(' ', '-'), header, dataBytes);
+    expect(() => new SafetensorsFile(file)).toThrow(message);
+    expect(() => new SafetensorsFile(file)).toThrow(SafetensorsError);
+  });
+
+  it('refuses what is no safetensors file at all', () => {
+    writeFileSync(path('short'), 'abc');
+    writeFileSync(path('text'), 'This is a letter, not a file of tensors.');
+    expect(() => new SafetensorsFile(path('short'))).toThrow(/has 3 bytes/);
+    expect(() => new SafetensorsFile(path('text'))).toThrow(/no safetensors file, or is cut off/);
+    expect(() => new SafetensorsFile(path('absent'))).toThrow(/ENOENT/);
+  });
+});
