@@ -29,22 +29,22 @@ export {
   formatPercent,
   formatRatio,
   formatUncertain,
-} from './format.ts';
-export { STATUS_MARKERS } from './cell-text.ts';
-export { renderMarkdown } from './markdown.ts';
-export type { MarkdownOptions } from './markdown.ts';
-export { renderLatex } from './latex.ts';
-export { renderTypst } from './typst.ts';
-export { renderCsv } from './csv.ts';
-export { renderJson } from './json.ts';
-export { renderTerminal } from './terminal.ts';
-export type { TerminalOptions } from './terminal.ts';
-export { plotTable } from './plot-table.ts';
+} from './table/format.ts';
+export { STATUS_MARKERS } from './table/cell-text.ts';
+export { renderMarkdown } from './text/markdown.ts';
+export type { MarkdownOptions } from './text/markdown.ts';
+export { renderLatex } from './text/latex.ts';
+export { renderTypst } from './text/typst.ts';
+export { renderCsv } from './text/csv.ts';
+export { renderJson } from './text/json.ts';
+export { renderTerminal } from './text/terminal.ts';
+export type { TerminalOptions } from './text/terminal.ts';
+export { plotTable } from './plot/table.ts';
 export { timelineTable } from './timeline/table.ts';
 export { allocationTable } from './allocations/table.ts';
-export { renderSvg } from './svg.ts';
-export type { SvgOptions } from './svg.ts';
+export { renderSvg } from './plot/svg.ts';
+export type { SvgOptions } from './plot/svg.ts';
 export type { Theme } from './plot/palette.ts';
-export { renderPng } from './png.ts';
-export type { PngOptions } from './png.ts';
+export { renderPng } from './plot/png.ts';
+export type { PngOptions } from './plot/png.ts';
 export { renderHtml } from './html/page.ts';

@@ -180,8 +180,12 @@ class ReportTable {
   }
 
   csv() {
+    // As `csvField` in src/text/csv.ts: a text that would be a formula begins with an apostrophe.
+    const isFormula = (value) => /^[=+\-@\t\r]/.test(value) && value !== '-Infinity';
+    const plain = (value) =>
+      typeof value === 'string' && isFormula(value) ? `'${value}` : String(value ?? '');
     const quoted = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-    const line = (row) => this.data.fields.map(({ values }) => quoted(String(values[row] ?? ''))).join(',');
+    const line = (row) => this.data.fields.map(({ values }) => quoted(plain(values[row]))).join(',');
     return [this.data.csvHeader, ...this.rows.map(line)].map((text) => `${text}\r\n`).join('');
   }
 
@@ -213,7 +217,7 @@ function escaper(replacements) {
   return (text) => text.replace(pattern, (found) => replacements[found]);
 }
 
-/** As `shorten` in src/text-form.ts: two thirds of a long text from its beginning. */
+/** As `shorten` in src/text/text-form.ts: two thirds of a long text from its beginning. */
 function shorten(text, longest = Infinity) {
   if (text.length <= longest) return text;
   const head = Math.ceil((longest * 2) / 3);

@@ -1,4 +1,5 @@
-import { formatBytes } from '../format.ts';
+import { checkAllocationsShape } from '../check/check-model.ts';
+import { formatBytes } from '../table/format.ts';
 import type { AllocationPlot, Row, Table } from '../model.ts';
 import { checkAllocations } from './check.ts';
 import { findPeak } from './peak.ts';
@@ -11,6 +12,7 @@ const MOST_ROWS = 40;
  * @throws ReportError for what `renderHtml` refuses as well.
  */
 export function allocationTable(plot: AllocationPlot): Table {
+  checkAllocationsShape('allocationTable', plot);
   checkAllocations(plot);
   const peak = findPeak(plot.allocations);
   const rows = new Map<string, Row & { count: number; bytes: number }>();

@@ -2,7 +2,7 @@ import { checkAllocations } from '../allocations/check.ts';
 import { findPeak } from '../allocations/peak.ts';
 import { allocationTable } from '../allocations/table.ts';
 import type { AllocationPlot } from '../model.ts';
-import { escapeXml } from '../xml.ts';
+import { escapeXml } from '../text/xml.ts';
 import { chartHtml, Names, roundTime } from './chart.ts';
 import { colorGroups } from './color-groups.ts';
 import type { ColorGroups } from './color-groups.ts';

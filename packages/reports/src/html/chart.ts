@@ -1,5 +1,5 @@
 import type { Table } from '../model.ts';
-import { escapeXml } from '../xml.ts';
+import { escapeXml } from '../text/xml.ts';
 import { legendHtml } from './color-groups.ts';
 import type { ColorGroups } from './color-groups.ts';
 import { jsonHtml } from './markup.ts';

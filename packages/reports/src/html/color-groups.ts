@@ -1,4 +1,4 @@
-import { escapeXml } from '../xml.ts';
+import { escapeXml } from '../text/xml.ts';
 
 /** The palette has as many colours; the last one is a grey. */
 const COLORS = 6;

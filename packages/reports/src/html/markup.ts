@@ -1,7 +1,5 @@
-import { escaper } from '../text-form.ts';
-
-/** Text as HTML, in an element as in a quoted attribute. */
-export const escapeXml = escaper({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
+import { printableJson } from '../text/printable.ts';
+import { escapeXml } from '../text/xml.ts';
 
 /** Prose with `code`, **bold** and [links](https://example.org); any other markup is shown as written. */
 export function proseHtml(text: string): string {
@@ -15,7 +13,7 @@ export function proseHtml(text: string): string {
 
 /** A value inside `<script type="application/json">`: no `<`, so no `</script>` and no `<!--`. */
 export function jsonHtml(value: unknown, replacer?: (key: string, value: unknown) => unknown): string {
-  return JSON.stringify(value, replacer).replaceAll('<', '\\u003c');
+  return printableJson(JSON.stringify(value, replacer)).replaceAll('<', '\\u003c');
 }
 
 /** The space between a number and its unit, where no line should end. */

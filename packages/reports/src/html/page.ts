@@ -1,4 +1,5 @@
-import { environmentTable } from '../environment-table.ts';
+import { checkReport } from '../check/check-model.ts';
+import { environmentTable } from '../table/environment-table.ts';
 import { ReportError } from '../model.ts';
 import type { Block, Report, Section } from '../model.ts';
 import { paletteVariables } from '../plot/palette.ts';
@@ -6,7 +7,7 @@ import { joinModules, readTemplate } from '../template.ts';
 import type { TemplateName } from '../template.ts';
 import { allocationsHtml } from './allocations.ts';
 import { jsonHtml, proseHtml } from './markup.ts';
-import { escapeXml } from '../xml.ts';
+import { escapeXml } from '../text/xml.ts';
 import { plotHtml } from './plot.ts';
 import { FORM_ESCAPES } from './table-data.ts';
 import { tableHtml } from './table.ts';
@@ -27,6 +28,7 @@ const OWN_IDS = ['top', 'environment'];
  * @throws ReportError for ids that are not unique or cannot be anchors, and as `renderSvg` for plots.
  */
 export function renderHtml(report: Report): string {
+  checkReport('renderHtml', report);
   checkIds(report);
   return `<!doctype html>
 <html lang="en">

@@ -1,7 +1,7 @@
 import type { Plot } from '../model.ts';
-import { plotTable } from '../plot-table.ts';
-import { renderInlineSvg } from '../svg.ts';
-import { escapeXml } from '../xml.ts';
+import { plotTable } from '../plot/table.ts';
+import { renderInlineSvg } from '../plot/svg.ts';
+import { escapeXml } from '../text/xml.ts';
 import { captionHtml, tableHtml } from './table.ts';
 
 /** Pixels. The page shows the one that fits, so that text keeps its size on a phone. */

@@ -1,9 +1,9 @@
-import { isMeasured, rowTexts, statusMarker } from '../cell-text.ts';
-import { csvField, rawFields, rawValue } from '../csv.ts';
-import { LATEX_ESCAPES, latexForm } from '../latex.ts';
-import { MARKDOWN_ESCAPES, markdownForm } from '../markdown.ts';
+import { isMeasured, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { csvField, rawFields, rawValue } from '../text/csv.ts';
+import { LATEX_ESCAPES, latexForm } from '../text/latex.ts';
+import { MARKDOWN_ESCAPES, markdownForm } from '../text/markdown.ts';
 import type { Cell, Column, Table } from '../model.ts';
-import type { Escapes, TextForm } from '../text-form.ts';
+import type { Escapes, TextForm } from '../text/text-form.ts';
 
 /** What `templates/tables.js` knows of a table: all it needs to sort, filter, page, copy and save it. */
 export interface TableData {

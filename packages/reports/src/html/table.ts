@@ -1,9 +1,9 @@
-import { MISSING, failureNotes, isMeasured, rowTexts, statusMarker } from '../cell-text.ts';
-import { headingUnit } from '../format.ts';
+import { MISSING, failureNotes, isMeasured, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { headingUnit } from '../table/number-text.ts';
 import type { Column, Row, Table } from '../model.ts';
-import { spellNonFinite } from '../json.ts';
+import { spellNonFinite } from '../text/json.ts';
 import { jsonHtml, proseHtml } from './markup.ts';
-import { escapeXml } from '../xml.ts';
+import { escapeXml } from '../text/xml.ts';
 import { cellClass, tableData } from './table-data.ts';
 
 /** Rows on a page of a long table; the script on the page draws the others when they are asked for. */

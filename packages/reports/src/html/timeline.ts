@@ -2,7 +2,7 @@ import type { Slice, Timeline } from '../model.ts';
 import { checkTimeline } from '../timeline/check.ts';
 import { rowsOf } from '../timeline/rows.ts';
 import { timelineTable } from '../timeline/table.ts';
-import { escapeXml } from '../xml.ts';
+import { escapeXml } from '../text/xml.ts';
 import { chartHtml, Names, roundTime } from './chart.ts';
 import { colorGroups } from './color-groups.ts';
 import type { ColorGroups } from './color-groups.ts';

@@ -7,7 +7,8 @@ import type { PlotLayout, PlotSize } from './layout.ts';
 import { axisMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
 import type { Palette } from './palette.ts';
 import { seriesMarks } from './series.ts';
-import { escapeXml } from '../xml.ts';
+import { printable } from '../text/printable.ts';
+import { escapeXml } from '../text/xml.ts';
 
 const FONT_FAMILY =
   'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif';
@@ -36,7 +37,7 @@ export function drawSvg(plot: Plot, palette: Palette, size: PlotSize): string {
     svg.insertAdjacentHTML('afterbegin', `<rect width="100%" height="100%" fill="${palette.background}" />`);
   }
   // Not by setAttribute: linkedom writes attributes as HTML does, in which XML's `<` may stand.
-  return svg.outerHTML.replace('<svg', () => `<svg aria-label="${escapeXml(plot.title)}"`);
+  return printable(svg.outerHTML).replace('<svg', () => `<svg aria-label="${escapeXml(plot.title)}"`);
 }
 
 function plotOptions({ x, y, width, height, margin }: PlotLayout): PlotOptions {

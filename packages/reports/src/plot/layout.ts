@@ -1,4 +1,4 @@
-import { displayWidth } from '../display-width.ts';
+import { displayWidth } from '../text/display-width.ts';
 import type { Plot } from '../model.ts';
 import { resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';

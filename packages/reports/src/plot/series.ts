@@ -1,6 +1,6 @@
 import * as ObservablePlot from '@observablehq/plot';
 import type { Markish, SymbolImplementation } from '@observablehq/plot';
-import { formatNumber } from '../format.ts';
+import { formatNumber } from '../table/format.ts';
 import type { Plot, Point } from '../model.ts';
 import { stackPoints } from './stack.ts';
 import type { StackedPoint } from './stack.ts';

@@ -1,4 +1,4 @@
-import { formatNumber } from '../format.ts';
+import { formatNumber } from '../table/format.ts';
 
 /** Multiples of 1, 2 or 5 times a power of ten that cover [`low`, `high`] in about `count` steps. */
 export function linearTicks(low: number, high: number, count: number): number[] {

@@ -1,3 +1,4 @@
+import { checkTimelineShape } from '../check/check-model.ts';
 import type { Row, Table, Timeline } from '../model.ts';
 import { checkTimeline } from './check.ts';
 
@@ -17,6 +18,7 @@ interface NamedTime {
  * @throws ReportError for what `renderHtml` refuses as well.
  */
 export function timelineTable(timeline: Timeline): Table {
+  checkTimelineShape('timelineTable', timeline);
   checkTimeline(timeline);
   const names = namedTimes(timeline);
   const { id, title } = timeline;

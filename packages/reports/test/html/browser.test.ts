@@ -115,8 +115,11 @@ describe.skipIf(!browser)('the page in a browser (skipped where there is no Chro
     const answer = await ask(
       sampleReport(),
       `location.hash = '#second';
-       await new Promise((done) => setTimeout(done, 50));
-       return [$('nav a[aria-current]').textContent, document.documentElement.scrollWidth <= innerWidth];`,
+       const here = () => $('nav a[aria-current]').textContent;
+       for (let waits = 0; here() !== 'Second' && waits < 200; waits++) {
+         await new Promise((done) => setTimeout(done, 50));
+       }
+       return [here(), document.documentElement.scrollWidth <= innerWidth];`,
     );
     expect(answer).toEqual(['Second', true]);
   });

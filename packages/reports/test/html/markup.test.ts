@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { jsonHtml, proseHtml } from '../../src/html/markup.ts';
-import { escapeXml } from '../../src/xml.ts';
+import { escapeXml } from '../../src/text/xml.ts';
 
 it('escapes text for elements and attributes', () => {
   expect(escapeXml(`<a b="c" d='e'>&`)).toBe('&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;');

@@ -1,0 +1,28 @@
+import { checkPlot } from '../check/check-model.ts';
+import type { Column, Plot, Row, Table } from '../model.ts';
+
+/**
+ * A plot's numbers as a table: one row an x, one column a series. An error bar becomes `±` half its length.
+ */
+export function plotTable(plot: Plot): Table {
+  checkPlot('plotTable', plot);
+  const isText = plot.series.some(({ points }) => points.some(({ x }) => typeof x === 'string'));
+  const columns: Column[] = [
+    { key: 'x', label: plot.x.label, unit: plot.x.unit, kind: isText ? 'text' : 'number' },
+  ];
+  const rows = new Map<number | string, Row>();
+  plot.series.forEach((series, index) => {
+    const key = `series${index}`;
+    const hasBars = series.points.some(({ low, high }) => low !== undefined && high !== undefined);
+    const uncertaintyKey = hasBars ? `${key}Error` : undefined;
+    columns.push({ key, label: series.name, unit: plot.y.unit, kind: 'number', digits: 3, uncertaintyKey });
+    for (const { x, y, low, high, note } of series.points) {
+      const row = rows.get(x) ?? { x };
+      row[key] = y ?? note ?? null;
+      if (low !== undefined && high !== undefined) row[`${key}Error`] = (high - low) / 2;
+      rows.set(x, row);
+    }
+  });
+  const { id, title, caption } = plot;
+  return { kind: 'table', id: `${id}-data`, title, caption, columns, rows: [...rows.values()] };
+}

@@ -1,0 +1,92 @@
+import type { Column } from '../model.ts';
+import { fittingUnit, unitOf } from './units.ts';
+
+const DEFAULT_DIGITS = 3;
+
+/** How a column's numbers are written. */
+export type NumberForm = Pick<Column, 'kind' | 'unit' | 'digits'>;
+
+/** See `formatNumber`. */
+export function numberText(value: number, digits?: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '-∞';
+  if (digits === undefined && Number.isInteger(value)) return fixedText(value, 0);
+  const significant = digits ?? DEFAULT_DIGITS;
+  if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(significant - 1);
+  return fixedText(value, decimalsFor(value, significant));
+}
+
+/** See `formatUncertain`. */
+export function uncertainText(value: number, deviation: number, digits?: number): string {
+  if (!(deviation > 0) || !Number.isFinite(value) || !Number.isFinite(deviation)) {
+    return `${numberText(value, digits)} ± ${numberText(deviation)}`;
+  }
+  const leading = Number(deviation.toExponential(1)[0]);
+  const decimals = Math.min(12, decimalsFor(deviation, leading === 1 ? 2 : 1));
+  return `${fixedText(value, decimals)} ± ${fixedText(deviation, decimals)}`;
+}
+
+/** See `formatMeasured`. */
+export function measuredText(value: number, form: NumberForm, deviation?: number): string {
+  if (form.kind === 'percent' && form.digits === undefined && deviation === undefined) {
+    const rounded = roundedPercent(value * 100);
+    if (rounded !== undefined) return `${rounded} %`;
+  }
+  const { size, suffix } = shownUnit(form, value);
+  const digits = form.digits ?? defaultDigits(form.kind, value);
+  if (deviation !== undefined) return uncertainText(value / size, deviation / size, digits) + suffix;
+  return numberText(value / size, suffix === ' B' && Number.isInteger(value) ? undefined : digits) + suffix;
+}
+
+/** The unit that a column's heading shows; undefined where every cell carries its own. */
+export function headingUnit(column: Pick<Column, 'kind' | 'unit'>): string | undefined {
+  return column.kind === 'ratio' || column.kind === 'percent' ? undefined : column.unit;
+}
+
+/** The unit of a column's raw values, as CSV and JSON hold them. */
+export function rawUnit(column: Pick<Column, 'kind' | 'unit'>): string | undefined {
+  if (column.kind === 'duration') return 'ms';
+  if (column.kind === 'bytes') return 'bytes';
+  if (column.kind === 'percent') return 'fraction';
+  return headingUnit(column);
+}
+
+/** More than two decimals of a percent say nothing; undefined for what has none or two anyway. */
+function roundedPercent(percent: number): string | undefined {
+  const magnitude = Math.abs(percent);
+  if (magnitude >= 1 || Number.isNaN(percent)) return undefined;
+  if (magnitude === 0) return '0';
+  return magnitude < 0.005 ? `${percent < 0 ? '>-' : '<'}0.01` : percent.toFixed(2);
+}
+
+function defaultDigits(kind: Column['kind'], value: number): number | undefined {
+  if (kind === 'number') return undefined;
+  // Two decimals, and more only just below 1, where rounding would hide the difference: 0.58×, 0.998×, 1.02×.
+  return kind === 'ratio' && Math.abs(value) < 0.995 ? 2 : DEFAULT_DIGITS;
+}
+
+function shownUnit({ kind, unit }: NumberForm, value: number): { size: number; suffix: string } {
+  if (kind === 'percent') return { size: 0.01, suffix: ' %' };
+  if (kind === 'ratio') return { size: 1, suffix: '×' };
+  // The heading says the unit of a whole column.
+  if (unit !== undefined) return { size: unitOf(kind, unit)?.size ?? 1, suffix: '' };
+  const fitting = fittingUnit(kind, value);
+  return fitting ? { size: fitting.size, suffix: ` ${fitting.name}` } : { size: 1, suffix: '' };
+}
+
+/** Decimal places that leave `digits` significant ones, after rounding (9.996 to 3 digits is 10.0). */
+function decimalsFor(value: number, digits: number): number {
+  if (value === 0) return digits - 1;
+  const exponent = Number(value.toExponential(digits - 1).split('e')[1]);
+  return Math.min(20, Math.max(0, digits - 1 - exponent));
+}
+
+function fixedText(value: number, decimals: number): string {
+  if (Math.abs(value) >= 1e15) return value.toExponential(DEFAULT_DIGITS - 1);
+  const fixed = value.toFixed(decimals);
+  const unsigned = fixed.replace('-', '');
+  const [whole = '', fraction] = unsigned.split('.');
+  const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, ',') : whole;
+  const sign = fixed.startsWith('-') && /[1-9]/.test(unsigned) ? '-' : '';
+  return sign + grouped + (fraction === undefined ? '' : `.${fraction}`);
+}

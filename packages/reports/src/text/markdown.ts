@@ -1,0 +1,134 @@
+import { alignmentOf, failureNotes, headingText, rowTexts } from '../table/cell-text.ts';
+import { environmentTable } from '../table/environment-table.ts';
+import { checkModel } from '../check/check-model.ts';
+import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
+import type { Block, Column, Plot, Report, Table } from '../model.ts';
+import { blockTable } from '../table/block-table.ts';
+import { printable } from './printable.ts';
+import { escaper, writeRow } from './text-form.ts';
+import type { Escapes, TextForm } from './text-form.ts';
+
+/** What GitHub's Markdown would take for markup in a cell. */
+export const MARKDOWN_ESCAPES: Escapes = {
+  '\\': '\\\\',
+  '|': '\\|',
+  '*': '\\*',
+  _: '\\_',
+  '`': '\\`',
+  '~': '\\~',
+  $: '\\$',
+  '[': '\\[',
+  ']': '\\]',
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '\r\n': '<br>',
+  '\n': '<br>',
+  '\r': '<br>',
+};
+
+const escape = escaper(MARKDOWN_ESCAPES);
+
+const ROW = { rowStart: '| ', cellSeparator: ' | ', rowEnd: ' |\n' };
+
+export interface MarkdownOptions {
+  /** Where a plot's image is, relative to the document; without it a plot is written as its table. */
+  plotPath?: (plot: Plot) => string;
+}
+
+const markdownOptions = optionsOf({ plotPath: callable });
+
+/** A table without its padding: `renderMarkdown` aligns the columns of its source as well. */
+export function markdownForm(table: Table): TextForm {
+  const cells = table.columns.map((column) => escape(headingText(column)));
+  const form: TextForm = { begin: '', end: '', ...ROW };
+  form.begin =
+    writeRow(form, cells) +
+    writeRow(
+      form,
+      table.columns.map((column) => ruleCell(column, 3)),
+    );
+  return form;
+}
+
+/**
+ * GitHub-flavoured Markdown: the pipe table alone for a table, a whole document for a report.
+ *
+ * @throws ReportError for what is neither, and for timelines and allocations that cannot be drawn.
+ */
+export function renderMarkdown(model: Report | Table, options: MarkdownOptions = {}): string {
+  checkModel('renderMarkdown', model);
+  requireThat('renderMarkdown', 'options', options, markdownOptions);
+  return printable('sections' in model ? renderDocument(model, options) : renderPipeTable(model));
+}
+
+/** A column is no wider in the source: one long kernel name would fill every other row with blanks. */
+const widestPadding = 48;
+
+function renderPipeTable(table: Table): string {
+  const lines = [
+    table.columns.map((column) => escape(headingText(column))),
+    ...table.rows.map((row) => rowTexts(table, row).map(escape)),
+  ];
+  const widths = table.columns.map((_, index) =>
+    Math.min(
+      lines.reduce((width, line) => Math.max(width, line[index]!.length), 3),
+      widestPadding,
+    ),
+  );
+  const padded = lines.map((line) =>
+    line.map((cell, index) =>
+      alignmentOf(table.columns[index]!) === 'right'
+        ? cell.padStart(widths[index]!)
+        : cell.padEnd(widths[index]!),
+    ),
+  );
+  padded.splice(
+    1,
+    0,
+    table.columns.map((column, index) => ruleCell(column, widths[index]!)),
+  );
+  const form: TextForm = { begin: '', end: '', ...ROW };
+  return padded.map((line) => writeRow(form, line)).join('');
+}
+
+function ruleCell(column: Column, width: number): string {
+  const alignment = alignmentOf(column);
+  if (alignment === 'right') return `${'-'.repeat(width - 1)}:`;
+  return alignment === 'center' ? `:${'-'.repeat(width - 2)}:` : '-'.repeat(width);
+}
+
+function renderDocument(report: Report, options: MarkdownOptions): string {
+  const parts = [`# ${escape(report.title)}`];
+  if (report.subtitle) parts.push(report.subtitle);
+  parts.push(`Created ${report.createdAt}.`);
+  if (report.summary.length > 0) parts.push(bullets(report.summary));
+  for (const section of report.sections) {
+    parts.push(`## ${escape(section.title)}`, ...(section.text ?? []));
+    for (const block of section.blocks) parts.push(...renderBlock(block, options));
+  }
+  if (report.environment.length > 0) {
+    parts.push('## Environment', renderPipeTable(environmentTable(report)).trimEnd());
+  }
+  return `${parts.join('\n\n')}\n`;
+}
+
+function renderBlock(block: Block, options: MarkdownOptions): string[] {
+  if (block.kind === 'note') return [`> ${block.text.replaceAll('\n', '\n> ')}`];
+  const parts = [`### ${escape(block.title)}`];
+  if (block.caption) parts.push(block.caption);
+  if (block.kind === 'plot' && options.plotPath) {
+    const path = options.plotPath(block);
+    requireThat('renderMarkdown', `plotPath of '${block.id}'`, path, text);
+    return [...parts, `![${escape(block.title)}](${encodeURI(path)})`];
+  }
+  const table = blockTable(block);
+  parts.push(renderPipeTable(table).trimEnd());
+  const failures = failureNotes(table);
+  if (failures.length > 0) parts.push(bullets(failures.map(escape)));
+  return parts;
+}
+
+function bullets(lines: readonly string[]): string {
+  return lines.map((line) => `- ${line}`).join('\n');
+}

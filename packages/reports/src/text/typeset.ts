@@ -1,0 +1,47 @@
+import { headingText, isMeasured, rowTexts } from '../table/cell-text.ts';
+import type { Column, Table } from '../model.ts';
+
+/** Characters of a cell on paper; longer ones are shortened in the middle. */
+export const LONGEST_CELL = 44;
+/** Rows that one page holds. */
+const MOST_ROWS = 40;
+/** Characters that a line of a page holds, roughly; columns are parted by two. */
+const LINE = 70;
+
+/** Whether a table is likely to be wider than the text of a page. */
+export function isWide(table: Table): boolean {
+  const texts = table.rows.map((row) => rowTexts(table, row));
+  const widths = table.columns.map((column, index) => {
+    const lengths = [headingText(column), ...texts.map((row) => row[index]!)].map(({ length }) => length);
+    return Math.min(
+      LONGEST_CELL,
+      lengths.reduce((most, length) => Math.max(most, length), 0),
+    );
+  });
+  return widths.reduce((sum, width) => sum + width + 2, 0) > LINE;
+}
+
+/**
+ * A table as one page takes it: the first rows where it has more, and, where it is wide, without the columns of words
+ * that say the same in all rows. The caption tells what was left out.
+ */
+export function typesetTable(table: Table): Table {
+  const same = isWide(table) ? table.columns.filter((column) => isSame(table, column)) : [];
+  const told = same.map(({ key, label }) => `${label}: ${String(table.rows[0]![key])}`);
+  const cut = table.rows.length > MOST_ROWS ? `The first ${MOST_ROWS} of ${table.rows.length} rows.` : '';
+  const caption = [table.caption, told.length > 0 ? `${told.join('; ')}.` : '', cut]
+    .filter(Boolean)
+    .join(' ');
+  return {
+    ...table,
+    ...(caption === '' ? {} : { caption }),
+    columns: table.columns.filter((column) => !same.includes(column)),
+    rows: table.rows.slice(0, MOST_ROWS),
+  };
+}
+
+function isSame({ rows }: Table, column: Column): boolean {
+  const value = rows[0]?.[column.key];
+  if (isMeasured(column) || column.kind === 'status' || rows.length < 2) return false;
+  return value !== null && value !== undefined && rows.every((row) => row[column.key] === value);
+}

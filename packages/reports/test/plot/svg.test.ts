@@ -1,0 +1,135 @@
+import { DOMParser } from 'linkedom';
+import { describe, expect, it } from 'vitest';
+import { renderSvg } from '../../src/index.ts';
+import type { Plot, SvgOptions } from '../../src/index.ts';
+import { throughput } from '../fixtures.ts';
+
+interface Drawing {
+  source: string;
+  texts: string[];
+  count: (selector: string) => number;
+  /** `x`, `y`, `height` of each bar. */
+  bars: { x: number; y: number; height: number }[];
+}
+
+function draw(plot: Plot, options?: SvgOptions): Drawing {
+  const source = renderSvg(plot, options);
+  const document = new DOMParser().parseFromString(source, 'image/svg+xml');
+  const all = (selector: string) => [...document.querySelectorAll(selector)];
+  return {
+    source,
+    texts: all('text').map((text) => text.textContent),
+    count: (selector) => all(selector).length,
+    bars: all('rect')
+      .filter((rect) => rect.querySelector('title'))
+      .map((rect) => {
+        const [x, y, height] = ['x', 'y', 'height'].map((name) => Number(rect.getAttribute(name)));
+        return { x: x!, y: y!, height: height! };
+      }),
+  };
+}
+
+describe('renderSvg', () => {
+  it('has a title, axes with units, ticks, a legend and references', () => {
+    const { texts } = draw(throughput());
+    expect(texts).toEqual(
+      expect.arrayContaining(['Throughput <by> context', 'Context (tokens)', 'Rate (TFLOP/s)']),
+    );
+    expect(texts).toEqual(expect.arrayContaining(['1024', '2048', '4096', '8192', '0', '200', '800']));
+    expect(texts).toEqual(expect.arrayContaining(['ours', 'theirs', 'ceiling', 'OOM']));
+  });
+
+  it('draws an error bar with two ends for each point that has one', () => {
+    const { count } = draw(throughput());
+    expect(count('.error-bars line')).toBe(2);
+    expect(count('.error-bars path')).toBe(4);
+    expect(draw(throughput({ marks: 'bar' })).count('.error-bars line')).toBe(2);
+  });
+
+  it.each(['line', 'bar', 'area', 'dot'] as const)('titles the measured points of a %s plot', (marks) => {
+    const { source, count } = draw(throughput({ marks }));
+    expect(count('title')).toBe(3);
+    expect(source).toContain('Rate: 450 TFLOP/s (445 to 455)\nwarm');
+    expect(source).not.toMatch(/NaN|undefined|Infinity/);
+  });
+
+  it('stands alone: size, namespace, background, no variables, no style', () => {
+    const { source } = draw(throughput(), { theme: 'dark', width: 500, height: 300 });
+    expect(source).toMatch(/^<svg [^>]*viewBox="0 0 500 300"/);
+    expect(source).toContain('aria-label="Throughput &lt;by&gt; context"');
+    expect(source).toContain('xmlns="http://www.w3.org/2000/svg"');
+    expect(source).toContain('fill="#14171b"');
+    expect(source).not.toMatch(/var\(|<style/);
+    expect(renderSvg(throughput())).not.toContain('#14171b');
+  });
+
+  it('is the same each time', () => expect(renderSvg(throughput())).toBe(renderSvg(throughput())));
+
+  it('turns category names that do not fit', () => {
+    const points = Array.from({ length: 12 }, (_, index) => ({
+      x: `a long category ${index}`,
+      y: index + 1,
+    }));
+    const { source } = draw(throughput({ marks: 'bar', series: [{ name: 'only', points }] }), { width: 400 });
+    expect(source).toContain('rotate(-35)');
+  });
+
+  it('leaves room for turned names: none begins left of the image', () => {
+    const points = ['a quite long category', 'another such one', 'c'].map((x, y) => ({ x, y }));
+    const { source } = draw(throughput({ marks: 'bar', series: [{ name: 's', points }] }), { width: 300 });
+    const [, end] = /translate\(([\d.]+),[\d.]+\) rotate\(-35\)/.exec(source)!;
+    // At 6 pixels a character, the 21 characters of the first name need 103 to the left of its end.
+    expect(Number(end)).toBeGreaterThan(103);
+  });
+
+  it('refuses values that the axes cannot take, naming plot and value', () => {
+    const withPoint = (x: number | string, y: number, scale: 'linear' | 'log') =>
+      throughput({ y: { label: 'Rate', scale }, series: [{ name: 's', points: [{ x, y }] }] });
+    expect(() => renderSvg(withPoint(1, 0, 'log'))).toThrow(/'throughput': y is 0, a log axis/);
+    expect(() => renderSvg(withPoint(1, NaN, 'linear'))).toThrow(/y is "NaN".*give null/);
+    expect(() => renderSvg(withPoint('small', 1, 'linear'))).toThrow(/x is "small".*log axis/);
+  });
+
+  it('draws a plot in which nothing was measured', () => {
+    const points = [{ x: 1024, y: null, note: 'OOM' }];
+    expect(draw(throughput({ series: [{ name: 's', points }], references: [] })).texts).toContain('OOM');
+    expect(draw(throughput({ series: [] })).texts).toContain('Rate (TFLOP/s)');
+  });
+
+  it('stacks bars: the axis spans their sum, and each begins where the one below ends', () => {
+    const plot = throughput({
+      x: { label: 'Model', scale: 'category' },
+      marks: 'bar',
+      stacked: true,
+      references: [],
+      series: [
+        { name: 'forward', points: [{ x: 'small', y: 40, low: 35, high: 45 }] },
+        { name: 'backward', points: [{ x: 'small', y: 60, low: 50, high: 70 }] },
+      ],
+    });
+    const { source, texts, bars } = draw(plot);
+    expect(texts).toContain('100');
+    const [lower, upper] = bars;
+    expect(upper!.x).toBe(lower!.x);
+    expect(upper!.y + upper!.height).toBeCloseTo(lower!.y, 3);
+    expect(upper!.height / lower!.height).toBeCloseTo(1.5, 3);
+    expect(source).toContain('Rate: 60 TFLOP/s (50 to 70)');
+  });
+
+  it('refuses to stack what cannot be', () => {
+    expect(() => renderSvg(throughput({ stacked: true }))).toThrow(
+      /'throughput': only bars on a linear y axis/,
+    );
+    const series = [{ name: 's', points: [{ x: 1, y: -1 }] }];
+    expect(() => renderSvg(throughput({ marks: 'bar', stacked: true, series }))).toThrow(/y is -1, stacked/);
+  });
+
+  it('cuts an error bar off where a logarithmic axis ends', () => {
+    const points = [{ x: 1, y: 10, low: -5, high: 20 }];
+    const { source, count } = draw(
+      throughput({ y: { label: 'T', scale: 'log' }, series: [{ name: 's', points }] }),
+    );
+    expect(count('.error-bars line')).toBe(1);
+    expect(source).not.toContain('NaN');
+  });
+});

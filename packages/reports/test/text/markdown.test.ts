@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { renderMarkdown } from '../../src/index.ts';
+import { measurements, sampleReport } from '../fixtures.ts';
+
+it('aligns the pipe table and its source', () => {
+  const table = measurements();
+  table.rows.splice(1, 1);
+  expect(renderMarkdown(table)).toBe(
+    [
+      '| Size  |  Time (ms) | Peak memory | Ours / PyTorch | Share of the roof |',
+      '| ----- | ---------: | ----------: | -------------: | ----------------: |',
+      '| small | 12.3 ± 0.4 |    3.00 GiB |          0.58× |            50.0 % |',
+      '| huge  |        OOM |         OOM |            OOM |               OOM |',
+      '| slow  |    timeout |     timeout |        timeout |           timeout |',
+      '',
+    ].join('\n'),
+  );
+});
+
+it('does not widen every row of its source for one long cell', () => {
+  const table = measurements();
+  table.rows = [{ size: 'x'.repeat(400) }, { size: 'y' }];
+  const [long, short] = renderMarkdown(table).split('\n').slice(2);
+  expect(long!.length).toBeGreaterThan(400);
+  expect(short!.length).toBeLessThan(150);
+});
+
+it('escapes what Markdown would read as markup', () => {
+  const [row] = renderMarkdown(measurements())
+    .split('\n')
+    .filter((line) => line.includes('flag'));
+  expect(row).toContain('a\\|b &amp; c\\_d #1 \\$x\\$ 50% \\~{y}^ \\\\n "q" &lt;script&gt;');
+  expect(row).toContain('\\[z\\] \\*w\\* \\`v\\`');
+  expect(row!.replaceAll('\\|', '').match(/\|/g)).toHaveLength(6);
+});
+
+it('writes a whole report: summary, sections, plots as tables, failures, environment', () => {
+  const text = renderMarkdown(sampleReport());
+  expect(text).toContain('# Benchmark &lt;one&gt;');
+  expect(text).toContain('- It is **fast**.');
+  expect(text).toContain('## First');
+  expect(text).toContain('- 1 row OOM: asked 12 GiB');
+  expect(text).toMatch(/\| Context \(tokens\) \| +ours \(TFLOP\/s\) \| theirs \(TFLOP\/s\) \|/);
+  expect(text).toMatch(/\| +8192 \| +450 ± 5 \| +OOM \|/);
+  expect(text).toContain('> Wide spread');
+  expect(text).toMatch(/\| GPU +\| NVIDIA H200 &amp; friends \|/);
+});
+
+it('points to images of plots where it is told their path', () => {
+  const text = renderMarkdown(sampleReport(), { plotPath: ({ id }) => `plots/${id}.svg` });
+  expect(text).toContain('![Throughput &lt;by&gt; context](plots/throughput.svg)');
+});
