@@ -3,11 +3,14 @@
 //
 // A tile of a head's rows lies as parts of CHUNK columns side by side, [part][row][CHUNK], each row of 2 · CHUNK bytes
 // swizzled (16-byte pieces change places so that eight rows lie in different banks); one product spans the parts by its
-// descriptor. Where CHUNK does not divide HEAD_DIM, the last part is filled up by zeros that no product reads.
+// descriptor. A head may have fewer columns d than HEAD_DIM: TMA fills up tiles with zeros, which add nothing to a
+// product, and stores none of what lies outside of the tensor. Where CHUNK does not divide HEAD_DIM, no product reads the
+// end of the last part.
 //
 // Tensor maps of a [batch][heads][sequence][d] tensor (src/cuda/head-tensor-map.ts writes them), with CHUNK columns c:
-//   c divides d  dimensions {c, sequence, d/c, heads, batch}, a box {c, rows, d/c, 1, 1}: one copy brings a tile
-//   else         dimensions {d, sequence, 1, heads, batch}, a box {c, rows, 1, 1, 1}: one copy a part
+//   c = 16, and d = HEAD_DIM  dimensions {c, sequence, d/c, heads, batch}, a box {c, rows, d/c, 1, 1}: one copy brings a
+//           tile, which in parts so narrow would take many
+//   else    dimensions {d, sequence, 1, heads, batch}, a box {c, rows, 1, 1, 1}: one copy a part
 //   swizzle of 2 · c bytes, zeros for what lies outside of the tensor
 #ifndef ROOFLINE_HOPPER_TILES_CUH
 #define ROOFLINE_HOPPER_TILES_CUH
@@ -20,7 +23,7 @@ namespace {
 constexpr int kHeadDim = HEAD_DIM;
 constexpr int kPitch = CHUNK * 2;  // bytes of a row of a part
 constexpr int kParts = (HEAD_DIM + CHUNK - 1) / CHUNK;
-constexpr int kCopies = HEAD_DIM % CHUNK == 0 ? 1 : kParts;
+constexpr int kCopies = CHUNK == 16 ? 1 : kParts;
 
 template <int rows>
 constexpr int kTileBytes = rows * kParts* kPitch;
@@ -30,11 +33,11 @@ __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; 
 // Tiles ---------------------------------------------------------------------------------------------------
 
 /** Copies the rows from `row` on of a head to a tile, and counts its bytes at `barrier`. */
-template <int rows>
+template <int rows, int copies = kCopies>
 __device__ __forceinline__ void copy_tile(const TensorMap& map, unsigned tile, unsigned barrier, int row, int head,
                                           int batch) {
 #pragma unroll
-  for (int part = 0; part < kCopies; part++) {
+  for (int part = 0; part < copies; part++) {
     asm volatile(
         "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
         " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(tile + part * rows * kPitch),
@@ -44,9 +47,10 @@ __device__ __forceinline__ void copy_tile(const TensorMap& map, unsigned tile, u
 }
 
 /** Copies 64 rows of one part of a tile to a head's rows from `row` on, those that exist. `map` has boxes of one part. */
+template <int copies = kCopies>
 __device__ __forceinline__ void store_part(const TensorMap& map, unsigned source, int part, int row, int head,
                                            int batch) {
-  constexpr bool kOneCopy = kCopies == 1;
+  constexpr bool kOneCopy = copies == 1;
   asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map),
                "r"(source), "r"(kOneCopy ? 0 : part * CHUNK), "r"(row), "r"(kOneCopy ? part : 0), "r"(head), "r"(batch)
                : "memory");

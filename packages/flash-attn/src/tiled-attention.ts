@@ -7,8 +7,10 @@ import {
   arange,
   autocastDType,
   cast,
+  checkOptions,
   concat,
   defineFunction,
+  describeValue,
   div,
   equal,
   exp,
@@ -75,12 +77,14 @@ export function tiledAttention(q: Tensor, k: Tensor, v: Tensor, options: TiledAt
   return scope(() => withoutAutocast(() => attention(lowered(q), lowered(k), lowered(v))));
 }
 
-function checkBlockSize({ queries, keys }: { queries: number; keys: number }): void {
+function checkBlockSize(blockSize: { readonly queries: number; readonly keys: number }): void {
+  checkOptions('tiledAttention: blockSize', blockSize, ['queries', 'keys']);
+  const { queries, keys } = blockSize;
   for (const [name, size] of Object.entries({ queries, keys })) {
     if (!Number.isInteger(size) || size < 1) {
       throw new RooflineError(
         'OPTION',
-        `tiledAttention: blockSize.${name} must be a whole number from 1, not ${size}.`,
+        `tiledAttention: blockSize.${name} must be a whole number from 1, not ${describeValue(size)}.`,
       );
     }
   }

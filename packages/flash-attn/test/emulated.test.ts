@@ -1,10 +1,10 @@
-import { full, scope } from '@roofline/tensor-core';
+import { fromTypedArray, full, scope, setFloat32MatmulPrecision } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
-import { describe, expect, it } from 'vitest';
-import { flashAttention } from '../src/index.ts';
-import { expectAccurate } from './attempt.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FlashKernels, flashAttention, setFlashKernels } from '../src/index.ts';
+import { expectAccurate, relativeError } from './attempt.ts';
 import { describeFlash, flash } from './flash-cases.ts';
-import { type AttentionProblem, randomProblem } from './problems.ts';
+import { type AttentionProblem, normals, randomProblem } from './problems.ts';
 
 /** Several heads of k and v, each of several heads of q, in several batches. */
 const groups: AttentionProblem = {
@@ -12,8 +12,12 @@ const groups: AttentionProblem = {
   ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: 6 },
 };
 
-describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () => {
+const families: readonly FlashKernels[] = ['simt', 'mma'];
+
+describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the emulated GPU', (family) => {
   const emulated = openEmulatedDevice();
+  beforeAll(() => setFlashKernels(family));
+  afterAll(() => setFlashKernels('simt'));
 
   describeFlash(() => emulated, {
     problems: [groups, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
@@ -43,6 +47,20 @@ describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () =
     expect(() => expectAccurate(flash, problem, dtype, emulated)).not.toThrow();
   });
 
+  // One tile of queries: blocks share its keys, where kernels can.
+  it.each(['float32', 'bfloat16'] as const)('are right in %s with few queries and many keys', (dtype) => {
+    for (const [queries, keys] of [
+      [3, 700],
+      [20, 600],
+    ] as const) {
+      const problem: AttentionProblem = {
+        ...{ batch: 1, heads: 1, keyHeads: 1, queries, keys, headDimension: 16 },
+        ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: queries },
+      };
+      expect(() => expectAccurate(flash, problem, dtype, emulated)).not.toThrow();
+    }
+  });
+
   // float32 keeps a row's maximum and sum for its gradients, bfloat16 the log-sum-exp alone.
   it.each(['float32', 'bfloat16'] as const)('give zeros for scores of -∞ alone, in %s', (dtype) => {
     scope(() => {
@@ -52,6 +70,56 @@ describe.skipIf(!hostCompilerVersion())('the kernels, on the emulated GPU', () =
       expect(y.toFlatArray()).toEqual(new Array(48).fill(0));
       y.backward(filled(1));
       expect(values.grad!.toFlatArray()).toEqual(new Array(48).fill(0));
+    });
+  });
+});
+
+describe.skipIf(!hostCompilerVersion())('float32 on the tensor cores of the emulated GPU', () => {
+  const emulated = openEmulatedDevice();
+  beforeAll(() => setFlashKernels('mma'));
+  afterAll(() => setFlashKernels('simt'));
+
+  const outputs = () =>
+    scope(() => {
+      const make = (seed: number) =>
+        fromTypedArray(Float32Array.from(normals(40 * 16, seed)), [1, 1, 40, 16]);
+      const [q, k, v] = [1, 2, 3].map((seed) => make(seed).to(emulated).requiresGrad_());
+      const output = flashAttention(q!, k!, v!);
+      output.backward(make(4).to(emulated));
+      return [output, q!.grad!, k!.grad!, v!.grad!].map((x) => x.toFlatArray());
+    });
+
+  it('is as exact as TF32 where that is set, and no more', () => {
+    const exact = outputs();
+    setFloat32MatmulPrecision('high');
+    try {
+      const rounded = outputs();
+      exact.forEach((values, i) => {
+        const error = relativeError(rounded[i]!, values);
+        expect(error).toBeGreaterThan(2 ** -15);
+        expect(error).toBeLessThan(4 * 2 ** -11);
+      });
+    } finally {
+      setFloat32MatmulPrecision('highest');
+    }
+  });
+
+  it('has what IEEE 754 says of infinite values', () => {
+    scope(() => {
+      const make = (values: number[]) => fromTypedArray(Float32Array.from(values), [1, 1, 2, 2]);
+      const q = make([1, 0.3, 1, 1]).to(emulated);
+      const keys = make([-Infinity, 1, 1, 1]).to(emulated);
+      const values = make([5, 6, 7, Infinity]).to(emulated);
+      // The first key has no weight.
+      expect(flashAttention(q, keys, make([5, 6, 7, 8]).to(emulated)).toFlatArray()).toEqual([7, 8, 7, 8]);
+      expect(flashAttention(q, make([1, 1, 1, 1]).to(emulated), values).toFlatArray()).toEqual([
+        6,
+        Infinity,
+        6,
+        Infinity,
+      ]);
+      const nan = flashAttention(make([NaN, 1, 1, 1]).to(emulated), values, values).toFlatArray();
+      expect(nan.slice(0, 2)).toEqual([NaN, NaN]);
     });
   });
 });

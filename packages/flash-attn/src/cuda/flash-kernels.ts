@@ -1,29 +1,30 @@
 import { DeviceError, describeValue } from '@roofline/tensor-core';
 
 /**
- * Which kernels flashAttention takes on a GPU: `simt` those for every GPU; `hopper` Hopper's own (tensor cores, TMA)
- * wherever they cover the problem, and those for every GPU elsewhere.
+ * Which kernels flashAttention takes on a GPU: `auto` the fastest family that takes the problem; `mma` those on the tensor
+ * cores of every GPU, and not Hopper's own (wgmma, TMA); `simt` those for every dtype, by ordinary multiply-adds, which
+ * also take what no tensor core does, float64 above all. Forward and backward choose each for itself.
  */
-export type FlashKernels = 'simt' | 'hopper';
+export type FlashKernels = 'auto' | 'mma' | 'simt';
 
-const known: readonly string[] = ['simt', 'hopper'] satisfies FlashKernels[];
+const known: readonly string[] = ['auto', 'mma', 'simt'] satisfies FlashKernels[];
 
 let chosen: FlashKernels | null = null;
 
-/** Chooses for all calls from now on. The default is ROOFLINE_FLASH_KERNELS, or `simt`. Throws a DeviceError. */
+/** Chooses for all calls from now on. The default is ROOFLINE_FLASH_KERNELS, or `auto`. Throws a DeviceError. */
 export function setFlashKernels(kernels: FlashKernels): void {
   chosen = checked('setFlashKernels', kernels);
 }
 
 export function getFlashKernels(): FlashKernels {
-  chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'simt');
+  chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto');
   return chosen;
 }
 
 function checked(source: string, kernels: string): FlashKernels {
   if (!known.includes(kernels)) {
     throw new DeviceError(
-      `${source}: there are no kernels ${describeValue(kernels)}; take ${known.join(' or ')}.`,
+      `${source}: there are no kernels ${describeValue(kernels)}; take ${known.slice(0, -1).join(', ')} or ${known.at(-1)}.`,
     );
   }
   return kernels as FlashKernels;

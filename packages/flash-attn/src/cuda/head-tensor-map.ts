@@ -9,11 +9,18 @@ export interface HeadBox {
   readonly rows: number;
   /** Columns that lie side by side in shared memory: 16, 32 or 64. */
   readonly chunk: 16 | 32 | 64;
-  /** Whether a copy takes all of the columns, where `chunk` divides them, or only one part. */
+  /** Whether a copy takes all of the parts, where these are narrow, or only one. */
   readonly wholeRows: boolean;
 }
 
-/** The tensor map of a [batch, heads, sequence, d] tensor of bfloat16 or float16 that `isReadableByTma`. */
+// Parts so narrow are a dimension of their own, of which one copy takes several.
+const narrowChunk = 16;
+
+/**
+ * The tensor map of a [batch, heads, sequence, d] tensor of bfloat16 or float16 that `isReadableByTma`. Columns behind the
+ * last, which a tile for a larger head dimension has, are outside of the tensor: zeros where TMA reads, and left alone
+ * where it writes.
+ */
 export function headTensorMap(
   { address, dtype, shape, strides }: StridedMemory,
   { rows, chunk, wholeRows }: HeadBox,
@@ -21,7 +28,7 @@ export function headTensorMap(
   const [batch, heads, length, columns] = shape as [number, number, number, number];
   // Of a dimension of one index the stride is never used, but must be valid.
   const bytes = (i: number) => elementBytes * (shape[i] === 1 ? columns : strides[i]!);
-  const parts = columns % chunk === 0 ? columns / chunk : 1;
+  const parts = chunk === narrowChunk && columns % chunk === 0 ? columns / chunk : 1;
   return {
     dtype,
     address,

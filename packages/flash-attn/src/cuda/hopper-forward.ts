@@ -1,4 +1,6 @@
+import type { KernelSpec } from '@roofline/tensor-core';
 import {
+  type CudaDevice,
   HostMemory,
   cudaDevice,
   kernelVariants,
@@ -8,7 +10,7 @@ import {
 import { announcing } from './announced-kernel.ts';
 import type { FlashCall } from './flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';
-import type { HopperForwardTile, HopperPlan } from './hopper-plan.ts';
+import type { HopperForwardPlan, HopperForwardTile } from './hopper-forward-plan.ts';
 
 const source = packageKernels(import.meta.url)('flash_hopper_forward.cu');
 const kernel = kernelVariants(source, 'flash_hopper_forward', 'T');
@@ -17,40 +19,51 @@ const rowsPerWarpgroup = 64;
 // Offsets of kernels/flash_hopper_forward.cuh.
 const byteLength = 576;
 const maps = { q: 0, k: 128, v: 256, o: 384 } as const;
-const [lseOffset, nextTileOffset, scaleLog2Offset, scaleOffset, sizesOffset] = [512, 520, 528, 532, 536];
+const [lseOffset, nextTileOffset, scaleLog2Offset, sizesOffset] = [512, 520, 528, 536];
 
 let params: HostMemory | null = null;
 
 /** Launches kernels/flash_hopper_forward.cu for operands that TMA can read. */
-export function launchHopperForward(call: FlashCall, { forward, forwardBand }: HopperPlan): void {
-  const { context, sizes } = call;
-  const { batch, heads, queries } = sizes;
-  const { warpgroups } = forward;
-  const rowTiles = Math.ceil(queries / (rowsPerWarpgroup * warpgroups));
-  const tiles = rowTiles * batch * heads;
-  const sharedBytes = hopperForwardSharedBytes(forward, sizes.headDimension);
-  const variant = kernel(hopperForwardDefines(call, forward));
-  const blocks = Math.min(tiles, context.properties.multiprocessors * forward.blocksPerMultiprocessor);
-  const bytes = writeParams(call, forward, [rowTiles, tiles, forwardBand]);
+export function launchHopperForward(call: FlashCall, plan: HopperForwardPlan): void {
+  const { context } = call;
+  const { forward } = plan;
+  const sharedBytes = hopperForwardSharedBytes(forward);
+  const { tiles } = tilesOf(call, forward);
+  const resident = context.properties.multiprocessors * forward.blocksPerMultiprocessor;
+  const blocks = forward.splits > 1 ? tiles * forward.splits : Math.min(tiles, resident);
+  const bytes = hopperForwardParams(cudaDevice(context), call, plan);
   context
-    .kernel(announcing(variant, sharedBytes))
-    .launch([blocks, 1, 1], 128 * (warpgroups + 1), sharedBytes, [bytes]);
+    .kernel(forwardSpec(call, forward))
+    .launch([blocks, 1, 1], 128 * (forward.warpgroups + 1), sharedBytes, [bytes]);
+}
+
+/** What `launchHopperForward` launches. */
+export function hopperForwardKernels(call: VariantCall, { forward }: HopperForwardPlan): KernelSpec[] {
+  return [forwardSpec(call, forward)];
+}
+
+type VariantCall = Pick<FlashCall, 'dtype' | 'settings'>;
+
+function forwardSpec(call: VariantCall, tile: HopperForwardTile): KernelSpec {
+  return announcing(kernel(hopperForwardDefines(call, tile)), hopperForwardSharedBytes(tile));
 }
 
 /** The macros of flash_hopper_forward.cu. */
 export function hopperForwardDefines(
-  { dtype, sizes, settings }: Pick<FlashCall, 'dtype' | 'sizes' | 'settings'>,
+  { dtype, settings }: VariantCall,
   tile: HopperForwardTile,
 ): Record<string, string | number> {
   return {
     ELEMENT: storageType(dtype),
-    HEAD_DIM: sizes.headDimension,
+    HEAD_DIM: tile.headDimension,
     CHUNK: tile.chunk,
     BLOCK_N: tile.keys,
     WARPGROUPS: tile.warpgroups,
     STAGES: tile.stages,
     BLOCKS_PER_SM: tile.blocksPerMultiprocessor,
     CAUSAL: settings.causal ? 1 : 0,
+    SPLITS: tile.splits,
+    OUTPUT_OVER_QUERIES: tile.outputOverQueries ? 1 : 0,
     Q_IN_REGISTERS: tile.queriesInRegisters ? 1 : 0,
     CONSUMER_REGISTERS: tile.consumerRegisters,
     PRODUCER_REGISTERS: tile.producerRegisters,
@@ -58,33 +71,51 @@ export function hopperForwardDefines(
 }
 
 /** As flash_hopper_forward.cu says. */
-export function hopperForwardSharedBytes(
-  { warpgroups, chunk, stages, keys }: HopperForwardTile,
-  headDimension: number,
-): number {
+export function hopperForwardSharedBytes({
+  headDimension,
+  warpgroups,
+  chunk,
+  stages,
+  keys,
+  outputOverQueries,
+}: HopperForwardTile): number {
   const padded = Math.ceil(headDimension / chunk) * chunk;
-  return 1024 + 256 * warpgroups * padded + 4 * stages * keys * padded + 512;
+  const ofQueries = (outputOverQueries ? 1 : 2) * 128 * warpgroups * padded;
+  return 1024 + ofQueries + 4 * stages * keys * padded + 512;
 }
 
-function writeParams(
-  { context, sizes, settings, tensors, rows }: FlashCall,
-  { chunk, keys: keysOfBlock }: HopperForwardTile,
-  tiles: readonly [rowTiles: number, tiles: number, band: number],
+/** Tiles of queries of each head, and of all of them. */
+function tilesOf(
+  { sizes: { batch, heads, queries } }: Pick<FlashCall, 'sizes'>,
+  { warpgroups }: HopperForwardTile,
+): { readonly rowTiles: number; readonly tiles: number } {
+  const rowTiles = Math.ceil(queries / (rowsPerWarpgroup * warpgroups));
+  return { rowTiles, tiles: rowTiles * batch * heads };
+}
+
+/** The bytes of a HopperForwardParams. They are the same array at each call, which a launch copies. */
+export function hopperForwardParams(
+  device: Pick<CudaDevice, 'encodeTensorMap' | 'scratch'>,
+  call: Pick<FlashCall, 'sizes' | 'settings' | 'tensors' | 'rows'>,
+  { forward, forwardBand }: HopperForwardPlan,
 ): Uint8Array {
   const memory = (params ??= new HostMemory(byteLength));
-  const device = cudaDevice(context);
-  const { q, k, v, o } = tensors;
+  const { q, k, v, o } = call.tensors;
+  const { chunk } = forward;
   const ofQueries = { rows: rowsPerWarpgroup, chunk, wholeRows: true };
-  const ofKeys = { rows: keysOfBlock, chunk, wholeRows: true };
+  const ofKeys = { rows: forward.keys, chunk, wholeRows: true };
+  const stored = { rows: rowsPerWarpgroup / forward.splits, chunk, wholeRows: false };
   device.encodeTensorMap(headTensorMap(q, ofQueries), memory, maps.q);
   device.encodeTensorMap(headTensorMap(k, ofKeys), memory, maps.k);
   device.encodeTensorMap(headTensorMap(v, ofKeys), memory, maps.v);
-  device.encodeTensorMap(headTensorMap(o, { ...ofQueries, wholeRows: false }), memory, maps.o);
-  memory.writeInt64(lseOffset, rows.lse);
+  device.encodeTensorMap(headTensorMap(o, stored), memory, maps.o);
+  memory.writeInt64(lseOffset, call.rows.lse);
   memory.writeInt64(nextTileOffset, device.scratch('flash_hopper_forward tiles', 4));
-  memory.floats[scaleLog2Offset / 4] = settings.scale * Math.LOG2E;
-  memory.floats[scaleOffset / 4] = settings.scale;
-  const { batch, heads, keyHeads, queries, keys } = sizes;
-  memory.words.set([queries, keys, heads, heads / keyHeads, batch * heads, ...tiles], sizesOffset / 4);
+  const { scale } = call.settings;
+  memory.floats.set([scale * Math.LOG2E, scale], scaleLog2Offset / 4);
+  const { batch, heads, keyHeads, queries, keys } = call.sizes;
+  const { rowTiles, tiles } = tilesOf(call, forward);
+  const words = [queries, keys, heads, heads / keyHeads, batch * heads, rowTiles, tiles, forwardBand];
+  memory.words.set(words, sizesOffset / 4);
   return memory.bytes.subarray(0, byteLength);
 }

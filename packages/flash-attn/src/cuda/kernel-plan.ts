@@ -1,16 +1,20 @@
-import { type DType, DeviceError } from '@roofline/tensor-core';
+import { type DType, DeviceError, type Float32MatmulPrecision } from '@roofline/tensor-core';
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import type { FlashKernels } from './flash-kernels.ts';
-import { type HopperPlan, planHopper } from './hopper-plan.ts';
+import { type HopperBackwardPlan, planHopperBackward } from './hopper-backward-plan.ts';
+import { type HopperForwardPlan, planHopperForward } from './hopper-forward-plan.ts';
+import { type MmaBackwardPlan, type MmaForwardPlan, planMmaBackward, planMmaForward } from './mma-plan.ts';
 
 /** What the choice of kernels may depend on. */
 export interface KernelProblem extends AttentionSizes, AttentionSettings {
   readonly dtype: DType;
   /** Those that the caller asked for. */
   readonly kernels: FlashKernels;
-  /** Whether the same inputs must give the same bits. */
+  /** Whether the same inputs must give the same bits; forward they always do. */
   readonly deterministic: boolean;
+  /** Whether tensor cores multiply float32 to its own accuracy, or to TF32's. */
+  readonly float32Precision: Float32MatmulPrecision;
   /** Such as 90 for compute capability 9.0. */
   readonly computeCapability: number;
   readonly multiprocessors: number;
@@ -33,7 +37,8 @@ export interface SimtPlan {
   readonly backward: Tile;
 }
 
-export type KernelPlan = SimtPlan | HopperPlan;
+export type ForwardPlan = SimtPlan | MmaForwardPlan | HopperForwardPlan;
+export type BackwardPlan = SimtPlan | MmaBackwardPlan | HopperBackwardPlan;
 
 /** Tiles that take more leave a multiprocessor with one block at a time, which then hides nothing. */
 const goodSharedBytes = 99 * 1024;
@@ -42,17 +47,32 @@ const headDimensionStep = 16;
 const vectorBytes = 16;
 
 /**
- * The kernels that a problem runs on: Hopper's own where they are asked for and take it, else those for every GPU. Throws
- * a DeviceError where a block cannot have as much shared memory as the smallest tiles need: float64 of large head dimensions on small
- * GPUs.
+ * The kernels that a forward pass runs on: the best of the families that may be taken and that take it. A backward pass
+ * may run on those of another family. Throws a DeviceError where a block cannot have as much shared memory as the smallest
+ * tiles need: float64 of large head dimensions on small GPUs.
  */
-export function planKernels(problem: KernelProblem): KernelPlan {
-  return (problem.kernels === 'hopper' ? planHopper(problem) : null) ?? planSimt(problem);
+export function planForward(problem: KernelProblem): ForwardPlan {
+  const { kernels } = problem;
+  return (
+    (kernels === 'auto' ? planHopperForward(problem) : null) ??
+    (kernels === 'simt' ? null : planMmaForward(problem)) ??
+    planSimt(problem)
+  );
+}
+
+/** Likewise for a backward pass. */
+export function planBackward(problem: KernelProblem): BackwardPlan {
+  const { kernels } = problem;
+  return (
+    (kernels === 'auto' ? planHopperBackward(problem) : null) ??
+    (kernels === 'simt' ? null : planMmaBackward(problem)) ??
+    planSimt(problem)
+  );
 }
 
 /**
  * Tiles are the largest whose shared memory lets blocks run beside one another, and no larger than the longer of the two
- * sequences fills. Throws as `planKernels` does.
+ * sequences fills. Throws as `planForward` does.
  */
 export function planSimt(problem: KernelProblem): SimtPlan {
   const { dtype, headDimension, queries, keys, maxSharedBytesPerBlock } = problem;

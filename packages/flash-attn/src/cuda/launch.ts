@@ -1,4 +1,9 @@
-import type { CudaContext, MemoryView, StridedMemory } from '@roofline/tensor-core';
+import {
+  type CudaContext,
+  type MemoryView,
+  type StridedMemory,
+  getFloat32MatmulPrecision,
+} from '@roofline/tensor-core';
 import { type HeadLayout, storedDimensions } from '../head-layout.ts';
 import { type AttentionSizes, attentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
@@ -7,7 +12,14 @@ import { getFlashKernels } from './flash-kernels.ts';
 import { isReadableByTma } from './head-tensor-map.ts';
 import { launchHopperBackward } from './hopper-backward.ts';
 import { launchHopperForward } from './hopper-forward.ts';
-import { type KernelPlan, planKernels } from './kernel-plan.ts';
+import {
+  type BackwardPlan,
+  type ForwardPlan,
+  type KernelProblem,
+  planBackward,
+  planForward,
+} from './kernel-plan.ts';
+import { launchMmaBackward, launchMmaForward } from './mma-kernels.ts';
 import { launchSimtBackward, launchSimtForward } from './simt-kernels.ts';
 
 interface ForwardSettings extends AttentionSettings {
@@ -29,7 +41,7 @@ export function launchForward(
   if (lse!.size === 0) return;
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
   // Every forward kernel gives the same bits twice.
-  const plan = planOf(context, sizes, q!, { ...settings, deterministic: false });
+  const plan = planForward(problemOf(context, sizes, q!, { ...settings, deterministic: false }));
   const operand = operandOf(context, plan);
   const call: FlashCall = {
     ...{ context, dtype: q!.dtype, sizes, settings },
@@ -37,6 +49,7 @@ export function launchForward(
     rows: { lse: lse!.address, statistics: addressOf(statistics!) },
   };
   if (plan.family === 'hopper') launchHopperForward(call, plan);
+  else if (plan.family === 'mma') launchMmaForward(call, plan);
   else launchSimtForward(call, plan);
 }
 
@@ -48,7 +61,7 @@ export function launchBackward(
   settings: BackwardSettings,
 ): void {
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
-  const plan = planOf(context, sizes, q!, settings);
+  const plan = planBackward(problemOf(context, sizes, q!, settings));
   const operand = operandOf(context, plan);
   const call: FlashCall = {
     ...{ context, dtype: q!.dtype, sizes, settings },
@@ -65,26 +78,31 @@ export function launchBackward(
     },
   };
   if (plan.family === 'hopper') launchHopperBackward(call, plan);
+  else if (plan.family === 'mma') launchMmaBackward(call, plan);
   else launchSimtBackward(call, plan);
 }
 
-function planOf(
+function problemOf(
   { properties }: CudaContext,
   sizes: AttentionSizes,
   { dtype }: MemoryView,
   { causal, scale, deterministic }: AttentionSettings & { readonly deterministic: boolean },
-): KernelPlan {
+): KernelProblem {
   const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = properties;
-  return planKernels({
+  return {
     ...sizes,
     ...{ dtype, causal, scale, deterministic, kernels: getFlashKernels() },
     ...{ computeCapability, multiprocessors, maxSharedBytesPerBlock },
-  });
+    float32Precision: getFloat32MatmulPrecision(),
+  };
 }
 
 /** Makes operands such as a plan's kernels read. */
-function operandOf(context: CudaContext, { family }: KernelPlan): (x: MemoryView) => StridedMemory {
-  if (family === 'simt') return (x) => denseRows(context, x);
+function operandOf(
+  context: CudaContext,
+  { family }: ForwardPlan | BackwardPlan,
+): (x: MemoryView) => StridedMemory {
+  if (family !== 'hopper') return (x) => denseRows(context, x);
   return (x) => (isReadableByTma(x) ? x : copied(context, x));
 }
 

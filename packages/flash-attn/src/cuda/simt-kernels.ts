@@ -1,4 +1,4 @@
-import { byteSize } from '@roofline/tensor-core';
+import { type DType, type KernelSpec, byteSize } from '@roofline/tensor-core';
 import {
   type KernelVariants,
   kernelVariants,
@@ -55,11 +55,21 @@ function launchTiles(
   sharedBytes = tile.sharedBytes,
 ): void {
   if (blocks === 0) return;
-  const variant = kernel({
-    ELEMENT: storageType(dtype),
-    HEAD_DIM: plan.headDimension,
-    BLOCK_M: tile.queries,
-    BLOCK_N: tile.keys,
-  });
-  context.kernel(announcing(variant, sharedBytes)).launch([blocks, 1, 1], threads, sharedBytes, [params]);
+  const spec = announcing(kernel(definesOf(dtype, plan, tile)), sharedBytes);
+  context.kernel(spec).launch([blocks, 1, 1], threads, sharedBytes, [params]);
+}
+
+/** What `launchSimtForward` launches. */
+export function simtForwardKernels({ dtype }: Pick<FlashCall, 'dtype'>, plan: SimtPlan): KernelSpec[] {
+  return [forwardKernel(definesOf(dtype, plan, plan.forward))];
+}
+
+/** The file of what `launchSimtBackward` launches, whose kernels are compiled together: one of them. */
+export function simtBackwardKernels({ dtype }: Pick<FlashCall, 'dtype'>, plan: SimtPlan): KernelSpec[] {
+  return [gradKeysKernel(definesOf(dtype, plan, plan.backward))];
+}
+
+/** The macros of flash_simt.cu. */
+function definesOf(dtype: DType, { headDimension }: SimtPlan, { queries, keys }: Tile) {
+  return { ELEMENT: storageType(dtype), HEAD_DIM: headDimension, BLOCK_M: queries, BLOCK_N: keys };
 }

@@ -9,23 +9,23 @@ describe('the choice of flash kernels', () => {
 
   const load = () => import('../../src/cuda/flash-kernels.ts');
 
-  it('is those for every GPU unless something else is asked for', async () => {
+  it('is the fastest unless something else is asked for', async () => {
     const { getFlashKernels, setFlashKernels } = await load();
-    expect(getFlashKernels()).toBe('simt');
-    setFlashKernels('hopper');
-    expect(getFlashKernels()).toBe('hopper');
+    expect(getFlashKernels()).toBe('auto');
+    setFlashKernels('mma');
+    expect(getFlashKernels()).toBe('mma');
   });
 
   it('comes from the environment', async () => {
-    vi.stubEnv('ROOFLINE_FLASH_KERNELS', 'hopper');
-    expect((await load()).getFlashKernels()).toBe('hopper');
+    vi.stubEnv('ROOFLINE_FLASH_KERNELS', 'mma');
+    expect((await load()).getFlashKernels()).toBe('mma');
   });
 
   it('refuses kernels that there are none of', async () => {
     vi.stubEnv('ROOFLINE_FLASH_KERNELS', 'ampere');
     const { getFlashKernels, setFlashKernels } = await load();
     expect(() => getFlashKernels()).toThrow('ROOFLINE_FLASH_KERNELS: there are no kernels the text "ampere"');
-    expect(() => setFlashKernels(undefined as never)).toThrow(/setFlashKernels: .*take simt or hopper/);
+    expect(() => setFlashKernels(undefined as never)).toThrow(/setFlashKernels: .*take auto, mma or simt/);
     expect(() => setFlashKernels(5 as never)).toThrow(expect.objectContaining({ name: DeviceError.name }));
   });
 });

@@ -7,20 +7,20 @@ const memory = (shape: number[], strides: number[], address = 4096) => ({
 });
 
 describe('headTensorMap', () => {
-  it('has parts of columns as a dimension of their own, where they divide the head dimension', () => {
+  it('has narrow parts of columns as a dimension of their own', () => {
     // Heads of a token side by side.
-    const x = memory([2, 12, 100, 128], [153600, 128, 1536, 1]);
-    const whole = headTensorMap(x, { rows: 64, chunk: 64, wholeRows: true });
+    const x = memory([2, 12, 100, 80], [96000, 80, 960, 1]);
+    const whole = headTensorMap(x, { rows: 96, chunk: 16, wholeRows: true });
     expect(whole).toMatchObject({
-      dimensions: [64, 100, 2, 12, 2],
-      strideBytes: [3072, 128, 256, 307200],
-      box: [64, 64, 2, 1, 1],
-      swizzle: '128B',
+      dimensions: [16, 100, 5, 12, 2],
+      strideBytes: [1920, 32, 160, 192000],
+      box: [16, 96, 5, 1, 1],
+      swizzle: '32B',
     });
-    expect(headTensorMap(x, { rows: 64, chunk: 64, wholeRows: false }).box).toEqual([64, 64, 1, 1, 1]);
+    expect(headTensorMap(x, { rows: 64, chunk: 16, wholeRows: false }).box).toEqual([16, 64, 1, 1, 1]);
   });
 
-  it('has boxes of one part, where they do not', () => {
+  it('has boxes of one part, where parts are wider', () => {
     const x = memory([1, 4, 100, 80], [32000, 8000, 80, 1]);
     expect(headTensorMap(x, { rows: 128, chunk: 32, wholeRows: true })).toMatchObject({
       dimensions: [80, 100, 1, 4, 1],
@@ -29,7 +29,27 @@ describe('headTensorMap', () => {
       box: [32, 128, 1, 1, 1],
       swizzle: '64B',
     });
+    const y = memory([2, 12, 100, 128], [153600, 128, 1536, 1]);
+    expect(headTensorMap(y, { rows: 64, chunk: 64, wholeRows: true })).toMatchObject({
+      dimensions: [128, 100, 1, 12, 2],
+      box: [64, 64, 1, 1, 1],
+    });
   });
+
+  it.each([
+    ['narrower than a part', 24, 64, 1],
+    ['of a part and a piece', 104, 64, 1],
+    ['that a narrow part does not divide', 8, 16, 1],
+  ] as const)(
+    'ends where columns %s end, so that TMA fills up what is behind',
+    (_, columns, chunk, parts) => {
+      const x = memory([2, 3, 50, columns], [150 * columns, 50 * columns, columns, 1]);
+      const map = headTensorMap(x, { rows: 64, chunk, wholeRows: true });
+      expect(map.dimensions).toEqual([columns, 50, parts, 3, 2]);
+      expect(map.box).toEqual([chunk, 64, parts, 1, 1]);
+      expect(map.strideBytes[0]).toBe(2 * columns);
+    },
+  );
 });
 
 describe('isReadableByTma', () => {

@@ -1,14 +1,11 @@
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { type KernelProblem, planKernels, planSimt } from '../../src/cuda/kernel-plan.ts';
-import { hopperBackwardSharedBytes } from '../../src/cuda/hopper-backward.ts';
-import { hopperForwardSharedBytes } from '../../src/cuda/hopper-forward.ts';
-import { planHopper } from '../../src/cuda/hopper-plan.ts';
+import { type KernelProblem, planBackward, planForward, planSimt } from '../../src/cuda/kernel-plan.ts';
 
 const problem: KernelProblem = {
-  ...{ dtype: 'float32' as DType, kernels: 'simt' },
+  ...{ dtype: 'float32' as DType, kernels: 'auto' },
   ...{ batch: 1, heads: 16, keyHeads: 16, queries: 4096, keys: 4096, headDimension: 64 },
-  ...{ causal: true, scale: 0.125, deterministic: false },
+  ...{ causal: true, scale: 0.125, deterministic: false, float32Precision: 'highest' },
   ...{ computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 },
 };
 
@@ -54,80 +51,51 @@ describe('planSimt', () => {
   });
 });
 
-describe('planKernels', () => {
-  const onHopper: KernelProblem = { ...problem, dtype: 'bfloat16', kernels: 'hopper' };
-  const familyOf = (changes: Partial<KernelProblem>) => planKernels({ ...onHopper, ...changes }).family;
+describe('the family of kernels', () => {
+  const onHopper: KernelProblem = { ...problem, dtype: 'bfloat16', kernels: 'auto' };
+  const familiesOf = (changes: Partial<KernelProblem>) =>
+    [planForward, planBackward].map((plan) => plan({ ...onHopper, ...changes }).family);
 
-  it('takes the Hopper kernels for what they calculate', () => {
+  it("is Hopper's own for what it calculates", () => {
     for (const dtype of ['bfloat16', 'float16'] as const)
-      for (const headDimension of [64, 80, 128]) expect(familyOf({ dtype, headDimension })).toBe('hopper');
-    expect(familyOf({ queries: 1, keys: 77777, keyHeads: 4, causal: false })).toBe('hopper');
+      for (const headDimension of [8, 16, 64, 80, 96, 104, 128])
+        expect(familiesOf({ dtype, headDimension })).toEqual(['hopper', 'hopper']);
+    expect(familiesOf({ queries: 1, keys: 77777, keyHeads: 4, causal: false })).toEqual(['hopper', 'hopper']);
+    expect(familiesOf({ deterministic: true })).toEqual(['hopper', 'hopper']);
   });
 
-  it('takes them only where they are asked for', () => {
-    expect(familyOf({ kernels: 'simt' })).toBe('simt');
+  it('is the one that was asked for', () => {
+    expect(familiesOf({ kernels: 'mma' })).toEqual(['mma', 'mma']);
+    expect(familiesOf({ kernels: 'simt' })).toEqual(['simt', 'simt']);
+  });
+
+  it.each([
+    ['a head dimension of sums that backward has no registers for', { headDimension: 256 }, 'hopper', 'mma'],
+    ['more heads than a grid of the backward pass has rows', { batch: 4096 }, 'hopper', 'mma'],
+    ['a scale below zero', { scale: -0.2 }, 'mma', 'hopper'],
+    ['a scale of zero', { scale: 0 }, 'simt', 'hopper'],
+  ] as const)('differs between the directions for %s', (_, changes, forward, backward) => {
+    expect(familiesOf(changes)).toEqual([forward, backward]);
   });
 
   it.each([
     ['another GPU', { computeCapability: 89 }],
     ['a newer GPU, which lacks wgmma', { computeCapability: 100 }],
     ['float32', { dtype: 'float32' }],
-    ['another head dimension', { headDimension: 96 }],
-    ['a scale that is not above zero', { scale: -0.2 }],
-    ['the same bits twice', { deterministic: true }],
+    ['a head dimension whose rows TMA cannot read', { headDimension: 20 }],
     ['no queries', { queries: 0 }],
     ['no keys', { keys: 0 }],
     ['no batch', { batch: 0 }],
-    ['more heads than a grid has rows', { batch: 4096 }],
-  ] as const)('takes the kernels for every GPU for %s', (_, changes) => {
-    expect(familyOf(changes)).toBe('simt');
-  });
-});
-
-describe('planHopper', () => {
-  const planOf = (changes: Partial<KernelProblem>) =>
-    planHopper({ ...problem, dtype: 'bfloat16', ...changes })!;
-  const tileOf = (changes: Partial<KernelProblem>) => {
-    const { warpgroups, keys } = planOf(changes).forward;
-    return [64 * warpgroups, keys];
-  };
-
-  it('takes small tiles where large ones do not fill the GPU twice', () => {
-    expect(tileOf({})).toEqual([64, 64]);
-    expect(tileOf({ batch: 4, heads: 12, keyHeads: 12, queries: 512 })).toEqual([64, 64]);
-    expect(tileOf({ batch: 8, queries: 1024 })).toEqual([256, 64]);
-    expect(tileOf({ queries: 16384 })).toEqual([256, 64]);
+  ] as const)('is that of every tensor core for %s', (_, changes) => {
+    expect(familiesOf(changes)).toEqual(['mma', 'mma']);
   });
 
-  it('takes the tiles that are fastest for a head dimension', () => {
-    expect(tileOf({ headDimension: 128 })).toEqual([128, 128]);
-    expect(tileOf({ headDimension: 80, queries: 1024 })).toEqual([128, 128]);
-    expect(tileOf({ headDimension: 80 })).toEqual([192, 96]);
-    expect(tileOf({ headDimension: 80, causal: false })).toEqual([256, 48]);
-    expect(planOf({ headDimension: 128 }).backward.queries).toBe(64);
-  });
-
-  it('takes heads together in even bands, never less than one', () => {
-    const { forwardBand, backwardBand } = planOf({ headDimension: 128, queries: 16384, keys: 16384 });
-    expect([forwardBand, backwardBand]).toEqual([2, 4]);
-    const long = planOf({ queries: 2 ** 20, keys: 2 ** 20 });
-    expect([long.forwardBand, long.backwardBand]).toEqual([1, 1]);
-    expect(planOf({ keyHeads: 4, heads: 16, queries: 16384, keys: 16384 }).forwardBand).toBe(16);
-  });
-
-  it('fits the shared memory of its GPU, as often a multiprocessor as it says', () => {
-    for (const headDimension of [64, 80, 128])
-      for (const causal of [true, false])
-        for (const queries of [64, 512, 4096, 65536]) {
-          const { forward, backward } = planOf({ headDimension, causal, queries });
-          const bytes = hopperForwardSharedBytes(forward, headDimension);
-          expect(bytes).toBeLessThanOrEqual(227 * 1024);
-          // A block takes 1 KiB more of the 228.
-          expect((bytes + 1024) * forward.blocksPerMultiprocessor).toBeLessThanOrEqual(228 * 1024);
-          expect(hopperBackwardSharedBytes(backward, headDimension)).toBeLessThanOrEqual(227 * 1024);
-          const { consumerRegisters, producerRegisters, warpgroups } = forward;
-          const registers = 128 * (warpgroups * consumerRegisters + producerRegisters);
-          expect(registers * forward.blocksPerMultiprocessor).toBeLessThanOrEqual(65536);
-        }
+  it.each([
+    ['float64', { dtype: 'float64' }],
+    ['one that float32 has as zero', { kernels: 'mma', scale: 1e-50 }],
+    ['a GPU without tensor cores for bfloat16', { computeCapability: 75 }],
+    ['more tiles than 32 bits count', { batch: 2 ** 22, queries: 2 ** 12 }],
+  ] as const)('is that of ordinary multiply-adds for %s', (_, changes) => {
+    expect(familiesOf(changes)).toEqual(['simt', 'simt']);
   });
 });

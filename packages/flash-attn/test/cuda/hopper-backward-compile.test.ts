@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { hopperBackwardDefines, hopperBackwardRowsDefines } from '../../src/cuda/hopper-backward.ts';
+import { planHopperBackward } from '../../src/cuda/hopper-backward-plan.ts';
+import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
+import { compileForHopper, distinct, foundNvcc, spilledBytes } from './nvcc.ts';
+
+const variants = [64, 80, 96, 128, 40, 72, 112].flatMap((headDimension) =>
+  [true, false].flatMap((causal) =>
+    [true, false].flatMap((deterministic) =>
+      [256, 8192].map((length) => {
+        const dtype = deterministic === causal ? ('bfloat16' as const) : ('float16' as const);
+        const sizes = { batch: 1, heads: 16, keyHeads: 16, queries: length, keys: length, headDimension };
+        const settings = { causal, scale: 0.125 };
+        const problem: KernelProblem = {
+          ...{ kernels: 'auto', dtype, deterministic, float32Precision: 'highest', ...sizes, ...settings },
+          ...{ computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 },
+        };
+        return { tile: planHopperBackward(problem)!.backward, call: { dtype, sizes, settings } };
+      }),
+    ),
+  ),
+);
+
+describe.skipIf(!foundNvcc)("Hopper's backward kernels compile (needs nvcc)", () => {
+  it.each(distinct(variants.map(({ tile, call }) => hopperBackwardDefines(call, tile))))(
+    '%s',
+    async (_, defines) => {
+      const report = await compileForHopper('flash_hopper_backward.cu', defines);
+      expect(report).not.toMatch(/C75\d\d/);
+      expect(spilledBytes(report)).toBe(0);
+    },
+  );
+
+  it.each(distinct(variants.map(({ tile, call }) => hopperBackwardRowsDefines(call, tile))))(
+    'what goes before and behind: %s',
+    async (_, defines) => {
+      expect(spilledBytes(await compileForHopper('flash_hopper_backward_rows.cu', defines))).toBe(0);
+    },
+  );
+});

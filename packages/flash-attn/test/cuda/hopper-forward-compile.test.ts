@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { hopperForwardDefines } from '../../src/cuda/hopper-forward.ts';
+import { planHopperForward } from '../../src/cuda/hopper-forward-plan.ts';
+import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
+import { compileForHopper, distinct, foundNvcc, spilledBytes } from './nvcc.ts';
+
+const gpu = { computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 };
+
+const everyTile = [
+  [1, 64],
+  [1, 2048],
+  [1, 6144],
+  [32, 1024],
+  [32, 8192],
+] as const;
+
+/** They take each tile that there is for a head dimension, and each number of blocks that share one. */
+const problems: readonly KernelProblem[] = (
+  [
+    ['bfloat16', true, everyTile],
+    ['bfloat16', false, everyTile],
+    ['float16', true, everyTile.slice(-2)],
+  ] as const
+).flatMap(([dtype, causal, sizes]) =>
+  [16, 32, 64, 72, 80, 96, 128, 192, 256].flatMap((headDimension) =>
+    sizes.map(([heads, length]) => ({
+      ...{
+        kernels: 'auto' as const,
+        dtype,
+        deterministic: false,
+        float32Precision: 'highest' as const,
+        causal,
+        scale: 0.125,
+      },
+      ...{ batch: 1, heads, keyHeads: heads, queries: length, keys: length, headDimension },
+      ...gpu,
+    })),
+  ),
+);
+
+const forwardVariants = distinct(
+  problems.map((problem) =>
+    hopperForwardDefines({ dtype: problem.dtype, settings: problem }, planHopperForward(problem)!.forward),
+  ),
+);
+describe.skipIf(!foundNvcc)("Hopper's forward kernels compile (needs nvcc)", () => {
+  it.each(forwardVariants)('%s', async (_, defines) => {
+    const report = await compileForHopper('flash_hopper_forward.cu', defines);
+    expect(report).not.toMatch(/C75\d\d/);
+    expect(spilledBytes(report)).toBe(0);
+  });
+});
