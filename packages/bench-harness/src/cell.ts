@@ -1,16 +1,17 @@
 // The program of a cell's process: one job in, progress and one result out. See runner/cell-protocol.ts.
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { Worker } from 'node:worker_threads';
+import { lifelineProgram } from './paths.ts';
 import type { CellError } from './records/record.ts';
-import { sendEvent, type CellJob } from './runner/cell-protocol.ts';
+import { LIFELINE_DESCRIPTOR, sendEvent, type CellJob } from './runner/cell-protocol.ts';
 import { loadTask } from './runner/tasks.ts';
 
 volunteerForMemoryKill();
+new Worker(lifelineProgram, { workerData: LIFELINE_DESCRIPTOR }).unref();
 process.on('uncaughtException', fail);
 const input = createInterface({ input: process.stdin });
 input.once('line', (line) => void run(JSON.parse(line) as CellJob).catch(fail));
-// The runner holds stdin open for as long as it lives.
-input.once('close', () => process.exit(1));
 
 async function run(job: CellJob): Promise<void> {
   const task = await loadTask(job.task);
@@ -29,14 +30,22 @@ function fail(thrown: unknown): never {
 }
 
 function describeError(thrown: unknown): CellError {
-  if (!(thrown instanceof Error)) return { name: 'Error', message: String(thrown) };
+  if (!(thrown instanceof Error)) return { name: 'Error', message: cut(String(thrown)) };
   const code = (thrown as Error & { code?: unknown }).code;
   return {
     name: thrown.name,
     ...(typeof code === 'string' ? { code } : {}),
-    message: messageOf(thrown),
-    ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
+    message: cut(messageOf(thrown)),
+    ...(thrown.stack === undefined ? {} : { stack: cut(thrown.stack) }),
   };
+}
+
+/** A record is a line that people open in editors. */
+const LONGEST_MESSAGE = 20_000;
+
+function cut(text: string): string {
+  if (text.length <= LONGEST_MESSAGE) return text;
+  return `${text.slice(0, LONGEST_MESSAGE)}… (${text.length} characters in all)`;
 }
 
 function messageOf({ message, cause }: Error): string {

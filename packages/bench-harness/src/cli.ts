@@ -1,6 +1,25 @@
 #!/usr/bin/env node
-import { main } from './cli/main.ts';
-import { tolerateClosedPipes } from './cli/output.ts';
+import { nodeProblem } from './cli/node-version.ts';
+import { outputProblem, surviveClosedOutput, tell } from './cli/output.ts';
+import { EXIT } from './errors.ts';
 
-tolerateClosedPipes();
-process.exitCode = await main(process.argv.slice(2));
+const problem = nodeProblem(process.version);
+if (problem === null) await runCommand();
+else {
+  tell(`roofline: ${problem}`);
+  process.exitCode = EXIT.usage;
+}
+
+async function runCommand(): Promise<void> {
+  surviveClosedOutput();
+  // Loaded behind the check: an old Node.js may not read all of it.
+  const { main } = await import('./cli/main.ts');
+  process.exitCode = await main(process.argv.slice(2));
+  // Errors of streams come after what was written.
+  setImmediate(() => {
+    const unwritten = outputProblem();
+    if (unwritten === null) return;
+    tell(`roofline: the output could not be written (${unwritten}).`);
+    process.exitCode = EXIT.failure;
+  });
+}

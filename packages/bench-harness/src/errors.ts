@@ -3,6 +3,16 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** A function of this package was given what it does not take: a mistake in a program, not of its user. */
+export class ArgumentError extends Error {
+  override readonly name = 'ArgumentError';
+}
+
+/** A record was measured and could not be kept: the disk is full, say, or the file was removed. */
+export class ResultsFileError extends Error {
+  override readonly name = 'ResultsFileError';
+}
+
 export const EXIT = {
   ok: 0,
   failure: 1,

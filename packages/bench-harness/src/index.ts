@@ -12,7 +12,7 @@ export { type BenchmarkEntry } from './benchmarks/entry.ts';
 export { benchmarkEntries, loadBenchmark } from './benchmarks/registry.ts';
 export { floorMs, type Ceilings, type PhaseWork } from './measuring/ceilings.ts';
 export { prepareDevice, type PreparedDevice } from './device/prepare-device.ts';
-export { EXIT, UsageError } from './errors.ts';
+export { ArgumentError, EXIT, ResultsFileError, UsageError } from './errors.ts';
 export { type Json, type JsonObject } from './records/json.ts';
 export { describeEnvironment, type DeviceDescription, type Environment } from './records/environment.ts';
 export { type CellRecord, type CellStatus } from './records/record.ts';

@@ -3,14 +3,20 @@ import { fileURLToPath } from 'node:url';
 
 const runsFromSources = import.meta.url.endsWith('.ts');
 
+const program = (name: string) =>
+  fileURLToPath(new URL(`./${name}.${runsFromSources ? 'ts' : 'js'}`, import.meta.url));
+
 /** The program that a cell's process runs, and the flags Node needs for it. */
 export const cellProgram = {
-  path: fileURLToPath(new URL(runsFromSources ? './cell.ts' : './cell.js', import.meta.url)),
+  path: program('cell'),
   nodeFlags: [
     '--disable-warning=ExperimentalWarning',
     ...(runsFromSources ? ['--conditions=roofline-source'] : []),
   ],
 } as const;
+
+/** The program of the thread that ends a cell with its runner. */
+export const lifelineProgram = program('lifeline');
 
 /** This package's folder. */
 export const packageDirectory = fileURLToPath(new URL('..', import.meta.url));

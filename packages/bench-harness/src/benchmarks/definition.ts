@@ -1,8 +1,12 @@
 import type { Column, Report, Table } from '@roofline/reports';
-import type { z } from 'zod';
+import { z } from 'zod';
+import type { AttentionShape } from '../attention/shape.ts';
+import { firstIssue } from '../check-argument.ts';
+import { UsageError } from '../errors.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { checkDefinition } from './check-benchmark.ts';
 import { defaultReport } from './default-report.ts';
 import { defaultTable } from './default-table.ts';
 
@@ -37,6 +41,11 @@ interface Sweep<
   settings(parameters: Parameters): Settings;
   /** The cells of the sweep in a sensible order: cheap ones first. */
   expand(parameters: Parameters): readonly Cell[];
+  /**
+   * The causal flash attention that a cell runs, forward and backward; null for none. On a GPU its kernels are compiled
+   * before the first cell.
+   */
+  flashAttention?(cell: Cell, settings: Settings): AttentionShape | null;
   /** One short line for the progress display. */
   describe(cell: Cell): string;
 }
@@ -102,7 +111,7 @@ export interface Benchmark<
 /** A benchmark of any parameters and results, as the registry holds it. */
 export type AnyBenchmark = Benchmark<unknown, JsonObject, JsonObject, JsonObject>;
 
-/** Checks the types of a benchmark, and fills in what its definition leaves to the defaults. */
+/** Checks a benchmark, and fills in what its definition leaves to the defaults. Throws an ArgumentError. */
 export function defineBenchmark<
   Parameters,
   Cell extends JsonObject,
@@ -111,15 +120,31 @@ export function defineBenchmark<
 >(
   definition: BenchmarkDefinition<Parameters, Cell, Settings, Result>,
 ): Benchmark<Parameters, Cell, Settings, Result> {
+  checkDefinition('defineBenchmark', definition);
+  const { name } = definition;
   const read = ({ result, parameters }: CellRecord) =>
     [definition.result.parse(result), definition.cell.parse(parameters)] as const;
   const toTable = definition.toTable ?? ((records) => defaultTable(definition, records));
+  const toReport = definition.toReport ?? ((records) => defaultReport(definition, records, toTable(records)));
   return {
     ...definition,
-    cellOf: (record) => definition.cell.parse(record.parameters),
-    samplesMs: (record) => definition.samplesMs(...read(record)),
-    peakBytes: (record) => definition.peakBytes?.(...read(record)) ?? null,
-    toTable,
-    toReport: definition.toReport ?? ((records) => defaultReport(definition, records, toTable(records))),
+    cellOf: (record) => readable(name, () => definition.cell.parse(record.parameters)),
+    samplesMs: (record) => readable(name, () => definition.samplesMs(...read(record))),
+    peakBytes: (record) => readable(name, () => definition.peakBytes?.(...read(record)) ?? null),
+    toTable: (records) => readable(name, () => toTable(records)),
+    toReport: (records) => readable(name, () => toReport(records)),
   };
+}
+
+/** Throws a UsageError for records that a benchmark's schemas refuse: those of another version, or changed by hand. */
+function readable<T>(benchmark: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!(cause instanceof z.ZodError)) throw cause;
+    throw new UsageError(
+      `A record of ${benchmark} is none that this version reads (${firstIssue('it', cause)}). Remove its line and measure it again.`,
+      { cause },
+    );
+  }
 }

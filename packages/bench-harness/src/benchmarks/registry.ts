@@ -12,8 +12,15 @@ export async function loadBenchmark(
   name: string,
   entries: readonly BenchmarkEntry[] = benchmarkEntries,
 ): Promise<AnyBenchmark> {
+  // Not before it is called: the command line starts without schemas.
+  const { checkBenchmark, checkEntries } = await import('./check-benchmark.ts');
+  checkEntries('loadBenchmark', name, entries);
   const entry = entries.find((each) => each.name === name);
-  if (entry) return entry.definition();
+  if (entry) {
+    const benchmark = await entry.definition();
+    checkBenchmark(`loadBenchmark: the entry ${name}`, benchmark);
+    return benchmark;
+  }
   const known = entries.map((each) => each.name).join(', ');
   throw new UsageError(`There is no benchmark ${name} in this version; there are: ${known}.`);
 }

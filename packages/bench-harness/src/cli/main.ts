@@ -82,11 +82,18 @@ function addCommand(
   );
 }
 
-/** Tells what went wrong on stderr: usage errors in a line or two, anything else with its stack. */
+/** What a disk or a folder answers that takes no files: no fault of the program, whose stack says nothing. */
+const STORAGE_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EIO']);
+
+/** Tells what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
 function explain(error: unknown): number {
   if (error instanceof UsageError) {
     tell(`roofline: ${error.message}`);
     return EXIT.usage;
+  }
+  if (error instanceof Error && STORAGE_CODES.has((error as NodeJS.ErrnoException).code ?? '')) {
+    tell(`roofline: ${error.message}. Make room, or choose another folder by --out.`);
+    return EXIT.failure;
   }
   tell(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.failure;

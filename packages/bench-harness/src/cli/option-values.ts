@@ -1,3 +1,4 @@
+import { normalize } from 'node:path';
 import { UsageError } from '../errors.ts';
 import { unknownChoice } from './unknown-choice.ts';
 
@@ -45,6 +46,15 @@ export function parsePositiveNumber(flag: string): (given: Given) => number {
       throw new UsageError(`--${flag} wants a number above 0, not '${text}'.`);
     }
     return value;
+  };
+}
+
+/** A file or folder; an empty one, as of a shell variable that is not set, would be the current folder. */
+export function parsePath(flag: string): (given: Given) => string {
+  return (given) => {
+    const path = single(flag, given);
+    if (path === '') throw new UsageError(`--${flag} wants a path, not ''; . is the current folder.`);
+    return normalize(path);
   };
 }
 

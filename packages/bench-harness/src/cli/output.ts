@@ -1,21 +1,46 @@
+/** What would clear a screen, move the cursor or turn the direction of text; records may hold anything. */
+const CONTROL = /(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
+/** A text as it may be written to a terminal. */
+export function withoutCodes(text: string): string {
+  return text.replace(CONTROL, '\ufffd');
+}
+
 /** Machine output: the only thing on stdout under --json. */
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  const json = JSON.stringify(value, null, 2);
+  process.stdout.write(
+    `${json.replace(CONTROL, (code) => `\\u${code.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`,
+  );
 }
 
 export function printLine(text = ''): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${withoutCodes(text)}\n`);
 }
 
 /** What people want to know while they wait, or besides the result; never mixed into piped output. */
 export function tell(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${withoutCodes(text)}\n`);
 }
 
-/** A reader that went away (`| head`) is no error. */
-export function tolerateClosedPipes(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
-  });
+const output = new AbortController();
+
+/** Aborts when stdout or stderr takes no more; its reason is the error. A sweep then ends as on Ctrl-C. */
+export const outputClosed: AbortSignal = output.signal;
+
+/** What is written to a stream that takes no more is dropped; no exception ends the program in the middle of its work. */
+export function surviveClosedOutput(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', (error) => output.abort(error));
+}
+
+/** Why the output was not written; null where it was, or where its reader went away (`| head`), which is no error. */
+export function outputProblem(): string | null {
+  if (!outputClosed.aborted) return null;
+  const { code, message } = outputClosed.reason as NodeJS.ErrnoException;
+  return isReaderGone(code) ? null : message;
+}
+
+/** EIO is that of a terminal that was closed; a stream that has failed once is destroyed. */
+function isReaderGone(code: string | undefined): boolean {
+  return code === 'EPIPE' || code === 'EIO' || code === 'ERR_STREAM_DESTROYED';
 }

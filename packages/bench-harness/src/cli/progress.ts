@@ -1,6 +1,7 @@
 import { formatDuration } from '@roofline/reports';
 import colors from 'picocolors';
 import type { SweepObserver } from '../runner/sweep.ts';
+import { withoutCodes } from './output.ts';
 import type { CellStatus } from '../records/record.ts';
 
 /** Where progress is shown; stderr, or a stand-in. */
@@ -19,6 +20,14 @@ const symbols: Record<CellStatus, string> = {
   'out-of-memory': colors.yellow('!'),
 };
 
+/** Characters of an error beside its cell; the record has all of it. */
+const LONGEST_REASON = 300;
+
+function firstLine(message: string): string {
+  const [line = ''] = message.split('\n', 1);
+  return line.length > LONGEST_REASON ? `${line.slice(0, LONGEST_REASON)}…` : line;
+}
+
 /**
  * One line for each finished cell; on a terminal also a status line below them, which is rewritten in place.
  */
@@ -35,7 +44,7 @@ export class ProgressDisplay implements SweepObserver {
   status(text: string): void {
     if (!this.#stream.isTTY) return;
     const width = (this.#stream.columns ?? 80) - 1;
-    this.#stream.write(`${ERASE_LINE}${text.slice(0, width)}`);
+    this.#stream.write(`${ERASE_LINE}${withoutCodes(text).replaceAll('\n', ' ').slice(0, width)}`);
   }
 
   clear(): void {
@@ -52,6 +61,14 @@ export class ProgressDisplay implements SweepObserver {
     if (kept > 0) this.line(`${kept} of ${total} cells were measured before and are kept.`);
   }
 
+  preparing(text: string): void {
+    this.status(text);
+  }
+
+  prepared(text: string): void {
+    this.line(text);
+  }
+
   cellStarted(description: string, index: number): void {
     this.#current = `[${index}/${this.#total}] ${description}`;
     this.status(`${this.#current} · starting`);
@@ -62,8 +79,8 @@ export class ProgressDisplay implements SweepObserver {
   }
 
   cellFinished(record: Parameters<NonNullable<SweepObserver['cellFinished']>>[0]): void {
-    const reason = record.error ? `: ${record.error.message.split('\n')[0]}` : '';
+    const reason = record.error ? `: ${firstLine(record.error.message)}` : '';
     const outcome = record.status === 'ok' ? formatDuration(record.durationMs) : record.status + reason;
-    this.line(`${symbols[record.status]} ${this.#current} · ${outcome}`);
+    this.line(`${symbols[record.status]} ${withoutCodes(`${this.#current} · ${outcome}`)}`);
   }
 }

@@ -1,12 +1,12 @@
 import type { Benchmark } from '../benchmarks/definition.ts';
 import type { BenchmarkDType } from '../measuring/ceilings.ts';
 import { prepareDevice } from '../device/prepare-device.ts';
-import { EXIT } from '../errors.ts';
+import { EXIT, type ResultsFileError, UsageError } from '../errors.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import { makeWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
-import { runSweep } from '../runner/sweep.ts';
+import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
 import { printJson, tell } from './output.ts';
@@ -30,6 +30,8 @@ export interface RunOptions<Parameters> {
 export interface RunOutcome {
   readonly exitCode: number;
   readonly records: readonly CellRecord[];
+  /** Whether the folder holds all of them, and takes more files. */
+  readonly isKept: boolean;
 }
 
 /** Runs a sweep for the command line: device, ceilings, progress, Ctrl-C, table or JSON, exit code. */
@@ -53,22 +55,42 @@ export async function runBenchmark<
   progress.clear();
   if (prepared === null) {
     tell('Interrupted before anything was measured.');
-    return { exitCode: EXIT.interrupted, records: [] };
+    return { exitCode: EXIT.interrupted, records: [], isKept: true };
   }
 
   const { environment, ceilings } = prepared;
-  const { records, total, interrupted } = await runSweep(benchmark, {
-    ...options,
-    parameters: benchmark.parameters.parse(options.parameters(environment.device)),
+  const parameters = benchmark.parameters.parse(options.parameters(environment.device));
+  if (benchmark.expand(parameters).length === 0) {
+    throw new UsageError('These options leave nothing to measure: no cell has all of them. Try others.');
+  }
+  const { out, forceNew, timeoutMs } = options;
+  const { records, total, interrupted, writeError } = await runSweep(benchmark, {
+    out,
+    forceNew,
+    timeoutMs,
+    parameters,
     environment,
     ceilings,
     signal,
     observer: progress,
   });
   progress.clear();
-  if (records.length > 0 || options.json) printRecords(benchmark, records, options, interrupted);
-  tell(interrupted ? howToResume(options.out, records.length, total) : howToReport(options.out));
-  return { exitCode: interrupted ? EXIT.interrupted : exitCodeOf(records, options.outOfMemory), records };
+  if (records.length > 0 || options.json)
+    printRecords(benchmark, records, options, { interrupted, writeError });
+  if (writeError !== null) {
+    tell(howToGoOn(writeError, out, records.length, total));
+    return { exitCode: EXIT.failure, records, isKept: false };
+  }
+  tell(interrupted ? howToResume(out, records.length, total) : howToReport(out));
+  const exitCode = interrupted ? EXIT.interrupted : exitCodeOf(records, options.outOfMemory);
+  return { exitCode, records, isKept: true };
+}
+
+function howToGoOn({ message }: ResultsFileError, out: string, measured: number, total: number): string {
+  return (
+    `Stopped after ${measured} of ${total} cells: ${message} The last of them is in the table alone. ` +
+    `Make room or put the folder back, and run the same command with --out ${out} to measure the rest.`
+  );
 }
 
 function howToResume(out: string, kept: number, total: number): string {
@@ -86,7 +108,7 @@ function printRecords(
   benchmark: Pick<Benchmark<never, never, never, never>, 'name' | 'toTable'>,
   records: readonly CellRecord[],
   { json, out }: { json: boolean; out: string },
-  interrupted: boolean,
+  { interrupted, writeError }: Pick<SweepOutcome, 'interrupted' | 'writeError'>,
 ): void {
   const table = benchmark.toTable(records);
   if (!json) {
@@ -98,6 +120,7 @@ function printRecords(
     benchmark: benchmark.name,
     out,
     interrupted,
+    writeError: writeError?.message ?? null,
     environment: first?.environment ?? null,
     ceilings: first?.ceilings ?? null,
     settings: first?.settings ?? null,

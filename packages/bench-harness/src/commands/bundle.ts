@@ -1,4 +1,5 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { parsePath } from '../cli/option-values.ts';
 import { printJson, printLine } from '../cli/output.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
@@ -9,6 +10,7 @@ export const bundleCommand = defineCommand({
       type: 'string',
       demandOption: true,
       describe: 'A new folder, or a file that ends in .tar.xz',
+      coerce: parsePath('out'),
     },
     ...jsonFlag,
   },

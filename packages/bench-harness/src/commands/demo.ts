@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { parsePath } from '../cli/option-values.ts';
 import { printLine, tell } from '../cli/output.ts';
 import { modes, type E2eParameters } from '../benchmarks/e2e/parameters.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
@@ -8,7 +9,11 @@ import { loadPresets } from '../cli/flags/model-flags.ts';
 export const demoCommand = defineCommand({
   flags: {
     ...deviceFlag,
-    out: { type: 'string', describe: 'Folder; default: results/demo, or the next free results/demo-N' },
+    out: {
+      type: 'string',
+      describe: 'Folder; default: results/demo, or the next free results/demo-N',
+      coerce: parsePath('out'),
+    },
     ...jsonFlag,
   },
   examples: [['roofline demo', 'measures for some seconds and says where the report lies']],
@@ -17,7 +22,7 @@ export const demoCommand = defineCommand({
     const { e2eBenchmark } = await import('../benchmarks/e2e/benchmark.ts');
     const { writeReport } = await import('../report/write-report.ts');
     const presets = await loadPresets();
-    const { exitCode, records } = await runBenchmark(e2eBenchmark, {
+    const { exitCode, records, isKept } = await runBenchmark(e2eBenchmark, {
       parameters: ({ type }) => demoParameters(type === 'cuda' ? 'small' : 'tiny', presets),
       device,
       dtypes: ['float32'],
@@ -27,7 +32,7 @@ export const demoCommand = defineCommand({
       outOfMemory: 'report',
       json,
     });
-    if (records.length === 0) return exitCode;
+    if (records.length === 0 || !isKept) return exitCode;
     const { html } = await writeReport(e2eBenchmark.toReport(records), out);
     (json ? tell : printLine)(`\nReport: ${html}`);
     return exitCode;

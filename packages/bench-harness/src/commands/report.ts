@@ -1,10 +1,15 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
+import { parsePath } from '../cli/option-values.ts';
 import { printJson, printLine } from '../cli/output.ts';
 import { EXIT } from '../errors.ts';
 
 export const reportCommand = defineCommand({
   flags: {
-    out: { type: 'string', describe: 'Folder to write to; default: the first folder given' },
+    out: {
+      type: 'string',
+      describe: 'Folder to write to; default: the first folder given',
+      coerce: parsePath('out'),
+    },
     png: { type: 'boolean', default: false, describe: 'Write the plots as PNG too' },
     ...jsonFlag,
   },

@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
+import { makeFolders } from '../records/make-folders.ts';
 import { deviceIdentity, type Environment } from '../records/environment.ts';
 
 /** Ceilings by device, driver, the variables that choose kernels, and the version of the code that measured them. */
@@ -23,7 +24,7 @@ export function cacheCeilings(environment: Environment, ceilings: Ceilings): voi
   const path = ceilingsCachePath();
   const aside = `${path}.${process.pid}`;
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolders(dirname(path));
     writeFileSync(aside, JSON.stringify({ ...readCache(), [cacheKey(environment)]: ceilings }, null, 2));
     renameSync(aside, path);
   } catch (error) {

@@ -1,5 +1,11 @@
-import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
-import { ceilingsSchema } from '../measuring/ceilings.ts';
+import { z } from 'zod';
+import { checkArgument, anyFunction } from '../check-argument.ts';
+import {
+  dtypes as benchmarkDTypes,
+  type BenchmarkDType,
+  type Ceilings,
+  ceilingsSchema,
+} from '../measuring/ceilings.ts';
 import { UsageError } from '../errors.ts';
 import { describeEnvironment, type DeviceDescription, type Environment } from '../records/environment.ts';
 import { runCellProcess } from '../runner/cell-process.ts';
@@ -7,12 +13,25 @@ import { cacheCeilings, readCachedCeilings } from './ceilings-cache.ts';
 import { remedies } from './diagnosis.ts';
 import { probeResult, type ProbeResult } from './probe-schema.ts';
 
+/** A driver that hangs would hold the sweep for ever. */
+const OPEN_TIMEOUT_MS = 120_000;
+const CEILINGS_TIMEOUT_MS = 600_000;
+
 export interface PrepareOptions {
   readonly signal?: AbortSignal;
+  /** For opening the device, and for its ceilings. Default: 2 minutes and 10 minutes. */
+  readonly timeoutMs?: number;
   readonly onStatus?: (text: string) => void;
   /** Measures the ceilings even when they are cached. */
   readonly freshCeilings?: boolean;
 }
+
+const prepareOptions = z.strictObject({
+  signal: z.instanceof(AbortSignal).optional(),
+  timeoutMs: z.number().positive().optional(),
+  onStatus: anyFunction.optional(),
+  freshCeilings: z.boolean().optional(),
+});
 
 /** A device as found, and its roof; null where none was asked for. */
 export interface PreparedDevice {
@@ -21,16 +40,19 @@ export interface PreparedDevice {
 }
 
 /**
- * Finds the device and its ceilings for `dtypes`, cached or measured now; none for no dtypes. Throws UsageError, with what is missing and how to
- * get it, when the device cannot be used. Null when interrupted.
+ * Finds the device and its ceilings for `dtypes`, cached or measured now; none for no dtypes. Throws UsageError, with
+ * what is missing and how to get it, when the device cannot be used. Null when interrupted.
  */
 export async function prepareDevice(
   spec: string,
   dtypes: readonly BenchmarkDType[],
   options: PrepareOptions = {},
 ): Promise<PreparedDevice | null> {
+  checkArgument('prepareDevice', 'spec', spec, z.string());
+  checkArgument('prepareDevice', 'dtypes', dtypes, z.array(z.enum(benchmarkDTypes)));
+  checkArgument('prepareDevice', 'options', options, prepareOptions);
   options.onStatus?.(`Opening the device ${spec}`);
-  const device = await openDevice(spec, options.signal);
+  const device = await openDevice(spec, options);
   if (device === null) return null;
   const environment = describeEnvironment(device);
   if (dtypes.length === 0) return { environment, ceilings: null };
@@ -39,20 +61,33 @@ export async function prepareDevice(
 }
 
 /** The device that `spec` means. Throws UsageError as `prepareDevice` does; null when interrupted. */
-export async function openDevice(spec: string, signal?: AbortSignal): Promise<DeviceDescription | null> {
-  const probe = await probeDevice(spec, signal);
+export async function openDevice(
+  spec: string,
+  options: ProbeOptions = {},
+): Promise<DeviceDescription | null> {
+  const probe = await probeDevice(spec, options);
   if (probe === null) return null;
   if (probe.device !== null) return probe.device;
   throw new UsageError([probe.problem, ...remedies(probe.diagnosis)].join('\n  '));
 }
 
-/** Looks without judging. Null when interrupted. */
-export async function probeDevice(spec: string, signal?: AbortSignal): Promise<ProbeResult | null> {
+type ProbeOptions = Pick<PrepareOptions, 'signal' | 'timeoutMs'>;
+
+/** Looks without judging. Null when interrupted. Throws UsageError where the device does not answer. */
+export async function probeDevice(
+  spec: string,
+  { signal, timeoutMs = OPEN_TIMEOUT_MS }: ProbeOptions = {},
+): Promise<ProbeResult | null> {
   const outcome = await runCellProcess(
     { task: 'probe-device', parameters: { device: spec }, settings: {}, deviceLabel: spec },
-    signal ? { signal } : {},
+    { timeoutMs, ...(signal ? { signal } : {}) },
   );
   if (outcome.status === 'interrupted') return null;
+  if (outcome.status === 'timeout') {
+    throw new UsageError(
+      `${spec} did not open within ${timeoutMs / 1000} s. Does its driver hang (\`nvidia-smi\`)? --device chooses another.`,
+    );
+  }
   if (outcome.status !== 'ok') throw new UsageError(`Cannot open ${spec}: ${outcome.error.message}`);
   return probeResult.parse(outcome.result);
 }
@@ -60,7 +95,7 @@ export async function probeDevice(spec: string, signal?: AbortSignal): Promise<P
 async function findCeilings(
   environment: Environment,
   dtypes: readonly BenchmarkDType[],
-  { signal, onStatus, freshCeilings = false }: PrepareOptions,
+  { signal, onStatus, freshCeilings = false, timeoutMs = CEILINGS_TIMEOUT_MS }: PrepareOptions,
 ): Promise<Ceilings | null> {
   const cached = freshCeilings ? null : readCachedCeilings(environment);
   const missing = dtypes.filter((dtype) => cached?.matmulFlopsPerSecond[dtype] === undefined);
@@ -74,9 +109,15 @@ async function findCeilings(
       settings: {},
       deviceLabel: environment.device.label,
     },
-    signal ? { signal } : {},
+    { timeoutMs, ...(signal ? { signal } : {}) },
   );
   if (outcome.status === 'interrupted') return null;
+  if (outcome.status === 'timeout') {
+    throw new Error(
+      `The ceilings of ${environment.device.name} were not measured within ${timeoutMs / 1000} s. ` +
+        'Is the device in use by others?',
+    );
+  }
   if (outcome.status !== 'ok') {
     throw new Error(
       `The ceilings of ${environment.device.name} cannot be measured: ${outcome.error.message}`,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { anyNumber, checkArgument } from '../check-argument.ts';
 
 export const dtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type BenchmarkDType = (typeof dtypes)[number];
@@ -18,6 +19,8 @@ export interface PhaseWork {
   readonly bytes: number;
 }
 
+const someWork = z.array(z.object({ flops: anyNumber, bytes: anyNumber }));
+
 /**
  * The least time in which a phase could run under the ceilings (Williams, Waterman and Patterson, "Roofline",
  * 2009): whichever of arithmetic and memory traffic takes longer. Phases follow one another, so theirs add up.
@@ -28,6 +31,9 @@ export function floorMs(
   ceilings: Ceilings,
   dtype: BenchmarkDType,
 ): number | null {
+  checkArgument('floorMs', 'phases', phases, someWork);
+  checkArgument('floorMs', 'ceilings', ceilings, ceilingsSchema);
+  checkArgument('floorMs', 'dtype', dtype, z.enum(dtypes));
   const peak = ceilings.matmulFlopsPerSecond[dtype];
   if (peak === undefined) return null;
   const seconds = phases.map(({ flops, bytes }) =>

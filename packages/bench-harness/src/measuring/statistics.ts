@@ -1,5 +1,10 @@
 import { max, mean, median, min, quantileSorted, sampleStandardDeviation } from 'simple-statistics';
+import { z } from 'zod';
+import { checkArgument, samples as someSamples } from '../check-argument.ts';
 import { seededRandom } from './seeded-random.ts';
+
+/** Samples as records hold them, of which there must be some. */
+export const sampleList = z.array(z.number()).min(1, 'there are no samples');
 
 /** What is told of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
 export interface Summary {
@@ -14,9 +19,9 @@ export interface Summary {
 /** Above this share of the mean, a standard deviation deserves a warning. */
 export const WIDE_SPREAD = 0.05;
 
-/** Throws RangeError for an empty list. */
+/** Throws an ArgumentError for an empty list. */
 export function summarize(samples: readonly number[]): Summary {
-  if (samples.length === 0) throw new RangeError('No samples to summarize: measure at least one step.');
+  checkArgument('summarize', 'samples', samples, someSamples);
   const values = [...samples];
   return {
     count: values.length,
@@ -28,9 +33,12 @@ export function summarize(samples: readonly number[]): Summary {
   };
 }
 
-/** The value below which `share` of the samples lie, linear between neighbours, as `torch.quantile` has it. */
+/**
+ * The value below which `share` of the samples lie, linear between neighbours, as `torch.quantile` has it. Throws an
+ * ArgumentError for an empty list.
+ */
 export function quantile(samples: readonly number[], share: number): number {
-  if (samples.length === 0) throw new RangeError('No samples to take a quantile of: measure at least one.');
+  checkArgument('quantile', 'samples', samples, someSamples);
   const sorted = samples.toSorted((a, b) => a - b);
   const position = share * (sorted.length - 1);
   const below = sorted[Math.floor(position)]!;
@@ -64,9 +72,11 @@ export function formatInterval({ low, high }: RatioEstimate): string {
 /**
  * median(numerator) / median(denominator), with percentile-bootstrap bounds (Efron and Tibshirani, 1993,
  * chapter 13), which need no assumption on how step times are spread. The draws are seeded: equal samples
- * give equal bounds.
+ * give equal bounds. Throws an ArgumentError for an empty list.
  */
 export function ratioOfMedians(numerator: readonly number[], denominator: readonly number[]): RatioEstimate {
+  checkArgument('ratioOfMedians', 'numerator', numerator, someSamples);
+  checkArgument('ratioOfMedians', 'denominator', denominator, someSamples);
   const random = seededRandom(0x5eed);
   const resampledMedian = (samples: readonly number[]) =>
     median(samples.map(() => samples[Math.floor(random() * samples.length)]!));

@@ -1,3 +1,7 @@
+import { z } from 'zod';
+import { anyNumber, checkArgument } from '../check-argument.ts';
+import { ArgumentError } from '../errors.ts';
+
 /** The part of a device that timing needs; tensor-core's `Device` is one. */
 export interface TimedDevice<Event extends { elapsedMs(earlier: Event): number }> {
   recordEvent(): Event;
@@ -23,11 +27,12 @@ export interface StepTimes {
   phasesMs: Record<string, number[]>;
 }
 
-/** Times one step from an empty queue to an empty queue. */
+/** Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is no device or no step. */
 export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   device: TimedDevice<Event>,
   step: (phase: Phase) => void,
 ): StepTime {
+  checkTimed(device, step);
   const marks: { name: string; start: Event; end: Event }[] = [];
   device.synchronize();
   const wallStart = performance.now();
@@ -49,8 +54,27 @@ export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   return { deviceMs: end.elapsedMs(start), wallMs, phasesMs };
 }
 
+/** By hand, for it stands right before what is measured. */
+function checkTimed(device: object, step: unknown): void {
+  const { recordEvent, synchronize } = (device ?? {}) as Partial<Record<string, unknown>>;
+  if (typeof recordEvent !== 'function' || typeof synchronize !== 'function')
+    throw new ArgumentError(
+      'timeStep: device must have recordEvent() and synchronize(); take one of device().',
+    );
+  if (typeof step !== 'function') throw new ArgumentError('timeStep: step must be a function.');
+}
+
+const stepTimes = z.array(
+  z.object({
+    deviceMs: anyNumber,
+    wallMs: anyNumber,
+    phasesMs: z.record(z.string(), anyNumber),
+  }),
+);
+
 /** Turns a list of steps into arrays of samples. */
 export function collectSteps(steps: readonly StepTime[]): StepTimes {
+  checkArgument('collectSteps', 'steps', steps, stepTimes);
   const names = [...new Set(steps.flatMap((step) => Object.keys(step.phasesMs)))];
   return {
     deviceMs: steps.map((step) => step.deviceMs),

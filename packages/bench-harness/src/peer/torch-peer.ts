@@ -1,13 +1,14 @@
 import { z } from 'zod';
+import { sampleList } from '../measuring/statistics.ts';
 import type { JsonObject } from '../records/json.ts';
 import { PythonPeer } from './python-peer.ts';
 
 /** Versions of PyTorch and Python, and the device as PyTorch names it. */
 export const readyReply = z.object({ torch: z.string(), python: z.string(), device: z.string() });
 const runReply = z.object({
-  deviceMs: z.array(z.number()),
-  wallMs: z.array(z.number()),
-  phasesMs: z.record(z.string(), z.array(z.number())),
+  deviceMs: sampleList,
+  wallMs: sampleList,
+  phasesMs: z.record(z.string(), sampleList),
 });
 /** One step under PyTorch's profiler; see python/torch_profile.py. */
 export const profileReply = z.object({

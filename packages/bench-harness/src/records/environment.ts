@@ -1,5 +1,6 @@
 import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os';
 import { z } from 'zod';
+import { checkArgument } from '../check-argument.ts';
 import { packageVersions } from './package-versions.ts';
 import { gitState, gitStateSchema } from './git-state.ts';
 
@@ -33,10 +34,16 @@ export const environmentSchema = z.object({
 });
 export type Environment = z.infer<typeof environmentSchema>;
 
+/** An environment in memory: what older files lack has been filled in. */
+export const completeEnvironment = environmentSchema.extend({
+  variables: environmentSchema.shape.variables.unwrap(),
+});
+
 const recordedVariables = ['ROOFLINE_FLOAT32_MATMUL', 'ROOFLINE_CPU_THREADS'];
 
 /** The environment of measurements on `device`, as seen from this process. */
 export function describeEnvironment(device: DeviceDescription): Environment {
+  checkArgument('describeEnvironment', 'device', device, deviceDescription);
   return {
     device,
     system: {

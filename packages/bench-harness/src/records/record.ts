@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { anyObject, checkArgument } from '../check-argument.ts';
 import { ceilingsSchema } from '../measuring/ceilings.ts';
 import { canonicalJson, type Json, type JsonObject } from './json.ts';
-import { deviceIdentity, environmentSchema, type Environment } from './environment.ts';
+import { completeEnvironment, deviceIdentity, environmentSchema, type Environment } from './environment.ts';
 
 /** Raised when a reader of older records would misunderstand newer ones. */
 export const SCHEMA_VERSION = 1;
@@ -42,6 +43,20 @@ export const cellRecord = z.object({
   error: cellError.nullable(),
 });
 export type CellRecord = z.infer<typeof cellRecord>;
+
+/** A record in memory. What its benchmark put into it is its own affair, and may be large. */
+export const recordSchema = cellRecord.extend({
+  environment: completeEnvironment,
+  parameters: anyObject,
+  settings: anyObject,
+  result: anyObject.nullable(),
+});
+const recordList = z.array(recordSchema);
+
+/** Throws an ArgumentError for what are no records, or none at all. */
+export function checkRecords(owner: string, what: string, records: readonly CellRecord[]): void {
+  checkArgument(owner, what, records, recordList.min(1, 'there are none'));
+}
 
 /** What all records of one file have in common. */
 export interface SweepIdentity {

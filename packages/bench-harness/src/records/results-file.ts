@@ -6,19 +6,64 @@ import {
   ftruncateSync,
   openSync,
   readFileSync,
+  statSync,
   writeSync,
 } from 'node:fs';
-import { UsageError } from '../errors.ts';
-import { cellRecord, type CellRecord } from './record.ts';
+import { ResultsFileError, UsageError } from '../errors.ts';
+import { cellRecord, SCHEMA_VERSION, type CellRecord } from './record.ts';
+
+/** How every line begins; `append` writes a record's members in this order. */
+const LINE_HEAD = `{"schemaVersion":${SCHEMA_VERSION},"benchmark":"`;
 
 /**
- * Reads a JSON Lines file of records; an absent file holds none. A last line without its line break was torn
- * by a kill and is dropped: its cell counts as not measured. Any other unreadable line throws.
+ * Reads a JSON Lines file of records; an absent file holds none. A record that a kill tore at the end is dropped: its
+ * cell counts as not measured. Throws a UsageError for any other line that is no record, and for what is no file.
  */
 export function readResultsFile(path: string): CellRecord[] {
-  if (!existsSync(path)) return [];
-  const complete = readFileSync(path, 'utf8').split('\n').slice(0, -1);
-  return complete.flatMap((line, index) => (line === '' ? [] : [parseLine(line, path, index + 1)]));
+  return readContent(path).records;
+}
+
+interface Content {
+  readonly records: CellRecord[];
+  /** What stands before a torn record. */
+  readonly completeBytes: number;
+  /** Whether the last record has its line break. */
+  readonly isTerminated: boolean;
+}
+
+function readContent(path: string): Content {
+  if (!existsSync(path)) return { records: [], completeBytes: 0, isTerminated: true };
+  if (!statSync(path).isFile()) {
+    throw new UsageError(`${path} is no file. Remove it, or take another folder.`);
+  }
+  const bytes = readFileSync(path);
+  const lines = bytes.toString('utf8').split('\n');
+  const tail = lines.pop()!;
+  const records = lines.flatMap((line, index) => (line === '' ? [] : [parseLine(line, path, index + 1)]));
+  if (tail === '') return { records, completeBytes: bytes.length, isTerminated: true };
+  if (isTorn(tail, records.length > 0)) {
+    return { records, completeBytes: bytes.lastIndexOf('\n') + 1, isTerminated: true };
+  }
+  records.push(parseLine(tail, path, lines.length + 1));
+  return { records, completeBytes: bytes.length, isTerminated: false };
+}
+
+/**
+ * Whether the text at a file's end is the beginning of a record. Behind records a few letters of one tell; a file that
+ * holds nothing else might be anybody's.
+ */
+function isTorn(tail: string, isBehindRecords: boolean): boolean {
+  const isBeginning = tail.startsWith(LINE_HEAD) || (isBehindRecords && LINE_HEAD.startsWith(tail));
+  return isBeginning && !isJson(tail);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function parseLine(line: string, path: string, lineNumber: number): CellRecord {
@@ -41,25 +86,58 @@ function parseLine(line: string, path: string, lineNumber: number): CellRecord {
 
 /** Appends records, each one on disk before `append` returns. */
 export class ResultsWriter {
+  readonly #path: string;
   readonly #descriptor: number;
 
-  /** Opens or creates the file, and cuts off a torn last line so that the next record starts on its own. */
+  /**
+   * Opens or creates the file, and cuts off a torn record so that the next one starts on a line of its own. Throws a
+   * UsageError where the file holds anything but records, and writes nothing then.
+   */
   constructor(path: string) {
-    const length = completeByteLength(path);
-    this.#descriptor = openSync(path, 'a');
-    if (fstatSync(this.#descriptor).size > length) ftruncateSync(this.#descriptor, length);
+    this.#path = path;
+    const { completeBytes, isTerminated } = readContent(path);
+    this.#descriptor = openToAppend(path);
+    if (fstatSync(this.#descriptor).size > completeBytes) ftruncateSync(this.#descriptor, completeBytes);
+    if (!isTerminated) this.#write('\n');
   }
 
+  /** Throws a ResultsFileError where the record is not kept, or not where it was to be. */
   append(record: CellRecord): void {
-    writeSync(this.#descriptor, `${JSON.stringify(record)}\n`);
-    fsyncSync(this.#descriptor);
+    this.#write(`${JSON.stringify(record)}\n`);
+    if (this.#isInPlace()) return;
+    throw new ResultsFileError(`${this.#path} was moved or removed while it was written.`);
   }
 
   close(): void {
     closeSync(this.#descriptor);
   }
+
+  /** All of the text or nothing: of a disk that is full a part may have been taken. */
+  #write(text: string): void {
+    const start = fstatSync(this.#descriptor).size;
+    try {
+      let rest = Buffer.from(text);
+      while (rest.length > 0) rest = rest.subarray(writeSync(this.#descriptor, rest));
+      fsyncSync(this.#descriptor);
+    } catch (cause) {
+      ftruncateSync(this.#descriptor, start);
+      const { message } = cause as NodeJS.ErrnoException;
+      throw new ResultsFileError(`${this.#path} takes no more records (${message}).`, { cause });
+    }
+  }
+
+  #isInPlace(): boolean {
+    const there = statSync(this.#path, { throwIfNoEntry: false });
+    const open = fstatSync(this.#descriptor);
+    return there !== undefined && there.ino === open.ino && there.dev === open.dev;
+  }
 }
 
-function completeByteLength(path: string): number {
-  return existsSync(path) ? readFileSync(path).lastIndexOf('\n') + 1 : 0;
+function openToAppend(path: string): number {
+  try {
+    return openSync(path, 'a');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`Cannot write to ${path} (${code}). Choose another folder by --out.`, { cause });
+  }
 }

@@ -1,9 +1,12 @@
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { checkArgument } from '../check-argument.ts';
 import { UsageError } from '../errors.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
 import { describeValue } from './describe-value.ts';
+import { makeFolders } from './make-folders.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
 import { readResultsFile, ResultsWriter } from './results-file.ts';
 
@@ -50,6 +53,7 @@ export function openResultsFolder(
 
 /** All records of a folder (or of one .jsonl file), the latest of each cell. Throws UsageError if none. */
 export function readResults(path: string): CellRecord[] {
+  checkArgument('readResults', 'path', path, z.string());
   if (!existsSync(path)) throw new UsageError(`${path} does not exist.`);
   const files = statSync(path).isDirectory() ? resultsFiles(path).map((name) => join(path, name)) : [path];
   const records = latestRecords(files.flatMap(readResultsFile));
@@ -69,17 +73,6 @@ export function makeWritable(path: string): void {
       `Cannot write to ${path} (${(cause as NodeJS.ErrnoException).code}). Choose another folder by --out.`,
       { cause },
     );
-  }
-}
-
-/** Level by level: Node's own recursive mkdir never returns where the system answers ENOENT for ever (/proc). */
-function makeFolders(path: string): void {
-  if (existsSync(path)) return;
-  makeFolders(dirname(path));
-  try {
-    mkdirSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
 

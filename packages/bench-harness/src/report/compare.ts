@@ -1,9 +1,11 @@
+import { z } from 'zod';
 import { formatRatio, type Row, type Table } from '@roofline/reports';
+import { anyNumber, checkArgument } from '../check-argument.ts';
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import type { BenchmarkEntry } from '../benchmarks/entry.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import { canonicalJson } from '../records/json.ts';
-import type { CellRecord } from '../records/record.ts';
+import { type CellRecord, checkRecords, recordSchema } from '../records/record.ts';
 import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../measuring/statistics.ts';
 import { plainParameters } from './cell-row.ts';
 import { capitalize } from './values-in-words.ts';
@@ -30,6 +32,8 @@ export async function compareRecords(
   after: readonly CellRecord[],
   entries?: readonly BenchmarkEntry[],
 ): Promise<Comparison[]> {
+  checkRecords('compareRecords', 'before', before);
+  checkRecords('compareRecords', 'after', after);
   const benchmarks = await benchmarksOf(before, entries);
   const name = (record: CellRecord) =>
     canonicalJson([record.benchmark, benchmarks.get(record.benchmark)!.cellOf(record)]);
@@ -144,7 +148,25 @@ function memorySentence(comparisons: readonly Comparison[]): string[] {
   return [`Peak memory changed: ${told.join('; ')}.`];
 }
 
+const comparisonList = z.array(
+  z.object({
+    cell: z.string(),
+    before: recordSchema,
+    after: recordSchema,
+    times: z
+      .object({
+        beforeMs: anyNumber,
+        afterMs: anyNumber,
+        ratio: z.object({ ratio: anyNumber, low: anyNumber, high: anyNumber }),
+      })
+      .nullable(),
+    memoryRatio: anyNumber.nullable(),
+  }),
+);
+
+/** Throws an ArgumentError for what `compareRecords` does not give. */
 export function comparisonTable(comparisons: readonly Comparison[]): Table {
+  checkArgument('comparisonTable', 'comparisons', comparisons, comparisonList);
   const names = parameterNames(comparisons);
   const hasMemory = comparisons.some(({ memoryRatio }) => memoryRatio !== null);
   const isMixed = new Set(comparisons.map(({ before }) => before.benchmark)).size > 1;

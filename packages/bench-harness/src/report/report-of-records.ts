@@ -2,7 +2,7 @@ import type { Block, Report, Section } from '@roofline/reports';
 import type { BenchmarkEntry } from '../benchmarks/entry.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import { canonicalJson } from '../records/json.ts';
-import { identityOf, type CellRecord } from '../records/record.ts';
+import { checkRecords, identityOf, type CellRecord } from '../records/record.ts';
 
 /** The report of the records of one benchmark, device and settings. */
 interface Part {
@@ -28,6 +28,7 @@ export async function reportOfRecords(
   records: readonly CellRecord[],
   entries?: readonly BenchmarkEntry[],
 ): Promise<Report> {
+  checkRecords('reportOfRecords', 'records', records);
   const benchmarks = await benchmarksOf(records, entries);
   const groups = Map.groupBy(records, (record) => canonicalJson({ ...identityOf(record) }));
   const parts = [...groups.values()].map((group): Part => {

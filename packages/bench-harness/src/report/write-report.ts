@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { z } from 'zod';
 import {
   renderCsv,
   renderHtml,
@@ -15,6 +16,7 @@ import {
   type Report,
   type Table,
 } from '@roofline/reports';
+import { checkArgument } from '../check-argument.ts';
 import { makeWritable } from '../records/results-folder.ts';
 
 const tableRenderers = {
@@ -25,6 +27,8 @@ const tableRenderers = {
   json: renderJson,
 } as const;
 
+const writeOptions = z.strictObject({ png: z.boolean().optional() });
+
 export interface WrittenReport {
   /** The page with everything inside. */
   readonly html: string;
@@ -34,13 +38,19 @@ export interface WrittenReport {
 
 /**
  * Writes `report.html`, `report.md`, `tables/ID.{md,tex,typ,csv,json}` and `plots/ID.svg` (with `png`, also
- * `plots/ID.png`) into `folder`. Throws UsageError when it cannot be written.
+ * `plots/ID.png`) into `folder`. Throws UsageError when it cannot be written, and a ReportError for
+ * what is no report.
  */
 export async function writeReport(
   report: Report,
   folder: string,
-  { png = false }: { png?: boolean } = {},
+  options: { png?: boolean } = {},
 ): Promise<WrittenReport> {
+  checkArgument('writeReport', 'folder', folder, z.string());
+  checkArgument('writeReport', 'options', options, writeOptions);
+  const { png = false } = options;
+  // Refuses what is no report, before anything is written.
+  const page = renderHtml(report);
   makeWritable(folder);
   for (const name of ['tables', 'plots']) mkdirSync(join(folder, name), { recursive: true });
   const files: string[] = [];
@@ -52,7 +62,7 @@ export async function writeReport(
   };
 
   const blocks = report.sections.flatMap((section) => section.blocks);
-  const html = write('report.html', renderHtml(report));
+  const html = write('report.html', page);
   write('report.md', renderMarkdown(report));
   for (const table of blocks.flatMap(tablesOf)) {
     for (const [extension, render] of Object.entries(tableRenderers)) {

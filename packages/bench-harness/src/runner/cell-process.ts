@@ -6,6 +6,7 @@ import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcom
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
 import { countMemoryKills } from './kernel-memory-kills.ts';
 import { killTree } from './process-tree.ts';
+import { afterMs } from './timer.ts';
 
 export interface CellProcessOptions {
   /** After this many milliseconds the process and all it started are killed. Default: never. */
@@ -43,7 +44,7 @@ function spawnCell(environment: CellProcessOptions['environment']): ChildProcess
   return spawn(process.execPath, [...cellProgram.nodeFlags, cellProgram.path], {
     // A process group of its own, so that it can be killed with everything it started.
     detached: true,
-    stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'ignore', 'pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
   });
 }
@@ -58,7 +59,7 @@ function supervise(child: ChildProcess, options: CellProcessOptions): { end(): S
     killedBy: null,
     stderrTail: '',
   };
-  const timers: NodeJS.Timeout[] = [];
+  const callOffs: (() => void)[] = [];
   const killAll = () => child.pid !== undefined && killTree(child.pid);
   const kill = (reason: 'timeout' | 'interrupt') => {
     seen.killedBy ??= reason;
@@ -66,7 +67,7 @@ function supervise(child: ChildProcess, options: CellProcessOptions): { end(): S
   };
   const interrupt = () => kill('interrupt');
   options.signal?.addEventListener('abort', interrupt, { once: true });
-  if (options.timeoutMs) timers.push(setTimeout(() => kill('timeout'), options.timeoutMs));
+  if (options.timeoutMs) callOffs.push(afterMs(options.timeoutMs, () => kill('timeout')));
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     seen.stderrTail = (seen.stderrTail + text).slice(-STDERR_TAIL_CHARACTERS);
   });
@@ -75,7 +76,7 @@ function supervise(child: ChildProcess, options: CellProcessOptions): { end(): S
     if (event.type === 'error') seen.error = event.error;
     if (event.type !== 'result') return;
     seen.result = event.result;
-    timers.push(setTimeout(killAll, EXIT_GRACE_MS));
+    callOffs.push(afterMs(EXIT_GRACE_MS, killAll));
   });
   child.on('error', ({ name, message }) => {
     seen.error = { name, message: `The cell's process could not be started: ${message}` };
@@ -84,7 +85,7 @@ function supervise(child: ChildProcess, options: CellProcessOptions): { end(): S
   child.on('exit', killAll);
   return {
     end() {
-      timers.forEach(clearTimeout);
+      for (const callOff of callOffs) callOff();
       options.signal?.removeEventListener('abort', interrupt);
       return seen;
     },

@@ -1,15 +1,23 @@
+import { z } from 'zod';
+import { checkBenchmark } from '../benchmarks/check-benchmark.ts';
 import type { Benchmark } from '../benchmarks/definition.ts';
-import type { Ceilings } from '../measuring/ceilings.ts';
+import { anyObject, checkArgument, anyFunction } from '../check-argument.ts';
+import { type Ceilings, ceilingsSchema } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
-import type { Environment } from '../records/environment.ts';
+import { completeEnvironment, type Environment } from '../records/environment.ts';
 import { cellKey, SCHEMA_VERSION, sweepIdentity, type CellRecord } from '../records/record.ts';
-import { openResultsFolder } from '../records/results-folder.ts';
+import { ResultsFileError } from '../errors.ts';
+import { openResultsFolder, type ResultsFolder } from '../records/results-folder.ts';
 import { runCellProcess } from './cell-process.ts';
+import { compileAhead } from './compile-ahead.ts';
 
 /** Told of what happens, for display only. */
 export interface SweepObserver {
   /** `kept` of the `total` cells were measured before. */
   sweepStarted?(total: number, kept: number): void;
+  /** What goes on, or went on, before the first cell. */
+  preparing?(text: string): void;
+  prepared?(text: string): void;
   /** `index` counts from 1 within all cells of the sweep. */
   cellStarted?(description: string, index: number): void;
   cellProgressed?(done: number, total: number, message?: string): void;
@@ -32,17 +40,42 @@ export interface SweepOptions<Parameters> {
   readonly task?: string;
 }
 
+const told = anyFunction.optional();
+const sweepOptions = z.strictObject({
+  parameters: anyObject,
+  environment: completeEnvironment,
+  ceilings: ceilingsSchema.nullable(),
+  out: z.string().min(1, 'is empty'),
+  forceNew: z.boolean().optional(),
+  timeoutMs: z.number().positive().nullish(),
+  signal: z.instanceof(AbortSignal).optional(),
+  observer: z
+    .object({
+      sweepStarted: told,
+      preparing: told,
+      prepared: told,
+      cellStarted: told,
+      cellProgressed: told,
+      cellFinished: told,
+    })
+    .optional(),
+  task: z.string().optional(),
+});
+
 export interface SweepOutcome {
   /** One record for each cell that has one, in the order of the sweep. */
   readonly records: readonly CellRecord[];
   readonly total: number;
   readonly interrupted: boolean;
+  /** Why records could no longer be kept, which ended the sweep; the last of `records` is then nowhere else. */
+  readonly writeError: ResultsFileError | null;
 }
 
 /**
  * Measures every cell of a benchmark that the folder does not hold yet, each in a process of its own, and
  * appends each record at once. Cells that failed or timed out before are measured again; those that ran out
- * of memory are not, for they would again.
+ * of memory are not, for they would again. A folder that takes no more records, of a disk that is full say, ends the
+ * sweep; a later one goes on. Throws an ArgumentError, and a UsageError for a folder that cannot be used.
  */
 export async function runSweep<
   Parameters,
@@ -53,21 +86,37 @@ export async function runSweep<
   benchmark: Benchmark<Parameters, Cell, Settings, Result>,
   options: SweepOptions<Parameters>,
 ): Promise<SweepOutcome> {
+  checkBenchmark('runSweep', benchmark);
+  checkArgument('runSweep', 'options', options, sweepOptions);
   const { observer = {}, signal } = options;
   const settings = benchmark.settings(options.parameters);
+  checkArgument('runSweep', `settings of ${benchmark.name}`, settings, anyObject);
+  const swept = benchmark.expand(options.parameters);
+  checkArgument('runSweep', `expand of ${benchmark.name}`, swept, z.array(anyObject));
   const identity = sweepIdentity(benchmark.name, settings, options.environment);
-  const cells = benchmark.expand(options.parameters).map((cell) => ({ cell, key: cellKey(identity, cell) }));
+  const cells = swept.map((cell) => ({ cell, key: cellKey(identity, cell) }));
   const folder = openResultsFolder(options.out, identity, { forceNew: options.forceNew ?? false });
   try {
     const records = new Map(folder.earlier.filter(isSettled).map((record) => [record.key, record]));
+    let writeError: ResultsFileError | null = null;
     observer.sweepStarted?.(cells.length, cells.filter(({ key }) => records.has(key)).length);
+    const left = cells.flatMap(({ cell, key }) => (records.has(key) ? [] : [cell]));
+    await compileAhead(
+      left.flatMap((cell) => benchmark.flashAttention?.(cell, settings) ?? []),
+      options.environment.device,
+      {
+        ...(signal ? { signal } : {}),
+        onStatus: (text) => observer.preparing?.(text),
+        onDone: (text) => observer.prepared?.(text),
+      },
+    );
     for (const [index, { cell, key }] of cells.entries()) {
       if (records.has(key)) continue;
-      if (signal?.aborted) break;
+      if (signal?.aborted || writeError !== null) break;
       observer.cellStarted?.(benchmark.describe(cell), index + 1);
       const record = await measureCell(benchmark.name, { cell, key, settings }, options);
       if (record === null) break;
-      folder.append(record);
+      writeError = append(folder, record);
       records.set(key, record);
       observer.cellFinished?.(record);
     }
@@ -75,9 +124,21 @@ export async function runSweep<
       records: cells.flatMap(({ key }) => records.get(key) ?? []),
       total: cells.length,
       interrupted: signal?.aborted ?? false,
+      writeError,
     };
   } finally {
     folder.close();
+  }
+}
+
+/** The error where the folder takes no more records; null where it took this one. */
+function append(folder: ResultsFolder, record: CellRecord): ResultsFileError | null {
+  try {
+    folder.append(record);
+    return null;
+  } catch (error) {
+    if (error instanceof ResultsFileError) return error;
+    throw error;
   }
 }
 

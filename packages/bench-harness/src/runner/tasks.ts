@@ -8,6 +8,8 @@ type Tasks = Readonly<Record<string, () => Promise<AnyTask>>>;
 const ownTasks: Tasks = {
   'probe-device': async () => (await import('../device/probe-device.ts')).probeDevice,
   'measure-ceilings': async () => (await import('../device/measure-ceilings.ts')).measureCeilings,
+  'compile-flash-kernels': async () =>
+    (await import('../device/compile-flash-kernels.ts')).compileFlashKernels,
   agree: async () => (await import('../peer/agree/agree-task.ts')).agreeTask,
 };
 

@@ -35,4 +35,14 @@ describe('ProgressDisplay', () => {
     expect(lines.every((line) => line.length < 40)).toBe(true);
     expect(raw()).not.toContain('\n');
   });
+
+  it('writes no control codes of a record, and no message that fills the screen', () => {
+    const { progress, raw } = display(false);
+    progress.cellStarted('custom \u001b]0;title\u0007', 1);
+    const message = `\u001b[2J\r\u009b31m${'x'.repeat(1e6)}`;
+    progress.cellFinished(toyRecord({}, { status: 'failed', error: { name: 'Error', message } }));
+    expect(raw()).toContain('\ufffd[2J\ufffd\ufffd31mxxx');
+    for (const code of ['\u001b[2J', '\u001b]', '\r', '\u0007', '\u009b']) expect(raw()).not.toContain(code);
+    expect(raw().length).toBeLessThan(500);
+  });
 });

@@ -1,6 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endOf, runCli, startCli } from '../fixtures/run-cli.ts';
 
@@ -64,16 +66,85 @@ describe('roofline e2e on the CPU', () => {
     expect(exitCode).toBe(3);
   });
 
-  it('keeps what was measured on Ctrl-C', async () => {
-    const out = join(root, 'interrupted');
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('keeps what was measured on %s', async (signal) => {
+    const out = join(root, signal);
     // The second cell would take minutes.
     const sweep = ['--mode', 'forward', '--batch', '1,20000', '--steps', '1000', '--out', out];
     const child = startCli(['e2e', ...quick, ...sweep], environment);
-    child.stderr!.on('data', (text: Buffer) => text.includes('[1/2]') && child.kill('SIGINT'));
+    child.stderr!.on('data', (text: Buffer) => text.includes('[1/2]') && child.kill(signal));
     const { exitCode, stderr } = await endOf(child);
     expect(stderr).toMatch(/Interrupted: 1 of 2 cells are kept.*--out/);
     expect(exitCode).toBe(130);
     expect(existsSync(join(out, '.lock'))).toBe(false);
+  });
+
+  it('keeps what was measured when nobody reads its messages any more', async () => {
+    const out = join(root, 'unread');
+    const sweep = ['--mode', 'forward', '--batch', '1,2,20000', '--steps', '1000', '--out', out];
+    const child = startCli(['e2e', ...quick, ...sweep], environment);
+    child.stderr!.on('data', (text: Buffer) => text.includes('[1/3]') && child.stderr!.destroy());
+    const [stdout, [exitCode]] = await Promise.all([text(child.stdout!), once(child, 'exit')]);
+    expect(exitCode).toBe(130);
+    expect(stdout).toMatch(/forward/);
+    expect(readFileSync(join(out, 'results.jsonl'), 'utf8').trim().split('\n')).toHaveLength(2);
+    expect(existsSync(join(out, '.lock'))).toBe(false);
+  });
+
+  it('measures all of it though nobody reads the table', async () => {
+    const out = join(root, 'headless');
+    const child = startCli(['e2e', ...quick, '--mode', 'forward', '--steps', '3', '--out', out], environment);
+    child.stdout!.destroy();
+    const [stderr, [exitCode]] = await Promise.all([text(child.stderr!), once(child, 'exit')]);
+    expect(stderr).not.toMatch(/EPIPE|^ {4}at /m);
+    expect(exitCode).toBe(0);
+    expect(existsSync(join(out, '.lock'))).toBe(false);
+  });
+
+  it.runIf(existsSync('/dev/full'))('says that its output could not be written', async () => {
+    const full = ['sh', '-c', 'exec "$@" > /dev/full', 'sh'];
+    const { exitCode, stderr } = await endOf(startCli(['model'], environment, full));
+    expect(stderr).toMatch(/^roofline: the output could not be written \(ENOSPC[^)]*\)\.\n$/);
+    expect(exitCode).toBe(1);
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'ends with what it has on a full disk, and goes on later',
+    async () => {
+      const out = join(root, 'full');
+      const results = join(out, 'results.jsonl');
+      await e2e('--mode', 'forward', '--out', out);
+      // A limit of the file's size, in blocks of 512 bytes, takes a part of the second record and no more.
+      const blocks = Math.floor(statSync(results).size / 512) + 2;
+      const sweep = ['e2e', ...quick, '--steps', '3', '--out', out];
+      const limited = await endOf(
+        startCli([...sweep, '--json'], environment, ['sh', '-c', `ulimit -f ${blocks}; exec "$@"`, 'sh']),
+      );
+      expect(limited.stderr).toMatch(
+        /Stopped after 2 of 3 cells: .*results\.jsonl takes no more records \(EFBIG.*--out/,
+      );
+      expect(limited.stderr).not.toMatch(/^ {4}at /m);
+      const { rows, writeError } = JSON.parse(limited.stdout);
+      expect(rows.map(({ mode }: { mode: string }) => mode)).toEqual(['forward', 'forward-backward']);
+      expect(writeError).toContain('takes no more records');
+      expect(limited.exitCode).toBe(1);
+      expect(readFileSync(results, 'utf8')).toMatch(/^[^\n]+\n$/);
+      const resumed = await endOf(startCli(sweep, environment));
+      expect(resumed.stderr).toContain('1 of 3 cells were measured before and are kept.');
+      expect(resumed.exitCode).toBe(0);
+    },
+  );
+
+  it.runIf(process.platform === 'linux')('writes no report on a full disk, and says so', async () => {
+    const { exitCode, stderr } = await endOf(
+      startCli(['report', join(root, 'json'), '--out', join(root, 'full-report')], environment, [
+        'sh',
+        '-c',
+        'ulimit -f 8; exec "$@"',
+        'sh',
+      ]),
+    );
+    expect(stderr).toMatch(/^roofline: EFBIG: .*Make room, or choose another folder by --out\.\n$/);
+    expect(exitCode).toBe(1);
   });
 
   it('contrasts numbers of warm-up steps, and reports them beside the others', async () => {

@@ -17,6 +17,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['e2e --device cdua', "Unknown device 'cdua'. Did you mean cuda?"],
     ['e2e --peer jax', 'Choices: "torch"'],
     ['e2e --d-model 64 --heads 2', 'needs --d-ff, --layers too'],
+    ['e2e --size tiny --layers 9007199254740991', 'more than can be counted'],
     ['e2e --size tiny --heads 3', 'modelDimension 128 must be a multiple'],
     ['model --size small,medium', 'one size at a time'],
     ['report /does/not/exist', '/does/not/exist does not exist'],
@@ -24,6 +25,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['agree --configurations 0 --wide 0', 'Ask for one of --configurations or --wide'],
     ['attention --attention flahs', 'Did you mean flash?'],
     ['attention --dtype float64', "Unknown dtype 'float64'"],
+    ['precision --study accuracy', "--study accuracy is against PyTorch's gradients: add --peer torch"],
     ['flash --sequence 0', '--sequence wants a whole number of at least 1'],
     ['flash --leaderboard --head-dim 128', '--leaderboard is one case: leave out --head-dim.'],
     ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
@@ -35,6 +37,27 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   });
 
+  it.each(['e2e --size tiny', 'demo', 'report results', 'bundle'])(
+    'roofline %s with an empty --out, or two',
+    async (line) => {
+      const empty = await runMain([...line.split(' '), '--out', '']);
+      expect(empty).toMatchObject({
+        exitCode: 2,
+        stderr: expect.stringContaining("--out wants a path, not ''"),
+      });
+      const two = await runMain([...line.split(' '), '--out', 'a', '--out', 'b']);
+      expect(two).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--out was given 2 times') });
+    },
+  );
+
+  it('of words with control codes, which it does not print', async () => {
+    const { exitCode, stderr } = await runMain(['report', 'a\u001b[2J\u0007b']);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: 'roofline: a\ufffd[2J\ufffdb does not exist.\n',
+    });
+  });
+
   it('an unwritable folder, before anything is measured', async () => {
     const file = join(temporaryFolder(), 'file');
     writeFileSync(file, '');
@@ -43,8 +66,22 @@ describe('wrong usage ends with 2 and says what would be right', () => {
   });
 
   it.runIf(process.platform === 'linux')('a folder below /proc, where mkdir never succeeds', async () => {
-    const { exitCode, stderr } = await runMain(['e2e', '--size', 'tiny', '--out', '/proc/no/such']);
-    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
+    for (const line of ['e2e --size tiny --out /proc/no/such', 'bundle --out /proc/no/such.tar.xz']) {
+      const { exitCode, stderr } = await runMain(line.split(' '));
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 2,
+        stderr: expect.stringContaining('Cannot write to'),
+      });
+    }
+  });
+
+  it('options that leave nothing to measure', async () => {
+    const words = 'precision --study dtypes --dtype float32 --device cpu --out'.split(' ');
+    const { exitCode, stderr } = await runMain([...words, temporaryFolder()]);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining('nothing to measure'),
+    });
   });
 
   it('a peer that is not there', async () => {

@@ -20,6 +20,13 @@ const gpu: Environment = {
 };
 
 describe('the ceilings that are kept', () => {
+  it.runIf(process.platform === 'linux')('are none below /proc, where mkdir never succeeds', () => {
+    withCache();
+    vi.stubEnv('XDG_CACHE_HOME', '/proc/no/such');
+    cacheCeilings(toyEnvironment, ceilings);
+    expect(readCachedCeilings(toyEnvironment)).toBeNull();
+  });
+
   it('are found again, in the folder for caches', () => {
     const folder = withCache();
     expect(readCachedCeilings(toyEnvironment)).toBeNull();

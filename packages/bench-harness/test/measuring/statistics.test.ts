@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ArgumentError } from '../../src/errors.ts';
 import {
   formatInterval,
   hasWideSpread,
@@ -18,7 +19,7 @@ describe('quantile', () => {
   });
 
   it('refuses an empty list', () => {
-    expect(() => quantile([], 0.5)).toThrow(RangeError);
+    expect(() => quantile([], 0.5)).toThrow(ArgumentError);
   });
 });
 
@@ -36,7 +37,7 @@ describe('summarize', () => {
 
   it('has no spread for one sample and refuses none', () => {
     expect(summarize([3])).toMatchObject({ std: 0, median: 3 });
-    expect(() => summarize([])).toThrow(RangeError);
+    expect(() => summarize([])).toThrow(ArgumentError);
   });
 
   it('tells the spread over the mean', () => {

@@ -1,6 +1,7 @@
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ResultsFileError, UsageError } from '../../src/errors.ts';
 import { readResultsFile, ResultsWriter } from '../../src/records/results-file.ts';
 import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -29,6 +30,55 @@ describe('results file', () => {
     write(path, toyRecord({ context: 64 }));
     expect(readResultsFile(path)).toEqual([toyRecord(), toyRecord({ context: 64 })]);
     expect(readFileSync(path, 'utf8').endsWith('\n')).toBe(true);
+  });
+
+  it("drops a first record that was torn, but for what might be anybody's", () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    writeFileSync(path, JSON.stringify(toyRecord()).slice(0, 200));
+    write(path, toyRecord({ context: 64 }));
+    expect(readResultsFile(path)).toEqual([toyRecord({ context: 64 })]);
+  });
+
+  it('keeps a last record that lacks nothing but its line break', () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    writeFileSync(path, JSON.stringify(toyRecord()));
+    expect(readResultsFile(path)).toEqual([toyRecord()]);
+    write(path, toyRecord({ context: 64 }));
+    expect(readResultsFile(path)).toEqual([toyRecord(), toyRecord({ context: 64 })]);
+  });
+
+  it.each([
+    ['notes', 'my notes, without a line break'],
+    ['a letter', '{'],
+    ['JSON of another program', '{"schemaVersion":1,"rows":[]}'],
+    ['torn JSON of another program', '{"schemaVersion":1,"rows":['],
+    ['notes behind a record', `${JSON.stringify(toyRecord())}\nmy notes`],
+  ])('refuses %s, and writes nothing there', (_what, text) => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    writeFileSync(path, text);
+    expect(() => readResultsFile(path)).toThrow(UsageError);
+    expect(() => new ResultsWriter(path)).toThrow(UsageError);
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+
+  it('refuses a folder of that name', () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    mkdirSync(path);
+    expect(() => readResultsFile(path)).toThrow(/is no file\. Remove it/);
+    expect(() => new ResultsWriter(path)).toThrow(UsageError);
+  });
+
+  it('says that the file was removed, or moved, with all that was appended', () => {
+    const folder = temporaryFolder();
+    const [path, moved] = [join(folder, 'results.jsonl'), join(folder, 'moved.jsonl')];
+    const writer = new ResultsWriter(path);
+    writer.append(toyRecord());
+    renameSync(path, moved);
+    expect(() => writer.append(toyRecord({ context: 64 }))).toThrow(ResultsFileError);
+    expect(readResultsFile(moved)).toEqual([toyRecord(), toyRecord({ context: 64 })]);
+    rmSync(moved);
+    expect(() => writer.append(toyRecord())).toThrow(/was moved or removed while it was written/);
+    writer.close();
   });
 
   it('names the line that it cannot read', () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,6 +34,31 @@ function sweep(
   });
 }
 
+/** A sweep in a program of its own, so that a test can kill it. */
+function startToySweep(sweep: { out: string; log: string | null; behaviours: Behaviour[] }) {
+  const program = fileURLToPath(new URL('../fixtures/toy-sweep.ts', import.meta.url));
+  const words = ['--conditions=roofline-source', program, JSON.stringify(sweep)];
+  return spawn(process.execPath, words, { stdio: ['ignore', 'inherit', 'inherit'] });
+}
+
+/** The commands of the living processes whose process group is one of `groups`. */
+function livingOf(groups: readonly number[]): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+        const [, command, state, , group] = /\((.*)\) (\S) (\d+) (\d+)/.exec(stat)!;
+        return groups.includes(Number(group)) && state !== 'Z' ? [command!] : [];
+      } catch {
+        return [];
+      }
+    });
+}
+
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+
 describe('runSweep', () => {
   it('makes a row of every ending and goes on', async () => {
     // A small heap is exhausted sooner.
@@ -62,6 +87,13 @@ describe('runSweep', () => {
     expect(records[3]!.error!.message).toContain('SIGABRT');
     expect(records[6]!.error!.message).toContain('SIGKILL');
     expect(readResultsFile(join(folder, 'results.jsonl'))).toEqual(records);
+  });
+
+  it('keeps of a huge message what a person may read', async () => {
+    const { records } = await sweep(temporaryFolder(), ['throw-codes']);
+    const { message, stack } = records[0]!.error!;
+    expect(message).toMatch(/xxx… \(100005 characters in all\)$/);
+    expect([message.length, stack!.length].every((length) => length < 21_000)).toBe(true);
   });
 
   it('kills a cell that hangs, with what it started, and goes on', async () => {
@@ -123,17 +155,56 @@ describe('runSweep', () => {
     expect(measured).toEqual([]);
   });
 
+  it('ends with what it has when its folder is removed, or moved', async () => {
+    const [folder, aside] = [join(temporaryFolder(), 'out'), join(temporaryFolder(), 'aside')];
+    const behaviours: Behaviour[] = ['succeed', 'succeed', 'succeed'];
+    const after = (index: number, change: () => void) => ({
+      observer: { cellStarted: (_: string, started: number) => started === index && change() },
+    });
+    const removed = await sweep(
+      folder,
+      behaviours,
+      after(2, () => rmSync(folder, { recursive: true })),
+    );
+    expect(removed).toMatchObject({ total: 3, interrupted: false, writeError: { name: 'ResultsFileError' } });
+    expect(removed.records.map(({ status }) => status)).toEqual(['ok', 'ok']);
+    expect(existsSync(folder)).toBe(false);
+
+    const moved = await sweep(
+      folder,
+      behaviours,
+      after(2, () => renameSync(folder, aside)),
+    );
+    expect(moved.writeError?.message).toMatch(/was moved or removed/);
+    expect(readResultsFile(join(aside, 'results.jsonl'))).toHaveLength(2);
+    // The lock went with the folder; a later process would find its owner dead.
+    rmSync(join(aside, '.lock'));
+    renameSync(aside, folder);
+    const resumed = await sweep(folder, behaviours);
+    expect(resumed).toMatchObject({ writeError: null });
+    expect(readResultsFile(join(folder, 'results.jsonl'))).toHaveLength(3);
+  });
+
+  it.runIf(process.platform === 'linux').each(['spin', 'hang'] as const)(
+    'dies with all that it started when the runner is killed, though its cell is in a %s',
+    async (behaviour) => {
+      const runner = startToySweep({ out: temporaryFolder(), log: null, behaviours: [behaviour] });
+      onTestFinished(() => void runner.kill('SIGKILL'));
+      await expect.poll(() => childrenOf(runner.pid!), { timeout: 60_000 }).toHaveLength(1);
+      const groups = childrenOf(runner.pid!);
+      await expect.poll(() => livingOf(groups), { timeout: 60_000 }).toContain('sleep');
+      const start = performance.now();
+      runner.kill('SIGKILL');
+      await expect.poll(() => livingOf(groups), { timeout: 30_000, interval: 20 }).toEqual([]);
+      expect(performance.now() - start).toBeLessThan(10_000);
+    },
+  );
+
   it('survives SIGKILL: no cell is lost, none measured twice', async () => {
     const folder = temporaryFolder();
     const log = join(folder, 'measured.log');
     const cells = 5;
-    const program = fileURLToPath(new URL('../fixtures/toy-sweep.ts', import.meta.url));
-    const start = () =>
-      spawn(
-        process.execPath,
-        ['--conditions=roofline-source', program, JSON.stringify({ out: folder, log, cells })],
-        { stdio: ['ignore', 'inherit', 'inherit'] },
-      );
+    const start = () => startToySweep({ out: folder, log, behaviours: Array(cells).fill('succeed') });
     const first = start();
     while (readResultsFile(join(folder, 'results.jsonl')).length < 2) await sleep(20);
     first.kill('SIGKILL');

@@ -24,6 +24,7 @@ export const attentionBenchmark = defineBenchmark({
   settings: ({ warmup, steps, seed }: AttentionParameters): AttentionSettings => ({ warmup, steps, seed }),
   expand: expandAttentionCells,
   describe: describeAttentionCell,
+  flashAttention: ({ attention, ...shape }) => (attention === 'flash' ? { ...shape, heads: 1 } : null),
   async measure(cell: AttentionCell, context) {
     // Only the cell's own process opens a device.
     const { measureAttention } = await import('./measure.ts');

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { sampleList } from '../../measuring/statistics.ts';
 
 /** Milliseconds, one sample a pass; see measuring/timing.ts. */
-const passTimes = z.object({ deviceMs: z.array(z.number()), wallMs: z.array(z.number()) });
+const passTimes = z.object({ deviceMs: sampleList, wallMs: sampleList });
 export type PassTimes = z.infer<typeof passTimes>;
 
 export const attentionResult = z.object({

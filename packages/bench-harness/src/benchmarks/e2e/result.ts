@@ -1,17 +1,16 @@
 import { z } from 'zod';
+import { sampleList } from '../../measuring/statistics.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
 import { readyReply } from '../../peer/torch-peer.ts';
-
-const samples = z.array(z.number());
 
 export const phaseNames = ['forward', 'backward', 'optimizer'] as const;
 export type PhaseName = (typeof phaseNames)[number];
 
 /** Milliseconds, one sample a step; see timing.ts. */
 const stepTimes = z.object({
-  deviceMs: samples,
-  wallMs: samples,
-  phasesMs: z.partialRecord(z.enum(phaseNames), samples),
+  deviceMs: sampleList,
+  wallMs: sampleList,
+  phasesMs: z.partialRecord(z.enum(phaseNames), sampleList),
 });
 
 const phaseWork = z.object({ flops: z.number(), bytes: z.number() });

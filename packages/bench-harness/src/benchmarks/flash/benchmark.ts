@@ -25,6 +25,7 @@ export const flashBenchmark = defineBenchmark({
   settings: (parameters: FlashParameters): FlashSettings => flashSettings.parse(parameters),
   expand: expandFlashCells,
   describe: describeShape,
+  flashAttention: (cell, { attentions }) => (attentions.includes('flash') ? cell : null),
   async measure(cell: FlashCell, context) {
     // Only the cell's own process opens a device.
     const { measureFlash } = await import('./measure.ts');

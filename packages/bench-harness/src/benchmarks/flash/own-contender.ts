@@ -1,4 +1,12 @@
-import { fillInPlace, full, OutOfMemoryError, scope, type Device, type Tensor } from '@roofline/tensor-core';
+import {
+  fillInPlace,
+  full,
+  keep,
+  OutOfMemoryError,
+  scope,
+  type Device,
+  type Tensor,
+} from '@roofline/tensor-core';
 import type { AttentionKind } from '../../attention/kinds.ts';
 import { attend, clearGradients, type AttentionOperands } from '../../attention/operands.ts';
 import type { Pass } from '../../attention/work.ts';
@@ -28,7 +36,8 @@ export class CacheFlush implements Disposable {
 
   run(): void {
     if (this.#byteLength === 0) return;
-    this.#buffer ??= full([this.#byteLength / 4], 0, { dtype: 'float32', device: this.#device });
+    // It outlives the scope of the turn that it is made in.
+    this.#buffer ??= keep(full([this.#byteLength / 4], 0, { dtype: 'float32', device: this.#device }));
     fillInPlace(this.#buffer, 0);
   }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sampleList } from '../../measuring/statistics.ts';
 
 const bytes = z.number();
 
@@ -76,7 +77,7 @@ export const memoryResult = z.object({
   residual: z.object({ dtype: z.string(), bytes }),
   timeline,
   /** Wall clock of whole steps in milliseconds, in turn with recording off and on. */
-  overhead: z.object({ offMs: z.array(z.number()), onMs: z.array(z.number()) }),
+  overhead: z.object({ offMs: sampleList, onMs: sampleList }),
   /** The file beside the records that PyTorch's memory_viz opens; null where none was asked for. */
   snapshot: z.string().nullable(),
 });

@@ -1,23 +1,22 @@
 import { z } from 'zod';
-
-const samples = z.array(z.number());
+import { sampleList } from '../../measuring/statistics.ts';
 
 export const opResult = z.object({
   /** Host microseconds of one call, one sample a repeat. */
-  hostUs: samples,
+  hostUs: sampleList,
   /** Milliseconds from the start of a process to the op's result; null on the CPU, which compiles no kernels. */
   firstOp: z.object({ coldMs: z.number(), warmMs: z.number() }).nullable(),
 });
 export type OpResult = z.infer<typeof opResult>;
 
 /** Milliseconds of whole steps, from an idle device to an idle device; see timing.ts. */
-const steps = z.object({ deviceMs: samples, wallMs: samples });
+const steps = z.object({ deviceMs: sampleList, wallMs: sampleList });
 
 const instrumentedSteps = steps.extend({
   /** What the instrument took outside the step: to start, to flush and to make its result. */
-  readOutMs: samples,
+  readOutMs: sampleList,
   /** What it wrote down of each step: kernels, copies and fills; or allocations and frees. */
-  events: samples,
+  events: sampleList,
   /** Over all steps. */
   droppedRecords: z.number(),
 });

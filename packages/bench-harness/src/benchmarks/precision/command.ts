@@ -1,5 +1,6 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseChoices, parseWholeNumber } from '../../cli/option-values.ts';
+import { UsageError } from '../../errors.ts';
 import { e2eDtypes } from '../e2e/parameters.ts';
 import { studies } from './parameters.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
@@ -12,7 +13,7 @@ const precisionFlags = {
   ...e2eFlags,
   study: {
     type: 'string',
-    default: studies.join(','),
+    defaultDescription: 'all; accuracy with --peer torch',
     describe: 'Parts to run; accuracy needs --peer torch',
     coerce: parseChoices('study', studies),
     completions: () => studies,
@@ -37,22 +38,32 @@ export const precisionCommand = defineCommand({
     ],
   ],
   async run(args) {
+    const chosen = chooseStudies(args.study, args.peer !== undefined);
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { precisionBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
     const peer = await choosePeer(args);
     const { exitCode } = await runBenchmark(precisionBenchmark, {
       parameters: ({ type }) => ({
-        studies: args.study,
+        studies: chosen,
         ...stepSweep(args, type === 'cpu' ? tiny : small),
         warmup: args.warmup,
         lossSteps: args['loss-steps'],
         ...peer,
       }),
       device: args.device,
-      dtypes: args.study.includes('speed') ? args.dtype : [],
+      dtypes: chosen.includes('speed') ? args.dtype : [],
       ...sweepOptions(args, 'precision'),
     });
     return exitCode;
   },
 });
+
+type Study = (typeof studies)[number];
+
+/** All that can be without a peer, if none are named. Throws UsageError for what needs one. */
+function chooseStudies(named: readonly Study[] | undefined, hasPeer: boolean): Study[] {
+  if (named === undefined) return studies.filter((study) => hasPeer || study !== 'accuracy');
+  if (hasPeer || !named.includes('accuracy')) return [...named];
+  throw new UsageError("--study accuracy is against PyTorch's gradients: add --peer torch, or leave it out.");
+}

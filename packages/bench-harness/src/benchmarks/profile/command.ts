@@ -48,7 +48,7 @@ export const profileCommand = defineCommand({
     const options = sweepOptions(args, 'profile');
     const models = await chooseModels(args, 'small');
     const peer = await choosePeer(args);
-    const { exitCode, records } = await runBenchmark(profileBenchmark, {
+    const { exitCode, records, isKept } = await runBenchmark(profileBenchmark, {
       parameters: () => ({
         ...stepSweep(args, models),
         warmup: args.warmup,
@@ -63,6 +63,7 @@ export const profileCommand = defineCommand({
     });
     if (args.json) await tellEmptySelections(records);
     else await printOverview(records);
+    if (!isKept) return exitCode;
     for (const path of writeTraces(records, options.out)) tell(`Trace: ${path} (open in ui.perfetto.dev).`);
     return exitCode;
   },

@@ -1,9 +1,8 @@
 import { z } from 'zod';
+import { sampleList } from '../../measuring/statistics.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
 import { profileReply, readyReply } from '../../peer/torch-peer.ts';
 import { packedProfile } from './packed-profile.ts';
-
-const samples = z.array(z.number());
 
 const peerProfile = z.discriminatedUnion('status', [
   readyReply.extend({
@@ -11,7 +10,7 @@ const peerProfile = z.discriminatedUnion('status', [
     /** One profile a step. */
     steps: z.array(profileReply).min(1),
     /** Device time of the plain steps between them. */
-    plainMs: samples,
+    plainMs: sampleList,
   }),
   failedPeer,
 ]);
@@ -23,8 +22,8 @@ export const profileResult = z.object({
   /** One profile a step. */
   steps: z.array(packedProfile).min(1),
   /** Device time of each profiled step, and of the plain steps between them: what profiling costs. */
-  profiledMs: samples,
-  plainMs: samples,
+  profiledMs: sampleList,
+  plainMs: sampleList,
   /** The process and thread that queued the work. */
   pid: z.number(),
   tid: z.number(),

@@ -1,12 +1,16 @@
 import type { InferredOptionTypes } from 'yargs';
 import { jsonFlag, type Flags } from '../command.ts';
 import { outOfMemoryPolicies } from '../exit-code.ts';
-import { parsePositiveNumber } from '../option-values.ts';
+import { parsePath, parsePositiveNumber } from '../option-values.ts';
 import type { RunOptions } from '../run-benchmark.ts';
 
 /** What every benchmark takes: where records go, and what becomes of cells that go wrong. */
 export const sweepFlags = {
-  out: { type: 'string', describe: 'Folder of the records; the same one resumes a sweep', normalize: true },
+  out: {
+    type: 'string',
+    describe: 'Folder of the records; the same one resumes a sweep',
+    coerce: parsePath('out'),
+  },
   'force-new': {
     type: 'boolean',
     default: false,
@@ -35,7 +39,7 @@ export function sweepOptions(
   return {
     out: args.out ?? `results/${benchmark}-${timestamp()}`,
     forceNew: args['force-new'],
-    timeoutMs: args.timeout === undefined ? null : args.timeout * 1000,
+    timeoutMs: args.timeout === undefined ? null : Math.min(args.timeout * 1000, Number.MAX_VALUE),
     outOfMemory: args.oom,
     json: args.json,
   };

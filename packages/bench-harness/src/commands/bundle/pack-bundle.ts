@@ -1,13 +1,15 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
+import { makeWritable } from '../../records/results-folder.ts';
 import { writeBundle } from './write-bundle.ts';
 
 const ARCHIVE_ENDING = '.tar.xz';
 
 /** Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz. Returns its size in bytes. */
 export async function packBundle(out: string): Promise<number> {
+  makeWritable(dirname(resolve(out)));
   if (!out.endsWith(ARCHIVE_ENDING)) {
     writeBundle(out);
     return folderSize(out);
@@ -16,7 +18,6 @@ export async function packBundle(out: string): Promise<number> {
   try {
     const name = basename(out, ARCHIVE_ENDING);
     writeBundle(join(workspace, name));
-    mkdirSync(dirname(resolve(out)), { recursive: true });
     await execa('tar', ['-C', workspace, '-cJf', resolve(out), name], { env: { XZ_OPT: '-9 -T2' } });
     return statSync(out).size;
   } finally {

@@ -1,0 +1,35 @@
+import { flashAttentionKernels, type FlashAttentionGpu } from '@roofline/flash-attn';
+import { RooflineError } from '@roofline/tensor-core';
+import { compileKernels } from '@roofline/tensor-core/native';
+import type { AttentionShape } from '../attention/shape.ts';
+import type { CellTask } from '../benchmarks/definition.ts';
+
+export type CompileFlashKernelsJob = {
+  shapes: AttentionShape[];
+  gpu: FlashAttentionGpu & { [key: string]: number };
+};
+
+/** Compiles what causal attention of all shapes runs on a GPU, all at once, and opens no GPU. Gives how many kernels. */
+export const compileFlashKernels: CellTask<
+  CompileFlashKernelsJob,
+  Record<string, never>,
+  { kernels: number }
+> = {
+  name: 'compile-flash-kernels',
+  async measure({ shapes, gpu }, { progress }) {
+    const kernels = shapes.flatMap((shape) => kernelsOf(shape, gpu));
+    const onProgress = (compiled: number, total: number) => progress(compiled, total);
+    return { kernels: await compileKernels(kernels, gpu.computeCapability, { onProgress }) };
+  },
+};
+
+/** None of a shape that flashAttention refuses: its own cell says why. */
+function kernelsOf({ batch, heads, sequence, headDimension, dtype }: AttentionShape, gpu: FlashAttentionGpu) {
+  const shape = [batch, heads, sequence, headDimension];
+  try {
+    return flashAttentionKernels({ q: shape, k: shape, dtype }, gpu, { causal: true });
+  } catch (error) {
+    if (error instanceof RooflineError) return [];
+    throw error;
+  }
+}
