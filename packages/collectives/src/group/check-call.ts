@@ -1,0 +1,34 @@
+import { RooflineError, describeValue } from '@roofline/tensor-core';
+import { type Reduction, reductions } from './backend.ts';
+
+/** Throws a RooflineError (code RANGE) unless `rank` is one of a group's. */
+export function checkRank(op: string, what: string, rank: number, size: number): void {
+  if (Number.isInteger(rank) && rank >= 0 && rank < size) return;
+  throw new RooflineError(
+    'RANGE',
+    `${op}: ${what} must be a rank of this group, 0 to ${size - 1}, not ${describeValue(rank)}.`,
+  );
+}
+
+/** Throws a RooflineError (code ARGUMENT) unless there is such a reduction. */
+export function checkReduction(op: string, reduction: Reduction): void {
+  if (reductions.includes(reduction)) return;
+  throw new RooflineError(
+    'ARGUMENT',
+    `${op}: there is no op ${describeValue(reduction)}; take ${reductions.join(', ')}.`,
+  );
+}
+
+/** Throws a RooflineError unless `members` are ranks of a group, each once, this one among them. */
+export function checkSubGroupRanks(op: string, members: readonly number[], own: number, size: number): void {
+  if (!Array.isArray(members))
+    throw new RooflineError('ARGUMENT', `${op}: takes a list of ranks, not ${describeValue(members)}.`);
+  for (const member of members) checkRank(op, 'a member', member as number, size);
+  if (new Set(members).size < members.length)
+    throw new RooflineError('ARGUMENT', `${op}: a rank stands twice in ${members.join(', ')}.`);
+  if (!members.includes(own))
+    throw new RooflineError(
+      'ARGUMENT',
+      `${op}: rank ${own} is no member of ${members.join(', ')}; only members call it.`,
+    );
+}

@@ -1,0 +1,46 @@
+import { type Tensor, fromTypedArray, keep, noGrad, zeros } from '@roofline/tensor-core';
+import { RooflineError } from '@roofline/tensor-core';
+import { deserialize, serialize } from 'node:v8';
+import type { ProcessGroup } from './process-group.ts';
+
+const wordBytes = 4;
+
+/** All ranks' values: first their lengths, then their bytes, filled up to the longest. */
+export async function allGatherObject<T>(group: ProcessGroup, value: T): Promise<T[]> {
+  const bytes = serialized(value);
+  const lengths = await gathered(group, Int32Array.of(bytes.length));
+  const words = Math.ceil(Math.max(...lengths) / wordBytes);
+  const padded = new Int32Array(words);
+  new Uint8Array(padded.buffer).set(bytes);
+  const all = new Uint8Array((await gathered(group, padded)).buffer);
+  return Array.from(lengths, (length, i) => {
+    const start = i * words * wordBytes;
+    return deserialize(all.subarray(start, start + length)) as T;
+  });
+}
+
+function serialized(value: unknown): Uint8Array {
+  try {
+    return serialize(value);
+  } catch (cause) {
+    throw new RooflineError(
+      'ARGUMENT',
+      `allGatherObject: the value cannot travel: ${(cause as Error).message} Functions and symbols have no copy.`,
+      { cause },
+    );
+  }
+}
+
+async function gathered(group: ProcessGroup, values: Int32Array): Promise<Int32Array> {
+  const [input, output] = noGrad((): [Tensor, Tensor] => [
+    keep(fromTypedArray(values, [values.length])),
+    keep(zeros([group.size * values.length], { dtype: 'int32' })),
+  ]);
+  try {
+    await group.allGather(output, input).done;
+    return output.toTypedArray() as Int32Array;
+  } finally {
+    input.dispose();
+    output.dispose();
+  }
+}

@@ -1,0 +1,126 @@
+import {
+  AutogradError,
+  DTypeError,
+  DeviceError,
+  ShapeError,
+  type Tensor,
+  alias,
+  byteSize,
+  copy,
+  copyInPlace,
+  formatShape,
+  isGradEnabled,
+  keep,
+  noGrad,
+  requireTensor,
+} from '@roofline/tensor-core';
+import { CollectiveError } from '../errors.ts';
+import type { Backend } from './backend.ts';
+
+/** dtypes that travel: a bool is no number to reduce. */
+export const collectiveDTypes = ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64'] as const;
+
+/** A tensor's memory for a backend: contiguous, and held until `release`. */
+export interface Operand {
+  readonly address: number;
+  /** What the backend wrote is now in the tensor. Only outputs do anything here, and may throw. */
+  finish(): void;
+  release(): void;
+}
+
+/** Throws one of our errors, which names `op`, unless the backend can read this tensor. */
+export function checkOperand(op: string, x: Tensor, { name, deviceType }: Backend): void {
+  requireTensor(op, x);
+  x.assertAlive(op);
+  if (x.device.type !== deviceType)
+    throw new DeviceError(
+      `${op}: ${name} takes tensors of ${deviceType}, not of ${x.device.label}; move it there with toDevice().`,
+    );
+  if (!(collectiveDTypes as readonly string[]).includes(x.dtype))
+    throw new DTypeError(`${op}: takes ${collectiveDTypes.join(', ')}, not ${x.dtype}; cast() it.`);
+  if (x.requiresGrad && isGradEnabled())
+    throw new AutogradError(
+      `${op}: is not recorded, so the gradient of ${formatShape(x.shape)} would be wrong; call it inside noGrad(), or ` +
+        'detach the tensor.',
+    );
+}
+
+/** The same for one that is written to. */
+export function checkTarget(op: string, x: Tensor, backend: Backend): void {
+  checkOperand(op, x, backend);
+  if (x.size > 0 && x.strides.some((stride, i) => stride === 0 && x.shape[i]! > 1))
+    throw new ShapeError(
+      `${op}: several elements of the output ${formatShape(x.shape)} lie at one place, as after expand(); write to a ` +
+        'contiguous() copy.',
+    );
+}
+
+/** A tensor to read: itself where it is contiguous, else a copy. */
+export function inputOperand(x: Tensor): Operand {
+  if (!x.isContiguous) {
+    const packed = noGrad(() => keep(copy(x)));
+    return { address: packed.address, finish: () => {}, release: () => packed.dispose() };
+  }
+  const { storage } = x;
+  storage.retain();
+  return { address: x.address, finish: () => {}, release: () => storage.release() };
+}
+
+/** A tensor to write to, or to read and write: itself where it is contiguous, else a copy that is copied back. */
+export function outputOperand(op: string, rank: number, x: Tensor): Operand {
+  return x.isContiguous ? contiguousOutput(op, rank, x) : stridedOutput(x);
+}
+
+function contiguousOutput(
+  op: string,
+  rank: number,
+  { storage, offset, dtype, byteLength, address }: Tensor,
+): Operand {
+  const start = offset * byteSize(dtype);
+  const region = { start, end: start + byteLength };
+  const { buffer } = storage.retain();
+  storage.noteWrite(region);
+  return {
+    address,
+    finish() {
+      storage.noteWrite(region);
+      // Ops on the CPU write in place into a fresh buffer.
+      if (storage.buffer === buffer) return;
+      throw new CollectiveError(
+        `${op}: its output was written to while it was under way, so the result is lost; wait() first.`,
+        { op, rank, peers: [] },
+      );
+    },
+    release: () => storage.release(),
+  };
+}
+
+function stridedOutput(x: Tensor): Operand {
+  const [packed, target] = noGrad(() => [keep(copy(x)), keep(alias(x))]);
+  return {
+    address: packed!.address,
+    finish: () => noGrad(() => copyInPlace(target!, packed!)),
+    release() {
+      packed!.dispose();
+      target!.dispose();
+    },
+  };
+}
+
+/**
+ * Throws a ShapeError where `output` and `input` share memory, unless they begin at one place, `inPlace` bytes from the
+ * start of the larger.
+ */
+export function checkOverlap(op: string, output: Tensor, input: Tensor, inPlaceBytes: number | null): void {
+  if (output.storage !== input.storage || output.size === 0 || input.size === 0) return;
+  const [large, small] = output.size >= input.size ? [output, input] : [input, output];
+  const areContiguous = large.isContiguous && small.isContiguous;
+  if (areContiguous && inPlaceBytes !== null && small.address === large.address + inPlaceBytes) return;
+  const apart =
+    large.address + large.byteLength <= small.address || small.address + small.byteLength <= large.address;
+  if (areContiguous && apart) return;
+  throw new ShapeError(
+    `${op}: the output ${formatShape(output.shape)} shares memory with the input ${formatShape(input.shape)}` +
+      `${inPlaceBytes === null ? '' : ", and not as this rank's piece of the larger"}; copy() the input.`,
+  );
+}

@@ -1,0 +1,342 @@
+import {
+  DTypeError,
+  ShapeError,
+  type Tensor,
+  checkOptions,
+  formatShape,
+  isFloatingPoint,
+} from '@roofline/tensor-core';
+import { CollectiveError } from '../errors.ts';
+import type { Backend, CollectiveKind, Reduction } from './backend.ts';
+import { checkRank, checkReduction, checkSubGroupRanks } from './check-call.ts';
+import { type Members, describeCall, errorOf } from './describe-call.ts';
+import { allGatherObject } from './gather-objects.ts';
+import {
+  type Operand,
+  checkOperand,
+  checkOverlap,
+  checkTarget,
+  inputOperand,
+  outputOperand,
+} from './operands.ts';
+import { Work } from './work.ts';
+
+export interface ReduceOptions {
+  /** Default 'sum'. An 'average' is the sum over the number of ranks, of floating-point tensors alone. */
+  readonly op?: Reduction;
+  /** Where the result goes. Default: in place. */
+  readonly output?: Tensor;
+}
+
+/** How a group makes another one of some of its ranks. */
+export type Regroup = (members: Members) => Promise<ProcessGroup>;
+
+interface Call {
+  readonly kind: CollectiveKind;
+  readonly details?: readonly string[];
+  readonly reduction?: Reduction;
+  readonly root?: number;
+  /** Read, written, or both where they are the same. */
+  readonly input?: Tensor | null;
+  readonly output?: Tensor | null;
+  /** What all ranks must have alike, and how many elements of it are one rank's piece. */
+  readonly like?: Tensor;
+  readonly count?: number;
+}
+
+/**
+ * Ranks that work together. Each call returns a Work at once; calls on one group run one after the other, in their
+ * order, which must be the same on all its ranks. Ranks that call something else, or with another shape or dtype, all
+ * get a CollectiveError, and the group goes on; one that loses a rank does not.
+ */
+export class ProcessGroup {
+  readonly rank: number;
+  readonly size: number;
+  /** The world's ranks, in the order of this group's. */
+  readonly ranks: readonly number[];
+  readonly #members: Members;
+  readonly #backend: Backend;
+  readonly #regroup: Regroup;
+  readonly #onDispose: () => void;
+
+  /** Made by `initProcessGroup` and `subGroup`. */
+  constructor(members: Members, backend: Backend, regroup: Regroup, onDispose: () => void) {
+    this.rank = members.rank;
+    this.size = members.ranks.length;
+    this.ranks = members.ranks;
+    this.#members = members;
+    this.#backend = backend;
+    this.#regroup = regroup;
+    this.#onDispose = onDispose;
+  }
+
+  get backend(): string {
+    return this.#backend.name;
+  }
+
+  /** The reduction of all ranks' `x`, on all ranks: into `x`, or into `output` of the same shape. */
+  allReduce(x: Tensor, options: ReduceOptions = {}): Work {
+    const { reduction, output } = this.#reduceOperands('allReduce', x, options);
+    return this.#start({ kind: 'allReduce', reduction, details: [reduction], input: x, output, like: x });
+  }
+
+  /** The same, but only the root gets the result; the others' tensors stay. */
+  reduce(x: Tensor, root: number, options: ReduceOptions = {}): Work {
+    checkRank('reduce', 'the root', root, this.size);
+    const { reduction, output } = this.#reduceOperands('reduce', x, options);
+    const details = [reduction, `root ${root}`];
+    const isRoot = this.rank === root;
+    return this.#start({
+      kind: 'reduce',
+      reduction,
+      details,
+      root,
+      input: x,
+      like: x,
+      ...(isRoot && { output }),
+    });
+  }
+
+  /** The root's `x` into everyone's. */
+  broadcast(x: Tensor, root: number): Work {
+    checkRank('broadcast', 'the root', root, this.size);
+    const isRoot = this.rank === root;
+    if (isRoot) checkOperand('broadcast', x, this.#backend);
+    else checkTarget('broadcast', x, this.#backend);
+    // Gloo takes the root's tensor as its output too, and leaves it as it is.
+    return this.#start({
+      kind: 'broadcast',
+      details: [`root ${root}`],
+      root,
+      like: x,
+      ...(isRoot ? { input: x } : { output: x }),
+    });
+  }
+
+  /**
+   * All ranks' `input`, one after the other, on all ranks. `output` has the input's shape behind a dimension of the
+   * group's size, or its first dimension times that size. In place: `input` is this rank's piece of `output`.
+   */
+  allGather(output: Tensor, input: Tensor): Work {
+    this.#checkPieces('allGather', output, input, 'output');
+    checkTarget('allGather', output, this.#backend);
+    checkOverlap('allGather', output, input, this.rank * input.byteLength);
+    return this.#start({ kind: 'allGather', input, output, like: input });
+  }
+
+  /**
+   * The reduction of all ranks' `input`, of which each gets its piece; `input` has the shape of `allGather`'s output.
+   * In place: `output` is this rank's piece of `input`.
+   */
+  reduceScatter(output: Tensor, input: Tensor, options: Pick<ReduceOptions, 'op'> = {}): Work {
+    checkOptions('reduceScatter', options, ['op']);
+    this.#checkPieces('reduceScatter', input, output, 'input');
+    checkTarget('reduceScatter', output, this.#backend);
+    checkOverlap('reduceScatter', output, input, this.rank * output.byteLength);
+    const reduction = this.#reductionOf('reduceScatter', options.op, input);
+    return this.#start({
+      kind: 'reduceScatter',
+      reduction,
+      details: [reduction],
+      input,
+      output,
+      like: output,
+    });
+  }
+
+  /** Piece i of `input`, along its first dimension, to rank i; what comes from rank i is piece i of `output`. */
+  allToAll(output: Tensor, input: Tensor): Work {
+    checkOperand('allToAll', input, this.#backend);
+    checkTarget('allToAll', output, this.#backend);
+    sameSpec('allToAll', output, input);
+    if (input.rank === 0 || input.shape[0]! % this.size !== 0)
+      throw new ShapeError(
+        `allToAll: the first dimension of ${formatShape(input.shape)} must be a multiple of the group's size ` +
+          `${this.size}: each rank gets a piece.`,
+      );
+    checkOverlap('allToAll', output, input, null);
+    return this.#start({ kind: 'allToAll', input, output, like: input, count: input.size / this.size });
+  }
+
+  /** All ranks' `input`, one after the other, on the root; the others give no output. Shapes as for `allGather`. */
+  gather(output: Tensor | null, input: Tensor, root: number): Work {
+    checkRank('gather', 'the root', root, this.size);
+    checkOperand('gather', input, this.#backend);
+    this.#checkRootsTensor('gather', 'output', output, root);
+    if (output !== null) {
+      this.#checkPieces('gather', output, input, 'output');
+      checkTarget('gather', output, this.#backend);
+      checkOverlap('gather', output, input, this.rank * input.byteLength);
+    }
+    const details = [`root ${root}`];
+    return this.#start({ kind: 'gather', details, root, input, output, like: input });
+  }
+
+  /** Piece i of the root's `input` into the `output` of rank i; the others give no input. Shapes as for `allGather`. */
+  scatter(output: Tensor, input: Tensor | null, root: number): Work {
+    checkRank('scatter', 'the root', root, this.size);
+    checkTarget('scatter', output, this.#backend);
+    this.#checkRootsTensor('scatter', 'input', input, root);
+    if (input !== null) {
+      this.#checkPieces('scatter', input, output, 'input');
+      checkOverlap('scatter', output, input, this.rank * output.byteLength);
+    }
+    const details = [`root ${root}`];
+    return this.#start({ kind: 'scatter', details, root, input, output, like: output });
+  }
+
+  /** Sends to one rank, which must `recv` the same shape and dtype. Does not wait for this group's other calls. */
+  send(x: Tensor, to: number): Work {
+    this.#checkPeer('send', to);
+    checkOperand('send', x, this.#backend);
+    return this.#start({ kind: 'send', root: to, input: x, like: x });
+  }
+
+  /** What `from` sends, into `x`. What two ranks send each other arrives in its order. */
+  recv(x: Tensor, from: number): Work {
+    this.#checkPeer('recv', from);
+    checkTarget('recv', x, this.#backend);
+    return this.#start({ kind: 'recv', root: from, output: x, like: x });
+  }
+
+  /** Done when all ranks have called it. */
+  barrier(): Work {
+    return this.#start({ kind: 'barrier' });
+  }
+
+  /**
+   * All ranks' values, in the order of ranks: what `structuredClone` takes. Like a collective, all ranks must call it
+   * in the same place.
+   */
+  allGatherObject<T>(value: T): Promise<T[]> {
+    return allGatherObject(this, value);
+  }
+
+  /**
+   * A group of some of this one's ranks, given by their places here; only those call it, each with the same list. Works
+   * after a rank was lost too, as long as the store's host lives. Throws a CollectiveError that names who did not come.
+   */
+  async subGroup(members: readonly number[]): Promise<ProcessGroup> {
+    checkSubGroupRanks('subGroup', members, this.rank, this.size);
+    return await this.#regroup({
+      ranks: members.map((member) => this.ranks[member]!),
+      rank: members.indexOf(this.rank),
+    });
+  }
+
+  /** Leaves: ends the connections, and with them what is under way. The store stays until the first group has left. */
+  dispose(): void {
+    this.#backend.close();
+    this.#onDispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #reduceOperands(op: string, x: Tensor, options: ReduceOptions): { reduction: Reduction; output: Tensor } {
+    checkOptions(op, options, ['op', 'output']);
+    checkOperand(op, x, this.#backend);
+    const output = options.output === undefined ? x : options.output;
+    checkTarget(op, output, this.#backend);
+    sameSpec(op, output, x);
+    if (output !== x) checkOverlap(op, output, x, 0);
+    return { reduction: this.#reductionOf(op, options.op, x), output };
+  }
+
+  #reductionOf(op: string, reduction: Reduction = 'sum', x: Tensor): Reduction {
+    checkReduction(op, reduction);
+    if (reduction === 'average' && !isFloatingPoint(x.dtype))
+      throw new DTypeError(`${op}: an average of ${x.dtype} would round; cast() it, or take the sum.`);
+    return reduction;
+  }
+
+  /** Throws unless `whole` holds a piece like `piece` for each rank. */
+  #checkPieces(op: string, whole: Tensor, piece: Tensor, name: 'input' | 'output'): void {
+    checkOperand(op, whole, this.#backend);
+    checkOperand(op, piece, this.#backend);
+    if (whole.dtype !== piece.dtype)
+      throw new DTypeError(
+        `${op}: input and output must have one dtype, not ${whole.dtype} and ${piece.dtype}.`,
+      );
+    const shapes = [[this.size, ...piece.shape]];
+    if (piece.rank > 0) shapes.push([piece.shape[0]! * this.size, ...piece.shape.slice(1)]);
+    if (shapes.some((shape) => formatShape(shape) === formatShape(whole.shape))) return;
+    throw new ShapeError(
+      `${op}: beside ${formatShape(piece.shape)} the ${name} must be ${shapes.map(formatShape).join(' or ')}, a piece ` +
+        `for each of ${this.size} ranks, not ${formatShape(whole.shape)}.`,
+    );
+  }
+
+  #checkRootsTensor(op: string, name: 'input' | 'output', x: Tensor | null, root: number): void {
+    if (this.rank === root) {
+      if (x === null)
+        throw new ShapeError(`${op}: rank ${this.rank} is the root and needs the ${name}, not null.`);
+    } else if (x !== null)
+      throw new ShapeError(
+        `${op}: only the root, rank ${root}, has an ${name}; give null on rank ${this.rank}.`,
+      );
+  }
+
+  #checkPeer(op: string, peer: number): void {
+    checkRank(op, 'the peer', peer, this.size);
+    if (peer === this.rank)
+      throw new CollectiveError(`${op}: rank ${peer} cannot ${op} with itself; use copyInPlace().`, {
+        op,
+        rank: this.ranks[this.rank]!,
+        peers: [this.ranks[peer]!],
+      });
+  }
+
+  #start({ kind, details = [], reduction = 'sum', root = 0, input, output, like, count }: Call): Work {
+    const isPairwise = kind === 'send' || kind === 'recv';
+    const description = describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null);
+    const written = output ? outputOperand(kind, this.ranks[this.rank]!, output) : null;
+    const separate = input && input !== output ? inputOperand(input) : null;
+    const operands = [written, separate].filter((operand) => operand !== null);
+    const from = input === output ? written : separate;
+    // The root's tensor is what a broadcast writes, to others.
+    const to = kind === 'broadcast' ? (written ?? separate) : written;
+    return new Work(kind, (settle) =>
+      this.#backend.start(
+        {
+          kind,
+          dtype: like?.dtype ?? 'float32',
+          reduction,
+          root,
+          input: from?.address ?? 0,
+          output: to?.address ?? 0,
+          count: count ?? like?.size ?? 0,
+          description,
+        },
+        (outcome) => {
+          const error = errorOf(kind, outcome, this.#members, description, isPairwise ? root : null);
+          settle(finish(operands, error));
+        },
+      ),
+    );
+  }
+}
+
+/** Brings the results where they belong and lets go of the memory; gives the error of the call, or of that. */
+function finish(operands: readonly Operand[], error: Error | null): Error | null {
+  try {
+    if (error === null) for (const operand of operands) operand.finish();
+    return error;
+  } catch (late) {
+    return late as Error;
+  } finally {
+    for (const operand of operands) operand.release();
+  }
+}
+
+function sameSpec(op: string, output: Tensor, input: Tensor): void {
+  if (output.dtype !== input.dtype)
+    throw new DTypeError(
+      `${op}: input and output must have one dtype, not ${input.dtype} and ${output.dtype}.`,
+    );
+  if (formatShape(output.shape) === formatShape(input.shape)) return;
+  throw new ShapeError(
+    `${op}: input and output must have one shape, not ${formatShape(input.shape)} and ${formatShape(output.shape)}.`,
+  );
+}

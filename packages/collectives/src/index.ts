@@ -1,0 +1,12 @@
+export { CollectiveError, type CollectiveErrorDetails, StoreError } from './errors.ts';
+export type { Reduction } from './group/backend.ts';
+export { type InitProcessGroupOptions, initProcessGroup } from './group/init-process-group.ts';
+export { launch, type LaunchResult } from './launch/launch.ts';
+export type { LaunchOptions } from './launch/launch-options.ts';
+export type { RankFailure } from './launch/rank-process.ts';
+export type { ProcessGroup, ReduceOptions } from './group/process-group.ts';
+export type { Work } from './group/work.ts';
+export { type RankEnvironment, type RankOptions, rankEnvironment } from './ranks/rank-environment.ts';
+export { StoreClient, type StoreClientOptions } from './store/store-client.ts';
+export { StoreServer, type StoreServerOptions } from './store/store-server.ts';
+export type { Store, StoreWaitOptions } from './store/store.ts';

@@ -1,0 +1,72 @@
+import { RooflineError, checkCount, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
+
+export interface LaunchOptions {
+  /** Ranks to start on this machine. */
+  readonly processes: number;
+  /** The script that each runs by Node.js, with this process's own Node options, and its arguments. */
+  readonly script: string;
+  readonly args?: readonly string[];
+  /** Machines, each with a launcher of its own and as many ranks. Default 1. */
+  readonly nodes?: number;
+  /** Which of them this is. Default 0: the one that hosts the store. */
+  readonly nodeRank?: number;
+  /** Where the store is, such as `10.0.0.1:29500`: needed for several machines. Default: a free port of this machine alone. */
+  readonly rendezvous?: string;
+  /** The store's token. Default: ROOFLINE_STORE_TOKEN, or on one machine a random one. */
+  readonly token?: string;
+  /** How long ranks may take to end once asked to, before they are killed. Default 5000. */
+  readonly graceMs?: number;
+  /** Where lines of output go, prefixed with their rank. Default: this process's own. */
+  readonly write?: (stream: 'stdout' | 'stderr', line: string) => void;
+}
+
+const optionNames: readonly (keyof LaunchOptions)[] = [
+  'processes',
+  'script',
+  'args',
+  'nodes',
+  'nodeRank',
+  'rendezvous',
+  'token',
+  'graceMs',
+  'write',
+];
+
+export interface StorePlace {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Throws a RooflineError for what makes no sense. */
+export function checkLaunchOptions(options: LaunchOptions): void {
+  checkOptions('launch', options, optionNames);
+  const { nodes = 1, nodeRank = 0, args = [], graceMs = 0, write = () => {} } = options;
+  checkCount('launch', 'processes', options.processes, 1);
+  checkText('launch', 'the script', options.script);
+  if (!Array.isArray(args)) throw argumentError(`args must be a list of texts, not ${describeValue(args)}`);
+  for (const arg of args) checkText('launch', 'an argument', arg as string);
+  checkCount('launch', 'nodes', nodes, 1);
+  checkCount('launch', 'nodeRank', nodeRank);
+  checkCount('launch', 'graceMs', graceMs);
+  if (typeof write !== 'function')
+    throw argumentError(`write must be a function, not ${describeValue(write)}`);
+  if (options.token !== undefined) checkText('launch', 'the token', options.token);
+  if (nodeRank >= nodes)
+    throw argumentError(`nodeRank ${nodeRank} is none of ${nodes} nodes; they count from 0`);
+  if (options.rendezvous !== undefined) readPlace(options.rendezvous);
+  else if (nodes > 1)
+    throw argumentError('several nodes need a rendezvous, such as 10.0.0.1:29500, the same on all');
+}
+
+/** A host and a port from `10.0.0.1:29500` or `[fd00::1]:29500`. */
+export function readPlace(text: string): StorePlace {
+  checkText('launch', 'the rendezvous', text);
+  const [, host, port] = /^\[?(.+?)\]?:(\d{1,5})$/.exec(text) ?? [];
+  if (host === undefined || Number(port) > 65535)
+    throw argumentError(`the rendezvous must be a host and a port such as 10.0.0.1:29500, not "${text}"`);
+  return { host, port: Number(port) };
+}
+
+function argumentError(message: string): RooflineError {
+  return new RooflineError('ARGUMENT', `launch: ${message}.`);
+}

@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+/** How a rank ended, if not well. */
+export interface RankFailure {
+  readonly rank: number;
+  /** Null where a signal ended it. */
+  readonly exitCode: number | null;
+  /** Such as SIGKILL. */
+  readonly signal: string | null;
+  /** The last lines that it wrote to stderr. */
+  readonly lastLines: readonly string[];
+}
+
+export interface RankCommand {
+  readonly rank: number;
+  readonly script: string;
+  readonly args: readonly string[];
+  readonly variables: Readonly<Record<string, string | undefined>>;
+}
+
+const keptLines = 40;
+
+/** What a launcher sends. */
+export const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const;
+
+/** A started rank. */
+export class RankProcess {
+  readonly rank: number;
+  /** Resolves when it has ended and all its output has been passed on; null if it ended well. */
+  readonly ended: Promise<RankFailure | null>;
+  readonly #child: ChildProcess;
+  readonly #lastLines: string[] = [];
+
+  constructor(
+    { rank, script, args, variables }: RankCommand,
+    write: (stream: 'stdout' | 'stderr', line: string) => void,
+  ) {
+    this.rank = rank;
+    this.#child = spawn(process.execPath, [...process.execArgv, script, ...args], {
+      env: { ...process.env, ...variables },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const prefix = `[rank ${rank}] `;
+    createInterface({ input: this.#child.stdout! }).on('line', (line) => write('stdout', prefix + line));
+    createInterface({ input: this.#child.stderr! }).on('line', (line) => {
+      this.#lastLines.push(line);
+      if (this.#lastLines.length > keptLines) this.#lastLines.shift();
+      write('stderr', prefix + line);
+    });
+    this.ended = this.#watch();
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  signal(signal: (typeof signals)[number]): void {
+    this.#child.kill(signal);
+  }
+
+  async #watch(): Promise<RankFailure | null> {
+    const [exitCode, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
+      this.#child.once('close', (code, by) => resolve([code, by]));
+      this.#child.once('error', (error) => {
+        this.#lastLines.push(error.message);
+        resolve([127, null]);
+      });
+    });
+    if (exitCode === 0) return null;
+    return { rank: this.rank, exitCode, signal, lastLines: this.#lastLines };
+  }
+}

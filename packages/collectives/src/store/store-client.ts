@@ -1,0 +1,266 @@
+import { checkNumber, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
+import { type Socket, connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreError } from '../errors.ts';
+import { FrameReader, encodeFrame } from './frames.ts';
+import { checkPort } from './store-server.ts';
+import type { Store, StoreWaitOptions } from './store.ts';
+import { answerChallenge, challengeBytes } from './token.ts';
+
+export interface StoreClientOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly token: string;
+  /** How long to try to reach the server, and how long a call may wait. Default 300,000, five minutes. */
+  readonly timeoutMs?: number;
+}
+
+const optionNames: readonly (keyof StoreClientOptions)[] = ['host', 'port', 'token', 'timeoutMs'];
+const defaultTimeoutMs = 300_000;
+/** How much longer than asked for the server may take until it counts as stopped. */
+const graceMs = 5000;
+const largestMessageBytes = 2 ** 28;
+const retryMs = 50;
+
+interface Pending {
+  readonly call: string;
+  readonly timer: NodeJS.Timeout;
+  resolve(reply: Reply): void;
+  reject(error: StoreError): void;
+}
+
+interface Reply {
+  readonly status: string;
+  readonly fields: readonly Buffer[];
+}
+
+/** A connection to a StoreServer. It keeps the process alive only while a call waits. */
+export class StoreClient implements Store {
+  readonly #socket: Socket;
+  readonly #timeoutMs: number;
+  readonly #where: string;
+  readonly #pending = new Map<string, Pending>();
+  #lastId = 0;
+  #failure: StoreError | null = null;
+
+  private constructor(socket: Socket, reader: FrameReader, { host, port, timeoutMs }: StoreClientOptions) {
+    this.#socket = socket;
+    this.#timeoutMs = timeoutMs ?? defaultTimeoutMs;
+    this.#where = `the store at ${host}:${port}`;
+    socket.on('data', (chunk: Buffer) => {
+      for (const [id, status, ...fields] of reader.read(chunk))
+        this.#settle(String(id), { status: String(status), fields });
+    });
+    socket.on('close', () => this.#fail(new StoreError(`${this.#where} has closed the connection.`)));
+    socket.unref();
+  }
+
+  /**
+   * Connects, again and again until there is a server or the time is over. Throws a StoreError that says why, at once
+   * if the server refuses the token.
+   */
+  static async connect(options: StoreClientOptions): Promise<StoreClient> {
+    checkStoreClientOptions(options);
+    const { host, port, timeoutMs = defaultTimeoutMs } = options;
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      try {
+        const { socket, reader } = await enter(options, Math.max(1, deadline - performance.now()));
+        return new StoreClient(socket, reader, options);
+      } catch (cause) {
+        if (cause instanceof StoreError) throw cause;
+        if (performance.now() + retryMs > deadline)
+          throw new StoreError(
+            `connect: no store answers at ${host}:${port} within ${timeoutMs} ms (${(cause as Error).message}); ` +
+              'does the rank or launcher that hosts it run, and can its port be reached from here?',
+            [],
+            { cause },
+          );
+        await sleep(retryMs);
+      }
+    }
+  }
+
+  /** This machine's address as the server's network sees it. */
+  get localAddress(): string {
+    return this.#socket.localAddress!;
+  }
+
+  async set(key: string, value: Uint8Array | string): Promise<void> {
+    checkText('set', 'the key', key);
+    checkValue('set', value);
+    await this.#ask('set', [key, value]);
+  }
+
+  async get(key: string, options?: StoreWaitOptions): Promise<Uint8Array> {
+    checkText('get', 'the key', key);
+    await this.#wait('get', [key], options);
+    const [value] = await this.#ask('get', [key]);
+    return value!;
+  }
+
+  async wait(keys: readonly string[], options?: StoreWaitOptions): Promise<void> {
+    if (!Array.isArray(keys)) throw new StoreError(`wait: takes a list of keys, not ${describeValue(keys)}.`);
+    for (const key of keys) checkText('wait', 'a key', key);
+    await this.#wait('wait', keys, options);
+  }
+
+  async add(key: string, amount: number): Promise<number> {
+    checkText('add', 'the key', key);
+    checkNumber('add', 'the amount', amount, 'a whole number', Number.isSafeInteger);
+    const [sum] = await this.#ask('add', [key, String(amount)]);
+    return Number(sum);
+  }
+
+  async compareAndSet(
+    key: string,
+    expected: Uint8Array | string | null,
+    value: Uint8Array | string,
+  ): Promise<Uint8Array | null> {
+    checkText('compareAndSet', 'the key', key);
+    if (expected !== null) checkValue('compareAndSet', expected);
+    checkValue('compareAndSet', value);
+    const marked = expected === null ? '' : Buffer.concat([Buffer.from('='), Buffer.from(expected)]);
+    const [held] = await this.#ask('compareAndSet', [key, marked, value]);
+    return held!.length === 0 ? null : held!.subarray(1);
+  }
+
+  async deletePrefix(prefix: string): Promise<number> {
+    checkText('deletePrefix', 'the prefix', prefix);
+    const [count] = await this.#ask('deletePrefix', [prefix]);
+    return Number(count);
+  }
+
+  close(): void {
+    this.#fail(new StoreError(`the connection to ${this.#where} was closed here.`));
+    this.#socket.destroy();
+  }
+
+  async #wait(call: string, keys: readonly string[], options: StoreWaitOptions = {}): Promise<void> {
+    checkOptions(call, options, ['timeoutMs']);
+    const { timeoutMs = this.#timeoutMs } = options;
+    checkNumber(call, 'timeoutMs', timeoutMs, 'a number of milliseconds above 0', isDuration);
+    await this.#ask('wait', [String(timeoutMs), ...keys], timeoutMs, call);
+  }
+
+  async #ask(
+    op: string,
+    fields: readonly (Uint8Array | string)[],
+    timeoutMs = this.#timeoutMs,
+    call = op,
+  ): Promise<readonly Buffer[]> {
+    if (this.#failure) throw new StoreError(`${call}: ${this.#failure.message}`);
+    const id = String(++this.#lastId);
+    const { status, fields: values } = await new Promise<Reply>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#fail(
+          new StoreError(`${this.#where} does not answer: its host is stopped, or the network is cut.`),
+        );
+        this.#socket.destroy();
+      }, timeoutMs + graceMs);
+      this.#pending.set(id, { call, timer, resolve, reject });
+      this.#socket.ref();
+      this.#socket.write(encodeFrame([id, op, ...fields]));
+    });
+    if (status === 'timeout') {
+      const missing = values.map(String);
+      const names = missing.map((key) => `"${key}"`).join(', ');
+      throw new StoreError(`${call}: nobody has set ${names} within ${timeoutMs} ms.`, missing);
+    }
+    if (status !== 'ok') throw new StoreError(`${call}: ${this.#where} refuses: ${String(values[0])}.`);
+    return values;
+  }
+
+  #settle(id: string, reply: Reply): void {
+    const pending = this.#pending.get(id);
+    if (!pending) return;
+    this.#forget(id, pending);
+    pending.resolve(reply);
+  }
+
+  #fail(error: StoreError): void {
+    this.#failure ??= error;
+    for (const [id, pending] of this.#pending) {
+      this.#forget(id, pending);
+      pending.reject(new StoreError(`${pending.call}: ${error.message}`));
+    }
+  }
+
+  #forget(id: string, { timer }: Pending): void {
+    clearTimeout(timer);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#socket.unref();
+  }
+}
+
+/** Connects and shows that it knows the token. Throws a StoreError only where trying again is of no use. */
+async function enter(
+  { host, port, token }: StoreClientOptions,
+  timeoutMs: number,
+): Promise<{ socket: Socket; reader: FrameReader }> {
+  const socket = connect({ host, port, noDelay: true });
+  const reader = new FrameReader(largestMessageBytes);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error('it did not answer')), timeoutMs);
+      let challenge = Buffer.alloc(0);
+      let hasAnswered = false;
+      socket.on('data', (chunk: Buffer) => {
+        if (hasAnswered) {
+          clearTimeout(timer);
+          if (readsWelcome(reader, chunk)) resolve();
+          else reject(new Error('what answers there is no store'));
+          return;
+        }
+        challenge = Buffer.concat([challenge, chunk]);
+        if (challenge.length < challengeBytes) return;
+        hasAnswered = true;
+        socket.write(answerChallenge(token, challenge));
+      });
+      socket.once('error', reject);
+      socket.once('close', () =>
+        reject(
+          hasAnswered
+            ? new StoreError(
+                `connect: the store at ${host}:${port} refuses the token; all ranks need the same.`,
+              )
+            : new Error('it closed the connection'),
+        ),
+      );
+      socket.once('close', () => clearTimeout(timer));
+    });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  socket.removeAllListeners();
+  // 'close' follows, and tells those who wait.
+  socket.on('error', () => {});
+  return { socket, reader };
+}
+
+function readsWelcome(reader: FrameReader, chunk: Buffer): boolean {
+  try {
+    return reader.read(chunk).some(([word]) => String(word) === 'welcome');
+  } catch {
+    return false;
+  }
+}
+
+function isDuration(value: number): boolean {
+  return Number.isFinite(value) && value > 0;
+}
+
+function checkValue(call: string, value: Uint8Array | string): void {
+  if (typeof value === 'string' || value instanceof Uint8Array) return;
+  throw new StoreError(`${call}: a value is a Uint8Array or text, not ${describeValue(value)}.`);
+}
+
+function checkStoreClientOptions(options: StoreClientOptions): void {
+  checkOptions('connect', options, optionNames);
+  checkText('connect', 'the host', options.host);
+  checkText('connect', 'the token', options.token);
+  checkPort('connect', options.port);
+  if (options.timeoutMs !== undefined)
+    checkNumber('connect', 'timeoutMs', options.timeoutMs, 'a number of milliseconds above 0', isDuration);
+}

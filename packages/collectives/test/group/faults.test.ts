@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { glooNote, hasGloo, runRanks, withRanks } from '../support/run-ranks.ts';
+
+const isEverySuccessful = async (fault: string, size: number) => {
+  const results = await runRanks('faults', size, [fault]);
+  for (const { code, stdout, stderr } of results)
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
+};
+
+/** What a survivor of test/ranks/loop.ts prints. */
+interface Told {
+  readonly op: string;
+  readonly rank: number;
+  readonly peers: readonly number[];
+  readonly message: string;
+  readonly atMs: number;
+}
+
+describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
+  it.each([
+    ['mismatch', 2],
+    ['mismatch', 3],
+    ['late', 2],
+    ['late', 3],
+    ['leaves', 3],
+    ['disposed', 2],
+    ['written', 2],
+    ['absent', 2],
+  ] as const)('%s, %i ranks', isEverySuccessful);
+
+  it('a process ends by itself, with calls that nobody waits for', async () => {
+    for (let round = 0; round < 5; round++) await isEverySuccessful('natural', 2);
+  });
+
+  it('process.exit with a call in flight takes no time', async () => {
+    await withRanks(
+      'faults',
+      2,
+      async ([first]) => {
+        const { code, stdout } = await first!.result;
+        const exitMs = Date.now() - Number(/exits (\d+)/.exec(stdout)![1]);
+        expect(code).toBe(7);
+        expect(exitMs).toBeLessThan(1500);
+      },
+      ['exits'],
+    );
+  });
+
+  it.each([
+    ['100', 2, 1],
+    ['100000', 4, 2],
+    ['2000000', 3, 0],
+  ] as const)(
+    'kill -9 in all-reduces of %s elements by %i ranks: rank %i is named by all',
+    async (elements, size, victim) => {
+      await withRanks(
+        'loop',
+        size,
+        async (ranks) => {
+          await Promise.all(ranks.map((rank) => rank.printed('running')));
+          const killedMs = Date.now();
+          ranks[victim]!.child.kill('SIGKILL');
+          const results = await Promise.all(ranks.map(({ result }) => result));
+          expect(results[victim]!.signal).toBe('SIGKILL');
+          for (const [rank, { code, stdout }] of results.entries()) {
+            if (rank === victim) continue;
+            const told = JSON.parse(stdout.split('\n')[1]!) as Told;
+            expect(told).toMatchObject({ op: 'allReduce', rank, peers: [victim] });
+            expect(told.message).toContain(`rank ${victim} is gone`);
+            expect(told.atMs - killedMs).toBeLessThan(1000);
+            // A call after that fails with the same words, which the script prints if not.
+            expect(stdout).not.toContain('later');
+            expect(code).toBe(1);
+          }
+        },
+        [elements],
+      );
+    },
+  );
+
+  it('a rank that is stopped is late, and its killing later harms nobody', async () => {
+    await withRanks(
+      'loop',
+      3,
+      async (ranks) => {
+        await Promise.all(ranks.map((rank) => rank.printed('running')));
+        ranks[2]!.child.kill('SIGSTOP');
+        const [first, second] = await Promise.all([ranks[0]!.result, ranks[1]!.result]);
+        for (const { code, stdout } of [first, second]) {
+          const told = JSON.parse(stdout.split('\n')[1]!) as Told;
+          expect(told.message).toMatch(/did not come in time|timed out/);
+          expect(code).toBe(1);
+        }
+      },
+      ['100', 'exit', '6000'],
+    );
+  });
+
+  it('those left form a group and go on', async () => {
+    await withRanks(
+      'loop',
+      4,
+      async (ranks) => {
+        await Promise.all(ranks.map((rank) => rank.printed('running')));
+        ranks[1]!.child.kill('SIGKILL');
+        const results = await Promise.all(ranks.map(({ result }) => result));
+        for (const rank of [0, 2, 3]) {
+          expect(results[rank]!.stderr).toBe('');
+          expect(results[rank]).toMatchObject({ code: 0 });
+          expect(results[rank]!.stdout).toContain('left 0,2,3: 5,5,5');
+        }
+      },
+      ['1000', 'regroup'],
+    );
+  });
+});

@@ -1,0 +1,264 @@
+import {
+  AutogradError,
+  DTypeError,
+  DisposedError,
+  RooflineError,
+  ShapeError,
+  cast,
+  empty,
+  expand,
+  full,
+  mul,
+  noGrad,
+  ones,
+  scope,
+  select,
+  slice,
+  sum,
+  transpose,
+  zeros,
+} from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { CollectiveError } from '../../src/errors.ts';
+import { InstantBackend, groupOn } from '../support/instant-backend.ts';
+
+describe('what reaches a backend', () => {
+  it('a contiguous tensor as it lies, a slice by its address', () => {
+    const backend = new InstantBackend();
+    const x = ones([4, 3]);
+    groupOn(backend)
+      .allReduce(slice(x, 0, 1, 3))
+      .wait();
+    expect(backend.calls).toEqual([
+      {
+        kind: 'allReduce',
+        dtype: 'float32',
+        reduction: 'sum',
+        root: 0,
+        input: x.address + 12,
+        output: x.address + 12,
+        count: 6,
+        description: 'allReduce(sum) float32 [2, 3]',
+      },
+    ]);
+  });
+
+  it('a view as a copy that is copied back when it is done, and not before', () => {
+    const backend = new InstantBackend(null);
+    const base = zeros([2, 3]);
+    const work = groupOn(backend).broadcast(transpose(base, 0, 1), 1);
+    const { output } = backend.calls[0]!;
+    expect(output).not.toBe(base.address);
+    expect(work.isDone).toBe(false);
+    work.wait();
+    expect(work.isDone).toBe(true);
+  });
+
+  it('pieces are counted by rank', () => {
+    const backend = new InstantBackend();
+    const group = groupOn(backend, 1);
+    group.allGather(zeros([2, 5]), ones([5]));
+    group.reduceScatter(zeros([5]), ones([10]), { op: 'average' });
+    group.allToAll(zeros([4, 5]), ones([4, 5]));
+    group.gather(null, ones([5]), 0);
+    group.scatter(zeros([5]), null, 0);
+    group.send(ones([5]), 0);
+    group.barrier();
+    expect(
+      backend.calls.map(({ kind, count, input, output, root }) => [kind, count, input > 0, output > 0, root]),
+    ).toEqual([
+      ['allGather', 5, true, true, 0],
+      ['reduceScatter', 5, true, true, 0],
+      ['allToAll', 10, true, true, 0],
+      ['gather', 5, true, false, 0],
+      ['scatter', 5, false, true, 0],
+      ['send', 5, true, false, 0],
+      ['barrier', 0, false, false, 0],
+    ]);
+  });
+
+  it('both sides of a send and receive describe it alike', () => {
+    const backend = new InstantBackend();
+    groupOn(backend).send(ones([2]), 1);
+    groupOn(backend, 1).recv(zeros([2]), 0);
+    expect(new Set(backend.calls.map(({ description }) => description))).toEqual(
+      new Set(['send and recv float32 [2]']),
+    );
+  });
+
+  it('a description stays short, and differs with any dimension', () => {
+    const backend = new InstantBackend();
+    const shapes = [2, 3].map((last) => [...Array<number>(100).fill(1), last]);
+    for (const shape of shapes) groupOn(backend).allReduce(ones(shape));
+    const texts = backend.calls.map(({ description }) => description);
+    expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(256);
+    expect(texts[0]).not.toBe(texts[1]);
+  });
+});
+
+describe('memory', () => {
+  it('is held until the call is done, though all handles are gone', () => {
+    const backend = new InstantBackend(null);
+    const { storage } = scope(() => {
+      const x = ones([8]);
+      groupOn(backend).allReduce(x);
+      return { storage: x.storage };
+    });
+    expect(storage.references).toBe(1);
+    backend.settle();
+    expect(storage.references).toBe(0);
+  });
+
+  it.each([
+    { status: 'done' } as const,
+    { status: 'mismatch', descriptions: ['x', 'y'] } as const,
+    { status: 'failed', losses: new Map(), message: 'm' } as const,
+  ])('goes back after $status, copies of views too', (outcome) => {
+    const probe = ones([1]);
+    const before = probe.device.memoryStatistics().liveStorages;
+    const backend = new InstantBackend(outcome);
+    scope(() => {
+      const x = transpose(ones([2, 3]), 0, 1);
+      groupOn(backend).allReduce(x);
+      groupOn(backend).allReduce(x, { output: zeros([3, 2]) });
+      groupOn(backend).allGather(transpose(zeros([3, 4]), 0, 1), transpose(zeros([3, 2]), 0, 1));
+    });
+    expect(probe.device.memoryStatistics().liveStorages).toBe(before);
+  });
+
+  it('a write is noted: backward through what was saved before throws', () => {
+    const x = full([3], 2);
+    const weight = ones([3]).requiresGrad_();
+    const product = sum(mul(x, weight));
+    groupOn(new InstantBackend()).allReduce(x).wait();
+    expect(() => product.backward()).toThrow(AutogradError);
+  });
+});
+
+describe('is refused', () => {
+  const group = groupOn(new InstantBackend());
+  const base = zeros([4, 3]);
+  it.each([
+    [
+      'a bool',
+      () => group.allReduce(cast(ones([2]), 'bool')),
+      DTypeError,
+      /allReduce: takes float32.*not bool/,
+    ],
+    [
+      'an average of integers',
+      () => group.allReduce(ones([2], { dtype: 'int32' }), { op: 'average' }),
+      DTypeError,
+      /cast/,
+    ],
+    [
+      'an output of another shape',
+      () => group.allReduce(ones([2]), { output: ones([3]) }),
+      ShapeError,
+      /\[2\] and \[3\]/,
+    ],
+    [
+      'one of another dtype',
+      () => group.allReduce(ones([2]), { output: ones([2], { dtype: 'float64' }) }),
+      DTypeError,
+      /float64/,
+    ],
+    ['an expanded target', () => group.allReduce(expand(ones([1]), [4])), ShapeError, /expand\(\)/],
+    [
+      'a leaf that requires a gradient',
+      () => group.allReduce(ones([2]).requiresGrad_()),
+      AutogradError,
+      /noGrad/,
+    ],
+    [
+      'a wrong number of pieces',
+      () => group.allGather(zeros([3, 5]), ones([5])),
+      ShapeError,
+      /\[2, 5\] or \[10\]/,
+    ],
+    [
+      'pieces that do not divide',
+      () => group.allToAll(zeros([3]), ones([3])),
+      ShapeError,
+      /multiple of the group's size 2/,
+    ],
+    ['an output that overlaps', () => group.allToAll(base, base), ShapeError, /shares memory/],
+    [
+      'a piece that is another rank’s',
+      () => group.allGather(base, slice(base, 0, 2, 4)),
+      ShapeError,
+      /not as this rank's piece/,
+    ],
+    [
+      'no output on the root',
+      () => group.gather(null, ones([2]), 0),
+      ShapeError,
+      /is the root and needs the output/,
+    ],
+    [
+      'an input elsewhere',
+      () => group.scatter(zeros([2]), ones([2, 2]), 1),
+      ShapeError,
+      /only the root, rank 1/,
+    ],
+    ['sending to oneself', () => group.send(ones([2]), 0), CollectiveError, /itself/],
+    ['a rank that is none', () => group.broadcast(ones([2]), 2), RooflineError, /0 to 1, not 2/],
+  ])('%s', (_, call, type, message) => {
+    expect(call).toThrow(type);
+    expect(call).toThrow(message);
+  });
+
+  it('a disposed tensor', () => {
+    const x = ones([2]);
+    x.dispose();
+    expect(() => group.allReduce(x)).toThrow(DisposedError);
+  });
+
+  it('nothing of all that reaches the others', () => {
+    const backend = new InstantBackend();
+    expect(() => groupOn(backend).allReduce(ones([2]), { output: ones([3]) })).toThrow('one shape');
+    expect(backend.calls).toEqual([]);
+  });
+
+  it('but the own piece, a part beside, empty tensors and parameters under noGrad are taken', () => {
+    const x = zeros([4, 3]);
+    group.allGather(x, slice(x, 0, 0, 2)).wait();
+    groupOn(new InstantBackend(), 1)
+      .allGather(x, slice(x, 0, 2, 4))
+      .wait();
+    group.allReduce(select(x, 0, 0), { output: select(x, 0, 1) }).wait();
+    group.allToAll(empty([0]), empty([0])).wait();
+    noGrad(() => group.broadcast(ones([2]).requiresGrad_(), 0).wait());
+  });
+});
+
+describe('errors', () => {
+  const failing = (outcome: ConstructorParameters<typeof InstantBackend>[0], rank = 0) =>
+    groupOn(new InstantBackend(outcome), rank);
+
+  it("name the world's ranks", async () => {
+    const group = failing({ status: 'failed', losses: new Map([[1, 'gone']]), message: 'reset' });
+    const work = group.allReduce(ones([2]));
+    const error = await work.done.catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(CollectiveError);
+    expect(error).toMatchObject({ code: 'COLLECTIVE', op: 'allReduce', rank: 4, peers: [7], peer: 7 });
+    expect(String(error)).toContain('failed on rank 4: rank 7 is gone');
+    expect(() => work.wait()).toThrow(error as Error);
+  });
+
+  it('say who called what', () => {
+    const group = failing({ status: 'mismatch', descriptions: ['ours', 'theirs'] });
+    expect(() => group.barrier().wait()).toThrow('(rank 4: barrier; rank 7: theirs)');
+  });
+
+  it('have no peer where none is known', () => {
+    const group = failing({ status: 'failed', losses: new Map(), message: 'timed out after 5 ms' });
+    expect(() => group.barrier().wait()).toThrow(/timed out after 5 ms/);
+    expect(new CollectiveError('m', { op: 'x', rank: 0, peers: [] }).peer).toBe(null);
+  });
+
+  it('nobody waits for are nobody’s rejection', async () => {
+    failing({ status: 'failed', losses: new Map(), message: 'm' }).barrier();
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+});

@@ -1,0 +1,188 @@
+import { RooflineError, ones, zeros } from '@roofline/tensor-core';
+import { expect, it } from 'vitest';
+import {
+  type HostileTable,
+  describeHostileArguments,
+  describeHostileMethods,
+  exempt,
+} from '../../../tooling/hostile-arguments.ts';
+import { ProcessGroup } from '../src/group/process-group.ts';
+import { Work } from '../src/group/work.ts';
+import * as collectives from '../src/index.ts';
+import { hasGloo, rankScript } from './support/run-ranks.ts';
+import { InstantBackend, groupOn } from './support/instant-backend.ts';
+
+const server = await collectives.StoreServer.listen({ token: '' });
+const place = { host: '127.0.0.1', port: server.port, token: '', timeoutMs: 300 };
+const client = await collectives.StoreClient.connect(place);
+await client.set('key', 'value');
+await client.set('number', '1');
+const anError = exempt('an error: its message is whatever it is given');
+const anyText = 'a';
+
+const table: HostileTable = {
+  'new CollectiveError': anError,
+  'new StoreError': anError,
+  'new StoreClient': exempt('private: connect() makes it'),
+  'new StoreServer': exempt('private: listen() makes it'),
+  initProcessGroup: hasGloo
+    ? {
+        args: () => [
+          {
+            backend: 'gloo',
+            rank: 0,
+            localRank: 0,
+            masterAddress: '127.0.0.1',
+            token: '',
+            host: '127.0.0.1',
+          },
+        ],
+        call: async (options: collectives.InitProcessGroupOptions) => {
+          Object.assign(process.env, { RANK: '0', WORLD_SIZE: '1', MASTER_PORT: String(server.port + 1) });
+          (await collectives.initProcessGroup(options)).dispose();
+        },
+        named: 'initProcessGroup|rankEnvironment|gloo: cannot listen',
+        legal: {
+          '0.rank': 'undefined',
+          '0.localRank': 'undefined 5',
+          '0.token': `undefined ${anyText}`,
+          '0.host': 'undefined',
+        },
+      }
+    : exempt('without Gloo there is one error for all'),
+  launch: {
+    args: () => [
+      {
+        processes: 1,
+        script: rankScript('idle'),
+        args: [],
+        nodes: 1,
+        nodeRank: 0,
+        graceMs: 0,
+        token: 't',
+        write: () => {},
+      },
+    ],
+    legal: {
+      '0.processes': '5',
+      '0.script': anyText,
+      '0.args': 'undefined []',
+      '0.nodes': 'undefined',
+      '0.nodeRank': 'undefined',
+      '0.graceMs': 'undefined 5',
+      '0.token': `undefined ${anyText}`,
+      '0.write': 'undefined fn',
+    },
+  },
+  rankEnvironment: {
+    args: () => [
+      { rank: 0, worldSize: 9, localRank: 0, masterAddress: 'h', masterPort: 1, token: '' },
+      { RANK: '1', WORLD_SIZE: '2', LOCAL_RANK: '1', MASTER_ADDR: 'h', MASTER_PORT: '3' },
+    ],
+    whole: [1],
+    legal: {
+      '0': 'undefined {}',
+      '0.rank': 'undefined 5',
+      '0.worldSize': 'undefined 5',
+      '0.localRank': 'undefined 5',
+      '0.masterAddress': `undefined ${anyText}`,
+      '0.masterPort': 'undefined 5',
+      '0.token': `undefined ${anyText}`,
+      '1': 'undefined {} option duck',
+    },
+  },
+  'StoreClient.connect': {
+    args: () => [place],
+    call: async (options: collectives.StoreClientOptions) => {
+      // Five milliseconds are a legal time, but not always enough.
+      const isHasty = options?.timeoutMs === 5;
+      (await collectives.StoreClient.connect(isHasty ? { ...options, timeoutMs: 5000 } : options)).close();
+    },
+    legal: { '0.timeoutMs': 'undefined 5' },
+  },
+  'StoreClient#set': { args: () => [client, 'key', 'value'], legal: { 1: anyText, 2: anyText } },
+  'StoreClient#get': {
+    args: () => [client, 'key', { timeoutMs: 50 }],
+    legal: { 1: anyText, 2: 'undefined {}', '2.timeoutMs': 'undefined 5' },
+  },
+  'StoreClient#wait': {
+    args: () => [client, ['key'], { timeoutMs: 50 }],
+    legal: { 1: '[]', 2: 'undefined {}', '2.timeoutMs': 'undefined 5' },
+  },
+  // 'a' holds the text of the sets before.
+  'StoreClient#add': { args: () => [client, 'number', 1], legal: { 2: '5' } },
+  'StoreClient#compareAndSet': {
+    args: () => [client, 'key', 'before', 'after'],
+    legal: { 1: anyText, 2: `null ${anyText}`, 3: anyText },
+  },
+  'StoreClient#deletePrefix': { args: () => [client, 'nothing'], legal: { 1: 'a' } },
+  'StoreClient#close': exempt('takes nothing'),
+  'StoreServer.listen': {
+    args: () => [
+      {
+        host: '127.0.0.1',
+        port: 0,
+        token: '',
+        helloTimeoutMs: 9,
+        strangers: 9,
+        messageBytes: 9,
+        storedBytes: 9,
+      },
+    ],
+    call: async (options: collectives.StoreServerOptions) => {
+      // Port 5 is root's alone.
+      const port = options?.port === 5 ? 0 : options?.port;
+      const isObject = Object.prototype.toString.call(options) === '[object Object]';
+      (await collectives.StoreServer.listen(isObject ? { ...options, port } : options)).close();
+    },
+    legal: {
+      '0.port': 'undefined 5',
+      '0.host': 'undefined',
+      '0.token': anyText,
+      '0.helloTimeoutMs': 'undefined 5',
+      '0.strangers': 'undefined 5',
+      '0.messageBytes': 'undefined 5',
+      '0.storedBytes': 'undefined 5',
+    },
+  },
+  'StoreServer#close': exempt('takes nothing'),
+};
+
+describeHostileArguments(collectives, table, RooflineError);
+
+const group = () => groupOn(new InstantBackend());
+const reduceOptions = () => ({ op: 'max', output: zeros([2]) });
+const legalReduce = { '2': 'undefined {}', '2.op': 'undefined', '2.output': 'undefined' };
+
+const methods: HostileTable = {
+  'ProcessGroup#allReduce': {
+    args: () => [group(), ones([2]), reduceOptions()],
+    legal: legalReduce,
+  },
+  'ProcessGroup#reduce': {
+    args: () => [group(), ones([2]), 0, reduceOptions()],
+    legal: { '3': 'undefined {}', '3.op': 'undefined', '3.output': 'undefined' },
+  },
+  'ProcessGroup#broadcast': { args: () => [group(), ones([2]), 0] },
+  'ProcessGroup#allGather': { args: () => [group(), zeros([4]), ones([2])] },
+  'ProcessGroup#reduceScatter': {
+    args: () => [group(), zeros([2]), ones([4]), { op: 'min' }],
+    legal: { '3': 'undefined {}', '3.op': 'undefined' },
+  },
+  'ProcessGroup#allToAll': { args: () => [group(), zeros([4]), ones([4])] },
+  'ProcessGroup#gather': { args: () => [group(), zeros([4]), ones([2]), 0] },
+  'ProcessGroup#scatter': { args: () => [group(), zeros([2]), ones([4]), 0] },
+  'ProcessGroup#send': { args: () => [group(), ones([2]), 1] },
+  'ProcessGroup#recv': { args: () => [group(), ones([2]), 1] },
+  'ProcessGroup#barrier': exempt('takes nothing'),
+  'ProcessGroup#allGatherObject': exempt('takes any value; the collectives of test/ranks run it'),
+  'ProcessGroup#subGroup': { args: () => [group(), [0, 1]] },
+  'ProcessGroup#dispose': exempt('takes nothing'),
+  'Work#wait': exempt('takes nothing'),
+};
+
+describeHostileMethods({ ProcessGroup, Work }, methods, RooflineError);
+
+it('what cannot be cloned is no value for allGatherObject', async () => {
+  await expect(group().allGatherObject(() => {})).rejects.toThrow(/allGatherObject: the value cannot travel/);
+});

@@ -1,0 +1,161 @@
+import { RooflineError } from '@roofline/tensor-core';
+import { spawn, spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { type LaunchOptions, type LaunchResult, launch } from '../../src/index.ts';
+import { glooNote, hasGloo, rankScript } from '../support/run-ranks.ts';
+
+const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
+const nodeOptions = ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning'];
+
+/** Runs the command to its end. */
+function command(...args: string[]): { code: number | null; stdout: string; stderr: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...nodeOptions, program, ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, CUDA_VISIBLE_DEVICES: '4,6' },
+  });
+  return { code: status, stdout, stderr };
+}
+
+const linesOf = (text: string) => text.trimEnd().split('\n').sort();
+
+describe('the command', () => {
+  it('gives each rank its place and a GPU of its own, and prefixes what it writes', () => {
+    const { code, stdout, stderr } = command('--nproc', '3', '--', rankScript('misbehave'), 'variables');
+    expect(code).toBe(0);
+    expect(linesOf(stdout)).toEqual(['[rank 0] 0|3|0|3|4', '[rank 1] 1|3|1|3|6', '[rank 2] 2|3|2|3|']);
+    expect(linesOf(stderr)).toEqual([0, 1, 2].map((rank) => `[rank ${rank}] and on stderr`));
+  });
+
+  it('a rank that ends with a code ends all, those too that ignore SIGTERM', async () => {
+    const lines: string[] = [];
+    const startMs = performance.now();
+    const result = await launchScript({
+      processes: 2,
+      args: ['ignores', '1'],
+      graceMs: 200,
+      write: (_, line) => lines.push(line),
+    });
+    expect(result).toMatchObject({ exitCode: 3, failure: { rank: 1, exitCode: 3, signal: null } });
+    expect(lines.at(-1)).toBe('rank 1 failed first: exit code 3');
+    expect(performance.now() - startMs).toBeLessThan(30_000);
+  });
+
+  it('passes signals on', async () => {
+    const child = spawn(
+      process.execPath,
+      [...nodeOptions, program, '--nproc', '2', '--', rankScript('misbehave'), 'signals'],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      if (text.includes('ready') && output.match(/ready/g)?.length === 2) child.kill('SIGINT');
+    });
+    const code = await new Promise((resolve) => child.once('close', resolve));
+    expect(code).toBe(0);
+    expect(linesOf(output)).toEqual([
+      '[rank 0] got SIGINT',
+      '[rank 0] ready',
+      '[rank 1] got SIGINT',
+      '[rank 1] ready',
+    ]);
+  });
+
+  it.each([
+    [[], '--nproc is missing'],
+    [['--nproc', '2'], 'no script'],
+    [['--nproc', 'two', 'x.js'], 'processes must be a whole number'],
+    [['--nproc', '0', 'x.js'], 'processes must be a whole number'],
+    [['--nprocs', '2', 'x.js'], "Unknown option '--nprocs'"],
+    [['--nproc', '1', '--nnodes', '2', 'x.js'], 'several nodes need a rendezvous'],
+    [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h', 'x.js'], 'a host and a port'],
+    [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h:1', 'x.js'], 'ROOFLINE_STORE_TOKEN'],
+    [['--nproc', '1', '--node-rank', '1', 'x.js'], 'nodeRank 1 is none of 1 nodes'],
+  ])('%j is wrong usage', (args, message) => {
+    const { code, stderr } = command(...args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+
+  it('has help, and says so if there is no such script', () => {
+    expect(command('--help')).toMatchObject({ code: 0, stderr: '' });
+    const { code, stderr } = command('--nproc', '1', '--', '/nowhere.js');
+    expect(code).toBe(1);
+    expect(stderr).toContain('rank 0 failed first: exit code 1');
+  });
+});
+
+function launchScript(options: Omit<LaunchOptions, 'script'>): Promise<LaunchResult> {
+  const { execArgv } = process;
+  // The ranks run by the options that this process was started with.
+  process.execArgv = nodeOptions;
+  try {
+    return launch({ script: rankScript('misbehave'), ...options });
+  } finally {
+    setImmediate(() => (process.execArgv = execArgv));
+  }
+}
+
+it('refuses what makes no sense', async () => {
+  await expect(launch({ processes: 1.5, script: 'x' })).rejects.toThrow(RooflineError);
+});
+
+describe.skipIf(!hasGloo)(`ranks that meet${glooNote}`, () => {
+  it("tells of the first rank's error last, not of those that lost it", () => {
+    const { code, stderr } = command('--nproc', '3', '--', rankScript('misbehave'), 'throws', '1');
+    expect(code).toBe(1);
+    const [, summary] = stderr.split('rank 1 failed first: exit code 1\n');
+    expect(summary).toContain('RangeError: the first fault');
+    expect(summary).not.toContain('CollectiveError');
+  });
+
+  it('two launchers, as on two machines, make one world', async () => {
+    process.env.ROOFLINE_STORE_TOKEN = 'shared';
+    const { createServer } = await import('node:net');
+    const probe = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => probe.once('listening', resolve));
+    const { port } = probe.address() as { port: number };
+    probe.close();
+    const launchers = [0, 1].map((nodeRank) =>
+      spawn(
+        process.execPath,
+        [
+          ...[...nodeOptions, program, '--nproc', '2', '--nnodes', '2', '--node-rank', String(nodeRank)],
+          ...['--rdzv', `127.0.0.1:${port}`, '--', rankScript('hello')],
+        ],
+        { stdio: ['ignore', 'pipe', 'inherit'] },
+      ),
+    );
+    const outputs = await Promise.all(
+      launchers.map(async (child) => {
+        let output = '';
+        child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+        expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0);
+        return linesOf(output);
+      }),
+    );
+    expect(outputs.flat()).toEqual(
+      [0, 1, 2, 3].map((rank) => `[rank ${rank}] sum 10 10 10 10 on ${rank} of 4`),
+    );
+    delete process.env.ROOFLINE_STORE_TOKEN;
+  });
+
+  const hasTorchrun = spawnSync('torchrun', ['--help']).status === 0;
+  it.skipIf(!hasTorchrun)(
+    `torchrun starts the same script${hasTorchrun ? '' : ' (skipped: no torchrun)'}`,
+    () => {
+      // Without a mapping of redirects, that of a rank that there is not, torchrun 1.13 fails on Python 3.11.
+      const args = ['--nproc_per_node', '2', '--no_python', '--redirects', '9:1', '--tee', '9:1'];
+      for (const place of [['--standalone'], ['--master_port', '29741']]) {
+        const { status, stdout, stderr } = spawnSync(
+          'torchrun',
+          [...args, ...place, process.execPath, ...nodeOptions, rankScript('hello')],
+          { encoding: 'utf8' },
+        );
+        expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
+        expect(linesOf(stdout)).toEqual([0, 1].map((rank) => `sum 3 3 3 3 on ${rank} of 2`));
+      }
+    },
+  );
+});

@@ -1,0 +1,171 @@
+import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { arange, cast, full, ones, zeros } from '@roofline/tensor-core';
+import { CollectiveError, type ProcessGroup, type Work, initProcessGroup } from '../../src/index.ts';
+
+// One fault, by name, on every rank; each rank checks what it is told.
+
+const [fault] = process.argv.slice(2);
+
+function errorOf(start: () => Work): CollectiveError {
+  try {
+    start().wait();
+  } catch (error) {
+    if (error instanceof CollectiveError) return error;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+function stillWorks(group: ProcessGroup): void {
+  const x = ones([3]);
+  group.allReduce(x).wait();
+  deepStrictEqual(x.toFlatArray(), [group.size, group.size, group.size]);
+}
+
+const faults: Readonly<Record<string, () => Promise<void>>> = {
+  async mismatch() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    const { rank, size } = group;
+    const isOdd = rank === 1;
+    const others = Array.from({ length: size }, (_, i) => i).filter((member) => member !== 1);
+    const peers = isOdd ? others : [1];
+    const cases: readonly [() => Work, RegExp][] = [
+      [() => group.allReduce(ones(isOdd ? [3, 2] : [2, 3])), /rank 1: allReduce\(sum\) float32 \[3, 2\]/],
+      [() => group.allReduce(ones([isOdd ? 70_000 : 70_001])), /\[70001\]/],
+      [() => group.allReduce(cast(ones([4]), isOdd ? 'int32' : 'float32')), /allReduce\(sum\) int32 \[4\]/],
+      [() => group.allReduce(ones([4]), { op: isOdd ? 'max' : 'sum' }), /allReduce\(max\) float32 \[4\]/],
+      [
+        () => (isOdd ? group.broadcast(ones([4]), 0) : group.allReduce(ones([4]))),
+        /rank 1: broadcast\(root 0\)/,
+      ],
+      [() => (isOdd ? group.barrier() : group.allReduce(ones([4]))), /rank 1: barrier/],
+      [() => group.broadcast(ones([4]), isOdd ? 1 : 0), /broadcast\(root 1\)/],
+      [() => group.allReduce(ones(isOdd ? [0] : [1])), /\[0\]/],
+      [
+        () =>
+          group.allReduce(ones([...Array<number>(70).fill(1), isOdd ? 2 : 3, ...Array<number>(30).fill(1)])),
+        /#/,
+      ],
+    ];
+    for (const [start, message] of cases) {
+      const error = errorOf(start);
+      match(error.message, message);
+      match(error.message, /nothing was sent/);
+      deepStrictEqual([error.rank, error.peers], [rank, peers]);
+      stillWorks(group);
+    }
+    await rejects(
+      group.allGather(zeros([size, isOdd ? 1 : 2]), zeros([isOdd ? 1 : 2])).done,
+      CollectiveError,
+    );
+    stillWorks(group);
+    if (rank < 2) {
+      const error = errorOf(() => (rank === 0 ? group.send(ones([2]), 1) : group.recv(zeros([3]), 0)));
+      match(error.message, /rank 0: send and recv float32 \[2\].*|rank 1: send and recv float32 \[3\]/);
+      deepStrictEqual([error.op, error.peer], [rank === 0 ? 'send' : 'recv', 1 - rank]);
+      const x = rank === 0 ? ones([2]) : zeros([2]);
+      (rank === 0 ? group.send(x, 1) : group.recv(x, 0)).wait();
+      deepStrictEqual(x.toFlatArray(), [1, 1]);
+    }
+    stillWorks(group);
+  },
+
+  /** Rank 1 does not come to a collective: all others say that it is late, not each other. */
+  async late() {
+    // On a busy machine ranks may start seconds apart.
+    const timeoutMs = 5000;
+    const group = await initProcessGroup({ backend: 'gloo', timeoutMs });
+    stillWorks(group);
+    if (group.rank === 1) {
+      await sleep(2 * timeoutMs);
+      const error = errorOf(() => group.allReduce(ones([3])));
+      deepStrictEqual([error.op, error.rank], ['allReduce', 1]);
+      match(error.message, /the others have given up waiting for this rank/);
+      return;
+    }
+    // Not all at the same moment: the first to be out of patience tells the others.
+    await sleep(group.rank * 50);
+    const startMs = performance.now();
+    const error = errorOf(() => group.allReduce(ones([3])));
+    const waitedMs = performance.now() - startMs;
+    deepStrictEqual([error.op, error.rank, error.peers], ['allReduce', group.rank, [1]]);
+    match(error.message, /rank 1 did not come in time/);
+    ok(waitedMs > timeoutMs - 300 && waitedMs < timeoutMs + 3000, `waited ${waitedMs} ms`);
+    await sleep(2 * timeoutMs + 1000 - waitedMs);
+  },
+
+  /** A rank that leaves by exiting while others need it. */
+  async leaves() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    stillWorks(group);
+    if (group.rank === 1) return;
+    const error = errorOf(() => group.allReduce(ones([3])));
+    deepStrictEqual([error.peers, error.rank], [[1], group.rank]);
+    match(error.message, /rank 1 is gone/);
+  },
+
+  /** Ends by process.exit while a call waits for rank 1, which never comes. */
+  async exits() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    stillWorks(group);
+    if (group.rank === 1) {
+      await sleep(3000);
+      process.exit(0);
+    }
+    const x = ones([1000]);
+    group.allReduce(x);
+    await sleep(200);
+    console.log(`exits ${Date.now()}`);
+    process.exit(7);
+  },
+
+  /** Ends without dispose() and without waiting. */
+  async natural() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    for (let i = 0; i < 5; i++) group.allReduce(arange(100_000));
+    group.barrier();
+  },
+
+  async disposed() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    stillWorks(group);
+    if (group.rank === 1) {
+      await sleep(500);
+      return;
+    }
+    const x = full([10], 1);
+    const work = group.allReduce(x);
+    const failed = rejects(work.done, /the group was disposed meanwhile/);
+    await sleep(100);
+    group.dispose();
+    group.dispose();
+    await failed;
+    throws(() => work.wait(), CollectiveError);
+    deepStrictEqual(x.storage.references, 1);
+    throws(() => group.allReduce(x).wait(), /the group has been disposed/);
+    deepStrictEqual(x.storage.references, 1);
+  },
+
+  /** Writing to what is under way is told, where it would lose the result. */
+  async written() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    const x = full([200_000], 1);
+    const work = group.allReduce(x);
+    x.storage.buffer = full([200_000], 2).storage.buffer;
+    match(errorOf(() => work).message, /written to while it was under way/);
+    stillWorks(group);
+  },
+
+  async absent() {
+    const error = await initProcessGroup({ backend: 'gloo', timeoutMs: 4000, worldSize: 4 }).catch(
+      (e: unknown) => e,
+    );
+    ok(error instanceof CollectiveError, String(error));
+    deepStrictEqual([error.op, error.peers], ['initProcessGroup', [2, 3]]);
+    match(error.message, /ranks 2 and 3 did not come within 4000 ms/);
+  },
+};
+
+await faults[fault!]!();
+console.log('all right');

@@ -1,0 +1,36 @@
+import { full } from '@roofline/tensor-core';
+import { CollectiveError, initProcessGroup } from '../../src/index.ts';
+
+// All-reduces until one fails; then says what and when, and goes on with those left if asked to.
+
+const [elements = '100000', then = 'exit', timeoutMs = '30000'] = process.argv.slice(2);
+const group = await initProcessGroup({ backend: 'gloo', timeoutMs: Number(timeoutMs) });
+const x = full([Number(elements)], 1);
+let count = 0;
+try {
+  for (;;) {
+    const work = group.allReduce(x, { op: 'max' });
+    if (count % 2 === 0) work.wait();
+    else await work.done;
+    count++;
+    if (count === 10) console.log('running');
+  }
+} catch (error) {
+  if (!(error instanceof CollectiveError)) throw error;
+  const { op, rank, peers, message } = error;
+  console.log(JSON.stringify({ op, rank, peers, message, atMs: Date.now() }));
+  let later = '';
+  try {
+    group.allReduce(x).wait();
+  } catch (again) {
+    later = (again as Error).message;
+  }
+  if (later !== message) console.log(`later: ${later}`);
+  if (then === 'exit') throw error;
+  const left = await group.subGroup(group.ranks.filter((member) => !peers.includes(member)));
+  const y = full([3], group.rank);
+  left.allReduce(y).wait();
+  console.log(`left ${left.ranks.join()}: ${y.toFlatArray().join()}`);
+  left.dispose();
+  group.dispose();
+}

@@ -1,0 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { initProcessGroup } from '../../src/index.ts';
+
+// What a launcher has to deal with: named by the first argument, on the rank named by the second.
+
+const [fault, victim] = process.argv.slice(2);
+const isVictim = process.env.RANK === victim;
+
+if (fault === 'variables') {
+  const { RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, CUDA_VISIBLE_DEVICES } = process.env;
+  console.log([RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, CUDA_VISIBLE_DEVICES].join('|'));
+  console.error('and on stderr');
+} else if (fault === 'throws') {
+  const group = await initProcessGroup({ backend: 'gloo' });
+  if (isVictim) throw new RangeError('the first fault');
+  group.barrier().wait();
+} else if (fault === 'ignores') {
+  process.on('SIGTERM', () => {});
+  console.log('ready');
+  if (isVictim) await sleep(300);
+  if (isVictim) process.exit(3);
+  await sleep(60_000);
+} else if (fault === 'signals') {
+  process.on('SIGINT', () => {
+    console.log('got SIGINT');
+    process.exit(0);
+  });
+  console.log('ready');
+  await sleep(60_000);
+}

@@ -1,0 +1,39 @@
+import type { Backend, BackendCall, Outcome, RunningCall } from '../../src/group/backend.ts';
+import { ProcessGroup } from '../../src/group/process-group.ts';
+
+/** A backend that moves nothing: it notes the calls, and settles them when a test says so. */
+export class InstantBackend implements Backend {
+  readonly name = 'instant';
+  readonly deviceType = 'cpu';
+  readonly calls: BackendCall[] = [];
+  isClosed = false;
+  #settle: ((outcome: Outcome) => void)[] = [];
+  readonly #outcome: Outcome | null;
+
+  /** How each call ends, at once; null to leave it under way until `settle`. */
+  constructor(outcome: Outcome | null = { status: 'done' }) {
+    this.#outcome = outcome;
+  }
+
+  start(call: BackendCall, onSettled: (outcome: Outcome) => void): RunningCall {
+    this.calls.push(call);
+    if (this.#outcome) onSettled(this.#outcome);
+    else this.#settle.push(onSettled);
+    return { wait: () => this.settle() };
+  }
+
+  settle(outcome: Outcome = { status: 'done' }): void {
+    for (const settle of this.#settle.splice(0)) settle(outcome);
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+}
+
+/** A group of two on it, as rank 0 sees it; the world's ranks are 4 and 7. */
+export function groupOn(backend: Backend, rank = 0): ProcessGroup {
+  const regroup = (members: { ranks: readonly number[]; rank: number }) =>
+    Promise.resolve(new ProcessGroup(members, backend, regroup, () => {}));
+  return new ProcessGroup({ ranks: [4, 7], rank }, backend, regroup, () => {});
+}

@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { shimPath } from '../../src/gloo/gloo-library.ts';
+import { StoreServer } from '../../src/store/store-server.ts';
+
+/** Whether `build:native` found Gloo. */
+export const hasGloo = existsSync(shimPath());
+
+/** For the names of suites, so that a skip says why. */
+export const glooNote = hasGloo ? '' : ' (skipped: Gloo is not installed, see native/build.mjs)';
+
+export interface RankResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningRank {
+  readonly child: ChildProcess;
+  readonly result: Promise<RankResult>;
+  /** Resolves once the rank has printed `text`. */
+  printed(text: string): Promise<void>;
+}
+
+/** A script of test/ranks. */
+export function rankScript(name: string): string {
+  return fileURLToPath(new URL(`../ranks/${name}.ts`, import.meta.url));
+}
+
+/** Starts a script of test/ranks, without any store. */
+export function startScript(
+  name: string,
+  args: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): RunningRank {
+  const child = spawn(
+    process.execPath,
+    ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning', rankScript(name), ...args],
+    { env: { ...process.env, ...variables }, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const output = { stdout: '', stderr: '' };
+  const watchers = new Set<() => void>();
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream]!.setEncoding('utf8').on('data', (text: string) => {
+      output[stream] += text;
+      for (const watcher of watchers) watcher();
+    });
+  }
+  const result = new Promise<RankResult>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, ...output }));
+  });
+  const printed = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (output.stdout.includes(text)) resolve();
+      };
+      watchers.add(look);
+      look();
+      void result.then(({ code, stderr }) =>
+        reject(new Error(`the rank ended with ${code} before it printed "${text}": ${stderr}`)),
+      );
+    });
+  return { child, result, printed };
+}
+
+/** Runs `use` while the ranks of a script run, with a store that this process hosts; ends them afterwards. */
+export async function withRanks<T>(
+  name: string,
+  size: number,
+  use: (ranks: readonly RunningRank[]) => Promise<T>,
+  args: readonly string[] = [],
+): Promise<T> {
+  const server = await StoreServer.listen({ token: 'test' });
+  const ranks = Array.from({ length: size }, (_, rank) =>
+    startScript(name, args, {
+      RANK: String(rank),
+      WORLD_SIZE: String(size),
+      LOCAL_RANK: String(rank),
+      ROOFLINE_STORE: `127.0.0.1:${server.port}`,
+      ROOFLINE_STORE_TOKEN: 'test',
+    }),
+  );
+  try {
+    return await use(ranks);
+  } finally {
+    for (const { child } of ranks) child.kill('SIGKILL');
+    server.close();
+  }
+}
+
+/** The results of a script that ends by itself. */
+export function runRanks(name: string, size: number, args: readonly string[] = []): Promise<RankResult[]> {
+  return withRanks(name, size, (ranks) => Promise.all(ranks.map(({ result }) => result)), args);
+}
