@@ -23,15 +23,11 @@
 #include "collectives.h"
 #include "job.h"
 #include "mesh.h"
+#include "signals.h"
 
 namespace roofline {
 
 using Clock = std::chrono::steady_clock;
-
-// How a peer was lost, in an alarm and in the text of a failure.
-enum Loss : char { kNone = 0, kGone = 1, kLate = 2 };
-
-constexpr uint8_t kAlarmSlot = 0x28, kProbeSlot = 0x29;
 
 // Jobs of one kind, which a thread runs one after the other.
 struct Lane {
@@ -45,8 +41,9 @@ class Group {
  public:
   Group(int rank, int size, const char* host, const char* interfaceName, int timeoutMs)
       : rank_(rank), size_(size), timeout_(timeoutMs),
+        watchInterval_(std::min(std::max(timeout_ / 20, milliseconds(5)), milliseconds(1000))),
         mesh_(std::make_shared<Mesh>(rank, size, host, interfaceName, timeout_)), agreement_(mesh_),
-        alarmsIn_(size * (size + 1), 0), alarmOut_(size + 1, 0) {
+        signals_(mesh_) {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0)
       throw std::runtime_error(std::string("socketpair: ") + strerror(errno));
@@ -186,26 +183,26 @@ class Group {
     job.descriptor.assign({'c'});
     if (size_ == 1) return;
     agreement_.begin();
-    auto receiver = mesh_->createUnboundBuffer(alarmsIn_.data(), alarmsIn_.size());
-    for (int peer = 0; peer < size_; peer++)
-      if (peer != rank_) receiver->recv(peer, gloo::Slot::build(kAlarmSlot, 0), peer * (size_ + 1), size_ + 1);
-    alarmReceiver_ = std::move(receiver);
+    signals_.begin();
     isConnected_ = true;
   }
 
-  // Fails jobs whose time is over, and says which ranks had not come. It looks now and then: to be told of each job
-  // would cost each job a switch of threads.
+  // Fails jobs whose time is over, and says which ranks had not come; and those of a group that has failed elsewhere,
+  // whose data may wait for a rank that lives. It looks now and then: to be told of each job would cost each job a
+  // switch of threads.
   void watch() {
-    const auto interval = std::min(std::max(timeout_ / 20, milliseconds(5)), milliseconds(1000));
     std::unique_lock<std::mutex> lock(mutex_);
     while (!isClosing_ && failure_.empty()) {
-      closing_.wait_for(lock, interval);
+      closing_.wait_for(lock, watchInterval_);
+      if (isClosing_) return;
       std::shared_ptr<Job> late;
       for (auto& job : running_)
         if (job->deadline < Clock::now()) late = job;
-      if (!late || isClosing_) continue;
+      const bool isIdle = running_.empty();
       lock.unlock();
-      fail("timed out after " + std::to_string(timeout_.count()) + " ms", late.get());
+      if (isConnected_) signals_.answer();
+      if (late) fail("timed out after " + std::to_string(timeout_.count()) + " ms", late.get());
+      else if (!isIdle && isConnected_ && signals_.isAlarmed()) fail("the group has failed elsewhere", nullptr);
       lock.lock();
     }
   }
@@ -220,7 +217,7 @@ class Group {
     std::vector<char> losses(size_, kNone);
     if (late) noteLate(*late, losses);
     else noteGone(losses);
-    raiseAlarm(losses);
+    if (isConnected_) signals_.raiseAlarm(losses);
     std::string text;
     for (int peer = 0; peer < size_; peer++)
       if (losses[peer] != kNone)
@@ -232,12 +229,24 @@ class Group {
     mesh_->wakeWaiters();
   }
 
-  void noteLate(const Job& job, std::vector<char>& losses) const {
-    if (job.hasAgreed || (job.kind == kConnect && !isConnected_)) return;
+  // Ranks that had not come to the call; where all have, and data only had to move, those that give no sign of life.
+  void noteLate(const Job& job, std::vector<char>& losses) {
+    if (job.kind == kConnect && !isConnected_) return;
+    if (job.hasAgreed) awaitAnswers();
     for (int peer = 0; peer < size_; peer++) {
       if (peer == rank_ || (job.isPairwise() && peer != job.root)) continue;
-      const bool hasCome = job.isPairwise() ? job.heard[0] != 0 : agreement_.hasCome(peer);
+      const bool hasCome = job.hasAgreed ? signals_.isThere(peer)
+          : job.isPairwise() ? job.heard[0] != 0 : agreement_.hasCome(peer);
       if (!hasCome) losses[peer] = kLate;
+    }
+  }
+
+  void awaitAnswers() {
+    signals_.ask();
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (int look = 0; look < 4 && !isClosing_; look++) {
+      closing_.wait_for(lock, watchInterval_);
+      signals_.answer();
     }
   }
 
@@ -245,50 +254,27 @@ class Group {
   // where it came too late.
   void noteGone(std::vector<char>& losses) {
     if (!isConnected_) return;
-    char byte = 0;
-    auto probe = mesh_->createUnboundBuffer(&byte, 1);
     for (int peer = 0; peer < size_; peer++) {
       if (peer == rank_) continue;
-      const char* alarm = &alarmsIn_[peer * (size_ + 1)];
-      if (alarm[0] != 0) {
+      if (signals_.isAlarmedBy(peer)) {
         for (int lost = 0; lost < size_; lost++)
-          if (alarm[1 + lost] != kNone) losses[lost] = alarm[1 + lost];
-        continue;
-      }
-      try {
-        probe->send(peer, gloo::Slot::build(kProbeSlot, 0), 0, 1);
-      } catch (const std::exception&) {
-        if (losses[peer] == kNone) losses[peer] = kGone;
-      }
-    }
-  }
-
-  void raiseAlarm(const std::vector<char>& losses) {
-    if (!isConnected_) return;
-    alarmOut_[0] = 1;
-    std::copy(losses.begin(), losses.end(), alarmOut_.begin() + 1);
-    alarmSender_ = mesh_->createUnboundBuffer(alarmOut_.data(), alarmOut_.size());
-    for (int peer = 0; peer < size_; peer++) {
-      if (peer == rank_) continue;
-      try {
-        alarmSender_->send(peer, gloo::Slot::build(kAlarmSlot, 0));
-      } catch (const std::exception&) {
-        // Its connection is broken; it needs no news.
+          if (signals_.lossesOf(peer)[lost] != kNone) losses[lost] = signals_.lossesOf(peer)[lost];
+      } else if (losses[peer] == kNone && !signals_.isConnected(peer)) {
+        losses[peer] = kGone;
       }
     }
   }
 
   const int rank_, size_;
   const milliseconds timeout_;
+  const milliseconds watchInterval_;
   std::shared_ptr<Mesh> mesh_;
   Agreement agreement_;
+  Signals signals_;
   std::atomic<bool> isConnected_{false};
   int notified_ = -1, notify_ = -1;
 
   std::mutex failing_;
-  // From each peer one byte that says whether an alarm has come, then how it lost each rank.
-  std::vector<char> alarmsIn_, alarmOut_;
-  std::unique_ptr<gloo::transport::UnboundBuffer> alarmReceiver_, alarmSender_;
 
   std::mutex mutex_;  // Of all that follows.
   std::condition_variable finished_, closing_;

@@ -78,23 +78,30 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     },
   );
 
-  it('a rank that is stopped is late, and its killing later harms nobody', async () => {
-    await withRanks(
-      'loop',
-      3,
-      async (ranks) => {
-        await Promise.all(ranks.map((rank) => rank.printed('running')));
-        ranks[2]!.child.kill('SIGSTOP');
-        const [first, second] = await Promise.all([ranks[0]!.result, ranks[1]!.result]);
-        for (const { code, stdout } of [first, second]) {
-          const told = JSON.parse(stdout.split('\n')[1]!) as Told;
-          expect(told.message).toMatch(/did not come in time|timed out/);
-          expect(code).toBe(1);
-        }
-      },
-      ['100', 'exit', '6000'],
-    );
-  });
+  // Few elements: most of the time goes into agreeing on the call. Many: into moving them.
+  it.each(['100', '5000000'])(
+    'a rank that is stopped in all-reduces of %s elements is late, and its killing later harms nobody',
+    async (elements) => {
+      await withRanks(
+        'loop',
+        3,
+        async (ranks) => {
+          await Promise.all(ranks.map((rank) => rank.printed('running')));
+          ranks[2]!.child.kill('SIGSTOP');
+          const [first, second] = await Promise.all([ranks[0]!.result, ranks[1]!.result]);
+          for (const { code, stdout } of [first, second]) {
+            const told = JSON.parse(stdout.split('\n')[1]!) as Told;
+            expect(told.message).toMatch(
+              /rank 2 did not come in time \((timed out|the group has failed elsewhere)/,
+            );
+            expect(told.peers).toEqual([2]);
+            expect(code).toBe(1);
+          }
+        },
+        [elements, 'exit', '6000'],
+      );
+    },
+  );
 
   it('those left form a group and go on', async () => {
     await withRanks(

@@ -3,8 +3,10 @@ import { CollectiveError, initProcessGroup } from '../../src/index.ts';
 
 // All-reduces until one fails; then says what and when, and goes on with those left if asked to.
 
-const [elements = '100000', then = 'exit', timeoutMs = '30000'] = process.argv.slice(2);
-const group = await initProcessGroup({ backend: 'gloo', timeoutMs: Number(timeoutMs) });
+const [elements = '100000', then = 'exit', firstTimeoutMs = '30000'] = process.argv.slice(2);
+// Each rank is more patient than the one before, so that it hears of that one's end first.
+const timeoutMs = Number(firstTimeoutMs) + 10_000 * Number(process.env['RANK']);
+const group = await initProcessGroup({ backend: 'gloo', timeoutMs });
 const x = full([Number(elements)], 1);
 let count = 0;
 try {
