@@ -50,6 +50,7 @@ export {
   describeValue,
 } from './tensor/check-value.ts';
 export { apply, applyOne, applyView } from './op/apply.ts';
+export { applyLive } from './op/live-attributes.ts';
 export { alias } from './op/alias.ts';
 export { type Observer, observeOps } from './op/observers.ts';
 export { costOf } from './op/cost.ts';

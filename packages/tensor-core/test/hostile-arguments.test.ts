@@ -335,6 +335,7 @@ const table: HostileTable = {
   // Ops and what watches them
   apply: { ...given(() => [op, [x()]]), whole: [0] },
   applyOne: { ...given(() => [op, [x()]]), whole: [0], named: 'apply' },
+  applyLive: { ...given(() => [op, [x()], () => undefined], { 2: 'fn' }), whole: [0], named: 'apply' },
   applyView: { ...given(() => [view, x()]), whole: [0] },
   defineOp: given(() => [opDefinition], { '0.name': 'a', '0.infer': 'fn' }),
   defineView: given(() => [viewDefinition], { '0.name': 'a', '0.layout': 'fn' }),

@@ -20,7 +20,7 @@ import { currentRange } from './range.ts';
  * records it on the tape if an input requires a gradient. This is the only way that an op runs.
  */
 export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
-  if (op?.kind !== 'compute') throw wrongArgument('apply', 'the op', 'one that defineOp() gave', op);
+  requireComputeOp('apply', op);
   requireTensors(op.name, inputs);
   if (op.mutates) checkInPlace(op as ComputeOp<never>, inputs);
   const operands = autocastOperands(op.autocast, inputs, convert);
@@ -33,6 +33,11 @@ export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes
   } finally {
     if (operands !== inputs) disposeCasts(inputs, operands);
   }
+}
+
+/** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `op` computes. */
+export function requireComputeOp<A>(owner: string, op: ComputeOp<A>): void {
+  if (op?.kind !== 'compute') throw wrongArgument(owner, 'the op', 'one that defineOp() gave', op);
 }
 
 function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
