@@ -73,6 +73,13 @@ export class OutOfMemoryError extends RooflineError {
   }
 }
 
+/** What `compile` cannot put into a program: what it read, wrote or kept that a replay could not. */
+export class CompileError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('COMPILE', message, options);
+  }
+}
+
 /** NVRTC refused a kernel. The message carries its log and the numbered source. */
 export class KernelCompileError extends RooflineError {
   readonly log: string;

@@ -250,7 +250,7 @@ export function fromElements(
 ): Tensor {
   return scope(() => {
     const result = allocate(owner, shape, { ...options, dtype });
-    if (observers.length > 0) tellHostWrite(result);
+    if (observers.length > 0) tellHostWrite(result, owner);
     if (data.length > 0) result.device.write(result.storage.buffer, 0, bytesOfArray(data));
     return finished(result, options);
   });

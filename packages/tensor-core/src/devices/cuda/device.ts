@@ -11,6 +11,8 @@ import { DeviceError, RooflineError } from '../../errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
+import { Interpreter } from '../../program/interpreter.ts';
+import type { Program, ProgramRunner } from '../../program/program.ts';
 import { architectureOf } from './architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
 import { type CudaDriver, countDevices, loadDriver } from './driver/driver.ts';
@@ -208,6 +210,10 @@ export class CudaDevice implements Device {
     this.makeCurrent();
     if (this.#streams.areSeveral) this.#noteUse(inputs);
     this.#lowering.run(op, inputs, outputs, attributes);
+  }
+
+  prepare(program: Program): ProgramRunner {
+    return new Interpreter(program);
   }
 
   /** Records an event on the current stream. */
