@@ -60,10 +60,11 @@ export class CompiledProgram {
     });
     this.#touched = [...trace.gradients.values()];
     this.#gradients = gradientResults(trace);
-    this.program = programOf(trace, [
-      ...slots.map(({ operand }) => operand),
-      ...this.#gradients.flatMap(({ operand }) => operand ?? []),
-    ]);
+    this.program = programOf(
+      trace,
+      slots.map(({ operand }) => operand),
+      this.#gradients,
+    );
     this.#dependencies = trace.dependencies;
     this.#handles = [...trace.captured]
       .filter(({ isDisposed }) => !isDisposed)
@@ -153,7 +154,10 @@ export class CompiledProgram {
       leaf.grad = operand && keep(tensorAt(operand));
       before?.dispose();
     }
-    return mapInstances(this.#result, Slot, ({ operand }) => tensorAt(operand));
+    // The next run may write a gradient's storage again; a result is the caller's.
+    const ownTensorAt = (operand: Operand) =>
+      this.program.gradients.has(operand.storage) ? standInFor(tensorAt(operand)) : tensorAt(operand);
+    return mapInstances(this.#result, Slot, ({ operand }) => ownTensorAt(operand));
   }
 }
 
@@ -187,13 +191,22 @@ function gradientResults(trace: Trace): GradientResult[] {
     .map(({ leaf }) => ({ leaf, operand: leaf.grad && trace.operand(leaf.grad) }));
 }
 
-function programOf(trace: Trace, results: readonly Operand[]): Program {
+function programOf(
+  trace: Trace,
+  results: readonly Operand[],
+  gradientResults: readonly GradientResult[],
+): Program {
   const { storages, written, live, calls } = trace;
   const device = trace.device!;
-  const kept = new Set(
-    results.map(({ storage }) => storage).filter((number) => storages[number]!.source.kind === 'made'),
+  const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
+  const gradients = new Map(
+    gradientResults.flatMap(({ leaf, operand }) =>
+      operand && isMade(operand.storage) ? [[operand.storage, leaf] as const] : [],
+    ),
   );
-  return { device, storages, written, kept, live, calls: withoutDeadCalls({ calls, storages, kept }) };
+  const kept = new Set([...results.map(({ storage }) => storage).filter(isMade), ...gradients.keys()]);
+  const alive = withoutDeadCalls({ calls, storages, kept });
+  return { device, storages, written, kept, gradients, live, calls: alive };
 }
 
 function hasSuchGradient({ leaf, before, within }: TouchedGradient): boolean {

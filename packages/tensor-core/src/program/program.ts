@@ -53,6 +53,8 @@ export interface Program {
   readonly storages: readonly ProgramStorage[];
   /** Made storages whose contents outlive a run: those of results and of gradients. */
   readonly kept: ReadonlySet<number>;
+  /** Of these, the gradients', and whose they are. A runner may give the same storage at each run. */
+  readonly gradients: ReadonlyMap<number, Tensor>;
   /** Given storages that calls write. */
   readonly written: ReadonlySet<number>;
   /** What every run asks for anew, in the program's order, also for calls that are not run. */

@@ -11,8 +11,17 @@ const device = t.device('cpu');
 const seed = Number(process.env['PROGRAM_SEED'] ?? 7);
 const cases = Number(process.env['PROGRAM_CASES'] ?? 300);
 
-/** Filled by the host or at random: compile.test.ts tells what becomes of those. */
-const ofTheHost = new Set(['tensor', 'fromTypedArray', 'uniform', 'randn', 'truncatedNormal', 'randint']);
+/** Filled by the host, at random or not at all; compile.test.ts tells what becomes of those. */
+const ofTheHost = new Set([
+  'tensor',
+  'fromTypedArray',
+  'uniform',
+  'randn',
+  'truncatedNormal',
+  'randint',
+  'dropout',
+  'empty',
+]);
 
 /** The tensors that a program starts from, an alias being the same. */
 function basesOf({ inputs }: Program): Tensor[] {

@@ -49,6 +49,8 @@ export class CudaLowering implements CudaContext {
   readonly #matmul: Matmul;
   /** Blocks to give back when the op at hand has been queued. */
   readonly #workspaces: Block[] = [];
+  /** How many workspaces ops have had. */
+  workspaceCount = 0;
 
   constructor(parts: LoweringParts) {
     const { device, streams, launcher, modules, properties, memory, makeFloat32Product } = parts;
@@ -101,6 +103,7 @@ export class CudaLowering implements CudaContext {
 
   #workspaceBlock(byteLength: number): Block {
     const block = this.#memory.allocateBlock(byteLength);
+    this.workspaceCount++;
     this.#workspaces.push(block);
     return block;
   }
