@@ -1,4 +1,4 @@
-import { checkFlag, checkFunction } from './check-value.ts';
+import { checkFlag, checkFunction, wrongArgument } from './check-value.ts';
 import type { TapeNode } from '../autograd/tape.ts';
 import { LeafNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
@@ -82,6 +82,8 @@ export class Tensor extends Scoped implements MemoryView {
   }
 
   set grad(grad: Tensor | null) {
+    if (grad !== null && !(grad instanceof Tensor))
+      throw wrongArgument('grad', 'it', 'a tensor or null', grad);
     tracing.active?.gradientSet(this, this.#grad);
     this.#grad = grad;
   }

@@ -1,3 +1,4 @@
+import { checkFunction } from './check-value.ts';
 import type { Tensor } from './tensor.ts';
 
 /** What a trace is told of that is no op; see program/trace.ts. */
@@ -17,9 +18,11 @@ export const tracing: { active: Tracing | null } = { active: null };
 
 /**
  * What `read` gives. Code that decides by it which ops run, whether a module trains say, reads it through this, so that a
- * compiled program is used only while `read` gives the same (by Object.is).
+ * compiled program is used only while `read` gives the same (by Object.is). Throws what `read` throws, and a RooflineError
+ * (code ARGUMENT) for what is no function.
  */
 export function dependOn<T>(read: () => T): T {
+  checkFunction('dependOn', 'what it reads by', read);
   const value = read();
   tracing.active?.depends(read, value);
   return value;

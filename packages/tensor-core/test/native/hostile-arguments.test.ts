@@ -89,6 +89,7 @@ const methods: HostileTable = {
   },
   'CudaDevice#scratch': { args: () => [device(), 'kept', 64], legal: { 1: 'a', 2: numbers } },
   'CudaDevice#allocate': hot,
+  'CudaDevice#prepare': hot,
   'CudaDevice#free': hot,
   'CudaDevice#allocateBlock': { args: () => [device(), 64], legal: { 1: numbers } },
   'CudaDevice#freeBlock': { args: () => [device(), device().allocateBlock(8)] },

@@ -1,6 +1,7 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
 import type { ComputeOp } from '../../../op/op.ts';
+import { fusePointwise } from '../../../program/fuse-pointwise.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import {
@@ -60,11 +61,11 @@ export class CudaProgram implements ProgramRunner {
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts) {
-    this.#program = program;
+    this.#program = fusePointwise(program);
     this.#parts = parts;
     this.#lastUses = lastUses(
-      program,
-      program.calls.map((call) => [call]),
+      this.#program,
+      this.#program.calls.map((call) => [call]),
     );
     this.#pool = parts.device.createPool();
   }
