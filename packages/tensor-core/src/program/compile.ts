@@ -11,7 +11,7 @@ import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
-import { CompiledProgram, standInFor } from './compiled-program.ts';
+import { CompiledProgram, type ProgramExplanation, standInFor } from './compiled-program.ts';
 import { Trace } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
 
@@ -34,6 +34,8 @@ type AnyFunction = (...values: never[]) => unknown;
 
 export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>) => ReturnType<F>) & {
   readonly cache: CompileCache;
+  /** The programs that are kept, the one used last at the end. */
+  explain(): ProgramExplanation[];
   /** Frees the programs; the next call writes a new one. */
   dispose(): void;
 };
@@ -60,6 +62,7 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },
+    explain: { value: () => compiled.explain() },
     dispose: { value: () => compiled.dispose() },
   }) as CompiledFunction<F>;
 }
@@ -96,6 +99,10 @@ class Compiled {
     }
     this.#misses++;
     return this.#write(signature, values, described.tensors);
+  }
+
+  explain(): ProgramExplanation[] {
+    return [...this.#programs].map(({ program }) => program.explain());
   }
 
   dispose(): void {

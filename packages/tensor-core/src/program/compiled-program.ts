@@ -10,7 +10,7 @@ import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import { Interpreter } from './interpreter.ts';
-import type { Binding, Operand, Program, ProgramRunner } from './program.ts';
+import type { Binding, Operand, Program, ProgramRunner, RunnerFacts } from './program.ts';
 import { type Dependency, type Trace, type TouchedGradient, fillsStorage } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
@@ -24,6 +24,16 @@ interface CapturedHandle {
 interface GradientResult {
   readonly leaf: Tensor;
   readonly operand: Operand | null;
+}
+
+/** One program of a compiled function. */
+export interface ProgramExplanation extends RunnerFacts {
+  readonly device: string;
+  /** Ops that the function called, and those of them that somebody needs. */
+  readonly tracedCalls: number;
+  readonly calls: number;
+  /** The most bytes that what it made held at a time, run eagerly. */
+  readonly eagerPeakBytes: number;
 }
 
 /** The place of a tensor in a function's result. */
@@ -90,6 +100,13 @@ export class CompiledProgram {
     return this.program.storages.every(
       ({ source }) => source.kind !== 'captured' || source.storage.handles > 0,
     );
+  }
+
+  /** What became of the function. */
+  explain(): ProgramExplanation {
+    const { device, tracedCalls, calls, eagerPeakBytes } = this.program;
+    const facts = this.#runner.facts();
+    return { device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
   }
 
   run(tensors: readonly Tensor[]): unknown {
@@ -206,7 +223,8 @@ function programOf(
   );
   const kept = new Set([...results.map(({ storage }) => storage).filter(isMade), ...gradients.keys()]);
   const alive = withoutDeadCalls({ calls, storages, kept });
-  return { device, storages, written, kept, gradients, live, calls: alive };
+  const facts = { tracedCalls: calls.length, eagerPeakBytes: trace.peakBytes };
+  return { device, storages, written, kept, gradients, live, calls: alive, ...facts };
 }
 
 function hasSuchGradient({ leaf, before, within }: TouchedGradient): boolean {

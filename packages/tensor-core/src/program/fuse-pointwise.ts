@@ -7,6 +7,7 @@ import type { Call, Operand, Program } from './program.ts';
 // What one generated kernel takes.
 const mostInputs = 8;
 const mostOperands = 10;
+const fusedPrefix = 'fused_';
 
 /** Calls that become one kernel, and what of them reaches memory. */
 interface FusedKernel {
@@ -162,6 +163,11 @@ function isSameOperand(a: Operand, b: Operand): boolean {
   );
 }
 
+/** Whether `fusePointwise` made the op. */
+export function isFused({ name }: Pick<ComputeOp<never>, 'name'>): boolean {
+  return name.startsWith(fusedPrefix);
+}
+
 function inputName(index: number): string {
   return String.fromCharCode('a'.charCodeAt(0) + index);
 }
@@ -171,7 +177,7 @@ function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs
   const names = members.map(({ op }) => op.name);
   const op: ComputeOp<undefined> = {
     kind: 'compute',
-    name: `fused_${names.join('_')}`,
+    name: `${fusedPrefix}${names.join('_')}`,
     autocast: 'none',
     infer: () => outputs,
     scalars: () => kernel.scalars,

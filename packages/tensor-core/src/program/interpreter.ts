@@ -9,6 +9,7 @@ import {
   type Operand,
   type Program,
   type ProgramRunner,
+  type RunnerFacts,
   attributesOf,
 } from './program.ts';
 import { ProgramMemory } from './program-memory.ts';
@@ -37,6 +38,11 @@ export class Interpreter implements ProgramRunner {
     } finally {
       memory.freeAll();
     }
+  }
+
+  facts(): RunnerFacts {
+    const { length } = this.#program.calls;
+    return { launches: length, nodes: length, fused: new Map(), bytesInRegisters: 0, arenaBytes: 0 };
   }
 
   dispose(): void {}

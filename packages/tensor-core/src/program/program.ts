@@ -57,6 +57,10 @@ export interface Program {
   readonly gradients: ReadonlyMap<number, Tensor>;
   /** Given storages that calls write. */
   readonly written: ReadonlySet<number>;
+  /** How many calls the function made; some of them nobody needs. */
+  readonly tracedCalls: number;
+  /** The most bytes that tensors made by the function held at a time, when it ran eagerly. */
+  readonly eagerPeakBytes: number;
   /** What every run asks for anew, in the program's order, also for calls that are not run. */
   readonly live: readonly (() => unknown)[];
 }
@@ -73,8 +77,23 @@ export interface Binding {
   readonly byteOffset: number;
 }
 
+/** What a device has made of a program. */
+export interface RunnerFacts {
+  /** What the host starts at each run: on a GPU one graph, on the CPU ONNX graphs and ops that run by themselves. */
+  readonly launches: number;
+  /** Kernels, copies and fills of a GPU's graph, once it has run; nodes of ONNX graphs and such ops on the CPU. */
+  readonly nodes: number | null;
+  /** Names of ops that are one kernel, with the number of kernels of each name. */
+  readonly fused: ReadonlyMap<string, number>;
+  /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
+  readonly bytesInRegisters: number;
+  /** Bytes that the program holds on the device between its runs. */
+  readonly arenaBytes: number;
+}
+
 /** A program made ready to run on its device. */
 export interface ProgramRunner {
+  facts(): RunnerFacts;
   /**
    * Runs it over the given storages; `live` are the attributes of this run, in the order of `Program.live`. Returns the kept
    * storages by number, one reference of each, the caller's.

@@ -38,6 +38,9 @@ export class Trace implements Tracing, Observer {
   readonly written = new Set<number>();
   readonly live: (() => unknown)[] = [];
   device: Device | null = null;
+  /** The most bytes that were allocated at a time since the first op. */
+  peakBytes = 0;
+  #bytesBefore = 0;
   readonly #numbers = new Map<Storage, number>();
   readonly #arguments: ReadonlyMap<Storage, number>;
   readonly #firstSerial = storagesMade() + 1;
@@ -56,6 +59,7 @@ export class Trace implements Tracing, Observer {
     attributes: unknown,
   ): void {
     this.#useDevice(op, inputs[0]!);
+    this.#notePeak();
     const call: Call = {
       op,
       inputs: inputs.map((input) => this.operand(input)),
@@ -135,6 +139,13 @@ export class Trace implements Tracing, Observer {
   *madeStorages(): Generator<[number, Storage]> {
     for (const [storage, number] of this.#numbers)
       if (this.storages[number]!.source.kind === 'made') yield [number, storage];
+  }
+
+  /** Outputs are allocated when an op is about to run; those of the first stand for the start. */
+  #notePeak(): void {
+    const { allocatedBytes } = this.device!;
+    if (this.calls.length === 0) this.#bytesBefore = allocatedBytes;
+    this.peakBytes = Math.max(this.peakBytes, allocatedBytes - this.#bytesBefore);
   }
 
   #addLive(next: (() => unknown) | null): number | null {

@@ -216,6 +216,8 @@ export class EmulatedDriver {
         }),
       cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
         this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
+      cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
+        this.#giveHandle(count, this.#graphsOfNodes[graph - 1]!.length),
       cuGraphDestroy: () => 0,
       cuGraphExecDestroy: () => 0,
     };

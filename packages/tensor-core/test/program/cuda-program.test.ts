@@ -41,6 +41,15 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     const seen: (readonly [Tensor, Tensor])[] = [];
     for (let i = 0; i < 4; i++) seen.push(f(on([1, 2 + i, 3]), on([0.5, -i, 0])));
     expect(runs).toBe(1);
+    expect(f.explain()).toMatchObject([
+      {
+        device: 'cuda:0',
+        calls: 5,
+        launches: 1,
+        fused: new Map([['fused_add_mul', 1]]),
+        bytesInRegisters: 12,
+      },
+    ]);
     seen.forEach(([first, second], i) => {
       const [x, y] = [tensor([1, 2 + i, 3]), tensor([0.5, -i, 0])];
       softmax(mul(add(x, y), 3), 0)

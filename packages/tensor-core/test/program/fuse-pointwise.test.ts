@@ -28,7 +28,9 @@ function programOf(fn: () => readonly Tensor[]): {
       live,
       calls,
       kept: new Set(kept),
-      gradients: new Map(),
+      gradients: new Map<number, Tensor>(),
+      tracedCalls: calls.length,
+      eagerPeakBytes: 0,
     };
     return { program, results, kept };
   } finally {

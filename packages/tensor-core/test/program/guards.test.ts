@@ -233,6 +233,18 @@ describe('a compiled function', () => {
     expect(seen()).toEqual(['outer/mul', 'outer/relu']);
   });
 
+  it('explains what became of it', () => {
+    const call = compile((x: Tensor) => {
+      t.sum(t.exp(x));
+      return t.relu(t.mul(x, 2));
+    });
+    expect(call.explain()).toEqual([]);
+    call(t.ones([64]));
+    const [program] = call.explain();
+    expect(program).toMatchObject({ device: 'cpu', tracedCalls: 4, calls: 2, launches: 1, arenaBytes: 0 });
+    expect(program!.eagerPeakBytes).toBeGreaterThanOrEqual(2 * 256);
+  });
+
   it('keeps to the tape: what backward saved before a replay wrote it is an error', () => {
     const weight = t.tensor([1, 2]).requiresGrad_();
     const step = compile(() => t.noGrad(() => t.addInPlace(weight, t.ones([2]))));

@@ -6,6 +6,7 @@ import {
   type Call,
   type Program,
   type ProgramRunner,
+  type RunnerFacts,
   attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
@@ -19,6 +20,8 @@ import type { InputPort, Segment } from './segment-builder.ts';
 interface ReadyStep {
   run(memory: ProgramMemory, live: readonly unknown[]): void;
   readonly unused: readonly number[];
+  /** Of its graph; 1 for a call. */
+  readonly nodes: number;
   dispose(): void;
 }
 
@@ -50,6 +53,16 @@ export class CpuProgram implements ProgramRunner {
     }
   }
 
+  facts(): RunnerFacts {
+    return {
+      launches: this.#steps.length,
+      nodes: this.#steps.reduce((sum, { nodes }) => sum + nodes, 0),
+      fused: new Map(),
+      bytesInRegisters: 0,
+      arenaBytes: 0,
+    };
+  }
+
   dispose(): void {
     for (const step of this.#steps) step.dispose();
   }
@@ -59,6 +72,7 @@ function readyStep({ calls, segment }: Step, program: Program, unused: readonly 
   if (segment) return new SegmentStep(segment, calls, program, unused);
   return {
     unused,
+    nodes: calls.length,
     run: (memory, live) => calls.forEach((call) => runCall(call, memory, attributesOf(call, live))),
     dispose() {},
   };
@@ -66,6 +80,7 @@ function readyStep({ calls, segment }: Step, program: Program, unused: readonly 
 
 class SegmentStep implements ReadyStep {
   readonly unused: readonly number[];
+  readonly nodes: number;
   readonly #segment: Segment;
   readonly #program: Program;
   readonly #session: Session;
@@ -74,6 +89,7 @@ class SegmentStep implements ReadyStep {
 
   constructor(segment: Segment, calls: readonly Call[], program: Program, unused: readonly number[]) {
     this.#segment = segment;
+    this.nodes = segment.graph.operations.length;
     this.#program = program;
     this.unused = unused;
     this.#scalars = segment.inputs.map((port) =>

@@ -80,6 +80,13 @@ export class CudaGraph {
     );
   }
 
+  /** Its kernels, copies and fills. */
+  nodeCount(): number {
+    return this.#driver.handleFrom('cuGraphGetNodes', (out) =>
+      this.#driver.functions.cuGraphGetNodes(this.#graph, 0, out),
+    );
+  }
+
   launch(stream: CudaStream): void {
     this.#driver.check(
       this.#driver.functions.cuGraphLaunch(this.#executable, stream.handle),

@@ -1,7 +1,7 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import { fusePointwise } from '../../../program/fuse-pointwise.ts';
+import { fusePointwise, isFused } from '../../../program/fuse-pointwise.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Operand,
   type Program,
   type ProgramRunner,
+  type RunnerFacts,
   attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
@@ -57,11 +58,13 @@ export class CudaProgram implements ProgramRunner {
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
+  readonly #bytesInRegisters: number;
   #captured: Captured | null = null;
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts) {
     this.#program = fusePointwise(program);
+    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
     this.#parts = parts;
     this.#lastUses = lastUses(
       this.#program,
@@ -70,9 +73,17 @@ export class CudaProgram implements ProgramRunner {
     this.#pool = parts.device.createPool();
   }
 
-  /** Bytes that the program holds on the device between its runs. */
-  get reservedBytes(): number {
-    return this.#pool.reservedBytes;
+  facts(): RunnerFacts {
+    const fused = new Map<string, number>();
+    for (const { op } of this.#program.calls)
+      if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
+    return {
+      launches: 1,
+      nodes: this.#captured?.graph.nodeCount() ?? null,
+      fused,
+      bytesInRegisters: this.#bytesInRegisters,
+      arenaBytes: this.#pool.reservedBytes,
+    };
   }
 
   run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
@@ -238,6 +249,15 @@ export class CudaProgram implements ProgramRunner {
     for (const storage of this.#captured.kept.values()) storage.release();
     this.#captured = null;
   }
+}
+
+/** The bytes of the storages that the program makes and writes. */
+function madeBytes({ calls, storages }: Program): number {
+  const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
+  let bytes = 0;
+  for (const number of written)
+    if (storages[number]!.source.kind === 'made') bytes += storages[number]!.byteLength;
+  return bytes;
 }
 
 function isAtSameAddresses(
