@@ -51,6 +51,7 @@ export {
 } from './tensor/check-value.ts';
 export { apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './program/compile.ts';
+export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
 export type { ProgramExplanation } from './program/compiled-program.ts';
 export type { RunnerFacts } from './program/program.ts';
 export { dependOn } from './tensor/tracing.ts';

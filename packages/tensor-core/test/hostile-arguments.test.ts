@@ -349,6 +349,15 @@ const table: HostileTable = {
       '1.cacheSize': 'undefined 5',
     }),
   },
+  exportOnnx: given(
+    () => ['/dev/null', (a: t.Tensor) => t.mul(a, 2), [x()], { inputNames: ['x'], outputNames: ['y'] }],
+    {
+      0: 'a',
+      3: 'undefined {}',
+      '3.inputNames': 'undefined',
+      '3.outputNames': 'undefined',
+    },
+  ),
   dependOn: given(() => [() => 1], { 0: 'fn' }),
   observeOps: given(() => [{}], { 0: '{}' }),
   onRange: given(() => [{ enter: () => {}, exit: () => {} }], { '0.enter': 'fn', '0.exit': 'fn' }),

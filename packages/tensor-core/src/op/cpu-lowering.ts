@@ -86,6 +86,8 @@ export interface OnnxLowering<A> {
 /** The op in JavaScript or WebAssembly, over contiguous typed arrays, for what ONNX has no node. */
 export interface HostLowering<A> {
   readonly kind: 'host';
+  /** The same as nodes, for graphs that leave this process: see `exportOnnx`. */
+  readonly nodes?: OnnxLowering<A>['build'];
   run(inputs: readonly HostArray[], outputs: readonly HostArray[], attributes: A): void;
 }
 

@@ -54,6 +54,7 @@ export const notOps: readonly string[] = [
   'applyLive',
   'compile',
   'dependOn',
+  'exportOnnx',
   'applyView',
   'alias',
   'observeOps',

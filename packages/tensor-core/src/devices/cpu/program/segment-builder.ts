@@ -1,8 +1,10 @@
+import { CompileError } from '../../../errors.ts';
 import type { OnnxLowering, OnnxValue } from '../../../op/cpu-lowering.ts';
 import type { Call, Operand, ProgramStorage } from '../../../program/program.ts';
 import { type DType, byteSize } from '../../../tensor/dtype.ts';
-import { sizeOf } from '../../../tensor/shape.ts';
+import { formatShape, sizeOf } from '../../../tensor/shape.ts';
 import { type OperandLayout, type OperandPlan, addToGraph, canReadInGraph } from '../lowering/op-graph.ts';
+import { buildView, planView } from '../lowering/view-graph.ts';
 import { OnnxGraphBuilder } from '../onnx/onnx-graph.ts';
 
 /** What a graph's input is given at each run: memory of a storage, or a scalar of a call with live attributes. */
@@ -28,8 +30,8 @@ export interface Segment {
  */
 export class SegmentBuilder {
   readonly calls: Call[] = [];
+  readonly graph = new OnnxGraphBuilder();
   readonly #storages: readonly ProgramStorage[];
-  readonly #graph = new OnnxGraphBuilder();
   readonly #inputs: InputPort[] = [];
   /** The elements of storages that calls here have written. */
   readonly #written = new Map<number, OnnxValue>();
@@ -38,6 +40,22 @@ export class SegmentBuilder {
 
   constructor(storages: readonly ProgramStorage[]) {
     this.#storages = storages;
+  }
+
+  /** Says what a storage's elements are where no call here has written them. */
+  define(storage: number, elements: OnnxValue): void {
+    this.#written.set(storage, elements);
+  }
+
+  /** A tensor as calls here have left it, in its shape. Throws a CompileError for a layout that no node reads. */
+  valueOf(operand: Operand): OnnxValue {
+    const plan = planView(operand, this.#layoutOf(operand).storageSize);
+    const elements = this.#written.get(operand.storage);
+    if (!plan || !elements)
+      throw new CompileError(
+        `a tensor ${formatShape(operand.shape)} with strides ${formatShape(operand.strides)} is in no graph.`,
+      );
+    return buildView(this.graph, this.#part(elements, plan.start, plan.box), plan);
   }
 
   /** Whether a call can run before this graph as well as behind it. */
@@ -53,7 +71,7 @@ export class SegmentBuilder {
     const { op, inputs, outputs, attributes } = call;
     const layouts = inputs.map((input) => this.#layoutOf(input));
     const scalars = op.scalars?.(attributes as never);
-    const results = addToGraph(this.#graph, op, lowering, layouts, outputs, attributes as never, {
+    const results = addToGraph(this.graph, op, lowering, layouts, outputs, attributes as never, {
       memory: (index, plan) => this.#memory(inputs[index]!.storage, layouts[index]!.dtype, plan),
       scalar: (index, dtype) => this.#scalar(call, index, dtype, scalars![index]!),
     });
@@ -66,10 +84,10 @@ export class SegmentBuilder {
     const outputs: OutputPort[] = [];
     for (const [storage, value] of this.#written) {
       if (!isNeeded(storage)) continue;
-      this.#graph.output(value);
+      this.graph.output(value);
       outputs.push({ storage });
     }
-    return { graph: this.#graph, inputs: this.#inputs, outputs };
+    return { graph: this.graph, inputs: this.#inputs, outputs };
   }
 
   #layoutOf({ storage, shape, strides, offset, dtype }: Operand): OperandLayout {
@@ -84,7 +102,7 @@ export class SegmentBuilder {
     const key = `${storage}@${start}[${box.join()}]`;
     let value = this.#read.get(key);
     if (!value) {
-      value = this.#graph.input(dtype, box);
+      value = this.graph.input(dtype, box);
       this.#inputs.push({ kind: 'memory', storage, byteOffset: start * byteSize(dtype) });
       this.#read.set(key, value);
       this.#isRead.add(storage);
@@ -94,7 +112,7 @@ export class SegmentBuilder {
 
   /** The elements of a storage from `start` on, as many as `box` has, in its shape. */
   #part(whole: OnnxValue, start: number, box: readonly number[]): OnnxValue {
-    const graph = this.#graph;
+    const graph = this.graph;
     const size = sizeOf(box);
     const total = sizeOf(whole.shape);
     if (size === total) return whole.shape.join() === box.join() ? whole : graph.reshape(whole, box);
@@ -104,23 +122,32 @@ export class SegmentBuilder {
   }
 
   #scalar(call: Call, index: number, dtype: DType, value: number): OnnxValue {
-    if (call.live === null) return this.#graph.scalar(dtype, value);
+    if (call.live === null) return this.graph.scalar(dtype, value);
     this.#inputs.push({ kind: 'scalar', call, index, dtype });
-    return this.#graph.input(dtype, []);
+    return this.graph.input(dtype, []);
   }
 }
 
-/** Whether a call can be a part of a graph: its operands can be read by nodes, and what it writes are whole storages. */
+/** How a call can be a part of a graph; null where it has no nodes, or needs other memory than they read and write. */
 export function fitsInGraph(call: Call, storages: readonly ProgramStorage[]): OnnxLowering<never> | null {
   const lowering = call.op.cpu;
   if (lowering.kind !== 'onnx' || lowering.chunked) return null;
-  const isReadable = call.inputs.every(({ storage, ...layout }) => {
+  return canBeNodes(call, lowering, storages) ? lowering : null;
+}
+
+/** Whether nodes can read a call's operands, and what it writes are whole storages. */
+export function canBeNodes(
+  { inputs, outputs }: Call,
+  { strided = false }: OnnxLowering<never>,
+  storages: readonly ProgramStorage[],
+): boolean {
+  const isReadable = inputs.every(({ storage, ...layout }) => {
     const storageSize = Math.floor(storages[storage]!.byteLength / byteSize(layout.dtype));
-    return layout.size > 0 && canReadInGraph({ ...layout, storageSize }, lowering.strided ?? false);
+    return layout.size > 0 && canReadInGraph({ ...layout, storageSize }, strided);
   });
-  const writesWhole = call.outputs.every(
+  const writesWhole = outputs.every(
     ({ storage, byteLength, isContiguous, size }) =>
       size > 0 && isContiguous && byteLength === storages[storage]!.byteLength,
   );
-  return isReadable && writesWhole ? lowering : null;
+  return isReadable && writesWhole;
 }
