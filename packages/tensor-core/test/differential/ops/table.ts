@@ -51,6 +51,7 @@ export const notOps: readonly string[] = [
   'onBackwardFinished',
   'apply',
   'applyOne',
+  'applyLive',
   'applyView',
   'alias',
   'observeOps',
