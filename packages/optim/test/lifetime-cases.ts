@@ -16,7 +16,7 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, type Optimizer, SGD, clipGradientNorm } from '../src/index.ts';
-import { parameterOf, setGradient, slicesOfOne } from './parameters.ts';
+import { makesStep, parameterOf, setGradient, slicesOfOne } from './parameters.ts';
 
 const kinds: readonly [name: string, make: (parameters: Tensor[]) => Optimizer<{ learningRate: number }>][] =
   [
@@ -229,13 +229,15 @@ export function describeLifetimes(device: Device): void {
       setGradient(parameter, 1);
       const [optimizer, scaler] = [new SGD([parameter]), new GradientScaler()];
       const withGradient = live();
+      const ownState = 2;
       scaler.step(optimizer);
       scaler.update();
-      expect(live()).toBe(withGradient);
+      expect(live()).toBe(withGradient + ownState);
       scaler.unscale(optimizer);
-      expect(live()).toBe(withGradient + 1);
+      expect(live()).toBe(withGradient + ownState + 1);
       scaler.dispose();
       expect(live()).toBe(withGradient);
+      expect(scaler.stateDict()).toEqual({ scale: 65536, growthTracker: 1 });
       parameter.grad!.dispose();
       expect(() => scaler.unscale(optimizer)).toThrow(DisposedError);
       setGradient(parameter, 1);
@@ -246,8 +248,9 @@ export function describeLifetimes(device: Device): void {
       expect(() => scaler.step(optimizer)).toThrow(DisposedError);
       parameter.grad = gradient;
       expect(() => scaler.update()).toThrow(/call step\(\) first/);
-      expect(scaler.step(optimizer)).toBe(true);
+      expect(makesStep(scaler, optimizer)).toBe(true);
       scaler.update();
+      scaler.dispose();
       parameter.dispose();
       expect(live()).toBe(before);
     });
