@@ -1,5 +1,6 @@
 import {
   type Device,
+  DeviceError,
   DisposedError,
   ShapeError,
   type Tensor,
@@ -255,6 +256,22 @@ export function describeLifetimes(device: Device): void {
       expect(live()).toBe(before);
     });
   });
+
+  it.skipIf(device.type === 'cpu')(
+    'a scaler stays on the device of its first use until it is disposed',
+    () => {
+      const [here, there] = [parameterOf([], 1, device), parameterOf([], 1)];
+      const scaler = new GradientScaler({ initialScale: 4 });
+      expect(scaler.scale(here).item()).toBe(4 * here.item());
+      expect(() => scaler.scale(there)).toThrow(DeviceError);
+      setGradient(there, 1);
+      expect(() => scaler.unscale(new SGD([there]))).toThrow(
+        /the scale is on cuda:0, .* and the tensor on cpu/,
+      );
+      scaler.dispose();
+      expect(scaler.scale(there).item()).toBe(4 * there.item());
+    },
+  );
 
   it('gradients may be views that a copy of the parameter shares', () => {
     const parameter = parameterOf([2, 3], 1, device);
