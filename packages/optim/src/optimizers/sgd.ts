@@ -18,6 +18,7 @@ const kind: OptimizerKind<SGDOptions> = {
   name: 'SGD',
   defaults: { learningRate: 1e-3, momentum: 0, weightDecay: 0, nesterov: false },
   check: checkHyperparameters,
+  skipsOnDevice: true,
 };
 
 /**
@@ -32,11 +33,16 @@ export class SGD extends Optimizer<SGDOptions> {
     super(kind, parameters, options);
   }
 
-  protected override update(group: ParameterGroup<SGDOptions>, parameters: readonly Tensor[]): void {
+  protected override update(
+    group: ParameterGroup<SGDOptions>,
+    parameters: readonly Tensor[],
+    skip: Tensor | null,
+  ): void {
     const gradients = parameters.map(({ grad }) => grad!);
-    if (group.momentum === 0) return sgdUpdate([parameters, gradients], [], group);
+    const next = nextOptions(group);
+    if (group.momentum === 0) return sgdUpdate([parameters, gradients], skip, next);
     const buffers = parameters.map((parameter) => this.#bufferOf(parameter));
-    sgdMomentumUpdate([parameters, buffers, gradients], [], group);
+    sgdMomentumUpdate([parameters, buffers, gradients], skip, next);
   }
 
   #bufferOf(parameter: Tensor): Tensor {
@@ -75,6 +81,22 @@ export class SGD extends Optimizer<SGDOptions> {
     for (const buffer of this.#buffers.values()) buffer.dispose();
     this.#buffers.clear();
   }
+}
+
+/** The hyperparameters of each run, which may change from run to run, except that others would need another kernel. */
+function nextOptions(group: ParameterGroup<SGDOptions>): () => SGDOptions {
+  const hasMomentum = group.momentum !== 0;
+  const { nesterov } = group;
+  return () => {
+    if (hasMomentum !== (group.momentum !== 0) || nesterov !== group.nesterov) {
+      throw new RooflineError(
+        'OPTION',
+        `SGD: momentum ${group.momentum}, nesterov ${group.nesterov} wants another kernel than the compiled program has, ` +
+          'which began or ended its momentum or Nesterov; compile the step anew.',
+      );
+    }
+    return group;
+  };
 }
 
 function bufferName(parameter: number): string {

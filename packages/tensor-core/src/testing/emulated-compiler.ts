@@ -18,7 +18,7 @@ import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvr
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
 /** Headers of PTX, which the emulator has in C++. */
-const standIns = ['float16.cuh', 'mma.cuh'];
+const standIns = ['exp2.cuh', 'float16.cuh', 'mma.cuh'];
 // x86 takes misaligned addresses and a GPU does not: such an access traps, and the launch fails.
 const flags = [
   ...['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'],

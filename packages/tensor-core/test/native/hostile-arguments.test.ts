@@ -29,6 +29,7 @@ const table: HostileTable = {
     named: 'compileKernels|compute capability',
   },
   kernelVariants: { args: () => ['copy.cu', 'copy', 'pp'], legal: { 0: 'a', 1: 'a', 2: 'a' } },
+  denseCopy: launching,
   launchRows: launching,
   rowPlan: launching,
   vectorLength: launching,
