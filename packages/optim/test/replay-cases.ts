@@ -2,6 +2,7 @@ import {
   type Device,
   type Tensor,
   add,
+  compile,
   copyInPlace,
   fillInPlace,
   fromTypedArray,
@@ -106,6 +107,20 @@ export function describeReplays(device: Device): void {
         expect(replayed.state()).toEqual(eager.state());
       }
       recording!.dispose();
+    });
+
+    it.each([false, true])('compiled, are equal to eager steps too, with a scaler: %s', (scaled) => {
+      const [eager, training] = [new Training(device, make, scaled), new Training(device, make, scaled)];
+      const compiled = compile(() => training.step());
+      for (let step = 0; step < steps; step++) {
+        const bad = scaled ? badAt(step) : null;
+        for (const each of [eager, training]) each.prepare(step, bad);
+        eager.step();
+        compiled();
+        expect(training.state()).toEqual(eager.state());
+      }
+      expect(compiled.cache.hits).toBeGreaterThanOrEqual(steps - 3);
+      compiled.dispose();
     });
 
     it('run the same ops in every step but the first', () => {

@@ -15,6 +15,7 @@ import {
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
+import type { DeviceBuffer } from '../../device.ts';
 import type { CudaDevice } from '../device.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
@@ -36,6 +37,7 @@ interface LiveCall {
   readonly inputs: readonly MemoryView[];
   readonly outputs: readonly MemoryView[];
   readonly nodes: readonly number[];
+  readonly workspaces: readonly DeviceBuffer[];
 }
 
 /** What was captured, and for which addresses of the storages that are given. */
@@ -172,29 +174,26 @@ export class CudaProgram implements ProgramRunner {
   #captureLive(call: Call, memory: ProgramMemory, attributes: unknown): LiveCall {
     const { device, driver, launcher, lowering } = this.#parts;
     const nodes: number[] = [];
-    const workspaces = lowering.workspaceCount;
+    const workspaces: DeviceBuffer[] = [];
     const place = (operand: Operand) => viewOf(operand, memory);
     const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
+    lowering.notedWorkspaces = workspaces;
     launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
     try {
       runCall(call, memory, attributes);
     } finally {
       launcher.launched = null;
+      lowering.notedWorkspaces = null;
     }
-    if (lowering.workspaceCount > workspaces) {
-      throw new CompileError(
-        `compile: ${call.op.name} has attributes that change from run to run and a workspace on the GPU, which a graph ` +
-          'cannot give it again; give the op an input for what it keeps there.',
-      );
-    }
-    return { call, inputs, outputs, nodes };
+    return { call, inputs, outputs, nodes, workspaces };
   }
 
   /** Gives the kernels of live calls the arguments of this run. */
   #update({ graph, live }: Captured, attributes: readonly unknown[]): void {
     const { launcher, lowering } = this.#parts;
-    for (const { call, inputs, outputs, nodes } of live) {
+    for (const { call, inputs, outputs, nodes, workspaces } of live) {
       let next = 0;
+      lowering.givenWorkspaces = [...workspaces];
       launcher.redirect = (launch) => {
         const node = nodes[next++];
         if (node === undefined) throw changedLaunches(call.op);
@@ -204,6 +203,7 @@ export class CudaProgram implements ProgramRunner {
         lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never);
       } finally {
         launcher.redirect = null;
+        lowering.givenWorkspaces = null;
       }
       if (next !== nodes.length) throw changedLaunches(call.op);
     }
