@@ -1,4 +1,4 @@
-import { DeviceError, describeValue } from '@roofline/tensor-core';
+import { DeviceError, dependOn, describeValue } from '@roofline/tensor-core';
 
 /**
  * Which kernels flashAttention takes on a GPU: `auto` the fastest family that takes the problem; `mma` those on the tensor
@@ -17,8 +17,9 @@ export function setFlashKernels(kernels: FlashKernels): void {
 }
 
 export function getFlashKernels(): FlashKernels {
-  chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto');
-  return chosen;
+  return dependOn(
+    () => (chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto')),
+  );
 }
 
 function checked(source: string, kernels: string): FlashKernels {
