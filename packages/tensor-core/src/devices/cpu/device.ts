@@ -6,7 +6,7 @@ import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import type { Op } from '../../op/op.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from './buffer-pool.ts';
 import { emptyArena } from './onnx/arena.ts';
-import { findOnnxRuntime } from './onnx/onnx-runtime.ts';
+import { findOnnxRuntime } from './onnx/find-onnx-runtime.ts';
 import { OpRunner } from './lowering/op-runner.ts';
 import { cpuThreads } from './threads.ts';
 
