@@ -29,7 +29,9 @@ others is listed in its [notices](https://github.com/microsoft/onnxruntime/blob/
 );
 
 function findLibrary(binaries) {
-  const places = readdirSync(binaries).map((napi) => join(binaries, napi, publishConfig.os[0], publishConfig.cpu[0], library));
+  const places = readdirSync(binaries).map((napi) =>
+    join(binaries, napi, publishConfig.os[0], publishConfig.cpu[0], library),
+  );
   const found = places.find((path) => existsSync(path));
   if (found === undefined) throw new Error(`onnxruntime-node ${shipped} has none of ${places.join(', ')}.`);
   return found;

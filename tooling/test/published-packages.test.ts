@@ -107,7 +107,9 @@ describe('the packages as npm serves them', () => {
   });
 
   it('have a roofline command that works there', async () => {
-    expect(await run(join(project, 'node_modules/.bin/roofline'), ['--help'], project)).toContain('roofline e2e');
+    expect(await run(join(project, 'node_modules/.bin/roofline'), ['--help'], project)).toContain(
+      'roofline e2e',
+    );
   });
 });
 
