@@ -6,6 +6,7 @@ import { packageVersions } from '../records/package-versions.ts';
 import type { Command, CommandEntry } from './command.ts';
 import { completeWords } from './completion.ts';
 import { tell } from './output.ts';
+import { widthOf } from './terminal.ts';
 
 /** Runs the command line and returns its exit code; see EXIT. */
 export async function main(words: readonly string[]): Promise<number> {
@@ -51,7 +52,7 @@ function buildParser(
         ? error
         : new UsageError(`${message}${suggestFlag(message, commands)}\n${helpHint(commands)}`);
     })
-    .wrap(Math.min(110, process.stdout.columns ?? 110))
+    .wrap(Math.min(110, widthOf(process.stdout)))
     .epilogue('Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory.');
   for (const entry of commandEntries) addCommand(parser, entry, commands.get(entry.name), onExitCode);
   return parser;
