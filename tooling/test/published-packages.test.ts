@@ -137,6 +137,15 @@ describe('the packages that it published', () => {
     expect(Number(await run('node', ['--input-type=module', '--eval', script], project))).toBeGreaterThan(0);
   });
 
+  it('tell the sources of an allocation by the lines that people read', async () => {
+    const sweep = '--size tiny --context 16 --batch 1 --mode forward --dtype float32 --warmup 0 --steps 1';
+    const words = ['memory', ...sweep.split(' '), '--device', 'cpu', '--out', 'memory'];
+    await run(join(project, 'node_modules/.bin/roofline'), words, project);
+    const records = readFileSync(join(project, 'memory/results.jsonl'), 'utf8');
+    expect(records).toContain('node_modules/@roofline/transformer/src/layers/');
+    expect(records).not.toMatch(/dist\/[\w-]+\.js:\d/);
+  });
+
   it('have types that a strict project can use', async () => {
     writeFileSync(
       join(project, 'use.ts'),
