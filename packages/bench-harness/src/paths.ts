@@ -11,7 +11,8 @@ export const cellProgram = {
   path: program('cell'),
   nodeFlags: [
     '--disable-warning=ExperimentalWarning',
-    ...(runsFromSources ? ['--conditions=roofline-source'] : []),
+    // Stacks of what is built name the lines of the sources.
+    runsFromSources ? '--conditions=roofline-source' : '--enable-source-maps',
   ],
 } as const;
 

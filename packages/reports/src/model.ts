@@ -35,6 +35,10 @@ export interface Column {
   uncertaintyKey?: string;
   /** `strong` is set in bold; `roof` draws a `percent` as a small bar in HTML. */
   emphasis?: 'strong' | 'roof';
+  /** Of a text that a terminal has no room for: broken into lines, the default, or shortened in the middle, as names are. */
+  overflow?: 'wrap' | 'shorten';
+  /** The first to be left out where a terminal has no room for all columns. */
+  detail?: boolean;
 }
 
 export type Cell = string | number | null | undefined;

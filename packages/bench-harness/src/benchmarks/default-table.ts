@@ -13,6 +13,7 @@ const timeColumns: readonly Column[] = [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: 'stdMs',
+    detail: true,
     description: 'Mean and standard deviation over the samples.',
   },
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
@@ -21,6 +22,7 @@ const timeColumns: readonly Column[] = [
     label: 'Floor',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'The least time that the measured ceilings of this device allow for this work.',
   },
   {

@@ -55,6 +55,8 @@ const columnParts = partsOf({
   description: optional(text),
   uncertaintyKey: optional(text),
   emphasis: optional(oneOf(['strong', 'roof'])),
+  overflow: optional(oneOf(['wrap', 'shorten'])),
+  detail: optional(flag),
 });
 const column: Check = (value) => columnParts(value) ?? numberForm(value);
 

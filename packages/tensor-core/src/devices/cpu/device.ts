@@ -7,8 +7,8 @@ import type { Op } from '../../op/op.ts';
 import type { Program, ProgramRunner } from '../../program/program.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from './buffer-pool.ts';
 import { emptyArena } from './onnx/arena.ts';
-import { findOnnxRuntime } from './onnx/onnx-runtime.ts';
 import { CpuProgram } from './program/cpu-program.ts';
+import { findOnnxRuntime } from './onnx/find-onnx-runtime.ts';
 import { OpRunner } from './lowering/op-runner.ts';
 import { cpuThreads } from './threads.ts';
 

@@ -11,6 +11,7 @@ const passColumns = (pass: string, label: string): Column[] => [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: `${pass}StdMs`,
+    detail: true,
     description: 'Mean and standard deviation of the time between two events on the device around each pass.',
   },
   { key: `${pass}MedianMs`, label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },

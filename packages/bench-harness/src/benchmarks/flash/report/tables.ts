@@ -18,6 +18,7 @@ const timeColumns: readonly Column[] = [
     label: '20 %',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'A fifth of the samples are shorter.',
   },
   {
@@ -25,6 +26,7 @@ const timeColumns: readonly Column[] = [
     label: '80 %',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'A fifth of the samples are longer.',
   },
 ];
@@ -55,6 +57,7 @@ const besideColumns: readonly Column[] = [
     label: '95 % interval',
     kind: 'text',
     align: 'right',
+    detail: true,
     description: 'Of the ratio, by bootstrap over the samples of both.',
   },
 ];

@@ -6,7 +6,6 @@ import {
   cellColumn,
   cellColumns,
   durationColumns,
-  kernelNameColumn,
   kernelSummaryColumns,
   milliseconds,
   nanoseconds,
@@ -36,6 +35,7 @@ const achievedColumns: readonly Column[] = [
     key: 'roofShare',
     label: 'Of the roof',
     kind: 'percent',
+    emphasis: 'roof',
     description:
       'The least time that the measured ceilings allow over the time taken. Above 100 %: what the cache kept from ' +
       'device memory.',
@@ -56,7 +56,6 @@ export function kernelTable(measurements: readonly ProfileMeasurement[], id = 'k
       ...cellColumns(measurements),
       ...kernelSummaryColumns,
       ...achievedColumns.filter(({ key }) => rows.some((row) => typeof row[key] === 'number')),
-      kernelNameColumn,
     ],
     rows,
   };
@@ -71,15 +70,15 @@ export function rangeTable(measurements: readonly ProfileMeasurement[], id = 'ra
     caption: 'A kernel counts in every range around it. All profiled steps together.',
     columns: [
       ...cellColumns(measurements),
-      { key: 'range', label: 'NVTX Range', kind: 'text', emphasis: 'strong' },
-      { key: 'style', label: 'Style', kind: 'text' },
-      { key: 'pid', label: 'PID', kind: 'text', align: 'right' },
-      { key: 'tid', label: 'TID', kind: 'text', align: 'right' },
+      { key: 'range', label: 'NVTX Range', kind: 'text', emphasis: 'strong', overflow: 'shorten' },
+      { key: 'name', label: 'Kernel Name', kind: 'text', overflow: 'shorten' },
+      { key: 'style', label: 'Style', kind: 'text', detail: true },
+      { key: 'pid', label: 'PID', kind: 'text', align: 'right', detail: true },
+      { key: 'tid', label: 'TID', kind: 'text', align: 'right', detail: true },
       { key: 'rangeInstances', label: 'NVTX Inst', kind: 'number' },
       { key: 'instances', label: 'Kern Inst', kind: 'number' },
       nanoseconds('totalNs', 'Total Time (ns)'),
       ...durationColumns,
-      { key: 'name', label: 'Kernel Name', kind: 'text' },
     ],
     rows: tableRows(measurements, ({ profiled }) => rangeSummary(profiled!.selected, profiled!.result)),
   };
