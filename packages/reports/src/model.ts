@@ -35,6 +35,11 @@ export interface Column {
   uncertaintyKey?: string;
   /** `strong` is set in bold; `roof` draws a `percent` as a small bar in HTML. */
   emphasis?: 'strong' | 'roof';
+  /**
+   * With `emphasis: 'roof'`: how far repeated measurements of the roof lie apart, as a fraction. A share so near to 1 is
+   * written `at the roof`.
+   */
+  spread?: number;
 }
 
 export type Cell = string | number | null | undefined;
@@ -96,6 +101,41 @@ export interface Plot {
   series: Series[];
   /** Levels to compare with, drawn across the plot: a ceiling, a peer. */
   references?: { label: string; y: number }[];
+}
+
+/** Work of one kind: a kernel, an op, a phase of a step. */
+export interface RooflinePoint {
+  name: string;
+  /** Points of one category share a colour and a shape: the phase, say. */
+  category?: string;
+  /** Floating-point operations and bytes moved in `durationMs` milliseconds; all three above 0. */
+  flops: number;
+  bytes: number;
+  durationMs: number;
+  /** The label of the ceiling that this work stands under; without it the highest. */
+  ceiling?: string;
+  /** Shown in the tooltip. */
+  note?: string;
+}
+
+/**
+ * FLOP/s over arithmetic intensity, both logarithmic, under the ceilings of the device: work on the slope waits for
+ * memory, work under a level line for arithmetic (Williams, Waterman and Patterson, "Roofline", 2009). A point's area
+ * follows the time that it stands for.
+ */
+export interface RooflinePlot {
+  kind: 'roofline';
+  /** Unique in its report. */
+  id: string;
+  title: string;
+  caption?: string;
+  /** Level lines: what arithmetic reaches at its best. At least one. */
+  ceilings: { label: string; flopsPerSecond: number }[];
+  /** The slope: what memory reaches at its best. */
+  bandwidth: { label: string; bytesPerSecond: number };
+  points: RooflinePoint[];
+  /** How far repeated measurements of the ceilings lie apart, as a fraction: work so near is at the roof. Default 0. */
+  spread?: number;
 }
 
 /** One thing that took time on a track: a kernel, a range, a node. */
@@ -167,7 +207,7 @@ export interface Note {
   tone?: 'info' | 'warning';
 }
 
-export type Block = Table | Plot | Timeline | AllocationPlot | Note;
+export type Block = Table | Plot | RooflinePlot | Timeline | AllocationPlot | Note;
 
 /** Prose may hold `code`, **bold** and [links](https://example.org); HTML is shown as written. */
 export interface Section {

@@ -4,6 +4,10 @@ import { anyNumber, checkArgument } from '../check-argument.ts';
 export const dtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type BenchmarkDType = (typeof dtypes)[number];
 
+export function isBenchmarkDType(name: string): name is BenchmarkDType {
+  return (dtypes as readonly string[]).includes(name);
+}
+
 /** What the device reaches at its best: the roof under which every measured time stands. */
 export const ceilingsSchema = z.object({
   /** FLOP/s of the best large square matrix product, for each dtype that was measured. */

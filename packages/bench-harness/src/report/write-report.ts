@@ -11,6 +11,7 @@ import {
   renderSvg,
   renderTypst,
   allocationTable,
+  rooflineTable,
   timelineTable,
   type Block,
   type Report,
@@ -63,13 +64,13 @@ export async function writeReport(
 
   const blocks = report.sections.flatMap((section) => section.blocks);
   const html = write('report.html', page);
-  write('report.md', renderMarkdown(report));
+  write('report.md', renderMarkdown(report, { plotPath: ({ id }) => `plots/${id}.svg` }));
   for (const table of blocks.flatMap(tablesOf)) {
     for (const [extension, render] of Object.entries(tableRenderers)) {
       write(`tables/${table.id}.${extension}`, render(table));
     }
   }
-  for (const plot of blocks.filter((block) => block.kind === 'plot')) {
+  for (const plot of blocks.filter((block) => block.kind === 'plot' || block.kind === 'roofline')) {
     write(`plots/${plot.id}.svg`, renderSvg(plot));
     if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
   }
@@ -80,5 +81,6 @@ export async function writeReport(
 function tablesOf(block: Block): Table[] {
   if (block.kind === 'table') return [block];
   if (block.kind === 'timeline') return [timelineTable(block)];
+  if (block.kind === 'roofline') return [rooflineTable(block)];
   return block.kind === 'allocations' ? [allocationTable(block)] : [];
 }

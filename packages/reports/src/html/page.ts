@@ -101,7 +101,7 @@ function sectionHtml({ id, title, text = [], blocks }: Section): string {
 
 function blockHtml(block: Block): string {
   if (block.kind === 'table') return tableHtml(block);
-  if (block.kind === 'plot') return plotHtml(block);
+  if (block.kind === 'plot' || block.kind === 'roofline') return plotHtml(block);
   if (block.kind === 'timeline') return timelineHtml(block);
   if (block.kind === 'allocations') return allocationsHtml(block);
   return `<aside class="${block.tone ?? 'info'}"><p>${proseHtml(block.text)}</p></aside>`;

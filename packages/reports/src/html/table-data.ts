@@ -1,4 +1,4 @@
-import { isMeasured, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { isMeasured, isRoofShare, rowTexts, statusMarker } from '../table/cell-text.ts';
 import { csvField, rawFields, rawValue } from '../text/csv.ts';
 import { LATEX_ESCAPES, latexForm } from '../text/latex.ts';
 import { MARKDOWN_ESCAPES, markdownForm } from '../text/markdown.ts';
@@ -60,8 +60,7 @@ const LONGEST_LINE = 40;
 
 /** The classes of a column's cells. */
 export function cellClass(table: Table, column: Column): string {
-  const isShare = column.kind === 'percent' && column.emphasis === 'roof';
-  const names = [column.kind, isShare ? 'share' : '', column.emphasis === 'strong' ? 'strong' : ''];
+  const names = [column.kind, isRoofShare(column) ? 'share' : '', column.emphasis === 'strong' ? 'strong' : ''];
   if (isMeasured(column)) names.push('measured');
   else if (table.rows.some((row) => String(row[column.key] ?? '').length > LONGEST_LINE)) names.push('prose');
   if (column.align) names.push(`align-${column.align}`);

@@ -1,4 +1,4 @@
-import { MISSING, failureNotes, isMeasured, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { MISSING, failureNotes, isMeasured, isRoofShare, rowTexts, statusMarker } from '../table/cell-text.ts';
 import { headingUnit } from '../table/number-text.ts';
 import type { Column, Row, Table } from '../model.ts';
 import { spellNonFinite } from '../text/json.ts';
@@ -75,7 +75,7 @@ function rowHtml(table: Table, row: Row, classes: readonly string[]): string {
     const isEmpty = text === marker || text === MISSING;
     const value = row[column.key];
     const bar =
-      isShare(column) && typeof value === 'number' && !isEmpty
+      isRoofShare(column) && typeof value === 'number' && !isEmpty
         ? `<i style="--share:${Math.max(0, Math.min(1, value))}"></i>`
         : '';
     return `<td class="${classes[index]}${isEmpty ? ' empty' : ''}">${bar}${cellHtml(text, column)}</td>`;
@@ -93,10 +93,6 @@ function cellHtml(text: string, column: Column): string {
 function longTextHtml(text: string): string {
   const escaped = escapeXml(text);
   return `<span class="lines" title="${escaped}">${escaped}</span>`;
-}
-
-function isShare(column: Column): boolean {
-  return column.kind === 'percent' && column.emphasis === 'roof';
 }
 
 function longTableNote(table: Table): string {

@@ -22,11 +22,13 @@ export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
   }
   const values = points.map(({ x }) => checked(plot, 'x', x));
   if (values.length === 0) return numericAxis(plot.x.scale, [1, 10], [1, 10], tickCount);
-  const axis = numericAxis(plot.x.scale, extent(values), values, tickCount);
-  const [low, high] = extent(values);
+  return trimmed(numericAxis(plot.x.scale, extent(values), values, tickCount), extent(values));
+}
+
+/** An axis that ends with the data, not with the next round number; as it is where too few ticks would be left. */
+export function trimmed(axis: NumericAxis, [low, high]: [number, number]): NumericAxis {
   const kept = axis.ticks.flatMap((tick, index) => (tick >= low && tick <= high ? [index] : []));
   if (kept.length < 2) return axis;
-  // The x axis ends with the data, not with the next round number.
   const pick = <Value>(all: readonly Value[]) => kept.map((index) => all[index]!);
   return { scale: axis.scale, domain: [low, high], ticks: pick(axis.ticks), texts: pick(axis.texts) };
 }
@@ -58,7 +60,8 @@ export function resolveY(plot: Plot, tickCount: number): NumericAxis {
   return numericAxis(scale, [low, high], [], tickCount);
 }
 
-function numericAxis(
+/** From `low` to `high`, and on to the next ticks. */
+export function numericAxis(
   scale: 'linear' | 'log',
   [low, high]: [number, number],
   values: readonly number[],

@@ -3,6 +3,7 @@ import type { CellRecord } from '../../../records/record.ts';
 import { attentionWords } from '../parameters.ts';
 import { e2ePlots } from './plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
+import { phaseRooflines } from './roofline.ts';
 import { e2eSummary } from './summary.ts';
 import { peerTable, phaseTable, timeTable } from './tables.ts';
 import { reportHead } from '../../../report/report-head.ts';
@@ -32,7 +33,7 @@ function timeSection(measurements: readonly E2eMeasurement[]): Section {
 }
 
 function plotSections(measurements: readonly E2eMeasurement[]): Section[] {
-  const plots = e2ePlots(measurements);
+  const plots = [...e2ePlots(measurements), ...phaseRooflines(measurements)];
   return plots.length === 0 ? [] : [{ id: 'plots', title: 'Plots', blocks: plots }];
 }
 

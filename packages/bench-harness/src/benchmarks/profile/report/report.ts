@@ -8,6 +8,7 @@ import { kernelTimeCheckTable } from './kernel-time-check.ts';
 import { besidePeerTable, peerKernelTable } from './peer-tables.ts';
 import { attentionTable, kernelTable, matmulTable, rangeTable, stepTable } from './tables.ts';
 import { rangeLevelTable } from './range-levels.ts';
+import { kernelRoofline } from './roofline.ts';
 import { stepTimeline } from './timeline.ts';
 
 /** The report of profiles of one device and one set of settings. */
@@ -50,12 +51,14 @@ function cellSection(measurement: ProfileMeasurement, names: CellNames): Section
   const { cell, profiled } = measurement;
   if (profiled === null) return [];
   const slug = cellSlug(cell);
+  const roofline = kernelRoofline(measurement, `roofline-${slug}`);
   const peerKernels = peerKernelTable(measurement, `pytorch-kernels-${slug}`);
   return [
     {
       id: `profile-${slug}`,
       title: `Kernels of ${names.name(cell)}`,
       blocks: [
+        ...(roofline ? [roofline] : []),
         stepTimeline(
           lastStep(profiled.selected, profiled.result),
           `timeline-${slug}`,
