@@ -94,7 +94,7 @@ export interface Plot {
   caption?: string;
   x: Axis;
   y: Axis;
-  /** `bar` takes its x as categories, whatever the scale. */
+  /** `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
   marks: 'line' | 'bar' | 'area' | 'dot';
   /** For `bar` on a linear axis: the bars of one category stand upon each other, the first series lowest. */
   stacked?: boolean;
@@ -223,8 +223,10 @@ export interface Report {
   subtitle?: string;
   /** ISO 8601. */
   createdAt: string;
-  /** The findings, one sentence each. */
+  /** The findings, one sentence each, the most important first: HTML shows five, and the others when asked for. */
   summary: string[];
+  /** What shows the findings at a glance: stands below them. */
+  chart?: Plot | RooflinePlot;
   environment: { label: string; value: string }[];
   sections: Section[];
 }

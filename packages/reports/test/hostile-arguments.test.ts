@@ -6,7 +6,16 @@ import {
   exempt,
 } from '../../../tooling/hostile-arguments.ts';
 import * as reports from '../src/index.ts';
-import type { AllocationPlot, Block, Note, Plot, Report, RooflinePlot, Table, Timeline } from '../src/index.ts';
+import type {
+  AllocationPlot,
+  Block,
+  Note,
+  Plot,
+  Report,
+  RooflinePlot,
+  Table,
+  Timeline,
+} from '../src/index.ts';
 
 type Legal = NonNullable<HostileCall['legal']>;
 

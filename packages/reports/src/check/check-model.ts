@@ -217,6 +217,7 @@ export function checkAllocationsShape(owner: string, value: AllocationPlot): voi
 
 export function checkReport(owner: string, value: Report): void {
   requireThat(owner, 'report', value, report);
+  if (value.chart !== undefined) checkDrawing(owner, value.chart);
   for (const { blocks } of value.sections) {
     for (const block of blocks) if (block.kind === 'roofline') checkRoofline(owner, block);
   }

@@ -42,6 +42,11 @@ export function trimmed(axis: NumericAxis, [low, high]: [number, number]): Numer
 export function resolveY(plot: Plot, tickCount: number): NumericAxis {
   const { scale } = plot.y;
   if (scale === 'category') throw new ReportError(`plot '${plot.id}': the y axis must be 'linear' or 'log'`);
+  if (scale === 'log' && plot.marks === 'bar') {
+    throw new ReportError(
+      `plot '${plot.id}': bars on a logarithmic y axis have no length to compare; take marks 'dot' or a linear axis`,
+    );
+  }
   const points = stackPoints(plot).flat();
   const values = [
     ...points.flatMap(({ y, offset }) => (y === null ? [] : [offset + checked(plot, 'y', y)])),
@@ -56,7 +61,7 @@ export function resolveY(plot: Plot, tickCount: number): NumericAxis {
   if (scale === 'linear') {
     const fromZero = plot.marks === 'bar' || plot.marks === 'area' || low < high / 2;
     if (fromZero) [low, high] = [Math.min(0, low), Math.max(0, high)];
-  } else if (plot.marks === 'bar') low /= 1.5; // the smallest bar keeps a height
+  }
   return numericAxis(scale, [low, high], [], tickCount);
 }
 

@@ -8,6 +8,7 @@ import { colorOf, symbolOf } from '../plot/series.ts';
 import { formatNumber } from '../table/format.ts';
 import { measuredText } from '../table/number-text.ts';
 import { roofShareText } from '../table/roof-share.ts';
+import { shortSymbol } from '../text/short-symbol.ts';
 import { shorten } from '../text/shorten.ts';
 import { frameOf, labelDots, pixelsOf } from './frame.ts';
 import type { Dot, RooflineFrame } from './frame.ts';
@@ -118,7 +119,7 @@ function dotMarks(roofline: RooflinePlot, { plot, dots }: RooflineFrame, palette
 }
 
 function labelMarks(frame: RooflineFrame, palette: Palette): Markish[] {
-  const labels = labelDots(frame, (name) => shorten(name, LONGEST_LABEL));
+  const labels = labelDots(frame, (name) => shorten(shortSymbol(name), LONGEST_LABEL));
   return labels.map(({ dot, text, side }) =>
     ObservablePlot.text([text], {
       x: [dot.intensity],

@@ -103,6 +103,7 @@ function renderDocument(report: Report, options: MarkdownOptions): string {
   if (report.subtitle) parts.push(report.subtitle);
   parts.push(`Created ${report.createdAt}.`);
   if (report.summary.length > 0) parts.push(bullets(report.summary));
+  if (report.chart) parts.push(...renderBlock(report.chart, options));
   for (const section of report.sections) {
     parts.push(`## ${escape(section.title)}`, ...(section.text ?? []));
     for (const block of section.blocks) parts.push(...renderBlock(block, options));

@@ -24,7 +24,14 @@ function smallRoofline(changes: Partial<RooflinePlot> = {}): RooflinePlot {
         durationMs: 1,
         ceiling: 'float32 products',
       },
-      { name: 'adamw', category: 'optimizer', flops: 12e8, bytes: 28e8, durationMs: 2.8 / 0.95, note: 'once' },
+      {
+        name: 'adamw',
+        category: 'optimizer',
+        flops: 12e8,
+        bytes: 28e8,
+        durationMs: 2.8 / 0.95,
+        note: 'once',
+      },
     ],
     ...changes,
   };
@@ -73,7 +80,9 @@ describe('a roofline', () => {
 
   it('tells each dot in words, with its share of the roof', () => {
     const svg = renderSvg(smallRoofline());
-    expect(svg).toContain('<title>gemm&lt;float, 4&gt;\nforward\n40.0 TFLOP/s at 100 FLOP/byte\n80.0 % of the roof');
+    expect(svg).toContain(
+      '<title>gemm&lt;float, 4&gt;\nforward\n40.0 TFLOP/s at 100 FLOP/byte\n80.0 % of the roof',
+    );
     expect(svg).toContain('float32 products: 50.0 TFLOP/s');
     expect(svg).toContain('copies: 1.00 TB/s');
     expect(svg).toContain('once');
@@ -93,13 +102,17 @@ describe('a roofline', () => {
   it('is drawn without any points, and with one that is far off', () => {
     expect(renderSvg(smallRoofline({ points: [] }))).toContain('</svg>');
     const far = { name: 'x', flops: 1, bytes: 1e12, durationMs: 1e6 };
-    expect(renderSvg(smallRoofline({ points: [far] }), { width: 320, height: 240 })).not.toMatch(/NaN|Infinity/);
+    expect(renderSvg(smallRoofline({ points: [far] }), { width: 320, height: 240 })).not.toMatch(
+      /NaN|Infinity/,
+    );
   });
 
   it('stands in a page as a plot with its table, in Markdown as an image or a table', () => {
     const report = sampleReport({ sections: [{ id: 's', title: 'S', blocks: [smallRoofline()] }] });
     expect(renderHtml(report)).toMatch(/<figure class="plot" id="roof">[^]*<details>[^]*FLOP\/byte/);
-    expect(renderMarkdown(report, { plotPath: ({ id }) => `plots/${id}.svg` })).toContain('](plots/roof.svg)');
+    expect(renderMarkdown(report, { plotPath: ({ id }) => `plots/${id}.svg` })).toContain(
+      '](plots/roof.svg)',
+    );
     expect(renderMarkdown(report)).toContain('| adamw');
   });
 
@@ -110,6 +123,8 @@ describe('a roofline', () => {
     expect(of({ points: [stray] })).toThrow(
       "roofline.points[0].ceiling must be 'float32 products' or 'bfloat16 products', not 'int8'",
     );
-    expect(of({ points: [{ ...stray, flops: 0 }] })).toThrow('points[0].flops must be a finite number above 0');
+    expect(of({ points: [{ ...stray, flops: 0 }] })).toThrow(
+      'points[0].flops must be a finite number above 0',
+    );
   });
 });
