@@ -62,7 +62,7 @@ export async function writeReport(
     return path;
   };
 
-  const blocks = report.sections.flatMap((section) => section.blocks);
+  const blocks = [report.chart ?? [], ...report.sections.map((section) => section.blocks)].flat();
   const html = write('report.html', page);
   write('report.md', renderMarkdown(report, { plotPath: ({ id }) => `plots/${id}.svg` }));
   for (const table of blocks.flatMap(tablesOf)) {

@@ -3,6 +3,7 @@ import type { CellRecord } from '../../../records/record.ts';
 import { attentionWords } from '../parameters.ts';
 import { e2ePlots } from './plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
+import { headlinePlot } from './headline.ts';
 import { phaseRooflines } from './roofline.ts';
 import { e2eSummary } from './summary.ts';
 import { peerTable, phaseTable, timeTable } from './tables.ts';
@@ -12,9 +13,11 @@ import { listSome } from '../../../report/values-in-words.ts';
 /** The report of end-to-end records of one device and one set of settings. */
 export function e2eReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretRecord);
+  const chart = headlinePlot(measurements);
   return {
     ...reportHead('Transformer training, end to end', records),
     summary: e2eSummary(measurements),
+    ...(chart && { chart }),
     sections: [timeSection(measurements), ...plotSections(measurements)],
   };
 }

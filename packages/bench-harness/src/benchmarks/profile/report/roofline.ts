@@ -8,7 +8,10 @@ import { phaseOf, totalUs, type KernelSpan } from '../kernel-spans.ts';
  * The kernels under the roof, one dot for each name in each phase, by its time in a step; null where the ceilings are
  * not known, or no kernel's arithmetic is.
  */
-export function kernelRoofline({ cell, record, profiled }: ProfileMeasurement, id: string): RooflinePlot | null {
+export function kernelRoofline(
+  { cell, record, profiled }: ProfileMeasurement,
+  id: string,
+): RooflinePlot | null {
   if (profiled === null || record.ceilings === null) return null;
   const { selected, result } = profiled;
   const drawn = selected.filter(({ work }) => work !== null && work.flops > 0 && work.bytes > 0);
