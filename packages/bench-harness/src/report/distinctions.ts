@@ -28,7 +28,9 @@ function sweptValues(records: readonly CellRecord[], key: string): string {
 function settingsApart(groups: readonly (readonly CellRecord[])[]) {
   const settings = groups.map(([first]) => first!.settings);
   const keys = Object.keys(settings[0]!).filter(
-    (key) => new Set(settings.map((each) => canonicalJson({ value: each[key] ?? null }))).size > 1,
+    (key) =>
+      settings.every((each) => key in each) &&
+      new Set(settings.map((each) => canonicalJson({ value: each[key] ?? null }))).size > 1,
   );
   return ([first]: readonly CellRecord[]) =>
     keys.map((key) => `${key} ${settingText(first!.settings[key] ?? null)}`).join(', ');

@@ -11,7 +11,7 @@ import { roofShareText } from '../table/roof-share.ts';
 import { shortSymbol } from '../text/short-symbol.ts';
 import { shorten } from '../text/shorten.ts';
 import { frameOf, labelDots, pixelsOf } from './frame.ts';
-import type { Dot, RooflineFrame } from './frame.ts';
+import type { Dot, DotLabel, RooflineFrame } from './frame.ts';
 import { rateUnit } from './performance.ts';
 
 /** Characters of a name beside its dot. */
@@ -21,15 +21,21 @@ const SLOPE_PLACES = [0.3, 0.4, 0.5, 0.6, 0.7];
 
 export function drawRoofline(roofline: RooflinePlot, palette: Palette, size: PlotSize): string {
   const frame = frameOf(roofline, size);
+  const labels = labelDots(frame, (name) => shorten(shortSymbol(name), LONGEST_LABEL));
   return drawSvg(frame.plot, frame.layout, palette, [
-    ...roofMarks(roofline, frame, palette),
+    ...roofMarks(roofline, frame, labels, palette),
     ...dotMarks(roofline, frame, palette),
-    ...labelMarks(frame, palette),
+    ...labelMarks(labels, palette),
   ]);
 }
 
 /** The slope up to the highest ceiling, and each ceiling from the slope on. */
-function roofMarks(roofline: RooflinePlot, frame: RooflineFrame, palette: Palette): Markish[] {
+function roofMarks(
+  roofline: RooflinePlot,
+  frame: RooflineFrame,
+  labels: readonly DotLabel[],
+  palette: Palette,
+): Markish[] {
   const { layout } = frame;
   const unit = rateUnit(roofline);
   const { bandwidth, ceilings } = roofline;
@@ -66,15 +72,16 @@ function roofMarks(roofline: RooflinePlot, frame: RooflineFrame, palette: Palett
         dy: -9,
       }),
     ]),
-    slopeLabel(bandwidth, { foot, slope, ridge: peaks[0]!.rate / slope }, frame, written),
+    slopeLabel(bandwidth, { foot, slope, ridge: peaks[0]!.rate / slope }, frame, labels, written),
   ];
 }
 
-/** Along the slope and above it, where dots are farthest. */
+/** Along the slope and above it, where dots and their names are farthest. */
 function slopeLabel(
   { label, bytesPerSecond }: RooflinePlot['bandwidth'],
   { foot, slope, ridge }: { foot: number; slope: number; ridge: number },
   { layout, dots }: RooflineFrame,
+  labels: readonly DotLabel[],
   written: object,
 ): Markish {
   const pixels = (x: number) => pixelsOf(layout, x, x * slope);
@@ -82,7 +89,12 @@ function slopeLabel(
   const rotate = (Math.atan2(to.top - from.top, to.left - from.left) * 180) / Math.PI;
   const room = (x: number) => {
     const { left, top } = pixels(x);
-    return Math.min(...dots.map((dot) => Math.hypot(dot.left - left, dot.top - (top - 12)) - dot.radius));
+    const toDots = dots.map((dot) => Math.hypot(dot.left - left, dot.top - (top - 12)) - dot.radius);
+    const toNames = labels.map(({ box }) => {
+      const across = Math.max(box.left - left, 0, left - box.right);
+      return Math.hypot(across, (box.top + box.bottom) / 2 - (top - 12));
+    });
+    return Math.min(...toDots, ...toNames);
   };
   const places = SLOPE_PLACES.map((part) => foot * (ridge / foot) ** part);
   const at = places.reduce((best, place) => (room(place) > room(best) ? place : best));
@@ -118,8 +130,7 @@ function dotMarks(roofline: RooflinePlot, { plot, dots }: RooflineFrame, palette
   });
 }
 
-function labelMarks(frame: RooflineFrame, palette: Palette): Markish[] {
-  const labels = labelDots(frame, (name) => shorten(shortSymbol(name), LONGEST_LABEL));
+function labelMarks(labels: readonly DotLabel[], palette: Palette): Markish[] {
   return labels.map(({ dot, text, side }) =>
     ObservablePlot.text([text], {
       x: [dot.intensity],

@@ -97,9 +97,11 @@ export interface DotLabel {
   readonly text: string;
   /** On which side of the dot it stands. */
   readonly side: 'left' | 'right';
+  readonly box: Box;
 }
 
-interface Box {
+/** Pixels from the left and the top of the image. */
+export interface Box {
   left: number;
   right: number;
   top: number;
@@ -119,7 +121,7 @@ export function labelDots({ layout, dots }: RooflineFrame, shortName: (name: str
       const blocked = [...taken, ...dots.filter((other) => other !== dot).map(dotBox)];
       if (!isInside || blocked.some((other) => overlaps(box, other))) continue;
       taken.push(box);
-      labels.push({ dot, text, side });
+      labels.push({ dot, text, side, box });
       break;
     }
   }
