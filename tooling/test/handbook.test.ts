@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { codeBlocks, type CodeBlock } from '../handbook/code-blocks.ts';
 import { Workshop } from '../handbook/workshop.ts';
 
 const handbook = resolve('docs/handbook');
 const workshops = resolve('tooling/test/.handbook');
-const pages = readdirSync(handbook).filter((file) => file !== 'README.md');
+const pages = [...readdirSync(handbook).filter((file) => file !== 'README.md'), '../cs336.md'];
 const hasGloo = existsSync(resolve('packages/collectives/native/build'));
 
 afterAll(() => rmSync(workshops, { recursive: true, force: true }));
@@ -17,7 +17,7 @@ const blocksOf = (page: string) => codeBlocks(readFileSync(join(handbook, page),
 const shown = ({ code }: CodeBlock) => code.trim().split('\n')[0]!.slice(0, 70);
 
 describe.each(pages)('%s', (page) => {
-  const workshop = new Workshop(join(workshops, page.replace(/\.md$/, '')));
+  const workshop = new Workshop(join(workshops, basename(page, '.md')));
   const blocks = blocksOf(page);
   for (const { file, code } of blocks) if (file !== null) workshop.write(file, code);
 
@@ -33,7 +33,7 @@ describe.each(pages)('%s', (page) => {
     'line %i, for a GPU, has flags that exist',
     (_line, { code }) => {
       for (const line of code.trim().split('\n')) {
-        const [, command] = /^npx roofline (\S+)/.exec(line) ?? [];
+        const [, command] = /^(?:npx )?roofline (\S+)/.exec(line) ?? [];
         const help = workshop.run(`npx roofline ${command} --help`);
         for (const [flag] of line.matchAll(/--[\w-]+/g)) expect(help).toContain(flag);
       }

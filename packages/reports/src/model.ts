@@ -15,6 +15,7 @@ export type ColumnKind =
   /** A `RowStatus`. */
   | 'status';
 
+/** What one column of a table holds, and how it is written. */
 export interface Column {
   /** The property of each row that holds the value. */
   key: string;
@@ -42,10 +43,13 @@ export interface Column {
   spread?: number;
 }
 
+/** A value in a table, as it was measured: formats are the column's affair. */
 export type Cell = string | number | null | undefined;
 
+/** How the measurement behind a row ended. */
 export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted' | 'not-available';
 
+/** One row: values by the keys of the columns. */
 export interface Row {
   [key: string]: Cell;
   /** How the measurement ended; a row without a status is `ok`. */
@@ -54,6 +58,7 @@ export interface Row {
   error?: string;
 }
 
+/** A table: columns that say what values are, and rows of raw values. */
 export interface Table {
   kind: 'table';
   /** Unique in its report: the anchor in HTML, the label in LaTeX and Typst, the name of downloaded files. */
@@ -64,12 +69,14 @@ export interface Table {
   rows: Row[];
 }
 
+/** What runs along one side of a plot. */
 export interface Axis {
   label: string;
   unit?: string;
   scale: 'linear' | 'log' | 'category';
 }
 
+/** One measured point of a plot. */
 export interface Point {
   x: number | string;
   /** Null where nothing could be measured: a gap, in which `note` is written. */
@@ -81,11 +88,13 @@ export interface Point {
   note?: string;
 }
 
+/** Points that share a name, a colour and a shape. */
 export interface Series {
   name: string;
   points: Point[];
 }
 
+/** Points of one or several series on two axes. */
 export interface Plot {
   kind: 'plot';
   /** Unique in its report. */
@@ -150,6 +159,7 @@ export interface Slice {
   category?: string;
 }
 
+/** A line of a timeline, with its slices: a stream, a thread, the ranges. */
 export interface Track {
   name: string;
   slices: Slice[];
@@ -174,6 +184,7 @@ export interface Timeline {
   counters?: Counter[];
 }
 
+/** A piece of memory from its allocation to its release. */
 export interface Allocation {
   /** What it is for: the op, or the range that made it. */
   label: string;
@@ -200,6 +211,7 @@ export interface AllocationPlot {
   reserved?: [timeUs: number, bytes: number][];
 }
 
+/** A remark beside tables and plots. */
 export interface Note {
   kind: 'note';
   text: string;
@@ -207,6 +219,7 @@ export interface Note {
   tone?: 'info' | 'warning';
 }
 
+/** A part of a section. */
 export type Block = Table | Plot | RooflinePlot | Timeline | AllocationPlot | Note;
 
 /** Prose may hold `code`, **bold** and [links](https://example.org); HTML is shown as written. */
@@ -218,6 +231,7 @@ export interface Section {
   blocks: Block[];
 }
 
+/** A report: its findings, its sections, and where it was measured. */
 export interface Report {
   title: string;
   subtitle?: string;

@@ -15,6 +15,7 @@ export const ceilingsSchema = z.object({
   /** Bytes read plus bytes written, each second, by a large pointwise op. */
   copyBytesPerSecond: z.number(),
 });
+/** The ceilings of a device: see `roofline doctor --ceilings`. */
 export type Ceilings = z.infer<typeof ceilingsSchema>;
 
 /** Work of one phase: its floating-point operations and the fewest bytes it must move. */

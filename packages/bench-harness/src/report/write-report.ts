@@ -30,6 +30,7 @@ const tableRenderers = {
 
 const writeOptions = z.strictObject({ png: z.boolean().optional() });
 
+/** The files of a report. */
 export interface WrittenReport {
   /** The page with everything inside. */
   readonly html: string;

@@ -20,6 +20,7 @@ import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
 import { Optimizer } from '../optimizers/optimizer.ts';
 import { unscale } from './unscale.ts';
 
+/** How the scale begins and moves: the names and defaults of `torch.amp.GradScaler`. */
 export interface GradientScalerOptions {
   /** Default 65536. */
   readonly initialScale?: number;

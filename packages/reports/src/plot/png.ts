@@ -5,6 +5,7 @@ import type { Plot, RooflinePlot } from '../model.ts';
 import { renderSvg, svgOptionChecks } from './svg.ts';
 import type { SvgOptions } from './svg.ts';
 
+/** Options of `renderPng`. */
 export interface PngOptions extends SvgOptions {
   /** Image pixels for each pixel of `width` and `height`. */
   scale?: number;

@@ -7,6 +7,7 @@ import type { PlotSize } from './layout.ts';
 import { CSS_PALETTE, PALETTES } from './palette.ts';
 import type { Palette, Theme } from './palette.ts';
 
+/** Options of `renderSvg`. */
 export interface SvgOptions {
   theme?: Theme;
   /** Pixels. */

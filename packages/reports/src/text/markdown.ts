@@ -31,6 +31,7 @@ const escape = escaper(MARKDOWN_ESCAPES);
 
 const ROW = { rowStart: '| ', cellSeparator: ' | ', rowEnd: ' |\n' };
 
+/** Options of `renderMarkdown`. */
 export interface MarkdownOptions {
   /** Where a plot's image is, relative to the document; without it a plot is written as its table. */
   plotPath?: (plot: Plot | RooflinePlot) => string;

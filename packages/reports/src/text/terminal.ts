@@ -32,6 +32,7 @@ const BORDERLESS = Object.fromEntries(
   ]),
 );
 
+/** Options of `renderTerminal`. */
 export interface TerminalOptions {
   /** Columns of the terminal. */
   width?: number;
