@@ -43,6 +43,7 @@ export async function readApi() {
     hidePageHeader: true,
     hideBreadcrumbs: true,
     useCodeBlocks: true,
+    useHTMLAnchors: true,
     expandParameters: false,
     parametersFormat: 'table',
     interfacePropertiesFormat: 'table',

@@ -15,7 +15,7 @@ function leadsToTracked(path: string): boolean {
 
 const anchors = new Map<string, Set<string>>();
 
-/** The anchors that GitHub gives the headings of a page: words in lower case, and a number where they come again. */
+/** What GitHub gives the headings of a page (words in lower case, and a number where they come again), and anchors. */
 function anchorsOf(file: string): Set<string> {
   const known = anchors.get(file);
   if (known) return known;
@@ -32,6 +32,7 @@ function anchorsOf(file: string): Set<string> {
     counts.set(slug, times + 1);
     found.add(times === 0 ? slug : `${slug}-${times}`);
   }
+  for (const [, id = ''] of page.matchAll(/<a id="([^"]+)">/g)) found.add(id);
   anchors.set(file, found);
   return found;
 }

@@ -26,6 +26,7 @@ export interface TensorOptions {
   dtype?: DType;
   /** Default cpu. */
   device?: DeviceSpec | Device;
+  /** Whether backward passes collect its gradient. Default false. */
   requiresGrad?: boolean;
 }
 
