@@ -16,7 +16,9 @@ const root = resolve(import.meta.dirname, '../..');
 export function entryPoints(): Map<string, string> {
   const found = new Map<string, string>();
   for (const folder of readdirSync(join(root, 'packages'))) {
-    const { name, exports } = JSON.parse(readFileSync(join(root, 'packages', folder, 'package.json'), 'utf8'));
+    const { name, exports } = JSON.parse(
+      readFileSync(join(root, 'packages', folder, 'package.json'), 'utf8'),
+    );
     for (const [path, target] of Object.entries<Record<string, string>>(exports)) {
       const source = typeof target === 'object' ? target['roofline-source'] : undefined;
       if (source) found.set(join(name, path), join(root, 'packages', folder, source));

@@ -1,5 +1,5 @@
 import type { RooflinePlot } from '@roofline/reports';
-import { dtypes, type BenchmarkDType, type Ceilings } from '../measuring/ceilings.ts';
+import { ceilingsSpread, dtypes, type BenchmarkDType, type Ceilings } from '../measuring/ceilings.ts';
 
 /** The label of the ceiling of a dtype's matrix products. */
 export function ceilingLabel(dtype: BenchmarkDType): string {
@@ -10,7 +10,7 @@ export function ceilingLabel(dtype: BenchmarkDType): string {
 export function deviceRoof(
   ceilings: Ceilings,
   wanted: Iterable<string>,
-): Pick<RooflinePlot, 'ceilings' | 'bandwidth'> {
+): Pick<RooflinePlot, 'ceilings' | 'bandwidth' | 'spread'> {
   const names = new Set(wanted);
   const measured = dtypes.flatMap((dtype) => {
     const flopsPerSecond = ceilings.matmulFlopsPerSecond[dtype];
@@ -18,5 +18,9 @@ export function deviceRoof(
       ? [{ label: ceilingLabel(dtype), flopsPerSecond }]
       : [];
   });
-  return { ceilings: measured, bandwidth: { label: 'copies', bytesPerSecond: ceilings.copyBytesPerSecond } };
+  return {
+    ceilings: measured,
+    bandwidth: { label: 'copies', bytesPerSecond: ceilings.copyBytesPerSecond },
+    spread: ceilingsSpread(ceilings),
+  };
 }
