@@ -13,6 +13,7 @@ export class ResultsFileError extends Error {
   override readonly name = 'ResultsFileError';
 }
 
+/** Exit codes of the command. */
 export const EXIT = {
   ok: 0,
   failure: 1,

@@ -47,6 +47,7 @@ export class DisposedError extends RooflineError {
   }
 }
 
+/** What an OutOfMemoryError knows, in bytes. */
 export interface OutOfMemoryDetails {
   device: string;
   requestedBytes: number;

@@ -21,6 +21,7 @@ import {
 } from './operands.ts';
 import { Work } from './work.ts';
 
+/** How values are reduced, and where the result goes. */
 export interface ReduceOptions {
   /** Default 'sum'. An 'average' is the sum over the number of ranks, of floating-point tensors alone. */
   readonly op?: Reduction;

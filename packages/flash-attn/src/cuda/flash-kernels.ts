@@ -16,6 +16,7 @@ export function setFlashKernels(kernels: FlashKernels): void {
   chosen = checked('setFlashKernels', kernels);
 }
 
+/** The families that kernels are chosen among: see `setFlashKernels`. */
 export function getFlashKernels(): FlashKernels {
   return dependOn(
     () => (chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto')),

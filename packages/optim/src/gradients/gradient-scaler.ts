@@ -24,6 +24,7 @@ import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
 import { unscale } from './unscale.ts';
 import { updateScale } from './update-scale.ts';
 
+/** How the scale begins and moves: the names and defaults of `torch.amp.GradScaler`. */
 export interface GradientScalerOptions {
   /** Default 65536. */
   readonly initialScale?: number;

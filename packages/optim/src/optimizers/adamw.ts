@@ -12,6 +12,7 @@ import { checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 
+/** AdamW's hyperparameters, of all parameters or of a group. */
 export interface AdamWOptions {
   learningRate: number;
   /** How much of the first and second moments a step keeps. */

@@ -4,6 +4,7 @@ import { type OptimizerState, OptimizerStateError, checkState, copyState } from 
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 import { sgdMomentumUpdate, sgdUpdate } from './sgd-update.ts';
 
+/** SGD's hyperparameters, of all parameters or of a group. */
 export interface SGDOptions {
   learningRate: number;
   /** How much of the running direction a step keeps; 0 keeps none and needs no memory. */

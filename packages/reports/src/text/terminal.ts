@@ -20,6 +20,7 @@ const BORDERLESS = Object.fromEntries(
   ]),
 );
 
+/** Options of `renderTerminal`. */
 export interface TerminalOptions {
   /** Columns of the terminal; 80 if not given. */
   width?: number;

@@ -13,6 +13,7 @@ export interface OnnxTensor extends TensorSpec {
  */
 export type OnnxAttribute = number | string | readonly number[] | OnnxTensor;
 
+/** Attributes of an ONNX node, by their names. */
 export type OnnxAttributes = Readonly<Record<string, OnnxAttribute>>;
 
 /** An edge of a graph. */
@@ -96,4 +97,5 @@ export interface HostArray extends TensorSpec {
   readonly data: TypedArray;
 }
 
+/** How an op runs on the CPU: as ONNX nodes, or in JavaScript. */
 export type CpuLowering<A> = OnnxLowering<A> | HostLowering<A>;

@@ -130,4 +130,5 @@ export interface CustomKernel<A> {
   ): void;
 }
 
+/** How an op runs on an NVIDIA GPU: by a generated kernel, a library, or a launch of its own. */
 export type CudaLowering<A> = PointwiseKernel<A> | ReductionKernel | CustomKernel<A>;

@@ -185,6 +185,7 @@ export function requireModule(owner: string, module: AnyModule): void {
 /** A module of any inputs. */
 export type AnyModule = Module<never, unknown>;
 
+/** Options of `namedParameters`. */
 export interface NamedParametersOptions {
   /** Whether a tied parameter is given under its first name alone. Default true. */
   readonly removeDuplicate?: boolean;

@@ -100,6 +100,7 @@ function dropOnHost(x: HostArray, y: HostArray, attributes: DropoutAttributes): 
   }
 }
 
+/** Options of `dropout`. */
 export interface DropoutOptions {
   /** The chance of each element to become zero. Default 0.5. */
   p?: number;

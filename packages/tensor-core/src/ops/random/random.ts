@@ -152,6 +152,7 @@ const integerOp = randomOp<IntegerAttributes>({
   },
 });
 
+/** Options of the random distributions. */
 export interface RandomOptions extends TensorOptions {
   /** Where the numbers come from. Default: one generator for the process, which starts from seed 0. */
   generator?: Generator;
@@ -265,6 +266,7 @@ export function randn(shape: Shape, options: RandomOptions & { mean?: number; st
   );
 }
 
+/** Options of `truncatedNormal`. */
 export interface TruncatedNormalOptions extends RandomOptions {
   /** Of the distribution before the cut. Defaults 0 and 1. */
   mean?: number;

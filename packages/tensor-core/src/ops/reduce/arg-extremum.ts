@@ -27,6 +27,7 @@ interface ArgExtremumAttributes {
   readonly keepDims: boolean;
 }
 
+/** Options of `argmax` and `argmin`. */
 export interface ArgExtremumOptions {
   /** The one dimension to search; all, in row-major order, when absent. A negative one counts from the back. */
   dims?: number;

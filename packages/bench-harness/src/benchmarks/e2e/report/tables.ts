@@ -1,6 +1,7 @@
 import type { Column, Row, Table } from '@roofline/reports';
 import { achievedColumn } from '../../../report/achieved-column.ts';
 import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
+import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { tableRow, type E2eMeasurement } from './interpret.ts';
 
 const timeColumns: Column[] = [
@@ -112,7 +113,10 @@ export function timeTable(measurements: readonly E2eMeasurement[]): Table {
       ...configurationColumns(rows),
       ...timeColumns,
       achievedColumn(rows, "The model's FLOPs over the median time."),
-      ...roofColumns,
+      ...withRoofSpread(
+        roofColumns,
+        measurements.map(({ record }) => record),
+      ),
     ],
     rows,
   };

@@ -1,5 +1,6 @@
 import type { Column, Table } from '@roofline/reports';
 import type { ProfileMeasurement } from '../interpret.ts';
+import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { attentionShares, matmulShares, stepRow } from './shares.ts';
 import { kernelSummary, rangeSummary } from './summaries.ts';
 import {
@@ -37,7 +38,7 @@ const achievedColumns: readonly Column[] = [
     kind: 'percent',
     emphasis: 'roof',
     description:
-      'The least time that the measured ceilings allow over the time taken. Above 100 %: what the cache kept from ' +
+      'The least time that the measured ceilings allow over the time taken. Above the roof: what the cache kept from ' +
       'device memory.',
   },
 ];
@@ -55,7 +56,10 @@ export function kernelTable(measurements: readonly ProfileMeasurement[], id = 'k
     columns: [
       ...cellColumns(measurements),
       ...kernelSummaryColumns,
-      ...achievedColumns.filter(({ key }) => rows.some((row) => typeof row[key] === 'number')),
+      ...withRoofSpread(
+        achievedColumns.filter(({ key }) => rows.some((row) => typeof row[key] === 'number')),
+        measurements.map(({ record }) => record),
+      ),
     ],
     rows,
   };
@@ -89,7 +93,9 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
     kind: 'table',
     id,
     title: 'Kernel time against wall time',
-    caption: `Medians of a step, whatever the selection.${cellsCaption(measurements)}`,
+    caption:
+      'Medians of a step, whatever the selection. The cost of profiling is that of these few steps; `roofline overhead` ' +
+      `measures it over many, by the host's clock.${cellsCaption(measurements)}`,
     columns: [
       cellColumn,
       { key: 'kernels', label: 'Kernels', kind: 'number', digits: 1 },
