@@ -39,6 +39,7 @@ describe('what reaches a backend', () => {
         output: x.address + 12,
         count: 6,
         description: 'allReduce(sum) float32 [2, 3]',
+        buffers: [x.storage.buffer],
       },
     ]);
   });

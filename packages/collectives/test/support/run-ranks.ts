@@ -71,6 +71,7 @@ export async function withRanks<T>(
   size: number,
   use: (ranks: readonly RunningRank[]) => Promise<T>,
   args: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   const server = await StoreServer.listen({ token: 'test' });
   const ranks = Array.from({ length: size }, (_, rank) =>
@@ -80,6 +81,7 @@ export async function withRanks<T>(
       LOCAL_RANK: String(rank),
       ROOFLINE_STORE: `127.0.0.1:${server.port}`,
       ROOFLINE_STORE_TOKEN: 'test',
+      ...variables,
     }),
   );
   try {
@@ -91,6 +93,11 @@ export async function withRanks<T>(
 }
 
 /** The results of a script that ends by itself. */
-export function runRanks(name: string, size: number, args: readonly string[] = []): Promise<RankResult[]> {
-  return withRanks(name, size, (ranks) => Promise.all(ranks.map(({ result }) => result)), args);
+export function runRanks(
+  name: string,
+  size: number,
+  args: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<RankResult[]> {
+  return withRanks(name, size, (ranks) => Promise.all(ranks.map(({ result }) => result)), args, variables);
 }
