@@ -22,7 +22,7 @@ export function collectCalls(collected: readonly PreparedCall[], calls: () => vo
 
 /** One Work over calls that begin together: it ends with the last of them, and fails as the first that did. */
 function joined(calls: readonly PreparedCall[], backend: Backend): Work {
-  return new Work('coalesce', (settle) => {
+  const begin = (settle: (error: Error | null) => void) => {
     if (calls.length === 0) {
       settle(null);
       return { wait: () => {} };
@@ -41,5 +41,6 @@ function joined(calls: readonly PreparedCall[], backend: Backend): Work {
         for (const { work } of calls) work.wait();
       },
     };
-  });
+  };
+  return new Work('coalesce', begin, () => calls[0]?.noteHeard());
 }

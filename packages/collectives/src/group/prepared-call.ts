@@ -10,6 +10,7 @@ import type {
 } from './backend.ts';
 import { type Members, describeCall, errorOf } from './describe-call.ts';
 import { type Operand, inputOperand, outputOperand } from './operands.ts';
+import { noteHeard, noteUnheard } from './unheard-failures.ts';
 import { Work } from './work.ts';
 
 /** A call of a group, as its method makes it. */
@@ -35,6 +36,7 @@ export class PreparedCall implements PendingCall {
   readonly #members: Members;
   readonly #operands: Operand[];
   #running: RunningCall | null = null;
+  #isHandedOut = false;
   #settle: ((error: Error | null) => void) | null = null;
 
   constructor(
@@ -60,10 +62,14 @@ export class PreparedCall implements PendingCall {
       description: describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null),
       buffers: this.#operands.map(({ buffer }) => buffer),
     };
-    this.work = new Work(kind, (settle) => {
-      this.#settle = settle;
-      return { wait: () => this.#wait() };
-    });
+    this.work = new Work(
+      kind,
+      (settle) => {
+        this.#settle = settle;
+        return { wait: () => this.#wait() };
+      },
+      () => this.noteHeard(),
+    );
   }
 
   /** For the backend: how it ended. */
@@ -78,9 +84,15 @@ export class PreparedCall implements PendingCall {
     this.#running = running;
   }
 
+  /** The program has been told how it failed. */
+  noteHeard(): void {
+    noteHeard(this.#members);
+  }
+
   end(error: Error | null): void {
     const result = error ?? this.arrive();
     this.#release();
+    if (result && this.#isHandedOut) noteUnheard(this.#members, result);
     this.#settle!(result);
     this.onEnded(result);
   }
@@ -107,6 +119,7 @@ export class PreparedCall implements PendingCall {
     // On a GPU the result is there for all that is queued from now on, though the call may not have run.
     const error = this.arrive();
     if (error) throw error;
+    this.#isHandedOut = true;
   }
 
   #release(): void {

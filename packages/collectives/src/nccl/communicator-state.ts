@@ -5,6 +5,7 @@ const lockWord = 0;
 const startedWord = 1;
 const completedWord = 2;
 const failureWord = 3;
+const checkedWord = 4;
 const wordBytes = 4;
 const headBytes = 64;
 
@@ -93,6 +94,15 @@ export class CommunicatorState {
     if (completed >= this.started) return null;
     const slot = completed % mostPending;
     return { number: completed + 1, event: this.#events[slot]!, startedMs: this.#startedMs[slot]! };
+  }
+
+  /** How many calls have been compared with those of the other ranks, where that is asked for. */
+  get checked(): number {
+    return Atomics.load(this.#words, checkedWord);
+  }
+
+  noteChecked(): void {
+    Atomics.add(this.#words, checkedWord, 1);
   }
 
   #unlock(to: number): void {

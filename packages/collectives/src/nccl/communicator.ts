@@ -62,37 +62,32 @@ export class Communicator {
     throw new Error(why);
   }
 
-  /**
-   * Runs calls of the library in one group where they are several. Gives null, or why it failed: the communicator is
-   * gone then.
-   */
+  /** Runs calls of the library, in one group where they are several. Gives null, or why it failed: then `abort`. */
   enqueue(calls: readonly ((functions: NcclFunctions) => number)[]): string | null {
     if (!this.state.enter()) return 'the communicator has been aborted';
+    try {
+      const result = this.#finished(worst(this.#results(calls)));
+      return result === ncclSuccess ? null : this.#describe(result);
+    } finally {
+      this.state.leave();
+    }
+  }
+
+  #results(calls: readonly ((functions: NcclFunctions) => number)[]): number[] {
     const { functions } = ncclLibrary();
-    const first = calls.length > 1 ? functions.ncclGroupStart() : ncclSuccess;
-    let result = first;
-    for (const call of calls) {
-      const next = call(functions);
-      if (isError(next) && !isError(result)) result = next;
-      else if (result === ncclSuccess) result = next;
-    }
-    if (calls.length > 1) {
-      const end = functions.ncclGroupEnd();
-      if (!isError(result)) result = end;
-    }
-    // The first call connects ranks, which takes a while.
+    if (calls.length < 2) return calls.map((call) => call(functions));
+    // A group that has begun must end, whatever becomes of its calls.
+    return [functions.ncclGroupStart(), ...calls.map((call) => call(functions)), functions.ncclGroupEnd()];
+  }
+
+  /** Waits while the library is still at it: the first call connects the ranks. */
+  #finished(result: number): number {
     const deadline = performance.now() + this.#timeoutMs;
     while (result === ncclInProgress && performance.now() < deadline) {
       Atomics.wait(idle, 0, 0, pollMs);
       result = this.asyncError();
     }
-    if (result === ncclSuccess) {
-      this.state.leave();
-      return null;
-    }
-    const why = this.#describe(result);
-    this.#abortEntered();
-    return why;
+    return result;
   }
 
   /** What has gone wrong since, an ncclResult_t. */
@@ -103,10 +98,7 @@ export class Communicator {
 
   /** Ends what is under way and frees it. Once is enough; more does nothing. */
   abort(): void {
-    if (this.state.enter()) this.#abortEntered();
-  }
-
-  #abortEntered(): void {
+    if (!this.state.enter()) return;
     this.state.noteFailure();
     ncclLibrary().functions.ncclCommAbort(this.handle);
     this.state.leaveAborted();
@@ -118,8 +110,10 @@ export class Communicator {
   }
 }
 
-function isError(result: number): boolean {
-  return result !== ncclSuccess && result !== ncclInProgress;
+/** The first error, or else whether one is still in progress. */
+function worst(results: readonly number[]): number {
+  const isError = (result: number) => result !== ncclSuccess && result !== ncclInProgress;
+  return results.find(isError) ?? Math.max(ncclSuccess, ...results);
 }
 
 const idle = new Int32Array(new SharedArrayBuffer(4));

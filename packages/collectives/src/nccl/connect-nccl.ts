@@ -5,6 +5,7 @@ import type { Store } from '../store/store.ts';
 import type { StoreClientOptions } from '../store/store-client.ts';
 import { Communicator, createUniqueId } from './communicator.ts';
 import { NcclBackend } from './nccl-backend.ts';
+import { Alarms } from './watchdog/alarms.ts';
 import { Watchdog } from './watchdog/watchdog.ts';
 
 export interface ConnectNcclOptions {
@@ -43,10 +44,11 @@ export async function connectNccl(options: ConnectNcclOptions): Promise<NcclBack
     communicator: communicator.handle,
     state: communicator.state.buffer,
     deviceIndex: device.index,
-    ...{ rank, size, timeoutMs, prefix },
+    ...{ rank, ranks, timeoutMs, prefix },
     store: storePlace,
   });
-  return new NcclBackend({ device, communicator, watchdog, rank, size, checkCalls });
+  const alarms = new Alarms(store, prefix, rank, size);
+  return new NcclBackend({ device, communicator, watchdog, alarms, rank, size, checkCalls });
 }
 
 function explained<T>(options: ConnectNcclOptions, connect: () => T): T {

@@ -4,12 +4,14 @@ import { type Communicator } from './communicator.ts';
 import { mostPending } from './communicator-state.ts';
 import { borrowStream, giveBackStream } from './communication-streams.ts';
 import { ncclCallsOf } from './nccl-calls.ts';
+import type { Alarms } from './watchdog/alarms.ts';
 import type { Watchdog } from './watchdog/watchdog.ts';
 
 export interface NcclBackendParts {
   readonly device: CudaDevice;
   readonly communicator: Communicator;
   readonly watchdog: Watchdog;
+  readonly alarms: Alarms;
   readonly rank: number;
   readonly size: number;
   /** Whether calls are compared with those of the other ranks. */
@@ -21,6 +23,10 @@ interface Flight {
   readonly calls: readonly PendingCall[];
   readonly event: CudaEvent;
   readonly number: number;
+  /** How many calls of the group have been sent to be compared by now. */
+  readonly sentChecks: number;
+  /** Whether a program goes on with its results. */
+  isHandedOut: boolean;
 }
 
 type Failure = Extract<Outcome, { status: 'failed' }>;
@@ -30,7 +36,7 @@ const scratchBytes = 4;
 
 /** Groups that are open: a communicator with calls under way would hold up the end of the process. */
 const open = new Set<NcclBackend>();
-let closesAtExit = false;
+let abortsAtExit = false;
 
 /** NCCL, on a stream of the group's own. */
 export class NcclBackend implements Backend {
@@ -42,6 +48,7 @@ export class NcclBackend implements Backend {
   readonly #scratch;
   #flights: Flight[] = [];
   #failure: Failure | null = null;
+  #sentChecks = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(parts: NcclBackendParts) {
@@ -51,8 +58,8 @@ export class NcclBackend implements Backend {
     this.#scratch = parts.device.allocateBlock(scratchBytes);
     parts.device.recordStream(this.#scratch, this.#stream);
     open.add(this);
-    if (!closesAtExit) process.on('exit', closeAll);
-    closesAtExit = true;
+    if (!abortsAtExit) process.on('exit', abortAll);
+    abortsAtExit = true;
   }
 
   start(calls: readonly PendingCall[]): RunningCall {
@@ -65,7 +72,10 @@ export class NcclBackend implements Backend {
     const event = this.#stream.recordEvent({ timing: false });
     const { state } = this.#parts.communicator;
     state.begin(event.handle);
-    const flight = { calls, event, number: state.started };
+    const flight = {
+      ...{ calls, event, number: state.started },
+      ...{ sentChecks: this.#sentChecks, isHandedOut: false },
+    };
     this.#flights.push(flight);
     this.#pollLater();
     const blocks = calls.some(({ call }) => call.kind === 'barrier');
@@ -74,6 +84,9 @@ export class NcclBackend implements Backend {
 
   close(): void {
     if (!open.delete(this)) return;
+    // What a program goes on with must come about; the watchdog frees this thread if it does not.
+    this.#flights.findLast(({ isHandedOut }) => isHandedOut)?.event.synchronize();
+    this.#poll({ waitsForChecks: false });
     const failure: Failure = { status: 'failed', losses: new Map(), message: 'the group was disposed' };
     this.#parts.communicator.abort();
     this.#parts.watchdog.close();
@@ -82,9 +95,14 @@ export class NcclBackend implements Backend {
     giveBackStream(this.device, this.#stream);
   }
 
+  /** Ends what is under way, for a process that ends. */
+  abort(): void {
+    this.#parts.communicator.abort();
+  }
+
   /** Puts the calls on the stream, behind what the current one has so far. Gives why that failed, or null. */
   #enqueue(calls: readonly PendingCall[]): Failure | null {
-    const { device, communicator, rank, size, checkCalls, watchdog } = this.#parts;
+    const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
     if (this.#flights.length >= mostPending) {
       this.#flights[0]!.event.synchronize();
       this.#poll();
@@ -94,7 +112,9 @@ export class NcclBackend implements Backend {
     this.#stream.waitFor(inputsReady);
     for (const { call } of calls) {
       for (const buffer of call.buffers) device.recordStream(buffer, this.#stream);
-      if (checkCalls) watchdog.check({ description: call.description, pair: pairOf(call, rank) });
+      if (!checkCalls) continue;
+      watchdog.check({ description: call.description, pair: pairOf(call, rank) });
+      this.#sentChecks++;
     }
     const place = {
       rank,
@@ -104,21 +124,27 @@ export class NcclBackend implements Backend {
       scratch: this.#scratch.address,
     };
     const why = communicator.enqueue(calls.flatMap(({ call }) => ncclCallsOf(call, place)));
-    return why === null ? null : { status: 'failed', losses: new Map(), message: why };
+    if (why === null) return null;
+    // The other ranks would wait for this one; without a store they find out when their time is over.
+    if (!communicator.state.hasFailed) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
+    communicator.abort();
+    return { status: 'failed', losses: new Map(), message: why };
   }
 
   #wait(flight: Flight, blocks: boolean): void {
     if (blocks) flight.event.synchronize();
     this.#poll();
-    if (this.#flights.includes(flight)) this.device.stream.waitFor(flight.event);
+    if (!this.#flights.includes(flight)) return;
+    flight.isHandedOut = true;
+    this.device.stream.waitFor(flight.event);
   }
 
   /** Settles what has run, in order, or all of it where the communicator is gone. */
-  #poll(): void {
+  #poll({ waitsForChecks = true } = {}): void {
     const { state } = this.#parts.communicator;
     while (this.#flights.length > 0) {
-      const [{ calls, event, number }] = this.#flights as [Flight];
-      const hasCompleted = event.hasCompleted();
+      const [{ calls, event, number, sentChecks }] = this.#flights as [Flight];
+      const hasCompleted = event.hasCompleted() && (!waitsForChecks || state.checked >= sentChecks);
       const failure = this.#findFailure();
       if (failure) return this.#fail(failure, []);
       if (!hasCompleted) return;
@@ -161,6 +187,6 @@ function pairOf({ kind, root }: BackendCall, rank: number): { from: number; to: 
   return kind === 'recv' ? { from: root, to: rank } : null;
 }
 
-function closeAll(): void {
-  for (const backend of open) backend.close();
+function abortAll(): void {
+  for (const backend of open) backend.abort();
 }

@@ -3,15 +3,9 @@ import type { Store } from '../../store/store.ts';
 import type { FailureMessage } from './messages.ts';
 
 /** Ranks that do not answer for so long are gone. */
-const answerMs = 2000;
-/** A wait that is begun again whenever it ends; timers take little more. */
+export const answerMs = 2000;
+/** Timers take little more. */
 const longMs = 2 ** 31 - 60_000;
-
-interface Alarm {
-  readonly message: string;
-  /** Whom the alarm names itself; null to find them by who answers. */
-  readonly losses: FailureMessage['losses'] | null;
-}
 
 /**
  * How the watchdogs of a communicator agree on its end, through the store: the first to see something raises the alarm,
@@ -31,15 +25,14 @@ export class Alarms {
     this.#size = size;
   }
 
-  async raise(message: string, losses: Alarm['losses'] = null): Promise<void> {
-    await this.#store.compareAndSet(this.#key('alarm'), null, JSON.stringify({ message, losses }));
+  async raise(message: string): Promise<void> {
+    await this.#store.compareAndSet(this.#key('alarm'), null, message);
   }
 
   /** Resolves when one is raised, with what came of it. `startedCalls` tells how far this rank is. */
   async hear(startedCalls: () => number): Promise<FailureMessage> {
-    const text = await this.#store.get(this.#key('alarm'), { timeoutMs: longMs });
-    const { message, losses } = JSON.parse(new TextDecoder().decode(text)) as Alarm;
-    return { message, losses: losses ?? (await this.#lossesBy(startedCalls())) };
+    const message = await this.#store.get(this.#key('alarm'), { timeoutMs: longMs });
+    return { message: new TextDecoder().decode(message), losses: await this.#lossesBy(startedCalls()) };
   }
 
   async #lossesBy(ownCalls: number): Promise<FailureMessage['losses']> {

@@ -2,59 +2,67 @@ import { StoreError } from '../../errors.ts';
 import type { Store } from '../../store/store.ts';
 import type { CheckMessage, FailureMessage } from './messages.ts';
 
-/** Keys of so many calls are deleted together, once the next ones are full as well. */
+/** A rank deletes what it said of so many calls together, once the next ones are full as well. */
 const blockCalls = 1024;
 
-/** What ranks called that did not fit, as an alarm says it. */
-export type Mismatch = FailureMessage;
-
-/**
- * Compares calls of ranks through the store, one after the other: of a collective rank 0 says what it called and the
- * others compare; of a send and receive the sender says it.
- */
+/** Compares calls of ranks through the store: each says what it calls, and reads what the others said. */
 export class CallCheck {
   readonly #store: Store;
   readonly #prefix: string;
   readonly #rank: number;
+  readonly #ranks: readonly number[];
+  /** Calls so far, of all ranks together and of each pair and direction. */
   readonly #counts = new Map<string, number>();
 
-  constructor(store: Store, prefix: string, rank: number) {
+  /** `ranks` are the world's, in the order of the group. */
+  constructor(store: Store, prefix: string, rank: number, ranks: readonly number[]) {
     this.#store = store;
     this.#prefix = prefix;
     this.#rank = rank;
+    this.#ranks = ranks;
   }
 
-  /** Null where it fits what the rank that speaks has called, or where that is not known in time. */
-  async check({ description, pair }: CheckMessage, timeoutMs: number): Promise<Mismatch | null> {
-    const speaker = pair ? pair.from : 0;
-    const channel = `${this.#prefix}/calls/${pair ? `${pair.from}-${pair.to}` : 'all'}`;
+  /** Null where all have called the same, or where somebody does not say so in time. */
+  async check({ description, pair }: CheckMessage, timeoutMs: number): Promise<FailureMessage | null> {
+    const members = pair ? [pair.from, pair.to] : this.#ranks.map((_, member) => member);
+    const channel = pair ? `${pair.from}-${pair.to}` : 'all';
     const number = this.#counts.get(channel) ?? 0;
     this.#counts.set(channel, number + 1);
-    const block = Math.floor(number / blockCalls);
-    const key = `${channel}/${block}/${number}`;
-    if (this.#rank === speaker) {
-      await this.#store.set(key, description);
-      if (number % blockCalls === 0 && block > 1) await this.#store.deletePrefix(`${channel}/${block - 2}/`);
-      return null;
-    }
-    const other = await this.#said(key, timeoutMs);
-    if (other === null || other === description) return null;
+    await this.#say(channel, number, description);
+    const said = await this.#said(channel, number, members, timeoutMs);
+    if (said === null || said.every((text) => text === description)) return null;
+    const asked = members.map((member, i) => `rank ${this.#ranks[member]}: ${said[i]}`).join('; ');
     return {
-      message: `the ranks do not call the same: one asks for ${description}, the other for ${other}`,
-      losses: [
-        [speaker, 'differs'],
-        [this.#rank, 'differs'],
-      ],
+      message: `the ranks do not call the same (${asked})`,
+      losses: members.flatMap((member, i) => (said[i] === description ? [] : [[member, 'differs'] as const])),
     };
   }
 
-  async #said(key: string, timeoutMs: number): Promise<string | null> {
+  async #say(channel: string, number: number, description: string): Promise<void> {
+    const block = Math.floor(number / blockCalls);
+    await this.#store.set(this.#key(channel, number, this.#rank), description);
+    if (number % blockCalls === 0 && block > 1)
+      await this.#store.deletePrefix(`${this.#prefix}/calls/${channel}/${this.#rank}/${block - 2}/`);
+  }
+
+  async #said(
+    channel: string,
+    number: number,
+    members: readonly number[],
+    timeoutMs: number,
+  ): Promise<string[] | null> {
+    const textOf = async (member: number) =>
+      new TextDecoder().decode(await this.#store.get(this.#key(channel, number, member), { timeoutMs }));
     try {
-      return new TextDecoder().decode(await this.#store.get(key, { timeoutMs }));
+      return await Promise.all(members.map(textOf));
     } catch (error) {
       // A rank that does not come is the watchdog's to notice.
       if (error instanceof StoreError) return null;
       throw error;
     }
+  }
+
+  #key(channel: string, number: number, rank: number): string {
+    return `${this.#prefix}/calls/${channel}/${rank}/${Math.floor(number / blockCalls)}/${number}`;
   }
 }

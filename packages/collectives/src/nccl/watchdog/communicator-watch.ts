@@ -5,7 +5,7 @@ import { HostMemory } from '@roofline/tensor-core/native';
 import { CommunicatorState } from '../communicator-state.ts';
 import { ncclInProgress, ncclSuccess } from '../nccl-codes.ts';
 import { ncclLibrary } from '../nccl-library.ts';
-import { Alarms } from './alarms.ts';
+import { Alarms, answerMs } from './alarms.ts';
 import { CallCheck } from './call-check.ts';
 import { type EventQuery, eventQuery } from './event-query.ts';
 import type { CheckMessage, FailureMessage, WatchOrder } from './messages.ts';
@@ -20,9 +20,7 @@ export class CommunicatorWatch {
   readonly #state: CommunicatorState;
   readonly #hasCompleted: EventQuery;
   readonly #result = new HostMemory(8);
-  #store: StoreClient | null = null;
-  #hasRaised = false;
-  /** The calls to be compared, one after the other. */
+  /** What came of calls that were compared, in their order. */
   #checks: Promise<void> = Promise.resolve();
 
   constructor(order: WatchOrder, port: MessagePort) {
@@ -34,29 +32,35 @@ export class CommunicatorWatch {
 
   /** Watches until the communicator is gone. */
   async run(): Promise<void> {
-    const { store, prefix, rank, size, timeoutMs } = this.#order;
+    const { store, prefix, rank, ranks, timeoutMs } = this.#order;
+    const client = await StoreClient.connect(store);
     try {
-      this.#store = await StoreClient.connect(store);
-      const alarms = new Alarms(this.#store, prefix, rank, size);
-      this.#compareCalls(new CallCheck(this.#store, prefix, rank), alarms);
+      const alarms = new Alarms(client, prefix, rank, ranks.length);
+      this.#compareCalls(new CallCheck(client, prefix, rank, ranks));
       // Without the store nobody hears of anything, but a time limit still counts.
-      alarms
+      const heard = alarms
         .hear(() => this.#state.started)
         .then(
           (failure) => this.#end(failure),
-          () => this.#closeStore(),
+          () => {},
         );
       await this.#look(alarms, Math.min(longestIntervalMs, Math.max(5, timeoutMs / 20)));
+      // The other ranks may still ask how far this one was.
+      await Promise.race([heard, sleep(answerMs)]);
     } finally {
-      this.#closeStore();
+      client.close();
       this.#port.close();
     }
   }
 
   async #look(alarms: Alarms, intervalMs: number): Promise<void> {
+    let hasRaised = false;
     while (!this.#state.isAborted) {
-      const trouble = this.#hasRaised ? null : this.#trouble();
-      if (trouble !== null) await this.#raise(alarms, trouble);
+      const trouble = hasRaised ? null : this.#trouble();
+      if (trouble !== null) {
+        hasRaised = true;
+        await alarms.raise(trouble).catch(() => this.#end({ message: trouble, losses: [] }));
+      }
       await sleep(intervalMs);
     }
   }
@@ -83,20 +87,14 @@ export class CommunicatorWatch {
     return `timed out after ${timeoutMs} ms`;
   }
 
-  async #raise(alarms: Alarms, message: string, losses?: FailureMessage['losses']): Promise<void> {
-    this.#hasRaised = true;
-    try {
-      await alarms.raise(message, losses);
-    } catch {
-      await this.#end({ message, losses: losses ?? [] });
-    }
-  }
-
-  #compareCalls(check: CallCheck, alarms: Alarms): void {
+  #compareCalls(check: CallCheck): void {
     this.#port.on('message', (message: CheckMessage) => {
+      // Ranks may have sends and receives in different orders: what they say of one waits for no other.
+      const compared = check.check(message, this.#order.timeoutMs).catch(() => null);
       this.#checks = this.#checks.then(async () => {
-        const mismatch = await check.check(message, this.#order.timeoutMs).catch(() => null);
-        if (mismatch && !this.#state.isAborted) await this.#raise(alarms, mismatch.message, mismatch.losses);
+        const mismatch = await compared;
+        if (mismatch) await this.#end(mismatch);
+        else this.#state.noteChecked();
       });
     });
   }
@@ -111,10 +109,5 @@ export class CommunicatorWatch {
     this.#port.postMessage(failure);
     ncclLibrary().functions.ncclCommAbort(this.#order.communicator);
     this.#state.leaveAborted();
-  }
-
-  #closeStore(): void {
-    this.#store?.close();
-    this.#store = null;
   }
 }

@@ -10,7 +10,8 @@ export interface WatchOrder {
   /** The GPU, as the driver counts. */
   readonly deviceIndex: number;
   readonly rank: number;
-  readonly size: number;
+  /** The world's ranks, in the order of the group. */
+  readonly ranks: readonly number[];
   readonly timeoutMs: number;
   readonly store: StoreClientOptions;
   /** Begins the keys of this group. */
