@@ -29,6 +29,13 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['flash --sequence 0', '--sequence wants a whole number of at least 1'],
     ['flash --leaderboard --head-dim 128', '--leaderboard is one case: leave out --head-dim.'],
     ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
+    ['allreduce --op allredcue', 'Did you mean allreduce?'],
+    ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],
+    ['allreduce -b 8', '--begin and --end go together'],
+    ['allreduce -b 8 -e 4', '--end 4 lies below --begin 8'],
+    ['allreduce -b 8 -e 4M --size 1MB', 'leave out --begin and --end'],
+    ['launch', '--nproc is missing'],
+    ['launch --nproc 0 -- x.js', 'processes must be a whole number'],
     ['compare only-one', 'Try `roofline compare --help`'],
   ])('roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
@@ -98,6 +105,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 
 describe('help', () => {
   it.each([
+    'allreduce',
     'attention',
     'flash',
     'e2e',

@@ -31,7 +31,7 @@ export function collectiveReport(records: readonly CellRecord[]): Report {
         blocks: [collectiveTable(measurements), ...sizePlots(measurements), ...rankPlots(measurements)],
       },
       ...(fit ? [{ id: 'latency', title: 'Latency and bandwidth', blocks: [fit] }] : []),
-      { id: 'nccl-tests', title: "In nccl-tests' columns", blocks: [ncclTestsTable(measurements)] },
+      { id: 'nccl-tests-columns', title: "In nccl-tests' columns", blocks: [ncclTestsTable(measurements)] },
     ],
   };
 }
