@@ -29,17 +29,19 @@ export function rankScript(name: string): string {
   return fileURLToPath(new URL(`../ranks/${name}.ts`, import.meta.url));
 }
 
-/** Starts a script of test/ranks, without any store. */
+/** Starts a script of test/ranks, without any store; `prefix` are words before the command, where it runs elsewhere. */
 export function startScript(
   name: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
+  prefix: readonly string[] = [],
 ): RunningRank {
-  const child = spawn(
-    process.execPath,
-    ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning', rankScript(name), ...args],
-    { env: { ...process.env, ...variables }, stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+  const flags = ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning'];
+  const [program, ...words] = [...prefix, process.execPath, ...flags, rankScript(name), ...args];
+  const child = spawn(program!, words, {
+    env: { ...process.env, ...variables },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const output = { stdout: '', stderr: '' };
   const watchers = new Set<() => void>();
   for (const stream of ['stdout', 'stderr'] as const) {
