@@ -35,6 +35,8 @@ const table: HostileTable = {
             masterAddress: '127.0.0.1',
             token: '',
             host: '127.0.0.1',
+            device: 'cpu',
+            checkCalls: false,
           },
         ],
         call: async (options: collectives.InitProcessGroupOptions) => {
@@ -47,6 +49,8 @@ const table: HostileTable = {
           '0.localRank': 'undefined 5',
           '0.token': `undefined ${anyText}`,
           '0.host': 'undefined',
+          '0.device': 'undefined',
+          '0.checkCalls': 'undefined',
         },
       }
     : exempt('without Gloo there is one error for all'),
@@ -74,6 +78,8 @@ const table: HostileTable = {
       '0.write': 'undefined fn',
     },
   },
+  runLaunchCommand: exempt('the words of a command line; test/launch runs it'),
+  diagnoseGloo: exempt('takes nothing'),
   rankEnvironment: {
     args: () => [
       { rank: 0, worldSize: 9, localRank: 0, masterAddress: 'h', masterPort: 1, token: '' },
@@ -176,6 +182,7 @@ const methods: HostileTable = {
   'ProcessGroup#recv': { args: () => [group(), ones([2]), 1] },
   'ProcessGroup#barrier': exempt('takes nothing'),
   'ProcessGroup#allGatherObject': exempt('takes any value; the collectives of test/ranks run it'),
+  'ProcessGroup#coalesce': { args: () => [group(), () => {}], legal: { 1: 'fn' } },
   'ProcessGroup#subGroup': { args: () => [group(), [0, 1]] },
   'ProcessGroup#dispose': exempt('takes nothing'),
   'Work#wait': exempt('takes nothing'),

@@ -47,6 +47,8 @@ function buildParser(
     .scriptName('roofline')
     .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time beside the hardware ceiling.')
     .version(packageVersions()['@roofline/bench-harness']!)
+    // A word of digits stays as it was written: it may be a folder's name, or an argument for a script.
+    .parserConfiguration({ 'parse-positional-numbers': false })
     .strict()
     .demandCommand(1, 'Name a command; `roofline --help` lists them.')
     .recommendCommands()

@@ -44,6 +44,13 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['flash --leaderboard --head-dim 128', '--leaderboard is one case: leave out --head-dim.'],
     ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
     ['compare only-one', '`roofline compare` wants <before> <after>.\nTry `roofline compare --help`'],
+    ['allreduce --op allredcue', 'Did you mean allreduce?'],
+    ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],
+    ['allreduce -b 8', '--begin and --end go together'],
+    ['allreduce -b 8 -e 4', '--end 4 lies below --begin 8'],
+    ['allreduce -b 8 -e 4M --size 1MB', 'leave out --begin and --end'],
+    ['launch', '--nproc is missing'],
+    ['launch --nproc 0 -- x.js', 'processes must be a whole number'],
   ])('roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
     expect(stderr).toContain(message);
@@ -112,6 +119,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 
 describe('help', () => {
   it.each([
+    'allreduce',
     'attention',
     'flash',
     'e2e',
