@@ -2,9 +2,14 @@ import { type DType, DeviceError, type Float32MatmulPrecision } from '@roofline/
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import type { FlashKernels } from './flash-kernels.ts';
-import { type HopperBackwardPlan, planHopperBackward } from './hopper-backward-plan.ts';
-import { type HopperForwardPlan, planHopperForward } from './hopper-forward-plan.ts';
-import { type MmaBackwardPlan, type MmaForwardPlan, planMmaBackward, planMmaForward } from './mma-plan.ts';
+import { type HopperBackwardPlan, planHopperBackward } from './hopper/hopper-backward-plan.ts';
+import { type HopperForwardPlan, planHopperForward } from './hopper/hopper-forward-plan.ts';
+import {
+  type MmaBackwardPlan,
+  type MmaForwardPlan,
+  planMmaBackward,
+  planMmaForward,
+} from './mma/mma-plan.ts';
 
 /** What the choice of kernels may depend on. */
 export interface KernelProblem extends AttentionSizes, AttentionSettings {

@@ -10,9 +10,9 @@ import { type AttentionSizes, attentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 import type { FlashCall } from './flash-call.ts';
 import { getFlashKernels } from './flash-kernels.ts';
-import { isReadableByTma } from './head-tensor-map.ts';
-import { launchHopperBackward } from './hopper-backward.ts';
-import { launchHopperForward } from './hopper-forward.ts';
+import { isReadableByTma } from './hopper/head-tensor-map.ts';
+import { launchHopperBackward } from './hopper/hopper-backward.ts';
+import { launchHopperForward } from './hopper/hopper-forward.ts';
 import {
   type BackwardPlan,
   type ForwardPlan,
@@ -20,8 +20,8 @@ import {
   planBackward,
   planForward,
 } from './kernel-plan.ts';
-import { launchMmaBackward, launchMmaForward } from './mma-kernels.ts';
-import { launchSimtBackward, launchSimtForward } from './simt-kernels.ts';
+import { launchMmaBackward, launchMmaForward } from './mma/mma-kernels.ts';
+import { launchSimtBackward, launchSimtForward } from './simt/simt-kernels.ts';
 
 interface ForwardSettings extends AttentionSettings {
   readonly layout: HeadLayout;

@@ -1,9 +1,9 @@
 import type { CompilableKernel } from '@roofline/tensor-core/native';
-import { hopperBackwardKernels } from './hopper-backward.ts';
-import { hopperForwardKernels } from './hopper-forward.ts';
+import { hopperBackwardKernels } from './hopper/hopper-backward.ts';
+import { hopperForwardKernels } from './hopper/hopper-forward.ts';
 import { type KernelProblem, planBackward, planForward } from './kernel-plan.ts';
-import { mmaBackwardKernels, mmaForwardKernels } from './mma-kernels.ts';
-import { simtBackwardKernels, simtForwardKernels } from './simt-kernels.ts';
+import { mmaBackwardKernels, mmaForwardKernels } from './mma/mma-kernels.ts';
+import { simtBackwardKernels, simtForwardKernels } from './simt/simt-kernels.ts';
 
 /**
  * What must be compiled for the forward pass of a problem and its backward pass: the files and macros of all kernels that

@@ -16,8 +16,8 @@ export function packageFolder(moduleUrl: string): URL {
 }
 
 /**
- * The CUDA sources of a package: call it with `import.meta.url`, and the result with the name of a file in the
- * package's folder `kernels`.
+ * The CUDA sources of a package: call it with `import.meta.url`, and the result with the path of a file in the
+ * package's folder `kernels`. What a source includes by quotes lies beside it, atop that folder or among tensor-core's headers.
  */
 export function packageKernels(moduleUrl: string): (file: string) => URL {
   if (typeof moduleUrl !== 'string' || !URL.canParse(moduleUrl))

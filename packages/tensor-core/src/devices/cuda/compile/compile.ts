@@ -19,16 +19,19 @@ function readText(url: URL): string {
 }
 
 /**
- * The files that `source` includes by quotes, and those that they include, by name. They lie beside the source
- * or among this package's kernels. Throws a DeviceError for one that is missing.
+ * The files that `source` includes by quotes, and those that they include, by name. They lie beside the source, atop its
+ * package's folder `kernels`, or atop that of this package. Throws a DeviceError for one that is missing.
  */
 export function collectHeaders(source: string, folder: URL): Map<string, string> {
   const headers = new Map<string, string>();
+  const folders = [folder, ...aboveRooms(folder)];
   const pending = [source];
   for (let text = pending.pop(); text !== undefined; text = pending.pop()) {
     for (const [, file] of text.matchAll(/^\s*#\s*include\s*"([^"]+)"/gm)) {
       if (headers.has(file!)) continue;
-      const url = [new URL(file!, folder), kernelSource(file!)].find((candidate) => existsSync(candidate));
+      const url = [...folders.map((place) => new URL(file!, place)), kernelSource(file!)].find((candidate) =>
+        existsSync(candidate),
+      );
       if (!url) throw new DeviceError(`#include "${file}": there is no such file in ${folder.pathname}.`);
       const included = readText(url);
       headers.set(file!, included);
@@ -36,6 +39,12 @@ export function collectHeaders(source: string, folder: URL): Map<string, string>
     }
   }
   return headers;
+}
+
+/** The folder `kernels` that `folder` is a room of, if it is one. */
+function aboveRooms({ href }: URL): URL[] {
+  const root = /^.*\/kernels\//.exec(href)?.[0];
+  return root === undefined ? [] : [new URL(root)];
 }
 
 type Cache = Pick<KernelCache, 'read' | 'write'>;

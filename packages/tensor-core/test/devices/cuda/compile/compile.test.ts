@@ -41,6 +41,20 @@ describe('collectHeaders', () => {
     expect([...headers.keys()].sort()).toEqual(['float16.cuh', 'near.cuh', 'prelude.cuh']);
   });
 
+  it('follows includes from a room to the top of its package', () => {
+    mkdirSync(join(folder, 'kernels/room'), { recursive: true });
+    file('kernels/shared.cuh', '#include "own.cuh"\n');
+    file('kernels/room/own.cuh', '// beside the source\n');
+    const room = pathToFileURL(`${join(folder, 'kernels/room')}/`);
+    const headers = collectHeaders('#include "shared.cuh"\n', room);
+    expect([...headers]).toEqual([
+      ['shared.cuh', '#include "own.cuh"\n'],
+      ['own.cuh', '// beside the source\n'],
+    ]);
+    const elsewhere = pathToFileURL(`${folder}/`);
+    expect(() => collectHeaders('#include "shared.cuh"', elsewhere)).toThrow(/shared\.cuh/);
+  });
+
   it('names a header that is missing', () => {
     expect(() => collectHeaders('#include "nowhere.cuh"', pathToFileURL(`${folder}/`))).toThrow(
       /nowhere\.cuh/,

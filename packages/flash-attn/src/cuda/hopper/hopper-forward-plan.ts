@@ -1,10 +1,10 @@
 import { type HopperTile, evenBand, isForHopper } from './hopper-tile.ts';
-import type { KernelProblem } from './kernel-plan.ts';
+import type { KernelProblem } from '../kernel-plan.ts';
 
 const headDimensions = [16, 32, 64, 80, 96, 128, 192, 256] as const;
 type HopperHeadDimension = (typeof headDimensions)[number];
 
-/** A variant of kernels/flash_hopper_forward.cu. */
+/** A variant of kernels/hopper/flash_hopper_forward.cu. */
 export interface HopperForwardTile extends HopperTile {
   /** That the kernel is compiled for: a problem's, or the next one above it, up to which TMA fills up with zeros. */
   readonly headDimension: HopperHeadDimension;

@@ -3,18 +3,18 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
 import {
   mmaBackwardDefines,
   mmaForwardDefines,
   mmaJoinDefines,
   mmaRowsDefines,
-} from '../../src/cuda/mma-kernels.ts';
-import { planMmaBackward, planMmaForward } from '../../src/cuda/mma-plan.ts';
+} from '../../../src/cuda/mma/mma-kernels.ts';
+import { planMmaBackward, planMmaForward } from '../../../src/cuda/mma/mma-plan.ts';
 
 const found = spawnSync('nvcc', ['--version']).status === 0;
-const kernels = fileURLToPath(new URL('../../kernels/', import.meta.url));
-const core = fileURLToPath(new URL('../../../tensor-core/kernels/', import.meta.url));
+const kernels = fileURLToPath(new URL('../../../kernels/', import.meta.url));
+const core = fileURLToPath(new URL('../../../../tensor-core/kernels/', import.meta.url));
 
 type Defines = Record<string, string | number>;
 
@@ -67,14 +67,14 @@ describe.skipIf(!found)('the tensor-core kernels of every GPU compile (needs nvc
     const { forward } = planMmaForward(problem)!;
     const { backward, deterministic } = planMmaBackward(problem)!;
     const reports = [
-      await compile(architecture, 'flash_mma_forward.cu', mmaForwardDefines(problem, forward)),
+      await compile(architecture, 'mma/flash_mma_forward.cu', mmaForwardDefines(problem, forward)),
       await compile(
         architecture,
-        'flash_mma_backward.cu',
+        'mma/flash_mma_backward.cu',
         mmaBackwardDefines(problem, backward, deterministic),
       ),
-      await compile(architecture, 'flash_mma_rows.cu', mmaRowsDefines(problem, backward)),
-      await compile(architecture, 'flash_mma_join.cu', mmaJoinDefines(problem, forward)),
+      await compile(architecture, 'mma/flash_mma_rows.cu', mmaRowsDefines(problem, backward)),
+      await compile(architecture, 'mma/flash_mma_join.cu', mmaJoinDefines(problem, forward)),
     ];
     expect(reports).toEqual(['', '', '', '']);
   });

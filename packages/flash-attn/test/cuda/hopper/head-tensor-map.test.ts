@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headTensorMap, isReadableByTma } from '../../src/cuda/head-tensor-map.ts';
+import { headTensorMap, isReadableByTma } from '../../../src/cuda/hopper/head-tensor-map.ts';
 
 const memory = (shape: number[], strides: number[], address = 4096) => ({
   ...{ address, shape, strides },

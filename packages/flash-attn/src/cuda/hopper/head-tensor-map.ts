@@ -4,7 +4,7 @@ import type { TensorMapDescription } from '@roofline/tensor-core/native';
 const elementBytes = 2;
 const alignmentBytes = 16;
 
-/** What one copy between a tensor's heads and a tile in shared memory takes: see kernels/hopper_tiles.cuh. */
+/** What one copy between a tensor's heads and a tile in shared memory takes: see kernels/hopper/hopper_tiles.cuh. */
 export interface HeadBox {
   readonly rows: number;
   /** Columns that lie side by side in shared memory: 16, 32 or 64. */

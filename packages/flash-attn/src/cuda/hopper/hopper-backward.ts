@@ -7,8 +7,8 @@ import {
   packageKernels,
   storageType,
 } from '@roofline/tensor-core/native';
-import { announcing } from './announced-kernel.ts';
-import type { FlashCall } from './flash-call.ts';
+import { announcing } from '../announced-kernel.ts';
+import type { FlashCall } from '../flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';
 import {
   type BackwardTensors,
@@ -21,8 +21,8 @@ import {
 import type { HopperBackwardPlan, HopperBackwardTile } from './hopper-backward-plan.ts';
 
 const kernels = packageKernels(import.meta.url);
-const mainKernel = kernelVariants(kernels('flash_hopper_backward.cu'), 'flash_hopper_backward', 'T');
-const rowsSource = kernels('flash_hopper_backward_rows.cu');
+const mainKernel = kernelVariants(kernels('hopper/flash_hopper_backward.cu'), 'flash_hopper_backward', 'T');
+const rowsSource = kernels('hopper/flash_hopper_backward_rows.cu');
 const beforeKernel = kernelVariants(rowsSource, 'flash_hopper_before', 'T');
 const afterKernel = kernelVariants(rowsSource, 'flash_hopper_after', 'T');
 
@@ -34,7 +34,7 @@ const wordBytes = 4;
 let params: HostMemory | null = null;
 
 /**
- * Launches kernels/flash_hopper_backward.cu, and what goes before and behind it, for operands that TMA can read.
+ * Launches kernels/hopper/flash_hopper_backward.cu, and what goes before and behind it, for operands that TMA can read.
  * The sums of gradQ take `queries · d` float32 of workspace for each head, with both rounded up to tiles.
  */
 export function launchHopperBackward(call: FlashCall, plan: HopperBackwardPlan): void {

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { hopperBackwardDefines, hopperBackwardRowsDefines } from '../../src/cuda/hopper-backward.ts';
-import { planHopperBackward } from '../../src/cuda/hopper-backward-plan.ts';
-import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
-import { compileForHopper, distinct, foundNvcc, spilledBytes } from './nvcc.ts';
+import {
+  hopperBackwardDefines,
+  hopperBackwardRowsDefines,
+} from '../../../src/cuda/hopper/hopper-backward.ts';
+import { planHopperBackward } from '../../../src/cuda/hopper/hopper-backward-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import { compileForHopper, distinct, foundNvcc, spilledBytes } from '../nvcc.ts';
 
 const variants = [64, 80, 96, 128, 40, 72, 112].flatMap((headDimension) =>
   [true, false].flatMap((causal) =>
@@ -25,7 +28,7 @@ describe.skipIf(!foundNvcc)("Hopper's backward kernels compile (needs nvcc)", ()
   it.each(distinct(variants.map(({ tile, call }) => hopperBackwardDefines(call, tile))))(
     '%s',
     async (_, defines) => {
-      const report = await compileForHopper('flash_hopper_backward.cu', defines);
+      const report = await compileForHopper('hopper/flash_hopper_backward.cu', defines);
       expect(report).not.toMatch(/C75\d\d/);
       expect(spilledBytes(report)).toBe(0);
     },
@@ -34,7 +37,7 @@ describe.skipIf(!foundNvcc)("Hopper's backward kernels compile (needs nvcc)", ()
   it.each(distinct(variants.map(({ tile, call }) => hopperBackwardRowsDefines(call, tile))))(
     'what goes before and behind: %s',
     async (_, defines) => {
-      expect(spilledBytes(await compileForHopper('flash_hopper_backward_rows.cu', defines))).toBe(0);
+      expect(spilledBytes(await compileForHopper('hopper/flash_hopper_backward_rows.cu', defines))).toBe(0);
     },
   );
 });

@@ -1,5 +1,5 @@
 import { byteSize } from '@roofline/tensor-core';
-import type { KernelProblem } from './kernel-plan.ts';
+import type { KernelProblem } from '../kernel-plan.ts';
 import {
   type Candidates,
   backwardTiles16,
@@ -21,13 +21,13 @@ interface MmaTile {
   readonly products: 1 | 3;
 }
 
-/** A variant of kernels/flash_mma_forward.cu. */
+/** A variant of kernels/mma/flash_mma_forward.cu. */
 export interface MmaForwardTile extends MmaTile {
   /** Blocks that share a tile of queries, each with a part of the keys. */
   readonly splits: number;
 }
 
-/** A variant of kernels/flash_mma_backward.cu. */
+/** A variant of kernels/mma/flash_mma_backward.cu. */
 export interface MmaBackwardTile extends MmaTile {
   /** Tiles of queries in shared memory. */
   readonly stages: 1 | 2;
@@ -63,7 +63,7 @@ const mostBlocks = 2 ** 31 - 1;
 const fewestTilesOfSplit = 4;
 const mostSplits = 32;
 
-/** Bytes of a row of a tile in shared memory; see kernels/mma_tiles.cuh. */
+/** Bytes of a row of a tile in shared memory; see kernels/mma/mma_tiles.cuh. */
 const tileRowBytes = (headDimension: number, elementBytes: number) =>
   headDimension * elementBytes + vectorBytes;
 

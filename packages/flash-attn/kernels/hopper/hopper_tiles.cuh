@@ -7,7 +7,7 @@
 // product, and stores none of what lies outside of the tensor. Where CHUNK does not divide HEAD_DIM, no product reads the
 // end of the last part.
 //
-// Tensor maps of a [batch][heads][sequence][d] tensor (src/cuda/head-tensor-map.ts writes them), with CHUNK columns c:
+// Tensor maps of a [batch][heads][sequence][d] tensor (src/cuda/hopper/head-tensor-map.ts writes them), with CHUNK columns c:
 //   c = 16, and d = HEAD_DIM  dimensions {c, sequence, d/c, heads, batch}, a box {c, rows, d/c, 1, 1}: one copy brings a
 //           tile, which in parts so narrow would take many
 //   else    dimensions {d, sequence, 1, heads, batch}, a box {c, rows, 1, 1, 1}: one copy a part

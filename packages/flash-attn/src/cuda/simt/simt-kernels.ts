@@ -5,13 +5,13 @@ import {
   packageKernels,
   storageType,
 } from '@roofline/tensor-core/native';
-import { accumulatorDType } from '../dtypes.ts';
-import { announcing } from './announced-kernel.ts';
-import type { FlashCall } from './flash-call.ts';
-import { flashParams } from './flash-params.ts';
-import type { SimtPlan, Tile } from './kernel-plan.ts';
+import { accumulatorDType } from '../../dtypes.ts';
+import { announcing } from '../announced-kernel.ts';
+import type { FlashCall } from '../flash-call.ts';
+import { flashParams } from '../flash-params.ts';
+import type { SimtPlan, Tile } from '../kernel-plan.ts';
 
-const source = packageKernels(import.meta.url)('flash_simt.cu');
+const source = packageKernels(import.meta.url)('simt/flash_simt.cu');
 const forwardKernel = kernelVariants(source, 'flash_forward', 'T');
 const deltaKernel = kernelVariants(source, 'flash_delta', 'T');
 const gradKeysKernel = kernelVariants(source, 'flash_grad_keys', 'T');
@@ -19,7 +19,7 @@ const gradQueriesKernel = kernelVariants(source, 'flash_grad_queries', 'T');
 const threads = 256;
 const rowsPerDeltaBlock = threads / 32;
 
-/** What each of the kernels takes, besides its tile: see kernels/flash_simt.cu. */
+/** What each of the kernels takes, besides its tile: see kernels/simt/flash_simt.cu. */
 interface SimtLaunch {
   readonly call: FlashCall;
   readonly plan: SimtPlan;

@@ -1,10 +1,10 @@
 import type { StridedMemory } from '@roofline/tensor-core';
 import type { HostMemory } from '@roofline/tensor-core/native';
-import type { AttentionSizes } from '../operands.ts';
-import type { FlashCall } from './flash-call.ts';
+import type { AttentionSizes } from '../../operands.ts';
+import type { FlashCall } from '../flash-call.ts';
 import type { HopperBackwardPlan } from './hopper-backward-plan.ts';
 
-// As kernels/flash_hopper_backward.cuh has it.
+// As kernels/hopper/flash_hopper_backward.cuh has it.
 export const hopperBackwardParamsBytes = 1088;
 /** Where the tensor maps lie among them. */
 export const hopperBackwardMaps = {

@@ -1,8 +1,8 @@
 import { type KernelSpec, byteSize } from '@roofline/tensor-core';
 import { kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
-import { announcing } from './announced-kernel.ts';
-import type { FlashCall } from './flash-call.ts';
-import { flashParams } from './flash-params.ts';
+import { announcing } from '../announced-kernel.ts';
+import type { FlashCall } from '../flash-call.ts';
+import { flashParams } from '../flash-params.ts';
 import {
   type MmaBackwardPlan,
   type MmaBackwardTile,
@@ -14,22 +14,22 @@ import {
 } from './mma-plan.ts';
 
 const kernels = packageKernels(import.meta.url);
-const forwardKernel = kernelVariants(kernels('flash_mma_forward.cu'), 'flash_mma_forward', 'Tpi');
-const joinKernel = kernelVariants(kernels('flash_mma_join.cu'), 'flash_mma_join', 'Tpi');
-const backwardKernel = kernelVariants(kernels('flash_mma_backward.cu'), 'flash_mma_backward', 'Tppp');
-const rowsSource = kernels('flash_mma_rows.cu');
+const forwardKernel = kernelVariants(kernels('mma/flash_mma_forward.cu'), 'flash_mma_forward', 'Tpi');
+const joinKernel = kernelVariants(kernels('mma/flash_mma_join.cu'), 'flash_mma_join', 'Tpi');
+const backwardKernel = kernelVariants(kernels('mma/flash_mma_backward.cu'), 'flash_mma_backward', 'Tppp');
+const rowsSource = kernels('mma/flash_mma_rows.cu');
 const beforeKernel = kernelVariants(rowsSource, 'flash_mma_before', 'Tppp');
 const afterKernel = kernelVariants(rowsSource, 'flash_mma_after', 'Tp');
 
 const warpSize = 32;
 const rowsThreads = 128;
 const wordBytes = 4;
-/** Numbers of a query that the backward pass hands on: see kernels/flash_mma_backward.cuh. */
+/** Numbers of a query that the backward pass hands on: see kernels/mma/flash_mma_backward.cuh. */
 const numbersOfRow = 3;
 
 const rowsPerTile = 16;
 
-/** Of a row of partial results, beside its sums: see kernels/flash_mma_forward.cuh. */
+/** Of a row of partial results, beside its sums: see kernels/mma/flash_mma_forward.cuh. */
 const numbersOfPartialRow = 2;
 
 type Defines = Record<string, string | number>;
@@ -40,7 +40,7 @@ interface Shape {
   readonly sharedBytes: number;
 }
 
-/** Launches kernels/flash_mma_forward.cu and, where blocks share tiles of queries, flash_mma_join.cu. */
+/** Launches kernels/mma/flash_mma_forward.cu and, where blocks share tiles of queries, flash_mma_join.cu. */
 export function launchMmaForward(call: FlashCall, { forward }: MmaForwardPlan): void {
   const { context, sizes } = call;
   const { splits } = forward;
@@ -62,7 +62,7 @@ export function launchMmaForward(call: FlashCall, { forward }: MmaForwardPlan): 
 }
 
 /**
- * Launches kernels/flash_mma_backward.cu, and what goes before and behind it. The sums of gradQ take `queries · d` float32
+ * Launches kernels/mma/flash_mma_backward.cu, and what goes before and behind it. The sums of gradQ take `queries · d` float32
  * of workspace for each head. Queries and keys may be none: what sees nothing, or is not seen, gets a gradient of zeros.
  */
 export function launchMmaBackward(call: FlashCall, { backward, deterministic }: MmaBackwardPlan): void {

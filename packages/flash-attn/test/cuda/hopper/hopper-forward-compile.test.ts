@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { hopperForwardDefines } from '../../src/cuda/hopper-forward.ts';
-import { planHopperForward } from '../../src/cuda/hopper-forward-plan.ts';
-import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
-import { compileForHopper, distinct, foundNvcc, spilledBytes } from './nvcc.ts';
+import { hopperForwardDefines } from '../../../src/cuda/hopper/hopper-forward.ts';
+import { planHopperForward } from '../../../src/cuda/hopper/hopper-forward-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import { compileForHopper, distinct, foundNvcc, spilledBytes } from '../nvcc.ts';
 
 const gpu = { computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 };
 
@@ -45,7 +45,7 @@ const forwardVariants = distinct(
 );
 describe.skipIf(!foundNvcc)("Hopper's forward kernels compile (needs nvcc)", () => {
   it.each(forwardVariants)('%s', async (_, defines) => {
-    const report = await compileForHopper('flash_hopper_forward.cu', defines);
+    const report = await compileForHopper('hopper/flash_hopper_forward.cu', defines);
     expect(report).not.toMatch(/C75\d\d/);
     expect(spilledBytes(report)).toBe(0);
   });

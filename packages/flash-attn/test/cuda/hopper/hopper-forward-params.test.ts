@@ -1,7 +1,7 @@
 import type { HostMemory, TensorMapDescription } from '@roofline/tensor-core/native';
 import { describe, expect, it } from 'vitest';
-import { hopperForwardParams } from '../../src/cuda/hopper-forward.ts';
-import { planHopperForward } from '../../src/cuda/hopper-forward-plan.ts';
+import { hopperForwardParams } from '../../../src/cuda/hopper/hopper-forward.ts';
+import { planHopperForward } from '../../../src/cuda/hopper/hopper-forward-plan.ts';
 
 /** A tensor [batch, heads, length, d] with the heads of a token side by side, of a dtype that TMA reads. */
 const tensorOf = (address: number, [batch, heads, length, d]: [number, number, number, number]) => ({

@@ -1,13 +1,13 @@
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
 import {
   mmaAfterSharedBytes,
   mmaBackwardSharedBytes,
   mmaForwardSharedBytes,
   planMmaBackward,
   planMmaForward,
-} from '../../src/cuda/mma-plan.ts';
+} from '../../../src/cuda/mma/mma-plan.ts';
 
 const problem: KernelProblem = {
   ...{ dtype: 'bfloat16' as DType, kernels: 'mma' },

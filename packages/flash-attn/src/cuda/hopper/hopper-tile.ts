@@ -1,8 +1,8 @@
-import type { KernelProblem } from './kernel-plan.ts';
+import type { KernelProblem } from '../kernel-plan.ts';
 
 /** What the tiles of both directions have. */
 export interface HopperTile {
-  /** Columns of a part of a tile in shared memory; see kernels/hopper_tiles.cuh. */
+  /** Columns of a part of a tile in shared memory; see kernels/hopper/hopper_tiles.cuh. */
   readonly chunk: 16 | 32 | 64;
   /** Of the rings that TMA fills. */
   readonly stages: number;

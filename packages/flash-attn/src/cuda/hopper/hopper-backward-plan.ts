@@ -1,7 +1,7 @@
 import { type HopperTile, evenBand, isForHopper } from './hopper-tile.ts';
-import type { KernelProblem } from './kernel-plan.ts';
+import type { KernelProblem } from '../kernel-plan.ts';
 
-/** A variant of kernels/flash_hopper_backward.cu, whose blocks have 128 keys. */
+/** A variant of kernels/hopper/flash_hopper_backward.cu, whose blocks have 128 keys. */
 export interface HopperBackwardTile extends HopperTile {
   /** That kernels are compiled for: at least the problem's, which TMA fills up by zeros. */
   readonly headDimension: HopperHeadDimension;

@@ -7,23 +7,23 @@ import {
   packageKernels,
   storageType,
 } from '@roofline/tensor-core/native';
-import { announcing } from './announced-kernel.ts';
-import type { FlashCall } from './flash-call.ts';
+import { announcing } from '../announced-kernel.ts';
+import type { FlashCall } from '../flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';
 import type { HopperForwardPlan, HopperForwardTile } from './hopper-forward-plan.ts';
 
-const source = packageKernels(import.meta.url)('flash_hopper_forward.cu');
+const source = packageKernels(import.meta.url)('hopper/flash_hopper_forward.cu');
 const kernel = kernelVariants(source, 'flash_hopper_forward', 'T');
 const rowsPerWarpgroup = 64;
 
-// Offsets of kernels/flash_hopper_forward.cuh.
+// Offsets of kernels/hopper/flash_hopper_forward.cuh.
 const byteLength = 576;
 const maps = { q: 0, k: 128, v: 256, o: 384 } as const;
 const [lseOffset, nextTileOffset, scaleLog2Offset, sizesOffset] = [512, 520, 528, 536];
 
 let params: HostMemory | null = null;
 
-/** Launches kernels/flash_hopper_forward.cu for operands that TMA can read. */
+/** Launches kernels/hopper/flash_hopper_forward.cu for operands that TMA can read. */
 export function launchHopperForward(call: FlashCall, plan: HopperForwardPlan): void {
   const { context } = call;
   const { forward } = plan;

@@ -1,6 +1,6 @@
 // What the kernels of flash_hopper_backward.cu are given.
 //
-// HopperBackwardParams, 1088 bytes, 64-byte aligned, passed by value to all three; src/cuda/hopper-backward.ts writes it.
+// HopperBackwardParams, 1088 bytes, 64-byte aligned, passed by value to all three; src/cuda/hopper/hopper-backward.ts writes it.
 //   0    q, 128 gradO      CUtensorMap of [batch][heads][queries][d], boxes of BLOCK_M rows (hopper_tiles.cuh)
 //   256  k, 384 v          CUtensorMap of [batch][keyHeads][keys][d], boxes of BLOCK_N rows
 //   512  gradK, 640 gradV  CUtensorMap, as k, boxes of 64 rows and one part

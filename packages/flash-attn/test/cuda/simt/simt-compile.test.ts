@@ -2,11 +2,11 @@ import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { planSimt } from '../../src/cuda/kernel-plan.ts';
+import { planSimt } from '../../../src/cuda/kernel-plan.ts';
 
 const found = spawnSync('nvcc', ['--version']).status === 0;
-const kernels = fileURLToPath(new URL('../../kernels/', import.meta.url));
-const core = fileURLToPath(new URL('../../../tensor-core/kernels/', import.meta.url));
+const kernels = fileURLToPath(new URL('../../../kernels/', import.meta.url));
+const core = fileURLToPath(new URL('../../../../tensor-core/kernels/', import.meta.url));
 const types = { float32: 'float', float64: 'double', float16: 'float16', bfloat16: 'bfloat16' } as const;
 
 describe.skipIf(!found)('flash_simt.cu compiles (needs nvcc)', () => {
@@ -31,7 +31,7 @@ describe.skipIf(!found)('flash_simt.cu compiles (needs nvcc)', () => {
           `-gencode=arch=compute_${computeCapability},code=sm_${computeCapability}`,
           ...['-std=c++17', '-cubin', '-Werror=all-warnings', '-o', '/dev/null', `-I${kernels}`, `-I${core}`],
           ...[`-DELEMENT=${types[dtype]}`, `-DHEAD_DIM=${plan.headDimension}`],
-          ...[`-DBLOCK_M=${queries}`, `-DBLOCK_N=${keys}`, `${kernels}flash_simt.cu`],
+          ...[`-DBLOCK_M=${queries}`, `-DBLOCK_N=${keys}`, `${kernels}simt/flash_simt.cu`],
         ]);
         expect(stderr).toBe('');
       }

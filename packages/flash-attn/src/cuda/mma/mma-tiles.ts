@@ -1,4 +1,4 @@
-// The tiles of kernels/flash_mma_forward.cu and flash_mma_backward.cu, as they were measured on an H200 to be fastest:
+// The tiles of kernels/mma/flash_mma_forward.cu and flash_mma_backward.cu, as they were measured on an H200 to be fastest:
 // docs/flash-attention.md. `blocks` is how many a multiprocessor's registers have room for.
 
 export interface ForwardCandidate {

@@ -4,8 +4,8 @@ import {
   hopperBackwardParamsBytes,
   hopperBackwardTiles,
   writeHopperBackwardParams,
-} from '../../src/cuda/hopper-backward-params.ts';
-import { planHopperBackward } from '../../src/cuda/hopper-backward-plan.ts';
+} from '../../../src/cuda/hopper/hopper-backward-params.ts';
+import { planHopperBackward } from '../../../src/cuda/hopper/hopper-backward-plan.ts';
 
 const sizes = { batch: 2, heads: 6, keyHeads: 3, queries: 500, keys: 300, headDimension: 72 };
 const settings = { causal: true, scale: 0.25 };

@@ -1,6 +1,6 @@
 // What flash_hopper_forward.cu is given, where it keeps things in shared memory, and the order of its tiles.
 //
-// HopperForwardParams, 576 bytes, 64-byte aligned, passed by value; src/cuda/hopper-forward.ts writes it.
+// HopperForwardParams, 576 bytes, 64-byte aligned, passed by value; src/cuda/hopper/hopper-forward.ts writes it.
 //   0    q             CUtensorMap of [batch][heads][queries][d], boxes of 64 rows (hopper_tiles.cuh)
 //   128  k             CUtensorMap of [batch][keyHeads][keys][d], boxes of BLOCK_N rows
 //   256  v             CUtensorMap, likewise
