@@ -135,9 +135,7 @@ export class GradientScaler {
   /** `loss` times the current scale: run backward from it. */
   scale(loss: Tensor): Tensor {
     requireTensor('GradientScaler.scale', loss);
-    return this.#options.enabled
-      ? mul(loss, this.#stateOn('GradientScaler.scale', loss.device).scale)
-      : loss;
+    return this.#options.enabled ? mul(loss, this.#stateOn('GradientScaler.scale', loss.device).scale) : loss;
   }
 
   /**

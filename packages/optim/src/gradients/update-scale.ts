@@ -45,10 +45,7 @@ const updateScaleOp = defineOp<ScaleRule>({
       const good = where(isGrowing, where(isInfinite, scale, grown), scale);
       const isGood = graph.node('Equal', [foundInf!, graph.scalar('float32', 0)], {}, bool);
       const zero = graph.scalar('int64', 0);
-      return [
-        where(isGood, good, times(backoffFactor)),
-        where(isGood, where(isGrowing, zero, count), zero),
-      ];
+      return [where(isGood, good, times(backoffFactor)), where(isGood, where(isGrowing, zero, count), zero)];
     },
   },
 });

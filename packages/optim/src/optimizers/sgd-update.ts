@@ -2,7 +2,6 @@ import type { SGDOptions } from './sgd.ts';
 import { launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 
-
 const plainKernel = multiTensorKernel('sgd', 'ffp');
 const momentumKernel = multiTensorKernel('sgd_momentum', 'fffip');
 

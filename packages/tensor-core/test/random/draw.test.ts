@@ -98,7 +98,9 @@ describe('checkpoint', () => {
     size = 8;
     expect(() => y.backward()).toThrow(/checkpoint: the function draws 8 .* it drew 4 of seed 0/);
     expect(() => y.backward()).toThrow(t.AutogradError);
-    const z = t.sum(t.checkpoint((input) => (size++ === 8 ? t.mul(input, 1) : t.mul(input, t.uniform([4]))), x));
+    const z = t.sum(
+      t.checkpoint((input) => (size++ === 8 ? t.mul(input, 1) : t.mul(input, t.uniform([4]))), x),
+    );
     expect(() => z.backward()).toThrow(/it drew no more/);
   });
 });

@@ -10,7 +10,7 @@ import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { type Shape, contiguousStrides, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { add, mul, neg, sub } from '../elementwise/arithmetic.ts';

@@ -1,8 +1,6 @@
 import { requireTensor } from '../../op/require-tensor.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView, StridedMemory } from '../../op/memory-view.ts';
-import { byteSize } from '../../tensor/dtype.ts';
-import { type Shape, contiguousStrides, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 /** A dense tensor seen as [outer, length, inner] around one of its dimensions. */
