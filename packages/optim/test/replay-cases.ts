@@ -14,7 +14,14 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { recordOps } from '../../../tooling/replay.ts';
-import { AdamW, GradientScaler, type Optimizer, SGD, clipGradientNorm } from '../src/index.ts';
+import {
+  AdamW,
+  GradientScaler,
+  type Optimizer,
+  SGD,
+  type SGDOptions,
+  clipGradientNorm,
+} from '../src/index.ts';
 import { parameterOf } from './parameters.ts';
 import { pseudoRandom, referenceAdamW, worstRoundings } from './reference.ts';
 
@@ -229,6 +236,40 @@ export function describeReplays(device: Device): void {
     [group.momentum, group.nesterov] = [0.25, true];
     expect(() => recording.replay()).toThrow(/nesterov true/);
     recording.dispose();
+  });
+
+  it('a compiled step is written down anew where counts of steps came apart, or momentum began', () => {
+    const gradient = () => fromTypedArray(pseudoRandom(3, 7), [3], { device });
+    const make = () => [parameterOf([3], 1, device), parameterOf([3], 2, device)] as const;
+    const [ours, theirs] = [make(), make()];
+    const [adamw, expected] = [new AdamW(ours), new AdamW(theirs)];
+    const [sgd, expectedSgd] = [new SGD(ours), new SGD(theirs)];
+    for (const parameter of [...ours, ...theirs]) parameter.grad = gradient();
+    const compiled = compile(() => {
+      adamw.step();
+      sgd.step();
+    });
+    for (let step = 0; step < 8; step++) {
+      if (step === 3) {
+        // Without the second parameter.
+        for (const [list, optimizer] of [
+          [ours, adamw],
+          [theirs, expected],
+        ] as const) {
+          list[1].grad = null;
+          optimizer.step();
+          list[1].grad = gradient();
+        }
+      }
+      if (step === 5) for (const one of [sgd, expectedSgd]) (one.groups[0] as SGDOptions).momentum = 0.5;
+      compiled();
+      expected.step();
+      expectedSgd.step();
+      expect(ours.map((x) => x.toFlatArray())).toEqual(theirs.map((x) => x.toFlatArray()));
+    }
+    expect(adamw.stateDict().metadata).toEqual(expected.stateDict().metadata);
+    expect(compiled.cache.hits).toBeGreaterThanOrEqual(2);
+    compiled.dispose();
   });
 
   it('a step that failed is not counted', () => {

@@ -2,6 +2,7 @@ import {
   RooflineError,
   type Tensor,
   checkNumber,
+  dependOn,
   describeValue,
   full,
   keep,
@@ -70,8 +71,18 @@ export class AdamW extends Optimizer<AdamWOptions> {
       if (typeof steps !== 'number') counted.push(parameter);
       else if (!bySteps.get(steps)?.push(parameter)) bySteps.set(steps, [parameter]);
     }
+    this.#dependOnCounts([...bySteps.values()], counted);
     if (counted.length > 0) this.#updateCounted(group, counted, skip);
     for (const updated of bySteps.values()) this.#updateOfOneCount(group, updated);
+  }
+
+  /** A compiled step is used while these parameters make their steps together; others it would write down anew. */
+  #dependOnCounts(together: readonly (readonly Tensor[])[], counted: readonly Tensor[]): void {
+    const momentsOf = (parameters: readonly Tensor[]) =>
+      parameters.map((parameter) => this.#moments.get(parameter)!);
+    const lists = together.map(momentsOf);
+    const onDevice = momentsOf(counted);
+    dependOn(() => lists.every(areOfOneCount) && onDevice.every(({ steps }) => typeof steps !== 'number'));
   }
 
   #updateCounted(
@@ -172,15 +183,21 @@ function stepsOf({ steps }: Moments): number {
 
 /** Counts a step of parameters that have made as many as each other; gives the number. */
 function countStep(moments: readonly Moments[]): number {
-  const { steps } = moments[0]!;
-  if (typeof steps !== 'number' || moments.some((other) => other.steps !== steps)) {
+  if (!areOfOneCount(moments)) {
     throw new OptimizerStateError(
       'AdamW: the parameters of a compiled step no longer have one number of steps, because steps were made for some of them, ' +
         'or by a gradient scaler, in between; compile the step anew.',
     );
   }
-  for (const moment of moments) moment.steps = steps + 1;
-  return steps + 1;
+  const step = (moments[0]!.steps as number) + 1;
+  for (const moment of moments) moment.steps = step;
+  return step;
+}
+
+/** Whether the host counts the steps of all, and the same number. */
+function areOfOneCount(moments: readonly Moments[]): boolean {
+  const { steps } = moments[0]!;
+  return typeof steps === 'number' && moments.every((other) => other.steps === steps);
 }
 
 function firstName(parameter: number): string {

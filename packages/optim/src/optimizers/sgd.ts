@@ -1,4 +1,4 @@
-import { RooflineError, type Tensor, checkFlag, keep, zerosLike } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, checkFlag, dependOn, keep, zerosLike } from '@roofline/tensor-core';
 import { checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
@@ -86,8 +86,8 @@ export class SGD extends Optimizer<SGDOptions> {
 
 /** The hyperparameters of each run, which may change from run to run, except that others would need another kernel. */
 function nextOptions(group: ParameterGroup<SGDOptions>): () => SGDOptions {
-  const hasMomentum = group.momentum !== 0;
-  const { nesterov } = group;
+  const hasMomentum = dependOn(() => group.momentum !== 0);
+  const nesterov = dependOn(() => group.nesterov);
   return () => {
     if (hasMomentum !== (group.momentum !== 0) || nesterov !== group.nesterov) {
       throw new RooflineError(
