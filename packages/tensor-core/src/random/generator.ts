@@ -1,5 +1,6 @@
 import { checkCount, describeValue, wrongArgument } from '../tensor/check-value.ts';
 import { RooflineError } from '../errors.ts';
+import { tracing } from '../tensor/tracing.ts';
 
 /**
  * Where random numbers come from: a seed, and how many blocks of the counter have been used. Equal seeds and
@@ -10,7 +11,10 @@ export class Generator {
   /** The next unused block of four random words; with the seed, the whole state. */
   offset: number;
 
-  /** `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError (code SEED, or RANGE for an offset that is no count). */
+  /**
+   * `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError (code SEED, or RANGE for an offset that is no count),
+   * and a CompileError in a compiled function, which would begin anew in each call where its replays go on.
+   */
   constructor(seed: number, offset = 0) {
     if (!Number.isSafeInteger(seed) || seed < 0) {
       throw new RooflineError(
@@ -19,6 +23,10 @@ export class Generator {
       );
     }
     checkCount('Generator', 'the offset', offset);
+    tracing.active?.refuse(
+      'a Generator is made, and replays would go on in its sequence where the function begins it anew',
+      'Make it outside, or give the seed alone',
+    );
     this.seed = seed;
     this.offset = offset;
   }

@@ -63,6 +63,31 @@ describe('random numbers of a replay', () => {
   });
 });
 
+describe('a Generator', () => {
+  it('is refused inside of a compiled function, where a seed is not', () => {
+    const inside = t.compile(() => t.uniform([2], { generator: new t.Generator(1) }));
+    expect(() => inside()).toThrow(t.CompileError);
+    expect(() => inside()).toThrow(/a Generator is made.*Make it outside, or give the seed alone/);
+    const seeded = t.compile(() => t.uniform([2], { seed: 1 }));
+    const runs = [1, 2, 3].map(() => values(seeded()));
+    expect(runs).toEqual([1, 2, 3].map(() => values(t.uniform([2], { seed: 1 }))));
+    expect(seeded.cache.hits).toBe(2);
+    seeded.dispose();
+  });
+
+  it('of outside gives each run its own numbers, eager and compiled in turn', () => {
+    const [ours, theirs] = [new t.Generator(3), new t.Generator(3)];
+    const compiled = t.compile((x: t.Tensor) => t.dropout(x, { generator: ours }));
+    for (let run = 0; run < 6; run++) {
+      const x = t.ones([32]);
+      const y = run % 3 === 2 ? t.dropout(x, { generator: ours }) : compiled(x);
+      expect(values(y)).toEqual(values(t.dropout(x, { generator: theirs })));
+    }
+    expect(compiled.cache.hits).toBe(3);
+    compiled.dispose();
+  });
+});
+
 describe('checkpoint', () => {
   it.each([
     ['once', (fn: (x: t.Tensor) => t.Tensor, x: t.Tensor) => t.checkpoint(fn, x)],
