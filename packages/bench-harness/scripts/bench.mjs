@@ -2,11 +2,10 @@
 // `-- --full`, or ROOFLINE_BENCH=full for all of `turbo run report`, the one for GPUs. What runs is what the
 // benchmarks' entries say. Records go to results/bench-NAME.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { benchmarkEntries } from '../dist/index.js';
+import { waitForFolder } from '../src/records/folder-lock.ts';
 
 const given = process.argv.slice(2);
 const benches = benchmarkEntries.filter(({ pipeline }) => pipeline !== undefined);
@@ -15,34 +14,11 @@ const isFull = given.includes('--full') || process.env['ROOFLINE_BENCH'] === 'fu
 const more = given.filter((word) => word !== '--full' && !named.some(({ name }) => name === word));
 const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
 const results = (name) => fileURLToPath(new URL(`../../../results/${name}`, import.meta.url));
-const lock = results('.measuring');
 
-/** Turbo runs tasks at once; measurements would disturb each other. */
-async function takeTurn() {
-  mkdirSync(dirname(lock), { recursive: true });
-  for (;;) {
-    try {
-      writeFileSync(lock, String(process.pid), { flag: 'wx' });
-      return;
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error;
-    }
-    if (isLeftOver()) rmSync(lock, { force: true });
-    else await sleep(300);
-  }
-}
-
-/** Whether who wrote the lock is gone. */
-function isLeftOver() {
-  try {
-    process.kill(Number(readFileSync(lock, 'utf8')), 0);
-    return false;
-  } catch (error) {
-    return error.code === 'ESRCH';
-  }
-}
-
-await takeTurn();
+// Turbo runs tasks at once; measurements would disturb each other.
+const turn = results('.measuring');
+mkdirSync(turn, { recursive: true });
+const release = waitForFolder(turn);
 try {
   for (const { name, pipeline } of named.length > 0 ? named : benches) {
     const out = ['--out', results(`bench-${name}`), '--force-new', '--oom', 'ok'];
@@ -51,5 +27,5 @@ try {
     if (status !== 0) process.exitCode = status ?? 1;
   }
 } finally {
-  rmSync(lock, { force: true });
+  release();
 }

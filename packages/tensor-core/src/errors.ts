@@ -62,11 +62,10 @@ export class OutOfMemoryError extends RooflineError {
   readonly details: OutOfMemoryDetails;
 
   constructor(details: OutOfMemoryDetails, options?: ErrorOptions) {
-    const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
     super(
       'OUT_OF_MEMORY',
-      `${details.device} is out of memory: asked for ${mebibytes(details.requestedBytes)}, ` +
-        `this process holds ${mebibytes(details.heldBytes)}, free are ${mebibytes(details.freeBytes)}. ` +
+      `${details.device} is out of memory: asked for ${inWords(details.requestedBytes)}, ` +
+        `this process holds ${inWords(details.heldBytes)}, free are ${inWords(details.freeBytes)}. ` +
         'Take a smaller batch, context or model, or dispose tensors that are no longer needed.',
       options,
     );
@@ -79,6 +78,15 @@ export class CompileError extends RooflineError {
   constructor(message: string, options?: ErrorOptions) {
     super('COMPILE', message, options);
   }
+}
+
+/** Three digits in the unit that fits: `139 GiB`, `24.0 MiB`. */
+function inWords(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
+  const value = bytes / 1024 ** power;
+  const decimals = power === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${value.toFixed(decimals)} ${units[power]}`;
 }
 
 /** NVRTC refused a kernel. The message carries its log and the numbered source. */

@@ -150,4 +150,5 @@ export {
 } from './devices/cuda/matmul/float32-matmul-precision.ts';
 export { setCpuThreads } from './devices/cpu/threads.ts';
 export { cudaAvailable, cudaDeviceCount } from './devices/cuda/device.ts';
-export { type Diagnosis, diagnose } from './devices/cuda/diagnose.ts';
+export { type Diagnosis } from './devices/cuda/diagnose.ts';
+export { diagnose } from './devices/diagnose.ts';

@@ -98,7 +98,8 @@ function addCommand(
 }
 
 /** A flag as yargs takes it. Given twice, one that takes a single value is a usage error. */
-function yargsOptions(name: string, { completions: _, values, ...options }: Flag): Options {
+function yargsOptions(name: string, flag: Flag): Options {
+  const { completions: _, values, ...options } = flag;
   return {
     coerce: (given: string | readonly string[]) => single(name, given),
     ...(options.type === 'string' && { requiresArg: true }),

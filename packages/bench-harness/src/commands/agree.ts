@@ -2,8 +2,9 @@ import type { Row, Table } from '@roofline/reports';
 import { TOLERANCES, type AgreeJob, type AgreeResult } from '../peer/agree/agree-job.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parseWholeNumber } from '../cli/option-values.ts';
-import { printJson, tell } from '../cli/output.ts';
+import { printJson, printLine } from '../cli/output.ts';
 import { printTable } from '../cli/print-table.ts';
+import { listSome } from '../report/values-in-words.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { peerChoice } from '../cli/flags/choices.ts';
@@ -49,13 +50,27 @@ export const agreeCommand = defineCommand({
     const checks = await agreeOnDevice(device, requests, (text) => progress.status(text));
     progress.clear();
     const rows = checks.flatMap(({ job, result }) => agreementRows(job, result));
-    if (json) printJson({ torch: checks[0]!.result.torch, rows, details: checks });
-    else printTable(agreementTable(rows, checks[0]!.result.torch));
-    const failures = rows.filter((row) => row['verdict'] !== 'agrees').length;
-    if (failures > 0) tell(`${failures} of ${rows.length} checks exceed their tolerance.`);
-    return failures > 0 ? EXIT.failure : EXIT.ok;
+    const { torch } = checks[0]!.result;
+    const failures = rows.filter((row) => row['verdict'] !== 'agrees');
+    const verdict = verdictOf(rows, failures, torch);
+    if (json) printJson({ torch, rows, details: checks, verdict });
+    else {
+      printTable(agreementTable(rows, torch));
+      printLine(verdict);
+    }
+    return failures.length > 0 ? EXIT.failure : EXIT.ok;
   },
 });
+
+function verdictOf(rows: readonly Row[], failures: readonly Row[], torch: string): string {
+  if (failures.length === 0)
+    return `Agrees with PyTorch ${torch}: all ${rows.length} errors are within tolerance.`;
+  const told = failures.map(({ configuration, worst }) => `${worst} of ${configuration}`);
+  return (
+    `Differs from PyTorch ${torch}: ${failures.length} of ${rows.length} errors exceed their tolerance, ` +
+    `${listSome(told)}.`
+  );
+}
 
 const kinds = [
   ['values', 'logits and loss'],
@@ -66,8 +81,8 @@ const kinds = [
 /** For each kind the worst tensor. */
 function agreementRows(job: AgreeJob, result: AgreeResult): Row[] {
   const { shape, batch, context, seed } = job;
-  const configuration =
-    `seed ${seed}: d ${shape.modelDimension}, ff ${shape.feedForwardDimension}, layers ${shape.layers}, ` +
+  const dimensions =
+    `d ${shape.modelDimension}, ff ${shape.feedForwardDimension}, layers ${shape.layers}, ` +
     `heads ${shape.heads}, vocab ${shape.vocabularySize}, batch ${batch}, context ${context}`;
   return kinds.map(([kind, label]) => {
     const [worst, error] = Object.entries(result[kind]).reduce((a, b) =>
@@ -75,7 +90,8 @@ function agreementRows(job: AgreeJob, result: AgreeResult): Row[] {
     );
     const agrees = error <= TOLERANCES[kind];
     return {
-      configuration,
+      configuration: `seed ${seed}`,
+      dimensions,
       quantity: label,
       worst,
       relativeError: error,
@@ -86,17 +102,19 @@ function agreementRows(job: AgreeJob, result: AgreeResult): Row[] {
 }
 
 function agreementTable(rows: Row[], torch: string): Table {
+  const models = new Map(rows.map(({ configuration, dimensions }) => [configuration, dimensions]));
   return {
     kind: 'table',
     id: 'agreement',
     title: `Relative error by norm against PyTorch ${torch}`,
+    caption: [...models].map(([model, dimensions]) => `${model}: ${dimensions}`).join('\n'),
     columns: [
-      { key: 'configuration', label: 'Configuration', kind: 'text' },
+      { key: 'configuration', label: 'Model', kind: 'text' },
       { key: 'quantity', label: 'Quantity', kind: 'text' },
-      { key: 'worst', label: 'Worst', kind: 'text' },
+      { key: 'worst', label: 'Worst', kind: 'text', overflow: 'shorten' },
       { key: 'relativeError', label: 'Error', kind: 'number', digits: 2, emphasis: 'strong' },
       { key: 'tolerance', label: 'Tolerance', kind: 'number', digits: 1 },
-      { key: 'verdict', label: 'Verdict', kind: 'text' },
+      { key: 'verdict', label: 'Verdict', kind: 'text', emphasis: 'strong' },
     ],
     rows,
   };

@@ -1,3 +1,4 @@
+import { formatBytes } from '@roofline/reports';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePath } from '../cli/option-values.ts';
 import { printJson, printLine } from '../cli/output.ts';
@@ -9,7 +10,7 @@ export const bundleCommand = defineCommand({
     out: {
       type: 'string',
       demandOption: true,
-      describe: 'A new folder, or a file that ends in .tar.xz',
+      describe: 'A new folder, or a file that ends in .tar.xz (smallest) or .tar.zst (fastest)',
       coerce: parsePath('out'),
     },
     ...jsonFlag,
@@ -21,11 +22,10 @@ export const bundleCommand = defineCommand({
   async run({ out, json }) {
     const { packBundle } = await import('./bundle/pack-bundle.ts');
     const progress = new ProgressDisplay();
-    progress.status(`Writing ${out}`);
-    const byteLength = await packBundle(out);
+    const byteLength = await packBundle(out, (text) => progress.status(text));
     progress.clear();
     if (json) printJson({ path: out, byteLength });
-    else printLine(`${out}: ${(byteLength / 2 ** 20).toFixed(1)} MiB`);
+    else printLine(`${out}: ${formatBytes(byteLength)}`);
     return EXIT.ok;
   },
 });

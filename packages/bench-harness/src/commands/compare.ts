@@ -19,7 +19,7 @@ export const compareCommand = defineCommand({
   ],
   async run({ before, after, 'fail-over': limit, json }) {
     const { readResults } = await import('../records/results-folder.ts');
-    const { compareRecords, comparisonSummary, comparisonTable, regressions } =
+    const { compareRecords, comparisonSummary, comparisonTable, differences, regressions } =
       await import('../report/compare.ts');
     const [old, recent] = [readResults(before as string), readResults(after as string)];
     const comparisons = await compareRecords(old, recent);
@@ -27,11 +27,20 @@ export const compareCommand = defineCommand({
       throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);
     }
     const summary = comparisonSummary(comparisons, old.length + recent.length - 2 * comparisons.length);
+    const different = differences(comparisons);
     const table = comparisonTable(comparisons);
     const worse = limit === undefined ? [] : regressions(comparisons, limit);
     if (json) {
-      printJson({ rows: table.rows, summary, failOver: limit ?? null, regressions: worse });
+      printJson({
+        rows: table.rows,
+        differences: different,
+        summary,
+        failOver: limit ?? null,
+        regressions: worse,
+      });
     } else {
+      // First, what else the ratios may be of.
+      for (const sentence of different) printLine(sentence);
       printTable(table);
       for (const sentence of summary) printLine(sentence);
     }

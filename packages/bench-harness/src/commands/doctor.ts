@@ -18,7 +18,7 @@ export const doctorCommand = defineCommand({
   ],
   async run({ device: spec, ceilings: measure, json }) {
     const { prepareDevice, probeDevice } = await import('../device/prepare-device.ts');
-    const { diagnosisTable, remedies } = await import('../device/diagnosis.ts');
+    const { diagnosisTable, verdict } = await import('../device/diagnosis.ts');
     const progress = new ProgressDisplay();
     progress.status('Looking around');
     const [probe, gloo, torch] = await Promise.all([probeDevice(spec), findGloo(), findTorch()]);
@@ -34,16 +34,16 @@ export const doctorCommand = defineCommand({
     progress.clear();
     const ceilings = prepared?.ceilings ?? null;
     if (json) {
-      printJson({ device, problem, diagnosis, torch, ceilings });
+      printJson({ device, problem, diagnosis, torch, ceilings, verdict: verdict([...diagnosis, torch]) });
       return device ? EXIT.ok : EXIT.failure;
     }
 
-    const { ceilingFacts } = await import('../report/environment-facts.ts');
+    const { ceilingFacts, propertyFacts } = await import('../report/environment-facts.ts');
     printTable(diagnosisTable([...diagnosis, torch]));
-    for (const line of remedies([...diagnosis, torch])) printLine(`- ${line}`);
     printLine(device ? `\nDevice ${device.label}: ${device.name}` : `\n${problem}`);
-    for (const [name, value] of Object.entries(device?.properties ?? {})) printLine(`  ${name}: ${value}`);
-    if (ceilings) for (const [name, value] of ceilingFacts(ceilings)) printLine(`  ${name}: ${value}`);
+    const facts = [...propertyFacts(device?.properties ?? {}), ...(ceilings ? ceilingFacts(ceilings) : [])];
+    for (const [name, value] of facts) printLine(`  ${name}: ${value}`);
+    printLine(`\n${verdict([...diagnosis, torch])}`);
     return device ? EXIT.ok : EXIT.failure;
   },
 });
@@ -60,7 +60,8 @@ async function findTorch() {
   const component = 'Python with PyTorch';
   try {
     const { executable, torchVersion } = await findTorchPython();
-    return { component, status: 'found', version: torchVersion, detail: executable } as const;
+    const detail = 'measures against PyTorch, by --peer torch';
+    return { component, status: 'found', version: torchVersion, detail, path: executable } as const;
   } catch (error) {
     return { component, status: 'missing', detail: (error as Error).message } as const;
   }

@@ -21,15 +21,56 @@ export function diagnosisTable(entries: readonly DiagnosisEntry[]): Table {
       { key: 'component', label: 'Component', kind: 'text', emphasis: 'strong' },
       { key: 'found', label: 'Status', kind: 'text' },
       { key: 'version', label: 'Version', kind: 'text' },
-      { key: 'detail', label: 'Detail', kind: 'text' },
+      { key: 'detail', label: 'What it does, or how to get it', kind: 'text' },
+      { key: 'path', label: 'Path', kind: 'text', overflow: 'shorten', detail: true },
     ],
-    rows: entries.map(({ component, status, version, detail, path }) => ({
+    rows: entries.map(({ component, status, version, detail, path, remedy }) => ({
       component,
       found: status,
       version,
-      detail: path === undefined || detail.includes(path) ? detail : `${detail} (${path})`,
+      detail: [detail, remedy].filter(Boolean).join('. '),
+      path,
     })),
   };
+}
+
+/** What a GPU cannot do without. */
+const GPU_NEEDS: readonly string[] = ['libcuda', 'libnvrtc', 'libcublasLt'];
+
+/** What can be done here, in a sentence for each device: `The CPU is ready. No GPU: libcuda is missing.` */
+export function verdict(entries: readonly DiagnosisEntry[]): string {
+  const statusOf = (name: string) => entries.find(({ component }) => component === name)?.status;
+  const cpu = statusOf('ONNX Runtime');
+  const gpus = entries.filter(({ component, status }) => component.startsWith('cuda:') && status === 'found');
+  const lacking = GPU_NEEDS.filter((name) => statusOf(name) !== 'found');
+  const ready = gpus.map(({ component }) => component).join(', ');
+  return [
+    cpu === 'found' ? 'The CPU is ready.' : `The CPU is not ready: ONNX Runtime is ${cpu ?? 'missing'}.`,
+    gpus.length > 0 && lacking.length === 0
+      ? `${gpus.length === 1 ? 'The GPU is' : `${gpus.length} GPUs are`} ready: ${ready}.`
+      : `No GPU: ${noGpu(entries, gpus.length, lacking)}.`,
+    ...without(
+      statusOf('libcupti') !== 'found' && gpus.length > 0,
+      '`roofline profile` has no kernels of the GPU',
+    ),
+    ...without(statusOf('Python with PyTorch') !== 'found', 'there is no `--peer torch`'),
+  ].join(' ');
+}
+
+function noGpu(entries: readonly DiagnosisEntry[], count: number, lacking: readonly string[]): string {
+  const unusable = entries.find(
+    ({ component, status }) => component.startsWith('cuda:') && status !== 'found',
+  );
+  if (count === 0 && unusable !== undefined) return `${unusable.component} is unusable`;
+  if (lacking.length === 0) return 'CUDA finds none';
+  const isMissing = (name: string) =>
+    entries.every((entry) => entry.component !== name || entry.status === 'missing');
+  const how = lacking.every(isMissing) ? 'missing' : 'missing or unusable';
+  return `${lacking.join(', ')} ${lacking.length === 1 ? 'is' : 'are'} ${how}`;
+}
+
+function without(isLacking: boolean, consequence: string): string[] {
+  return isLacking ? [`For now ${consequence}.`] : [];
 }
 
 /** The components that are not usable and what to do about each, one line a component. */

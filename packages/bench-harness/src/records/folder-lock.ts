@@ -32,6 +32,11 @@ export function lockFolder(folder: string): () => void {
   });
 }
 
+/** The same, but waits while another living process holds the folder. */
+export function waitForFolder(folder: string): () => void {
+  return acquire(join(folder, LOCK_FILE), () => sleepMs(300));
+}
+
 /** Tries until the lock is this process's; `onHeld` waits for its living holder, or throws. */
 function acquire(path: string, onHeld: (holder: Holder) => void): () => void {
   const own = JSON.stringify({ ...describeProcess(process.pid), nonce: randomUUID() });
@@ -82,13 +87,17 @@ function removeStale(path: string, text: string): void {
     if (performance.now() > deadline) {
       throw new UsageError(`${stalePath} is held by process ${pid} on ${host}. Delete it if it hangs.`);
     }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    sleepMs(1);
   });
   try {
     release(path, text);
   } finally {
     done();
   }
+}
+
+function sleepMs(durationMs: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
 }
 
 /** Removes the lock if it still is the one of this text; the folder may have been replaced meanwhile. */

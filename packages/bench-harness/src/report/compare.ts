@@ -4,11 +4,12 @@ import { anyNumber, checkArgument } from '../check-argument.ts';
 import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import type { BenchmarkEntry } from '../benchmarks/entry.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
-import { canonicalJson } from '../records/json.ts';
+import { describeValue } from '../records/describe-value.ts';
+import { canonicalJson, type Json } from '../records/json.ts';
 import { type CellRecord, checkRecords, recordSchema } from '../records/record.ts';
 import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../measuring/statistics.ts';
 import { plainParameters } from './cell-row.ts';
-import { capitalize } from './values-in-words.ts';
+import { capitalize, inWords } from './values-in-words.ts';
 
 /** The same cell in two sets of records. */
 export interface Comparison {
@@ -112,7 +113,6 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
     .sort((a, b) => a.ratio.ratio - b.ratio.ratio);
   const lost = comparisons.filter(({ before, after }) => before.status === 'ok' && after.status !== 'ok');
   return [
-    ...deviceSentence(comparisons),
     ...sentence('slower', slower),
     ...sentence('faster', faster),
     ...(timed.length > 0 && slower.length + faster.length === 0
@@ -126,15 +126,24 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
   ];
 }
 
-/** Said where the ratios are those of devices. */
-function deviceSentence(comparisons: readonly Comparison[]): string[] {
-  const namesOf = (records: readonly CellRecord[]) =>
-    [...new Set(records.map(({ environment }) => environment.device.name))].sort().join(', ');
-  const [before, after] = [
-    namesOf(comparisons.map((each) => each.before)),
-    namesOf(comparisons.map((each) => each.after)),
-  ];
-  return before === after ? [] : [`Different devices: ${before} before, ${after} after.`];
+/**
+ * What differs besides the code, and so may be what the ratios are of: device, settings and environment variables. One
+ * sentence each, to be said before any verdict.
+ */
+export function differences(comparisons: readonly Comparison[]): string[] {
+  const conditions = (record: CellRecord): Record<string, Json> => ({
+    device: record.environment.device.name,
+    ...record.settings,
+    ...record.environment.variables,
+  });
+  const sides = comparisons.map(({ before, after }) => [conditions(before), conditions(after)] as const);
+  const names = [...new Set(sides.flatMap((pair) => pair.flatMap(Object.keys)))];
+  return names.flatMap((name) => {
+    const told = (side: 0 | 1) =>
+      [...new Set(sides.map((pair) => describeValue(pair[side][name] ?? null)))].sort().join(' or ');
+    const [before, after] = [told(0), told(1)];
+    return before === after ? [] : [`Different ${inWords(name)}: ${before} before, ${after} after.`];
+  });
 }
 
 /** None where all peaks are the same to the second decimal. */

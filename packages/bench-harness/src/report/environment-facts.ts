@@ -1,5 +1,6 @@
 import { formatBytes, formatNumber, formatPercent, type Report } from '@roofline/reports';
 import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
+import { capitalize, inWords } from './values-in-words.ts';
 import { describeValue } from '../records/describe-value.ts';
 import type { CellRecord } from '../records/record.ts';
 
@@ -8,16 +9,19 @@ export function environmentFacts({ environment, ceilings, settings }: CellRecord
   const { device, system, git } = environment;
   const facts: [string, string | number][] = [
     ['Device', `${device.name} (${device.label})`],
-    ...Object.entries(device.properties),
+    ...propertyFacts(device.properties),
     ...(ceilings ? ceilingFacts(ceilings) : []),
     ['CPU', `${system.cpuModel}, ${system.cpuCores} cores`],
-    ['Memory', formatBytes(system.memoryBytes)],
+    ['System memory', formatBytes(system.memoryBytes)],
     ['System', `${system.platform} ${system.release} ${system.architecture}`],
     ['Node.js', environment.node],
     ...Object.entries(environment.packages),
     ['Commit', git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout'],
     ...Object.entries(environment.variables),
-    ...Object.entries(settings).map(([name, value]): [string, string] => [name, describeValue(value)]),
+    ...Object.entries(settings).map(([name, value]): [string, string] => [
+      capitalize(inWords(name)),
+      describeValue(value),
+    ]),
   ];
   return facts.map(([label, value]) => ({ label, value: String(value) }));
 }
@@ -41,4 +45,24 @@ function spreadText(spread: number | undefined): string {
   return spread === undefined
     ? ''
     : `, the best of several sizes and ways; its median run is ${formatPercent(spread)} below`;
+}
+
+/** What a device tells of itself: its label, and the unit of its value, where it has one. */
+const properties: Readonly<Record<string, readonly [label: string, format?: (value: number) => string]>> = {
+  memoryMiB: ['Device memory', (value) => formatBytes(value * 2 ** 20)],
+  memoryBytes: ['Device memory', (value) => formatBytes(value)],
+  l2MiB: ['L2 cache', (value) => formatBytes(value * 2 ** 20)],
+  maxSharedKiBPerBlock: ['Shared memory of a block', (value) => formatBytes(value * 2 ** 10)],
+  maxClockMHz: ['Highest clock', (value) => `${formatNumber(value)} MHz`],
+  memoryClockMHz: ['Memory clock', (value) => `${formatNumber(value)} MHz`],
+  memoryBusBits: ['Memory bus', (value) => `${formatNumber(value)} bits`],
+  driverCuda: ['CUDA of the driver'],
+  onnxruntime: ['ONNX Runtime'],
+};
+
+export function propertyFacts(values: Readonly<Record<string, string | number>>): [string, string][] {
+  return Object.entries(values).map(([name, value]) => {
+    const [label, format] = properties[name] ?? [capitalize(inWords(name))];
+    return [label, format && typeof value === 'number' ? format(value) : String(value)];
+  });
 }

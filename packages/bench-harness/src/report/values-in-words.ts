@@ -36,3 +36,8 @@ export function listSome(names: readonly string[]): string {
 export function capitalize(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/** A name of a program's as words: `peerAttention` as `peer attention`. */
+export function inWords(name: string): string {
+  return name.replaceAll(/(?<=[a-z\d])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}

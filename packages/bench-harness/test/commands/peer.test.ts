@@ -20,8 +20,9 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
       '0',
       '--json',
     ]);
-    const { rows } = JSON.parse(stdout);
+    const { rows, verdict } = JSON.parse(stdout);
     expect(rows.map((row: { verdict: string }) => row.verdict)).toEqual(['agrees', 'agrees', 'agrees']);
+    expect(verdict).toMatch(/^Agrees with PyTorch [^ ]+: all 3 errors are within tolerance\.$/);
     expect(exitCode).toBe(0);
   });
 

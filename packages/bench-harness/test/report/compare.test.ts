@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { compareRecords, comparisonSummary, comparisonTable, regressions } from '../../src/report/compare.ts';
+import {
+  compareRecords,
+  comparisonSummary,
+  comparisonTable,
+  differences,
+  regressions,
+} from '../../src/report/compare.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { outOfMemoryRecord, toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
 
@@ -83,7 +89,18 @@ describe('compareRecords', () => {
     const comparisons = await compareRecords([toyRecord(), warmup], elsewhere);
     expect(comparisonTable(comparisons).rows.map(({ benchmark }) => benchmark)).toEqual(['e2e', 'warmup']);
     expect(comparisonTable(comparisons).columns[0]!.key).toBe('benchmark');
-    expect(comparisonSummary(comparisons, 0)[0]).toBe('Different devices: Toy CPU before, Toy GPU after.');
+    expect(differences(comparisons)).toEqual(['Different device: Toy CPU before, Toy GPU after.']);
+  });
+
+  it('says which settings and variables differ', async () => {
+    const settings = { warmup: 10, steps: 4, seed: 0, peer: { name: 'torch', version: '2.11.0' } };
+    const environment = { ...toyEnvironment, variables: { ROOFLINE_CPU_THREADS: '1' } };
+    expect(differences(await compareRecords(before, [toyRecord({}, { settings, environment })]))).toEqual([
+      'Different warmup: 1 before, 10 after.',
+      'Different peer: none before, torch 2.11.0 after.',
+      'Different ROOFLINE_CPU_THREADS: none before, 1 after.',
+    ]);
+    expect(differences(await compareRecords(before, after))).toEqual([]);
   });
 
   it('lets noise pass, however large its ratio', async () => {

@@ -37,8 +37,8 @@ describe('reportOfRecords', () => {
   it('tells what all share once, and what differs with its origin', async () => {
     const { environment } = await reportOfRecords([toyRecord(), { ...warmup, settings: { steps: 9 } }]);
     expect(environment.filter(({ label }) => label === 'Node.js')).toHaveLength(1);
-    expect(environment).toContainEqual({ label: 'steps (warmup)', value: '9' });
-    expect(environment).toContainEqual({ label: 'steps (e2e)', value: '4' });
+    expect(environment).toContainEqual({ label: 'Steps (warmup)', value: '9' });
+    expect(environment).toContainEqual({ label: 'Steps (e2e)', value: '4' });
   });
 
   it('names parts by what sets them apart: devices, sizes, studies, settings', async () => {

@@ -61,7 +61,7 @@ describe('the tables of all benchmarks', () => {
   let files: readonly string[];
   beforeAll(async () => {
     files = await writeTables(folder);
-  }, 240_000);
+  });
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it('compile in Typst', () => {

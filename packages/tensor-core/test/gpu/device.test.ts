@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { diagnose } from '../../src/devices/cuda/diagnose.ts';
+import { diagnose } from '../../src/devices/diagnose.ts';
 import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
 import { architectureOf } from '../../src/devices/cuda/architecture.ts';
 import { cudaDeviceCount, openCudaDevice } from '../../src/devices/cuda/device.ts';

@@ -1,28 +1,80 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { execa } from 'execa';
+import { pipeline } from 'node:stream/promises';
+import { formatBytes, formatPercent } from '@roofline/reports';
+import { UsageError } from '../../errors.ts';
 import { makeWritable } from '../../records/results-folder.ts';
 import { writeBundle } from './write-bundle.ts';
 
-const ARCHIVE_ENDING = '.tar.xz';
+/** What writes an archive of each ending, on all cores. */
+const compressors: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
+  '.tar.xz': ['xz', '-6', '-T0'],
+  '.tar.zst': ['zstd', '-12', '-T0', '--quiet'],
+};
 
-/** Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz. Returns its size in bytes. */
-export async function packBundle(out: string): Promise<number> {
+/**
+ * Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz or .tar.zst. Returns its size in bytes.
+ * Throws UsageError without the program that compresses it.
+ */
+export async function packBundle(out: string, onStatus: (text: string) => void = () => {}): Promise<number> {
   makeWritable(dirname(resolve(out)));
-  if (!out.endsWith(ARCHIVE_ENDING)) {
+  const [ending, compressor] = Object.entries(compressors).find(([each]) => out.endsWith(each)) ?? [];
+  onStatus('Copying Node.js, packages and tests');
+  if (ending === undefined || compressor === undefined) {
     writeBundle(out);
     return folderSize(out);
   }
   const workspace = mkdtempSync(join(tmpdir(), 'roofline-bundle-'));
   try {
-    const name = basename(out, ARCHIVE_ENDING);
+    const name = basename(out, ending);
     writeBundle(join(workspace, name));
-    await execa('tar', ['-C', workspace, '-cJf', resolve(out), name], { env: { XZ_OPT: '-9 -T2' } });
+    const total = folderSize(join(workspace, name));
+    await compress(workspace, name, compressor, resolve(out), (byteLength) =>
+      // tar's own headers come on top of the files.
+      onStatus(`Compressing: ${formatPercent(Math.min(1, byteLength / total))} of ${formatBytes(total)}`),
+    );
     return statSync(out).size;
   } finally {
     rmSync(workspace, { recursive: true });
   }
+}
+
+/** Pipes `tar` through the compressor into `path`, and tells how many bytes it has read. */
+async function compress(
+  workspace: string,
+  name: string,
+  [command, ...args]: readonly [command: string, ...args: string[]],
+  path: string,
+  onProgress: (byteLength: number) => void,
+): Promise<void> {
+  const tar = spawn('tar', ['-C', workspace, '-cf', '-', name], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const compressor = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  let byteLength = 0;
+  tar.stdout.on('data', (chunk: Buffer) => onProgress((byteLength += chunk.length)));
+  try {
+    await Promise.all([
+      endOf(tar, 'tar'),
+      endOf(compressor, command),
+      pipeline(tar.stdout, compressor.stdin),
+      pipeline(compressor.stdout, createWriteStream(path)),
+    ]);
+  } catch (error) {
+    for (const child of [tar, compressor]) child.kill();
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+async function endOf(child: ChildProcess, command: string): Promise<void> {
+  const [code] = (await once(child, 'close').catch((cause: Error) => {
+    throw new UsageError(`${command} cannot be started (${cause.message}). Install it, or bundle a folder.`, {
+      cause,
+    });
+  })) as [number | null];
+  if (code !== 0) throw new Error(`${command} ended with ${code}.`);
 }
 
 /** Bytes of all files below; links are not followed. */

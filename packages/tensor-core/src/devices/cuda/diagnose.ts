@@ -19,8 +19,8 @@ export interface Diagnosis {
   readonly remedy?: string;
 }
 
-/** What of CUDA is found here, what is missing and how to get it. Never throws. */
-export function diagnose(): Diagnosis[] {
+/** What of CUDA is found here. Never throws. */
+export function diagnoseCuda(): Diagnosis[] {
   return [
     diagnoseDriver(),
     ...diagnoseGpus(),

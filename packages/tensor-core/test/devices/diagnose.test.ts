@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { diagnose } from '../../../src/devices/cuda/diagnose.ts';
+import { diagnose } from '../../src/devices/diagnose.ts';
 
 it('names every component, whatever is found, and a remedy for what is not', () => {
   const lines = diagnose();
   const components = lines.map(({ component }) => component);
-  for (const library of ['libcuda', 'libnvrtc', 'libcublasLt', 'libnccl', 'libcupti']) {
+  for (const library of ['ONNX Runtime', 'libcuda', 'libnvrtc', 'libcublasLt', 'libnccl', 'libcupti']) {
     expect(components).toContain(library);
   }
   expect(components.some((component) => component === 'GPU' || component === 'cuda:0')).toBe(true);

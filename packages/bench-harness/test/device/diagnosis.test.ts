@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { diagnosisTable, verdict, type DiagnosisEntry } from '../../src/device/diagnosis.ts';
+
+const found = (component: string): DiagnosisEntry => ({ component, status: 'found', detail: 'does it' });
+const missing = (component: string): DiagnosisEntry => ({
+  component,
+  status: 'missing',
+  detail: 'does it',
+  remedy: `Install ${component}.`,
+});
+const libraries = ['libcuda', 'libnvrtc', 'libcublasLt', 'libcupti'];
+const torch = found('Python with PyTorch');
+
+it('tells each piece once, and of what is missing how to get it', () => {
+  const { rows } = diagnosisTable([{ ...found('ONNX Runtime'), path: '/lib/x' }, missing('libnvrtc')]);
+  expect(rows).toEqual([
+    expect.objectContaining({ component: 'ONNX Runtime', detail: 'does it', path: '/lib/x' }),
+    expect.objectContaining({ component: 'libnvrtc', detail: 'does it. Install libnvrtc.' }),
+  ]);
+});
+
+it.each([
+  [
+    'a laptop',
+    [found('ONNX Runtime'), ...libraries.map(missing), missing('GPU'), torch],
+    'The CPU is ready. No GPU: libcuda, libnvrtc, libcublasLt are missing.',
+  ],
+  [
+    'a GPU host',
+    [found('ONNX Runtime'), ...libraries.map(found), found('cuda:0'), found('cuda:1'), torch],
+    'The CPU is ready. 2 GPUs are ready: cuda:0, cuda:1.',
+  ],
+  [
+    'one that lacks a library, the profiler and PyTorch',
+    [
+      ...[
+        found('ONNX Runtime'),
+        found('libcuda'),
+        missing('libnvrtc'),
+        found('libcublasLt'),
+        found('cuda:0'),
+      ],
+      ...[missing('libcupti'), missing('Python with PyTorch')],
+    ],
+    'The CPU is ready. No GPU: libnvrtc is missing. ' +
+      'For now `roofline profile` has no kernels of the GPU. For now there is no `--peer torch`.',
+  ],
+  [
+    'an old GPU, without the library of the CPU',
+    [
+      ...[missing('ONNX Runtime'), ...libraries.map(found), torch],
+      { ...found('cuda:0'), status: 'unusable' } as const,
+    ],
+    'The CPU is not ready: ONNX Runtime is missing. No GPU: cuda:0 is unusable.',
+  ],
+])('gives the verdict of %s', (_, entries, sentence) => {
+  expect(verdict(entries)).toBe(sentence);
+});

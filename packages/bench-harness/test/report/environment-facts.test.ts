@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { environmentFacts } from '../../src/report/environment-facts.ts';
+import { toyEnvironment } from '../fixtures/environment.ts';
+import { toyRecord } from '../fixtures/records.ts';
+
+it('tells the environment in words and units', () => {
+  const properties = {
+    memoryMiB: 143156,
+    l2MiB: 60,
+    maxClockMHz: 1980,
+    computeCapability: '9.0',
+    newerFact: 3,
+  };
+  const device = { label: 'cuda:0', type: 'cuda' as const, name: 'H200', properties };
+  const environment = { ...toyEnvironment, device };
+  const facts = environmentFacts(toyRecord({}, { environment, settings: { lossSteps: 200, peer: null } }));
+  const told = Object.fromEntries(facts.map(({ label, value }) => [label, value]));
+  expect(told).toMatchObject({
+    'Device memory': '140 GiB',
+    'L2 cache': '60.0 MiB',
+    'Highest clock': '1980 MHz',
+    'Compute capability': '9.0',
+    'Newer fact': '3',
+    'Loss steps': '200',
+    Peer: 'none',
+  });
+  expect(facts.filter(({ label }) => /[a-z][A-Z](?!B)/.test(label) && !label.startsWith('@'))).toEqual([]);
+});
