@@ -15,6 +15,7 @@ import { CompiledProgram, type ProgramExplanation, standInFor } from './compiled
 import { Trace } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
 
+/** Options of `compile`. */
 export interface CompileOptions {
   /** Programs that are kept, one for each signature; beyond it the one used longest ago is dropped. Default 16. */
   readonly cacheSize?: number;
@@ -32,6 +33,7 @@ export interface CompileCache {
 
 type AnyFunction = (...values: never[]) => unknown;
 
+/** What `compile` gives: the function, and what became of it. */
 export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>) => ReturnType<F>) & {
   readonly cache: CompileCache;
   /** The programs that are kept, the one used last at the end. */
