@@ -54,6 +54,14 @@ const mostPreparingCalls = 4;
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
  * tensors that stay behind the function at every call; and what `fn` throws.
+ *
+ * @example
+ * ```ts
+ * import { type Tensor, add, compile, mul, tensor } from '@roofline/tensor-core';
+ *
+ * const step = compile((x: Tensor) => add(mul(x, 2), 1));
+ * for (const value of [1, 2, 3]) console.log(step(tensor([value])).toArray()); // [3], [5], [7]
+ * ```
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
