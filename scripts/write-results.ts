@@ -21,7 +21,7 @@ const charts: Readonly<Record<string, { readonly of: readonly string[]; readonly
   },
   roofline: {
     of: ['h200-profile'],
-    title: 'Every kernel of a step of 2.7b in bfloat16 on one H200, under its roof',
+    title: 'The kernels of a step of 2.7b in bfloat16 on one H200, under its roof',
   },
 };
 

@@ -22,6 +22,7 @@ export class Workshop {
       'node',
       `exec "${process.execPath}" --conditions=roofline-source --disable-warning=ExperimentalWarning "$@"`,
     );
+    this.#writeCommand('roofline', `exec npx roofline "$@"`);
     this.#writeCommand(
       'npx',
       `command=$1; shift

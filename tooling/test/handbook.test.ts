@@ -16,6 +16,14 @@ const isRun = ({ mark }: CodeBlock) => mark === null || (mark === 'gloo' && hasG
 const blocksOf = (page: string) => codeBlocks(readFileSync(join(handbook, page), 'utf8'));
 const shown = ({ code }: CodeBlock) => code.trim().split('\n')[0]!.slice(0, 70);
 
+const helps = new Map<string, string>();
+
+function helpOf(workshop: Workshop, command: string): string {
+  const help = helps.get(command) ?? workshop.run(`npx roofline ${command} --help`);
+  helps.set(command, help);
+  return help;
+}
+
 describe.each(pages)('%s', (page) => {
   const workshop = new Workshop(join(workshops, basename(page, '.md')));
   const blocks = blocksOf(page);
@@ -34,7 +42,7 @@ describe.each(pages)('%s', (page) => {
     (_line, { code }) => {
       for (const line of code.trim().split('\n')) {
         const [, command] = /^(?:npx )?roofline (\S+)/.exec(line) ?? [];
-        const help = workshop.run(`npx roofline ${command} --help`);
+        const help = helpOf(workshop, command!);
         for (const [flag] of line.matchAll(/--[\w-]+/g)) expect(help).toContain(flag);
       }
     },

@@ -33,6 +33,17 @@ export interface AttentionWithLse {
  *
  * Throws a ShapeError or DTypeError for operands that do not fit together, and a RooflineError (code OPTION) for options
  * that do not exist.
+ *
+ * @example
+ * ```ts
+ * import { flashAttention } from '@roofline/flash-attn';
+ * import { randn } from '@roofline/tensor-core';
+ *
+ * const q = randn([1, 2, 16, 8], { seed: 1 });
+ * const k = randn([1, 2, 16, 8], { seed: 2 });
+ * const v = randn([1, 2, 16, 8], { seed: 3 });
+ * console.log(flashAttention(q, k, v, { causal: true }).shape); // [1, 2, 16, 8]
+ * ```
  */
 export function flashAttention(q: Tensor, k: Tensor, v: Tensor, options: FlashAttentionOptions = {}): Tensor {
   return scope(() => attend('flashAttention', q, k, v, options).output);

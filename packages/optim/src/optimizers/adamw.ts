@@ -48,6 +48,21 @@ interface Moments {
  * `parameters` are tensors, or groups with hyperparameters of their own. Throws a DTypeError for parameters
  * that are not float32, a RooflineError for hyperparameters out of range (code RANGE) and for those that do not exist
  * (code OPTION).
+ *
+ * @example
+ * ```ts
+ * import { AdamW } from '@roofline/optim';
+ * import { mul, scope, sum, tensor } from '@roofline/tensor-core';
+ *
+ * const x = tensor([1, -2], { requiresGrad: true });
+ * const optimizer = new AdamW([x], { learningRate: 0.1 });
+ * for (let step = 0; step < 3; step++) {
+ *   scope(() => sum(mul(x, x)).backward());
+ *   optimizer.step();
+ *   optimizer.zeroGrad();
+ * }
+ * console.log(x.toArray());
+ * ```
  */
 export class AdamW extends Optimizer<AdamWOptions> {
   readonly #moments = new Map<Tensor, Moments>();

@@ -37,6 +37,20 @@ const terminalOptions = optionsOf({ width: length, color: flag });
  * the name of its row, lines are longer than `width`.
  *
  * @throws ReportError for a table without columns.
+ *
+ * @example
+ * ```ts
+ * import { type Table, renderTerminal } from '@roofline/reports';
+ *
+ * const table: Table = {
+ *   kind: 'table',
+ *   id: 'steps',
+ *   title: 'Steps',
+ *   columns: [{ key: 'ms', label: 'Time', kind: 'duration', unit: 'ms' }],
+ *   rows: [{ ms: 1.5 }, { status: 'out-of-memory', error: 'asked for 2 GiB' }],
+ * };
+ * console.log(renderTerminal(table, { width: 80 }));
+ * ```
  */
 export function renderTerminal(table: Table, options: TerminalOptions = {}): string {
   checkTable('renderTerminal', table);

@@ -83,6 +83,14 @@ export function autocastDType(): AutocastDType | null {
  * region ends, but for those that the tape has saved, which the backward pass frees as it goes. Call backward
  * behind the region or in it: it runs in the dtypes of the forward pass. Throws a DTypeError for other dtypes, a
  * RooflineError for an async function.
+ *
+ * @example
+ * ```ts
+ * import { autocast, matmul, randn } from '@roofline/tensor-core';
+ *
+ * const [a, b] = [randn([4, 8]), randn([8, 2])];
+ * console.log(autocast('bfloat16', () => matmul(a, b)).dtype); // bfloat16
+ * ```
  */
 export function autocast<T>(dtype: AutocastDType, fn: () => T): T {
   if (dtype !== 'float16' && dtype !== 'bfloat16') {

@@ -15,6 +15,7 @@ import { CompiledProgram, type ProgramExplanation, standInFor } from './compiled
 import { Trace } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
 
+/** Options of `compile`. */
 export interface CompileOptions {
   /** Programs that are kept, one for each signature; beyond it the one used longest ago is dropped. Default 16. */
   readonly cacheSize?: number;
@@ -32,6 +33,7 @@ export interface CompileCache {
 
 type AnyFunction = (...values: never[]) => unknown;
 
+/** What `compile` gives: the function, and what became of it. */
 export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>) => ReturnType<F>) & {
   readonly cache: CompileCache;
   /** The programs that are kept, the one used last at the end. */
@@ -52,6 +54,14 @@ const mostPreparingCalls = 4;
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
  * tensors that stay behind the function at every call; and what `fn` throws.
+ *
+ * @example
+ * ```ts
+ * import { type Tensor, add, compile, mul, tensor } from '@roofline/tensor-core';
+ *
+ * const step = compile((x: Tensor) => add(mul(x, 2), 1));
+ * for (const value of [1, 2, 3]) console.log(step(tensor([value])).toArray()); // [3], [5], [7]
+ * ```
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);

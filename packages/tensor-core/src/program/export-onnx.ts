@@ -20,6 +20,7 @@ import type { Call, Operand, ProgramStorage } from './program.ts';
 import { Trace } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
+/** Options of `exportOnnx`. */
 export interface ExportOnnxOptions {
   /** One for each tensor. Default `input_0`, `input_1`... */
   readonly inputNames?: readonly string[];
@@ -47,8 +48,7 @@ export function exportOnnx(
   checkText('exportOnnx', 'the path', path);
   checkFunction('exportOnnx', 'what it exports', fn);
   requireTensors('exportOnnx', inputs);
-  if (inputs.length === 0)
-    throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
+  if (inputs.length === 0) throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
   checkOptions('exportOnnx', options, ['inputNames', 'outputNames']);
   const model = noGrad(() => withoutAutocast(() => scope(() => encode(fn, inputs, options))));
   writeFileSync(path, model);

@@ -155,6 +155,15 @@ export type NestedNumbers = number | readonly NestedNumbers[];
 /**
  * A tensor of nested arrays of numbers, such as [[1, 2], [3, 4]]. Throws a ShapeError when they are ragged, and a
  * DTypeError for what is no number or for a number that an integer dtype cannot hold, as 0.5 and NaN.
+ *
+ * @example
+ * ```ts
+ * import { mul, sum, tensor } from '@roofline/tensor-core';
+ *
+ * const x = tensor([1, 2, 3], { requiresGrad: true });
+ * sum(mul(x, x)).backward();
+ * console.log(x.grad?.toArray()); // [2, 4, 6]
+ * ```
  */
 export function tensor(values: NestedNumbers, options?: TensorOptions): Tensor {
   const known = checkTensorOptions('tensor', options);

@@ -44,6 +44,14 @@ export interface TransformerOptions {
  * behind those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
  * Throws a ModelConfigError for sizes that do not fit together, and a RooflineError (code OPTION) for options that
  * do not exist.
+ *
+ * @example
+ * ```ts
+ * import { TransformerLM, generate, presetConfig } from '@roofline/transformer';
+ *
+ * const model = new TransformerLM(presetConfig('tiny', { contextLength: 16 }), { seed: 0 });
+ * console.log(generate(model, [1, 2, 3], { maxNewTokens: 5 }));
+ * ```
  */
 export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], Tensor> {
   readonly config: ModelConfig;

@@ -62,6 +62,15 @@ export function currentScope(): Scope | null {
  * returned arrays and plain objects too, and pass to the enclosing scope. What the tape saved lives on until
  * the backward pass has used it. `fn` must not be async: its tensors could not be told from its caller's; that
  * throws a RooflineError, and frees what was made.
+ *
+ * @example
+ * ```ts
+ * import { add, randn, scope, sum } from '@roofline/tensor-core';
+ *
+ * const x = randn([1000]);
+ * const total = scope(() => sum(add(x, x))); // the sum of x and x is freed here
+ * console.log(total.item());
+ * ```
  */
 export function scope<T>(fn: () => T): T {
   refuseAsync('scope', fn);
