@@ -35,9 +35,8 @@ describe.skipIf(!hasGloo)(`roofline allreduce${hasGloo ? '' : ' (skipped: Gloo i
       const words = `allreduce ${quick} --op reducescatter,allreduce --size 100KB --peer torch --json`;
       const { stdout } = await runIn(temporaryFolder(), words);
       const { rows } = JSON.parse(stdout);
-      expect(rows.map(({ backend }: { backend: string }) => backend)).toEqual(
-        Array(2).fill(['gloo', 'PyTorch gloo']).flat(),
-      );
+      const sides = rows.map(({ backend }: { backend: string }) => backend);
+      expect(sides).toEqual(['gloo', 'PyTorch gloo', 'gloo', 'PyTorch gloo']);
       // PyTorch 1.13's Gloo has no reduce-scatter: its row says so or has a time, and ours is there.
       expect(rows[0]['out-of-place-us']).toBeGreaterThan(0);
       expect(rows[2].overPeer).toBeGreaterThan(0);
