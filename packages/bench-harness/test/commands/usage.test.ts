@@ -49,8 +49,6 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['allreduce -b 8', '--begin and --end go together'],
     ['allreduce -b 8 -e 4', '--end 4 lies below --begin 8'],
     ['allreduce -b 8 -e 4M --size 1MB', 'leave out --begin and --end'],
-    ['launch', '--nproc is missing'],
-    ['launch --nproc 0 -- x.js', 'processes must be a whole number'],
   ])('roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
     expect(stderr).toContain(message);

@@ -96,8 +96,8 @@ export class NcclBackend implements Backend {
   }
 
   /** Ends what is under way, for a process that ends. */
-  abort(): void {
-    this.#parts.communicator.abort();
+  abortFlights(): void {
+    if (this.#flights.length > 0) this.#parts.communicator.abort();
   }
 
   /** Puts the calls on the stream, behind what the current one has so far. Gives why that failed, or null. */
@@ -105,7 +105,7 @@ export class NcclBackend implements Backend {
     const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
     if (this.#flights.length >= mostPending) {
       this.#flights[0]!.event.synchronize();
-      this.#poll();
+      this.#poll({ waitsForChecks: false });
     }
     device.makeCurrent();
     using inputsReady = device.recordEvent({ timing: false });
@@ -188,5 +188,5 @@ function pairOf({ kind, root }: BackendCall, rank: number): { from: number; to: 
 }
 
 function abortAll(): void {
-  for (const backend of open) backend.abort();
+  for (const backend of open) backend.abortFlights();
 }

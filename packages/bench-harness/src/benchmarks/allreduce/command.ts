@@ -1,13 +1,14 @@
 import { availableParallelism } from 'node:os';
 import type { InferredOptionTypes } from 'yargs';
 import { defineCommand, type Flags } from '../../cli/command.ts';
+import { choicesOf, dtypeChoices, peerChoice } from '../../cli/flags/choices.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import {
-  parseChoices,
   parseList,
   parsePositiveNumber,
   parseWholeNumber,
   parseWholeNumbers,
+  single,
 } from '../../cli/option-values.ts';
 import { UsageError } from '../../errors.ts';
 import { findPeer } from '../e2e/command.ts';
@@ -15,7 +16,7 @@ import { collectiveDTypes, collectiveOps } from './operations.ts';
 import { type CollectiveBackend, backends } from './parameters.ts';
 import { parseSize, sizesBetween } from './sizes.ts';
 
-const sizeOf = (flag: string) => (given: string) => parseSize(flag, given);
+const sizeOf = (flag: string) => (given: string | readonly string[]) => parseSize(flag, single(flag, given));
 const sizesOf = (flag: string) => {
   const parse = parseList(flag);
   return (given: string | readonly string[]) => parse(given).map((text) => parseSize(flag, text));
@@ -24,18 +25,10 @@ const defaultSizes = [1e6, 1e7, 1e8, 1e9];
 const worldSizes = [2, 4, 6];
 
 const flags = {
-  op: {
-    type: 'string',
-    default: 'allreduce',
-    describe: `Collectives: ${collectiveOps.join()}`,
-    coerce: parseChoices('op', collectiveOps),
-    completions: () => collectiveOps,
-  },
+  op: { ...choicesOf('op', collectiveOps), default: 'allreduce', describe: 'Collectives to time' },
   backend: {
-    type: 'string',
-    describe: 'gloo, nccl or both; nccl if not given where there are several GPUs, else gloo',
-    coerce: parseChoices('backend', backends),
-    completions: () => backends,
+    ...choicesOf('backend', backends),
+    describe: 'What moves the data; nccl if not given where there are several GPUs, else gloo',
   },
   nproc: {
     type: 'string',
@@ -55,13 +48,7 @@ const flags = {
     describe: 'each so many times the one before; 2 if not given',
     coerce: parsePositiveNumber('factor'),
   },
-  dtype: {
-    type: 'string',
-    default: 'float32',
-    describe: `Of the elements: ${collectiveDTypes.join()}`,
-    coerce: parseChoices('dtype', collectiveDTypes),
-    completions: () => collectiveDTypes,
-  },
+  dtype: { ...dtypeChoices(collectiveDTypes), default: 'float32', describe: 'Of the elements' },
   iterations: {
     type: 'string',
     describe: 'Calls of a turn that count; 20 if not given, of Gloo 4',
@@ -79,10 +66,8 @@ const flags = {
     coerce: parseWholeNumber('rounds', 1),
   },
   peer: {
-    type: 'string',
-    choices: ['torch'],
+    ...peerChoice,
     describe: 'Time torch.distributed with the same backend in turn (Python by ROOFLINE_PYTHON)',
-    completions: () => ['torch'],
   },
   ...sweepFlags,
 } as const satisfies Flags;

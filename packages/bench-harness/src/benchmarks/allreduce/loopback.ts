@@ -1,7 +1,7 @@
 import { HostMemory, ffi } from '@roofline/tensor-core/native';
 
 const copiedBytes = 2 ** 26;
-const rounds = 5;
+const rounds = 12;
 const family = 2; // AF_INET
 const stream = 1; // SOCK_STREAM
 const waitAll = 0x100; // MSG_WAITALL

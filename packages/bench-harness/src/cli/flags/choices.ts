@@ -31,7 +31,7 @@ const dtypeSynonyms = {
   bf16: 'bfloat16',
 } as const;
 
-export function dtypeChoices<const T extends 'float32' | 'bfloat16' | 'float16'>(values: readonly T[]) {
+export function dtypeChoices<const T extends string>(values: readonly T[]) {
   return choicesOf('dtype', values, dtypeSynonyms as unknown as Synonyms<T>);
 }
 

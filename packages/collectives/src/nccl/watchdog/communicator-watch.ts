@@ -106,7 +106,7 @@ export class CommunicatorWatch {
       await sleep(1);
     }
     this.#state.noteFailure();
-    this.#port.postMessage(failure);
+    this.#port.postMessage(failure, []);
     ncclLibrary().functions.ncclCommAbort(this.#order.communicator);
     this.#state.leaveAborted();
   }

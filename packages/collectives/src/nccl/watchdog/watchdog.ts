@@ -32,7 +32,7 @@ export class Watchdog {
 
   /** Has a call compared with those of the other ranks. */
   check(message: CheckMessage): void {
-    this.#port.postMessage(message);
+    this.#port.postMessage(message, []);
   }
 
   /** Why it ended the communicator; null where it did not. */

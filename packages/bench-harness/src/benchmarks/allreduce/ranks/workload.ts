@@ -40,12 +40,13 @@ export class Workload {
         ? op === 'reducescatter' || op === 'alltoall' || op === 'scatter'
         : op === 'allgather' || op === 'alltoall' || op === 'gather';
     const lengthOf = (side: 'input' | 'output') => count * (isWhole(side) ? size : 1);
-    const values = Float32Array.from({ length: lengthOf('input') }, (_, i) => broughtBy(group.rank, i));
-    [this.#brought, this.#input, this.#output] = scope(() => [
-      keep(cast(toDevice(fromTypedArray(values, [values.length]), device), dtype)),
+    // First what may be too much: an array of JavaScript's would say so less clearly.
+    [this.#input, this.#output] = scope(() => [
       keep(zeros([lengthOf('input')], { dtype, device })),
       keep(zeros([lengthOf('output')], { dtype, device })),
     ]);
+    const values = Float32Array.from({ length: lengthOf('input') }, (_, i) => broughtBy(group.rank, i));
+    this.#brought = scope(() => keep(cast(toDevice(fromTypedArray(values, [values.length]), device), dtype)));
   }
 
   /** Begins the op. */

@@ -1,0 +1,44 @@
+import { diagnoseGloo } from '@roofline/collectives';
+import { describe, expect, it } from 'vitest';
+import { collectiveDTypes, collectiveOps, factsOf } from '../../../src/benchmarks/allreduce/operations.ts';
+import { OwnRanks } from '../../../src/benchmarks/allreduce/ranks/own-ranks.ts';
+import { cellProgram } from '../../../src/paths.ts';
+
+const hasGloo = diagnoseGloo().status === 'found';
+
+/** Ranks run by the options of the process that launches them: in a sweep, a cell's. */
+async function startRanks(count: number): Promise<OwnRanks> {
+  const { execArgv } = process;
+  process.execArgv = [...cellProgram.nodeFlags];
+  try {
+    return await OwnRanks.start('gloo', count);
+  } finally {
+    process.execArgv = execArgv;
+  }
+}
+
+describe.skipIf(!hasGloo)(`ranks of a cell${hasGloo ? '' : ' (skipped: Gloo is not installed)'}`, () => {
+  it('run every collective in every placement and dtype, and find nothing wrong', async () => {
+    const ranks = await startRanks(3);
+    for (const op of collectiveOps)
+      for (const dtype of op === 'allreduce' ? collectiveDTypes : (['float32'] as const))
+        for (const placement of factsOf[op].placements) {
+          await ranks.ask({ command: 'prepare', op, dtype, count: 71 });
+          const sampled = await ranks.ask({ command: 'sample', placement, warmup: 1, iterations: 2 });
+          expect(sampled.map(({ samplesMs }) => samplesMs!.length)).toEqual([2, 2, 2]);
+          const checked = await ranks.ask({ command: 'check', placement });
+          expect({ op, dtype, placement, wrong: checked.map(({ wrong }) => wrong) }).toEqual({
+            ...{ op, dtype, placement },
+            wrong: [0, 0, 0],
+          });
+        }
+    await ranks.end();
+  });
+
+  it('tell of what fails on one of them, with its code', async () => {
+    const ranks = await startRanks(2);
+    const request = { command: 'prepare', op: 'allreduce', dtype: 'float32', count: 2 ** 50 } as const;
+    await expect(ranks.ask(request)).rejects.toMatchObject({ name: 'RankError', code: 'OUT_OF_MEMORY' });
+    await ranks.end();
+  });
+});

@@ -1,0 +1,93 @@
+import { type Plot, type Table, renderHtml, renderMarkdown } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { allreduceBenchmark } from '../../../src/benchmarks/allreduce/benchmark.ts';
+import { collectiveRecord } from '../../fixtures/collective-records.ts';
+import { withoutMemory } from '../../fixtures/attention-records.ts';
+
+const failure = { status: 'failed', error: { name: 'PeerError', message: 'no such thing' } } as const;
+const records = [
+  collectiveRecord(),
+  collectiveRecord({ bytes: 1e7 }),
+  collectiveRecord({ ranks: 2 }),
+  collectiveRecord({ op: 'reducescatter' }, { torch: failure }),
+  withoutMemory(collectiveRecord({ bytes: 1e9 })),
+];
+const report = allreduceBenchmark.toReport(records);
+const blocks = report.sections.flatMap((section) => section.blocks);
+const plots = blocks.filter((block): block is Plot => block.kind === 'plot');
+
+describe('the table of collectives', () => {
+  const { rows } = allreduceBenchmark.toTable(records);
+
+  it('has a row for each side, with bandwidths, the share of the roof and the ratio', () => {
+    expect(rows[0]).toMatchObject({
+      ...{ backend: 'gloo', size: '1 MB', ranks: 4, status: 'ok', meanUs: 1500 },
+      ...{ 'in-place-us': 2000, 'in-place-algbw': 0.5, 'in-place-busbw': 0.75, 'in-place-wrong': 0 },
+      ...{ 'out-of-place-us': 3000, roofShare: 0.25, overPeer: 2 },
+    });
+    expect(rows[1]).toMatchObject({ backend: 'PyTorch gloo', 'in-place-us': 4000, 'in-place-wrong': 'N/A' });
+    expect(rows[1]!['out-of-place-us']).toBeUndefined();
+  });
+
+  it('says why a peer or a cell has nothing', () => {
+    expect(rows[7]).toMatchObject({ backend: 'PyTorch gloo', status: 'failed', error: 'no such thing' });
+    expect(rows[8]).toMatchObject({ size: '1 GB', status: 'out-of-memory' });
+    expect(rows).toHaveLength(9);
+  });
+});
+
+describe('the report of collectives', () => {
+  it("has nccl-tests' table by its own names", () => {
+    const table = blocks.find((block) => 'id' in block && block.id === 'nccl-tests');
+    expect(table).toMatchObject({
+      rows: expect.arrayContaining([
+        expect.objectContaining({ bytes: 1e6, count: 250_000, ncclType: 'float', redop: 'sum', root: -1 }),
+      ]),
+    });
+  });
+
+  it('fits latency and bandwidth where there are sizes', () => {
+    const table = blocks.find((block) => 'id' in block && block.id === 'latency-and-bandwidth');
+    // 1 MB and 10 MB both take 2 ms: nothing follows, and of one size alone neither.
+    expect(table).toBeUndefined();
+    const growing = [1, 2, 4].map((factor) => {
+      const timing = { maxMs: [1 + factor], meanMs: [1], wrong: 0 };
+      return collectiveRecord({ bytes: factor * 1e6 }, { ours: { 'in-place': timing }, torch: null });
+    });
+    const { sections } = allreduceBenchmark.toReport(growing);
+    const [fit] = sections.find(({ id }) => id === 'latency')!.blocks as Table[];
+    expect(fit!.rows).toEqual([
+      expect.objectContaining({
+        ranks: 4,
+        latencyUs: expect.closeTo(1000, 6),
+        bandwidth: expect.closeTo(1, 6),
+        busBandwidth: expect.closeTo(1.5, 6),
+      }),
+    ]);
+  });
+
+  it('plots time and bandwidth by size, with the roof, and time by ranks', () => {
+    const ids = plots.map(({ id }) => id);
+    expect(ids).toContain('time-by-size-allreduce-float32-4');
+    expect(ids).toContain('time-by-ranks-allreduce-float32-1000000');
+    const bandwidth = plots.find(({ id }) => id === 'busbw-by-size-allreduce-float32-4')!;
+    expect(bandwidth.references).toEqual([{ label: 'what a link reaches', y: 3 }]);
+    expect(bandwidth.series.map(({ name }) => name)).toEqual(['gloo', 'PyTorch gloo']);
+    expect(bandwidth.series[0]!.points.at(-1)).toMatchObject({ x: 1000, y: null, note: 'out-of-memory' });
+  });
+
+  it('sums up, and can be rendered', () => {
+    expect(report.summary).toEqual([
+      '4 of 5 cells measured.',
+      expect.stringContaining('**7.50 GB/s**'),
+      'Bus bandwidth over that of torch.distributed, in turn: **2.00×** to **2.00×**.',
+      'No element was wrong.',
+      'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out-of-memory).',
+    ]);
+    expect(renderMarkdown(report)).toContain('#wrong');
+    expect(renderHtml(report)).toContain('busbw');
+    const wrong = { maxMs: [1], meanMs: [1], wrong: 3 };
+    const { summary } = allreduceBenchmark.toReport([collectiveRecord({}, { ours: { 'in-place': wrong } })]);
+    expect(summary).toContain('**Wrong elements**: allreduce · gloo · 4 ranks · 1 MB · float32.');
+  });
+});
