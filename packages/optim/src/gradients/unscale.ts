@@ -37,6 +37,7 @@ function defineForCount(count: number): ComputeOp<UnscaleAttributes> {
     },
     cpu: {
       kind: 'onnx',
+      overwrites: true,
       build(graph, inputs, _, { scalars: [inverseScale] }) {
         const unscaled = inputs
           .slice(0, count)

@@ -3,6 +3,12 @@ import { DisposedError } from '../../errors.ts';
 import { ParameterRegions } from './parameter-regions.ts';
 import { type Region, WriteVersions } from './write-versions.ts';
 
+/** A part of a storage that something works on beside the ops, and its name. */
+interface Hold {
+  readonly region: Region;
+  readonly holder: string;
+}
+
 /**
  * Device memory shared by tensors. It is counted: each live tensor handle and each tape entry that saved it
  * holds one reference, and the memory goes back to the device with the last. The garbage collector is too
@@ -18,6 +24,7 @@ export class Storage {
   /** Null until the first write: most storages are written by the op that makes them, and never again. */
   #writes: WriteVersions | null = null;
   #parameters: ParameterRegions | null = null;
+  #holds: Set<Hold> | null = null;
   #references = 1;
 
   constructor(device: Device, byteLength: number) {
@@ -58,6 +65,28 @@ export class Storage {
   /** Whether a byte of `region` was written since `version` was read. */
   writtenSince(version: number, region: Region): boolean {
     return this.#writes?.writtenSince(version, region) ?? false;
+  }
+
+  /**
+   * Keeps the memory, at its place, for something that works on `region` beside the ops, such as a collective under
+   * way. In-place ops may not write there meanwhile; their error names the holder. Returns a function that lets go.
+   * Throws a DisposedError if the memory has gone back to the device already.
+   */
+  hold(region: Region, holder: string): () => void {
+    this.retain();
+    const hold = { region, holder };
+    this.#holds ??= new Set();
+    this.#holds.add(hold);
+    return () => {
+      if (this.#holds!.delete(hold)) this.release();
+    };
+  }
+
+  /** Who holds a byte of `region`; null for nobody. */
+  holderOf({ start, end }: Region): string | null {
+    if (this.#holds === null) return null;
+    for (const { region, holder } of this.#holds) if (region.start < end && start < region.end) return holder;
+    return null;
   }
 
   /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */
