@@ -97,7 +97,7 @@ const table: HostileTable = {
   'Storage#retain': internal,
   'Storage#release': internal,
   'Storage#hold': internal,
-  'Storage#holderOf': internal,
+  'Storage#holdsOn': internal,
   'Storage#noteWrite': internal,
   'Storage#writtenSince': internal,
   'Storage#parameterAround': internal,

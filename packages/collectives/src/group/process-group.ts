@@ -291,8 +291,8 @@ export class ProcessGroup {
   #start({ kind, details = [], reduction = 'sum', root = 0, input, output, like, count }: Call): Work {
     const isPairwise = kind === 'send' || kind === 'recv';
     const description = describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null);
-    const written = output ? outputOperand(kind, this.ranks[this.rank]!, output) : null;
-    const separate = input && input !== output ? inputOperand(input) : null;
+    const written = output ? outputOperand(kind, output) : null;
+    const separate = input && input !== output ? inputOperand(kind, input) : null;
     const operands = [written, separate].filter((operand) => operand !== null);
     const from = input === output ? written : separate;
     // The root's tensor is what a broadcast writes, to others.

@@ -4,10 +4,12 @@ import { ParameterRegions } from './parameter-regions.ts';
 import { type Region, WriteVersions } from './write-versions.ts';
 
 /** A part of a storage that something works on beside the ops, and its name. */
-interface Hold {
+export interface Hold {
   readonly region: Region;
   readonly holder: string;
 }
+
+const noHolds: readonly Hold[] = [];
 
 /**
  * Device memory shared by tensors. It is counted: each live tensor handle and each tape entry that saved it
@@ -82,11 +84,10 @@ export class Storage {
     };
   }
 
-  /** Who holds a byte of `region`; null for nobody. */
-  holderOf({ start, end }: Region): string | null {
-    if (this.#holds === null) return null;
-    for (const { region, holder } of this.#holds) if (region.start < end && start < region.end) return holder;
-    return null;
+  /** What holds a byte of `region`. */
+  holdsOn({ start, end }: Region): readonly Hold[] {
+    if (this.#holds === null || this.#holds.size === 0) return noHolds;
+    return [...this.#holds].filter(({ region }) => region.start < end && start < region.end);
   }
 
   /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */
