@@ -5,6 +5,7 @@ export {
   GradientScaler,
   type GradientScalerOptions,
   type GradientScalerState,
+  type SteppingOptimizer,
 } from './gradients/gradient-scaler.ts';
 export {
   type OptimizedParameters,

@@ -17,7 +17,6 @@ import {
 import { gradientsOf } from './gradients.ts';
 import { withoutUndefined } from '../optimizers/hyperparameters.ts';
 import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
-import { Optimizer } from '../optimizers/optimizer.ts';
 import { unscale } from './unscale.ts';
 
 export interface GradientScalerOptions {
@@ -57,10 +56,14 @@ export interface GradientScalerState {
   readonly growthTracker: number;
 }
 
-type AnyOptimizer = Optimizer<{ learningRate: number }>;
+/** What the scaler needs of an optimizer: those of this package, and others that make steps. */
+export interface SteppingOptimizer {
+  parameters(): Iterable<Tensor>;
+  step(): void;
+}
 
-function requireOptimizer(owner: string, optimizer: AnyOptimizer): void {
-  if (optimizer instanceof Optimizer) return;
+function requireOptimizer(owner: string, optimizer: SteppingOptimizer): void {
+  if (typeof optimizer?.step === 'function' && typeof optimizer.parameters === 'function') return;
   throw new RooflineError('ARGUMENT', `${owner}: takes an optimizer, not ${describeValue(optimizer)}.`);
 }
 
@@ -86,8 +89,8 @@ export class GradientScaler {
   /** Steps without an overflow since the scale last changed. */
   #growthTracker = 0;
   /** For each optimizer unscaled since the last update: whether its gradients overflowed, on the device. */
-  readonly #foundInf = new Map<AnyOptimizer, Tensor>();
-  readonly #stepped = new Set<AnyOptimizer>();
+  readonly #foundInf = new Map<SteppingOptimizer, Tensor>();
+  readonly #stepped = new Set<SteppingOptimizer>();
   #overflowed = false;
 
   constructor(options: GradientScalerOptions = {}) {
@@ -113,7 +116,7 @@ export class GradientScaler {
    * Divides the gradients of an optimizer's parameters by the scale, in place; `step` does so itself, but
    * clipping must see true gradients. Throws a RooflineError (code ORDER) if called twice before `update`.
    */
-  unscale(optimizer: AnyOptimizer): void {
+  unscale(optimizer: SteppingOptimizer): void {
     requireOptimizer('GradientScaler.unscale', optimizer);
     if (!this.#options.enabled) return;
     if (this.#foundInf.has(optimizer)) {
@@ -137,7 +140,7 @@ export class GradientScaler {
    * Unscales the gradients unless that was done, and makes a step of `optimizer` unless they overflowed; tells
    * whether it did. Waits for the device. Throws a RooflineError (code ORDER) if called twice before `update`.
    */
-  step(optimizer: AnyOptimizer): boolean {
+  step(optimizer: SteppingOptimizer): boolean {
     requireOptimizer('GradientScaler.step', optimizer);
     if (!this.#options.enabled) {
       optimizer.step();
