@@ -173,9 +173,15 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     }
   }
 
-  /** The pass has failed: what was sent of it cannot be taken back. */
+  /** The pass has failed: what was sent of it cannot be taken back. Its error counts, not those of what was sent. */
   #fail(): void {
-    if (this.#pass.works.length > 0) this.#isOutOfStep = true;
+    const { works } = this.#pass;
+    this.#isOutOfStep ||= works.length > 0;
+    for (const work of works) {
+      try {
+        work.wait();
+      } catch {}
+    }
     this.#pass.reset();
   }
 

@@ -54,20 +54,27 @@ export function joinStates<T>(parts: readonly StatePart<T>[]): {
       return [`${what}.${numbers[number]!}`, tensor] as const;
     }),
   );
-  const metadata: Record<string, string> = {};
-  const lists = new Map<string, unknown[]>();
-  for (const part of parts) {
-    for (const [name, text] of Object.entries(part.metadata)) {
-      const list = listOf(text, part.numbers.length);
-      metadata[name] ??= text;
-      if (!list) continue;
-      const whole = lists.get(name) ?? new Array<unknown>(count).fill(null);
-      part.numbers.forEach((number, i) => (whole[number] = list[i]));
-      lists.set(name, whole);
-    }
-  }
-  for (const [name, list] of lists) metadata[name] = JSON.stringify(list);
-  return { tensors: Object.fromEntries(tensors), metadata };
+  return { tensors: Object.fromEntries(tensors), metadata: joinMetadata(parts, count) };
+}
+
+function joinMetadata(
+  parts: readonly Pick<StatePart<unknown>, 'numbers' | 'metadata'>[],
+  count: number,
+): Record<string, string> {
+  // A rank without parameters has no optimizer that could say anything.
+  const telling = parts.filter(({ numbers }) => numbers.length > 0);
+  const texts = Object.entries(telling[0]?.metadata ?? {});
+  return Object.fromEntries(
+    texts.map(([name, text]) => {
+      const lists = telling.map(({ numbers, metadata }) => listOf(metadata[name] ?? '', numbers.length));
+      if (lists.includes(null)) return [name, text];
+      const whole = new Array<unknown>(count);
+      telling.forEach(({ numbers }, part) =>
+        numbers.forEach((number, i) => (whole[number] = lists[part]![i])),
+      );
+      return [name, JSON.stringify(whole)];
+    }),
+  );
 }
 
 /** `exp_avg.3` is of parameter 3. Throws a RooflineError (code OPTIMIZER_STATE) unless it is one of `count`. */
