@@ -3,8 +3,8 @@ import {
   DisposedError,
   RooflineError,
   type Tensor,
-  checkFunction,
   checkOptions,
+  describeValue,
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../errors.ts';
 import { checkRank } from '../group/check-call.ts';
@@ -70,7 +70,7 @@ export class ShardedOptimizer<H extends object> {
     group: ProcessGroup,
     options: Partial<H> = {},
   ) {
-    checkFunction(owner, 'the optimizer', Optimizer);
+    requireOptimizerClass(Optimizer);
     requireGroup(owner, group);
     this.#whole = new Optimizer(parameters, options);
     const all = this.#whole.parameters();
@@ -238,6 +238,15 @@ export class ShardedOptimizer<H extends object> {
       `${owner}.${method}: the optimizer was used after it had been disposed; make a new one.`,
     );
   }
+}
+
+function requireOptimizerClass<H>(Optimizer: OptimizerClass<H>): void {
+  const { step } = ((Optimizer as { prototype?: object } | undefined)?.prototype ?? {}) as { step?: unknown };
+  if (typeof step === 'function') return;
+  throw new RooflineError(
+    'ARGUMENT',
+    `${owner}: takes the class of an optimizer, such as AdamW, not ${describeValue(Optimizer)}.`,
+  );
 }
 
 function disposeAll(tensors: Readonly<Record<string, Tensor>>): void {
