@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['index', 'native', 'nearest', 'testing', 'compile-worker', 'cli', 'cell', 'lifeline']
+  entry: ['index', 'native', 'nearest', 'testing', 'compile-worker', 'cli', 'cell', 'lifeline', 'rank']
     .map((name) => `src/${name}.ts`)
     .filter((path) => existsSync(path)),
   format: 'esm',

@@ -18,6 +18,9 @@ export const cellProgram = {
 /** The program of the thread that ends a cell with its runner. */
 export const lifelineProgram = program('lifeline');
 
+/** The program of a rank that a cell starts. */
+export const rankProgram = program('rank');
+
 /** This package's folder. */
 export const packageDirectory = fileURLToPath(new URL('..', import.meta.url));
 

@@ -107,6 +107,14 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     ];
   }
 
+  /** What is reduced together, in this order: the names of its parameters, and the bytes of their gradients. */
+  get buckets(): readonly { readonly names: readonly string[]; readonly bytes: number }[] {
+    return this.#buckets.map(({ parameters }) => ({
+      names: parameters.map((parameter) => this.#names.get(parameter)!),
+      bytes: parameters.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    }));
+  }
+
   /**
    * Runs `fn`, whose backward passes add up gradients on this rank alone; the next pass outside reduces the sums. `fn`
    * may be async.

@@ -83,6 +83,9 @@ describe('the modes', () => {
     backward(model);
     expect(kindsOf(backend)).toEqual(calls);
     expect(storagesOf(model).size).toBe(storages);
+    const { buckets } = parallel;
+    expect(buckets.flatMap(({ names }) => names)).toEqual(['layers.3', 'layers.2', 'layers.1', 'layers.0']);
+    expect(buckets.map(({ bytes }) => `allReduce ${bytes / 4}`)).toEqual(calls);
     parallel.dispose();
     backward(model);
     expect(backend.calls).toHaveLength(calls.length);
