@@ -11,7 +11,7 @@ export interface DdpMeasurement {
   readonly optimizerMs: number;
   /** All reductions of a step, alone. */
   readonly communicationMs: number;
-  /** What communication adds to a forward and backward pass. */
+  /** What communication adds to a forward and backward pass: the median of each with less the one without before it. */
   readonly exposedMs: number;
   /** The share of `communicationMs` that computation hides; null for one rank, which has nothing to hide. */
   readonly hiddenShare: number | null;
@@ -38,7 +38,8 @@ function measure(result: DdpResult, worldSize: number): DdpMeasurement {
   const median = (samples: readonly number[]) => summarize(samples).median;
   const step = summarize(times.stepMs);
   const communicationMs = median(times.communicationMs);
-  const exposedMs = median(times.synchronizedMs) - median(times.localMs);
+  // Pass by pass, which run in turn: what slows the machine for a while slows both.
+  const exposedMs = median(times.synchronizedMs.map((ms, step) => ms - times.localMs[step]!));
   const gradientBytes = bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
   const isAlone = worldSize === 1;
   return {

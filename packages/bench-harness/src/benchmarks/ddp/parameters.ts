@@ -70,6 +70,13 @@ export function describeDdpCell({
   worldSize,
   mode,
 }: DdpCell): string {
-  const words = [size, `context ${context}`, `batch ${batch}`, dtype, `${worldSize} ranks`, mode];
+  const words = [
+    size,
+    `context ${context}`,
+    `batch ${batch}`,
+    dtype,
+    worldSize === 1 ? '1 rank' : `${worldSize} ranks`,
+    mode,
+  ];
   return [...words, ...(optimizer === 'whole' ? [] : ['sharded optimizer'])].join(' · ');
 }

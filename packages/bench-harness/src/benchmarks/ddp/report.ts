@@ -129,7 +129,7 @@ export function ddpReport(records: readonly CellRecord[]): Report {
     summary: measured.map(stepSentence),
     sections: [
       {
-        id: 'ddp',
+        id: 'ddp-results',
         title: 'Steps',
         text: [
           'Each step is timed on each rank, all beginning together, and counts as its slowest rank has it. Passes with ' +
@@ -137,7 +137,7 @@ export function ddpReport(records: readonly CellRecord[]): Report {
         ],
         blocks: [ddpTable(records), ...(measured.length > 0 ? [timePlot(measured)] : [])],
       },
-      { id: 'ddp-memory', title: 'Memory', blocks: [rankTable(records)] },
+      { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable(records)] },
     ],
   };
 }
@@ -149,11 +149,13 @@ function measuredOf(measurement: DdpRecord): Measured[] {
 }
 
 function stepSentence({ cell, measured }: Measured): string {
-  const { stepMs, communicationMs, hiddenShare } = measured;
+  const { stepMs, communicationMs, exposedMs, hiddenShare } = measured;
+  const isTold = hiddenShare !== null && hiddenShare >= 0 && hiddenShare <= 1;
   const communication =
     hiddenShare === null
       ? ''
-      : `; its communication takes ${formatDuration(communicationMs)} alone, of which ${formatPercent(hiddenShare)} is hidden`;
+      : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}` +
+        (isTold ? `, so ${formatPercent(hiddenShare)} of it is hidden` : '');
   return `${describeDdpCell(cell)}: a step takes **${formatDuration(stepMs)}**${communication}.`;
 }
 
