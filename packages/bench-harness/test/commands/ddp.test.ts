@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+import { torchPython } from '../fixtures/torch.ts';
 
 const collectives = dirname(createRequire(import.meta.url).resolve('@roofline/collectives/package.json'));
 const hasGloo = existsSync(join(collectives, 'native/build/libroofline_gloo.so'));
@@ -25,6 +26,17 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
       expect(Math.min(Number(stepMs), Number(communicationMs))).toBeGreaterThan(0);
     const report = await runCli(['report', out]);
     expect(report).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('a step takes') });
+  });
+
+  it.skipIf(torchPython === null)('runs in turn with PyTorch (needs Python with it)', async () => {
+    const out = join(temporaryFolder(), 'out');
+    const words = '--mode overlap --optimizer sharded --steps 2 --warmup 0 --peer torch --out'.split(' ');
+    const { exitCode, stdout } = await runCli(['ddp', ...model, ...words, out, '--json']);
+    expect(exitCode).toBe(0);
+    const [row] = (JSON.parse(stdout) as { rows: Record<string, number>[] }).rows;
+    expect(row!['peerError']).toBeNull();
+    expect(row!['peerMs']).toBeGreaterThan(0);
+    expect(row!['ratio']).toBeCloseTo(row!['stepMs']! / row!['peerMs']!, 6);
   });
 
   it('a rank that fails is a row that says what it said last', async () => {

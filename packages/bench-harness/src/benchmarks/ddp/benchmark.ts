@@ -18,12 +18,13 @@ export const ddpBenchmark = defineBenchmark({
   parameters: ddpParameters,
   cell: ddpCell,
   result: ddpResult,
-  settings: ({ backend, bucketBytes, warmup, steps, seed }: DdpParameters): DdpSettings => ({
+  settings: ({ backend, bucketBytes, warmup, steps, seed, peer }: DdpParameters): DdpSettings => ({
     backend,
     bucketBytes,
     warmup,
     steps,
     seed,
+    peer,
   }),
   expand: expandDdpCells,
   describe: describeDdpCell,

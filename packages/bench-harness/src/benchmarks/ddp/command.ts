@@ -60,6 +60,7 @@ const flags = {
   warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
   steps: e2eFlags.steps,
   seed: e2eFlags.seed,
+  peer: e2eFlags.peer,
   ...sweepFlags,
 } as const satisfies Flags;
 
@@ -68,13 +69,18 @@ export const ddpCommand = defineCommand({
   examples: [
     ['roofline ddp', 'the three modes of tiny on two ranks of this machine'],
     ['roofline ddp --nproc 1,2,4 --size tiny,small --out results/ddp', 'a sweep; again to resume it'],
+    ['roofline ddp --peer torch', "PyTorch's DistributedDataParallel beside it, in turn"],
     ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
   ],
   async run(args) {
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { ddpBenchmark } = await import('./benchmark.ts');
-    const models = await chooseModels(args, 'tiny');
+    const [models, { findPeer }] = await Promise.all([
+      chooseModels(args, 'tiny'),
+      import('../e2e/command.ts'),
+    ]);
+    const peer = args.peer === undefined ? null : await findPeer();
     const { exitCode, records } = await runBenchmark(ddpBenchmark, {
       parameters: () => ({
         models,
@@ -89,6 +95,7 @@ export const ddpCommand = defineCommand({
         warmup: args.warmup,
         steps: args.steps,
         seed: args.seed,
+        peer,
       }),
       device: args.backend === 'nccl' ? 'cuda' : 'cpu',
       dtypes: [],

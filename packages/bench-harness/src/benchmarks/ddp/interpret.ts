@@ -16,6 +16,9 @@ export interface DdpMeasurement {
   /** The share of `communicationMs` that computation hides; null for one rank, which has nothing to hide. */
   readonly hiddenShare: number | null;
   readonly gradientBytes: number;
+  /** PyTorch's step, and ours over it; null without a peer. */
+  readonly peerMs: number | null;
+  readonly ratio: number | null;
   /** nccl-tests' busbw: bytes · 2(n-1)/n over the time; null for one rank. */
   readonly busGigabytesPerSecond: number | null;
 }
@@ -42,6 +45,7 @@ function measure(result: DdpResult, worldSize: number): DdpMeasurement {
   const exposedMs = median(times.synchronizedMs.map((ms, step) => ms - times.localMs[step]!));
   const gradientBytes = bucketBytes.reduce((sum, bytes) => sum + bytes, 0);
   const isAlone = worldSize === 1;
+  const peerMs = result.peer?.status === 'ok' ? median(result.peer.stepMs) : null;
   return {
     result,
     stepMs: step.median,
@@ -51,6 +55,8 @@ function measure(result: DdpResult, worldSize: number): DdpMeasurement {
     exposedMs,
     hiddenShare: isAlone ? null : 1 - exposedMs / communicationMs,
     gradientBytes,
+    peerMs,
+    ratio: peerMs === null ? null : step.median / peerMs,
     busGigabytesPerSecond: isAlone
       ? null
       : (gradientBytes * 2 * (worldSize - 1)) / worldSize / (communicationMs * 1e6),

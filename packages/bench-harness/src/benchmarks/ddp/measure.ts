@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
 import { RankError } from '../../errors.ts';
@@ -13,7 +15,9 @@ export async function measureDdp(
   cell: DdpCell,
   { settings, progress }: CellContext<DdpSettings>,
 ): Promise<DdpResult> {
+  const peerPort = settings.peer ? await freePort() : 0;
   const job: RankJob = {
+    peerPort,
     cell,
     settings,
     threads: settings.backend === 'gloo' ? threadsOf(cell.worldSize) : null,
@@ -45,6 +49,25 @@ function threadsOf(worldSize: number): number {
   return given > 0 ? given : Math.max(1, Math.floor(availableParallelism() / worldSize));
 }
 
+/** A port that nothing listens at now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** PyTorch's steps as its slowest rank has them; a failure of one is that of all. */
+function joinPeers(peers: readonly RankResult['peer'][]): RankResult['peer'] {
+  const [first] = peers;
+  const failed = peers.find((peer) => peer?.status === 'failed');
+  if (failed || first?.status !== 'ok') return failed ?? null;
+  const samples = peers.map((peer) => (peer as typeof first).stepMs);
+  return { ...first, stepMs: first.stepMs.map((_, step) => Math.max(...samples.map((each) => each[step]!))) };
+}
+
 /** Each step takes as long as on its slowest rank. */
 export function joinRanks(results: readonly RankResult[]): DdpResult {
   const { bucketBytes, parameterCount, threads, times } = results[0]!;
@@ -62,5 +85,6 @@ export function joinRanks(results: readonly RankResult[]): DdpResult {
     bucketBytes,
     parameterCount,
     threads,
+    peer: joinPeers(results.map(({ peer }) => peer)),
   };
 }

@@ -25,9 +25,14 @@ export const ddpParameters = z.object({
   warmup: z.int().nonnegative(),
   steps: count,
   seed: z.int().nonnegative(),
+  /** PyTorch and its version, to run in turn with ours; null for ours alone. */
+  peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
 });
 export type DdpParameters = z.infer<typeof ddpParameters>;
-export type DdpSettings = Pick<DdpParameters, 'backend' | 'bucketBytes' | 'warmup' | 'steps' | 'seed'>;
+export type DdpSettings = Pick<
+  DdpParameters,
+  'backend' | 'bucketBytes' | 'warmup' | 'steps' | 'seed' | 'peer'
+>;
 
 export const ddpCell = z.object({
   size: z.string(),

@@ -45,6 +45,13 @@ const timeColumns: readonly Column[] = [
     emphasis: 'strong',
     uncertaintyKey: 'stepStdMs',
   },
+  duration(
+    'peerMs',
+    'PyTorch',
+    'The same step in PyTorch, in turn with ours: overlap by its DistributedDataParallel.',
+  ),
+  { key: 'ratio', label: 'Ratio', kind: 'ratio', description: 'Ours over PyTorch.' },
+  text('peerError', 'PyTorch failed'),
   duration('optimizerMs', 'Optimizer', 'Its step; a sharded one gathers the parameters in it.'),
   duration('communicationMs', 'Communication', 'The reductions of one step with nothing beside them.'),
   duration('exposedMs', 'Exposed', 'What they add to a forward and backward pass.'),
@@ -86,7 +93,8 @@ function timeRow(measurement: DdpRecord): Row {
   const row = cellRow(measurement);
   if (!measurement.measured) return row;
   const { result, ...figures } = measurement.measured;
-  return { ...row, ...figures, buckets: result.bucketBytes.length };
+  const peerError = result.peer?.status === 'failed' ? result.peer.error : null;
+  return { ...row, ...figures, peerError, buckets: result.bucketBytes.length };
 }
 
 /** One row a rank of each cell. */

@@ -20,6 +20,14 @@ const rankMemory = z.object({
   peakBytes: z.number(),
 });
 
+/** Whole steps of PyTorch's, in turn with ours; null where there is no peer. */
+const peerTimes = z
+  .discriminatedUnion('status', [
+    z.object({ status: z.literal('ok'), torch: z.string(), stepMs: sampleList }),
+    z.object({ status: z.literal('failed'), error: z.string() }),
+  ])
+  .nullable();
+
 /** What one rank tells. */
 export const rankResult = z.object({
   rank: z.int(),
@@ -29,6 +37,7 @@ export const rankResult = z.object({
   bucketBytes: z.array(z.number()),
   parameterCount: z.number(),
   threads: z.number().nullable(),
+  peer: peerTimes,
 });
 export type RankResult = z.infer<typeof rankResult>;
 
@@ -40,5 +49,6 @@ export const ddpResult = z.object({
   parameterCount: z.number(),
   /** Of each rank, on the CPU. */
   threads: z.number().nullable(),
+  peer: peerTimes,
 });
 export type DdpResult = z.infer<typeof ddpResult>;

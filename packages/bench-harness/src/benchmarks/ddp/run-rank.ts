@@ -18,6 +18,8 @@ import {
 } from '@roofline/collectives';
 import { AdamW, type AdamWOptions } from '@roofline/optim';
 import { TransformerLM, countParameters, languageModelLoss } from '@roofline/transformer';
+import { alternationBlocks } from '../../measuring/timing.ts';
+import { RankPeer } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { sendRankEvent } from './rank-lines.ts';
 import type { RankResult } from './result.ts';
@@ -27,16 +29,18 @@ export interface RankJob {
   readonly cell: DdpCell;
   readonly settings: DdpSettings;
   readonly threads: number | null;
+  /** Where the peer's ranks meet. */
+  readonly peerPort: number;
 }
 
 /** Measures one rank's side of a cell. */
-export async function runRank({ cell, settings, threads }: RankJob): Promise<void> {
+export async function runRank({ cell, settings, threads, peerPort }: RankJob): Promise<void> {
   // The rank's environment shows it one GPU.
   const device = openDevice(settings.backend === 'nccl' ? 'cuda' : 'cpu');
   const group = await initProcessGroup({ backend: settings.backend as 'gloo' });
   const training = new Training(cell, settings, device, group);
   const memory = training.firstStep();
-  const total = settings.warmup + settings.steps;
+  const { warmup, steps } = settings;
   const times: RankResult['times'] = {
     stepMs: [],
     synchronizedMs: [],
@@ -44,25 +48,30 @@ export async function runRank({ cell, settings, threads }: RankJob): Promise<voi
     optimizerMs: [],
     communicationMs: [],
   };
+  let done = 0;
+  const run = async (count: number, counts: boolean): Promise<void> => {
+    for (let step = 0; step < count; step++) {
+      const sample = Object.entries(training.sample()) as [keyof typeof times, number][];
+      if (counts) for (const [name, ms] of sample) times[name].push(ms);
+      if (group.rank === 0) sendRankEvent({ type: 'progress', done: ++done, total: warmup + steps });
+      await turnOfTheEventLoop();
+    }
+  };
+  await run(warmup, false);
+  const place = { rank: group.rank, port: peerPort, threads: threads ?? 1 };
+  const peer = settings.peer ? await RankPeer.start(cell, settings, place) : null;
   device.resetPeakMemory();
-  for (let step = 0; step < total; step++) {
-    const sample = training.sample();
-    if (step >= settings.warmup)
-      for (const [name, ms] of Object.entries(sample)) times[name as keyof typeof times].push(ms);
-    if (group.rank === 0) sendRankEvent({ type: 'progress', done: step + 1, total });
-    await turnOfTheEventLoop();
+  for (const count of alternationBlocks(steps)) {
+    await run(count, true);
+    await peer?.run(count);
   }
   const { peakAllocatedBytes: peakBytes } = device.memoryStatistics();
   const { bucketBytes, parameterCount } = training;
   sendRankEvent({
     type: 'result',
     result: {
-      rank: group.rank,
-      times,
-      memory: { ...memory, peakBytes },
-      bucketBytes,
-      parameterCount,
-      threads,
+      ...{ rank: group.rank, times, memory: { ...memory, peakBytes }, bucketBytes, parameterCount, threads },
+      peer: peer ? await peer.finish() : null,
     },
   });
   group.dispose();

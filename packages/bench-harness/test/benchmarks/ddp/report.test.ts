@@ -30,6 +30,10 @@ const ofRank = (rank: number, slower = 0): RankResult => ({
   bucketBytes: [2e6, 3e6],
   parameterCount: 1000,
   threads: 1,
+  peer:
+    rank === 2
+      ? { status: 'failed', error: 'no gloo' }
+      : { status: 'ok', torch: '2.0', stepMs: [20, 20 + slower, 20] },
 });
 const record = (changes: Partial<DdpCell> = {}) =>
   toyRecord(
@@ -40,6 +44,16 @@ const record = (changes: Partial<DdpCell> = {}) =>
 describe('ranks', () => {
   it('make a step as long as on the slowest of them', () => {
     expect(joinRanks([ofRank(0), ofRank(1, 5)]).times.stepMs).toEqual([40, 45, 40]);
+  });
+
+  it('of PyTorch make steps as long too, or fail together', () => {
+    expect(joinRanks([ofRank(0), ofRank(1, 5)]).peer).toEqual({
+      status: 'ok',
+      torch: '2.0',
+      stepMs: [20, 25, 20],
+    });
+    expect(joinRanks([ofRank(0), ofRank(2)]).peer).toEqual({ status: 'failed', error: 'no gloo' });
+    expect(joinRanks([{ ...ofRank(0), peer: null }]).peer).toBeNull();
   });
 
   it('tell the cell on lines of their own', () => {
@@ -58,7 +72,14 @@ describe('ranks', () => {
 describe('the tables', () => {
   it('show what communication adds, and the share that is hidden', () => {
     const [row] = ddpBenchmark.toTable([record()]).rows;
-    expect(row).toMatchObject({ stepMs: 40, exposedMs: 3, communicationMs: 10, buckets: 2 });
+    expect(row).toMatchObject({
+      stepMs: 40,
+      peerMs: 20,
+      ratio: 2,
+      exposedMs: 3,
+      communicationMs: 10,
+      buckets: 2,
+    });
     expect(row!['hiddenShare']).toBeCloseTo(0.7);
     expect(row!['busGigabytesPerSecond']).toBeCloseTo(0.5);
   });
