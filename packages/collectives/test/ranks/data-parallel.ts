@@ -16,14 +16,14 @@ const group = await initProcessGroup({ backend: 'gloo' });
 const { rank, size } = group;
 const modes = ['naive', 'flat', 'overlap'] as const;
 const rowsPerRank = 2;
-const steps = 4;
+const steps = 3;
 const text = 'the quick brown fox jumps over the lazy dog and runs away from it as fast as it can';
 const config = {
   vocabularySize: 128,
   contextLength: 8,
   modelDimension: 16,
   feedForwardDimension: 32,
-  layers: 2,
+  layers: 1,
   heads: 2,
 };
 
