@@ -1,7 +1,9 @@
 // The commands a bare clone offers: `npm run demo`, `npm test` and `npm run mutate`.
 // Node 22.12, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
-import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -26,15 +28,46 @@ function run(command, ...args) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** Runs a command that prints little, and beside it a line for each package as soon as its tests are done. */
+async function runSummarized(command, ...args) {
+  const folder = mkdtempSync(join(tmpdir(), 'roofline-test-'));
+  const summary = join(folder, 'summary');
+  writeFileSync(summary, '');
+  let printed = 0;
+  const printNew = () => {
+    const text = readFileSync(summary, 'utf8');
+    process.stdout.write(text.slice(printed));
+    printed = text.length;
+  };
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { ...env, ROOFLINE_TEST_SUMMARY: summary },
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  });
+  const timer = setInterval(printNew, 200);
+  try {
+    const [status] = await once(child, 'close');
+    printNew();
+    process.exitCode = status ?? 1;
+  } finally {
+    clearInterval(timer);
+    rmSync(folder, { recursive: true });
+  }
+}
+
 const steps = {
   demo() {
     run('turbo', 'run', 'build', '--output-logs=errors-only');
     run('node', 'packages/bench-harness/dist/cli.js', 'demo');
   },
-  test() {
+  async test() {
     // Gloo is tested for real: it is installed where apt-get is there and may.
     run('node', 'packages/collectives/native/build.mjs', '--install');
-    run(
+    console.log(
+      '\nLint, build, types and tests: some ten minutes on two cores. What fails is told in full.\n',
+    );
+    await runSummarized(
       'turbo',
       'run',
       'lint',
@@ -43,7 +76,8 @@ const steps = {
       'test',
       'test:repository',
       'typecheck:repository',
-      '--output-logs=new-only',
+      '--output-logs=errors-only',
+      '--log-order=grouped',
     );
   },
   mutate(...files) {
@@ -62,4 +96,4 @@ if (!step) {
   process.exit(2);
 }
 run('npx', '-y', packageManager, 'install', '--frozen-lockfile', '--prefer-offline');
-step(...more);
+await step(...more);

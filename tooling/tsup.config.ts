@@ -2,7 +2,10 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['index', 'native', 'nearest', 'testing', 'compile-worker', 'cli', 'cell', 'lifeline', 'rank']
+  entry: [
+    ...['index', 'native', 'nearest', 'testing', 'compile-worker', 'nccl-watchdog'],
+    ...['cli', 'cell', 'lifeline', 'collective-rank', 'ddp-rank'],
+  ]
     .map((name) => `src/${name}.ts`)
     .filter((path) => existsSync(path)),
   format: 'esm',

@@ -1,4 +1,9 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+
+/** Under `npm test` a package that passes is one line, and what fails is told in full. */
+const isSummarized = process.env['ROOFLINE_TEST_SUMMARY'] !== undefined;
+const summaryReporter = fileURLToPath(new URL('./summary-reporter.ts', import.meta.url));
 
 // Tests read the packages' TypeScript sources, so that a failing line is the line one edits.
 export default defineConfig({
@@ -11,6 +16,7 @@ export default defineConfig({
     hookTimeout: 600_000,
     expect: { poll: { timeout: 60_000 } },
     maxWorkers: 2,
+    ...(isSummarized && { reporters: ['minimal', summaryReporter] }),
     projects: [
       {
         extends: true,

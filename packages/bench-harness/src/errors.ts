@@ -25,6 +25,7 @@ export class RankError extends Error {
   }
 }
 
+/** Exit codes of the command. */
 export const EXIT = {
   ok: 0,
   failure: 1,

@@ -11,15 +11,19 @@ export const cellProgram = {
   path: program('cell'),
   nodeFlags: [
     '--disable-warning=ExperimentalWarning',
-    ...(runsFromSources ? ['--conditions=roofline-source'] : []),
+    // Stacks of what is built name the lines of the sources.
+    runsFromSources ? '--conditions=roofline-source' : '--enable-source-maps',
   ],
 } as const;
 
 /** The program of the thread that ends a cell with its runner. */
 export const lifelineProgram = program('lifeline');
 
-/** The program of a rank that a cell starts. */
-export const rankProgram = program('rank');
+/** The program of a rank of `roofline ddp`. */
+export const ddpRankProgram = program('ddp-rank');
+
+/** The program of a rank of `roofline allreduce`. */
+export const collectiveRankProgram = program('collective-rank');
 
 /** This package's folder. */
 export const packageDirectory = fileURLToPath(new URL('..', import.meta.url));

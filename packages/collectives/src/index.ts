@@ -1,6 +1,8 @@
 export { CollectiveError, type CollectiveErrorDetails, StoreError } from './errors.ts';
 export type { Reduction } from './group/backend.ts';
 export { type InitProcessGroupOptions, initProcessGroup } from './group/init-process-group.ts';
+export { type BackendDiagnosis, diagnoseGloo } from './gloo/diagnose-gloo.ts';
+export { runLaunchCommand } from './launch/launch-command.ts';
 export { launch, type LaunchResult } from './launch/launch.ts';
 export type { LaunchOptions } from './launch/launch-options.ts';
 export type { RankFailure } from './launch/rank-process.ts';

@@ -67,6 +67,7 @@ const table: HostileTable = {
   'ShardedOptimizer#parameters': exempt('takes nothing'),
   'ShardedOptimizer#ownParameters': exempt('takes nothing'),
   'ShardedOptimizer#zeroGrad': exempt('takes nothing'),
+  'ShardedOptimizer#stepUnless': { args: () => [sharded(), zeros([])], named: 'ShardedOptimizer|SGD' },
   'ShardedOptimizer#step': exempt('takes nothing'),
   'ShardedOptimizer#dispose': exempt('takes nothing'),
   'new CollectiveError': anError,
@@ -83,6 +84,8 @@ const table: HostileTable = {
             masterAddress: '127.0.0.1',
             token: '',
             host: '127.0.0.1',
+            device: 'cpu',
+            checkCalls: false,
           },
         ],
         call: async (options: collectives.InitProcessGroupOptions) => {
@@ -95,6 +98,8 @@ const table: HostileTable = {
           '0.localRank': 'undefined 5',
           '0.token': `undefined ${anyText}`,
           '0.host': 'undefined',
+          '0.device': 'undefined',
+          '0.checkCalls': 'undefined',
         },
       }
     : exempt('without Gloo there is one error for all'),
@@ -122,6 +127,8 @@ const table: HostileTable = {
       '0.write': 'undefined fn',
     },
   },
+  runLaunchCommand: exempt('the words of a command line; test/launch runs it'),
+  diagnoseGloo: exempt('takes nothing'),
   rankEnvironment: {
     args: () => [
       { rank: 0, worldSize: 9, localRank: 0, masterAddress: 'h', masterPort: 1, token: '' },
@@ -222,6 +229,7 @@ const methods: HostileTable = {
   'ProcessGroup#recv': { args: () => [group(), ones([2]), 1] },
   'ProcessGroup#barrier': exempt('takes nothing'),
   'ProcessGroup#allGatherObject': exempt('takes any value; the collectives of test/ranks run it'),
+  'ProcessGroup#coalesce': { args: () => [group(), () => {}], legal: { 1: 'fn' } },
   'ProcessGroup#subGroup': { args: () => [group(), [0, 1]] },
   'ProcessGroup#dispose': exempt('takes nothing'),
   'Work#wait': exempt('takes nothing'),

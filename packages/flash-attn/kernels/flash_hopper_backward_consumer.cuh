@@ -107,7 +107,7 @@ struct Consumer {
       const float2 lse = load_shared_pair(rows + i * 8);
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        const float weight = exp2_approximate(fmaf(scores[i + j], p.scaleLog2, j % 2 ? -lse.y : -lse.x));
+        const float weight = fast_exp2(fmaf(scores[i + j], p.scaleLog2, j % 2 ? -lse.y : -lse.x));
         scores[i + j] = kMasked && i * 2 + j % 2 < first[j / 2] ? 0.0f : weight;
       }
     }

@@ -72,7 +72,7 @@ struct Join {
       }
 #pragma unroll
       for (int s = 0; s < SPLITS; s++) {
-        factor[s] = of[s].x == lowest<float>() ? 0.0f : exp2_approximate((of[s].x - largest) * p.scaleLog2);
+        factor[s] = of[s].x == lowest<float>() ? 0.0f : fast_exp2((of[s].x - largest) * p.scaleLog2);
         total += factor[s] * of[s].y;
       }
       if (piece == 0 && tile.row + row < p.queries) {

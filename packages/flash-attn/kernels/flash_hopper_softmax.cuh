@@ -43,7 +43,7 @@ struct Softmax {
   __device__ __forceinline__ float finite_shift(int r) const { return shift[r] == lowest<float>() ? 0.0f : shift[r]; }
 
   __device__ __forceinline__ float weight_of(float score, float shiftLog2) const {
-    return exp2_approximate(fmaf(score, p.scaleLog2, shiftLog2));
+    return fast_exp2(fmaf(score, p.scaleLog2, shiftLog2));
   }
 
   /** The largest scores of the rows join the maximum of those before. */
@@ -66,7 +66,7 @@ struct Softmax {
       } else {
         const float before = shift[r];
         shift[r] = fmaxf(before, largest[r]);
-        factor[r] = exp2_approximate((before - finite_shift(r)) * p.scaleLog2);
+        factor[r] = fast_exp2((before - finite_shift(r)) * p.scaleLog2);
         moved |= shift[r] != before;
         sum[r] *= factor[r];
       }

@@ -87,7 +87,7 @@ __device__ __forceinline__ void write_gradients(T* tile, const Scores& gradients
 #pragma unroll
       for (int half = 0; half < 2; half++) {
         T* const pair = tile + (key + 8 * half) * kGradientPitch + query + 8 * n;
-        *reinterpret_cast<uint32*>(pair) = pack<T>(x[2 * half], x[2 * half + 1]);
+        *reinterpret_cast<uint32*>(pair) = pack_pair<T>(x[2 * half], x[2 * half + 1]);
       }
     }
   }

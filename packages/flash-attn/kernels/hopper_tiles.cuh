@@ -15,6 +15,7 @@
 #ifndef ROOFLINE_HOPPER_TILES_CUH
 #define ROOFLINE_HOPPER_TILES_CUH
 
+#include "exp2.cuh"
 #include "hopper.cuh"
 #include "wgmma.cuh"
 
@@ -162,23 +163,6 @@ struct Ring {
 };
 
 // Numbers -------------------------------------------------------------------------------------------------
-
-__device__ __forceinline__ float exp2_approximate(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-template <typename T>
-__device__ __forceinline__ uint32 pack_pair(float first, float second);
-template <>
-__device__ __forceinline__ uint32 pack_pair<bfloat16>(float first, float second) {
-  return pack_bfloat16(first, second);
-}
-template <>
-__device__ __forceinline__ uint32 pack_pair<float16>(float first, float second) {
-  return pack_float16(first, second);
-}
 
 /** The two values of a pair, of which the first lies in the low half. */
 template <typename T>

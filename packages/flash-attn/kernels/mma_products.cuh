@@ -38,18 +38,6 @@ __device__ __forceinline__ float exponential(float x) { return fast_exp2(x * kLo
 
 // Operands -------------------------------------------------------------------------------------------------
 
-/** Two 16-bit numbers in one word. */
-template <typename T>
-__device__ __forceinline__ uint32 pack(float first, float second);
-template <>
-__device__ __forceinline__ uint32 pack<bfloat16>(float first, float second) {
-  return pack_bfloat16(first, second);
-}
-template <>
-__device__ __forceinline__ uint32 pack<float16>(float first, float second) {
-  return pack_float16(first, second);
-}
-
 /** Words of an operand, as an instruction takes them. */
 struct Fragment {
   uint32 hi[4];
@@ -125,10 +113,10 @@ struct LeftSums {
       for (int i = 0; i < 4; i++) words[i] = __float_as_uint(x[i % 2 * 2 + i / 2]);
     } else {
       const float (&x)[4] = sums[m][2 * step], (&y)[4] = sums[m][2 * step + 1];
-      words[0] = pack<T>(x[0], x[1]);
-      words[1] = pack<T>(x[2], x[3]);
-      words[2] = pack<T>(y[0], y[1]);
-      words[3] = pack<T>(y[2], y[3]);
+      words[0] = pack_pair<T>(x[0], x[1]);
+      words[1] = pack_pair<T>(x[2], x[3]);
+      words[2] = pack_pair<T>(y[0], y[1]);
+      words[3] = pack_pair<T>(y[2], y[3]);
     }
   }
 };
@@ -309,8 +297,8 @@ __device__ __forceinline__ void write_sums(T* tile, const float (&sums)[kTiles][
                                        factor * y[2 * half + 1]};
         store_vector(reinterpret_cast<float*>(row), four);
       } else {
-        *reinterpret_cast<uint32*>(row) = pack<T>(factor * x[2 * half], factor * x[2 * half + 1]);
-        *reinterpret_cast<uint32*>(row + 8) = pack<T>(factor * y[2 * half], factor * y[2 * half + 1]);
+        *reinterpret_cast<uint32*>(row) = pack_pair<T>(factor * x[2 * half], factor * x[2 * half + 1]);
+        *reinterpret_cast<uint32*>(row + 8) = pack_pair<T>(factor * y[2 * half], factor * y[2 * half + 1]);
       }
     }
   }

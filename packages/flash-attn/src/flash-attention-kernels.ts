@@ -1,7 +1,11 @@
 import {
   type CudaProperties,
   type DType,
-  RooflineError,
+  ShapeError,
+  checkCount,
+  checkDType,
+  checkObject,
+  checkOptions,
   describeValue,
   getFloat32MatmulPrecision,
 } from '@roofline/tensor-core';
@@ -28,7 +32,8 @@ export type FlashAttentionGpu = Pick<
 /**
  * The kernels that `flashAttention` of such operands and its backward pass run on a GPU, for `compileKernels` of
  * `@roofline/tensor-core/native`. They follow from what `setFlashKernels` and `setFloat32MatmulPrecision` say now. Throws as
- * `flashAttention` does, and a DeviceError for what this GPU has no kernels for.
+ * `flashAttention` does, a RooflineError (code RANGE) for properties that are no counts, and a DeviceError for what this GPU has
+ * no kernels for.
  */
 export function flashAttentionKernels(
   shapes: FlashAttentionShapes,
@@ -51,26 +56,22 @@ export function flashAttentionKernels(
   });
 }
 
-const dtypes: readonly unknown[] = ['float64', 'float32', 'float16', 'bfloat16'];
-const isCount = (x: unknown): boolean => Number.isSafeInteger(x) && (x as number) >= 0;
-const isShape = (x: unknown): boolean => Array.isArray(x) && x.every(isCount);
-const recordOf = (x: unknown): Record<string, unknown> =>
-  typeof x === 'object' && x !== null ? (x as Record<string, unknown>) : {};
-
-function checkShapes(name: string, shapes: unknown): void {
-  const { q, k, dtype } = recordOf(shapes);
-  if (isShape(q) && isShape(k) && dtypes.includes(dtype)) return;
-  throw new RooflineError(
-    'ARGUMENT',
-    `${name}: wants { q, k, dtype }, shapes and a floating-point dtype, not ${describeValue(shapes)}.`,
-  );
+function checkShapes(name: string, shapes: FlashAttentionShapes): void {
+  checkOptions(name, shapes, ['q', 'k', 'dtype']);
+  checkDType(name, shapes.dtype);
+  for (const operand of ['q', 'k'] as const) {
+    const shape = shapes[operand];
+    if (!Array.isArray(shape)) {
+      throw new ShapeError(
+        `${name}: ${operand} must be a shape, a list of lengths, not ${describeValue(shape)}.`,
+      );
+    }
+    for (const length of shape) checkCount(name, `each length of ${operand}`, length);
+  }
 }
 
-function checkGpu(name: string, gpu: unknown): void {
-  const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = recordOf(gpu);
-  if ([computeCapability, multiprocessors, maxSharedBytesPerBlock].every(isCount)) return;
-  throw new RooflineError(
-    'ARGUMENT',
-    `${name}: wants a GPU's properties { computeCapability, multiprocessors, maxSharedBytesPerBlock }, not ${describeValue(gpu)}.`,
-  );
+function checkGpu(name: string, gpu: FlashAttentionGpu): void {
+  checkObject(name, "the GPU's properties", gpu);
+  for (const property of ['computeCapability', 'multiprocessors', 'maxSharedBytesPerBlock'] as const)
+    checkCount(name, property, gpu[property]);
 }

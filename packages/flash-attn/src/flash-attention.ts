@@ -4,6 +4,7 @@ import { headLayout, swapLayout } from './head-layout.ts';
 import { checkOperands } from './operands.ts';
 import { type AttentionOptions, attentionOptions, attentionSettings, checkFlag } from './options.ts';
 
+/** Options of `flashAttention`. */
 export interface FlashAttentionOptions extends AttentionOptions {
   /**
    * Whether the same inputs must give the same bits each time, backward too; faster kernels may then be left aside.

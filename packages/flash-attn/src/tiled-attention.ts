@@ -42,6 +42,7 @@ import {
 } from './options.ts';
 import { groupHeads } from './reference.ts';
 
+/** Options of `tiledAttention`. */
 export interface TiledAttentionOptions extends AttentionOptions {
   /** Queries and keys of a tile, B_r and B_c of the paper. Default 128 of each. */
   blockSize?: { readonly queries: number; readonly keys: number };

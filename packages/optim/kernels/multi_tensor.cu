@@ -4,15 +4,18 @@
 // gradients may move from step to step for free). Each tensor is cut into chunks of CHUNK elements; block b
 // works on one chunk of the tensor whose blocks start at firstBlock[t] <= b. See src/multi-tensor/multi-tensor.ts.
 //
-//   adamw            lists: parameter, first moment, second moment, gradient       28 bytes an element
-//   sgd              lists: parameter, gradient                                    12
-//   sgd_momentum     lists: parameter, momentum buffer, gradient                   20
-//   squared_norms    lists: gradient; one partial sum a block                       4
-//   finish_norm      the square root of the sum of all partial sums
-//   clip             lists: gradient; scaled only where the norm exceeds the limit  8 or 0
-//   unscale          lists: gradient; *foundInf becomes 1 if one is infinite or NaN 8
+//   adamw              lists: parameter, first moment, second moment, gradient       28 bytes an element
+//   adamw_corrections  lists: number of steps (float64, one element)
+//   sgd                lists: parameter, gradient                                    12
+//   sgd_momentum       lists: parameter, momentum buffer, gradient                   20
+//   squared_norms      lists: gradient; one partial sum a block                       4
+//   finish_norm        the square root of the sum of all partial sums
+//   clip               lists: gradient; scaled only where the norm exceeds the limit  8 or 0
+//   unscale            lists: gradient; *foundInf becomes 1 if one is infinite or NaN 8
+//   update_scale       the loss scale and the count of good steps behind a step
 //
-// grid (chunks of all tensors, 1, 1), block (THREADS, 1, 1); finish_norm: grid (1, 1, 1), block (1024, 1, 1).
+// grid (chunks of all tensors, 1, 1), block (THREADS, 1, 1); finish_norm: grid (1, 1, 1), block (1024, 1, 1);
+// update_scale: one thread. `skip` may be null; where it is not and *skip is not 0, an update changes nothing.
 // All are bound by memory. Tensors whose data are not 16-byte aligned, and last chunks, go element by element.
 
 #define THREADS 256
@@ -37,6 +40,7 @@ struct alignas(128) TensorTable {
 template <int lists>
 struct Chunk {
   float* data[lists];
+  int tensor;
   int size;
   bool whole;
 };
@@ -53,6 +57,7 @@ __device__ Chunk<lists> chunkOfBlock(const TensorTable<lists>& table) {
   const long long start = (long long)(block - table.firstBlock[tensor]) * CHUNK;
   const long long rest = table.sizes[tensor] - start;
   Chunk<lists> chunk;
+  chunk.tensor = tensor;
   unsigned long long addresses = 0;
 #pragma unroll
   for (int list = 0; list < lists; list++) {
@@ -117,13 +122,22 @@ __device__ float sumOverBlock(float value) {
   return value;
 }
 
+__device__ bool isSkipped(const float* skip) { return skip != nullptr && *skip != 0; }
+
 }  // namespace
 
-// Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/optimizers/adamw-update.ts.
+// Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/optimizers/adamw-update.ts. Where
+// `corrections` is not null, the last two of tensor t are corrections[2t] and corrections[2t + 1].
 extern "C" __global__ void __launch_bounds__(THREADS) adamw(
     const __grid_constant__ TensorTable<4> table, float decay, float oneMinusBeta1, float beta2, float oneMinusBeta2,
-    float scaledEpsilon, float scaledStepSize) {
-  updateChunk<4, 3>(chunkOfBlock(table), [=](float (&values)[4]) {
+    float scaledEpsilon, float scaledStepSize, const float* corrections, const float* skip) {
+  if (isSkipped(skip)) return;
+  const Chunk<4> chunk = chunkOfBlock(table);
+  if (corrections != nullptr) {
+    scaledEpsilon = corrections[2 * chunk.tensor];
+    scaledStepSize = corrections[2 * chunk.tensor + 1];
+  }
+  updateChunk<4, 3>(chunk, [=](float (&values)[4]) {
     const float gradient = values[3];
     const float m = values[1] + oneMinusBeta1 * (gradient - values[1]);
     const float v = beta2 * values[2] + oneMinusBeta2 * gradient * gradient;
@@ -133,8 +147,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) adamw(
   });
 }
 
+// Counts a step of each tensor, unless it is skipped, and gives what of adamw's coefficients depends on that count.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sgd(const __grid_constant__ TensorTable<2> table, float learningRate, float weightDecay) {
+    adamw_corrections(const __grid_constant__ TensorTable<1> table, float* corrections, const float* skip,
+                      double learningRate, double beta1, double beta2, double epsilon) {
+  if (threadIdx.x != 0 || isSkipped(skip)) return;
+  const Chunk<1> chunk = chunkOfBlock(table);
+  double* steps = (double*)chunk.data[0];
+  const double step = *steps + 1;
+  *steps = step;
+  const double root = sqrt(1 - pow(beta2, step));
+  corrections[2 * chunk.tensor] = (float)(root * epsilon);
+  corrections[2 * chunk.tensor + 1] = (float)(root * (learningRate / (1 - pow(beta1, step))));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sgd(const __grid_constant__ TensorTable<2> table, float learningRate, float weightDecay, const float* skip) {
+  if (isSkipped(skip)) return;
   updateChunk<2, 1>(chunkOfBlock(table), [=](float (&values)[2]) {
     values[0] -= learningRate * (values[1] + weightDecay * values[0]);
   });
@@ -142,7 +171,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     sgd_momentum(const __grid_constant__ TensorTable<3> table, float learningRate, float weightDecay, float momentum,
-                 int nesterov) {
+                 int nesterov, const float* skip) {
+  if (isSkipped(skip)) return;
   updateChunk<3, 2>(chunkOfBlock(table), [=](float (&values)[3]) {
     const float gradient = values[2] + weightDecay * values[0];
     values[1] = momentum * values[1] + gradient;
@@ -179,7 +209,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    unscale(const __grid_constant__ TensorTable<1> table, float* foundInf, float inverseScale) {
+    unscale(const __grid_constant__ TensorTable<1> table, float* foundInf, const float* scale) {
+  const float inverseScale = (float)(1.0 / *scale);
   bool finite = true;
   updateChunk<1, 1>(chunkOfBlock(table), [&](float (&values)[1]) {
     values[0] *= inverseScale;
@@ -187,4 +218,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   });
   // All that write here write the same.
   if (!finite) *foundInf = 1;
+}
+
+extern "C" __global__ void update_scale(float* scale, long long* growthTracker, const float* foundInf,
+                                        double growthFactor, double backoffFactor, long long growthInterval) {
+  if (*foundInf != 0) {
+    *scale = (float)(*scale * backoffFactor);
+    *growthTracker = 0;
+  } else if (++*growthTracker == growthInterval) {
+    const float grown = (float)(*scale * growthFactor);
+    if (grown <= 3.402823466e38f) *scale = grown;
+    *growthTracker = 0;
+  }
 }

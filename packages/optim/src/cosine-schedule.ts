@@ -1,6 +1,7 @@
 import { RooflineError, checkOptions } from '@roofline/tensor-core';
 import { checkNotNegative } from './optimizers/hyperparameters.ts';
 
+/** The shape of a schedule; steps count from 0, learning rates are those of the optimizer. */
 export interface CosineScheduleOptions {
   /** The learning rate at the end of the warm-up. */
   readonly maximum: number;

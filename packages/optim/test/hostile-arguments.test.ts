@@ -1,4 +1,4 @@
-import { RooflineError, type Tensor, ones } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, ones, zeros } from '@roofline/tensor-core';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as optim from '../src/index.ts';
 import { parameterOf } from './parameters.ts';
@@ -48,6 +48,7 @@ const table: HostileTable = {
   'Optimizer#learningRate=': { args: () => [sgd(), 1], legal: { 1: '5' } },
   'Optimizer#zeroGrad': { args: () => [sgd()] },
   'Optimizer#step': { args: () => [sgd()] },
+  'Optimizer#stepUnless': { args: () => [sgd(), zeros([])] },
   'Optimizer#dispose': { args: () => [sgd()] },
   'Optimizer#assertAlive': internal,
   'new OptimizerStateError': exempt('an error: its message is whatever it is given'),
@@ -65,6 +66,13 @@ const table: HostileTable = {
   'GradientScaler#scale': { args: () => [scaler(), ones([])] },
   'GradientScaler#unscale': { args: () => [scaler(), sgd()] },
   'GradientScaler#step': { args: () => [scaler(), sgd()] },
+  'GradientScaler#hasSkipped': {
+    args: () => {
+      const [optimizer, stepped] = [sgd(), scaler()];
+      stepped.step(optimizer);
+      return [stepped, optimizer];
+    },
+  },
   'GradientScaler#update': exempt('takes nothing, and wants a step before it'),
   'GradientScaler#stateDict': { args: () => [scaler()] },
   'GradientScaler#loadStateDict': {

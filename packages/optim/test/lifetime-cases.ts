@@ -1,5 +1,6 @@
 import {
   type Device,
+  DeviceError,
   DisposedError,
   ShapeError,
   type Tensor,
@@ -16,7 +17,7 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, type Optimizer, SGD, clipGradientNorm } from '../src/index.ts';
-import { parameterOf, setGradient, slicesOfOne } from './parameters.ts';
+import { makesStep, parameterOf, setGradient, slicesOfOne } from './parameters.ts';
 
 const kinds: readonly [name: string, make: (parameters: Tensor[]) => Optimizer<{ learningRate: number }>][] =
   [
@@ -229,13 +230,15 @@ export function describeLifetimes(device: Device): void {
       setGradient(parameter, 1);
       const [optimizer, scaler] = [new SGD([parameter]), new GradientScaler()];
       const withGradient = live();
+      const ownState = 2;
       scaler.step(optimizer);
       scaler.update();
-      expect(live()).toBe(withGradient);
+      expect(live()).toBe(withGradient + ownState);
       scaler.unscale(optimizer);
-      expect(live()).toBe(withGradient + 1);
+      expect(live()).toBe(withGradient + ownState + 1);
       scaler.dispose();
       expect(live()).toBe(withGradient);
+      expect(scaler.stateDict()).toEqual({ scale: 65536, growthTracker: 1 });
       parameter.grad!.dispose();
       expect(() => scaler.unscale(optimizer)).toThrow(DisposedError);
       setGradient(parameter, 1);
@@ -246,12 +249,29 @@ export function describeLifetimes(device: Device): void {
       expect(() => scaler.step(optimizer)).toThrow(DisposedError);
       parameter.grad = gradient;
       expect(() => scaler.update()).toThrow(/call step\(\) first/);
-      expect(scaler.step(optimizer)).toBe(true);
+      expect(makesStep(scaler, optimizer)).toBe(true);
       scaler.update();
+      scaler.dispose();
       parameter.dispose();
       expect(live()).toBe(before);
     });
   });
+
+  it.skipIf(device.type === 'cpu')(
+    'a scaler stays on the device of its first use until it is disposed',
+    () => {
+      const [here, there] = [parameterOf([], 1, device), parameterOf([], 1)];
+      const scaler = new GradientScaler({ initialScale: 4 });
+      expect(scaler.scale(here).item()).toBe(4 * here.item());
+      expect(() => scaler.scale(there)).toThrow(DeviceError);
+      setGradient(there, 1);
+      expect(() => scaler.unscale(new SGD([there]))).toThrow(
+        /the scale is on cuda:0, .* and the tensor on cpu/,
+      );
+      scaler.dispose();
+      expect(scaler.scale(there).item()).toBe(4 * there.item());
+    },
+  );
 
   it('gradients may be views that a copy of the parameter shares', () => {
     const parameter = parameterOf([2, 3], 1, device);

@@ -8,6 +8,7 @@ import {
   sizeOf,
   slice,
 } from '@roofline/tensor-core';
+import type { GradientScaler, SteppingOptimizer } from '../src/index.ts';
 import { pseudoRandom } from './reference.ts';
 
 export function parameterOf(shape: Shape, seed: number, device: DeviceSpec | Device = 'cpu'): Tensor {
@@ -41,4 +42,10 @@ export function slicesOfOne(sizes: readonly number[], gap: number, seed: number,
     return values;
   };
   return { whole, slices, gaps };
+}
+
+/** Makes a step, and tells whether it was made. */
+export function makesStep(scaler: GradientScaler, optimizer: SteppingOptimizer): boolean {
+  scaler.step(optimizer);
+  return !scaler.hasSkipped(optimizer);
 }

@@ -12,6 +12,8 @@ export type {
   Plot,
   Point,
   Report,
+  RooflinePlot,
+  RooflinePoint,
   Row,
   RowStatus,
   Section,
@@ -40,6 +42,7 @@ export { renderJson } from './text/json.ts';
 export { renderTerminal } from './text/terminal.ts';
 export type { TerminalOptions } from './text/terminal.ts';
 export { plotTable } from './plot/table.ts';
+export { rooflineTable } from './roofline/table.ts';
 export { timelineTable } from './timeline/table.ts';
 export { allocationTable } from './allocations/table.ts';
 export { renderSvg } from './plot/svg.ts';

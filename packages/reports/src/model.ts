@@ -15,6 +15,7 @@ export type ColumnKind =
   /** A `RowStatus`. */
   | 'status';
 
+/** What one column of a table holds, and how it is written. */
 export interface Column {
   /** The property of each row that holds the value. */
   key: string;
@@ -35,12 +36,24 @@ export interface Column {
   uncertaintyKey?: string;
   /** `strong` is set in bold; `roof` draws a `percent` as a small bar in HTML. */
   emphasis?: 'strong' | 'roof';
+  /** Of a text that a terminal has no room for: broken into lines, the default, or shortened in the middle, as names are. */
+  overflow?: 'wrap' | 'shorten';
+  /** The first to be left out where a terminal has no room for all columns. */
+  detail?: boolean;
+  /**
+   * With `emphasis: 'roof'`: how far repeated measurements of the roof lie apart, as a fraction. A share so near to 1 is
+   * written `at the roof`.
+   */
+  spread?: number;
 }
 
+/** A value in a table, as it was measured: formats are the column's affair. */
 export type Cell = string | number | null | undefined;
 
+/** How the measurement behind a row ended. */
 export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted' | 'not-available';
 
+/** One row: values by the keys of the columns. */
 export interface Row {
   [key: string]: Cell;
   /** How the measurement ended; a row without a status is `ok`. */
@@ -49,6 +62,7 @@ export interface Row {
   error?: string;
 }
 
+/** A table: columns that say what values are, and rows of raw values. */
 export interface Table {
   kind: 'table';
   /** Unique in its report: the anchor in HTML, the label in LaTeX and Typst, the name of downloaded files. */
@@ -59,12 +73,14 @@ export interface Table {
   rows: Row[];
 }
 
+/** What runs along one side of a plot. */
 export interface Axis {
   label: string;
   unit?: string;
   scale: 'linear' | 'log' | 'category';
 }
 
+/** One measured point of a plot. */
 export interface Point {
   x: number | string;
   /** Null where nothing could be measured: a gap, in which `note` is written. */
@@ -76,11 +92,13 @@ export interface Point {
   note?: string;
 }
 
+/** Points that share a name, a colour and a shape. */
 export interface Series {
   name: string;
   points: Point[];
 }
 
+/** Points of one or several series on two axes. */
 export interface Plot {
   kind: 'plot';
   /** Unique in its report. */
@@ -89,13 +107,48 @@ export interface Plot {
   caption?: string;
   x: Axis;
   y: Axis;
-  /** `bar` takes its x as categories, whatever the scale. */
+  /** `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
   marks: 'line' | 'bar' | 'area' | 'dot';
   /** For `bar` on a linear axis: the bars of one category stand upon each other, the first series lowest. */
   stacked?: boolean;
   series: Series[];
   /** Levels to compare with, drawn across the plot: a ceiling, a peer. */
   references?: { label: string; y: number }[];
+}
+
+/** Work of one kind: a kernel, an op, a phase of a step. */
+export interface RooflinePoint {
+  name: string;
+  /** Points of one category share a colour and a shape: the phase, say. */
+  category?: string;
+  /** Floating-point operations and bytes moved in `durationMs` milliseconds; all three above 0. */
+  flops: number;
+  bytes: number;
+  durationMs: number;
+  /** The label of the ceiling that this work stands under; without it the highest. */
+  ceiling?: string;
+  /** Shown in the tooltip. */
+  note?: string;
+}
+
+/**
+ * FLOP/s over arithmetic intensity, both logarithmic, under the ceilings of the device: work on the slope waits for
+ * memory, work under a level line for arithmetic (Williams, Waterman and Patterson, "Roofline", 2009). A point's area
+ * follows the time that it stands for.
+ */
+export interface RooflinePlot {
+  kind: 'roofline';
+  /** Unique in its report. */
+  id: string;
+  title: string;
+  caption?: string;
+  /** Level lines: what arithmetic reaches at its best. At least one. */
+  ceilings: { label: string; flopsPerSecond: number }[];
+  /** The slope: what memory reaches at its best. */
+  bandwidth: { label: string; bytesPerSecond: number };
+  points: RooflinePoint[];
+  /** How far repeated measurements of the ceilings lie apart, as a fraction: work so near is at the roof. Default 0. */
+  spread?: number;
 }
 
 /** One thing that took time on a track: a kernel, a range, a node. */
@@ -110,6 +163,7 @@ export interface Slice {
   category?: string;
 }
 
+/** A line of a timeline, with its slices: a stream, a thread, the ranges. */
 export interface Track {
   name: string;
   slices: Slice[];
@@ -134,6 +188,7 @@ export interface Timeline {
   counters?: Counter[];
 }
 
+/** A piece of memory from its allocation to its release. */
 export interface Allocation {
   /** What it is for: the op, or the range that made it. */
   label: string;
@@ -160,6 +215,7 @@ export interface AllocationPlot {
   reserved?: [timeUs: number, bytes: number][];
 }
 
+/** A remark beside tables and plots. */
 export interface Note {
   kind: 'note';
   text: string;
@@ -167,7 +223,8 @@ export interface Note {
   tone?: 'info' | 'warning';
 }
 
-export type Block = Table | Plot | Timeline | AllocationPlot | Note;
+/** A part of a section. */
+export type Block = Table | Plot | RooflinePlot | Timeline | AllocationPlot | Note;
 
 /** Prose may hold `code`, **bold** and [links](https://example.org); HTML is shown as written. */
 export interface Section {
@@ -178,13 +235,16 @@ export interface Section {
   blocks: Block[];
 }
 
+/** A report: its findings, its sections, and where it was measured. */
 export interface Report {
   title: string;
   subtitle?: string;
   /** ISO 8601. */
   createdAt: string;
-  /** The findings, one sentence each. */
+  /** The findings, one sentence each, the most important first: HTML shows five, and the others when asked for. */
   summary: string[];
+  /** What shows the findings at a glance: stands below them. */
+  chart?: Plot | RooflinePlot;
   environment: { label: string; value: string }[];
   sections: Section[];
 }

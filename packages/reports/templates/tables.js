@@ -35,6 +35,7 @@ class ReportTable {
       this.terms = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
       this.arrange();
     });
+    this.figure.querySelector('.unfold')?.addEventListener('click', () => this.unfold());
     for (const button of this.figure.querySelectorAll('[data-turn]')) {
       button.addEventListener('click', () => this.turnTo(this.page + Number(button.dataset.turn)));
     }
@@ -101,12 +102,24 @@ class ReportTable {
     this.showRange();
   }
 
+  /** Shows what a long table hides behind its first rows. */
+  unfold() {
+    this.figure.classList.remove('folded');
+    this.showRange();
+  }
+
   showRange() {
     const { length } = this.rows;
     const first = this.page * this.pageRows;
     const last = Math.min(first + this.pageRows, length);
     const pager = this.figure.querySelector('.pager');
-    pager.hidden = length <= this.pageRows;
+    const isFolded = this.figure.classList.contains('folded');
+    const unfold = this.figure.querySelector('.unfold');
+    if (unfold) {
+      unfold.hidden = !isFolded || length <= Number(unfold.dataset.foldedRows);
+      unfold.textContent = `All ${count(length)} rows`;
+    }
+    pager.hidden = isFolded || length <= this.pageRows;
     pager.querySelector('.range').textContent = `${count(first + 1)}–${count(last)} of ${count(length)}`;
     pager.querySelector('[data-turn="-1"]').disabled = this.page === 0;
     pager.querySelector('[data-turn="1"]').disabled = last === length;
@@ -141,7 +154,7 @@ class ReportTable {
       cell.append(bar);
     }
     const [mean, deviation] = measured ? String(text).split(' ± ', 2) : [text];
-    cell.append(measured ? mean : longText(String(mean)));
+    cell.append(measured ? mean : words(String(mean), this.data.columns[column].shown));
     if (deviation) {
       const span = document.createElement('span');
       span.className = 'deviation';
@@ -200,14 +213,15 @@ class ReportTable {
   }
 }
 
-/** A long text shows its first lines, and the whole under the pointer; as `longTextHtml` in src/html/table.ts. */
-function longText(text) {
-  if (text.length <= LONG_TEXT) return text;
-  const lines = document.createElement('span');
-  lines.className = 'lines';
-  lines.title = text;
-  lines.textContent = text;
-  return lines;
+/** What is shown of a text, and the whole under the pointer; as `wordsHtml` in src/html/table.ts. */
+function words(text, shown) {
+  const isShort = Object.hasOwn(shown, text);
+  if (!isShort && text.length <= LONG_TEXT) return text;
+  const short = document.createElement('span');
+  short.className = isShort ? 'short' : 'lines';
+  short.title = text;
+  short.textContent = isShort ? shown[text] : text;
+  return short;
 }
 
 /** Replaces every key of `replacements`, the longest first. */

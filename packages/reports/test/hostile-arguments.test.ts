@@ -6,7 +6,16 @@ import {
   exempt,
 } from '../../../tooling/hostile-arguments.ts';
 import * as reports from '../src/index.ts';
-import type { AllocationPlot, Block, Note, Plot, Report, Table, Timeline } from '../src/index.ts';
+import type {
+  AllocationPlot,
+  Block,
+  Note,
+  Plot,
+  Report,
+  RooflinePlot,
+  Table,
+  Timeline,
+} from '../src/index.ts';
 
 type Legal = NonNullable<HostileCall['legal']>;
 
@@ -21,7 +30,7 @@ const table = (): Table => ({
   columns: [
     {
       ...{ key: 'time', label: 'Time', unit: 'ms', kind: 'duration', digits: 3, align: 'right' },
-      ...{ description: 'By the clock', uncertaintyKey: 'std', emphasis: 'strong' },
+      ...{ description: 'By the clock', uncertaintyKey: 'std', emphasis: 'strong', spread: 0.5 },
     } as const,
   ],
   rows: [{ time: 1, std: 2, status: 'ok', error: 'none' }],
@@ -39,6 +48,7 @@ const tableLegal: Legal = {
   'columns.0.description': `undefined ${words}`,
   'columns.0.uncertaintyKey': `undefined ${words}`,
   'columns.0.emphasis': 'undefined',
+  'columns.0.spread': 'undefined',
   rows: '[]',
   // Without a time, and with one that stands in a column that is not shown.
   'rows.0': '{} option',
@@ -84,6 +94,40 @@ const plotLegal = (values: string): Legal => ({
 });
 const drawn = { ...plotLegal('5') };
 const listed = { ...plotLegal(numbers), 'series.0.points.0.x': `${words} ${numbers}` };
+
+const roofline = (): RooflinePlot => ({
+  kind: 'roofline',
+  id: 'a-roofline',
+  title: 'Kernels',
+  caption: 'Of one step',
+  ceilings: [{ label: 'products', flopsPerSecond: 1e12 }],
+  bandwidth: { label: 'copies', bytesPerSecond: 1e11 },
+  points: [
+    {
+      ...{ name: 'gemm', category: 'forward', flops: 1e9, bytes: 1e6, durationMs: 1 },
+      ...{ ceiling: 'products', note: 'twice' },
+    },
+  ],
+  spread: 0.5,
+});
+const rooflineLegal: Legal = {
+  id: words,
+  title: words,
+  caption: `undefined ${words}`,
+  'ceilings.0.label': '',
+  'ceilings.0.flopsPerSecond': '5',
+  'bandwidth.label': words,
+  'bandwidth.bytesPerSecond': '5',
+  points: '[]',
+  'points.0.name': words,
+  'points.0.category': `undefined ${words}`,
+  'points.0.flops': '5',
+  'points.0.bytes': '5',
+  'points.0.durationMs': '5',
+  'points.0.ceiling': 'undefined',
+  'points.0.note': `undefined ${words}`,
+  spread: 'undefined',
+};
 
 const timeline = (): Timeline => ({
   kind: 'timeline',
@@ -218,6 +262,7 @@ const calls: HostileTable = {
     named: "renderTerminal|table 'a-table'",
   },
   plotTable: { args: () => [plot()], legal: under('0', listed), deep: [0] },
+  rooflineTable: { args: () => [roofline()], legal: under('0', rooflineLegal), deep: [0] },
   timelineTable: {
     args: () => [timeline()],
     legal: under('0', timelineLegal),
@@ -252,6 +297,7 @@ const { renderHtml, renderMarkdown, renderJson } = reports;
 describe.each<[string, () => Block, Legal, Legal]>([
   ['a table', table, tableLegal, tableLegal],
   ['a plot', plot, drawn, listed],
+  ['a roofline', roofline, rooflineLegal, rooflineLegal],
   ['a timeline', timeline, timelineLegal, timelineLegal],
   ['allocations', allocations, allocationsLegal, allocationsLegal],
   ['a note', note, noteLegal, noteLegal],

@@ -264,6 +264,9 @@ struct Launch<kernel> {
     return new Arguments{pointers ? value_at<P>(pointers[index++]) : argument<P>(packed, offset)...};
   }
 
+  /** The same arguments once more: a graph runs its launches again and again. */
+  static void* copy(const void* captured) { return new Arguments(*static_cast<const Arguments*>(captured)); }
+
   static void call() { std::apply(kernel, Arguments(*arguments)); }
 
   /** Gives a CUresult. */

@@ -47,3 +47,14 @@ inline unsigned pack_float16(float first, float second) {
 inline unsigned pack_bfloat16(float first, float second) {
   return to_bfloat16(first).bits | static_cast<unsigned>(to_bfloat16(second).bits) << 16;
 }
+
+template <typename T>
+inline unsigned pack_pair(float first, float second);
+template <>
+inline unsigned pack_pair<float16>(float first, float second) {
+  return pack_float16(first, second);
+}
+template <>
+inline unsigned pack_pair<bfloat16>(float first, float second) {
+  return pack_bfloat16(first, second);
+}

@@ -1,5 +1,6 @@
 // Stands in for kernels/mma.cuh, whose PTX no host compiler takes: the same instructions by exchanges within a warp.
 #pragma once
+#include "exp2.cuh"
 #include "prelude.cuh"
 
 namespace {
@@ -77,8 +78,6 @@ inline uint32 to_tf32(float x) {
   const uint32 bits = __float_as_uint(x);
   return x - x == 0 ? bits + 0x1000u & 0xffffe000u : x == x ? bits : 0x7fffffffu;
 }
-
-inline float fast_exp2(float x) { return std::exp2(x); }
 
 constexpr bool kAddsVectors = false;
 inline void add_to_memory(float* memory, float x) { *memory += x; }

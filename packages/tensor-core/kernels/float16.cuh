@@ -47,4 +47,16 @@ __device__ __forceinline__ unsigned pack_bfloat16(float first, float second) {
   return packed;
 }
 
+/** The same for either type. */
+template <typename T>
+__device__ __forceinline__ unsigned pack_pair(float first, float second);
+template <>
+__device__ __forceinline__ unsigned pack_pair<float16>(float first, float second) {
+  return pack_float16(first, second);
+}
+template <>
+__device__ __forceinline__ unsigned pack_pair<bfloat16>(float first, float second) {
+  return pack_bfloat16(first, second);
+}
+
 #endif

@@ -11,6 +11,7 @@
 #ifndef ROOFLINE_MMA_CUH
 #define ROOFLINE_MMA_CUH
 
+#include "exp2.cuh"
 #include "prelude.cuh"
 
 namespace {
@@ -93,13 +94,6 @@ __device__ __forceinline__ uint32 to_tf32(float x) {
   uint32 bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
   return bits;
-}
-
-/** 2^x to within 2 units in the last place; what is below 2^-126 is zero. */
-__device__ __forceinline__ float fast_exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 // Four floats are added to memory at once from compute capability 9.0 on.

@@ -80,6 +80,30 @@ __device__ __forceinline__ To convert(From x) {
   return Conversion<To>::from(to_compute(x));
 }
 
+/** A value that the compiler cannot join with what uses it, a product with a sum say. */
+__device__ __forceinline__ float kept_apart(float x) {
+#ifdef __CUDA_ARCH__
+  asm("" : "+f"(x));
+#endif
+  return x;
+}
+__device__ __forceinline__ double kept_apart(double x) {
+#ifdef __CUDA_ARCH__
+  asm("" : "+d"(x));
+#endif
+  return x;
+}
+template <typename T>
+__device__ __forceinline__ T kept_apart(T x) {
+  return x;
+}
+
+/** `x` as it comes back from memory that holds values of Storage: the same bits as through two kernels. */
+template <typename Storage, typename Compute, typename From>
+__device__ __forceinline__ Compute as_stored(From x) {
+  return kept_apart(convert<Compute>(convert<Storage>(x)));
+}
+
 // Vectors -------------------------------------------------------------------------------------------------
 
 /** N values that are loaded and stored by one instruction; N · sizeof(T) is a power of two up to 16. */

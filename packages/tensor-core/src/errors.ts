@@ -47,6 +47,7 @@ export class DisposedError extends RooflineError {
   }
 }
 
+/** What an OutOfMemoryError knows, in bytes. */
 export interface OutOfMemoryDetails {
   device: string;
   requestedBytes: number;
@@ -70,6 +71,13 @@ export class OutOfMemoryError extends RooflineError {
       options,
     );
     this.details = details;
+  }
+}
+
+/** What `compile` cannot put into a program: what it read, wrote or kept that a replay could not. */
+export class CompileError extends RooflineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('COMPILE', message, options);
   }
 }
 

@@ -50,6 +50,11 @@ export {
   describeValue,
 } from './tensor/check-value.ts';
 export { apply, applyOne, applyView } from './op/apply.ts';
+export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './program/compile.ts';
+export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
+export type { ProgramExplanation } from './program/compiled-program.ts';
+export type { RunnerFacts } from './program/program.ts';
+export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/live-attributes.ts';
 export { alias } from './op/alias.ts';
 export { type Observer, observeOps } from './op/observers.ts';

@@ -9,6 +9,7 @@ export {
   type CompileKernelsOptions,
   compileKernels,
 } from './devices/cuda/compile/compile-kernels.ts';
+export { denseCopy } from './ops/support/dense-memory.ts';
 export { type KernelVariants, kernelVariants } from './ops/support/kernel-variants.ts';
 export {
   type RegisterBudget,

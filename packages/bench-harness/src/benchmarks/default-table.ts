@@ -2,6 +2,7 @@ import type { Cell, Column, Row, Table } from '@roofline/reports';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { outcomeOf, plainParameters } from '../report/cell-row.ts';
+import { withRoofSpread } from '../report/roof-spread.ts';
 import { capitalize } from '../report/values-in-words.ts';
 import type { ResultColumn } from './definition.ts';
 import { interpretCell, type Told } from './interpret-cell.ts';
@@ -13,6 +14,7 @@ const timeColumns: readonly Column[] = [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: 'stdMs',
+    detail: true,
     description: 'Mean and standard deviation over the samples.',
   },
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
@@ -21,6 +23,7 @@ const timeColumns: readonly Column[] = [
     label: 'Floor',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'The least time that the measured ceilings of this device allow for this work.',
   },
   {
@@ -46,7 +49,7 @@ export function defaultTable<C extends JsonObject, R extends JsonObject>(
     title: definition.title,
     columns: [
       ...[...parameters].map((key): Column => ({ key, label: capitalize(key), kind: 'text' })),
-      ...timeColumns.filter(isFilled),
+      ...withRoofSpread(timeColumns.filter(isFilled), records),
       ...(definition.columns ?? []).map(plainColumn),
     ],
     rows,

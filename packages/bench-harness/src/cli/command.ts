@@ -1,7 +1,9 @@
 import type { InferredOptionTypes, Options } from 'yargs';
 
-/** A flag, with the values that tab completion offers for it. */
 export interface Flag extends Options {
+  /** The only values; help shows them, and completion offers them. */
+  readonly values?: readonly string[];
+  /** Some of many values, for completion. */
   readonly completions?: () => readonly string[] | Promise<readonly string[]>;
 }
 export type Flags = Readonly<Record<string, Flag>>;

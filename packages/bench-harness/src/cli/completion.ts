@@ -3,19 +3,27 @@ import type { Command, Flag } from './command.ts';
 
 type Filter = (onCompleted: (error: Error | null, completions: string[] | undefined) => void) => void;
 
+/** With it the script in the shell asks for what may follow. */
+export const COMPLETION_WORD = '--get-yargs-completions';
+
 /**
- * What tab completion offers: the values of the flag before the word, of its last item in a list between commas,
- * else the commands and flags that yargs knows.
+ * What tab completion offers: the values of the flag before the word, of its last item in a list between commas;
+ * nothing, so that the shell offers files, for other values and for the words of a command that takes some; else the
+ * commands and flags that yargs knows.
  */
-export function completeWords(commands: ReadonlyMap<string, Command>) {
+export function completeWords(commands: ReadonlyMap<string, Command>, namesFiles: (name: string) => boolean) {
   return (current: string, args: Arguments, byYargs: Filter, done: (completions: string[]) => void): void => {
-    const flag = flagBefore(current, args, commands);
-    if (flag?.completions) {
-      void Promise.resolve(flag.completions()).then((values) => done(completeList(current, values)));
-      return;
-    }
-    byYargs((_error, completions) => done(completions ?? []));
+    const [name, command] = [...commands].find(([each]) => args._.map(String).includes(each)) ?? [];
+    const flag = flagBefore(current, command);
+    if (flag !== undefined && flag.type !== 'boolean') {
+      void valuesOf(flag).then((values) => done(completeList(current, values)));
+    } else if (name !== undefined && namesFiles(name) && !current.startsWith('-')) done([]);
+    else byYargs((_error, completions) => done(completions ?? []));
   };
+}
+
+async function valuesOf({ values, completions }: Flag): Promise<readonly string[]> {
+  return values ?? (await completions?.()) ?? [];
 }
 
 /** `small,me` with `medium` among the values gives `small,medium`. */
@@ -25,13 +33,8 @@ export function completeList(current: string, values: readonly string[]): string
   return values.filter((value) => value.startsWith(tail)).map((value) => head + value);
 }
 
-function flagBefore(
-  current: string,
-  args: Arguments,
-  commands: ReadonlyMap<string, Command>,
-): Flag | undefined {
-  const words = process.argv.slice(process.argv.indexOf('--get-yargs-completions') + 1);
+function flagBefore(current: string, command: Command | undefined): Flag | undefined {
+  const words = process.argv.slice(process.argv.indexOf(COMPLETION_WORD) + 1);
   const before = words.at(current === '' && words.at(-1) !== '' ? -1 : -2);
-  const [, command] = [...commands].find(([name]) => args._.map(String).includes(name)) ?? [];
   return before?.startsWith('--') ? command?.flags[before.slice(2)] : undefined;
 }

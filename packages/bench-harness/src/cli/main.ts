@@ -1,11 +1,13 @@
-import { nearestOf } from '@roofline/tensor-core/nearest';
 import yargs, { type Argv, type Options } from 'yargs';
 import { commandEntries } from '../commands/all.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { packageVersions } from '../records/package-versions.ts';
-import type { Command, CommandEntry } from './command.ts';
-import { completeWords } from './completion.ts';
+import type { Command, CommandEntry, Flag } from './command.ts';
+import { completeWords, COMPLETION_WORD } from './completion.ts';
+import { single } from './option-values.ts';
 import { tell } from './output.ts';
+import { widthOf } from './terminal.ts';
+import { usageMessage } from './usage-message.ts';
 
 /** Runs the command line and returns its exit code; see EXIT. */
 export async function main(words: readonly string[]): Promise<number> {
@@ -15,7 +17,8 @@ export async function main(words: readonly string[]): Promise<number> {
     await buildParser(words, commands, (code) => (exitCode = code)).parseAsync();
     return exitCode;
   } catch (error) {
-    return explain(error);
+    // What is wrong with a line that is not finished would be told into the prompt.
+    return words[0] === COMPLETION_WORD ? EXIT.ok : explain(error);
   }
 }
 
@@ -32,26 +35,39 @@ function buildParser(
   commands: LoadedCommands,
   onExitCode: (code: number) => void,
 ): Argv {
+  const [name] = commands.keys();
+  const inWords = (message: string) =>
+    usageMessage(message, {
+      words,
+      commandNames: commandEntries.map((entry) => entry.name),
+      entry: commandEntries.find((entry) => entry.name === name),
+      flagNames: Object.keys(commands.get(name ?? '')?.flags ?? {}),
+    });
   const parser = yargs([...words])
     .scriptName('roofline')
     .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time beside the hardware ceiling.')
     .version(packageVersions()['@roofline/bench-harness']!)
+    // A word of digits stays as it was written: it may be a folder's name, or an argument for a script.
+    .parserConfiguration({ 'parse-positional-numbers': false })
     .strict()
     .demandCommand(1, 'Name a command; `roofline --help` lists them.')
     .recommendCommands()
     .completion(
       'completion',
       'Print the script for tab completion: roofline completion >> ~/.bashrc',
-      completeWords(commands),
+      completeWords(commands, (name) =>
+        commandEntries.some((entry) => entry.name === name && entry.positionals),
+      ),
     )
+    .alias({ help: 'h', version: 'V' })
+    // Messages are in one language, whatever the locale.
+    .locale('en')
     .exitProcess(false)
     .fail((message, error) => {
       // A message is what yargs found wrong; without one, a command threw.
-      throw message === null
-        ? error
-        : new UsageError(`${message}${suggestFlag(message, commands)}\n${helpHint(commands)}`);
+      throw message === null ? error : new UsageError(`${inWords(message)}\n${helpHint(commands)}`);
     })
-    .wrap(Math.min(110, process.stdout.columns ?? 110))
+    .wrap(Math.min(110, widthOf(process.stdout)))
     .epilogue('Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory.');
   for (const entry of commandEntries) addCommand(parser, entry, commands.get(entry.name), onExitCode);
   return parser;
@@ -73,13 +89,22 @@ function addCommand(
     summary,
     (builder) => {
       for (const [example, meaning] of command.examples) builder.example(example, meaning);
-      for (const [flag, { completions: _, ...options }] of Object.entries(command.flags)) {
-        builder.option(flag, options as Options);
-      }
+      for (const [name, flag] of Object.entries(command.flags))
+        builder.option(name, yargsOptions(name, flag));
       return builder;
     },
     async (args) => onExitCode(await command.run(args)),
   );
+}
+
+/** A flag as yargs takes it. Given twice, one that takes a single value is a usage error. */
+function yargsOptions(name: string, { completions: _, values, ...options }: Flag): Options {
+  return {
+    coerce: (given: string | readonly string[]) => single(name, given),
+    ...(options.type === 'string' && { requiresArg: true }),
+    ...(values && { choices: values }),
+    ...options,
+  };
 }
 
 /** What a disk or a folder answers that takes no files: no fault of the program, whose stack says nothing. */
@@ -102,12 +127,4 @@ function explain(error: unknown): number {
 function helpHint(commands: LoadedCommands): string {
   const [name] = commands.keys();
   return `Try \`${['roofline', name, '--help'].filter(Boolean).join(' ')}\`.`;
-}
-
-function suggestFlag(message: string, commands: LoadedCommands): string {
-  const unknown = /^Unknown arguments?: ([\w-]+)/.exec(message)?.[1];
-  const [command] = commands.values();
-  if (unknown === undefined || command === undefined) return '';
-  const suggestion = nearestOf(unknown, Object.keys(command.flags));
-  return suggestion === null ? '' : `. Did you mean --${suggestion}?`;
 }

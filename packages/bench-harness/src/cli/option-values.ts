@@ -18,9 +18,17 @@ export function parseList(flag: string): (given: Given) => string[] {
   };
 }
 
-export function parseChoices<T extends string>(flag: string, choices: readonly T[]): (given: Given) => T[] {
+/** `synonyms` are other names of choices. */
+export function parseChoices<T extends string>(
+  flag: string,
+  choices: readonly T[],
+  synonyms: Readonly<Record<string, T>> = {},
+): (given: Given) => T[] {
   const parse = parseList(flag);
-  return (given) => parse(given).map((item) => parseChoice(flag, item, choices));
+  const known = new Map(Object.entries(synonyms));
+  return (given) => [
+    ...new Set(parse(given).map((item) => parseChoice(flag, known.get(item) ?? item, choices))),
+  ];
 }
 
 export function parseChoice<T extends string>(flag: string, given: string, choices: readonly T[]): T {
@@ -58,8 +66,9 @@ export function parsePath(flag: string): (given: Given) => string {
   };
 }
 
-function single(flag: string, given: Given): string {
-  if (typeof given === 'string') return given;
+/** The value of a flag that is given once. */
+export function single<T>(flag: string, given: T | readonly T[]): T {
+  if (!Array.isArray(given)) return given as T;
   throw new UsageError(`--${flag} was given ${given.length} times; it takes one value.`);
 }
 

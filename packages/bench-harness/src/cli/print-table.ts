@@ -1,6 +1,7 @@
 import { renderTerminal, type Table } from '@roofline/reports';
+import { hasColors, widthOf } from './terminal.ts';
 
 export function printTable(table: Table): void {
-  const { isTTY, columns } = process.stdout;
-  process.stdout.write(renderTerminal(table, { width: isTTY ? columns : 160, color: Boolean(isTTY) }));
+  const { stdout } = process;
+  stdout.write(renderTerminal(table, { width: widthOf(stdout), color: hasColors(stdout) }));
 }

@@ -1,24 +1,19 @@
 import { formatDuration } from '@roofline/reports';
-import colors from 'picocolors';
+import { createColors } from 'picocolors';
 import type { SweepObserver } from '../runner/sweep.ts';
-import { withoutCodes } from './output.ts';
 import type { CellStatus } from '../records/record.ts';
+import { withoutCodes } from './output.ts';
+import { canRewrite, hasColors, widthOf, type TerminalStream } from './terminal.ts';
 
 /** Where progress is shown; stderr, or a stand-in. */
-export interface ProgressStream {
-  readonly isTTY?: boolean;
-  readonly columns?: number;
+export interface ProgressStream extends TerminalStream {
   write(text: string): unknown;
 }
 
 const ERASE_LINE = '\r\u001b[2K';
 
-const symbols: Record<CellStatus, string> = {
-  ok: colors.green('✓'),
-  failed: colors.red('✗'),
-  timeout: colors.red('✗'),
-  'out-of-memory': colors.yellow('!'),
-};
+const symbols = { ok: '✓', failed: '✗', timeout: '✗', 'out-of-memory': '!' } as const;
+const symbolColors = { ok: 'green', failed: 'red', timeout: 'red', 'out-of-memory': 'yellow' } as const;
 
 /** Characters of an error beside its cell; the record has all of it. */
 const LONGEST_REASON = 300;
@@ -42,13 +37,13 @@ export class ProgressDisplay implements SweepObserver {
 
   /** Shows what is being done; on a terminal only. */
   status(text: string): void {
-    if (!this.#stream.isTTY) return;
-    const width = (this.#stream.columns ?? 80) - 1;
+    if (!canRewrite(this.#stream)) return;
+    const width = widthOf(this.#stream) - 1;
     this.#stream.write(`${ERASE_LINE}${withoutCodes(text).replaceAll('\n', ' ').slice(0, width)}`);
   }
 
   clear(): void {
-    if (this.#stream.isTTY) this.#stream.write(ERASE_LINE);
+    if (canRewrite(this.#stream)) this.#stream.write(ERASE_LINE);
   }
 
   line(text: string): void {
@@ -81,6 +76,9 @@ export class ProgressDisplay implements SweepObserver {
   cellFinished(record: Parameters<NonNullable<SweepObserver['cellFinished']>>[0]): void {
     const reason = record.error ? `: ${firstLine(record.error.message)}` : '';
     const outcome = record.status === 'ok' ? formatDuration(record.durationMs) : record.status + reason;
-    this.line(`${symbols[record.status]} ${withoutCodes(`${this.#current} · ${outcome}`)}`);
+    this.line(`${this.#symbolOf(record.status)} ${withoutCodes(`${this.#current} · ${outcome}`)}`);
+  }
+  #symbolOf(status: CellStatus): string {
+    return createColors(hasColors(this.#stream))[symbolColors[status]](symbols[status]);
   }
 }

@@ -6,11 +6,12 @@ import { printJson, tell } from '../cli/output.ts';
 import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT, UsageError } from '../errors.ts';
+import { peerChoice } from '../cli/flags/choices.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
 
 export const agreeCommand = defineCommand({
   flags: {
-    peer: { type: 'string', choices: ['torch'], default: 'torch', describe: 'What to check against' },
+    peer: { ...peerChoice, default: 'torch', describe: 'What to check against' },
     configurations: {
       type: 'string',
       default: '2',

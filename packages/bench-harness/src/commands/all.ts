@@ -32,6 +32,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./agree.ts')).agreeCommand,
   },
   {
+    name: 'launch',
+    positionals: '[script..]',
+    summary: 'Start ranks of a script that meet: --nproc 4 -- train.js ARGS',
+    load: async () => (await import('./launch.ts')).launchCommand,
+  },
+  {
     name: 'demo',
     summary: 'A small end-to-end benchmark on the best device here, with a report to look at',
     load: async () => (await import('./demo.ts')).demoCommand,

@@ -21,8 +21,9 @@ export const doctorCommand = defineCommand({
     const { diagnosisTable, remedies } = await import('../device/diagnosis.ts');
     const progress = new ProgressDisplay();
     progress.status('Looking around');
-    const [probe, torch] = await Promise.all([probeDevice(spec), findTorch()]);
-    const { device, problem, diagnosis } = probe!;
+    const [probe, gloo, torch] = await Promise.all([probeDevice(spec), findGloo(), findTorch()]);
+    const { device, problem } = probe!;
+    const diagnosis = [...probe!.diagnosis, gloo];
     const prepared =
       measure && device
         ? await prepareDevice(spec, device.type === 'cuda' ? dtypes : ['float32'], {
@@ -46,6 +47,12 @@ export const doctorCommand = defineCommand({
     return device ? EXIT.ok : EXIT.failure;
   },
 });
+
+/** Gloo connects processes that use CPUs; it is no need either. */
+async function findGloo() {
+  const { diagnoseGloo } = await import('@roofline/collectives');
+  return diagnoseGloo();
+}
 
 /** PyTorch is a peer to measure against, not a need. */
 async function findTorch() {

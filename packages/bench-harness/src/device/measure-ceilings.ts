@@ -1,56 +1,104 @@
-import { add, device as openDevice, full, matmul, randn, scope, type Device } from '@roofline/tensor-core';
+import {
+  add,
+  copyInPlace,
+  device as openDevice,
+  full,
+  matmul,
+  randn,
+  scope,
+  transpose,
+  type Device,
+  type Tensor,
+} from '@roofline/tensor-core';
 import type { CellTask } from '../benchmarks/definition.ts';
 import type { BenchmarkDType, Ceilings } from '../measuring/ceilings.ts';
 
-/** Sizes of the square matrices; the best of them is the ceiling. */
+/** Sizes of the square matrices. */
 const MATRIX_SIZES = { cuda: [4096, 8192, 12288], cpu: [1024, 2048] } as const;
-/** Large enough that no cache holds it. */
-const COPY_BYTES = { cuda: 2 ** 31, cpu: 2 ** 27 } as const;
+/** Bytes of a tensor that is copied: so large that no cache holds it. */
+const COPY_BYTES = { cuda: [2 ** 31, 2 ** 29], cpu: [2 ** 27, 2 ** 26] } as const;
 const ATTEMPTS = { cuda: 10, cpu: 4 } as const;
+
+/** How the second operand of a product lies in memory: libraries have other kernels for each. */
+const LAYOUTS: readonly ((b: Tensor) => Tensor)[] = [(b) => b, transpose];
+/** Each reads every byte of `source` and writes as many. */
+const COPIES: readonly ((source: Tensor, target: Tensor) => unknown)[] = [
+  (source) => add(source, 1),
+  (source, target) => copyInPlace(target, source),
+];
 
 export type CeilingsJob = { dtypes: BenchmarkDType[] };
 
-/** The best that the device reaches in large matrix products and in a large pointwise op. */
+/** The best of several sizes and ways, and how far its runs lie apart. */
+interface Best {
+  readonly perSecond: number;
+  readonly spread: number;
+}
+
+/** The best that the device reaches in large matrix products and in copies, each of several sizes and ways. */
 export const measureCeilings: CellTask<CeilingsJob, Record<string, never>, Ceilings> = {
   name: 'measure-ceilings',
   measure({ dtypes }, { deviceLabel }) {
     const device = openDevice(deviceLabel as `cuda:${number}`);
-    const matmulFlopsPerSecond = Object.fromEntries(
-      dtypes.map((dtype) => [dtype, bestMatmul(device, dtype)]),
-    );
-    return { matmulFlopsPerSecond, copyBytesPerSecond: bestCopy(device) };
+    const products = dtypes.map((dtype) => [dtype, bestProduct(device, dtype)] as const);
+    const copy = bestCopy(device);
+    const ofProducts = (pick: (best: Best) => number) =>
+      Object.fromEntries(products.map(([dtype, best]) => [dtype, pick(best)]));
+    return {
+      matmulFlopsPerSecond: ofProducts(({ perSecond }) => perSecond),
+      copyBytesPerSecond: copy.perSecond,
+      spread: { matmulFlopsPerSecond: ofProducts(({ spread }) => spread), copyBytesPerSecond: copy.spread },
+    };
   },
 };
 
-function bestMatmul(device: Device, dtype: BenchmarkDType): number {
-  const rates = MATRIX_SIZES[device.type].map((size) =>
+function bestProduct(device: Device, dtype: BenchmarkDType): Best {
+  const tried = MATRIX_SIZES[device.type].flatMap((size) =>
     scope(() => {
-      const [a, b] = [1, 2].map((seed) => randn([size, size], { seed, dtype, device }));
-      return (2 * size ** 3) / bestSeconds(device, () => scope(() => void matmul(a!, b!)));
+      const [a, b] = [1, 2].map((seed) => randn([size, size], { seed, dtype, device })) as [Tensor, Tensor];
+      return LAYOUTS.map((layout) => {
+        const second = layout(b);
+        return rateOf(device, 2 * size ** 3, () => void matmul(a, second));
+      });
     }),
   );
-  return Math.max(...rates);
+  return bestOf(tried);
 }
 
-/** Reads and writes each element once. */
-function bestCopy(device: Device): number {
-  const byteLength = Math.min(COPY_BYTES[device.type], device.memoryStatistics().freeBytes / 4);
-  return scope(() => {
-    const source = full([Math.floor(byteLength / 4)], 1, { dtype: 'float32', device });
-    return (2 * source.byteLength) / bestSeconds(device, () => scope(() => void add(source, 1)));
-  });
+function bestCopy(device: Device): Best {
+  const most = device.memoryStatistics().freeBytes / 4;
+  const tried = COPY_BYTES[device.type].flatMap((size) =>
+    scope(() => {
+      const length = Math.floor(Math.min(size, most) / 4);
+      const [source, target] = [1, 0].map((value) => full([length], value, { dtype: 'float32', device })) as [
+        Tensor,
+        Tensor,
+      ];
+      return COPIES.map((copy) => rateOf(device, 2 * source.byteLength, () => void copy(source, target)));
+    }),
+  );
+  return bestOf(tried);
 }
 
-/** The shortest of several runs after one to warm up: a ceiling is what the device can do. */
-function bestSeconds(device: Device, run: () => void): number {
-  run();
+function bestOf(tried: readonly Best[]): Best {
+  return tried.reduce((best, each) => (each.perSecond > best.perSecond ? each : best));
+}
+
+/**
+ * The work over the shortest of several runs, after one to warm up: a ceiling is what the device can do. The spread is
+ * by how much the median run falls short of it.
+ */
+function rateOf(device: Device, work: number, run: () => void): Best {
+  const scoped = () => scope(run);
+  scoped();
   const seconds = Array.from({ length: ATTEMPTS[device.type] }, () => {
     device.synchronize();
     const start = device.recordEvent();
-    run();
+    scoped();
     const end = device.recordEvent();
     device.synchronize();
     return end.elapsedMs(start) / 1000;
-  });
-  return Math.min(...seconds);
+  }).sort((a, b) => a - b);
+  const [shortest, median] = [seconds[0]!, seconds[Math.floor(seconds.length / 2)]!];
+  return { perSecond: work / shortest, spread: 1 - shortest / median };
 }

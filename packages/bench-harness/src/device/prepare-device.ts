@@ -124,10 +124,23 @@ async function findCeilings(
     );
   }
   const measured = ceilingsSchema.parse(outcome.result);
-  const ceilings: Ceilings = {
-    matmulFlopsPerSecond: { ...cached?.matmulFlopsPerSecond, ...measured.matmulFlopsPerSecond },
-    copyBytesPerSecond: Math.max(cached?.copyBytesPerSecond ?? 0, measured.copyBytesPerSecond),
-  };
+  const ceilings = cached ? higherOf(cached, measured) : measured;
   cacheCeilings(environment, ceilings);
   return ceilings;
+}
+
+/** What is measured anew replaces products; of copies the faster counts, each with its spread. */
+export function higherOf(cached: Ceilings, measured: Ceilings): Ceilings {
+  const copy = cached.copyBytesPerSecond > measured.copyBytesPerSecond ? cached : measured;
+  return {
+    matmulFlopsPerSecond: { ...cached.matmulFlopsPerSecond, ...measured.matmulFlopsPerSecond },
+    copyBytesPerSecond: copy.copyBytesPerSecond,
+    spread: {
+      matmulFlopsPerSecond: {
+        ...cached.spread?.matmulFlopsPerSecond,
+        ...measured.spread?.matmulFlopsPerSecond,
+      },
+      copyBytesPerSecond: copy.spread?.copyBytesPerSecond ?? 0,
+    },
+  };
 }

@@ -4,14 +4,35 @@ import { anyNumber, checkArgument } from '../check-argument.ts';
 export const dtypes = ['float32', 'bfloat16', 'float16'] as const;
 export type BenchmarkDType = (typeof dtypes)[number];
 
+export function isBenchmarkDType(name: string): name is BenchmarkDType {
+  return (dtypes as readonly string[]).includes(name);
+}
+
+const fraction = z.number().min(0).max(1);
+
 /** What the device reaches at its best: the roof under which every measured time stands. */
 export const ceilingsSchema = z.object({
-  /** FLOP/s of the best large square matrix product, for each dtype that was measured. */
+  /** FLOP/s of the best large square matrix product, of several sizes and layouts, for each dtype that was measured. */
   matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), z.number()),
-  /** Bytes read plus bytes written, each second, by a large pointwise op. */
+  /** Bytes read plus bytes written, each second, by the best of several large copies. */
   copyBytesPerSecond: z.number(),
+  /** By what part of each the median of its repeated runs falls short of the best; older records do not have it. */
+  spread: z
+    .object({ matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), fraction), copyBytesPerSecond: fraction })
+    .optional(),
 });
+/** The ceilings of a device: see `roofline doctor --ceilings`. */
 export type Ceilings = z.infer<typeof ceilingsSchema>;
+
+/** A machine that was disturbed while it was measured must not put half of all work at its roof. */
+const LARGEST_SPREAD = 0.05;
+
+/** The largest spread among the ceilings, up to 5 %; 0 where it is not known. */
+export function ceilingsSpread({ spread }: Ceilings): number {
+  if (!spread) return 0;
+  const largest = Math.max(spread.copyBytesPerSecond, ...Object.values(spread.matmulFlopsPerSecond));
+  return Math.min(largest, LARGEST_SPREAD);
+}
 
 /** Work of one phase: its floating-point operations and the fewest bytes it must move. */
 export interface PhaseWork {

@@ -13,6 +13,7 @@ export const deviceDescription = z.object({
   /** Driver, compute capability, clocks, threads... as the device tells them. */
   properties: z.record(z.string(), z.union([z.string(), z.number()])),
 });
+/** The device that a record was measured on. */
 export type DeviceDescription = z.infer<typeof deviceDescription>;
 
 /** Everything about the machine that a reader of a record needs; the host's name is left out on purpose. */
@@ -32,6 +33,7 @@ export const environmentSchema = z.object({
   variables: z.record(z.string(), z.string()).default({}),
   git: gitStateSchema.nullable(),
 });
+/** What a record says of the machine: device, driver, libraries, versions, commit. */
 export type Environment = z.infer<typeof environmentSchema>;
 
 /** An environment in memory: what older files lack has been filled in. */

@@ -1,4 +1,6 @@
+/** What JSON can hold. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+/** An object of what JSON can hold. */
 export type JsonObject = { readonly [key: string]: Json };
 
 /** JSON with sorted keys, so that equal values give equal text. Members that are undefined are left out. */

@@ -12,6 +12,7 @@ const jsonValue: z.ZodType<Json> = z.json();
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), jsonValue);
 
 export const cellStatus = z.enum(['ok', 'failed', 'timeout', 'out-of-memory']);
+/** How the measurement of a cell ended. */
 export type CellStatus = z.infer<typeof cellStatus>;
 
 export const cellError = z.object({
@@ -42,6 +43,7 @@ export const cellRecord = z.object({
   /** Null when status is `ok`. */
   error: cellError.nullable(),
 });
+/** One line of `results.jsonl`: what was asked of a cell, where, and what came of it. */
 export type CellRecord = z.infer<typeof cellRecord>;
 
 /** A record in memory. What its benchmark put into it is its own affair, and may be large. */

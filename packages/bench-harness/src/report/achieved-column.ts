@@ -9,6 +9,7 @@ export function achievedColumn(rows: readonly Row[], description: string): Colum
     unit: inTera ? 'TFLOP/s' : 'GFLOP/s',
     kind: 'number',
     digits: 3,
+    detail: true,
     description,
   };
 }

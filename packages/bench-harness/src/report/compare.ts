@@ -180,9 +180,9 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
       { key: 'beforeMs', label: 'Before', kind: 'duration' },
       { key: 'afterMs', label: 'After', kind: 'duration' },
       { key: 'ratio', label: 'Ratio', kind: 'ratio', emphasis: 'strong' },
-      { key: 'interval', label: '95 % interval', kind: 'text', align: 'right' },
+      { key: 'interval', label: '95 % interval', kind: 'text', align: 'right', detail: true },
       ...(hasMemory ? [{ key: 'memoryRatio', label: 'Memory', kind: 'ratio' as const }] : []),
-      { key: 'verdict', label: 'Verdict', kind: 'text' },
+      { key: 'verdict', label: 'Verdict', kind: 'text', emphasis: 'strong' },
     ],
     rows: comparisons.map((comparison) => comparisonRow(comparison, names)),
   };

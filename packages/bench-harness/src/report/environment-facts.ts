@@ -1,5 +1,5 @@
-import { formatBytes, formatNumber, type Report } from '@roofline/reports';
-import type { Ceilings } from '../measuring/ceilings.ts';
+import { formatBytes, formatNumber, formatPercent, type Report } from '@roofline/reports';
+import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
 import { describeValue } from '../records/describe-value.ts';
 import type { CellRecord } from '../records/record.ts';
 
@@ -22,10 +22,23 @@ export function environmentFacts({ environment, ceilings, settings }: CellRecord
   return facts.map(([label, value]) => ({ label, value: String(value) }));
 }
 
-export function ceilingFacts(ceilings: Ceilings): [string, string][] {
-  const products = Object.entries(ceilings.matmulFlopsPerSecond).map(([dtype, flops]): [string, string] => [
-    `Matrix product ceiling, ${dtype}`,
-    `${formatNumber(flops / 1e12, 3)} TFLOP/s`,
-  ]);
-  return [...products, ['Copy ceiling', `${formatNumber(ceilings.copyBytesPerSecond / 1e9, 3)} GB/s`]];
+export function ceilingFacts({
+  matmulFlopsPerSecond,
+  copyBytesPerSecond,
+  spread,
+}: Ceilings): [string, string][] {
+  const products = dtypes.flatMap((dtype): [string, string][] => {
+    const flops = matmulFlopsPerSecond[dtype];
+    if (flops === undefined) return [];
+    const rate = `${formatNumber(flops / 1e12, 3)} TFLOP/s`;
+    return [[`Matrix product ceiling, ${dtype}`, rate + spreadText(spread?.matmulFlopsPerSecond[dtype])]];
+  });
+  const copies = `${formatNumber(copyBytesPerSecond / 1e9, 3)} GB/s${spreadText(spread?.copyBytesPerSecond)}`;
+  return [...products, ['Copy ceiling', copies]];
+}
+
+function spreadText(spread: number | undefined): string {
+  return spread === undefined
+    ? ''
+    : `, the best of several sizes and ways; its median run is ${formatPercent(spread)} below`;
 }

@@ -2,11 +2,13 @@ import type { Block, Report, Section } from '@roofline/reports';
 import type { BenchmarkEntry } from '../benchmarks/entry.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import { canonicalJson } from '../records/json.ts';
+import { distinctions } from './distinctions.ts';
 import { checkRecords, identityOf, type CellRecord } from '../records/record.ts';
 
 /** The report of the records of one benchmark, device and settings. */
 interface Part {
   readonly benchmark: string;
+  readonly records: readonly CellRecord[];
   readonly report: Report;
 }
 
@@ -33,24 +35,20 @@ export async function reportOfRecords(
   const groups = Map.groupBy(records, (record) => canonicalJson({ ...identityOf(record) }));
   const parts = [...groups.values()].map((group): Part => {
     const { name, toReport } = benchmarks.get(group[0]!.benchmark)!;
-    return { benchmark: name, report: toReport(group) };
+    return { benchmark: name, records: group, report: toReport(group) };
   });
   return parts.length === 1 ? parts[0]!.report : joinReports(nameParts(parts));
 }
 
 function nameParts(parts: readonly Part[]): NamedPart[] {
   return [...Map.groupBy(parts, ({ benchmark }) => benchmark).values()].flatMap((alike) => {
-    const subtitles = new Set(alike.map(({ report }) => report.subtitle));
-    return alike.map(({ benchmark, report }, index) => {
-      const number = index === 0 ? '' : String(index + 1);
-      const distinction = subtitles.size === alike.length && alike.length > 1 ? report.subtitle : number;
-      return {
-        benchmark,
-        id: number ? `${benchmark}-${number}` : benchmark,
-        label: distinction ? `${benchmark} ${distinction}` : benchmark,
-        report,
-      };
-    });
+    const names = distinctions(alike.map(({ records }) => records));
+    return alike.map(({ benchmark, report }, index) => ({
+      benchmark,
+      id: index === 0 ? benchmark : `${benchmark}-${index + 1}`,
+      label: alike.length === 1 ? benchmark : `${benchmark} (${names[index]})`,
+      report,
+    }));
   });
 }
 
@@ -58,6 +56,7 @@ function joinReports(parts: readonly NamedPart[]): Report {
   const reports = parts.map(({ report }) => report);
   const titles = new Set(reports.map(({ title }) => title));
   const subtitles = new Set(reports.flatMap(({ subtitle }) => subtitle ?? []));
+  const charted = parts.find(({ report }) => report.chart);
   return {
     title: titles.size === 1 ? reports[0]!.title : `Measurements: ${namesOf(parts).join(', ')}`,
     subtitle: [...subtitles].join('; '),
@@ -65,9 +64,10 @@ function joinReports(parts: readonly NamedPart[]): Report {
       .map(({ createdAt }) => createdAt)
       .sort()
       .at(-1)!,
-    summary: parts.flatMap(partSummary),
+    summary: takeInTurns(parts.map(partSummary)),
+    ...(charted && { chart: prefixed(charted.report.chart!, charted.id) as NonNullable<Report['chart']> }),
     environment: joinEnvironments(parts),
-    sections: parts.flatMap((part) => part.report.sections.map((section) => sectionOf(part, section))),
+    sections: parts.flatMap((part) => sectionsOf(part, part === charted)),
   };
 }
 
@@ -103,6 +103,25 @@ function originOf(group: readonly NamedPart[], parts: readonly NamedPart[]): str
   const alike = parts.filter(({ report }) => report.subtitle === device);
   const isOfDevice = group.every((part) => alike.includes(part)) && group.length === alike.length;
   return isOfDevice && device !== undefined ? device : group.map(({ label }) => label).join(', ');
+}
+
+/** The first of each, then the second of each: what a part has to say comes in the order of its weight. */
+function takeInTurns<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, turn) =>
+    lists.flatMap((list) => list.slice(turn, turn + 1)),
+  ).flat();
+}
+
+/** A chart that does not stand above the whole report stands in its part's first section. */
+function sectionsOf(part: NamedPart, isCharted: boolean): Section[] {
+  const { chart, sections } = part.report;
+  return sections.map((section, index) =>
+    sectionOf(
+      part,
+      index === 0 && chart && !isCharted ? { ...section, blocks: [chart, ...section.blocks] } : section,
+    ),
+  );
 }
 
 /** Ids are unique within a report. */

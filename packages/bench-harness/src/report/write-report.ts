@@ -11,6 +11,7 @@ import {
   renderSvg,
   renderTypst,
   allocationTable,
+  rooflineTable,
   timelineTable,
   type Block,
   type Report,
@@ -29,6 +30,7 @@ const tableRenderers = {
 
 const writeOptions = z.strictObject({ png: z.boolean().optional() });
 
+/** The files of a report. */
 export interface WrittenReport {
   /** The page with everything inside. */
   readonly html: string;
@@ -61,15 +63,15 @@ export async function writeReport(
     return path;
   };
 
-  const blocks = report.sections.flatMap((section) => section.blocks);
+  const blocks = [report.chart ?? [], ...report.sections.map((section) => section.blocks)].flat();
   const html = write('report.html', page);
-  write('report.md', renderMarkdown(report));
+  write('report.md', renderMarkdown(report, { plotPath: ({ id }) => `plots/${id}.svg` }));
   for (const table of blocks.flatMap(tablesOf)) {
     for (const [extension, render] of Object.entries(tableRenderers)) {
       write(`tables/${table.id}.${extension}`, render(table));
     }
   }
-  for (const plot of blocks.filter((block) => block.kind === 'plot')) {
+  for (const plot of blocks.filter((block) => block.kind === 'plot' || block.kind === 'roofline')) {
     write(`plots/${plot.id}.svg`, renderSvg(plot));
     if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
   }
@@ -80,5 +82,6 @@ export async function writeReport(
 function tablesOf(block: Block): Table[] {
   if (block.kind === 'table') return [block];
   if (block.kind === 'timeline') return [timelineTable(block)];
+  if (block.kind === 'roofline') return [rooflineTable(block)];
   return block.kind === 'allocations' ? [allocationTable(block)] : [];
 }

@@ -24,6 +24,7 @@ export interface SweepObserver {
   cellFinished?(record: CellRecord): void;
 }
 
+/** What a sweep measures, and where it keeps the records. */
 export interface SweepOptions<Parameters> {
   readonly parameters: Parameters;
   readonly environment: Environment;
@@ -62,6 +63,7 @@ const sweepOptions = z.strictObject({
   task: z.string().optional(),
 });
 
+/** What a sweep came to. */
 export interface SweepOutcome {
   /** One record for each cell that has one, in the order of the sweep. */
   readonly records: readonly CellRecord[];

@@ -8,14 +8,28 @@ import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 describe('wrong usage ends with 2 and says what would be right', () => {
   it.each([
     ['', 'Name a command'],
-    ['e3e', 'Did you mean e2e?'],
-    ['e2e --contxt 128', 'Unknown argument: contxt. Did you mean --context?'],
+    ['e3e', "Unknown command 'e3e'. Did you mean e2e?"],
+    ['frobnicate', "Unknown command 'frobnicate'."],
+    ['e2e --contxt 128', 'Unknown option --contxt. Did you mean --context?'],
     ['e2e --size smal', "Unknown size 'smal'. Did you mean small? Choices: tiny, small"],
     ['e2e --mode forwards', 'Did you mean forward?'],
     ['e2e --dtype float23', 'Did you mean float32?'],
     ['e2e --steps 0', '--steps wants a whole number of at least 1'],
     ['e2e --device cdua', "Unknown device 'cdua'. Did you mean cuda?"],
-    ['e2e --peer jax', 'Choices: "torch"'],
+    ['e2e --peer jax', "Unknown peer 'jax'. Choices: torch."],
+    ['e2e --oom never', "Unknown oom 'never'. Choices: ok, report, fail."],
+    ['e2e -x', 'Unknown option -x.'],
+    ['e2e extra', "`roofline e2e` takes no word 'extra'."],
+    ['e2e --seed', '--seed wants a value.'],
+    ['e2e --peer torch --peer torch', '--peer was given 2 times'],
+    ['profile --phase all --phase all', '--phase was given 2 times'],
+    ['profile --range a --range b', '--range was given 2 times'],
+    ['memory --device cpu --device cuda', '--device was given 2 times'],
+    ['bundle', '--out is needed.'],
+    ['report', '`roofline report` wants <folders..>.'],
+    // What people write elsewhere is understood: the next flag is what is wrong.
+    ['e2e --dtype fp16,bf16,fp32,half --steps 0', '--steps wants'],
+    ['attention --dtype bf16 --device gpu:1 --seed x', '--seed wants'],
     ['e2e --d-model 64 --heads 2', 'needs --d-ff, --layers too'],
     ['e2e --size tiny --layers 9007199254740991', 'more than can be counted'],
     ['e2e --size tiny --heads 3', 'modelDimension 128 must be a multiple'],
@@ -29,7 +43,14 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['flash --sequence 0', '--sequence wants a whole number of at least 1'],
     ['flash --leaderboard --head-dim 128', '--leaderboard is one case: leave out --head-dim.'],
     ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
-    ['compare only-one', 'Try `roofline compare --help`'],
+    ['compare only-one', '`roofline compare` wants <before> <after>.\nTry `roofline compare --help`'],
+    ['allreduce --op allredcue', 'Did you mean allreduce?'],
+    ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],
+    ['allreduce -b 8', '--begin and --end go together'],
+    ['allreduce -b 8 -e 4', '--end 4 lies below --begin 8'],
+    ['allreduce -b 8 -e 4M --size 1MB', 'leave out --begin and --end'],
+    ['launch', '--nproc is missing'],
+    ['launch --nproc 0 -- x.js', 'processes must be a whole number'],
   ])('roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' ').filter(Boolean));
     expect(stderr).toContain(message);
@@ -98,6 +119,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
 
 describe('help', () => {
   it.each([
+    'allreduce',
     'attention',
     'flash',
     'e2e',
@@ -121,6 +143,26 @@ describe('help', () => {
       (await runCli(['--get-yargs-completions', 'roofline', ...words])).stdout.split('\n').filter(Boolean);
     expect(await complete('e2e', '--size', 'small,me')).toEqual(['small,medium']);
     expect(await complete('e2e', '--mode', '')).toEqual(['forward', 'forward-backward', 'train-step']);
+    expect(await complete('e2e', '--oom', 'r')).toEqual(['report']);
     expect((await complete('e2e', '--d-')).some((flag) => flag.startsWith('--d-model'))).toBe(true);
+  });
+
+  it('leaves files to the shell, and says nothing of what is wrong in a line that is not finished', async () => {
+    const complete = async (...words: string[]) => runCli(['--get-yargs-completions', 'roofline', ...words]);
+    const nothing = { exitCode: 0, stdout: '', stderr: '' };
+    expect(await complete('report', '')).toEqual(nothing);
+    expect(await complete('e2e', '--out', '')).toEqual(nothing);
+    expect(await complete('e2e', '--mode', 'bad', '--dtype', 'bf')).toEqual({
+      ...nothing,
+      stdout: 'bfloat16\n',
+    });
+  });
+
+  it('is -h, and the version -V; help shows the choices', async () => {
+    expect((await runMain(['-h'])).stdout).toContain('roofline e2e');
+    expect((await runMain(['-V'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const { stdout } = await runMain(['e2e', '-h']);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"forward", "forward-backward", "train-step"');
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"float32", "bfloat16", "float16"');
   });
 });

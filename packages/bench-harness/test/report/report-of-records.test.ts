@@ -15,9 +15,23 @@ describe('reportOfRecords', () => {
       ['warmup-warm-up-study', 'warmup: Warm-up'],
     ]);
     expect(report.title).toBe('Measurements: e2e, warmup');
-    expect(report.summary[0]).toMatch(/^\[e2e\]\(#e2e-times\): 1 of 1 cell measured/);
+    expect(report.summary[0]).toMatch(/^\[e2e\]\(#e2e-times\): Closest to the roof/);
     const html = renderHtml(report);
     for (const [, id] of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(`id="${id}"`);
+  });
+
+  it('lets the parts tell their findings in turns, and draws one chart above them', async () => {
+    const large = toyRecord({ size: 'xl' }, { settings: { ...toyRecord().settings, steps: 9 } });
+    const { summary, chart, sections } = await reportOfRecords([toyRecord(), large]);
+    expect(summary.map((sentence) => /^\[([^\]]+)/.exec(sentence)![1])).toEqual([
+      ...['e2e (small)', 'e2e (xl)', 'e2e (small)', 'e2e (xl)'],
+    ]);
+    expect(chart!.id).toBe('e2e-at-a-glance');
+    const ids = sections
+      .flatMap(({ blocks }) => blocks)
+      .flatMap((block) => ('id' in block ? [block.id] : []));
+    expect(ids).not.toContain('e2e-at-a-glance');
+    expect(ids).toContain('e2e-2-at-a-glance');
   });
 
   it('tells what all share once, and what differs with its origin', async () => {
@@ -27,16 +41,23 @@ describe('reportOfRecords', () => {
     expect(environment).toContainEqual({ label: 'steps (e2e)', value: '4' });
   });
 
-  it('sets devices apart by their names, and settings by number', async () => {
+  it('names parts by what sets them apart: devices, sizes, studies, settings', async () => {
     const device = { ...toyEnvironment.device, type: 'cuda' as const, name: 'Toy GPU' };
     const labels = async (other: ReturnType<typeof toyRecord>) =>
       (await reportOfRecords([toyRecord(), other])).sections.map(({ id, title }) => `${id} ${title}`);
     expect(await labels(toyRecord({}, { environment: { ...toyEnvironment, device } }))).toEqual([
-      'e2e-times e2e Toy CPU: Times',
-      'e2e-plots e2e Toy CPU: Plots',
-      'e2e-2-times e2e Toy GPU: Times',
-      'e2e-2-plots e2e Toy GPU: Plots',
+      'e2e-times e2e (Toy CPU): Times',
+      'e2e-plots e2e (Toy CPU): Plots',
+      'e2e-2-times e2e (Toy GPU): Times',
+      'e2e-2-plots e2e (Toy GPU): Plots',
     ]);
-    expect((await labels(toyRecord({}, { settings: { steps: 9 } })))[2]).toBe('e2e-2-times e2e 2: Times');
+    const third = async (other: ReturnType<typeof toyRecord>) => (await labels(other))[2];
+    expect(await third(toyRecord({}, { settings: { steps: 9 } }))).toBe('e2e-2-times e2e (steps 9): Times');
+    expect(await third(toyRecord({ size: 'xl' }, { settings: { steps: 9 } }))).toBe(
+      'e2e-2-times e2e (xl): Times',
+    );
+    const { variables } = toyEnvironment;
+    const environment = { ...toyEnvironment, variables: { ...variables, ROOFLINE_CPU_THREADS: '7' } };
+    expect(await third(toyRecord({}, { environment }))).toBe('e2e-2-times e2e (2): Times');
   });
 });

@@ -1,19 +1,12 @@
-import { CollectiveError, StoreError } from '../errors.ts';
+import { CollectiveError } from '../errors.ts';
+import { type Rendezvous, awaitMembers } from '../group/await-members.ts';
 import type { Outcome } from '../group/backend.ts';
-import type { Store } from '../store/store.ts';
 import { namesOf } from '../group/describe-call.ts';
 import { GlooBackend } from './gloo-backend.ts';
 
-export interface ConnectGlooOptions {
-  /** The rank in the group, and the ranks of the world that make it up. */
-  readonly rank: number;
-  readonly ranks: readonly number[];
-  readonly store: Store;
-  /** Begins the keys of this group; no group before may have had it. */
-  readonly prefix: string;
+export interface ConnectGlooOptions extends Rendezvous {
   readonly host: string;
   readonly interfaceName: string;
-  readonly timeoutMs: number;
 }
 
 /**
@@ -21,49 +14,17 @@ export interface ConnectGlooOptions {
  * LibraryNotFoundError without Gloo.
  */
 export async function connectGloo(options: ConnectGlooOptions): Promise<GlooBackend> {
-  const { rank, ranks, store, prefix, timeoutMs } = options;
+  const { rank, ranks } = options;
   const backend = new GlooBackend({ ...options, size: ranks.length });
   try {
-    const keyOf = (member: number) => `${prefix}/address/${member}`;
-    await store.set(keyOf(rank), JSON.stringify(backend.addresses(rank)));
-    await allHere(options, keyOf);
-    const addresses = await Promise.all(
-      ranks.map(async (_, peer) => {
-        if (peer === rank) return '';
-        const texts = JSON.parse(
-          new TextDecoder().decode(await store.get(keyOf(peer), { timeoutMs })),
-        ) as string[];
-        return texts[rank]!;
-      }),
-    );
+    const words = await awaitMembers(options, JSON.stringify(backend.addresses(rank)));
+    const addresses = words.map((word, peer) => (peer === rank ? '' : (JSON.parse(word) as string[])[rank]!));
     const outcome = await new Promise<Outcome>((resolve) => backend.connect(addresses, resolve));
     if (outcome.status === 'failed') throw notConnected(options, outcome);
     return backend;
   } catch (error) {
     backend.close();
     throw error;
-  }
-}
-
-async function allHere(
-  { rank, ranks, store, timeoutMs }: ConnectGlooOptions,
-  keyOf: (member: number) => string,
-): Promise<void> {
-  try {
-    await store.wait(
-      ranks.map((_, member) => keyOf(member)),
-      { timeoutMs },
-    );
-  } catch (cause) {
-    if (!(cause instanceof StoreError) || cause.missingKeys.length === 0) throw cause;
-    const { missingKeys } = cause;
-    const late = ranks.filter((_, member) => missingKeys.includes(keyOf(member)));
-    throw new CollectiveError(
-      `initProcessGroup: ${namesOf(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ` +
-        `${ranks.length} waited); has it started, with the same WORLD_SIZE and store?`,
-      { op: 'initProcessGroup', rank: ranks[rank]!, peers: late },
-      { cause },
-    );
   }
 }
 

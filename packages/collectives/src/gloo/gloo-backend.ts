@@ -1,7 +1,7 @@
 import { HostMemory } from '@roofline/tensor-core/native';
 import { RooflineError } from '@roofline/tensor-core';
 import { Socket } from 'node:net';
-import type { Backend, BackendCall, Outcome, RunningCall } from '../group/backend.ts';
+import type { Backend, Outcome, PendingCall, RunningCall } from '../group/backend.ts';
 import { type GlooLibrary, glooLibrary } from './gloo-library.ts';
 import { dtypeCodes, kinds, readOutcome, reductionCodes } from './native-codes.ts';
 
@@ -35,6 +35,7 @@ function closeAtExit(backend: GlooBackend): void {
 export class GlooBackend implements Backend {
   readonly name = 'gloo';
   readonly deviceType = 'cpu';
+  readonly device = null;
   readonly #library: GlooLibrary = glooLibrary();
   readonly #group: number;
   readonly #size: number;
@@ -76,8 +77,17 @@ export class GlooBackend implements Backend {
     return this.#start([kinds.connect, 0, 0, 0, 0, 0, 0, bytes, bytes.length], onSettled);
   }
 
-  start(call: BackendCall, onSettled: (outcome: Outcome) => void): RunningCall {
-    const { kind, dtype, reduction, root, input, output, count, description } = call;
+  start(calls: readonly PendingCall[]): RunningCall {
+    const running = calls.map((call) => this.#startOne(call));
+    return {
+      wait() {
+        for (const call of running) call.wait();
+      },
+    };
+  }
+
+  #startOne(pending: PendingCall): RunningCall {
+    const { kind, dtype, reduction, root, input, output, count, description } = pending.call;
     const text = Buffer.from(description);
     return this.#start(
       [
@@ -91,7 +101,7 @@ export class GlooBackend implements Backend {
         text,
         text.length,
       ],
-      onSettled,
+      (outcome) => pending.onSettled(outcome),
     );
   }
 

@@ -26,13 +26,19 @@ export function shimPath(): string {
   return fileURLToPath(new URL('native/build/libroofline_gloo.so', packageFolder()));
 }
 
+/** How to get Gloo. */
+export function glooRemedy(): string {
+  return (
+    'Install Gloo and a compiler (Debian, Ubuntu: `apt-get install libgloo-dev g++`), then run ' +
+    `\`node ${fileURLToPath(new URL('native/build.mjs', packageFolder()))}\`.`
+  );
+}
+
 /** Loads the shim and with it Gloo. Throws a LibraryNotFoundError that says how to get them. */
 export function glooLibrary(): GlooLibrary {
   if (loaded) return loaded.functions;
   const path = shimPath();
-  const remedy =
-    'Install Gloo and a compiler (Debian, Ubuntu: `apt-get install libgloo-dev g++`), then run ' +
-    `\`node ${fileURLToPath(new URL('native/build.mjs', packageFolder()))}\`.`;
+  const remedy = glooRemedy();
   if (!existsSync(path)) throw new LibraryNotFoundError("gloo's shim", [path], remedy);
   try {
     const handle = ffi().load(path);

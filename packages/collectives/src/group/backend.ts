@@ -1,7 +1,8 @@
-import type { DType } from '@roofline/tensor-core';
+import type { DType, Device, DeviceBuffer } from '@roofline/tensor-core';
 
 /** How the values of ranks become one. */
 export const reductions = ['sum', 'product', 'min', 'max', 'average'] as const;
+/** How the values of all ranks become one. */
 export type Reduction = (typeof reductions)[number];
 
 export type CollectiveKind =
@@ -31,10 +32,18 @@ export interface BackendCall {
   readonly count: number;
   /** The op with its dtype and shape: ranks whose texts differ did not call the same. */
   readonly description: string;
+  /** The memory that it reads and writes. */
+  readonly buffers: readonly DeviceBuffer[];
 }
 
-/** How a rank was lost: its connection broke, or it did not come in time. */
-export type Loss = 'gone' | 'late';
+/** A call that a backend is to begin, and what is told once how it ended. */
+export interface PendingCall {
+  readonly call: BackendCall;
+  onSettled(outcome: Outcome): void;
+}
+
+/** How a rank was lost: its connection broke, it did not come in time, or it called something else. */
+export type Loss = 'gone' | 'late' | 'differs';
 
 export type Outcome =
   | { readonly status: 'done' }
@@ -42,19 +51,24 @@ export type Outcome =
   | { readonly status: 'mismatch'; readonly descriptions: readonly string[] }
   | { readonly status: 'failed'; readonly losses: ReadonlyMap<number, Loss>; readonly message: string };
 
-/** A call under way. */
+/** Calls under way. */
 export interface RunningCall {
-  /** Blocks until it has settled, and tells the listener before it returns. */
+  /**
+   * On the CPU: blocks until they have settled, and tells their listeners before it returns. On a GPU: makes what is
+   * queued from now on wait for their results, and returns at once.
+   */
   wait(): void;
 }
 
-/** What moves the bytes of a group: Gloo, for tensors of the CPU. */
+/** What moves the bytes of a group: Gloo, for tensors of the CPU, and NCCL, for those of a GPU. */
 export interface Backend {
   readonly name: string;
   /** The type of the devices whose tensors it takes. */
   readonly deviceType: 'cpu' | 'cuda';
-  /** Begins a call and returns; calls run in the order of their start. `onSettled` is told once. */
-  start(call: BackendCall, onSettled: (outcome: Outcome) => void): RunningCall;
+  /** The only device whose tensors it takes; null where any of the type will do. */
+  readonly device: Device | null;
+  /** Begins calls, several as one, and returns; they run in the order of their start. */
+  start(calls: readonly PendingCall[]): RunningCall;
   /** Ends the connections: what is under way fails. */
   close(): void;
 }

@@ -59,6 +59,7 @@ function mismatchError(
 const lossTexts: Readonly<Record<Loss, string>> = {
   gone: 'is gone: its process has ended or was killed, it has left the group, or the network is cut',
   late: 'did not come in time',
+  differs: 'called something else',
 };
 
 function lossError(

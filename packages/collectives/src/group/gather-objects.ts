@@ -1,4 +1,4 @@
-import { type Tensor, fromTypedArray, keep, noGrad, zeros } from '@roofline/tensor-core';
+import { type Tensor, empty, fromTypedArray, keep, noGrad } from '@roofline/tensor-core';
 import { RooflineError } from '@roofline/tensor-core';
 import { deserialize, serialize } from 'node:v8';
 import type { ProcessGroup } from './process-group.ts';
@@ -32,9 +32,10 @@ function serialized(value: unknown): Uint8Array {
 }
 
 async function gathered(group: ProcessGroup, values: Int32Array): Promise<Int32Array> {
+  const device = group.device ?? 'cpu';
   const [input, output] = noGrad((): [Tensor, Tensor] => [
-    keep(fromTypedArray(values, [values.length])),
-    keep(zeros([group.size * values.length], { dtype: 'int32' })),
+    keep(fromTypedArray(values, [values.length], { device })),
+    keep(empty([group.size * values.length], { dtype: 'int32', device })),
   ]);
   try {
     await group.allGather(output, input).done;

@@ -1,8 +1,23 @@
-import { RooflineError, checkNumber, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
+import {
+  type Device,
+  type DeviceSpec,
+  RooflineError,
+  checkDevice,
+  checkFlag,
+  checkNumber,
+  checkOptions,
+  checkText,
+  cudaDeviceCount,
+  describeValue,
+  device as openDevice,
+} from '@roofline/tensor-core';
+import { type CudaDevice, cudaDevice } from '@roofline/tensor-core/native';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { connectGloo } from '../gloo/connect-gloo.ts';
 import { glooLibrary } from '../gloo/gloo-library.ts';
+import { connectNccl } from '../nccl/connect-nccl.ts';
+import { ncclLibrary } from '../nccl/nccl-library.ts';
 import {
   type RankEnvironment,
   type RankOptions,
@@ -11,12 +26,13 @@ import {
 } from '../ranks/rank-environment.ts';
 import { StoreClient } from '../store/store-client.ts';
 import { StoreServer } from '../store/store-server.ts';
+import type { Backend } from './backend.ts';
 import type { Members } from './describe-call.ts';
 import { ProcessGroup } from './process-group.ts';
 
 export interface InitProcessGroupOptions extends RankOptions {
-  /** 'gloo' is for tensors of the CPU. */
-  readonly backend: 'gloo';
+  /** 'gloo' is for tensors of the CPU, 'nccl' for those of a GPU, one for each rank. */
+  readonly backend: 'gloo' | 'nccl';
   /** How long to wait for other ranks, here and in each collective. Default 30,000. */
   readonly timeoutMs?: number;
   /**
@@ -24,52 +40,58 @@ export interface InitProcessGroupOptions extends RankOptions {
    * else the one by which the store is reached.
    */
   readonly host?: string;
+  /** Of NCCL: this rank's GPU. Default: that of its local rank, or the only one that it sees. */
+  readonly device?: DeviceSpec | Device;
+  /**
+   * Of NCCL: compares calls with those of the other ranks, through the store. One that does not fit then ends the group
+   * with an error that says who called what; without, NCCL waits until `timeoutMs`, or mixes up the data. Default false.
+   * Gloo always compares, before data moves.
+   */
+  readonly checkCalls?: boolean;
 }
 
 const optionNames: readonly (keyof InitProcessGroupOptions)[] = [
   'backend',
   'timeoutMs',
   'host',
+  'device',
+  'checkCalls',
   ...rankOptionNames,
 ];
 const defaultTimeoutMs = 30_000;
 
-/** What a rank keeps of the rendezvous, for its groups. */
-interface Rendezvous {
-  readonly store: StoreClient;
-  readonly host: string;
-  readonly interfaceName: string;
-  readonly timeoutMs: number;
-  /** How many groups of the same ranks were made: each has keys of its own. */
-  readonly generations: Map<string, number>;
-}
+/** Connects the ranks of one group; the keys that begin with `prefix` are its own. */
+type Connect = (members: Members, prefix: string) => Promise<Backend>;
 
 /**
  * Joins the group of all ranks, once all have called it; see `rankEnvironment` for who they are. Throws a
- * LibraryNotFoundError without Gloo, a RooflineError (code RANKS) for an environment that says too little, a StoreError
- * where the store cannot be reached, and a CollectiveError that names the ranks that do not come in time.
+ * LibraryNotFoundError without Gloo or NCCL, a RooflineError (code RANKS) for an environment that says too little, a
+ * StoreError where the store cannot be reached, and a CollectiveError that names the ranks that do not come in time.
  */
 export async function initProcessGroup(options: InitProcessGroupOptions): Promise<ProcessGroup> {
   checkInitOptions(options);
-  const { backend: _, timeoutMs = defaultTimeoutMs, host, ...rankOptions } = options;
+  const { backend, timeoutMs = defaultTimeoutMs, host, device, checkCalls, ...rankOptions } = options;
   const environment = rankEnvironment(rankOptions);
-  glooLibrary();
-  const server = environment.hostsStore && environment.rank === 0 ? await hostStore(environment) : null;
+  const { rank, worldSize, storeHost, storePort, token } = environment;
+  if (backend === 'gloo') glooLibrary();
+  else ncclLibrary();
+  const gpu = backend === 'nccl' ? ownGpu(device, environment) : null;
+  const server = environment.hostsStore && rank === 0 ? await hostStore(environment) : null;
+  const storePlace = { host: storeHost, port: storePort, token, timeoutMs };
   let store: StoreClient | null = null;
   try {
-    store = await StoreClient.connect({
-      host: environment.storeHost,
-      port: environment.storePort,
-      token: environment.token,
-      timeoutMs,
-    });
-    const rendezvous = { store, ...listeningPlace(host, store), timeoutMs, generations: new Map() };
-    const members = {
-      ranks: Array.from({ length: environment.worldSize }, (_, rank) => rank),
-      rank: environment.rank,
-    };
-    const connection = store;
-    return await connectMembers(rendezvous, members, () => {
+    const connection = (store = await StoreClient.connect(storePlace));
+    const common = { store, timeoutMs };
+    const connect: Connect = gpu
+      ? (members, prefix) =>
+          connectNccl({
+            ...{ ...members, ...common, prefix, storePlace, device: gpu },
+            checkCalls: checkCalls ?? false,
+          })
+      : (members, prefix) =>
+          connectGloo({ ...members, ...common, prefix, ...listeningPlace(host, connection) });
+    const members = { ranks: Array.from({ length: worldSize }, (_, member) => member), rank };
+    return await joinGroup(connect, new Map(), members, () => {
       connection.close();
       server?.close();
     });
@@ -80,29 +102,42 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
   }
 }
 
-async function connectMembers(
-  rendezvous: Rendezvous,
+/** `generations` counts how many groups of the same ranks were made: each has keys of its own. */
+async function joinGroup(
+  connect: Connect,
+  generations: Map<string, number>,
   members: Members,
   onDispose: () => void,
 ): Promise<ProcessGroup> {
-  const { store, host, interfaceName, timeoutMs, generations } = rendezvous;
   const name = members.ranks.join(',');
   const generation = (generations.get(name) ?? 0) + 1;
   generations.set(name, generation);
-  const prefix = `group/${name}/${generation}`;
-  const backend = await connectGloo({ ...members, store, prefix, host, interfaceName, timeoutMs });
+  const backend = await connect(members, `group/${name}/${generation}`);
   return new ProcessGroup(
     members,
     backend,
-    (fewer) => connectMembers(rendezvous, fewer, () => {}),
+    (fewer) => joinGroup(connect, generations, fewer, () => {}),
     onDispose,
   );
+}
+
+/** The GPU that was asked for; else that of the local rank, or the only one that a launcher shows to this rank. */
+function ownGpu(asked: DeviceSpec | Device | undefined, { localRank }: RankEnvironment): CudaDevice {
+  if (asked !== undefined) return cudaDevice(openDevice(asked));
+  const count = cudaDeviceCount();
+  if (count > 1 && localRank >= count)
+    throw new RooflineError(
+      'RANKS',
+      `initProcessGroup: local rank ${localRank} has no GPU of its own: this process sees ${count}. Start fewer ranks ` +
+        'on this machine, or give { device }.',
+    );
+  return cudaDevice(openDevice(`cuda:${count > 1 ? localRank : 0}`));
 }
 
 function listeningPlace(
   host: string | undefined,
   store: StoreClient,
-): Pick<Rendezvous, 'host' | 'interfaceName'> {
+): { readonly host: string; readonly interfaceName: string } {
   if (host !== undefined) return { host, interfaceName: '' };
   const interfaceName = process.env.GLOO_SOCKET_IFNAME ?? '';
   // IPv4 addresses come mapped where the socket is of IPv6.
@@ -141,11 +176,13 @@ function isLoopback(address: string): boolean {
 function checkInitOptions(options: InitProcessGroupOptions): void {
   const owner = 'initProcessGroup';
   checkOptions(owner, options, optionNames);
-  if (options.backend !== 'gloo')
+  if (options.backend !== 'gloo' && options.backend !== 'nccl')
     throw new RooflineError(
       'ARGUMENT',
-      `${owner}: there is no backend ${describeValue(options.backend)}; take 'gloo'.`,
+      `${owner}: there is no backend ${describeValue(options.backend)}; take 'gloo' or 'nccl'.`,
     );
+  if (options.device !== undefined) checkDevice(owner, options.device);
+  if (options.checkCalls !== undefined) checkFlag(owner, 'checkCalls', options.checkCalls);
   if (options.host !== undefined) checkText(owner, 'the host', options.host);
   if (options.timeoutMs !== undefined) {
     const isDuration = (value: number) => Number.isInteger(value) && value > 0 && value < 2 ** 31;

@@ -1,6 +1,7 @@
 import {
   AutogradError,
   DTypeError,
+  type DeviceBuffer,
   DeviceError,
   ShapeError,
   type Tensor,
@@ -22,18 +23,23 @@ export const collectiveDTypes = ['float32', 'float16', 'bfloat16', 'float64', 'i
 /** A tensor's memory for a backend: contiguous, and held until `release`. */
 export interface Operand {
   readonly address: number;
+  readonly buffer: DeviceBuffer;
   /** What the backend wrote is now in the tensor. Only outputs do anything here, and may throw. */
   finish(): void;
   release(): void;
 }
 
 /** Throws one of our errors, which names `op`, unless the backend can read this tensor. */
-export function checkOperand(op: string, x: Tensor, { name, deviceType }: Backend): void {
+export function checkOperand(op: string, x: Tensor, { name, deviceType, device }: Backend): void {
   requireTensor(op, x);
   x.assertAlive(op);
   if (x.device.type !== deviceType)
     throw new DeviceError(
       `${op}: ${name} takes tensors of ${deviceType}, not of ${x.device.label}; move it there with toDevice().`,
+    );
+  if (device !== null && x.device !== device)
+    throw new DeviceError(
+      `${op}: this group works on ${device.label}, not on ${x.device.label}; move the tensor there with toDevice().`,
     );
   if (!(collectiveDTypes as readonly string[]).includes(x.dtype))
     throw new DTypeError(`${op}: takes ${collectiveDTypes.join(', ')}, not ${x.dtype}; cast() it.`);
@@ -56,9 +62,13 @@ export function checkTarget(op: string, x: Tensor, backend: Backend): void {
 
 /** A tensor to read: itself where it is contiguous, else a copy. */
 export function inputOperand(op: string, x: Tensor): Operand {
-  if (x.isContiguous) return { address: x.address, finish: () => {}, release: hold(op, x) };
+  if (x.isContiguous) {
+    const { buffer } = x.storage;
+    return { address: x.address, buffer, finish: () => {}, release: hold(op, x) };
+  }
   const packed = noGrad(() => keep(copy(x)));
-  return { address: packed.address, finish: () => {}, release: () => packed.dispose() };
+  const { buffer } = packed.storage;
+  return { address: packed.address, buffer, finish: () => {}, release: () => packed.dispose() };
 }
 
 /** A tensor to write to, or to read and write: itself where it is contiguous, else a copy that is copied back. */
@@ -67,16 +77,18 @@ export function outputOperand(op: string, x: Tensor): Operand {
 }
 
 function contiguousOutput(op: string, x: Tensor): Operand {
-  const { storage } = x;
+  const { storage, address } = x;
   const region = regionOf(x);
   storage.noteWrite(region);
-  return { address: x.address, finish: () => storage.noteWrite(region), release: hold(op, x) };
+  const { buffer } = storage;
+  return { address, buffer, finish: () => storage.noteWrite(region), release: hold(op, x) };
 }
 
 function stridedOutput(x: Tensor): Operand {
   const [packed, target] = noGrad(() => [keep(copy(x)), keep(alias(x))]);
   return {
     address: packed!.address,
+    buffer: packed!.storage.buffer,
     finish: () => noGrad(() => copyInPlace(target!, packed!)),
     release() {
       packed!.dispose();

@@ -1,5 +1,7 @@
 import {
   DTypeError,
+  type Device,
+  RooflineError,
   ShapeError,
   type Tensor,
   checkOptions,
@@ -7,20 +9,16 @@ import {
   isFloatingPoint,
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../errors.ts';
-import type { Backend, CollectiveKind, Reduction } from './backend.ts';
+import type { Backend, Reduction } from './backend.ts';
 import { checkRank, checkReduction, checkSubGroupRanks } from './check-call.ts';
-import { type Members, describeCall, errorOf } from './describe-call.ts';
+import { collectCalls } from './coalesce.ts';
+import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
-import {
-  type Operand,
-  checkOperand,
-  checkOverlap,
-  checkTarget,
-  inputOperand,
-  outputOperand,
-} from './operands.ts';
-import { Work } from './work.ts';
+import { checkOperand, checkOverlap, checkTarget } from './operands.ts';
+import { type Call, PreparedCall, startTogether } from './prepared-call.ts';
+import type { Work } from './work.ts';
 
+/** How values are reduced, and where the result goes. */
 export interface ReduceOptions {
   /** Default 'sum'. An 'average' is the sum over the number of ranks, of floating-point tensors alone. */
   readonly op?: Reduction;
@@ -30,19 +28,6 @@ export interface ReduceOptions {
 
 /** How a group makes another one of some of its ranks. */
 export type Regroup = (members: Members) => Promise<ProcessGroup>;
-
-interface Call {
-  readonly kind: CollectiveKind;
-  readonly details?: readonly string[];
-  readonly reduction?: Reduction;
-  readonly root?: number;
-  /** Read, written, or both where they are the same. */
-  readonly input?: Tensor | null;
-  readonly output?: Tensor | null;
-  /** What all ranks must have alike, and how many elements of it are one rank's piece. */
-  readonly like?: Tensor;
-  readonly count?: number;
-}
 
 /**
  * Ranks that work together. Each call returns a Work at once; calls on one group run one after the other, in their
@@ -58,6 +43,8 @@ export class ProcessGroup {
   readonly #backend: Backend;
   readonly #regroup: Regroup;
   readonly #onDispose: () => void;
+  /** The calls of `coalesce` so far, while it collects them. */
+  #together: PreparedCall[] | null = null;
 
   /** Made by `initProcessGroup` and `subGroup`. */
   constructor(members: Members, backend: Backend, regroup: Regroup, onDispose: () => void) {
@@ -72,6 +59,11 @@ export class ProcessGroup {
 
   get backend(): string {
     return this.#backend.name;
+  }
+
+  /** The GPU whose tensors this group takes; null for those of the CPU. */
+  get device(): Device | null {
+    return this.#backend.device;
   }
 
   /** The reduction of all ranks' `x`, on all ranks: into `x`, or into `output` of the same shape. */
@@ -185,7 +177,10 @@ export class ProcessGroup {
     return this.#start({ kind: 'scatter', details, root, input, output, like: output });
   }
 
-  /** Sends to one rank, which must `recv` the same shape and dtype. Does not wait for this group's other calls. */
+  /**
+   * Sends to one rank, which must `recv` the same shape and dtype. On Gloo it does not wait for this group's other
+   * calls; NCCL runs it in their order, so ranks that send to each other `coalesce` that with what they receive.
+   */
   send(x: Tensor, to: number): Work {
     this.#checkPeer('send', to);
     checkOperand('send', x, this.#backend);
@@ -202,6 +197,22 @@ export class ProcessGroup {
   /** Done when all ranks have called it. */
   barrier(): Work {
     return this.#start({ kind: 'barrier' });
+  }
+
+  /**
+   * Begins all calls that `calls` makes on this group together, once it returns, and gives one Work for them: NCCL runs
+   * them as one (ncclGroupStart, ncclGroupEnd), so that sends and receives of both directions need no order among them.
+   * All ranks must coalesce the same calls. Where `calls` throws, nothing is sent. Throws a RooflineError for an async
+   * function, inside another `coalesce`, and where a Work is waited for inside.
+   */
+  coalesce(calls: () => void): Work {
+    if (this.#together)
+      throw new RooflineError('ARGUMENT', 'coalesce: stands inside another one; join them.');
+    try {
+      return collectCalls((this.#together = []), calls, this.#backend);
+    } finally {
+      this.#together = null;
+    }
   }
 
   /**
@@ -288,45 +299,11 @@ export class ProcessGroup {
       });
   }
 
-  #start({ kind, details = [], reduction = 'sum', root = 0, input, output, like, count }: Call): Work {
-    const isPairwise = kind === 'send' || kind === 'recv';
-    const description = describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null);
-    const written = output ? outputOperand(kind, output) : null;
-    const separate = input && input !== output ? inputOperand(kind, input) : null;
-    const operands = [written, separate].filter((operand) => operand !== null);
-    const from = input === output ? written : separate;
-    // The root's tensor is what a broadcast writes, to others.
-    const to = kind === 'broadcast' ? (written ?? separate) : written;
-    return new Work(kind, (settle) =>
-      this.#backend.start(
-        {
-          kind,
-          dtype: like?.dtype ?? 'float32',
-          reduction,
-          root,
-          input: from?.address ?? 0,
-          output: to?.address ?? 0,
-          count: count ?? like?.size ?? 0,
-          description,
-        },
-        (outcome) => {
-          const error = errorOf(kind, outcome, this.#members, description, isPairwise ? root : null);
-          settle(finish(operands, error));
-        },
-      ),
-    );
-  }
-}
-
-/** Brings the results where they belong and lets go of the memory; gives the error of the call, or of that. */
-function finish(operands: readonly Operand[], error: Error | null): Error | null {
-  try {
-    if (error === null) for (const operand of operands) operand.finish();
-    return error;
-  } catch (late) {
-    return late as Error;
-  } finally {
-    for (const operand of operands) operand.release();
+  #start(call: Call): Work {
+    const prepared = new PreparedCall(call, this.#members);
+    if (this.#together) this.#together.push(prepared);
+    else startTogether([prepared], this.#backend);
+    return prepared.work;
   }
 }
 

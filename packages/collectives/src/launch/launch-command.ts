@@ -14,7 +14,7 @@ passed on, and when one fails all end.
   --rdzv HOST:PORT   where they meet; needed for several machines
   --help             this text
 
-SCRIPT joins with initProcessGroup({ backend: 'gloo' }) of @roofline/collectives.`;
+SCRIPT joins with initProcessGroup({ backend: 'gloo' }) of @roofline/collectives, or 'nccl' on GPUs.`;
 
 const wrongUsage = 2;
 

@@ -1,5 +1,6 @@
 import { RooflineError, checkCount, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
 
+/** How many ranks run which script, and where they meet. */
 export interface LaunchOptions {
   /** Ranks to start on this machine. */
   readonly processes: number;

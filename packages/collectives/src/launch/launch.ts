@@ -5,6 +5,7 @@ import { StoreServer } from '../store/store-server.ts';
 import { type LaunchOptions, type StorePlace, checkLaunchOptions, readPlace } from './launch-options.ts';
 import { type RankFailure, RankProcess } from './rank-process.ts';
 
+/** How the ranks ended. */
 export interface LaunchResult {
   /** 0, or what the first rank that failed ended with: 128 and the number where a signal ended it. */
   readonly exitCode: number;

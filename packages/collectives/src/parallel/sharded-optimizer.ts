@@ -5,6 +5,7 @@ import {
   type Tensor,
   checkOptions,
   describeValue,
+  requireTensor,
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../errors.ts';
 import { checkRank } from '../group/check-call.ts';
@@ -25,6 +26,7 @@ export interface ShardableOptimizer<H> {
   learningRate: number;
   parameters(): Tensor[];
   step(): void;
+  stepUnless(skip: Tensor): void;
   zeroGrad(): void;
   stateDict(): ShardableState;
   loadStateDict(state: ShardableState): void;
@@ -130,11 +132,25 @@ export class ShardedOptimizer<H extends object> {
    */
   step(): void {
     this.#assertAlive('step');
-    this.#whole.groups.forEach((group, i) => {
-      const { parameters: _, ...hyperparameters } = group;
-      if (this.#own) Object.assign(this.#own.groups[i]!, hyperparameters);
-    });
-    this.#own?.step();
+    this.#update((own) => own.step());
+  }
+
+  /**
+   * The same where `skip` is 0; else nothing changes, as `stepUnless` of the optimizer has it: what a GradientScaler calls.
+   * All ranks must give the same, as they do where they have the same gradients.
+   */
+  stepUnless(skip: Tensor): void {
+    this.#assertAlive('stepUnless');
+    requireTensor(`${owner}.stepUnless`, skip);
+    this.#update((own) => own.stepUnless(skip));
+  }
+
+  #update(step: (own: ShardableOptimizer<H>) => void): void {
+    if (this.#own) {
+      for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries())
+        Object.assign(this.#own.groups[i]!, hyperparameters);
+      step(this.#own);
+    }
     broadcastAll(this.group, this.parameters(), (i) => this.#owners[i]!);
   }
 

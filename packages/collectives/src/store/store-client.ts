@@ -7,6 +7,7 @@ import { checkPort } from './store-server.ts';
 import type { Store, StoreWaitOptions } from './store.ts';
 import { answerChallenge, challengeBytes } from './token.ts';
 
+/** Where the store is, and what it asks for. */
 export interface StoreClientOptions {
   readonly host: string;
   readonly port: number;

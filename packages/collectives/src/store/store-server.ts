@@ -7,6 +7,7 @@ import { KeyValues } from './key-values.ts';
 import { MemberConnection } from './member-connection.ts';
 import { challengeBytes, isRightAnswer } from './token.ts';
 
+/** Where the store listens, and for whom. */
 export interface StoreServerOptions {
   /** The address to listen at. Default 127.0.0.1: this machine alone. */
   readonly host?: string;

@@ -39,6 +39,7 @@ describe('what reaches a backend', () => {
         output: x.address + 12,
         count: 6,
         description: 'allReduce(sum) float32 [2, 3]',
+        buffers: [x.storage.buffer],
       },
     ]);
   });
@@ -132,6 +133,52 @@ describe('memory', () => {
     const product = sum(mul(x, weight));
     groupOn(new InstantBackend()).allReduce(x).wait();
     expect(() => product.backward()).toThrow(AutogradError);
+  });
+});
+
+describe('coalesced calls', () => {
+  it('begin together behind the function, and are one Work', () => {
+    const backend = new InstantBackend(null);
+    const group = groupOn(backend);
+    const work = group.coalesce(() => {
+      group.allReduce(ones([2]));
+      group.broadcast(ones([3]), 0);
+      expect(backend.starts).toEqual([]);
+    });
+    expect(backend.starts).toEqual([2]);
+    expect([work.op, work.isDone]).toEqual(['coalesce', false]);
+    backend.settle();
+    expect(work.isDone).toBe(true);
+    expect(() => work.wait()).not.toThrow();
+  });
+
+  it('fail as the first of them', async () => {
+    const backend = new InstantBackend({ status: 'failed', losses: new Map([[1, 'gone']]), message: 'm' });
+    const group = groupOn(backend);
+    const work = group.coalesce(() => void group.allReduce(ones([2])));
+    expect(() => work.wait()).toThrow(CollectiveError);
+    await expect(work.done).rejects.toThrow(/allReduce.*rank 7 is gone/);
+  });
+
+  it('are none where the function throws: nothing is sent, nothing is held', () => {
+    const backend = new InstantBackend();
+    const group = groupOn(backend);
+    const x = ones([2]);
+    const half = () => {
+      group.allReduce(x);
+      throw new RangeError('half-way');
+    };
+    expect(() => group.coalesce(half)).toThrow('half-way');
+    expect([backend.calls.length, x.storage.references]).toEqual([0, 1]);
+    group.allReduce(x).wait();
+    expect(backend.starts).toEqual([1]);
+  });
+
+  it('cannot be nested, async, or waited for inside', () => {
+    const group = groupOn(new InstantBackend());
+    expect(() => group.coalesce(() => void group.coalesce(() => {}))).toThrow(/inside another/);
+    expect(() => group.coalesce(async () => {})).toThrow(/not async/);
+    expect(() => group.coalesce(() => group.allReduce(ones([2])).wait())).toThrow(/wait\(\) behind that/);
   });
 });
 

@@ -140,22 +140,4 @@ describe.skipIf(!hasGloo)(`ranks that meet${glooNote}`, () => {
     );
     delete process.env.ROOFLINE_STORE_TOKEN;
   });
-
-  const hasTorchrun = spawnSync('torchrun', ['--help']).status === 0;
-  it.skipIf(!hasTorchrun)(
-    `torchrun starts the same script${hasTorchrun ? '' : ' (skipped: no torchrun)'}`,
-    () => {
-      // Without a mapping of redirects, that of a rank that there is not, torchrun 1.13 fails on Python 3.11.
-      const args = ['--nproc_per_node', '2', '--no_python', '--redirects', '9:1', '--tee', '9:1'];
-      for (const place of [['--standalone'], ['--master_port', '29741']]) {
-        const { status, stdout, stderr } = spawnSync(
-          'torchrun',
-          [...args, ...place, process.execPath, ...nodeOptions, rankScript('hello')],
-          { encoding: 'utf8' },
-        );
-        expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
-        expect(linesOf(stdout)).toEqual([0, 1].map((rank) => `sum 3 3 3 3 on ${rank} of 2`));
-      }
-    },
-  );
 });

@@ -56,6 +56,7 @@ function lossOf(model: Model, step: number, of: number | null, usesExtra: boolea
 interface Stepping {
   parameters(): Iterable<Tensor>;
   step(): void;
+  stepUnless(skip: Tensor): void;
   zeroGrad(): void;
 }
 

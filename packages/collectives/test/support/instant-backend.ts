@@ -1,11 +1,14 @@
-import type { Backend, BackendCall, Outcome, RunningCall } from '../../src/group/backend.ts';
+import type { Backend, BackendCall, Outcome, PendingCall, RunningCall } from '../../src/group/backend.ts';
 import { ProcessGroup } from '../../src/group/process-group.ts';
 
 /** A backend that moves nothing: it notes the calls, and settles them when a test says so. */
 export class InstantBackend implements Backend {
   readonly name = 'instant';
   readonly deviceType = 'cpu';
+  readonly device = null;
   readonly calls: BackendCall[] = [];
+  /** How many calls began together, each time. */
+  readonly starts: number[] = [];
   isClosed = false;
   #settle: ((outcome: Outcome) => void)[] = [];
   readonly #outcome: Outcome | null;
@@ -15,10 +18,13 @@ export class InstantBackend implements Backend {
     this.#outcome = outcome;
   }
 
-  start(call: BackendCall, onSettled: (outcome: Outcome) => void): RunningCall {
-    this.calls.push(call);
-    if (this.#outcome) onSettled(this.#outcome);
-    else this.#settle.push(onSettled);
+  start(calls: readonly PendingCall[]): RunningCall {
+    this.starts.push(calls.length);
+    for (const pending of calls) {
+      this.calls.push(pending.call);
+      if (this.#outcome) pending.onSettled(this.#outcome);
+      else this.#settle.push((outcome) => pending.onSettled(outcome));
+    }
     return { wait: () => this.settle() };
   }
 

@@ -29,17 +29,19 @@ export function rankScript(name: string): string {
   return fileURLToPath(new URL(`../ranks/${name}.ts`, import.meta.url));
 }
 
-/** Starts a script of test/ranks, without any store. */
+/** Starts a script of test/ranks, without any store; `prefix` are words before the command, where it runs elsewhere. */
 export function startScript(
   name: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
+  prefix: readonly string[] = [],
 ): RunningRank {
-  const child = spawn(
-    process.execPath,
-    ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning', rankScript(name), ...args],
-    { env: { ...process.env, ...variables }, stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+  const flags = ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning'];
+  const [program, ...words] = [...prefix, process.execPath, ...flags, rankScript(name), ...args];
+  const child = spawn(program!, words, {
+    env: { ...process.env, ...variables },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const output = { stdout: '', stderr: '' };
   const watchers = new Set<() => void>();
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -71,6 +73,7 @@ export async function withRanks<T>(
   size: number,
   use: (ranks: readonly RunningRank[]) => Promise<T>,
   args: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   const server = await StoreServer.listen({ token: 'test' });
   const ranks = Array.from({ length: size }, (_, rank) =>
@@ -80,6 +83,7 @@ export async function withRanks<T>(
       LOCAL_RANK: String(rank),
       ROOFLINE_STORE: `127.0.0.1:${server.port}`,
       ROOFLINE_STORE_TOKEN: 'test',
+      ...variables,
     }),
   );
   try {
@@ -91,6 +95,11 @@ export async function withRanks<T>(
 }
 
 /** The results of a script that ends by itself. */
-export function runRanks(name: string, size: number, args: readonly string[] = []): Promise<RankResult[]> {
-  return withRanks(name, size, (ranks) => Promise.all(ranks.map(({ result }) => result)), args);
+export function runRanks(
+  name: string,
+  size: number,
+  args: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<RankResult[]> {
+  return withRanks(name, size, (ranks) => Promise.all(ranks.map(({ result }) => result)), args, variables);
 }

@@ -1,4 +1,4 @@
-import { DeviceError, describeValue } from '@roofline/tensor-core';
+import { DeviceError, dependOn, describeValue } from '@roofline/tensor-core';
 
 /**
  * Which kernels flashAttention takes on a GPU: `auto` the fastest family that takes the problem; `mma` those on the tensor
@@ -16,9 +16,11 @@ export function setFlashKernels(kernels: FlashKernels): void {
   chosen = checked('setFlashKernels', kernels);
 }
 
+/** The families that kernels are chosen among: see `setFlashKernels`. */
 export function getFlashKernels(): FlashKernels {
-  chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto');
-  return chosen;
+  return dependOn(
+    () => (chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto')),
+  );
 }
 
 function checked(source: string, kernels: string): FlashKernels {

@@ -4,6 +4,7 @@ import {
   type StridedMemory,
   getFloat32MatmulPrecision,
 } from '@roofline/tensor-core';
+import { denseCopy } from '@roofline/tensor-core/native';
 import { type HeadLayout, storedDimensions } from '../head-layout.ts';
 import { type AttentionSizes, attentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
@@ -103,7 +104,7 @@ function operandOf(
   { family }: ForwardPlan | BackwardPlan,
 ): (x: MemoryView) => StridedMemory {
   if (family !== 'hopper') return (x) => denseRows(context, x);
-  return (x) => (isReadableByTma(x) ? x : copied(context, x));
+  return (x) => (isReadableByTma(x) ? x : denseCopy(context, x));
 }
 
 /** An output, which lies densely in the order of its layout, as [batch, heads, sequence, d]. */
@@ -123,25 +124,9 @@ function addressOf({ address, size }: MemoryView): number | null {
 
 /** x itself where the elements of a row lie densely, as kernels read them, else a copy. */
 function denseRows(context: CudaContext, x: MemoryView): StridedMemory {
-  return x.strides[3] === 1 || x.shape[3] === 1 || x.size === 0 ? x : copied(context, x);
+  return x.strides[3] === 1 || x.shape[3] === 1 || x.size === 0 ? x : denseCopy(context, x);
 }
 
 function dense(context: CudaContext, x: MemoryView): StridedMemory {
-  return x.isContiguous || x.size === 0 ? x : copied(context, x);
-}
-
-function copied(
-  context: CudaContext,
-  { address, dtype, shape, strides, byteLength }: MemoryView,
-): StridedMemory {
-  const dense = denseStrides(shape);
-  const copy = { address: context.workspace(byteLength), dtype, shape, strides: dense };
-  context.copy({ address, dtype, shape, strides }, copy);
-  return copy;
-}
-
-function denseStrides(shape: readonly number[]): number[] {
-  const strides = new Array<number>(shape.length);
-  for (let i = shape.length - 1, stride = 1; i >= 0; stride *= shape[i--]!) strides[i] = stride;
-  return strides;
+  return x.isContiguous || x.size === 0 ? x : denseCopy(context, x);
 }

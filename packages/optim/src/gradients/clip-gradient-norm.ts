@@ -114,7 +114,7 @@ export function clipGradientNorm(parameters: Iterable<Tensor>, maxNorm: number):
     noGrad(() =>
       scope(() => {
         const norm = applyOne(globalNorm, gradients, undefined);
-        clipByNorm([gradients], [norm], { maxNorm });
+        clipByNorm([gradients], [norm], () => ({ maxNorm }));
         return norm;
       }),
     ),

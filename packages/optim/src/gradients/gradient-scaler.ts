@@ -1,11 +1,15 @@
 import {
+  type Device,
+  DeviceError,
   RooflineError,
   type Tensor,
+  addInPlace,
   checkFlag,
   checkNumber,
   checkObject,
   checkOptions,
   describeValue,
+  full,
   keep,
   mul,
   noGrad,
@@ -18,7 +22,9 @@ import { gradientsOf } from './gradients.ts';
 import { withoutUndefined } from '../optimizers/hyperparameters.ts';
 import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
 import { unscale } from './unscale.ts';
+import { updateScale } from './update-scale.ts';
 
+/** How the scale begins and moves: the names and defaults of `torch.amp.GradScaler`. */
 export interface GradientScalerOptions {
   /** Default 65536. */
   readonly initialScale?: number;
@@ -40,10 +46,15 @@ const defaults: Required<GradientScalerOptions> = {
   enabled: true,
 };
 
+/** In float32, in which it multiplies the loss. */
+function isScale(value: number): boolean {
+  return Math.fround(value) > 0 && Math.fround(value) < Infinity;
+}
+
 function checkOptionValues(options: Required<GradientScalerOptions>): void {
   const check = (name: keyof typeof options, wanted: string, isAllowed: (value: number) => boolean) =>
     checkNumber('GradientScaler', name, options[name] as number, wanted, isAllowed);
-  check('initialScale', 'positive and finite', (scale) => scale > 0 && scale < Infinity);
+  check('initialScale', 'positive and finite', isScale);
   check('growthFactor', 'finite and above 1', (factor) => factor > 1 && factor < Infinity);
   check('backoffFactor', 'between 0 and 1', (factor) => factor > 0 && factor < 1);
   check('growthInterval', 'a whole number above 0', (steps) => Number.isInteger(steps) && steps > 0);
@@ -56,19 +67,33 @@ export interface GradientScalerState {
   readonly growthTracker: number;
 }
 
-/** What the scaler needs of an optimizer: those of this package, and others that make steps. */
+/** What the scaler needs of an optimizer: those of this package, and others whose steps the device can skip. */
 export interface SteppingOptimizer {
   parameters(): Iterable<Tensor>;
   step(): void;
+  /** Changes nothing where `skip`, a float32 scalar on the device, is not 0. */
+  stepUnless(skip: Tensor): void;
 }
 
+const optimizerMethods = ['parameters', 'step', 'stepUnless'] as const;
+
 function requireOptimizer(owner: string, optimizer: SteppingOptimizer): void {
-  if (typeof optimizer?.step === 'function' && typeof optimizer.parameters === 'function') return;
-  throw new RooflineError('ARGUMENT', `${owner}: takes an optimizer, not ${describeValue(optimizer)}.`);
+  if (optimizerMethods.every((method) => typeof optimizer?.[method] === 'function')) return;
+  throw new RooflineError(
+    'ARGUMENT',
+    `${owner}: takes an optimizer, with ${optimizerMethods.join('(), ')}(), not ${describeValue(optimizer)}.`,
+  );
 }
 
 function outOfOrder(message: string): RooflineError {
   return new RooflineError('ORDER', message);
+}
+
+/** The scale and the count of good steps since it last changed, where the device keeps them. */
+interface DeviceState {
+  readonly device: Device;
+  readonly scale: Tensor;
+  readonly growthTracker: Tensor;
 }
 
 /**
@@ -80,36 +105,39 @@ function outOfOrder(message: string): RooflineError {
  *     scaler.step(optimizer);
  *     scaler.update();
  *
+ * From its first use on the scale is a tensor on that device, and whether a step is skipped is decided there: nothing of
+ * this waits for the device but `currentScale`, `hasSkipped` and `stateDict`, which read.
+ *
  * Throws a RooflineError for factors that would not grow and shrink the scale (code RANGE), and for options that do not
- * exist (code OPTION).
+ * exist (code OPTION); its methods throw a DeviceError for tensors of another device than the first.
  */
 export class GradientScaler {
   readonly #options: Required<GradientScalerOptions>;
-  #scale: number;
-  /** Steps without an overflow since the scale last changed. */
-  #growthTracker = 0;
+  /** Until the first use. */
+  #initial: GradientScalerState;
+  #state: DeviceState | null = null;
   /** For each optimizer unscaled since the last update: whether its gradients overflowed, on the device. */
   readonly #foundInf = new Map<SteppingOptimizer, Tensor>();
   readonly #stepped = new Set<SteppingOptimizer>();
-  #overflowed = false;
 
   constructor(options: GradientScalerOptions = {}) {
     checkOptions('GradientScaler', options, Object.keys(defaults));
     this.#options = { ...defaults, ...withoutUndefined(options) };
     checkOptionValues(this.#options);
-    const { initialScale } = this.#options;
-    this.#scale = initialScale;
+    this.#initial = { scale: Math.fround(this.#options.initialScale), growthTracker: 0 };
   }
 
-  /** The factor of the next loss; 1 where the scaler is not enabled. */
+  /** The factor of the next loss; 1 where the scaler is not enabled. Waits for the device. */
   get currentScale(): number {
-    return this.#options.enabled ? this.#scale : 1;
+    return this.#options.enabled ? this.#read().scale : 1;
   }
 
   /** `loss` times the current scale: run backward from it. */
   scale(loss: Tensor): Tensor {
     requireTensor('GradientScaler.scale', loss);
-    return this.#options.enabled ? mul(loss, this.#scale) : loss;
+    return this.#options.enabled
+      ? mul(loss, this.#stateOn('GradientScaler.scale', loss.device).scale)
+      : loss;
   }
 
   /**
@@ -125,36 +153,41 @@ export class GradientScaler {
       );
     }
     const gradients = gradientsOf('GradientScaler.unscale', optimizer.parameters());
-    range('optimizer', () =>
-      noGrad(() =>
-        scope(() => {
-          const foundInf = zeros([], { device: gradients[0]!.device });
-          unscale(gradients, foundInf, 1 / this.#scale);
-          this.#foundInf.set(optimizer, keep(foundInf));
-        }),
-      ),
-    );
+    const { device, scale } = this.#stateOn('GradientScaler.unscale', gradients[0]!.device);
+    inOptimizer(() => {
+      const foundInf = zeros([], { device });
+      unscale(gradients, foundInf, scale);
+      this.#foundInf.set(optimizer, keep(foundInf));
+    });
   }
 
   /**
-   * Unscales the gradients unless that was done, and makes a step of `optimizer` unless they overflowed; tells
-   * whether it did. Waits for the device. Throws a RooflineError (code ORDER) if called twice before `update`.
+   * Unscales the gradients unless that was done, and makes a step of `optimizer`, which the device skips if they
+   * overflowed; see `hasSkipped`. Throws a RooflineError (code ORDER) if called twice before `update`, or for an optimizer
+   * whose steps the device cannot skip (code OPTIMIZER).
    */
-  step(optimizer: SteppingOptimizer): boolean {
+  step(optimizer: SteppingOptimizer): void {
     requireOptimizer('GradientScaler.step', optimizer);
-    if (!this.#options.enabled) {
-      optimizer.step();
-      return true;
-    }
+    if (!this.#options.enabled) return optimizer.step();
     if (this.#stepped.has(optimizer)) {
       throw outOfOrder('GradientScaler.step: this optimizer has made its step since the last update().');
     }
     if (!this.#foundInf.has(optimizer)) this.unscale(optimizer);
-    const overflowed = this.#foundInf.get(optimizer)!.item() !== 0;
-    if (overflowed) this.#overflowed = true;
-    else optimizer.step();
+    optimizer.stepUnless(this.#foundInf.get(optimizer)!);
     this.#stepped.add(optimizer);
-    return !overflowed;
+  }
+
+  /**
+   * Whether the step that `optimizer` made since the last update was skipped. Waits for the device. Throws a RooflineError
+   * (code ORDER) if it made none.
+   */
+  hasSkipped(optimizer: SteppingOptimizer): boolean {
+    requireOptimizer('GradientScaler.hasSkipped', optimizer);
+    if (!this.#options.enabled) return false;
+    if (!this.#stepped.has(optimizer)) {
+      throw outOfOrder('GradientScaler.hasSkipped: call step() first, and ask before update().');
+    }
+    return this.#foundInf.get(optimizer)!.item() !== 0;
   }
 
   /** Adapts the scale to what the steps since the last update met. */
@@ -163,43 +196,86 @@ export class GradientScaler {
     if (this.#stepped.size === 0) {
       throw outOfOrder('GradientScaler.update: call step() first; there is nothing to adapt the scale to.');
     }
-    const { growthFactor, backoffFactor, growthInterval } = this.#options;
-    if (this.#overflowed) {
-      this.#scale *= backoffFactor;
-      this.#growthTracker = 0;
-    } else if (++this.#growthTracker === growthInterval) {
-      const grown = this.#scale * growthFactor;
-      if (Math.fround(grown) < Infinity) this.#scale = grown;
-      this.#growthTracker = 0;
-    }
-    this.dispose();
+    const { scale, growthTracker } = this.#state!;
+    const [foundInf, ...others] = [...this.#stepped].map((optimizer) => this.#foundInf.get(optimizer)!);
+    inOptimizer(() => {
+      for (const other of others) addInPlace(foundInf!, other);
+      updateScale(scale, growthTracker, foundInf!, this.#options);
+    });
+    this.#forgetSteps();
   }
 
+  /** Waits for the device. */
   stateDict(): GradientScalerState {
-    return { scale: this.#scale, growthTracker: this.#growthTracker };
+    return this.#read();
   }
 
   /** Throws an OptimizerStateError for a scale or a count that no scaler can have. */
   loadStateDict(state: GradientScalerState): void {
     checkObject('GradientScaler.loadStateDict', 'the state', state);
     const { scale, growthTracker } = state;
-    // It multiplies the loss in float32.
-    const isScale = typeof scale === 'number' && Math.fround(scale) > 0 && Math.fround(scale) < Infinity;
-    if (!isScale || !Number.isSafeInteger(growthTracker) || growthTracker < 0) {
+    if (
+      typeof scale !== 'number' ||
+      !isScale(scale) ||
+      !Number.isSafeInteger(growthTracker) ||
+      growthTracker < 0
+    ) {
       throw new OptimizerStateError(
         `GradientScaler.loadStateDict: scale ${describeValue(scale)} must be positive and finite in float32, and growthTracker ` +
           `${describeValue(growthTracker)} a whole number of zero or more.`,
       );
     }
-    this.#scale = scale;
-    this.#growthTracker = growthTracker;
+    this.#moveToHost({ scale: Math.fround(scale), growthTracker });
   }
 
-  /** Forgets what has happened since the last update, and frees what `unscale` has kept for a step. */
+  /**
+   * Forgets what has happened since the last update, and frees the scaler's tensors; it may be used again, and goes on
+   * from the scale that it had. Waits for the device.
+   */
   dispose(): void {
+    this.#forgetSteps();
+    this.#moveToHost(this.#read());
+  }
+
+  #read(): GradientScalerState {
+    if (!this.#state) return this.#initial;
+    const { scale, growthTracker } = this.#state;
+    return { scale: scale.item(), growthTracker: growthTracker.item() };
+  }
+
+  #stateOn(owner: string, device: Device): DeviceState {
+    this.#state ??= stateOn(device, this.#initial);
+    if (this.#state.device === device) return this.#state;
+    throw new DeviceError(
+      `${owner}: the scale is on ${this.#state.device.label}, where it was used first, and the tensor on ${device.label}; ` +
+        'make a scaler for each device, or call dispose() to move this one.',
+    );
+  }
+
+  #moveToHost(state: GradientScalerState): void {
+    this.#state?.scale.dispose();
+    this.#state?.growthTracker.dispose();
+    this.#state = null;
+    this.#initial = state;
+  }
+
+  #forgetSteps(): void {
     for (const foundInf of this.#foundInf.values()) foundInf.dispose();
     this.#foundInf.clear();
     this.#stepped.clear();
-    this.#overflowed = false;
   }
+}
+
+function stateOn(device: Device, { scale, growthTracker }: GradientScalerState): DeviceState {
+  return noGrad(() =>
+    scope(() => ({
+      device,
+      scale: keep(full([], scale, { device })),
+      growthTracker: keep(full([], growthTracker, { device, dtype: 'int64' })),
+    })),
+  );
+}
+
+function inOptimizer(run: () => void): void {
+  range('optimizer', () => noGrad(() => scope(run)));
 }

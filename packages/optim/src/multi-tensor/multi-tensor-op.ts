@@ -3,7 +3,7 @@ import {
   type CudaContext,
   type MemoryView,
   type Tensor,
-  apply,
+  applyLive,
   defineOp,
 } from '@roofline/tensor-core';
 
@@ -27,11 +27,14 @@ export interface MultiTensorDefinition<A> extends Omit<
   readonly cpu: ComputeOp<A>['cpu'];
 }
 
-/** Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. */
+/**
+ * Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. `next` gives the
+ * attributes of each run over the tensors `from`, `from + 1`... below `to`; see `applyLive`.
+ */
 export type MultiTensorOp<A> = (
   lists: readonly (readonly Tensor[])[],
   shared: readonly Tensor[],
-  attributes: A,
+  next: (from: number, to: number) => A,
 ) => void;
 
 /**
@@ -45,12 +48,13 @@ export function multiTensorOp<A>(definition: MultiTensorDefinition<A>): MultiTen
     if (!op) ops.set(count, (op = defineForCount(definition, count)));
     return op;
   };
-  return (lists, shared, attributes) => {
+  return (lists, shared, next) => {
     const count = lists[0]!.length;
     const perCall = lists[0]![0]!.device.type === 'cuda' ? count : 1;
     for (let from = 0; from < count; from += perCall) {
       const inputs = lists.flatMap((tensors) => tensors.slice(from, from + perCall));
-      for (const output of apply(opFor(perCall), [...inputs, ...shared], attributes)) output.dispose();
+      const outputs = applyLive(opFor(perCall), [...inputs, ...shared], () => next(from, from + perCall));
+      for (const output of outputs) output.dispose();
     }
   };
 }

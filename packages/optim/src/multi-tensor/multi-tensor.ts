@@ -22,13 +22,13 @@ export function blocksOf(tensors: readonly MemoryView[]): number {
 /**
  * Launches `spec` once for each 88 tensors. `lists[l][t]` is the tensor that plays role `l` for the `t`-th
  * element of the group; all of one `t` have one size. `rest` gives the arguments after the table, from the
- * number of blocks in earlier launches.
+ * numbers of blocks and of tensors in earlier launches.
  */
 export function launchOverTensors(
   context: CudaContext,
   spec: KernelSpec,
   lists: readonly (readonly MemoryView[])[],
-  rest: (blocksBefore: number) => readonly number[],
+  rest: (blocksBefore: number, tensorsBefore: number) => readonly number[],
 ): void {
   const kernel = context.kernel(spec);
   const count = lists[0]!.length;
@@ -37,7 +37,7 @@ export function launchOverTensors(
     const part = lists.map((tensors) => tensors.slice(from, from + maxTensors));
     const blocks = blocksOf(part[0]!);
     if (blocks === 0) continue;
-    kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(part), ...rest(blocksBefore)]);
+    kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(part), ...rest(blocksBefore, from)]);
     blocksBefore += blocks;
   }
 }

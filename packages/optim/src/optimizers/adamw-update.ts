@@ -1,64 +1,124 @@
-import { sizeOf } from '@roofline/tensor-core';
-import { multiTensorOp } from '../multi-tensor/multi-tensor-op.ts';
+import { type OnnxGraph, type OnnxValue, type TensorSpec, sizeOf } from '@roofline/tensor-core';
 import { launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
+import { skippableOp } from '../multi-tensor/skippable-op.ts';
+import type { AdamWOptions } from './adamw.ts';
 
 /** The numbers of one step, the same for all tensors of a call. */
-export interface AdamWStep {
-  readonly learningRate: number;
-  readonly betas: readonly [number, number];
-  readonly eps: number;
-  readonly weightDecay: number;
+export interface AdamWStep extends Readonly<AdamWOptions> {
   /** Steps made, this one included. */
   readonly step: number;
+}
+
+/** Those that do not depend on the number of steps: 1 - ηλ, 1 - β₁, β₂ and 1 - β₂. */
+function fixedCoefficients({ learningRate, betas: [beta1, beta2], weightDecay }: AdamWOptions): number[] {
+  return [1 - learningRate * weightDecay, 1 - beta1, beta2, 1 - beta2];
 }
 
 /**
  * The coefficients that the kernels take, calculated in float64. The fraction m/(√v/r + ε), r = √(1-β₂ᵗ), is
  * taken as r·m/(√v + rε), which saves a division for each element.
  */
-function coefficients({ learningRate, betas: [beta1, beta2], eps, weightDecay, step }: AdamWStep): number[] {
-  const decay = 1 - learningRate * weightDecay;
+function coefficients(options: AdamWStep): number[] {
+  const {
+    learningRate,
+    betas: [beta1, beta2],
+    eps,
+    step,
+  } = options;
   const root = Math.sqrt(1 - beta2 ** step);
   const stepSize = learningRate / (1 - beta1 ** step);
-  return [decay, 1 - beta1, beta2, 1 - beta2, root * eps, root * stepSize];
+  return [...fixedCoefficients(options), root * eps, root * stepSize];
 }
 
-const kernel = multiTensorKernel('adamw', 'ffffff');
+const kernel = multiTensorKernel('adamw', 'ffffffpp');
+const correctionsKernel = multiTensorKernel('adamw_corrections', 'ppdddd');
+const bytesPerCorrection = 8;
 const flopsPerElement = 13;
 /** Four float32 read, three written. */
 const bytesPerElement = 28;
+
+function costOf(parameters: readonly TensorSpec[]) {
+  const elements = parameters.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
+  return { flops: flopsPerElement * elements, bytesMoved: bytesPerElement * elements };
+}
+
+/** p, m and v behind a step, of float32 coefficients. */
+function stepNodes(graph: OnnxGraph, [p, m, v, g]: readonly OnnxValue[], coefficients: readonly OnnxValue[]) {
+  const [decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEps, scaledStepSize] = coefficients;
+  const node = (type: string, ...operands: (OnnxValue | undefined)[]) =>
+    graph.node(
+      type,
+      operands.map((operand) => operand!),
+    );
+  const newM = node('Add', m, node('Mul', node('Sub', g, m), oneMinusBeta1));
+  const newV = node('Add', node('Mul', v, beta2), node('Mul', node('Mul', g, g), oneMinusBeta2));
+  const fraction = node('Div', newM, node('Add', node('Sqrt', newV), scaledEps));
+  const change = node('Mul', fraction, scaledStepSize);
+  return [node('Sub', node('Mul', p, decay), change), newM, newV];
+}
 
 /**
  * One AdamW step over float32 tensors, in place (Loshchilov & Hutter 2019, algorithm 2); the lists are
  * parameters p, first moments m, second moments v and gradients g:
  * m ← m + (1-β₁)(g-m), v ← β₂v + (1-β₂)g², p ← p(1-ηλ) - η/(1-β₁ᵗ) · m/(√v/√(1-β₂ᵗ) + ε).
  */
-export const adamwUpdate = multiTensorOp<AdamWStep>({
+export const adamwUpdate = skippableOp<AdamWStep>({
   name: 'adamw',
   lists: 4,
   written: 3,
   scalars: coefficients,
   variant: () => '',
-  cost: (inputs) => {
-    const elements = inputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0) / 4;
-    return { flops: flopsPerElement * elements, bytesMoved: bytesPerElement * elements };
-  },
-  launch: (context, lists, _, step) => launchOverTensors(context, kernel, lists, () => coefficients(step)),
+  cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 3)),
+  launch: (context, lists, [skip], step) =>
+    launchOverTensors(context, kernel, lists, () => [...coefficients(step), 0, skip?.address ?? 0]),
   cpu: {
     kind: 'onnx',
     chunked: true,
-    build(graph, [p, m, v, g], _, { scalars }) {
-      const [decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEps, scaledStepSize] = scalars;
-      const node = (type: string, ...operands: (typeof p)[]) =>
-        graph.node(
-          type,
-          operands.map((operand) => operand!),
-        );
-      const newM = node('Add', m, node('Mul', node('Sub', g, m), oneMinusBeta1));
-      const newV = node('Add', node('Mul', v, beta2), node('Mul', node('Mul', g, g), oneMinusBeta2));
-      const fraction = node('Div', newM, node('Add', node('Sqrt', newV), scaledEps));
-      const change = node('Mul', fraction, scaledStepSize);
-      return [node('Sub', node('Mul', p, decay), change), newM, newV];
+    build: (graph, lists, _, { scalars }) => stepNodes(graph, lists, scalars),
+  },
+});
+
+/**
+ * The same with the number of steps that each tensor has made on the device, which counts it up; the lists are p, m, v,
+ * these numbers (float64 scalars) and g.
+ */
+export const adamwCountedUpdate = skippableOp<AdamWOptions>({
+  name: 'adamw',
+  lists: 5,
+  written: 4,
+  scalars: (options) => [
+    ...fixedCoefficients(options),
+    ...[options.learningRate, options.betas[0], options.betas[1], options.eps],
+  ],
+  variant: () => '',
+  cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 4)),
+  launch(context, [p, m, v, steps, g], [skip], options) {
+    const { learningRate, betas, eps } = options;
+    const corrections = context.workspace(bytesPerCorrection * steps!.length);
+    const at = (tensor: number) => corrections + bytesPerCorrection * tensor;
+    const skipAddress = skip?.address ?? 0;
+    launchOverTensors(context, correctionsKernel, [steps!], (_, before) => [
+      ...[at(before), skipAddress],
+      ...[learningRate, ...betas, eps],
+    ]);
+    launchOverTensors(context, kernel, [p!, m!, v!, g!], (_, before) => [
+      ...fixedCoefficients(options),
+      ...[0, 0],
+      ...[at(before), skipAddress],
+    ]);
+  },
+  cpu: {
+    kind: 'onnx',
+    build(graph, [p, m, v, steps, g], _, { scalars }) {
+      const [learningRate, beta1, beta2, eps] = scalars.slice(4);
+      const one = graph.scalar('float64', 1);
+      const step = graph.node('Add', [steps!, one]);
+      const rest = (beta: OnnxValue) => graph.node('Sub', [one, graph.node('Pow', [beta, step])]);
+      const root = graph.node('Sqrt', [rest(beta2!)]);
+      const stepSize = graph.node('Div', [learningRate!, rest(beta1!)]);
+      const corrections = [eps!, stepSize].map((factor) => graph.node('Mul', [root, factor]));
+      const coefficients = [...scalars.slice(0, 4), ...corrections].map((x) => graph.cast(x, 'float32'));
+      return [...stepNodes(graph, [p!, m!, v!, g!], coefficients), step];
     },
   },
 });

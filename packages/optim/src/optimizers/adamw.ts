@@ -3,14 +3,16 @@ import {
   type Tensor,
   checkNumber,
   describeValue,
+  full,
   keep,
   zerosLike,
 } from '@roofline/tensor-core';
-import { adamwUpdate } from './adamw-update.ts';
+import { adamwCountedUpdate, adamwUpdate } from './adamw-update.ts';
 import { checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 
+/** AdamW's hyperparameters, of all parameters or of a group. */
 export interface AdamWOptions {
   learningRate: number;
   /** How much of the first and second moments a step keeps. */
@@ -25,13 +27,17 @@ const kind: OptimizerKind<AdamWOptions> = {
   name: 'AdamW',
   defaults: { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 },
   check: checkHyperparameters,
+  skipsOnDevice: true,
 };
 
 interface Moments {
   readonly first: Tensor;
   readonly second: Tensor;
-  /** Steps made. */
-  steps: number;
+  /**
+   * Steps made: a number, until a step was made that the device may have skipped. From then on the device alone knows: a
+   * float64 scalar.
+   */
+  steps: number | Tensor;
 }
 
 /**
@@ -49,23 +55,53 @@ export class AdamW extends Optimizer<AdamWOptions> {
     super(kind, parameters, options);
   }
 
-  protected override update(group: ParameterGroup<AdamWOptions>, parameters: readonly Tensor[]): void {
-    for (const [steps, updated] of this.#bySteps(parameters)) {
-      const moments = updated.map((parameter) => this.#momentsOf(parameter));
-      const lists = [
-        updated,
-        moments.map(({ first }) => first),
-        moments.map(({ second }) => second),
-        updated.map(({ grad }) => grad!),
-      ];
-      adamwUpdate(lists, [], { ...group, step: steps + 1 });
-      for (const moment of moments) moment.steps++;
+  protected override update(
+    group: ParameterGroup<AdamWOptions>,
+    parameters: readonly Tensor[],
+    skip: Tensor | null,
+  ): void {
+    const counted: Tensor[] = [];
+    // The bias correction depends on a parameter's own number of steps; those that had no gradient lag behind.
+    const bySteps = new Map<number, Tensor[]>();
+    for (const parameter of parameters) {
+      const moments = this.#momentsOf(parameter);
+      if (skip) countOnDevice(moments);
+      const { steps } = moments;
+      if (typeof steps !== 'number') counted.push(parameter);
+      else if (!bySteps.get(steps)?.push(parameter)) bySteps.set(steps, [parameter]);
+    }
+    if (counted.length > 0) this.#updateCounted(group, counted, skip);
+    for (const updated of bySteps.values()) this.#updateOfOneCount(group, updated);
+  }
+
+  #updateCounted(
+    group: ParameterGroup<AdamWOptions>,
+    parameters: readonly Tensor[],
+    skip: Tensor | null,
+  ): void {
+    const [p, m, v, g] = this.#listsOf(parameters);
+    const steps = parameters.map((parameter) => this.#moments.get(parameter)!.steps as Tensor);
+    adamwCountedUpdate([p, m, v, steps, g], skip, () => group);
+  }
+
+  #updateOfOneCount(group: ParameterGroup<AdamWOptions>, parameters: readonly Tensor[]): void {
+    const moments = parameters.map((parameter) => this.#moments.get(parameter)!);
+    let counting: readonly Moments[] = [];
+    try {
+      adamwUpdate(this.#listsOf(parameters), null, (from, to) => {
+        counting = moments.slice(from, to);
+        return { ...group, step: countStep(counting) };
+      });
+    } catch (error) {
+      for (const moment of counting) if (typeof moment.steps === 'number') moment.steps--;
+      throw error;
     }
   }
 
-  // The bias correction depends on a parameter's own number of steps; those that had no gradient lag behind.
-  #bySteps(parameters: readonly Tensor[]): Map<number, Tensor[]> {
-    return Map.groupBy(parameters, (parameter) => this.#moments.get(parameter)?.steps ?? 0);
+  #listsOf(parameters: readonly Tensor[]): [p: readonly Tensor[], m: Tensor[], v: Tensor[], g: Tensor[]] {
+    const moments = parameters.map((parameter) => this.#moments.get(parameter)!);
+    const [first, second] = [moments.map((moment) => moment.first), moments.map((moment) => moment.second)];
+    return [parameters, first, second, parameters.map(({ grad }) => grad!)];
   }
 
   #momentsOf(parameter: Tensor): Moments {
@@ -77,16 +113,20 @@ export class AdamW extends Optimizer<AdamWOptions> {
     return moments;
   }
 
-  /** Moments as `exp_avg.N` and `exp_avg_sq.N`, PyTorch's names, and the steps of each parameter. */
+  /**
+   * Moments as `exp_avg.N` and `exp_avg_sq.N`, PyTorch's names, and the steps of each parameter: where a gradient scaler
+   * made them, this waits for the device.
+   */
   override stateDict(): OptimizerState {
     this.assertAlive('stateDict');
     const tensors: Record<string, Tensor> = {};
     const steps = this.parameters().map((parameter, i) => {
       const moments = this.#moments.get(parameter);
-      if (!moments) return 0;
+      const made = moments ? stepsOf(moments) : 0;
+      if (!moments || made === 0) return 0;
       tensors[firstName(i)] = moments.first.detach();
       tensors[secondName(i)] = moments.second.detach();
-      return moments.steps;
+      return made;
     });
     return { tensors, metadata: { optimizer: 'AdamW', steps: JSON.stringify(steps) } };
   }
@@ -110,12 +150,37 @@ export class AdamW extends Optimizer<AdamWOptions> {
   }
 
   protected override freeState(): void {
-    for (const { first, second } of this.#moments.values()) {
+    for (const { first, second, steps } of this.#moments.values()) {
       first.dispose();
       second.dispose();
+      if (typeof steps !== 'number') steps.dispose();
     }
     this.#moments.clear();
   }
+}
+
+/** Lets the device count the steps from here on. */
+function countOnDevice(moments: Moments): void {
+  if (typeof moments.steps !== 'number') return;
+  const { device } = moments.first;
+  moments.steps = keep(full([], moments.steps, { dtype: 'float64', device }));
+}
+
+function stepsOf({ steps }: Moments): number {
+  return typeof steps === 'number' ? steps : steps.item();
+}
+
+/** Counts a step of parameters that have made as many as each other; gives the number. */
+function countStep(moments: readonly Moments[]): number {
+  const { steps } = moments[0]!;
+  if (typeof steps !== 'number' || moments.some((other) => other.steps !== steps)) {
+    throw new OptimizerStateError(
+      'AdamW: the parameters of a compiled step no longer have one number of steps, because steps were made for some of them, ' +
+        'or by a gradient scaler, in between; compile the step anew.',
+    );
+  }
+  for (const moment of moments) moment.steps = steps + 1;
+  return steps + 1;
 }
 
 function firstName(parameter: number): string {

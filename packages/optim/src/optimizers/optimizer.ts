@@ -8,6 +8,7 @@ import {
   formatShape,
   noGrad,
   range,
+  requireTensor,
   scope,
 } from '@roofline/tensor-core';
 import { withoutUndefined } from './hyperparameters.ts';
@@ -30,6 +31,8 @@ export interface OptimizerKind<H> {
   readonly defaults: H;
   /** Throws a RooflineError for hyperparameters out of range. */
   check(options: H): void;
+  /** Whether its `update` leaves everything as it is where `skip` is not 0, as `stepUnless` wants. Default false. */
+  readonly skipsOnDevice?: boolean;
 }
 
 /** What all optimizers share: groups of parameters, how a step is framed, and the end of their lives. */
@@ -86,20 +89,55 @@ export abstract class Optimizer<H extends { learningRate: number }> {
    */
   step(): void {
     this.assertAlive('step');
+    this.#step(null);
+  }
+
+  /**
+   * The same where `skip` is 0; else nothing changes, and the step does not count. The device decides: the host neither
+   * waits nor knows. `skip` is a float32 scalar on the parameters' device. Throws what `step` throws, a DTypeError for
+   * another `skip`, and a RooflineError (code OPTIMIZER) where an optimizer of one's own cannot do this.
+   */
+  stepUnless(skip: Tensor): void {
+    this.assertAlive('stepUnless');
+    const { name, skipsOnDevice } = this.#kind;
+    requireTensor(`${name}.stepUnless`, skip);
+    if (skip.dtype !== 'float32' || skip.shape.length > 0) {
+      throw new DTypeError(
+        `${name}.stepUnless: takes a float32 scalar, not ${formatShape(skip.shape)} ${skip.dtype}.`,
+      );
+    }
+    if (!skipsOnDevice) {
+      throw new RooflineError(
+        'OPTIMIZER',
+        `${name}.stepUnless: its update cannot be skipped on the device; let it do nothing where the tensor "skip" is not 0, ` +
+          'and say skipsOnDevice in its OptimizerKind.',
+      );
+    }
+    this.#step(skip);
+  }
+
+  #step(skip: Tensor | null): void {
     range('optimizer', () =>
       noGrad(() =>
         scope(() => {
           const updated = this.groups.map(({ parameters }) => withGradients(this.#kind.name, parameters));
           this.groups.forEach((group, i) => {
-            if (updated[i]!.length > 0) this.update(group, updated[i]!);
+            if (updated[i]!.length > 0) this.update(group, updated[i]!, skip);
           });
         }),
       ),
     );
   }
 
-  /** Updates those parameters of a group that have gradients; tensors made here are freed unless kept. */
-  protected abstract update(group: ParameterGroup<H>, parameters: readonly Tensor[]): void;
+  /**
+   * Updates those parameters of a group that have gradients, unless there is a `skip` that is not 0; tensors made here are
+   * freed unless kept.
+   */
+  protected abstract update(
+    group: ParameterGroup<H>,
+    parameters: readonly Tensor[],
+    skip: Tensor | null,
+  ): void;
 
   /** The optimizer's own tensors, by handles that are the caller's to dispose, and its counters. */
   abstract stateDict(): OptimizerState;

@@ -1,26 +1,20 @@
+import type { SGDOptions } from './sgd.ts';
 import { launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
-import { multiTensorOp } from '../multi-tensor/multi-tensor-op.ts';
+import { skippableOp } from '../multi-tensor/skippable-op.ts';
 
-/** The numbers of one step, the same for all tensors of a call. */
-export interface SGDStep {
-  readonly learningRate: number;
-  readonly momentum: number;
-  readonly weightDecay: number;
-  readonly nesterov: boolean;
-}
 
-const plainKernel = multiTensorKernel('sgd', 'ff');
-const momentumKernel = multiTensorKernel('sgd_momentum', 'fffi');
+const plainKernel = multiTensorKernel('sgd', 'ffp');
+const momentumKernel = multiTensorKernel('sgd_momentum', 'fffip');
 
 /** One step over float32 tensors, in place; the lists are parameters p and gradients g: p ← p - η(g + λp). */
-export const sgdUpdate = multiTensorOp<SGDStep>({
+export const sgdUpdate = skippableOp<SGDOptions>({
   name: 'sgd',
   lists: 2,
   written: 1,
   scalars: ({ learningRate, weightDecay }) => [learningRate, weightDecay],
   variant: () => '',
-  launch: (context, lists, _, { learningRate, weightDecay }) =>
-    launchOverTensors(context, plainKernel, lists, () => [learningRate, weightDecay]),
+  launch: (context, lists, [skip], { learningRate, weightDecay }) =>
+    launchOverTensors(context, plainKernel, lists, () => [learningRate, weightDecay, skip?.address ?? 0]),
   cpu: {
     kind: 'onnx',
     chunked: true,
@@ -35,18 +29,19 @@ export const sgdUpdate = multiTensorOp<SGDStep>({
  * The same with momentum; the lists are parameters p, momentum buffers b and gradients g:
  * b ← μb + g + λp, p ← p - ηb, or with Nesterov's look ahead p ← p - η(g + λp + μb).
  */
-export const sgdMomentumUpdate = multiTensorOp<SGDStep>({
+export const sgdMomentumUpdate = skippableOp<SGDOptions>({
   name: 'sgdMomentum',
   lists: 3,
   written: 2,
   scalars: ({ learningRate, weightDecay, momentum }) => [learningRate, weightDecay, momentum],
   variant: ({ nesterov }) => (nesterov ? 'nesterov' : ''),
-  launch: (context, lists, _, { learningRate, weightDecay, momentum, nesterov }) =>
+  launch: (context, lists, [skip], { learningRate, weightDecay, momentum, nesterov }) =>
     launchOverTensors(context, momentumKernel, lists, () => [
       learningRate,
       weightDecay,
       momentum,
       nesterov ? 1 : 0,
+      skip?.address ?? 0,
     ]),
   cpu: {
     kind: 'onnx',

@@ -4,6 +4,7 @@ import { type OptimizerState, OptimizerStateError, checkState, copyState } from 
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 import { sgdMomentumUpdate, sgdUpdate } from './sgd-update.ts';
 
+/** SGD's hyperparameters, of all parameters or of a group. */
 export interface SGDOptions {
   learningRate: number;
   /** How much of the running direction a step keeps; 0 keeps none and needs no memory. */
@@ -18,6 +19,7 @@ const kind: OptimizerKind<SGDOptions> = {
   name: 'SGD',
   defaults: { learningRate: 1e-3, momentum: 0, weightDecay: 0, nesterov: false },
   check: checkHyperparameters,
+  skipsOnDevice: true,
 };
 
 /**
@@ -32,11 +34,16 @@ export class SGD extends Optimizer<SGDOptions> {
     super(kind, parameters, options);
   }
 
-  protected override update(group: ParameterGroup<SGDOptions>, parameters: readonly Tensor[]): void {
+  protected override update(
+    group: ParameterGroup<SGDOptions>,
+    parameters: readonly Tensor[],
+    skip: Tensor | null,
+  ): void {
     const gradients = parameters.map(({ grad }) => grad!);
-    if (group.momentum === 0) return sgdUpdate([parameters, gradients], [], group);
+    const next = nextOptions(group);
+    if (group.momentum === 0) return sgdUpdate([parameters, gradients], skip, next);
     const buffers = parameters.map((parameter) => this.#bufferOf(parameter));
-    sgdMomentumUpdate([parameters, buffers, gradients], [], group);
+    sgdMomentumUpdate([parameters, buffers, gradients], skip, next);
   }
 
   #bufferOf(parameter: Tensor): Tensor {
@@ -75,6 +82,22 @@ export class SGD extends Optimizer<SGDOptions> {
     for (const buffer of this.#buffers.values()) buffer.dispose();
     this.#buffers.clear();
   }
+}
+
+/** The hyperparameters of each run, which may change from run to run, except that others would need another kernel. */
+function nextOptions(group: ParameterGroup<SGDOptions>): () => SGDOptions {
+  const hasMomentum = group.momentum !== 0;
+  const { nesterov } = group;
+  return () => {
+    if (hasMomentum !== (group.momentum !== 0) || nesterov !== group.nesterov) {
+      throw new RooflineError(
+        'OPTION',
+        `SGD: momentum ${group.momentum}, nesterov ${group.nesterov} wants another kernel than the compiled program has, ` +
+          'which began or ended its momentum or Nesterov; compile the step anew.',
+      );
+    }
+    return group;
+  };
 }
 
 function bufferName(parameter: number): string {

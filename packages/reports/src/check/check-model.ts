@@ -5,6 +5,7 @@ import type {
   ColumnKind,
   Plot,
   Report,
+  RooflinePlot,
   RowStatus,
   Table,
   Timeline,
@@ -15,6 +16,7 @@ import {
   type Check,
   flag,
   isObject,
+  length,
   listOf,
   number,
   oneOf,
@@ -48,6 +50,10 @@ export const numberForm: Check = (column) => {
 };
 const numberFormParts = partsOf({ kind: oneOf(kinds), unit: optional(text), digits });
 
+const fraction = optional(
+  such('a fraction from 0 to 1', (part) => typeof part === 'number' && part >= 0 && part <= 1),
+);
+
 const columnParts = partsOf({
   key: text,
   label: text,
@@ -55,6 +61,9 @@ const columnParts = partsOf({
   description: optional(text),
   uncertaintyKey: optional(text),
   emphasis: optional(oneOf(['strong', 'roof'])),
+  overflow: optional(oneOf(['wrap', 'shorten'])),
+  detail: optional(flag),
+  spread: fraction,
 });
 const column: Check = (value) => columnParts(value) ?? numberForm(value);
 
@@ -100,6 +109,25 @@ const plot = partsOf({
   references: optional(listOf(partsOf({ label: text, y: number }))),
 });
 
+const roofline = partsOf({
+  kind: oneOf(['roofline']),
+  ...heading,
+  ceilings: listOf(partsOf({ label: text, flopsPerSecond: length })),
+  bandwidth: partsOf({ label: text, bytesPerSecond: length }),
+  points: listOf(
+    partsOf({
+      name: text,
+      category: optional(text),
+      flops: length,
+      bytes: length,
+      durationMs: length,
+      ceiling: optional(text),
+      note: optional(text),
+    }),
+  ),
+  spread: fraction,
+});
+
 /** A time in microseconds, and the value from then on. */
 const timed = such(
   'a pair of numbers',
@@ -136,7 +164,7 @@ const allocations = partsOf({
 
 const note = partsOf({ kind: oneOf(['note']), text, tone: optional(oneOf(['info', 'warning'])) });
 
-const blocks: Readonly<Record<string, Check>> = { table, plot, timeline, allocations, note };
+const blocks: Readonly<Record<string, Check>> = { table, plot, roofline, timeline, allocations, note };
 const kindOfBlock = partsOf({ kind: oneOf(Object.keys(blocks)) });
 const block: Check = (value) => kindOfBlock(value) ?? blocks[(value as { kind: string }).kind]!(value);
 
@@ -160,6 +188,27 @@ export function checkPlot(owner: string, value: Plot): void {
   requireThat(owner, 'plot', value, plot);
 }
 
+/**
+ * Also that there is a ceiling, and that the points name none but those given.
+ *
+ * @throws ReportError
+ */
+export function checkRoofline(owner: string, value: RooflinePlot): void {
+  requireThat(owner, 'roofline', value, roofline);
+  const labels = value.ceilings.map(({ label }) => label);
+  const ceilingsExist = such('a list of at least one ceiling', () => labels.length > 0);
+  requireThat(owner, 'roofline.ceilings', value.ceilings, ceilingsExist);
+  value.points.forEach(({ ceiling }, index) =>
+    requireThat(owner, `roofline.points[${index}].ceiling`, ceiling, optional(oneOf(labels))),
+  );
+}
+
+/** What is drawn on two axes. */
+export function checkDrawing(owner: string, value: Plot | RooflinePlot): void {
+  if (isObject(value) && value.kind === 'roofline') checkRoofline(owner, value as RooflinePlot);
+  else checkPlot(owner, value as Plot);
+}
+
 export function checkTimelineShape(owner: string, value: Timeline): void {
   requireThat(owner, 'timeline', value, timeline);
 }
@@ -170,11 +219,16 @@ export function checkAllocationsShape(owner: string, value: AllocationPlot): voi
 
 export function checkReport(owner: string, value: Report): void {
   requireThat(owner, 'report', value, report);
+  if (value.chart !== undefined) checkDrawing(owner, value.chart);
+  for (const { blocks } of value.sections) {
+    for (const block of blocks) if (block.kind === 'roofline') checkRoofline(owner, block);
+  }
 }
 
 /** A report has sections; a table and a plot say what they are. */
-export function checkModel(owner: string, value: Report | Table | Plot): void {
+export function checkModel(owner: string, value: Report | Table | Plot | RooflinePlot): void {
   if (isObject(value) && 'sections' in value) checkReport(owner, value as Report);
-  else if (isObject(value) && value.kind === 'plot') checkPlot(owner, value as Plot);
+  else if (isObject(value) && (value.kind === 'plot' || value.kind === 'roofline'))
+    checkDrawing(owner, value as Plot | RooflinePlot);
   else checkTable(owner, value as Table);
 }

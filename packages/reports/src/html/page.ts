@@ -20,6 +20,9 @@ const CONTENT_POLICY =
 /** Each may override those before it. */
 const STYLES: TemplateName[] = ['base.css', 'navigation.css', 'tables.css', 'charts.css', 'print.css'];
 
+/** Findings that stand above the fold. */
+const MOST_FINDINGS = 5;
+
 const OWN_IDS = ['top', 'environment'];
 
 /**
@@ -78,15 +81,27 @@ function navigationHtml(report: Report): string {
 
 function headerHtml(report: Report): string {
   const subtitle = report.subtitle ? `<p class="subtitle">${proseHtml(report.subtitle)}</p>` : '';
-  const summary = report.summary.map((sentence) => `<li>${proseHtml(sentence)}</li>`).join('');
   const created = escapeXml(report.createdAt);
   const readable = created.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?Z$/, '$1 $2 UTC');
   return `<header>
 <h1>${escapeXml(report.title)}</h1>
 ${subtitle}
 <p class="created"><time datetime="${created}">${readable}</time></p>
-${summary ? `<ul class="summary">${summary}</ul>` : ''}
+${findingsHtml(report.summary)}
+${report.chart ? plotHtml(report.chart) : ''}
 </header>`;
+}
+
+function findingsHtml(findings: readonly string[]): string {
+  const list = (sentences: readonly string[]) =>
+    `<ul class="summary">${sentences.map((sentence) => `<li>${proseHtml(sentence)}</li>`).join('')}</ul>`;
+  if (findings.length === 0) return '';
+  const more = findings.slice(MOST_FINDINGS);
+  const rest =
+    more.length === 0
+      ? ''
+      : `<details class="more"><summary>${more.length} more</summary>${list(more)}</details>`;
+  return list(findings.slice(0, MOST_FINDINGS)) + rest;
 }
 
 function sectionHtml({ id, title, text = [], blocks }: Section): string {
@@ -94,14 +109,29 @@ function sectionHtml({ id, title, text = [], blocks }: Section): string {
     `<section id="${escapeXml(id)}">`,
     `<h2>${escapeXml(title)}<a class="anchor" href="#${escapeXml(id)}" aria-label="Link to ${escapeXml(title)}">#</a></h2>`,
     ...text.map((paragraph) => `<p>${proseHtml(paragraph)}</p>`),
-    ...blocks.map(blockHtml),
+    ...groupPlots(blocks).map((group) =>
+      group.length === 1
+        ? blockHtml(group[0]!)
+        : `<div class="plots">${group.map(blockHtml).join('\n')}</div>`,
+    ),
     '</section>',
   ].join('\n');
 }
 
+/** Plots that follow one another stand side by side where there is room. */
+function groupPlots(blocks: readonly Block[]): Block[][] {
+  const groups: Block[][] = [];
+  for (const block of blocks) {
+    const group = groups.at(-1);
+    if (block.kind === 'plot' && group?.[0]!.kind === 'plot') group.push(block);
+    else groups.push([block]);
+  }
+  return groups;
+}
+
 function blockHtml(block: Block): string {
   if (block.kind === 'table') return tableHtml(block);
-  if (block.kind === 'plot') return plotHtml(block);
+  if (block.kind === 'plot' || block.kind === 'roofline') return plotHtml(block);
   if (block.kind === 'timeline') return timelineHtml(block);
   if (block.kind === 'allocations') return allocationsHtml(block);
   return `<aside class="${block.tone ?? 'info'}"><p>${proseHtml(block.text)}</p></aside>`;
@@ -114,7 +144,7 @@ function environmentHtml(report: Report): string {
 
 function checkIds(report: Report): void {
   const taken = new Set(OWN_IDS);
-  const blocks = report.sections.flatMap((section) => section.blocks);
+  const blocks = [report.chart ?? [], ...report.sections.map((section) => section.blocks)].flat();
   const ids = [...report.sections, ...blocks].flatMap((part) => ('id' in part ? [part.id] : []));
   for (const id of ids) {
     if (!/^[\w:.-]+$/.test(id)) {

@@ -1,7 +1,8 @@
-import { isMeasured, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { isMeasured, isRoofShare, rowTexts, statusMarker } from '../table/cell-text.ts';
 import { csvField, rawFields, rawValue } from '../text/csv.ts';
 import { LATEX_ESCAPES, latexForm } from '../text/latex.ts';
 import { MARKDOWN_ESCAPES, markdownForm } from '../text/markdown.ts';
+import { shortSymbol } from '../text/short-symbol.ts';
 import type { Cell, Column, Table } from '../model.ts';
 import type { Escapes, TextForm } from '../text/text-form.ts';
 
@@ -22,6 +23,8 @@ export interface ColumnData {
   field: number;
   /** The cells as shown; null where they are the values themselves. */
   texts: string[] | null;
+  /** What is shown of long words, by the whole; see `shortSymbol`. */
+  shown: Record<string, string>;
   measured: boolean;
   className: string;
 }
@@ -47,6 +50,7 @@ export function tableData(table: Table): TableData {
       texts: rows.every((texts, row) => texts[index] === table.rows[row]![column.key])
         ? null
         : rows.map((texts) => texts[index]!),
+      shown: isMeasured(column) ? {} : shortened(rows.map((texts) => texts[index]!)),
       measured: isMeasured(column),
       className: cellClass(table, column),
     })),
@@ -55,15 +59,27 @@ export function tableData(table: Table): TableData {
   };
 }
 
+/** Those of which not all is shown. */
+function shortened(texts: readonly string[]): Record<string, string> {
+  const names = [...new Set(texts)];
+  return Object.fromEntries(
+    names.map((text) => [text, shortSymbol(text)]).filter(([text, shown]) => text !== shown),
+  );
+}
+
 /** Cells with more characters may wrap. */
 const LONGEST_LINE = 40;
 
 /** The classes of a column's cells. */
 export function cellClass(table: Table, column: Column): string {
-  const isShare = column.kind === 'percent' && column.emphasis === 'roof';
-  const names = [column.kind, isShare ? 'share' : '', column.emphasis === 'strong' ? 'strong' : ''];
+  const names = [
+    column.kind,
+    isRoofShare(column) ? 'share' : '',
+    column.emphasis === 'strong' ? 'strong' : '',
+  ];
   if (isMeasured(column)) names.push('measured');
-  else if (table.rows.some((row) => String(row[column.key] ?? '').length > LONGEST_LINE)) names.push('prose');
+  else if (table.rows.some((row) => shortSymbol(String(row[column.key] ?? '')).length > LONGEST_LINE))
+    names.push('prose');
   if (column.align) names.push(`align-${column.align}`);
   return names.filter(Boolean).join(' ');
 }

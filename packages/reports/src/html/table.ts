@@ -1,8 +1,16 @@
-import { MISSING, failureNotes, isMeasured, rowTexts, statusMarker } from '../table/cell-text.ts';
+import {
+  MISSING,
+  failureNotes,
+  isMeasured,
+  isRoofShare,
+  rowTexts,
+  statusMarker,
+} from '../table/cell-text.ts';
 import { headingUnit } from '../table/number-text.ts';
 import type { Column, Row, Table } from '../model.ts';
 import { spellNonFinite } from '../text/json.ts';
 import { jsonHtml, proseHtml } from './markup.ts';
+import { shortSymbol } from '../text/short-symbol.ts';
 import { escapeXml } from '../text/xml.ts';
 import { cellClass, tableData } from './table-data.ts';
 
@@ -11,16 +19,21 @@ const PAGE_ROWS = 100;
 /** Tables with fewer rows are read at a glance: no filter. */
 const FILTERED_ROWS = 12;
 
-/** Texts with more characters show their first lines, and the whole under the pointer. */
+/** Prose of more characters shows its first lines. */
 const LONG_TEXT = 60;
+
+/** A longer table shows its first rows, and the others when asked for: two more are not worth a button. */
+const FOLDED_ROWS = 10;
+const LONGEST_UNFOLDED = 12;
 
 /** A table with its tools and its data. `heading` is false where what surrounds it names it already. */
 export function tableHtml(table: Table, heading = true): string {
   const id = escapeXml(table.id);
   const classes = table.columns.map((column) => cellClass(table, column));
+  const isFolded = table.rows.length > LONGEST_UNFOLDED;
   const failures = failureNotes(table).map((note) => `<li>${escapeXml(note)}</li>`);
   return [
-    `<figure class="table" ${heading ? `id="${id}"` : ''} data-name="${id}" data-page-rows="${PAGE_ROWS}">`,
+    `<figure class="table${isFolded ? ' folded' : ''}" ${heading ? `id="${id}"` : ''} data-name="${id}" data-page-rows="${PAGE_ROWS}">`,
     heading ? captionHtml(table) : '',
     toolsHtml(table),
     `<div class="scroll" tabindex="0" role="region" aria-label="${escapeXml(table.title)}"><table>`,
@@ -28,6 +41,7 @@ export function tableHtml(table: Table, heading = true): string {
     '<tbody>',
     ...table.rows.slice(0, PAGE_ROWS).map((row) => rowHtml(table, row, classes)),
     '</tbody></table></div>',
+    isFolded ? unfoldButton(table) : '',
     '<div class="pager" hidden><button type="button" data-turn="-1">Previous</button>' +
       '<span class="range"></span><button type="button" data-turn="1">Next</button></div>',
     failures.length > 0 ? `<ul class="failures">${failures.join('')}</ul>` : '',
@@ -37,6 +51,10 @@ export function tableHtml(table: Table, heading = true): string {
   ]
     .filter(Boolean)
     .join('\n');
+}
+
+function unfoldButton({ rows }: Table): string {
+  return `<button type="button" class="unfold" data-folded-rows="${FOLDED_ROWS}">All ${rows.length} rows</button>`;
 }
 
 /** The heading and caption of a table or plot, with a link to it. */
@@ -75,7 +93,7 @@ function rowHtml(table: Table, row: Row, classes: readonly string[]): string {
     const isEmpty = text === marker || text === MISSING;
     const value = row[column.key];
     const bar =
-      isShare(column) && typeof value === 'number' && !isEmpty
+      isRoofShare(column) && typeof value === 'number' && !isEmpty
         ? `<i style="--share:${Math.max(0, Math.min(1, value))}"></i>`
         : '';
     return `<td class="${classes[index]}${isEmpty ? ' empty' : ''}">${bar}${cellHtml(text, column)}</td>`;
@@ -85,18 +103,16 @@ function rowHtml(table: Table, row: Row, classes: readonly string[]): string {
 }
 
 function cellHtml(text: string, column: Column): string {
-  if (!isMeasured(column)) return text.length > LONG_TEXT ? longTextHtml(text) : escapeXml(text);
+  if (!isMeasured(column)) return wordsHtml(text);
   const [value, deviation] = text.split(' ± ', 2);
   return escapeXml(value!) + (deviation ? `<span class="deviation"> ± ${escapeXml(deviation)}</span>` : '');
 }
 
-function longTextHtml(text: string): string {
-  const escaped = escapeXml(text);
-  return `<span class="lines" title="${escaped}">${escaped}</span>`;
-}
-
-function isShare(column: Column): boolean {
-  return column.kind === 'percent' && column.emphasis === 'roof';
+/** What is too long to show has the whole under the pointer. */
+function wordsHtml(text: string): string {
+  const shown = shortSymbol(text);
+  if (shown === text && text.length <= LONG_TEXT) return escapeXml(text);
+  return `<span class="${shown === text ? 'lines' : 'short'}" title="${escapeXml(text)}">${escapeXml(shown)}</span>`;
 }
 
 function longTableNote(table: Table): string {

@@ -22,11 +22,13 @@ export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
   }
   const values = points.map(({ x }) => checked(plot, 'x', x));
   if (values.length === 0) return numericAxis(plot.x.scale, [1, 10], [1, 10], tickCount);
-  const axis = numericAxis(plot.x.scale, extent(values), values, tickCount);
-  const [low, high] = extent(values);
+  return trimmed(numericAxis(plot.x.scale, extent(values), values, tickCount), extent(values));
+}
+
+/** An axis that ends with the data, not with the next round number; as it is where too few ticks would be left. */
+export function trimmed(axis: NumericAxis, [low, high]: [number, number]): NumericAxis {
   const kept = axis.ticks.flatMap((tick, index) => (tick >= low && tick <= high ? [index] : []));
   if (kept.length < 2) return axis;
-  // The x axis ends with the data, not with the next round number.
   const pick = <Value>(all: readonly Value[]) => kept.map((index) => all[index]!);
   return { scale: axis.scale, domain: [low, high], ticks: pick(axis.ticks), texts: pick(axis.texts) };
 }
@@ -40,6 +42,11 @@ export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
 export function resolveY(plot: Plot, tickCount: number): NumericAxis {
   const { scale } = plot.y;
   if (scale === 'category') throw new ReportError(`plot '${plot.id}': the y axis must be 'linear' or 'log'`);
+  if (scale === 'log' && plot.marks === 'bar') {
+    throw new ReportError(
+      `plot '${plot.id}': bars on a logarithmic y axis have no length to compare; take marks 'dot' or a linear axis`,
+    );
+  }
   const points = stackPoints(plot).flat();
   const values = [
     ...points.flatMap(({ y, offset }) => (y === null ? [] : [offset + checked(plot, 'y', y)])),
@@ -54,11 +61,12 @@ export function resolveY(plot: Plot, tickCount: number): NumericAxis {
   if (scale === 'linear') {
     const fromZero = plot.marks === 'bar' || plot.marks === 'area' || low < high / 2;
     if (fromZero) [low, high] = [Math.min(0, low), Math.max(0, high)];
-  } else if (plot.marks === 'bar') low /= 1.5; // the smallest bar keeps a height
+  }
   return numericAxis(scale, [low, high], [], tickCount);
 }
 
-function numericAxis(
+/** From `low` to `high`, and on to the next ticks. */
+export function numericAxis(
   scale: 'linear' | 'log',
   [low, high]: [number, number],
   values: readonly number[],

@@ -2,7 +2,7 @@ import * as ObservablePlot from '@observablehq/plot';
 import type { Markish, PlotOptions } from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
 import type { Plot } from '../model.ts';
-import { layOut, FONT_SIZE } from './layout.ts';
+import { layOut, FONT_SIZE, X_INSET } from './layout.ts';
 import type { PlotLayout, PlotSize } from './layout.ts';
 import { axisMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
 import type { Palette } from './palette.ts';
@@ -13,15 +13,24 @@ import { escapeXml } from '../text/xml.ts';
 const FONT_FAMILY =
   'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif';
 
-/** The source of an `<svg>` element, drawn by Observable Plot on a document of linkedom's: no browser. */
-export function drawSvg(plot: Plot, palette: Palette, size: PlotSize): string {
+export function drawPlot(plot: Plot, palette: Palette, size: PlotSize): string {
   const layout = layOut(plot, size);
-  const marks: Markish[] = [
-    ...axisMarks(plot, layout, palette),
+  return drawSvg(plot, layout, palette, [
     ...plot.series.flatMap((_, index) => seriesMarks(plot, index, layout, palette)),
     ...referenceMarks(plot, palette),
+  ]);
+}
+
+/**
+ * The source of an `<svg>` element, drawn by Observable Plot on a document of linkedom's: no browser. `content` is what
+ * stands on the axes; these, the legend and the title are the plot's.
+ */
+export function drawSvg(plot: Plot, layout: PlotLayout, palette: Palette, content: Markish[]): string {
+  const marks: Markish[] = [
+    ...axisMarks(plot, layout, palette),
+    ...content,
     ...legendMarks(plot, layout, palette),
-    ...(size.standalone ? titleMarks(plot, layout, palette) : []),
+    ...(layout.standalone ? titleMarks(plot, layout, palette) : []),
   ];
   const { document } = parseHTML('<!doctype html><html><body></body></html>');
   const svg = ObservablePlot.plot({ ...plotOptions(layout), document, marks });
@@ -33,7 +42,7 @@ export function drawSvg(plot: Plot, palette: Palette, size: PlotSize): string {
   svg.setAttribute('font-size', String(FONT_SIZE));
   svg.setAttribute('color', palette.ink);
   svg.setAttribute('role', 'img');
-  if (size.standalone) {
+  if (layout.standalone) {
     svg.insertAdjacentHTML('afterbegin', `<rect width="100%" height="100%" fill="${palette.background}" />`);
   }
   // Not by setAttribute: linkedom writes attributes as HTML does, in which XML's `<` may stand.
@@ -44,7 +53,7 @@ function plotOptions({ x, y, width, height, margin }: PlotLayout): PlotOptions {
   const horizontal =
     x.scale === 'category'
       ? { type: 'linear' as const, domain: [-0.5, x.domain.length - 0.5] }
-      : { type: x.scale, domain: x.domain, inset: 8 };
+      : { type: x.scale, domain: x.domain, inset: X_INSET };
   return {
     width,
     height,
@@ -54,5 +63,7 @@ function plotOptions({ x, y, width, height, margin }: PlotLayout): PlotOptions {
     marginLeft: margin.left,
     x: { ...horizontal, axis: null },
     y: { type: y.scale, domain: y.domain, axis: null },
+    // Radii are pixels.
+    r: { type: 'identity' },
   };
 }

@@ -4,6 +4,8 @@ import { resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';
 
 export const FONT_SIZE = 12;
+/** Pixels between the ends of a numeric x axis and its first and last value. */
+export const X_INSET = 8;
 /** Generous widths of characters in the system's fonts, in pixels: the SVG is laid out before any font is known. */
 const CHARACTER_WIDTHS = { narrow: 4.2, usual: 7.2, wide: 9.2 };
 const LEGEND_LINE = 20;
@@ -38,10 +40,20 @@ export interface PlotLayout extends PlotSize {
   legend: LegendItem[];
 }
 
+/** How many ticks there is room for. */
+export function tickCounts({ width, height }: PlotSize): { x: number; y: number } {
+  return { x: Math.max(3, Math.round(width / 90)), y: Math.max(3, Math.round(height / 60)) };
+}
+
 /** Where everything stands. @throws ReportError for values that the axes cannot take. */
 export function layOut(plot: Plot, size: PlotSize): PlotLayout {
-  const y = resolveY(plot, Math.max(3, Math.round(size.height / 60)));
-  const x = resolveX(plot, Math.max(3, Math.round(size.width / 90)));
+  const counts = tickCounts(size);
+  const y = resolveY(plot, counts.y);
+  return layOutOn({ x: resolveX(plot, counts.x), y }, plot, size);
+}
+
+/** The same on axes that are known. */
+export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size: PlotSize): PlotLayout {
   const padding = size.standalone ? PADDING : 0;
   const right = 16;
   const titleHeight = size.standalone ? PADDING + 28 : 0;

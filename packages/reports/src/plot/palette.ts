@@ -1,3 +1,4 @@
+/** The colours of a plot. */
 export type Theme = 'light' | 'dark';
 
 export interface Palette {

@@ -1,10 +1,11 @@
-import { checkPlot } from '../check/check-model.ts';
+import { checkDrawing } from '../check/check-model.ts';
 import { length, listOf, optionsOf, requireThat, text } from '../check/checks.ts';
 import { ReportError } from '../model.ts';
-import type { Plot } from '../model.ts';
+import type { Plot, RooflinePlot } from '../model.ts';
 import { renderSvg, svgOptionChecks } from './svg.ts';
 import type { SvgOptions } from './svg.ts';
 
+/** Options of `renderPng`. */
 export interface PngOptions extends SvgOptions {
   /** Image pixels for each pixel of `width` and `height`. */
   scale?: number;
@@ -15,12 +16,12 @@ export interface PngOptions extends SvgOptions {
 const pngOptions = optionsOf({ ...svgOptionChecks, scale: length, fontFiles: listOf(text) });
 
 /**
- * A plot as a PNG image.
+ * A plot or a roofline as a PNG image.
  *
  * @throws ReportError where resvg has no binary for this platform, or finds no font to write the labels with.
  */
-export async function renderPng(plot: Plot, options: PngOptions = {}): Promise<Uint8Array> {
-  checkPlot('renderPng', plot);
+export async function renderPng(plot: Plot | RooflinePlot, options: PngOptions = {}): Promise<Uint8Array> {
+  checkDrawing('renderPng', plot);
   requireThat('renderPng', 'options', options, pngOptions);
   const { scale = 2, fontFiles = [], ...svgOptions } = options;
   const { Resvg } = await loadResvg();

@@ -1,4 +1,5 @@
 import { headingUnit, measuredText, rawUnit } from './number-text.ts';
+import { roofShareText } from './roof-share.ts';
 import { shorten } from '../text/shorten.ts';
 import type { Cell, Column, Row, RowStatus, Table } from '../model.ts';
 
@@ -76,12 +77,18 @@ function saysSo(table: Table, row: Row): boolean {
   );
 }
 
+/** Whether a column holds shares of the roof: a bar in HTML, and words where they are not below it. */
+export function isRoofShare({ kind, emphasis }: Column): boolean {
+  return kind === 'percent' && emphasis === 'roof';
+}
+
 function cellText(column: Column, row: Row): string {
   const value = row[column.key];
   if (column.kind === 'status') return statusMarker(row) ?? String(value ?? 'ok');
   if (isMeasured(column) && isAbsent(value, row)) return statusMarker(row) ?? MISSING;
   if (value === null || value === undefined || value === '') return MISSING;
   if (typeof value === 'string' || column.kind === 'text') return String(value);
+  if (isRoofShare(column)) return roofShareText(value, column.spread);
   return measuredText(value, column, deviationOf(column, row));
 }
 

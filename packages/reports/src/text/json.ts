@@ -1,12 +1,12 @@
 import { checkModel } from '../check/check-model.ts';
 import { printableJson } from './printable.ts';
-import type { Report, Table, Plot } from '../model.ts';
+import type { Plot, Report, RooflinePlot, Table } from '../model.ts';
 
 /**
  * The model itself, indented. JSON has no NaN and no Infinity: they are written as the strings `"NaN"`,
  * `"Infinity"` and `"-Infinity"`.
  */
-export function renderJson(model: Report | Table | Plot): string {
+export function renderJson(model: Report | Table | Plot | RooflinePlot): string {
   checkModel('renderJson', model);
   return `${printableJson(JSON.stringify(model, spellNonFinite, 2))}\n`;
 }

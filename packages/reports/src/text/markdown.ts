@@ -2,7 +2,7 @@ import { alignmentOf, failureNotes, headingText, rowTexts } from '../table/cell-
 import { environmentTable } from '../table/environment-table.ts';
 import { checkModel } from '../check/check-model.ts';
 import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
-import type { Block, Column, Plot, Report, Table } from '../model.ts';
+import type { Block, Column, Plot, Report, RooflinePlot, Table } from '../model.ts';
 import { blockTable } from '../table/block-table.ts';
 import { printable } from './printable.ts';
 import { escaper, writeRow } from './text-form.ts';
@@ -31,9 +31,10 @@ const escape = escaper(MARKDOWN_ESCAPES);
 
 const ROW = { rowStart: '| ', cellSeparator: ' | ', rowEnd: ' |\n' };
 
+/** Options of `renderMarkdown`. */
 export interface MarkdownOptions {
   /** Where a plot's image is, relative to the document; without it a plot is written as its table. */
-  plotPath?: (plot: Plot) => string;
+  plotPath?: (plot: Plot | RooflinePlot) => string;
 }
 
 const markdownOptions = optionsOf({ plotPath: callable });
@@ -103,6 +104,7 @@ function renderDocument(report: Report, options: MarkdownOptions): string {
   if (report.subtitle) parts.push(report.subtitle);
   parts.push(`Created ${report.createdAt}.`);
   if (report.summary.length > 0) parts.push(bullets(report.summary));
+  if (report.chart) parts.push(...renderBlock(report.chart, options));
   for (const section of report.sections) {
     parts.push(`## ${escape(section.title)}`, ...(section.text ?? []));
     for (const block of section.blocks) parts.push(...renderBlock(block, options));
@@ -117,7 +119,7 @@ function renderBlock(block: Block, options: MarkdownOptions): string[] {
   if (block.kind === 'note') return [`> ${block.text.replaceAll('\n', '\n> ')}`];
   const parts = [`### ${escape(block.title)}`];
   if (block.caption) parts.push(block.caption);
-  if (block.kind === 'plot' && options.plotPath) {
+  if ((block.kind === 'plot' || block.kind === 'roofline') && options.plotPath) {
     const path = options.plotPath(block);
     requireThat('renderMarkdown', `plotPath of '${block.id}'`, path, text);
     return [...parts, `![${escape(block.title)}](${encodeURI(path)})`];

@@ -15,6 +15,7 @@ import { noGrad } from './grad-mode.ts';
 import { matchSpec } from './match-spec.ts';
 import { LeafNode, TapeNode } from './tape.ts';
 
+/** Options of `backward`. */
 export interface BackwardOptions {
   /** Keep what the forward pass saved, so that backward can run again. */
   retainGraph?: boolean;

@@ -13,6 +13,7 @@ import { item, toFlatArray } from '../tensor/transfer.ts';
 import { backward } from './backward.ts';
 import { noGrad } from './grad-mode.ts';
 
+/** Options of `checkGradients`. */
 export interface CheckGradientsOptions {
   /** The step of the central difference. Default 1e-6, for float64. */
   epsilon?: number;

@@ -19,6 +19,7 @@ export interface FunctionContext {
   readonly needs: readonly boolean[];
 }
 
+/** What `defineFunction` takes. */
 export interface FunctionDefinition<Outputs extends Tensor | readonly Tensor[]> {
   /** For errors and profiles. */
   readonly name: string;

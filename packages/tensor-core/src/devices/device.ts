@@ -1,6 +1,7 @@
 import type { MemoryView } from '../op/memory-view.ts';
 import type { MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import type { Op } from '../op/op.ts';
+import type { Program, ProgramRunner } from '../program/program.ts';
 
 /** Memory that a device handed out. What is inside is the device's own business. */
 export interface DeviceBuffer {
@@ -50,6 +51,9 @@ export interface Device {
    * and uninitialised, except that output `i` is input `op.mutates[i]` itself for an op that mutates.
    */
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void;
+
+  /** Makes a program ready to run. Throws a CompileError for what this device cannot put into one. */
+  prepare(program: Program): ProgramRunner;
 
   recordEvent(): DeviceEvent;
   synchronize(): void;

@@ -12,6 +12,7 @@ import { type StackFrame, captureStack, forgetStacks, joinedFrames } from './cal
 import type { AllocationKind, MemoryObserver, MemorySegment } from './observer.ts';
 import { type Allocation, type MemoryEvent, type MemoryRecord, isPhase, phaseOf } from './record.ts';
 
+/** Options of `recordMemory`. */
 export interface RecordMemoryOptions {
   /** The device whose memory is recorded. Default cpu. */
   readonly device?: DeviceSpec | Device;

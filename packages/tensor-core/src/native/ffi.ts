@@ -4,10 +4,12 @@ import type koffi from 'koffi';
 
 /** A C function as koffi gives it. Pointers and handles are numbers: addresses lie below 2^53. */
 export type NativeFunction = (...arguments_: readonly NativeArgument[]) => number;
+/** What a function of a native library takes. */
 export type NativeArgument = number | string | Uint8Array | readonly (string | null)[] | null;
 
 /** C prototypes by the name that the program uses. */
 export type Prototypes = Readonly<Record<string, string>>;
+/** The prototypes of a library's functions in C, by their names. */
 export type NativeFunctions<P extends Prototypes> = { readonly [Name in keyof P]: NativeFunction };
 
 let loaded: typeof koffi | null = null;

@@ -52,14 +52,25 @@ function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Ten
       outputs[made] =
         mutated === undefined ? Tensor.allocate(device, dtype, shape) : aliasForWriting(inputs[mutated]!);
     }
-    if (observers.length === 0) device.run(op, inputs, outputs, attributes);
-    else runObserved(device, op, inputs, outputs, attributes);
+    runOnDevice(device, op, inputs, outputs, attributes);
     return outputs;
   } catch (error) {
     // Nobody else has a handle to them.
     for (let i = 0; i < made; i++) outputs[i]!.dispose();
     throw error;
   }
+}
+
+/** Runs an op over outputs that are there, and tells observers. */
+export function runOnDevice<A>(
+  device: Device,
+  op: ComputeOp<A>,
+  inputs: readonly Tensor[],
+  outputs: readonly Tensor[],
+  attributes: A,
+): void {
+  if (observers.length === 0) device.run(op, inputs, outputs, attributes);
+  else runObserved(device, op, inputs, outputs, attributes);
 }
 
 function runObserved<A>(

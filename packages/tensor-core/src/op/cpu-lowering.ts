@@ -13,6 +13,7 @@ export interface OnnxTensor extends TensorSpec {
  */
 export type OnnxAttribute = number | string | readonly number[] | OnnxTensor;
 
+/** Attributes of an ONNX node, by their names. */
 export type OnnxAttributes = Readonly<Record<string, OnnxAttribute>>;
 
 /** An edge of a graph. */
@@ -91,6 +92,8 @@ export interface OnnxLowering<A> {
 /** The op in JavaScript or WebAssembly, over contiguous typed arrays, for what ONNX has no node. */
 export interface HostLowering<A> {
   readonly kind: 'host';
+  /** The same as nodes, for graphs that leave this process: see `exportOnnx`. */
+  readonly nodes?: OnnxLowering<A>['build'];
   run(inputs: readonly HostArray[], outputs: readonly HostArray[], attributes: A): void;
 }
 
@@ -99,4 +102,5 @@ export interface HostArray extends TensorSpec {
   readonly data: TypedArray;
 }
 
+/** How an op runs on the CPU: as ONNX nodes, or in JavaScript. */
 export type CpuLowering<A> = OnnxLowering<A> | HostLowering<A>;

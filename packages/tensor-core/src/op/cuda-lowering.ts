@@ -81,6 +81,15 @@ export interface CudaContext {
   copy(from: StridedMemory, to: StridedMemory): void;
 }
 
+/** A value on the way to an output, in the compute type, but rounded as elements of `dtype` are in memory. */
+export interface PointwiseValue {
+  /** A C identifier beside `a`, `b`... and `s0`, `s1`... */
+  readonly name: string;
+  readonly dtype: DType;
+  /** CUDA C++, as the expressions are. */
+  readonly text: string;
+}
+
 /**
  * One value from each input gives one value of each output, element by element with broadcasting.
  * Expressions are CUDA C++ over `a`, `b`, `c`... (the inputs, in the compute type: float for float16 and
@@ -89,6 +98,8 @@ export interface CudaContext {
  */
 export interface PointwiseKernel<A> {
   readonly kind: 'pointwise';
+  /** Values that expressions, and values behind them, use by their names. Default: none. */
+  values?(attributes: A): readonly PointwiseValue[];
   expressions(attributes: A): readonly string[];
 }
 
@@ -119,4 +130,5 @@ export interface CustomKernel<A> {
   ): void;
 }
 
+/** How an op runs on an NVIDIA GPU: by a generated kernel, a library, or a launch of its own. */
 export type CudaLowering<A> = PointwiseKernel<A> | ReductionKernel | CustomKernel<A>;

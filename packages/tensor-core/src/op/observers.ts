@@ -18,8 +18,8 @@ export interface Observer {
   after?(op: ComputeOp<never>, failed: boolean): void;
   /** The host reads elements of a tensor, as `toTypedArray` does. */
   hostRead?(source: Tensor): void;
-  /** The host has written all elements of a new tensor. */
-  hostWrite?(target: Tensor): void;
+  /** The host is about to write all elements of a new tensor, for the function `owner`. */
+  hostWrite?(target: Tensor, owner: string): void;
   /** The elements of `source` go to a tensor on another device. */
   deviceCopy?(source: Tensor, target: Tensor): void;
 }
@@ -87,8 +87,8 @@ export function tellHostRead(source: Tensor): void {
   for (const observer of [...observers]) observer.hostRead?.(source);
 }
 
-export function tellHostWrite(target: Tensor): void {
-  for (const observer of [...observers]) observer.hostWrite?.(target);
+export function tellHostWrite(target: Tensor, owner: string): void {
+  for (const observer of [...observers]) observer.hostWrite?.(target, owner);
 }
 
 export function tellDeviceCopy(source: Tensor, target: Tensor): void {

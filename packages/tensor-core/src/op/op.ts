@@ -77,6 +77,7 @@ export interface ViewOp<A> extends OpBase<A> {
   layout(input: Layout, attributes: A): Layout;
 }
 
+/** An op that computes, of attributes of type `A`. */
 export type Op<A> = ComputeOp<A>;
 
 /** Defines an op that computes; this is the one place where everything about it is said. */

@@ -46,6 +46,7 @@ export interface ProfiledRange {
   readonly parent: number | null;
 }
 
+/** What `profile` recorded. */
 export interface Profile {
   /** In the order of their start. */
   readonly kernels: readonly ProfiledKernel[];

@@ -3,7 +3,7 @@ import { RooflineError } from '../errors.ts';
 
 /**
  * Where random numbers come from: a seed, and how many blocks of the counter have been used. Equal seeds and
- * calls give equal numbers on every device.
+ * calls give equal numbers on every device. Make it outside of a compiled function, whose replays go on where it is.
  */
 export class Generator {
   readonly seed: number;

@@ -20,11 +20,13 @@ import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { scope } from './lifetime/scope.ts';
 import { Tensor } from './tensor.ts';
 
+/** Where a new tensor lies, of which dtype, and whether it collects a gradient. */
 export interface TensorOptions {
   /** Default float32. */
   dtype?: DType;
   /** Default cpu. */
   device?: DeviceSpec | Device;
+  /** Whether backward passes collect its gradient. Default false. */
   requiresGrad?: boolean;
 }
 
@@ -73,10 +75,12 @@ export function full(shape: Shape, value: number, options?: TensorOptions): Tens
   return filled('full', shape, value, options);
 }
 
+/** A tensor of zeros. */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   return filled('zeros', shape, 0, options);
 }
 
+/** A tensor of ones. */
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options);
 }
@@ -250,7 +254,7 @@ export function fromElements(
 ): Tensor {
   return scope(() => {
     const result = allocate(owner, shape, { ...options, dtype });
-    if (observers.length > 0) tellHostWrite(result);
+    if (observers.length > 0) tellHostWrite(result, owner);
     if (data.length > 0) result.device.write(result.storage.buffer, 0, bytesOfArray(data));
     return finished(result, options);
   });

@@ -2,6 +2,7 @@ import { describeValue } from './check-value.ts';
 import { DTypeError } from '../errors.ts';
 import type { Shape } from './shape.ts';
 
+/** The names of all dtypes. */
 export const dtypes = ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'] as const;
 
 /** The element types of tensors, by PyTorch's names. */

@@ -1,6 +1,7 @@
 import { ShapeError } from '../errors.ts';
 import { describeValue } from './check-value.ts';
 
+/** The lengths of the dimensions, the outermost first; none for a scalar. */
 export type Shape = readonly number[];
 
 /** How a tensor lies in its storage; strides and offset count elements. */

@@ -10,6 +10,7 @@ import { type Held, watchForLeak, stopWatching } from './lifetime/leak-watch.ts'
 import { Scoped } from './lifetime/scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
 import { Storage } from './storage/storage.ts';
+import { tracing } from './tracing.ts';
 
 /**
  * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.
@@ -26,9 +27,7 @@ export class Tensor extends Scoped implements MemoryView {
   /** Elements. */
   readonly size: number;
   readonly isContiguous: boolean;
-  /** The sum of the gradients that backward passes have brought to this leaf. */
-  grad: Tensor | null = null;
-
+  #grad: Tensor | null = null;
   #node: TapeNode | null = null;
   #outputIndex = 0;
   #leaf: LeafNode | null = null;
@@ -74,6 +73,19 @@ export class Tensor extends Scoped implements MemoryView {
 
   get isDisposed(): boolean {
     return this.#disposed;
+  }
+
+  /** The sum of the gradients that backward passes have brought to this leaf. */
+  get grad(): Tensor | null {
+    tracing.active?.gradientRead(this, this.#grad);
+    return this.#grad;
+  }
+
+  set grad(grad: Tensor | null) {
+    if (grad !== null && !(grad instanceof Tensor))
+      throw wrongArgument('grad', 'it', 'a tensor or null', grad);
+    tracing.active?.gradientSet(this, this.#grad);
+    this.#grad = grad;
   }
 
   /** The tape entry that made this tensor; internal. */
@@ -200,8 +212,8 @@ export class Tensor extends Scoped implements MemoryView {
     this.storage.handles--;
     this.storage.release();
     this.#node?.release();
-    this.grad?.dispose();
-    this.grad = null;
+    this.#grad?.dispose();
+    this.#grad = null;
   }
 
   #stopWatching(): void {

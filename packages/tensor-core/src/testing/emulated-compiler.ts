@@ -18,7 +18,7 @@ import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvr
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
 /** Headers of PTX, which the emulator has in C++. */
-const standIns = ['float16.cuh', 'mma.cuh'];
+const standIns = ['exp2.cuh', 'float16.cuh', 'mma.cuh'];
 // x86 takes misaligned addresses and a GPU does not: such an access traps, and the launch fails.
 const flags = [
   ...['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'],
@@ -37,7 +37,7 @@ export function hostCompilerVersion(): string | null {
   }
 }
 
-/** Compiles kernels for the CPU: a shared library with `capture_NAME` and `run_NAME` for each kernel NAME. */
+/** Compiles kernels for the CPU: a shared library with `capture_NAME`, `copy_NAME` and `run_NAME` for each kernel NAME. */
 export class EmulatedCompiler implements KernelCompiler {
   readonly version: string;
   readonly #runtime: string;
@@ -105,6 +105,7 @@ function entries(source: string): string {
 extern "C" void* capture_${name}(const char* packed, const char* const* pointers) {
   return emulator::Launch<${name}>::capture(packed, pointers);
 }
+extern "C" void* copy_${name}(const void* arguments) { return emulator::Launch<${name}>::copy(arguments); }
 extern "C" int run_${name}(void* arguments, unsigned x, unsigned y, unsigned z, unsigned threads,
                            unsigned sharedBytes, unsigned seed) {
   return emulator::Launch<${name}>::run(arguments, {x, y, z}, threads, sharedBytes, seed);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { type DriverFunctions, notReady, outOfMemory } from '../devices/cuda/driver/driver.ts';
+import { HostMemory } from '../native/host-memory.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 
 /** What an emulated GPU claims to be. */
@@ -24,10 +25,13 @@ const attributes: Record<number, number> = {
 // CUDA_ERROR_..., as far as an emulated GPU can fail.
 const invalidHandle = 400;
 const notSupported = 801;
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+const captureUnsupported = 900;
 const results: Readonly<Record<number, string>> = {
   [outOfMemory]: 'out of memory',
   [invalidHandle]: 'invalid handle',
   700: 'illegal address',
+  [captureUnsupported]: 'not permitted while a stream is captured',
   716: 'misaligned address',
   719: 'threads of a block wait at different barriers',
   [notSupported]: 'not supported by the emulated GPU',
@@ -39,6 +43,7 @@ const poison = 0xff;
 interface EmulatedKernel {
   readonly name: string;
   /** Copies the arguments of a launch; gives their address. */
+  readonly copy: (captured: number) => number;
   readonly capture: (packed: number, pointers: number) => number;
   /** Runs it on captured arguments, which it frees; gives a CUresult. */
   readonly run: (
@@ -53,6 +58,11 @@ interface EmulatedKernel {
 }
 
 const invalidValue = 1;
+
+/** A node of a graph: a launch whose arguments may be replaced, or any other work. */
+interface GraphNode {
+  run: () => void;
+}
 
 /** A stand-in for libcuda: device memory is the host's, and work runs on the CPU when something waits for it. */
 export class EmulatedDriver {
@@ -71,6 +81,11 @@ export class EmulatedDriver {
   readonly #pinned = new Map<number, number>();
   readonly #memoryBytes: number;
   readonly #onLaunch: () => void;
+  readonly #graphsOfNodes: GraphNode[][] = [];
+  readonly #nodes: GraphNode[] = [];
+  readonly #nodesByWork = new Map<() => void, GraphNode>();
+  /** Where a capture's last node is told. */
+  readonly #lastNode = new HostMemory(8);
   #freeBytes: number;
   /** The CUresult of a kernel that failed, for every call from then on. */
   #failure = 0;
@@ -86,6 +101,7 @@ export class EmulatedDriver {
       ...this.#memory(),
       ...this.#code(),
       ...this.#ordering(),
+      ...this.#graphs(),
     };
     this.functions = table as unknown as DriverFunctions;
   }
@@ -153,7 +169,8 @@ export class EmulatedDriver {
     const { queues } = this;
     return {
       cuStreamCreate: (out: number) => this.#giveHandle(out, queues.createStream()),
-      cuStreamSynchronize: (stream: number) => this.#after(() => queues.synchronizeStream(stream)),
+      cuStreamSynchronize: (stream: number) =>
+        queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
       cuStreamWaitEvent: (stream: number, event: number) => this.#after(() => queues.waitFor(stream, event)),
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
         this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
@@ -166,6 +183,66 @@ export class EmulatedDriver {
         return elapsedMs === null ? notReady : this.#give(out, new Float32Array([elapsedMs]));
       },
     };
+  }
+
+  #graphs() {
+    const { queues } = this;
+    return {
+      cuStreamBeginCapture: (stream: number) => this.#after(() => queues.beginCapture(stream)),
+      cuStreamEndCapture: (stream: number, out: number) => {
+        const nodes = queues.endCapture(stream);
+        if (!nodes) return invalidValue;
+        return this.#giveHandle(out, this.#graphsOfNodes.push(nodes.map((run) => this.#nodeOf(run))));
+      },
+      cuStreamGetCaptureInfo: (
+        stream: number,
+        status: number,
+        _id: number,
+        _graph: number,
+        dependencies: number,
+        _edges: number,
+        count: number,
+      ) => {
+        const last = queues.capturedBy(stream)?.at(-1);
+        this.#giveInt(status, queues.capturedBy(stream) ? 1 : 0);
+        this.#giveHandle(count, last ? 1 : 0);
+        this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last)) : 0);
+        return this.#giveHandle(dependencies, this.#lastNode.address);
+      },
+      cuGraphInstantiate: (out: number, graph: number) => this.#giveHandle(out, graph),
+      cuGraphLaunch: (graph: number, stream: number) =>
+        this.#queue(stream, () => {
+          for (const node of this.#graphsOfNodes[graph - 1]!) node.run();
+        }),
+      cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
+        this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
+      cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
+        this.#giveHandle(count, this.#graphsOfNodes[graph - 1]!.length),
+      cuGraphDestroy: () => 0,
+      cuGraphExecDestroy: () => 0,
+    };
+  }
+
+  #nodeOf(run: () => void): GraphNode {
+    let node = this.#nodesByWork.get(run);
+    if (!node) this.#nodesByWork.set(run, (node = { run }));
+    return node;
+  }
+
+  #handleOf(node: GraphNode): number {
+    const known = this.#nodes.indexOf(node);
+    return known < 0 ? this.#nodes.push(node) : known + 1;
+  }
+
+  /** CUDA_KERNEL_NODE_PARAMS: the kernel, its sizes, its arguments by pointers or packed. */
+  #replaceLaunch(node: GraphNode, parameters: number): number {
+    const words = this.#read(parameters, 56);
+    const sizes = Array.from({ length: 7 }, (_, i) => words.getUint32(8 + 4 * i, true));
+    const at = (offset: number) => Number(words.getBigUint64(offset, true));
+    const work = this.#launchWork([at(0), ...sizes, 0, at(40), at(48)], true);
+    if (!work) return invalidHandle;
+    node.run = work;
+    return 0;
   }
 
   /** What comes of a call that waits or orders: the failure of a kernel that has run, if one has. */
@@ -232,6 +309,7 @@ export class EmulatedDriver {
     const kernel = {
       name,
       capture: library.func(`uintptr_t capture_${name}(uintptr_t packed, uintptr_t pointers)`),
+      copy: library.func(`uintptr_t copy_${name}(uintptr_t captured)`),
       run: library.func(
         `int run_${name}(uintptr_t arguments, uint x, uint y, uint z, uint threads, uint sharedBytes, uint seed)`,
       ),
@@ -241,18 +319,34 @@ export class EmulatedDriver {
 
   // Arguments are read during the call. `extra`, if there is one, holds the address of packed ones in its second word.
   #launch([handle, x, y, z, threads, , , sharedBytes, stream, parameters, extra]: number[]): number {
+    const isRepeated = this.queues.capturedBy(stream!) !== null;
+    const work = this.#launchWork(
+      [handle!, x!, y!, z!, threads!, 1, 1, sharedBytes!, stream!, parameters!, extra!],
+      isRepeated,
+    );
+    if (!work) return invalidHandle;
+    const result = this.#queue(stream!, work);
+    this.#onLaunch();
+    return result;
+  }
+
+  /** What runs a launch, once or, in a graph, often; null for a kernel that is not there. */
+  #launchWork(
+    [handle, x, y, z, threads, , , sharedBytes, , parameters, extra]: number[],
+    isRepeated: boolean,
+  ): (() => void) | null {
     const kernel = this.#kernels[handle!];
-    if (!kernel) return invalidHandle;
+    if (!kernel) return null;
     const packed = extra === 0 ? 0 : Number(this.#read(extra!, 16).getBigUint64(8, true));
     const arguments_ = kernel.capture(packed, parameters!);
     const seed = this.queues.random();
-    const result = this.#queue(stream!, () => {
+    return () => {
       if (this.#failure !== 0) return;
-      this.#failure = kernel.run(arguments_, x!, y!, z!, threads!, sharedBytes!, seed);
+      // Running frees the arguments.
+      const own = isRepeated ? kernel.copy(arguments_) : arguments_;
+      this.#failure = kernel.run(own, x!, y!, z!, threads!, sharedBytes!, seed);
       this.#failedKernel = kernel.name;
-    });
-    this.#onLaunch();
-    return result;
+    };
   }
 
   #read(address: number, byteLength: number): DataView {

@@ -22,6 +22,8 @@ const mostQueued = 256;
  */
 export class EmulatedQueues {
   readonly #queues = new Map<number, QueuedWork[]>();
+  /** What streams that are being captured were given. */
+  readonly #captured = new Map<number, (() => void)[]>();
   readonly #events = new Map<number, QueuedEvent>();
   #random: number;
   #queued = 0;
@@ -43,7 +45,26 @@ export class EmulatedQueues {
   }
 
   push(stream: number, run: () => void): void {
-    this.#add(stream, { isReady: () => true, run });
+    const captured = this.#captured.get(stream);
+    if (captured) captured.push(run);
+    else this.#add(stream, { isReady: () => true, run });
+  }
+
+  /** From now on what the stream is given does not run, until `endCapture` gives it back. */
+  beginCapture(stream: number): void {
+    this.#captured.set(stream, []);
+  }
+
+  /** What the stream was given since `beginCapture`, in its order; null without one. */
+  endCapture(stream: number): (() => void)[] | null {
+    const captured = this.#captured.get(stream) ?? null;
+    this.#captured.delete(stream);
+    return captured;
+  }
+
+  /** What it was given so far; null where it is not being captured. */
+  capturedBy(stream: number): readonly (() => void)[] | null {
+    return this.#captured.get(stream) ?? null;
   }
 
   record(handle: number, stream: number): void {

@@ -63,7 +63,13 @@ export async function runDifferential(options: DifferentialOptions): Promise<Dif
   return { cases, failures, differing };
 }
 
-function* drawPrograms({ cases, seed, dtypes, ops }: DifferentialOptions): Generator<Program> {
+/** The programs of a run, drawn from its seed. */
+export function* drawPrograms({
+  cases,
+  seed,
+  dtypes,
+  ops,
+}: Omit<DifferentialOptions, 'device' | 'python'>): Generator<Program> {
   const sources = programSources().filter(({ name }) => !ops || ops.includes(name));
   const rounds = Math.ceil(cases / sources.length);
   for (let round = 0; round < rounds; round++) {

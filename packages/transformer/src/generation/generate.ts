@@ -16,6 +16,7 @@ import { randomNumbers } from './random-numbers.ts';
 import { type SamplingOptions, checkSamplingOptions, drawToken } from './sampling.ts';
 import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 
+/** Options of `generate` and `generateTokens`. */
 export interface GenerateOptions extends SamplingOptions {
   /** The most tokens to generate; `Infinity` for no end. Default 256. */
   readonly maxNewTokens?: number;

@@ -7,6 +7,7 @@ import {
   describeValue,
 } from '@roofline/tensor-core';
 
+/** How a token is drawn from the logits. */
 export interface SamplingOptions {
   /** Divides the logits: below 1 bolder, above 1 more even; 0 always takes the likeliest. Default 1. */
   readonly temperature?: number;

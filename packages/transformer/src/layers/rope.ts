@@ -18,6 +18,7 @@ import {
   slice,
 } from '@roofline/tensor-core';
 
+/** Options of `RotaryEmbedding`. */
 export interface RotaryOptions {
   readonly headDimension: number;
   /** The longest sequence. */

@@ -2,6 +2,7 @@ import { type DType, byteSize, checkCount, checkDType, checkOptions } from '@roo
 import { type ModelConfig, checkConfig } from './model-config.ts';
 import { countParametersByModule } from './parameter-count.ts';
 
+/** Options of `costOf`. */
 export interface CostOptions {
   /** Sequences. */
   readonly batch: number;

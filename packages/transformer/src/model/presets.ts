@@ -1,8 +1,10 @@
 import { checkOptions, checkText } from '@roofline/tensor-core';
 import { type ModelConfig, ModelConfigError, checkConfig, configNames } from './model-config.ts';
 
+/** The names of all presets. */
 export const presetNames = ['tiny', 'small', 'medium', 'large', 'xl', '2.7b', '2.35b', '8b', '10b'] as const;
 
+/** The name of a preset: `small`, `2.7b` and so on. */
 export type PresetName = (typeof presetNames)[number];
 
 function preset(

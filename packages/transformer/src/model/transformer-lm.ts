@@ -26,6 +26,7 @@ import { Module } from '../module/module.ts';
 import { RMSNorm } from '../layers/rms-norm.ts';
 import { RotaryEmbedding } from '../layers/rope.ts';
 
+/** Options of `TransformerLM`. */
 export interface TransformerOptions {
   /** Default cpu. */
   readonly device?: DeviceSpec | Device;

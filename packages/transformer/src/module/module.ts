@@ -12,6 +12,7 @@ import {
   requireTensors,
   scope,
   toDevice,
+  dependOn,
 } from '@roofline/tensor-core';
 import { type StateMatch, type StateMatchOptions, matchState, overwriteParameters } from './state.ts';
 
@@ -108,7 +109,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   /** Whether the module, as `train` and `eval` have set it, is being trained. Modules start so. */
   get training(): boolean {
-    return this.#training;
+    return dependOn(() => this.#training);
   }
 
   /** Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. */
@@ -184,6 +185,7 @@ export function requireModule(owner: string, module: AnyModule): void {
 /** A module of any inputs. */
 export type AnyModule = Module<never, unknown>;
 
+/** Options of `namedParameters`. */
 export interface NamedParametersOptions {
   /** Whether a tied parameter is given under its first name alone. Default true. */
   readonly removeDuplicate?: boolean;

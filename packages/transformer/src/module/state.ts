@@ -27,6 +27,7 @@ export class StateError extends RooflineError {
   }
 }
 
+/** Options of `loadStateDict` and `loadCheckpoint`. */
 export interface StateMatchOptions {
   /** Whether a state must hold exactly the module's parameters. Default true. */
   readonly strict?: boolean;

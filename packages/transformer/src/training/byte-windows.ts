@@ -10,6 +10,7 @@ import {
   fromTypedArray,
 } from '@roofline/tensor-core';
 
+/** Options of `byteWindows`. */
 export interface ByteWindowsOptions {
   /** Each step takes windows from other places of the text. */
   readonly step: number;

@@ -11,7 +11,7 @@ import {
 import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 
 /**
- * The mean cross entropy, in nats, of predicting `targets` [B, T] from `ids` [B, T]: a scalar. `targets[b, t]`
+ * The mean cross entropy, in nats, of predicting `targets` [B, T] from `ids` [B, T], as a scalar. `targets[b, t]`
  * is the token that follows `ids[b, t]`. Throws a ShapeError unless both are of one shape.
  */
 export function languageModelLoss(model: TransformerLM, ids: Tensor, targets: Tensor): Tensor {

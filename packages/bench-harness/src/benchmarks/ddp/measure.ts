@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
 import { RankError } from '../../errors.ts';
-import { rankProgram } from '../../paths.ts';
+import { ddpRankProgram } from '../../paths.ts';
 import type { CellContext } from '../definition.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { readRankEvent } from './rank-lines.ts';
@@ -26,7 +26,7 @@ export async function measureDdp(
   const results: RankResult[] = [];
   const { failure } = await launch({
     processes: cell.worldSize,
-    script: rankProgram,
+    script: ddpRankProgram,
     args: [JSON.stringify(job)],
     write(stream, line) {
       const event = readRankEvent(line);

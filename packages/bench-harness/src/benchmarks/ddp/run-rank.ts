@@ -37,7 +37,7 @@ export interface RankJob {
 export async function runRank({ cell, settings, threads, peerPort }: RankJob): Promise<void> {
   // The rank's environment shows it one GPU.
   const device = openDevice(settings.backend === 'nccl' ? 'cuda' : 'cpu');
-  const group = await initProcessGroup({ backend: settings.backend as 'gloo' });
+  const group = await initProcessGroup({ backend: settings.backend });
   const training = new Training(cell, settings, device, group);
   const memory = training.firstStep();
   const { warmup, steps } = settings;

@@ -1,17 +1,14 @@
 import type { InferredOptionTypes } from 'yargs';
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { attentionFlags } from '../../cli/flags/attention-flags.ts';
+import { choicesOf, dtypeChoices, peerChoice } from '../../cli/flags/choices.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { printLine } from '../../cli/output.ts';
-import {
-  parseChoices,
-  parsePositiveNumber,
-  parseWholeNumber,
-  parseWholeNumbers,
-} from '../../cli/option-values.ts';
+import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import { passes } from '../../attention/work.ts';
 import { UsageError } from '../../errors.ts';
+import { dtypes } from '../../measuring/ceilings.ts';
 import type { DeviceDescription } from '../../records/environment.ts';
 import { findPeer } from '../e2e/command.ts';
 import { flashDefaults, leaderboard, type FlashParameters } from './parameters.ts';
@@ -31,16 +28,12 @@ const flags = {
     describe: `Queries, and as many keys; powers of two from 128 to 65536, on the CPU ${cpu.sequences.join()}`,
   },
   dtype: {
-    type: 'string',
+    ...dtypeChoices(dtypes),
     describe: 'Of operands and results; bfloat16,float32 if not given',
-    coerce: attentionFlags.dtype.coerce,
-    completions: attentionFlags.dtype.completions,
   },
   pass: {
-    type: 'string',
+    ...choicesOf('pass', passes),
     describe: 'What is timed; all if not given',
-    coerce: parseChoices('pass', passes),
-    completions: () => passes,
   },
   leaderboard: {
     type: 'boolean',
@@ -67,16 +60,12 @@ const flags = {
     coerce: parseWholeNumber('rounds', 1),
   },
   peer: {
-    type: 'string',
-    choices: ['torch'],
+    ...peerChoice,
     describe: 'Time the attentions of PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
-    completions: () => ['torch'],
   },
   'peer-attention': {
-    type: 'string',
-    describe: `Those of PyTorch: ${torchAttentionNames.join()}; all if not given`,
-    coerce: parseChoices('peer-attention', torchAttentionNames),
-    completions: () => torchAttentionNames,
+    ...choicesOf('peer-attention', torchAttentionNames),
+    describe: 'Those of PyTorch; all if not given',
   },
 } as const satisfies Flags;
 

@@ -1,6 +1,7 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
+import { parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { eagerOpNames, overheadStudies } from './parameters.ts';
+import { choicesOf } from '../../cli/flags/choices.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels, modelFlags } from '../../cli/flags/model-flags.ts';
@@ -8,18 +9,14 @@ import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
 const overheadFlags = {
   study: {
-    type: 'string',
+    ...choicesOf('study', overheadStudies),
     default: overheadStudies.join(','),
     describe: 'Parts to run: ops, and a step of a model under instruments',
-    coerce: parseChoices('study', overheadStudies),
-    completions: () => overheadStudies,
   },
   op: {
-    type: 'string',
+    ...choicesOf('op', eagerOpNames),
     default: eagerOpNames.join(','),
     describe: 'Ops to measure',
-    coerce: parseChoices('op', eagerOpNames),
-    completions: () => eagerOpNames,
   },
   calls: {
     type: 'string',

@@ -1,9 +1,10 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { parseChoices, parseWholeNumber } from '../../cli/option-values.ts';
+import { parseWholeNumber } from '../../cli/option-values.ts';
 import { UsageError } from '../../errors.ts';
 import { e2eDtypes } from '../e2e/parameters.ts';
 import { studies } from './parameters.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
+import { choicesOf } from '../../cli/flags/choices.ts';
 import { choosePeer } from '../e2e/command.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
@@ -12,11 +13,9 @@ import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 const precisionFlags = {
   ...e2eFlags,
   study: {
-    type: 'string',
+    ...choicesOf('study', studies),
     defaultDescription: 'all; accuracy with --peer torch',
     describe: 'Parts to run; accuracy needs --peer torch',
-    coerce: parseChoices('study', studies),
-    completions: () => studies,
   },
   dtype: { ...e2eFlags.dtype, default: e2eDtypes.join(',') },
   'loss-steps': {

@@ -39,13 +39,15 @@ export function lossCurve(
       scaler.scale(loss).backward();
       scaler.unscale(optimizer);
       clipGradientNorm(model.parameters(), 1);
-      if (!scaler.step(optimizer)) skipped++;
+      scaler.step(optimizer);
+      if (scaler.hasSkipped(optimizer)) skipped++;
       scaler.update();
       optimizer.zeroGrad();
       losses.push(loss.item());
     });
     onStep(step + 1);
   }
+  scaler.dispose();
   optimizer.dispose();
   model.dispose();
   return { losses, skipped };

@@ -1,9 +1,11 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { printLine, tell } from '../../cli/output.ts';
+import { single } from '../../cli/option-values.ts';
 import { printTable } from '../../cli/print-table.ts';
 import type { CellRecord } from '../../records/record.ts';
 import { phases } from './parameters.ts';
 import { choosePeer } from '../e2e/command.ts';
+import { choiceOf } from '../../cli/flags/choices.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
@@ -19,15 +21,14 @@ const flags = {
     describe: 'Profile the same work in eager PyTorch after ours (Python by ROOFLINE_PYTHON)',
   },
   phase: {
-    type: 'string',
-    choices: phases,
+    ...choiceOf('phase', phases),
     default: 'all',
     describe: 'Only the kernels of this phase',
-    completions: () => phases,
   },
   range: {
     type: 'string',
     describe: "Only kernels inside ranges of this name; * stands for any text: 'attention.*'",
+    coerce: (given: string | readonly string[]) => single('range', given),
     completions: () => ['attention.*', 'layers.0', 'loss', 'optimizer'],
   },
 } as const satisfies Flags;

@@ -1,7 +1,8 @@
 import type { Flags } from '../command.ts';
-import { parseChoices, parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
+import { parseWholeNumber, parseWholeNumbers } from '../option-values.ts';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
+import { choicesOf, dtypeChoices } from './choices.ts';
 import { deviceFlag } from './device-flag.ts';
 import { sweepFlags } from './sweep-flags.ts';
 
@@ -11,22 +12,17 @@ const numbers = (flag: string, describe: string) =>
 /** What is swept of attention alone. What is not given depends on the device, so the descriptions say it. */
 export const attentionFlags = {
   attention: {
-    type: 'string',
+    ...choicesOf('attention', attentionKinds),
     default: 'plain,flash',
-    describe:
-      'In separate ops, by the kernels of @roofline/flash-attn, or its algorithm in ops: plain, flash, tiled',
-    coerce: parseChoices('attention', attentionKinds),
-    completions: () => attentionKinds,
+    describe: 'In separate ops, by the kernels of @roofline/flash-attn, or its algorithm in ops',
   },
   batch: numbers('batch', 'Sequences of a batch'),
   'head-dim': numbers('head-dim', 'Head dimension'),
   sequence: numbers('sequence', 'Queries, and as many keys'),
   dtype: {
-    type: 'string',
+    ...dtypeChoices(dtypes),
     default: 'float32',
     describe: 'Of operands and results; no autocast',
-    coerce: parseChoices('dtype', dtypes),
-    completions: () => dtypes,
   },
   ...deviceFlag,
   seed: {

@@ -1,6 +1,7 @@
 import { nearestOf } from '@roofline/tensor-core/nearest';
 import type { Flags } from '../command.ts';
 import { UsageError } from '../../errors.ts';
+import { single } from '../option-values.ts';
 
 const examples = ['auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1'];
 
@@ -14,8 +15,11 @@ export const deviceFlag = {
   },
 } as const satisfies Flags;
 
-export function parseDevice(given: string): string {
-  if (/^(auto|cpu|cuda(:\d+)?)$/.test(given)) return given;
+/** `gpu` and `gpu:1` are understood as `cuda` and `cuda:1`. */
+export function parseDevice(words: string | readonly string[]): string {
+  const given = single('device', words);
+  const device = given.replace(/^gpu\b/, 'cuda');
+  if (/^(auto|cpu|cuda(:\d+)?)$/.test(device)) return device;
   const suggestion = nearestOf(given, examples);
   throw new UsageError(
     `Unknown device '${given}'.${suggestion ? ` Did you mean ${suggestion}?` : ''} ` +

@@ -1,8 +1,9 @@
 import type { InferredOptionTypes } from 'yargs';
 import type { Flags } from '../command.ts';
-import { parseChoices, parseWholeNumber } from '../option-values.ts';
+import { parseWholeNumber } from '../option-values.ts';
 import { e2eDtypes, modes } from '../../benchmarks/e2e/parameters.ts';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
+import { choicesOf, dtypeChoices, peerChoice } from './choices.ts';
 import { deviceFlag } from './device-flag.ts';
 import { modelFlags, sweptFlags } from './model-flags.ts';
 import { sweepFlags } from './sweep-flags.ts';
@@ -11,25 +12,19 @@ export const e2eFlags = {
   ...modelFlags,
   ...sweptFlags,
   mode: {
-    type: 'string',
+    ...choicesOf('mode', modes),
     default: modes.join(','),
     describe: 'What a step does',
-    coerce: parseChoices('mode', modes),
-    completions: () => modes,
   },
   dtype: {
-    type: 'string',
+    ...dtypeChoices(e2eDtypes),
     default: 'float32',
     describe: 'Precision of the arithmetic',
-    coerce: parseChoices('dtype', e2eDtypes),
-    completions: () => e2eDtypes,
   },
   attention: {
-    type: 'string',
+    ...choicesOf('attention', modelAttentions),
     default: 'plain',
     describe: 'Attention of the model: in separate ops, or by the kernels of @roofline/flash-attn',
-    coerce: parseChoices('attention', modelAttentions),
-    completions: () => modelAttentions,
   },
   warmup: {
     type: 'string',
@@ -51,16 +46,12 @@ export const e2eFlags = {
     coerce: parseWholeNumber('seed', 0),
   },
   peer: {
-    type: 'string',
-    choices: ['torch'],
+    ...peerChoice,
     describe: 'Run the same work in eager PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
-    completions: () => ['torch'],
   },
   'peer-attention': {
-    type: 'string',
+    ...choicesOf('peer-attention', peerAttentions),
     describe: "Attention of PyTorch's model; several are contrasted. plain if not given",
-    coerce: parseChoices('peer-attention', peerAttentions),
-    completions: () => peerAttentions,
   },
   ...sweepFlags,
 } as const satisfies Flags;

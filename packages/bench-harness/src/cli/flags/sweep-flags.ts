@@ -2,6 +2,7 @@ import type { InferredOptionTypes } from 'yargs';
 import { jsonFlag, type Flags } from '../command.ts';
 import { outOfMemoryPolicies } from '../exit-code.ts';
 import { parsePath, parsePositiveNumber } from '../option-values.ts';
+import { choiceOf } from './choices.ts';
 import type { RunOptions } from '../run-benchmark.ts';
 
 /** What every benchmark takes: where records go, and what becomes of cells that go wrong. */
@@ -22,11 +23,9 @@ export const sweepFlags = {
     coerce: parsePositiveNumber('timeout'),
   },
   oom: {
-    type: 'string',
-    choices: outOfMemoryPolicies,
+    ...choiceOf('oom', outOfMemoryPolicies),
     default: 'report',
     describe: 'Exit code when cells ran out of memory: ok 0, report 3, fail 1',
-    completions: () => outOfMemoryPolicies,
   },
   ...jsonFlag,
 } as const satisfies Flags;

@@ -9,9 +9,13 @@ export interface Closure {
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** Of no use to the command or a GPU test: types, a peer that the test runner does without, what checks reports. */
+/**
+ * Of no use to the command or a GPU test: types, a peer that the test runner does without, what checks reports; and
+ * our packages of ONNX Runtime's library, which are empty in a checkout: the bundle has that of onnxruntime-node.
+ */
 function isDeadWeight(name: string): boolean {
-  return name.startsWith('@types/') || ['esbuild', typstCompiler].includes(name);
+  const isUnneeded = ['@types/', '@roofline/onnxruntime-'].some((prefix) => name.startsWith(prefix));
+  return isUnneeded || ['esbuild', typstCompiler].includes(name);
 }
 
 const typstCompiler = '@myriaddreamin/typst-ts-node-compiler';

@@ -1,4 +1,11 @@
-import { renderHtml, renderMarkdown, renderTerminal, type Plot, type Table } from '@roofline/reports';
+import {
+  renderHtml,
+  renderMarkdown,
+  renderTerminal,
+  type Plot,
+  type RooflinePlot,
+  type Table,
+} from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import type { E2eResult } from '../../../src/benchmarks/e2e/result.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
@@ -92,8 +99,48 @@ describe('e2e report', () => {
       const blocks = e2eBenchmark.toReport(cells).sections.flatMap((section) => section.blocks);
       return blocks.find((block) => block.kind === 'plot' && block.id === 'time-by-size') as Plot;
     };
-    expect(times(3).y.scale).toBe('linear');
-    expect(times(100).y.scale).toBe('log');
+    expect([times(3).y.scale, times(3).marks]).toEqual(['linear', 'bar']);
+    expect([times(100).y.scale, times(100).marks]).toEqual(['log', 'dot']);
+  });
+
+  it('draws each dtype apart, and the phases of each under the roof', () => {
+    const cells = [toyRecord(), toyRecord({ dtype: 'bfloat16' })];
+    const ceilings = { matmulFlopsPerSecond: { float32: 1e12, bfloat16: 8e12 }, copyBytesPerSecond: 1e11 };
+    const of = (records: typeof cells) =>
+      e2eBenchmark
+        .toReport(records.map((record) => ({ ...record, ceilings })))
+        .sections.flatMap((section) => section.blocks)
+        .filter(({ kind }) => kind === 'plot' || kind === 'roofline') as (Plot | RooflinePlot)[];
+    const ids = of(cells).map(({ id }) => id);
+    expect(ids).toContain('time-by-size-float32');
+    expect(ids).toContain('time-by-size-bfloat16');
+    const [roofline] = of([cells[0]!]).filter((block) => block.kind === 'roofline');
+    expect(roofline!.ceilings).toEqual([{ label: 'float32 products', flopsPerSecond: 1e12 }]);
+    expect(roofline!.points.map(({ category, flops, bytes }) => [category, flops, bytes])).toEqual([
+      ['forward', 1e9, 1e6],
+      ['backward', 2e9, 2e6],
+      ['optimizer', 1e4, 2e8],
+    ]);
+    expect(of([{ ...cells[0]!, ceilings: null }]).length).toBeGreaterThan(0);
+    const unknown = e2eBenchmark.toReport([{ ...cells[0]!, ceilings: null }]);
+    expect(unknown.sections.flatMap(({ blocks }) => blocks).map(({ kind }) => kind)).not.toContain(
+      'roofline',
+    );
+  });
+
+  it('shows ours beside PyTorch below the findings, or beside the floor where no peer ran', () => {
+    const chart = report.chart as Plot;
+    expect(chart.title).toBe('A training step beside PyTorch 2.11.0');
+    expect(chart.series.map(({ name, points }) => [name, points.map(({ y }) => y)])).toEqual([
+      ['Roofline', [expect.closeTo(10)]],
+      ['PyTorch', [expect.closeTo(20)]],
+    ]);
+    const alone = e2eBenchmark.toReport([toyRecord()]).chart as Plot;
+    expect(alone.series.map(({ name, points }) => [name, points[0]!.y])).toEqual([
+      ['Roofline', expect.closeTo(10)],
+      ['floor', expect.closeTo(5)],
+    ]);
+    expect(e2eBenchmark.toReport([outOfMemoryRecord()]).chart).toBeUndefined();
   });
 
   it('warns of cells of several commits', () => {
@@ -105,11 +152,11 @@ describe('e2e report', () => {
 
   it('sums up what the data say', () => {
     expect(report.summary).toEqual([
-      '2 of 3 cells measured on Toy CPU; 1 ran out of memory.',
+      'Of the time of PyTorch 2.11.0 eager, mode `train-step` takes **0.50×**.',
       expect.stringMatching(/^Closest to the roof: \*\*200 %\*\* \(small, forward/),
       expect.stringMatching(/^Farthest from it: \*\*50\.0 %\*\* \(small, train-step/),
-      'Of the time of PyTorch 2.11.0 eager, mode `train-step` takes **0.50×**.',
       'Peak memory is 0.50× that of PyTorch.',
+      '2 of 3 cells measured on Toy CPU; 1 ran out of memory.',
     ]);
   });
 
@@ -151,7 +198,7 @@ describe('e2e report', () => {
       toyRecord({ size, dtype }, { result: { ...toyResult(scale), parameterCount } });
     const pairs = [cell('small', 'float32', 1, 1), cell('small', 'bfloat16', 0.8, 1)];
     const larger = [cell('xl', 'float32', 10, 9), cell('xl', 'bfloat16', 4, 9)];
-    const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-1);
+    const last = (records: typeof pairs) => e2eBenchmark.toReport(records).summary.at(-2);
     expect(last(pairs)).toBe('Mode `train-step` runs in bfloat16 at **1.25×** for small, against float32.');
     expect(last([...larger, ...pairs])).toBe(
       'Mode `train-step` runs in bfloat16 at **1.25×** for small and **2.50×** for xl, against float32: the gain ' +

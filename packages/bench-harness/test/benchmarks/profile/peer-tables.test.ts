@@ -76,8 +76,8 @@ describe('our kernels beside PyTorch', () => {
       'pytorch',
     )!;
     expect(table.columns.map(({ label }) => label)).toEqual([
-      ...['Time (%)', 'Total Time (ns)', 'Instances', 'Avg (ns)', 'Med (ns)', 'Min (ns)', 'Max (ns)'],
-      ...['StdDev (ns)', 'Name'],
+      ...['Name', 'Time (%)', 'Total Time (ns)', 'Instances', 'Avg (ns)', 'Med (ns)', 'Min (ns)', 'Max (ns)'],
+      ...['StdDev (ns)'],
     ]);
     expect(table.title).toBe('Kernel summary of PyTorch 2.0.0: forward');
     expect(table.caption).toContain('--range does not select here');

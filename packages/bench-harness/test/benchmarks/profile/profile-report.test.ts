@@ -1,8 +1,8 @@
-import { renderHtml, renderMarkdown } from '@roofline/reports';
+import { renderHtml, renderMarkdown, type Plot } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { profileBenchmark } from '../../../src/benchmarks/profile/benchmark.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
-import { profileRecord, toyProfileResult } from '../../fixtures/profiles.ts';
+import { profileRecord, toyPeer, toyProfileResult } from '../../fixtures/profiles.ts';
 import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
 
 describe('profile report', () => {
@@ -10,13 +10,13 @@ describe('profile report', () => {
 
   it('says which kernel leads, how long the device idles and what softmax costs', () => {
     expect(report.summary).toEqual([
-      'Profiled: small (context 16, batch 2, train-step, float32).',
-      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %**.',
-      'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %**.',
       'Kernels take 39.0 µs of a step of 100 µs; the device idles **61.0 %** of it.',
       'Matrix products make up **82.1 %** of the kernel time.',
       'Inside attention, forward, softmax takes **50.0 %** of the time of the matrix products, with **0.06 %** of ' +
         'their FLOPs.',
+      'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %**.',
+      'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %**.',
+      'Profiled: small (context 16, batch 2, train-step, float32).',
     ]);
   });
 
@@ -29,23 +29,59 @@ describe('profile report', () => {
       { ...profile, parameters: large, result: result as never },
       profile,
     ]);
-    expect(summary.slice(0, 3)).toEqual([
-      'Profiled: small; large (context 16, batch 2, train-step, float32).',
+    expect(summary.slice(-3)).toEqual([
       'The top kernel of forward, by its share of the kernel time: `gemm` with **55.6 %** for small to large.',
       'The top kernel of forward and backward, by its share of the kernel time: `gemm` with **78.9 %** for small to ' +
         '**71.4 %** for large.',
+      'Profiled: small; large (context 16, batch 2, train-step, float32).',
     ]);
-    expect(summary[3]).toBe(
+    expect(summary[0]).toBe(
       'Of the wall time of a step the device idles **61.0 %** for small to **71.0 %** for large.',
     );
   });
 
   it('says where nothing was selected, and what there is', async () => {
     const { summary } = await reportOfRecords([profileRecord({ phase: 'optimizer', range: 'norms' })]);
-    expect(summary.at(-1)).toBe(
+    expect(summary[0]).toBe(
       'No kernel of small lies in phase `optimizer`, ranges `norms`. It has the phases forward, backward, other and ' +
         'the ranges forward, attention.scores, attention.softmax, backward.',
     );
+  });
+
+  it('sets the kernels of the cell with the most work under the roof, below the findings', () => {
+    const { chart } = report;
+    if (chart?.kind !== 'roofline') throw new Error('the chart is no roofline');
+    const gemm = chart.points.filter(({ name }) => name === 'gemm');
+    expect(gemm.map(({ category, ceiling }) => [category, ceiling])).toEqual([
+      ['forward', 'float32 products'],
+      ['backward', 'float32 products'],
+    ]);
+    // Of one step: 8 MFLOP forward in 10 µs, 16 backward in 20.
+    expect(gemm.map(({ flops, bytes, durationMs }) => [flops, bytes, durationMs])).toEqual([
+      [8e6, 4000, 0.01],
+      [16e6, 8000, 0.02],
+    ]);
+    expect(chart.points.map(({ name }) => name)).not.toContain('[CUDA memcpy DtoH]');
+    expect(chart.caption).toContain('92.3 % of the kernel time');
+    const unknown = profileBenchmark.toReport([profileRecord({}, { ceilings: null })]);
+    expect(unknown.chart).toBeUndefined();
+  });
+
+  it("stacks the kernel time by phase and kind, ours beside PyTorch's", () => {
+    const peer = { ...profileRecord(), result: { ...toyProfileResult, peer: toyPeer } as never };
+    const blocks = profileBenchmark.toReport([peer]).sections.flatMap((section) => section.blocks);
+    const plot = blocks.find((block) => block.kind === 'plot' && block.stacked) as Plot;
+    const heights = Object.fromEntries(
+      plot.series.map(({ name, points }) => [name, points.map(({ x, y }) => [x, y])]),
+    );
+    expect(heights['matrix products']!.slice(0, 4)).toEqual([
+      ['forward', 0.012],
+      ['forward, PyTorch', 0.02],
+      ['backward', 0.02],
+      ['backward, PyTorch', 0.04],
+    ]);
+    expect(heights['softmax and loss']![0]).toEqual(['forward', 0.006]);
+    expect(heights['element-wise and other']![1]).toEqual(['forward, PyTorch', 0.016]);
   });
 
   it('has a timeline and renders', () => {

@@ -4,9 +4,11 @@ import { arch, availableParallelism, cpus, totalmem } from 'node:os';
 import type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from '../device.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import type { Op } from '../../op/op.ts';
+import type { Program, ProgramRunner } from '../../program/program.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from './buffer-pool.ts';
 import { emptyArena } from './onnx/arena.ts';
-import { findOnnxRuntime } from './onnx/onnx-runtime.ts';
+import { CpuProgram } from './program/cpu-program.ts';
+import { findOnnxRuntime } from './onnx/find-onnx-runtime.ts';
 import { OpRunner } from './lowering/op-runner.ts';
 import { cpuThreads } from './threads.ts';
 
@@ -47,6 +49,10 @@ export class CpuDevice implements Device {
 
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.#runner.run(op, inputs, outputs, attributes);
+  }
+
+  prepare(program: Program): ProgramRunner {
+    return new CpuProgram(program);
   }
 
   recordEvent(): DeviceEvent {

@@ -11,6 +11,8 @@ import { DeviceError, RooflineError } from '../../errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
+import { CudaProgram } from './graph/cuda-program.ts';
+import type { Program, ProgramRunner } from '../../program/program.ts';
 import { architectureOf } from './architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
 import { type CudaDriver, countDevices, loadDriver } from './driver/driver.ts';
@@ -48,6 +50,7 @@ export class CudaDevice implements Device {
   readonly #streams: Streams;
   readonly #memory: DeviceMemory;
   readonly #scratch: Scratch;
+  readonly #launcher: Launcher;
   readonly #lowering: CudaLowering;
   readonly #tensorMaps: TensorMapEncoder;
 
@@ -74,6 +77,7 @@ export class CudaDevice implements Device {
     const scratch = (name: string, byteLength: number) => kept.take(name, byteLength);
     this.#scratch = scratch;
     const launcher = new Launcher(driver, streams);
+    this.#launcher = launcher;
     this.#lowering = new CudaLowering({
       ...{ device: this, launcher, streams, memory },
       modules: new KernelModules(driver, builder, launcher),
@@ -208,6 +212,15 @@ export class CudaDevice implements Device {
     this.makeCurrent();
     if (this.#streams.areSeveral) this.#noteUse(inputs);
     this.#lowering.run(op, inputs, outputs, attributes);
+  }
+
+  prepare(program: Program): ProgramRunner {
+    return new CudaProgram(program, {
+      device: this,
+      driver: this.#driver,
+      launcher: this.#launcher,
+      lowering: this.#lowering,
+    });
   }
 
   /** Records an event on the current stream. */

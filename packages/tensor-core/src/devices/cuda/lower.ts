@@ -10,6 +10,7 @@ import type {
 import { ShapeError } from '../../errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { contiguousStrides, formatShape } from '../../tensor/shape.ts';
+import type { DeviceBuffer } from '../device.ts';
 import type { CudaDevice } from './device.ts';
 import type { Block } from './memory/block.ts';
 import type { Launcher } from './launch/launch.ts';
@@ -49,6 +50,10 @@ export class CudaLowering implements CudaContext {
   readonly #matmul: Matmul;
   /** Blocks to give back when the op at hand has been queued. */
   readonly #workspaces: Block[] = [];
+  /** Where workspaces lie is noted here, if there is a list. */
+  notedWorkspaces: DeviceBuffer[] | null = null;
+  /** These are the workspaces of ops, in their order, if there is a list: a graph has them at their old places. */
+  givenWorkspaces: DeviceBuffer[] | null = null;
 
   constructor(parts: LoweringParts) {
     const { device, streams, launcher, modules, properties, memory, makeFloat32Product } = parts;
@@ -99,8 +104,11 @@ export class CudaLowering implements CudaContext {
     return this.#workspaceBlock(byteLength).address;
   }
 
-  #workspaceBlock(byteLength: number): Block {
+  #workspaceBlock(byteLength: number): DeviceBuffer {
+    const given = this.givenWorkspaces?.shift();
+    if (given) return given;
     const block = this.#memory.allocateBlock(byteLength);
+    this.notedWorkspaces?.push(block);
     this.#workspaces.push(block);
     return block;
   }

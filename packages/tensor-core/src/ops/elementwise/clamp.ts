@@ -117,6 +117,7 @@ function clampGradient({
   return results;
 }
 
+/** Options of `clamp`. */
 export interface ClampOptions {
   /** Nothing below it, or -Infinity; a tensor is broadcast. */
   min?: Operand;

@@ -11,7 +11,11 @@ const comparison = (name: string, operator: string, onnx: string) =>
 
 /** Element-wise comparisons with broadcasting; the result is bool. */
 export const equal = comparison('equal', '==', 'Equal');
+/** Whether a < b, element by element; broadcasts, and gives bools. */
 export const less = comparison('less', '<', 'Less');
+/** Whether a ≤ b, element by element; broadcasts, and gives bools. */
 export const lessEqual = comparison('lessEqual', '<=', 'LessOrEqual');
+/** Whether a > b, element by element; broadcasts, and gives bools. */
 export const greater = comparison('greater', '>', 'Greater');
+/** Whether a ≥ b, element by element; broadcasts, and gives bools. */
 export const greaterEqual = comparison('greaterEqual', '>=', 'GreaterOrEqual');

@@ -32,6 +32,7 @@ export const log: (x: Tensor) => Tensor = unary({
   gradient: (g, x) => div(g, x),
 });
 
+/** The square root of each element; NaN of negative ones. */
 export const sqrt = unary({
   name: 'sqrt',
   dtype: floatingPoint,
@@ -63,6 +64,7 @@ const rsqrtBackward = binary({
   },
 });
 
+/** The sine of each element, in radians. */
 export const sin = unary({
   name: 'sin',
   dtype: floatingPoint,
@@ -73,6 +75,7 @@ export const sin = unary({
   gradient: (g, x) => mul(g, cos(x)),
 });
 
+/** The cosine of each element, in radians. */
 export const cos: (x: Tensor) => Tensor = unary({
   name: 'cos',
   dtype: floatingPoint,
@@ -83,6 +86,7 @@ export const cos: (x: Tensor) => Tensor = unary({
   gradient: (g, x) => neg(mul(g, sin(x))),
 });
 
+/** The hyperbolic tangent of each element. */
 export const tanh = unary({
   name: 'tanh',
   dtype: floatingPoint,

@@ -55,6 +55,9 @@ const embeddingOp = defineOp({
   cuda: { kind: 'custom', launch: launchForward },
   cpu: {
     kind: 'host',
+    nodes: (graph, [weight, ids], _, { outputs }) => [
+      graph.node('Gather', [weight!, ids!], { axis: 0 }, { shape: outputs[0]!.shape }),
+    ],
     run([weight, ids], [y]) {
       const [vocabulary, dimension] = weight!.shape as [number, number];
       const [source, target] = [weight!.data, y!.data];

@@ -71,6 +71,9 @@ const gatherOp = defineOp<GatherAttributes>({
   },
   cpu: {
     kind: 'host',
+    nodes: (graph, [x, index], { dimension }) => [
+      graph.node('GatherElements', [x!, index!], { axis: dimension }, { shape: index!.shape }),
+    ],
     run([x, index], [y], { dimension }) {
       const [from, to] = [x!.data, y!.data];
       forEachChoice(x!.shape, index!, dimension, (source, position) => (to[position] = from[source]!));

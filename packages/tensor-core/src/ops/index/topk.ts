@@ -115,6 +115,7 @@ function chooseOfRow(row: NumberArray, k: number, largest: boolean): number[] {
   return [...before, ...equal.slice(0, k - before.length)];
 }
 
+/** Options of `topk`. */
 export interface TopkOptions {
   /** Default the last one; a negative one counts from the back. */
   dimension?: number;

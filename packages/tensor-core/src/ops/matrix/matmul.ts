@@ -237,6 +237,7 @@ function singleStride(
   return stride ?? 0;
 }
 
+/** Options of `matmul` and `linear`. */
 export interface MatmulOptions {
   /** Multiplies the product. Default 1. */
   scale?: number;

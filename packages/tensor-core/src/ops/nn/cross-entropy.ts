@@ -236,6 +236,7 @@ function launchBackward(
     ]);
 }
 
+/** Options of `crossEntropy`. */
 export interface CrossEntropyOptions {
   /** Rows with this target do not count. Default -100. */
   ignoreIndex?: number;

@@ -107,6 +107,7 @@ const rmsNormBackwardOp = defineOp({
   },
 });
 
+/** Options of `rmsNorm`. */
 export interface RmsNormOptions {
   /** Of the result. Default x's. */
   dtype?: DType;

@@ -16,6 +16,7 @@ import { cast } from '../copy/cast.ts';
 import { add, mul, neg, sub } from '../elementwise/arithmetic.ts';
 import { stack } from '../shape/concat.ts';
 import { reshape, select } from '../shape/views.ts';
+import { denseCopy } from '../support/dense-memory.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { offsetType } from '../support/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
@@ -166,24 +167,14 @@ function areMultiples(strides: readonly number[], length: number): boolean {
 
 /** A contiguous copy of x, which the kernel can always read. */
 function copiedInput(context: CudaContext, x: MemoryView): KernelInput {
-  const { shape, dtype } = x;
-  return kernelInput(copied(context, x), { shape, strides: contiguousStrides(shape), dtype })!;
-}
-
-/** Where a contiguous copy of `x` lies. */
-function copied(context: CudaContext, { address, dtype, shape, strides, byteLength }: MemoryView): number {
-  const copy = context.workspace(byteLength);
-  context.copy(
-    { address, dtype, shape, strides },
-    { address: copy, dtype, shape, strides: contiguousStrides(shape) },
-  );
-  return copy;
+  const { address, ...dimensions } = denseCopy(context, x);
+  return kernelInput(address, dimensions)!;
 }
 
 /** Where a table lies as the kernel reads it: dense, in vectors of half as many elements as x's. */
 function tableAddress(context: CudaContext, table: MemoryView, { vectorLength }: KernelInput): number {
   const isAligned = table.address % ((vectorLength / 2) * byteSize(table.dtype)) === 0;
-  return table.isContiguous && isAligned ? table.address : copied(context, table);
+  return table.isContiguous && isAligned ? table.address : denseCopy(context, table).address;
 }
 
 function launch(

@@ -34,6 +34,7 @@ interface SoftmaxDefinition {
   ) => OnnxValue;
 }
 
+/** Options of `softmax` and `logSoftmax`. */
 export interface SoftmaxOptions {
   /** Of the result. Default x's, or float32 under autocast; given, autocast leaves the op alone. */
   dtype?: DType;

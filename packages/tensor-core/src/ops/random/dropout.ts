@@ -3,12 +3,13 @@ import { requireTensor } from '../../op/require-tensor.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
-import { applyOne } from '../../op/apply.ts';
+import { applyLive } from '../../op/live-attributes.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize } from '../../tensor/dtype.ts';
+import { type Draw, drawFrom } from '../../random/draw.ts';
 import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
 import { sizeOf } from '../../tensor/shape.ts';
@@ -24,6 +25,7 @@ interface DropoutAttributes {
   /** Where in a generator's sequence the random words lie. */
   readonly seed: number;
   readonly offset: number;
+  readonly draw: Draw;
 }
 
 const kernel = kernelVariants('random/dropout.cu', 'dropout', 'ppluulld');
@@ -47,8 +49,9 @@ const dropoutOp: ComputeOp<DropoutAttributes> = defineOp<DropoutAttributes>({
     requireFloatingPoint('dropout', 'x', x!);
     return [{ shape: x!.shape, dtype: x!.dtype }];
   },
-  // The same seed and offset zero the same elements: no mask is kept.
-  gradient: ({ gradients, attributes }) => [applyOne(dropoutOp, [gradients[0]!], attributes)],
+  // The same seed and offset zero the same elements: no mask is kept. A replay's are those of its own forward pass.
+  gradient: ({ gradients, attributes }) =>
+    applyLive(dropoutOp, [gradients[0]!], () => ({ ...attributes, offset: attributes.draw.offset })),
   variant: () => '',
   cost: (inputs, outputs) => ({
     flops: sizeOf(outputs[0]!.shape),
@@ -97,6 +100,7 @@ function dropOnHost(x: HostArray, y: HostArray, attributes: DropoutAttributes): 
   }
 }
 
+/** Options of `dropout`. */
 export interface DropoutOptions {
   /** The chance of each element to become zero. Default 0.5. */
   p?: number;
@@ -121,5 +125,6 @@ export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
   checkGenerator('dropout', generator);
   requireFloatingPoint('dropout', 'x', x);
   if (!training || p === 0 || x.size === 0) return view(x, x.shape);
-  return applyOne(dropoutOp, [x], { p, seed: generator.seed, offset: generator.take(x.size) });
+  const draw = drawFrom(generator, x.size);
+  return applyLive(dropoutOp, [x], () => ({ p, seed: draw.seed, offset: draw.take(), draw }))[0]!;
 }

@@ -2,14 +2,15 @@ import { checkCount, checkNumber, checkFlag } from '../../tensor/check-value.ts'
 import { checkOptions } from '../../op/check-options.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
-import { applyOne } from '../../op/apply.ts';
+import { applyLive } from '../../op/live-attributes.ts';
 import { type TensorOptions, emptyFor } from '../../tensor/creation.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { type DType, type TypedArray, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError, RooflineError } from '../../errors.ts';
 import { toBits16 } from '../../tensor/float16.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
+import { drawFrom } from '../../random/draw.ts';
+import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
 import { inverseNormal } from '../../random/inverse-normal.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
@@ -151,6 +152,7 @@ const integerOp = randomOp<IntegerAttributes>({
   },
 });
 
+/** Options of the random distributions. */
 export interface RandomOptions extends TensorOptions {
   /** Where the numbers come from. Default: one generator for the process, which starts from seed 0. */
   generator?: Generator;
@@ -173,13 +175,23 @@ function fill<A extends RandomAttributes>(
   { generator, seed, requiresGrad, dtype, device }: RandomOptions,
   attributes: Omit<A, keyof RandomAttributes>,
 ): Tensor {
-  const source = generator ?? (seed === undefined ? defaultGenerator : new Generator(seed));
   return scope(() => {
     const tensor = emptyFor(owner, shape, { dtype, device });
-    const place = { seed: source.seed, offset: source.take(tensor.size) };
-    if (tensor.size > 0) applyOne(op, [tensor], { ...attributes, ...place } as A);
+    const place = placeOf(generator, seed, tensor.size);
+    if (tensor.size > 0) applyLive(op, [tensor], () => ({ ...attributes, ...place() }) as A);
     return requiresGrad ? tensor.requiresGrad_() : tensor;
   });
+}
+
+/** Where the words of each run lie: behind those of the run before, or from a given seed always at the beginning. */
+function placeOf(
+  generator: Generator | undefined,
+  seed: number | undefined,
+  count: number,
+): () => RandomAttributes {
+  if (generator === undefined && seed !== undefined) return () => ({ seed, offset: 0 });
+  const draw = drawFrom(generator ?? defaultGenerator, count);
+  return () => ({ seed: draw.seed, offset: draw.take() });
 }
 
 /** What the numbers of a distribution are called. */
@@ -254,6 +266,7 @@ export function randn(shape: Shape, options: RandomOptions & { mean?: number; st
   );
 }
 
+/** Options of `truncatedNormal`. */
 export interface TruncatedNormalOptions extends RandomOptions {
   /** Of the distribution before the cut. Defaults 0 and 1. */
   mean?: number;

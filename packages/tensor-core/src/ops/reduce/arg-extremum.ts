@@ -10,11 +10,11 @@ import { DTypeError, ShapeError } from '../../errors.ts';
 import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { numbersOf } from '../support/host-numbers.ts';
+import { denseWorkspace } from '../support/dense-memory.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import {
   type Extents,
   columnsAreFew,
-  denseWorkspace,
   dimensionOf,
   extentsAround,
   middleLast,
@@ -27,6 +27,7 @@ interface ArgExtremumAttributes {
   readonly keepDims: boolean;
 }
 
+/** Options of `argmax` and `argmin`. */
 export interface ArgExtremumOptions {
   /** The one dimension to search; all, in row-major order, when absent. A negative one counts from the back. */
   dims?: number;

@@ -10,11 +10,11 @@ import { type DType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
+import { denseWorkspace } from '../support/dense-memory.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import {
   type Extents,
   columnsAreFew,
-  denseWorkspace,
   dimensionOf,
   extentsAround,
   middleLast,

@@ -24,6 +24,7 @@ export interface ReductionAttributes {
   readonly keepDims: boolean;
 }
 
+/** Options of `sum`, `mean`, `max`, `min` and their like. */
 export interface ReductionOptions {
   /** The dimensions to fold; all when absent. Negative ones count from the back. */
   dims?: number | readonly number[];

@@ -13,6 +13,7 @@ import { unary } from '../support/pointwise.ts';
 import { float64Mean, squaredDistance } from './squared-distance.ts';
 import { type ReductionOptions, checkReduction, foldedDims, reductionOptions } from './reductions.ts';
 
+/** Options of `variance` and `std`. */
 export interface VarianceOptions extends ReductionOptions {
   /** Subtracted from the number of elements in the divisor. Default 1, for the variance of a sample (Bessel). */
   correction?: number;

@@ -1,6 +1,9 @@
-import { ShapeError } from '../../errors.ts';
+import { CompileError, ShapeError } from '../../errors.ts';
+import { apply } from '../../op/apply.ts';
+import { defineOp } from '../../op/op.ts';
 import type { TypedArray } from '../../tensor/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { tracing } from '../../tensor/tracing.ts';
 import { toTypedArray } from '../../tensor/transfer.ts';
 
 /** What an index must be, in words for the error. */
@@ -39,7 +42,25 @@ function checksIndices(): boolean {
   return (checked ??= process.env.ROOFLINE_CHECK_INDICES === '1');
 }
 
+/** The check as an op, which gives nothing: what a program runs in the place of a read by the host. */
+const checkIndicesOp = defineOp<IndexRange>({
+  name: 'checkIndices',
+  autocast: 'none',
+  infer: () => [],
+  cuda: {
+    kind: 'custom',
+    launch() {
+      throw new CompileError(
+        'compile: ROOFLINE_CHECK_INDICES=1 reads indices back to the host, which no program can; unset it.',
+      );
+    },
+  },
+  cpu: { kind: 'host', run: ([indices], _, range) => requireInRange(indices!.data, range) },
+});
+
 /** Throws a ShapeError for an index out of range: on a GPU in the checked mode, on the CPU if `onCpu` says so. */
 export function checkIndices(indices: Tensor, range: IndexRange, { onCpu }: { onCpu: boolean }): void {
-  if (indices.device.type === 'cpu' ? onCpu : checksIndices()) requireInRange(toTypedArray(indices), range);
+  if (!(indices.device.type === 'cpu' ? onCpu : checksIndices())) return;
+  if (tracing.active) apply(checkIndicesOp, [indices], range);
+  else requireInRange(toTypedArray(indices), range);
 }

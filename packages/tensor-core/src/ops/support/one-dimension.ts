@@ -45,9 +45,3 @@ export function middleLast(
 ): StridedMemory {
   return { address, dtype, shape: [outer, inner, length], strides: [length * inner, 1, inner] };
 }
-
-/** Memory for a dense tensor of that dtype and shape, until the op at hand is queued. */
-export function denseWorkspace(context: CudaContext, { dtype, shape }: StridedMemory): StridedMemory {
-  const address = context.workspace(sizeOf(shape) * byteSize(dtype));
-  return { address, dtype, shape, strides: contiguousStrides(shape) };
-}

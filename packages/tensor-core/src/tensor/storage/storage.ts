@@ -11,12 +11,21 @@ export interface Hold {
 
 const noHolds: readonly Hold[] = [];
 
+let made = 0;
+
+/** How many storages this process has made: those made from now on have higher serial numbers. */
+export function storagesMade(): number {
+  return made;
+}
+
 /**
  * Device memory shared by tensors. It is counted: each live tensor handle and each tape entry that saved it
  * holds one reference, and the memory goes back to the device with the last. The garbage collector is too
  * slow for GPU memory.
  */
 export class Storage {
+  /** Storages are numbered as they are made, from 1 on. */
+  readonly serial = ++made;
   readonly device: Device;
   readonly byteLength: number;
   /** Replaced by devices that write "in place" into a fresh buffer. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { openCpuDevice } from '../../../src/devices/cpu/device.ts';
-import { findOnnxRuntime, onnxRuntime } from '../../../src/devices/cpu/onnx/onnx-runtime.ts';
+import { findOnnxRuntime } from '../../../src/devices/cpu/onnx/find-onnx-runtime.ts';
+import { onnxRuntime } from '../../../src/devices/cpu/onnx/onnx-runtime.ts';
 
 test('there is one device, and it says what it is', () => {
   const cpu = openCpuDevice();

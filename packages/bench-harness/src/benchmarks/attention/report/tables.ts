@@ -1,5 +1,6 @@
 import type { Column, Table } from '@roofline/reports';
 import { attentionCaption, attentionColumns } from '../../../report/attention-columns.ts';
+import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { attentionRow, type AttentionMeasurement } from './interpret.ts';
 
 const attentionColumn: Column = { key: 'attention', label: 'Attention', kind: 'text', emphasis: 'strong' };
@@ -11,6 +12,7 @@ const passColumns = (pass: string, label: string): Column[] => [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: `${pass}StdMs`,
+    detail: true,
     description: 'Mean and standard deviation of the time between two events on the device around each pass.',
   },
   { key: `${pass}MedianMs`, label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
@@ -47,8 +49,10 @@ export function attentionTable(measurements: readonly AttentionMeasurement[]): T
     columns: [
       ...attentionColumns(rows),
       attentionColumn,
-      ...passColumns('forward', 'Forward'),
-      ...passColumns('backward', 'Backward'),
+      ...withRoofSpread(
+        [...passColumns('forward', 'Forward'), ...passColumns('backward', 'Backward')],
+        measurements.map(({ record }) => record),
+      ),
       usedColumn,
       peakColumn,
     ],

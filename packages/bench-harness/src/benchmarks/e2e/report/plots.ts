@@ -4,19 +4,21 @@ import { phaseNames } from '../result.ts';
 import { cellNames } from '../../../report/cell-names.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
-/** The plots that the records give ground for. */
+/** The plots that the records give ground for, each once for every dtype: their times are not to be mixed up. */
 export function e2ePlots(measurements: readonly E2eMeasurement[]): Plot[] {
   const names = cellNames(
     measurements.map(({ cell }) => cell),
-    ['size', 'context', 'batch', 'attention', 'peerAttention', 'dtype'],
+    ['size', 'context', 'batch', 'attention', 'peerAttention'],
   );
   const label: Label = ({ cell }) => names.name(cell);
-  return [
-    timePlot(measurements, label),
-    roofPlot(measurements, label),
-    phasePlot(measurements, label),
-    ratioPlot(measurements, label),
-  ].flatMap((plot) => plot ?? []);
+  const byDType = [...Map.groupBy(measurements, ({ cell }) => cell.dtype)];
+  return [timePlot, roofPlot, phasePlot, ratioPlot].flatMap((draw) =>
+    byDType.flatMap(([dtype, group]) => {
+      const plot = draw(group, label);
+      if (plot === null || byDType.length === 1) return plot ?? [];
+      return { ...plot, id: `${plot.id}-${dtype}`, title: `${plot.title}, ${dtype}` };
+    }),
+  );
 }
 
 type Label = (measurement: E2eMeasurement) => string;
@@ -46,18 +48,22 @@ function timePlot(measurements: readonly E2eMeasurement[], label: Label): Plot |
     low: Math.max(device.min, device.mean - device.std),
     high: device.mean + device.std,
   }));
+  // Bars on a logarithm have no length to compare: dots then.
+  const isWide = spansDecades(series);
   return modelBars(series, {
     id: 'time-by-size',
     title: 'Time of one step',
     caption: 'Mean of the device time; error bars are one standard deviation.',
-    y: { label: 'Time', unit: 'ms', scale: spansDecades(series) ? 'log' : 'linear' },
+    y: { label: 'Time', unit: 'ms', scale: isWide ? 'log' : 'linear' },
+    marks: isWide ? 'dot' : 'bar',
   });
 }
 
-/** Bars over the models; null where nothing was measured. */
+/** Bars over the models, unless `marks` says otherwise; null where nothing was measured. */
 function modelBars(
   series: Series[],
-  plot: Pick<Plot, 'id' | 'title' | 'caption' | 'y' | 'stacked' | 'references'>,
+  plot: Pick<Plot, 'id' | 'title' | 'caption' | 'y' | 'stacked' | 'references'> &
+    Partial<Pick<Plot, 'marks'>>,
 ): Plot | null {
   if (series.length === 0) return null;
   return { kind: 'plot', x: { label: 'Model', scale: 'category' }, marks: 'bar', series, ...plot };

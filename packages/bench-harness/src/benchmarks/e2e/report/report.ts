@@ -3,6 +3,8 @@ import type { CellRecord } from '../../../records/record.ts';
 import { attentionWords } from '../parameters.ts';
 import { e2ePlots } from './plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
+import { headlinePlot } from './headline.ts';
+import { phaseRooflines } from './roofline.ts';
 import { e2eSummary } from './summary.ts';
 import { peerTable, phaseTable, timeTable } from './tables.ts';
 import { reportHead } from '../../../report/report-head.ts';
@@ -11,9 +13,11 @@ import { listSome } from '../../../report/values-in-words.ts';
 /** The report of end-to-end records of one device and one set of settings. */
 export function e2eReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretRecord);
+  const chart = headlinePlot(measurements);
   return {
     ...reportHead('Transformer training, end to end', records),
     summary: e2eSummary(measurements),
+    ...(chart && { chart }),
     sections: [timeSection(measurements), ...plotSections(measurements)],
   };
 }
@@ -32,7 +36,7 @@ function timeSection(measurements: readonly E2eMeasurement[]): Section {
 }
 
 function plotSections(measurements: readonly E2eMeasurement[]): Section[] {
-  const plots = e2ePlots(measurements);
+  const plots = [...e2ePlots(measurements), ...phaseRooflines(measurements)];
   return plots.length === 0 ? [] : [{ id: 'plots', title: 'Plots', blocks: plots }];
 }
 

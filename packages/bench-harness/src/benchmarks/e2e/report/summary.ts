@@ -6,15 +6,15 @@ import type { E2eMeasurement, Measured } from './interpret.ts';
 
 type MeasuredCell = E2eMeasurement & { measured: Measured };
 
-/** The findings, one sentence each, computed from the records. */
+/** The findings, one sentence each, computed from the records, the most telling first. */
 export function e2eSummary(measurements: readonly E2eMeasurement[]): string[] {
   const measured = measurements.filter((each): each is MeasuredCell => each.measured !== null);
   return [
-    countSentence(measurements),
-    ...roofSentence(measured),
     ...ratioSentence(measured),
+    ...roofSentence(measured),
     ...memorySentence(measured),
     ...e2eDtypes.flatMap((dtype) => modes.flatMap((mode) => precisionSentence(measured, dtype, mode))),
+    countSentence(measurements),
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { Column, Row, Table } from '@roofline/reports';
 import { achievedColumn } from '../../../report/achieved-column.ts';
 import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
+import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { tableRow, type E2eMeasurement } from './interpret.ts';
 
 const timeColumns: Column[] = [
@@ -10,6 +11,7 @@ const timeColumns: Column[] = [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: 'stdMs',
+    detail: true,
     description: 'Mean and standard deviation of the time between two events on the device around each step.',
   },
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
@@ -22,6 +24,7 @@ const roofColumns: Column[] = [
     label: 'Floor',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'The least time that the measured ceilings of this device allow for this work.',
   },
   {
@@ -59,6 +62,7 @@ const peerColumns: Column[] = [
     label: '95 % interval',
     kind: 'text',
     align: 'right',
+    detail: true,
     description: 'Of the ratio, by bootstrap over the steps of both.',
   },
   {
@@ -75,6 +79,7 @@ const optimizerTrafficColumn: Column = {
   unit: 'GB/s',
   kind: 'number',
   digits: 3,
+  detail: true,
   description: '28 bytes a parameter over the median of the optimizer phase.',
 };
 
@@ -82,6 +87,7 @@ const optimizerColumn: Column = {
   key: 'optimizerCopyShare',
   label: 'Optimizer bandwidth',
   kind: 'percent',
+  detail: true,
   description:
     'Train steps: 28 bytes a parameter (AdamW reads four float32 values and writes three) over the median of ' +
     'the optimizer phase, against the measured ceiling of copies.',
@@ -107,7 +113,10 @@ export function timeTable(measurements: readonly E2eMeasurement[]): Table {
       ...configurationColumns(rows),
       ...timeColumns,
       achievedColumn(rows, "The model's FLOPs over the median time."),
-      ...roofColumns,
+      ...withRoofSpread(
+        roofColumns,
+        measurements.map(({ record }) => record),
+      ),
     ],
     rows,
   };

@@ -1,7 +1,8 @@
 import { achievedColumn } from '../../../report/achieved-column.ts';
-import type { Column, Row, Table } from '@roofline/reports';
+import type { Column, Table } from '@roofline/reports';
 import type { Pass } from '../../../attention/work.ts';
 import { attentionCaption, attentionColumns } from '../../../report/attention-columns.ts';
+import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { flashRow, type FlashMeasurement } from './interpret.ts';
 
 const implementationColumn: Column = {
@@ -18,6 +19,7 @@ const timeColumns: readonly Column[] = [
     label: '20 %',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'A fifth of the samples are shorter.',
   },
   {
@@ -25,6 +27,7 @@ const timeColumns: readonly Column[] = [
     label: '80 %',
     unit: 'ms',
     kind: 'duration',
+    detail: true,
     description: 'A fifth of the samples are longer.',
   },
 ];
@@ -55,14 +58,14 @@ const besideColumns: readonly Column[] = [
     label: '95 % interval',
     kind: 'text',
     align: 'right',
+    detail: true,
     description: 'Of the ratio, by bootstrap over the samples of both.',
   },
 ];
 
 /** One row for each attention and pass of each cell. */
 export function flashTable(measurements: readonly FlashMeasurement[]): Table {
-  const rows = measurements.map(flashRow);
-  return tableOf(rows, 'times-in-turn', 'Attention, in turn', [
+  return tableOf(measurements, 'times-in-turn', 'Attention, in turn', [
     implementationColumn,
     { key: 'pass', label: 'Pass', kind: 'text' },
   ]);
@@ -70,8 +73,8 @@ export function flashTable(measurements: readonly FlashMeasurement[]): Table {
 
 /** One row for each attention in one pass. */
 export function passTable(measurements: readonly FlashMeasurement[], pass: Pass): Table {
-  const rows = measurements.filter((each) => each.pass === pass).map(flashRow);
-  return tableOf(rows, `${pass}-times`, passTitles[pass], [implementationColumn]);
+  const ofPass = measurements.filter((each) => each.pass === pass);
+  return tableOf(ofPass, `${pass}-times`, passTitles[pass], [implementationColumn]);
 }
 
 /** The most that each attention held, whatever passes were timed. */
@@ -103,7 +106,13 @@ export const passTitles: Readonly<Record<Pass, string>> = {
   both: 'Forward and backward together',
 };
 
-function tableOf(rows: Row[], id: string, title: string, names: readonly Column[]): Table {
+function tableOf(
+  measurements: readonly FlashMeasurement[],
+  id: string,
+  title: string,
+  names: readonly Column[],
+): Table {
+  const rows = measurements.map(flashRow);
   const isFilled = ({ key }: Column) => rows.some((row) => row[key] !== undefined && row[key] !== null);
   return {
     kind: 'table',
@@ -115,7 +124,10 @@ function tableOf(rows: Row[], id: string, title: string, names: readonly Column[
       ...names,
       ...timeColumns,
       achievedColumn(rows, 'FLOPs by formula, a causal mask halving them, over the median time.'),
-      ...besideColumns.filter(isFilled),
+      ...withRoofSpread(
+        besideColumns.filter(isFilled),
+        measurements.map(({ record }) => record),
+      ),
     ],
     rows,
   };

@@ -6,7 +6,6 @@ import { matmulShare } from './shares.ts';
 import { summarizeByName } from './summaries.ts';
 import {
   cellColumns,
-  kernelNameColumn,
   kernelSummaryColumns,
   milliseconds,
   phaseColumn,
@@ -95,7 +94,7 @@ export function peerKernelTable({ profiled, settings }: ProfileMeasurement, id: 
       'All profiled steps together, by torch.profiler.' +
       (profile.device === 'cpu' ? ' Aten ops by their self time.' : '') +
       (settings.range === null ? '' : ' Phases are the only ranges it knows: --range does not select here.'),
-    columns: [...kernelSummaryColumns, kernelNameColumn],
+    columns: [...kernelSummaryColumns],
     rows: summarizeByName(selected),
   };
 }
@@ -116,14 +115,14 @@ export function topKernelsTable(
     columns: [
       ...cellColumns(measurements),
       { key: 'rank', label: '#', kind: 'number' },
-      { key: 'share', label: 'Time (%)', kind: 'percent' },
-      milliseconds('ms', 'Time'),
-      { key: 'instances', label: 'Instances', kind: 'number', digits: 1 },
-      { key: 'name', label: 'Ours', kind: 'text' },
-      { key: 'peerShare', label: 'Time (%)', kind: 'percent' },
-      milliseconds('peerMs', 'Time'),
-      { key: 'peerInstances', label: 'Instances', kind: 'number', digits: 1 },
-      { key: 'peerName', label: 'PyTorch', kind: 'text' },
+      { key: 'name', label: 'Ours', kind: 'text', overflow: 'shorten' },
+      { ...milliseconds('ms', 'Time'), emphasis: 'strong' },
+      { key: 'share', label: 'Time (%)', kind: 'percent', detail: true },
+      { key: 'instances', label: 'Instances', kind: 'number', digits: 1, detail: true },
+      { key: 'peerName', label: 'PyTorch', kind: 'text', overflow: 'shorten' },
+      { ...milliseconds('peerMs', 'Time'), emphasis: 'strong' },
+      { key: 'peerShare', label: 'Time (%)', kind: 'percent', detail: true },
+      { key: 'peerInstances', label: 'Instances', kind: 'number', digits: 1, detail: true },
     ],
     rows: tableRows(measurements, ({ profiled }) => topRows(profiled!)),
   };

@@ -1,5 +1,5 @@
 import type { Row } from '@roofline/reports';
-import { dtypes, floorMs, type BenchmarkDType, type Ceilings } from '../../../measuring/ceilings.ts';
+import { floorMs, isBenchmarkDType, type Ceilings } from '../../../measuring/ceilings.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import { outermostOfEachName, totalUs, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 
@@ -100,9 +100,5 @@ function roofShare(known: readonly KernelSpan[], ceilings: Ceilings | null): num
 /** Null where the ceiling of the products' dtype is not known. What multiplies no matrices is bound by memory. */
 function leastMs({ work, op }: KernelSpan, ceilings: Ceilings): number | null {
   if (!op!.isMatrixProduct) return (work!.bytes / ceilings.copyBytesPerSecond) * 1000;
-  return isCeilingDType(op!.dtype) ? floorMs([work!], ceilings, op!.dtype) : null;
-}
-
-function isCeilingDType(dtype: string): dtype is BenchmarkDType {
-  return (dtypes as readonly string[]).includes(dtype);
+  return isBenchmarkDType(op!.dtype) ? floorMs([work!], ceilings, op!.dtype) : null;
 }

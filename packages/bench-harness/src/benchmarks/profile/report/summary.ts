@@ -11,7 +11,7 @@ interface NamedProfile extends Profiled {
   readonly name: string;
 }
 
-/** The findings over all cells, one sentence each, computed from their records. */
+/** The findings over all cells, one sentence each, computed from their records, the most telling first. */
 export function profileSummary(measurements: readonly ProfileMeasurement[]): string[] {
   const names = cellNames(measurements.map(({ cell }) => cell));
   const profiles = measurements
@@ -20,14 +20,14 @@ export function profileSummary(measurements: readonly ProfileMeasurement[]): str
   if (profiles.length === 0) return [];
   const where = names.shared && ` (${names.shared})`;
   return [
-    `Profiled: ${listSome(profiles.map(({ name }) => name))}${where}.`,
-    ...topSentence('forward', ['forward'], profiles),
-    ...topSentence('forward and backward', ['forward', 'backward'], profiles.filter(hasBackward)),
+    ...emptySelections(measurements),
+    ...peerSentence(profiles),
     timeSentence(profiles),
     productSentence(profiles),
-    ...peerSentence(profiles),
     ...attentionSentence(profiles),
-    ...emptySelections(measurements),
+    ...topSentence('forward', ['forward'], profiles),
+    ...topSentence('forward and backward', ['forward', 'backward'], profiles.filter(hasBackward)),
+    `Profiled: ${listSome(profiles.map(({ name }) => name))}${where}.`,
   ];
 }
 
@@ -54,7 +54,7 @@ function rangeNames(spans: readonly KernelSpan[]): string[] {
 }
 
 /** Grows as the FLOPs of the layers do. */
-function workOf({ shape, context, batch }: ProfileCell): number {
+export function workOf({ shape, context, batch }: ProfileCell): number {
   return shape.layers * shape.modelDimension ** 2 * context * batch;
 }
 

@@ -3,7 +3,7 @@ import { cellNames } from '../../../report/cell-names.ts';
 import { outcomeOf } from '../../../report/cell-row.ts';
 import type { ProfileMeasurement } from '../interpret.ts';
 
-export const cellColumn: Column = { key: 'cell', label: 'Cell', kind: 'text' };
+export const cellColumn: Column = { key: 'cell', label: 'Cell', kind: 'text', overflow: 'shorten' };
 
 export const phaseColumn: Column = { key: 'phase', label: 'Phase', kind: 'text', emphasis: 'strong' };
 
@@ -25,21 +25,22 @@ export const milliseconds = (key: string, label: string, description?: string): 
 // As Nsight Systems heads them.
 export const durationColumns: readonly Column[] = [
   nanoseconds('averageNs', 'Avg (ns)'),
-  nanoseconds('medianNs', 'Med (ns)'),
-  nanoseconds('minNs', 'Min (ns)'),
-  nanoseconds('maxNs', 'Max (ns)'),
-  nanoseconds('stdNs', 'StdDev (ns)'),
+  ...[
+    nanoseconds('medianNs', 'Med (ns)'),
+    nanoseconds('minNs', 'Min (ns)'),
+    nanoseconds('maxNs', 'Max (ns)'),
+    nanoseconds('stdNs', 'StdDev (ns)'),
+  ].map((column) => ({ ...column, detail: true })),
 ];
 
-/** What comes before the name in Nsight Systems' `cuda_gpu_kern_sum`. */
+/** The columns of Nsight Systems' `cuda_gpu_kern_sum`; it has the name last, where narrow pages lose it. */
 export const kernelSummaryColumns: readonly Column[] = [
-  { key: 'timeShare', label: 'Time (%)', kind: 'percent' },
+  { key: 'name', label: 'Name', kind: 'text', overflow: 'shorten' },
+  { key: 'timeShare', label: 'Time (%)', kind: 'percent', emphasis: 'strong' },
   nanoseconds('totalNs', 'Total Time (ns)'),
   { key: 'instances', label: 'Instances', kind: 'number' },
   ...durationColumns,
 ];
-
-export const kernelNameColumn: Column = { key: 'name', label: 'Name', kind: 'text' };
 
 /** A table of one cell does not repeat it. */
 export function cellColumns(measurements: readonly ProfileMeasurement[]): Column[] {

@@ -1,12 +1,12 @@
 import type { Column, Table } from '@roofline/reports';
 import type { ProfileMeasurement } from '../interpret.ts';
+import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { attentionShares, matmulShares, stepRow } from './shares.ts';
 import { kernelSummary, rangeSummary } from './summaries.ts';
 import {
   cellColumn,
   cellColumns,
   durationColumns,
-  kernelNameColumn,
   kernelSummaryColumns,
   milliseconds,
   nanoseconds,
@@ -36,8 +36,9 @@ const achievedColumns: readonly Column[] = [
     key: 'roofShare',
     label: 'Of the roof',
     kind: 'percent',
+    emphasis: 'roof',
     description:
-      'The least time that the measured ceilings allow over the time taken. Above 100 %: what the cache kept from ' +
+      'The least time that the measured ceilings allow over the time taken. Above the roof: what the cache kept from ' +
       'device memory.',
   },
 ];
@@ -55,8 +56,10 @@ export function kernelTable(measurements: readonly ProfileMeasurement[], id = 'k
     columns: [
       ...cellColumns(measurements),
       ...kernelSummaryColumns,
-      ...achievedColumns.filter(({ key }) => rows.some((row) => typeof row[key] === 'number')),
-      kernelNameColumn,
+      ...withRoofSpread(
+        achievedColumns.filter(({ key }) => rows.some((row) => typeof row[key] === 'number')),
+        measurements.map(({ record }) => record),
+      ),
     ],
     rows,
   };
@@ -71,15 +74,15 @@ export function rangeTable(measurements: readonly ProfileMeasurement[], id = 'ra
     caption: 'A kernel counts in every range around it. All profiled steps together.',
     columns: [
       ...cellColumns(measurements),
-      { key: 'range', label: 'NVTX Range', kind: 'text', emphasis: 'strong' },
-      { key: 'style', label: 'Style', kind: 'text' },
-      { key: 'pid', label: 'PID', kind: 'text', align: 'right' },
-      { key: 'tid', label: 'TID', kind: 'text', align: 'right' },
+      { key: 'range', label: 'NVTX Range', kind: 'text', emphasis: 'strong', overflow: 'shorten' },
+      { key: 'name', label: 'Kernel Name', kind: 'text', overflow: 'shorten' },
+      { key: 'style', label: 'Style', kind: 'text', detail: true },
+      { key: 'pid', label: 'PID', kind: 'text', align: 'right', detail: true },
+      { key: 'tid', label: 'TID', kind: 'text', align: 'right', detail: true },
       { key: 'rangeInstances', label: 'NVTX Inst', kind: 'number' },
       { key: 'instances', label: 'Kern Inst', kind: 'number' },
       nanoseconds('totalNs', 'Total Time (ns)'),
       ...durationColumns,
-      { key: 'name', label: 'Kernel Name', kind: 'text' },
     ],
     rows: tableRows(measurements, ({ profiled }) => rangeSummary(profiled!.selected, profiled!.result)),
   };
@@ -90,7 +93,9 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
     kind: 'table',
     id,
     title: 'Kernel time against wall time',
-    caption: `Medians of a step, whatever the selection.${cellsCaption(measurements)}`,
+    caption:
+      'Medians of a step, whatever the selection. The cost of profiling is that of these few steps; `roofline overhead` ' +
+      `measures it over many, by the host's clock.${cellsCaption(measurements)}`,
     columns: [
       cellColumn,
       { key: 'kernels', label: 'Kernels', kind: 'number', digits: 1 },

@@ -87,6 +87,11 @@ export function addToGraph<A>(
   return results.map((result, i) => finish(graph, result, outputs[i]!));
 }
 
+/** Whether nodes can read an input from its storage; else its elements must be gathered before. */
+export function canReadInGraph(input: OperandLayout, strided: boolean): boolean {
+  return planOperand(input, strided).view !== null;
+}
+
 function planOperand(input: OperandLayout, strided: boolean): OperandPlan {
   const transposed = strided && liesTransposed(input);
   return { input, view: planView(transposed ? swapLastTwo(input) : input, input.storageSize), transposed };

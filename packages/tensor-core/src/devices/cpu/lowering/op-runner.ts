@@ -33,7 +33,7 @@ export class OpRunner {
     outputs: readonly MemoryView[],
     attributes: A,
   ): void {
-    if (outputs.every(({ size }) => size === 0)) return;
+    if (outputs.length > 0 && outputs.every(({ size }) => size === 0)) return;
     const lowering = op.cpu;
     if (lowering.kind === 'host') return runHostLowering(op, lowering, inputs, outputs, attributes);
     try {

@@ -41,9 +41,9 @@ export class OnnxGraphBuilder implements OnnxGraph {
   readonly #notYetOutputs = new Set<string>();
   #valueCount = 0;
 
-  /** A value that whoever runs the graph gives. */
-  input(dtype: DType, shape: Shape): OnnxValue {
-    const value = this.#value({ dtype, shape });
+  /** A value that whoever runs the graph gives, by that name if it has one. */
+  input(dtype: DType, shape: Shape, name?: string): OnnxValue {
+    const value = name === undefined ? this.#value({ dtype, shape }) : { name, dtype, shape };
     this.inputs.push(value);
     return value;
   }
@@ -52,6 +52,19 @@ export class OnnxGraphBuilder implements OnnxGraph {
   output(value: OnnxValue): void {
     this.outputs.push(this.#notYetOutputs.delete(value.name) ? value : this.node('Identity', [value]));
     this.#notYetOutputs.delete(this.outputs.at(-1)!.name);
+  }
+
+  /** Makes `value` the graph's next output under a name of its own. */
+  namedOutput(value: OnnxValue, name: string): void {
+    const { dtype, shape } = value;
+    this.operations.push({
+      opType: 'Identity',
+      domain: '',
+      inputs: [value.name],
+      outputs: [name],
+      attributes: {},
+    });
+    this.outputs.push({ name, dtype, shape });
   }
 
   /** A node of one output, which has the shape and dtype of the first input unless `options` say otherwise. */

@@ -1,10 +1,8 @@
-import { readFileSync, readdirSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { ffi } from '../../../native/ffi.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import { DeviceError, LibraryNotFoundError } from '../../../errors.ts';
 import { fixCpuThreads } from '../threads.ts';
+import { findOnnxRuntime, GLIBC_REMEDY, hasMusl } from './find-onnx-runtime.ts';
 import { disableTelemetry } from './telemetry.ts';
 
 /** Handles and addresses are numbers: they lie below 2^53. A returned status of 0 is success. */
@@ -225,27 +223,6 @@ export function loadedOnnxRuntime(): OnnxRuntime | null {
   return runtime;
 }
 
-/** Where the library of this platform lies, and the version of its package. Throws a LibraryNotFoundError. */
-export function findOnnxRuntime(): { path: string; version: string } {
-  const manifest = resolvePackage();
-  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
-  const binaries = join(dirname(manifest), 'bin');
-  const { platform, arch } = process;
-  const searched: string[] = [];
-  for (const interfaceVersion of readdirSync(binaries)) {
-    const folder = join(binaries, interfaceVersion, platform, arch);
-    searched.push(folder);
-    const file = filesIn(folder).find((name) => /^(lib)?onnxruntime\b.*\.(so\.1|1\.dylib|dll)$/.test(name));
-    if (file !== undefined) return { path: join(folder, file), version };
-  }
-  throw new LibraryNotFoundError(
-    'ONNX Runtime',
-    searched,
-    `onnxruntime-node ${version} has no library for ${platform}-${arch}; it has for linux-x64, linux-arm64, ` +
-      'darwin-arm64, win32-x64 and win32-arm64. Use one of those, or a CUDA device.',
-  );
-}
-
 interface LoadedApi {
   readonly library: object;
   readonly api: Api;
@@ -276,35 +253,13 @@ function openLibrary(path: string) {
   try {
     return ffi().load(path);
   } catch (cause) {
-    const musl = process.platform === 'linux' && !('glibcVersionRuntime' in systemReport());
     throw new LibraryNotFoundError(
       'ONNX Runtime',
       [path],
-      musl
-        ? 'Its library needs glibc, and this system has musl (Alpine, say): use a Debian- or Red-Hat-like image.'
-        : 'The library is there, but the system refuses to load it: install onnxruntime-node anew.',
+      hasMusl()
+        ? GLIBC_REMEDY
+        : 'The library is there, but the system refuses to load it: install the package it lies in anew.',
       { cause },
     );
-  }
-}
-
-function systemReport(): object {
-  return (process.report.getReport() as { header: object }).header;
-}
-
-function resolvePackage(): string {
-  try {
-    return createRequire(import.meta.url).resolve('onnxruntime-node/package.json');
-  } catch (cause) {
-    const remedy = 'Install it: `npm install onnxruntime-node`.';
-    throw new LibraryNotFoundError('ONNX Runtime', ['the package onnxruntime-node'], remedy, { cause });
-  }
-}
-
-function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
   }
 }

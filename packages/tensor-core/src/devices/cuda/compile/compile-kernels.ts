@@ -18,6 +18,7 @@ import { cacheFolder } from './kernel-cache.ts';
 /** What the machine code of a kernel follows from. */
 export type CompilableKernel = Pick<KernelSpec, 'source' | 'defines'>;
 
+/** Options of `compileKernels`. */
 export interface CompileKernelsOptions {
   /** Threads that compile, at most one for each kernel. Default: as many as the processor runs at once. */
   readonly threads?: number;

@@ -39,6 +39,19 @@ const prototypes = {
   cuEventQuery: 'int cuEventQuery(uintptr_t event)',
   cuEventSynchronize: 'int cuEventSynchronize(uintptr_t event)',
   cuEventElapsedTime: 'int cuEventElapsedTime(uintptr_t ms, uintptr_t start, uintptr_t end)',
+  cuStreamBeginCapture: 'int cuStreamBeginCapture_v2(uintptr_t stream, int mode)',
+  cuStreamEndCapture: 'int cuStreamEndCapture(uintptr_t stream, uintptr_t graph)',
+  cuStreamGetCaptureInfo:
+    'int cuStreamGetCaptureInfo_v3(uintptr_t stream, uintptr_t status, uintptr_t id, uintptr_t graph, ' +
+    'uintptr_t dependencies, uintptr_t edges, uintptr_t count)',
+  cuGraphInstantiate:
+    'int cuGraphInstantiateWithFlags(uintptr_t executable, uintptr_t graph, uint64_t flags)',
+  cuGraphLaunch: 'int cuGraphLaunch(uintptr_t executable, uintptr_t stream)',
+  cuGraphExecKernelNodeSetParams:
+    'int cuGraphExecKernelNodeSetParams_v2(uintptr_t executable, uintptr_t node, uintptr_t parameters)',
+  cuGraphGetNodes: 'int cuGraphGetNodes(uintptr_t graph, uintptr_t nodes, uintptr_t count)',
+  cuGraphDestroy: 'int cuGraphDestroy(uintptr_t graph)',
+  cuGraphExecDestroy: 'int cuGraphExecDestroy(uintptr_t executable)',
   cuTensorMapEncodeTiled:
     'int cuTensorMapEncodeTiled(uintptr_t map, int dtype, uint rank, uintptr_t address, uintptr_t dims, ' +
     'uintptr_t strides, uintptr_t box, uintptr_t elementStrides, int interleave, int swizzle, int l2Promotion, int fill)',

@@ -19,6 +19,7 @@ export interface LibraryDescription {
 const pipInstall = (wheel: string) =>
   `Install the CUDA toolkit, or \`pip install ${wheel}\`, or name its folder in ROOFLINE_CUDA_LIBRARIES.`;
 
+/** The libraries of NVIDIA that are found at first use, by their names. */
 export const libraries = {
   cuda: {
     name: 'libcuda',
@@ -47,6 +48,7 @@ export const libraries = {
   },
 } as const satisfies Record<string, LibraryDescription>;
 
+/** A native library with the functions that were asked of it. */
 export interface LoadedLibrary {
   readonly handle: ReturnType<typeof koffi.load>;
   /** Where the loader found it. */

@@ -1,3 +1,4 @@
+import type { PointwiseValue } from '../../../op/cuda-lowering.ts';
 import { type DType, byteSize, computeDType } from '../../../tensor/dtype.ts';
 import { computeType, storageType } from '../compile/c-types.ts';
 
@@ -10,6 +11,8 @@ export interface PointwiseSignature {
   readonly outputs: readonly DType[];
   /** One for each output, over `a`, `b`... and `s0`, `s1`... */
   readonly expressions: readonly string[];
+  /** What the expressions use by name, in order. */
+  readonly values?: readonly PointwiseValue[];
   readonly scalars: number;
 }
 
@@ -175,7 +178,7 @@ __device__ __forceinline__ Index divide(const Layout& layout, Index x, int d) { 
 }
 
 function prologue(signature: PointwiseSignature, read: readonly number[]): string {
-  const { outputs, expressions } = signature;
+  const { outputs, expressions, values = [] } = signature;
   const arguments_ = [
     ...read.map((i) => `Compute ${names[i]}`),
     ...scalarNames(signature).map((name) => `Compute ${name}`),
@@ -187,6 +190,7 @@ constexpr int kThreads = ${blockSize};
 using Compute = ${computeType(scalarDType(signature))};
 
 __device__ __forceinline__ void evaluate(${arguments_.join(', ')}) {
+${lines(values, ({ name, dtype, text }) => `  const Compute ${name} = as_stored<${storageType(dtype)}, Compute>(${text});`)}
 ${lines(expressions, (text, i) => `  y${i} = convert<${storageType(outputs[i]!)}>(${text});`)}
 }
 `;

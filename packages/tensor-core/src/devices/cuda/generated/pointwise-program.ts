@@ -1,4 +1,4 @@
-import type { PointwiseKernel } from '../../../op/cuda-lowering.ts';
+import type { PointwiseKernel, PointwiseValue } from '../../../op/cuda-lowering.ts';
 import { type DType, byteSize } from '../../../tensor/dtype.ts';
 import { DTypeError } from '../../../errors.ts';
 import type { ComputeOp } from '../../../op/op.ts';
@@ -10,6 +10,7 @@ export interface PointwiseProgram {
   /** The kernels' name, a C identifier. */
   readonly name: string;
   readonly expressions: readonly string[];
+  readonly values: readonly PointwiseValue[];
   /** Indices of the inputs that the expressions read. */
   readonly read: readonly number[];
   readonly scalars: number;
@@ -42,11 +43,14 @@ export function programOf<A>(
       `${op.name}: a pointwise op takes at most ${maxInputs} inputs and ${maxOperands} operands in all.`,
     );
   }
-  const expressions = (op.cuda as PointwiseKernel<A>).expressions(attributes);
+  const kernel = op.cuda as PointwiseKernel<A>;
+  const expressions = kernel.expressions(attributes);
+  const values = kernel.values?.(attributes) ?? [];
   return {
     name: `pointwise_${op.name.replace(/\W/g, '_')}`,
     expressions,
-    read: inputsRead(expressions, inputCount),
+    values,
+    read: inputsRead([...values.map(({ text }) => text), ...expressions], inputCount),
     scalars: op.scalars?.(attributes).length ?? 0,
     kernels: new Map(),
   };
@@ -54,12 +58,12 @@ export function programOf<A>(
 
 /** A program for given dtypes. */
 export function signatureOf(
-  { name, expressions, scalars }: PointwiseProgram,
+  { name, expressions, values, scalars }: PointwiseProgram,
   inputs: readonly { readonly dtype: DType }[],
   outputs: readonly { readonly dtype: DType }[],
 ): PointwiseSignature {
   const dtypes = (operands: readonly { readonly dtype: DType }[]) => operands.map(({ dtype }) => dtype);
-  return { name, expressions, scalars, inputs: dtypes(inputs), outputs: dtypes(outputs) };
+  return { name, expressions, values, scalars, inputs: dtypes(inputs), outputs: dtypes(outputs) };
 }
 
 /** Where the arguments of a kernel lie whose scalars follow `end` bytes of other arguments. */

@@ -50,6 +50,7 @@ export class PointwiseRunner {
   readonly #copy: PointwiseProgram = {
     name: 'copy_strided',
     expressions: ['a'],
+    values: [],
     read: [0],
     scalars: 0,
     kernels: new Map(),

@@ -19,6 +19,16 @@ const configAttributeCount = 48;
 
 const sizeOffset = 40;
 
+/** A launch as the driver takes it: arguments by their addresses, or packed behind `extra`. */
+export interface PreparedLaunch {
+  readonly kernel: number;
+  readonly grid: readonly [number, number, number];
+  readonly blockSize: number;
+  readonly sharedBytes: number;
+  readonly parameters: number;
+  readonly extra: number;
+}
+
 /**
  * Queues kernels on the current stream. Arguments lie in one block of host memory that the driver reads during the
  * call, so that a launch allocates nothing.
@@ -28,6 +38,10 @@ export class Launcher {
   readonly arguments = new HostMemory(argumentBytes);
   /** For `launchByPointers`: where each argument lies. */
   readonly pointers = new HostMemory(pointerBytes);
+  /** Gets launches in the stream's place, if there is one: a graph changes the arguments of its nodes. */
+  redirect: ((launch: PreparedLaunch) => void) | null = null;
+  /** Told behind every launch, if there is one. */
+  launched: (() => void) | null = null;
   readonly #driver: CudaDriver;
   readonly #streams: CurrentStream;
   readonly #extra = new HostMemory(64);
@@ -57,11 +71,14 @@ export class Launcher {
   launch(kernel: number, gridX: number, blockSize: number, byteLength: number): void {
     checkGrid('a generated kernel', gridX, 1, 1, blockSize);
     this.#extra.words[sizeOffset / 4] = byteLength;
-    const { cuLaunchKernel } = this.#driver.functions;
     const extra = this.#extra.address;
+    if (this.redirect)
+      return this.redirect({ kernel, grid: [gridX, 1, 1], blockSize, sharedBytes: 0, parameters: 0, extra });
+    const { cuLaunchKernel } = this.#driver.functions;
     const stream = this.#streams.current.handle;
     const result = cuLaunchKernel(kernel, gridX, 1, 1, blockSize, 1, 1, 0, stream, 0, extra);
     if (result !== 0) this.#driver.check(result, 'cuLaunchKernel');
+    this.launched?.();
   }
 
   /** Launches `kernel` with arguments at the addresses that `pointers` holds, one for each parameter. */
@@ -72,8 +89,9 @@ export class Launcher {
     sharedBytes: number,
     overlapsPrevious: boolean,
   ): void {
-    const { cuLaunchKernel, cuLaunchKernelEx } = this.#driver.functions;
     const parameters = this.pointers.address;
+    if (this.redirect) return this.redirect({ kernel, grid, blockSize, sharedBytes, parameters, extra: 0 });
+    const { cuLaunchKernel, cuLaunchKernelEx } = this.#driver.functions;
     const stream = this.#streams.current.handle;
     const [x, y, z] = grid;
     let result: number;
@@ -85,6 +103,7 @@ export class Launcher {
       result = cuLaunchKernel(kernel, x, y, z, blockSize, 1, 1, sharedBytes, stream, parameters, 0);
     }
     if (result !== 0) this.#driver.check(result, 'cuLaunchKernel');
+    this.launched?.();
   }
 }
 

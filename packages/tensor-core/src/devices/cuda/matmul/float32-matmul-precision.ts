@@ -13,6 +13,7 @@ export function setFloat32MatmulPrecision(next: Float32MatmulPrecision): void {
   precision = next;
 }
 
+/** The precision of float32 matrix products: see `setFloat32MatmulPrecision`. */
 export function getFloat32MatmulPrecision(): Float32MatmulPrecision {
   return precision;
 }

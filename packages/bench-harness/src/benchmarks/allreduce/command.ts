@@ -1,0 +1,148 @@
+import { availableParallelism } from 'node:os';
+import type { InferredOptionTypes } from 'yargs';
+import { defineCommand, type Flags } from '../../cli/command.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import {
+  parseChoices,
+  parseList,
+  parsePositiveNumber,
+  parseWholeNumber,
+  parseWholeNumbers,
+} from '../../cli/option-values.ts';
+import { UsageError } from '../../errors.ts';
+import { findPeer } from '../e2e/command.ts';
+import { collectiveDTypes, collectiveOps } from './operations.ts';
+import { type CollectiveBackend, backends } from './parameters.ts';
+import { parseSize, sizesBetween } from './sizes.ts';
+
+const sizeOf = (flag: string) => (given: string) => parseSize(flag, given);
+const sizesOf = (flag: string) => {
+  const parse = parseList(flag);
+  return (given: string | readonly string[]) => parse(given).map((text) => parseSize(flag, text));
+};
+const defaultSizes = [1e6, 1e7, 1e8, 1e9];
+const worldSizes = [2, 4, 6];
+
+const flags = {
+  op: {
+    type: 'string',
+    default: 'allreduce',
+    describe: `Collectives: ${collectiveOps.join()}`,
+    coerce: parseChoices('op', collectiveOps),
+    completions: () => collectiveOps,
+  },
+  backend: {
+    type: 'string',
+    describe: 'gloo, nccl or both; nccl if not given where there are several GPUs, else gloo',
+    coerce: parseChoices('backend', backends),
+    completions: () => backends,
+  },
+  nproc: {
+    type: 'string',
+    describe: `Ranks; those of ${worldSizes.join()} for which there are GPUs or cores if not given`,
+    coerce: parseWholeNumbers('nproc', 1),
+  },
+  size: {
+    type: 'string',
+    describe: '1MB,10MB,100MB,1GB if not given; of all pieces together, as in nccl-tests',
+    coerce: sizesOf('size'),
+  },
+  begin: { type: 'string', alias: 'b', describe: 'Sizes from this one on', coerce: sizeOf('begin') },
+  end: { type: 'string', alias: 'e', describe: 'to this one', coerce: sizeOf('end') },
+  factor: {
+    type: 'string',
+    alias: 'f',
+    describe: 'each so many times the one before; 2 if not given',
+    coerce: parsePositiveNumber('factor'),
+  },
+  dtype: {
+    type: 'string',
+    default: 'float32',
+    describe: `Of the elements: ${collectiveDTypes.join()}`,
+    coerce: parseChoices('dtype', collectiveDTypes),
+    completions: () => collectiveDTypes,
+  },
+  iterations: {
+    type: 'string',
+    describe: 'Calls of a turn that count; 20 if not given, of Gloo 4',
+    coerce: parseWholeNumber('iterations', 1),
+  },
+  warmup: {
+    type: 'string',
+    describe: 'Calls of a turn before those; 5 if not given, of Gloo 1',
+    coerce: parseWholeNumber('warmup', 0),
+  },
+  rounds: {
+    type: 'string',
+    default: '5',
+    describe: 'Turns that sides and placements take',
+    coerce: parseWholeNumber('rounds', 1),
+  },
+  peer: {
+    type: 'string',
+    choices: ['torch'],
+    describe: 'Time torch.distributed with the same backend in turn (Python by ROOFLINE_PYTHON)',
+    completions: () => ['torch'],
+  },
+  ...sweepFlags,
+} as const satisfies Flags;
+
+type Arguments = InferredOptionTypes<typeof flags>;
+
+export const allreduceCommand = defineCommand({
+  flags,
+  examples: [
+    ['roofline allreduce', 'sizes up to 1 GB, between GPUs or, by Gloo, between processes'],
+    ['roofline allreduce --backend gloo --nproc 2 --size 1MB,10MB --peer torch', "beside PyTorch's Gloo"],
+    ['roofline allreduce --op allgather,reducescatter -b 8 -e 128M -f 2', "nccl-tests' sweep"],
+  ],
+  async run(args) {
+    const sizes = chooseSizes(args);
+    const gpus = await countGpus();
+    const chosen: readonly CollectiveBackend[] = args.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
+    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { allreduceBenchmark } = await import('./benchmark.ts');
+    const peer = args.peer === undefined ? null : await findPeer();
+    const onGpu = chosen.includes('nccl');
+    const { exitCode } = await runBenchmark(allreduceBenchmark, {
+      parameters: () => ({
+        ops: args.op,
+        backends: [...chosen],
+        ranks: args.nproc ?? ranksFor(onGpu ? gpus : availableParallelism()),
+        sizes,
+        dtypes: args.dtype,
+        warmup: args.warmup ?? (onGpu ? 5 : 1),
+        iterations: args.iterations ?? (onGpu ? 20 : 4),
+        rounds: args.rounds,
+        peer,
+      }),
+      device: onGpu ? 'cuda' : 'cpu',
+      dtypes: [],
+      ...sweepOptions(args, 'allreduce'),
+    });
+    return exitCode;
+  },
+});
+
+function chooseSizes({ size, begin, end, factor }: Arguments): number[] {
+  if (begin === undefined && end === undefined) {
+    if (factor !== undefined) throw new UsageError('--factor stands between --begin and --end: add both.');
+    return size ?? defaultSizes;
+  }
+  if (size !== undefined)
+    throw new UsageError('--size names the sizes already: leave out --begin and --end.');
+  if (begin === undefined || end === undefined)
+    throw new UsageError('--begin and --end go together: add the other.');
+  return sizesBetween(begin, end, factor ?? 2);
+}
+
+/** The usual numbers of ranks as far as there are places for them; two at least. */
+function ranksFor(places: number): number[] {
+  const fitting = worldSizes.filter((ranks) => ranks <= places);
+  return fitting.length > 0 ? fitting : [2];
+}
+
+async function countGpus(): Promise<number> {
+  const { cudaDeviceCount } = await import('@roofline/tensor-core');
+  return cudaDeviceCount();
+}

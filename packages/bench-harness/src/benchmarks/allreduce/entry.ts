@@ -1,0 +1,14 @@
+import type { BenchmarkEntry } from '../entry.ts';
+
+export const allreduce: BenchmarkEntry = {
+  name: 'allreduce',
+  definition: async () => (await import('./benchmark.ts')).allreduceBenchmark,
+  command: {
+    summary: 'Collectives of Gloo and NCCL: bus bandwidth by size and ranks, beside torch.distributed',
+    load: async () => (await import('./command.ts')).allreduceCommand,
+  },
+  pipeline: {
+    quick: 'allreduce --size 1MB,10MB --rounds 3',
+    full: 'allreduce --op allreduce,allgather,reducescatter',
+  },
+};

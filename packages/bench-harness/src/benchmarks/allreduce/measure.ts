@@ -1,0 +1,141 @@
+import { mean, max } from 'simple-statistics';
+import { describeFailure, peerPython } from '../../peer/cell-peer.ts';
+import { PeerError } from '../../peer/python-peer.ts';
+import type { CellContext } from '../definition.ts';
+import { measureLoopback } from './loopback.ts';
+import { type Placement, factsOf, pieceCount } from './operations.ts';
+import type { CollectiveCell, CollectiveSettings } from './parameters.ts';
+import { OwnRanks } from './ranks/own-ranks.ts';
+import { TorchRanks } from './ranks/torch-ranks.ts';
+import type { Ranks, TurnReply } from './ranks/turns.ts';
+import type { CollectiveResult, Timing, Timings } from './result.ts';
+
+/** Of the sends between neighbours that show what a GPU's links can do. */
+const roofBytes = 2 ** 28;
+
+/** Measures one cell: its ranks are processes that this one starts. */
+export async function measureCollective(
+  cell: CollectiveCell,
+  { settings, progress }: CellContext<CollectiveSettings>,
+): Promise<CollectiveResult> {
+  const ours = await OwnRanks.start(cell.backend, cell.ranks);
+  const torch = settings.peer && new Peer(cell);
+  try {
+    const side = new Side(ours, cell);
+    await side.prepare();
+    await torch?.start();
+    const placements = factsOf[cell.op].placements;
+    const total = settings.rounds * placements.length;
+    let done = 0;
+    for (let round = 0; round < settings.rounds; round++)
+      for (const placement of placements) {
+        await side.sample(placement, settings);
+        await torch?.sample(placement, settings);
+        progress(++done, total, 'turns');
+      }
+    await side.check();
+    return {
+      ours: side.timings(),
+      torch: torch ? torch.outcome() : null,
+      roofBytesPerSecond: await roofOf(cell, ours),
+    };
+  } finally {
+    await Promise.all([ours.end(), torch?.end()]);
+  }
+}
+
+/** Ranks of one side, and what they have measured so far. */
+class Side {
+  readonly #ranks: Ranks;
+  readonly #cell: CollectiveCell;
+  readonly #timings = new Map<Placement, { maxMs: number[]; meanMs: number[]; wrong: number | null }>();
+
+  constructor(ranks: Ranks, cell: CollectiveCell) {
+    this.#ranks = ranks;
+    this.#cell = cell;
+  }
+
+  async prepare(): Promise<void> {
+    const { op, dtype } = this.#cell;
+    await this.#ranks.ask({ command: 'prepare', op, dtype, count: pieceCount(this.#cell) });
+  }
+
+  async sample(placement: Placement, { warmup, iterations }: CollectiveSettings): Promise<void> {
+    const timing = this.#timings.get(placement) ?? { maxMs: [], meanMs: [], wrong: null };
+    this.#timings.set(placement, timing);
+    const replies = await this.#ranks.ask({ command: 'sample', placement, warmup, iterations });
+    const byRank = replies.map(({ samplesMs = [] }) => samplesMs);
+    for (const [i] of byRank[0]!.entries()) {
+      const times = byRank.map((samplesMs) => samplesMs[i]!);
+      timing.maxMs.push(max(times));
+      timing.meanMs.push(mean(times));
+    }
+  }
+
+  async check(): Promise<void> {
+    for (const [placement, timing] of this.#timings) {
+      const replies = await this.#ranks.ask({ command: 'check', placement });
+      timing.wrong = replies.reduce((sum: number, { wrong = 0 }: TurnReply) => sum + wrong, 0);
+    }
+  }
+
+  timings(): Timings {
+    return Object.fromEntries(this.#timings) as Record<Placement, Timing>;
+  }
+}
+
+/** PyTorch's side. What fails there is told in its place, and ours is kept. */
+class Peer {
+  readonly #ranks: TorchRanks;
+  readonly #side: Side;
+  readonly #cell: CollectiveCell;
+  #failure: PeerError | null = null;
+
+  constructor(cell: CollectiveCell) {
+    this.#cell = cell;
+    this.#ranks = new TorchRanks(peerPython(), cell.ranks);
+    this.#side = new Side(this.#ranks, cell);
+  }
+
+  async start(): Promise<void> {
+    await this.#attempt(async () => {
+      await this.#ranks.join(this.#cell.backend);
+      await this.#side.prepare();
+    });
+  }
+
+  async sample(placement: Placement, settings: CollectiveSettings): Promise<void> {
+    if (placement !== factsOf[this.#cell.op].compared) return;
+    await this.#attempt(() => this.#side.sample(placement, settings));
+  }
+
+  outcome(): CollectiveResult['torch'] {
+    if (this.#failure === null) return { status: 'ok', timings: this.#side.timings() };
+    const { status, error } = describeFailure(this.#failure);
+    return { status, error };
+  }
+
+  end(): Promise<void> {
+    return this.#ranks.end();
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    if (this.#failure) return;
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof PeerError)) throw error;
+      this.#failure = error;
+    }
+  }
+}
+
+async function roofOf({ backend, ranks }: CollectiveCell, ours: OwnRanks): Promise<number | null> {
+  if (ranks < 2) return null;
+  if (backend === 'gloo') return await measureLoopback();
+  const cell = { op: 'sendrecv', backend, ranks, bytes: roofBytes, dtype: 'float32' } as const;
+  const side = new Side(ours, cell);
+  await side.prepare();
+  await side.sample('out-of-place', { warmup: 2, iterations: 10, rounds: 1, peer: null });
+  return (roofBytes * 1000) / Math.min(...side.timings()['out-of-place']!.maxMs);
+}

@@ -1,0 +1,38 @@
+import { parseChoice, parseChoices, single } from '../option-values.ts';
+
+/** Other names of values, as people know them from elsewhere. */
+type Synonyms<T extends string> = Readonly<Record<string, T>>;
+
+/** One of some values, which help shows and completion offers. */
+export function choiceOf<const T extends string>(flag: string, values: readonly T[]) {
+  return {
+    type: 'string',
+    values,
+    coerce: (given: string | readonly string[]): T => parseChoice(flag, single(flag, given), values),
+  } as const;
+}
+
+/** One or several of them, between commas. */
+export function choicesOf<const T extends string>(
+  flag: string,
+  values: readonly T[],
+  synonyms?: Synonyms<T>,
+) {
+  return { type: 'string', values, coerce: parseChoices(flag, values, synonyms) } as const;
+}
+
+/** What PyTorch, CUDA and papers call them. */
+const dtypeSynonyms = {
+  fp32: 'float32',
+  f32: 'float32',
+  fp16: 'float16',
+  f16: 'float16',
+  half: 'float16',
+  bf16: 'bfloat16',
+} as const;
+
+export function dtypeChoices<const T extends 'float32' | 'bfloat16' | 'float16'>(values: readonly T[]) {
+  return choicesOf('dtype', values, dtypeSynonyms as unknown as Synonyms<T>);
+}
+
+export const peerChoice = choiceOf('peer', ['torch']);

@@ -1,0 +1,26 @@
+/** What is asked of a stream that may be a terminal. */
+export interface TerminalStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  /** Honours NO_COLOR, FORCE_COLOR and TERM=dumb; only terminals have it. */
+  hasColors?(): boolean;
+}
+
+const USUAL_WIDTH = 80;
+/** Of what is not a terminal: a log, or what a pager folds. */
+const PIPE_WIDTH = 160;
+
+/** Columns of a terminal; some report 0. What is no terminal is as wide as COLUMNS says. */
+export function widthOf({ isTTY, columns }: TerminalStream): number {
+  if (isTTY) return columns || USUAL_WIDTH;
+  return Number(process.env['COLUMNS']) || PIPE_WIDTH;
+}
+
+export function hasColors(stream: TerminalStream): boolean {
+  return Boolean(stream.isTTY && stream.hasColors?.());
+}
+
+/** Whether a line can be rewritten in place. */
+export function canRewrite({ isTTY }: TerminalStream): boolean {
+  return Boolean(isTTY) && process.env['TERM'] !== 'dumb';
+}

@@ -1,0 +1,43 @@
+import type { CellRecord } from '../records/record.ts';
+import { canonicalJson, type Json } from '../records/json.ts';
+
+const MOST_NAMED = 3;
+
+/** What sets each of several groups of records of one benchmark apart from the others, in a few words. */
+export function distinctions(groups: readonly (readonly CellRecord[])[]): string[] {
+  const ways = [
+    (records: readonly CellRecord[]) => records[0]!.environment.device.name,
+    (records: readonly CellRecord[]) => sweptValues(records, 'study'),
+    (records: readonly CellRecord[]) => sweptValues(records, 'size'),
+  ];
+  for (const way of [...ways, settingsApart(groups)]) {
+    const names = groups.map(way);
+    if (names.every((name) => name !== '') && new Set(names).size === groups.length) return names;
+  }
+  return groups.map((_, index) => String(index + 1));
+}
+
+/** `8b, 10b`, or of many the first and the last: `small to 2.7b`. */
+function sweptValues(records: readonly CellRecord[], key: string): string {
+  const values = [...new Set(records.map(({ parameters }) => parameters[key]))];
+  if (values.some((value) => typeof value !== 'string')) return '';
+  return values.length <= MOST_NAMED ? values.join(', ') : `${values[0]} to ${values.at(-1)}`;
+}
+
+/** The settings in which the groups differ: `warmup 2, steps 5`. */
+function settingsApart(groups: readonly (readonly CellRecord[])[]) {
+  const settings = groups.map(([first]) => first!.settings);
+  const keys = Object.keys(settings[0]!).filter(
+    (key) =>
+      settings.every((each) => key in each) &&
+      new Set(settings.map((each) => canonicalJson({ value: each[key] ?? null }))).size > 1,
+  );
+  return ([first]: readonly CellRecord[]) =>
+    keys.map((key) => `${key} ${settingText(first!.settings[key] ?? null)}`).join(', ');
+}
+
+function settingText(value: Json): string {
+  if (value === null) return 'none';
+  if (typeof value === 'object') return Object.values(value).join(' ');
+  return String(value);
+}

@@ -1,0 +1,46 @@
+import { RooflineError, checkFunction } from '@roofline/tensor-core';
+import type { Backend } from './backend.ts';
+import { type PreparedCall, startTogether } from './prepared-call.ts';
+import { Work } from './work.ts';
+
+/** Runs `calls`, which fills `collected`, and begins what is there as one; ends it all where `calls` throws. */
+export function collectCalls(collected: readonly PreparedCall[], calls: () => void, backend: Backend): Work {
+  checkFunction('coalesce', 'what makes the calls', calls);
+  try {
+    const result: unknown = calls();
+    if (typeof result === 'object' && result !== null && 'then' in result)
+      throw new RooflineError(
+        'ARGUMENT',
+        'coalesce: takes a function that is not async; make the calls before any await.',
+      );
+  } catch (error) {
+    for (const call of collected) call.end(error as Error);
+    throw error;
+  }
+  return joined(collected, backend);
+}
+
+/** One Work over calls that begin together: it ends with the last of them, and fails as the first that did. */
+function joined(calls: readonly PreparedCall[], backend: Backend): Work {
+  const begin = (settle: (error: Error | null) => void) => {
+    if (calls.length === 0) {
+      settle(null);
+      return { wait: () => {} };
+    }
+    let left = calls.length;
+    let failure: Error | null = null;
+    for (const call of calls) {
+      call.onEnded = (error) => {
+        failure ??= error;
+        if (--left === 0) settle(failure);
+      };
+    }
+    startTogether(calls, backend);
+    return {
+      wait() {
+        for (const { work } of calls) work.wait();
+      },
+    };
+  };
+  return new Work('coalesce', begin, () => calls[0]?.noteHeard());
+}

@@ -1,0 +1,21 @@
+/** By the group, as its members' object. */
+const unheard = new Map<object, Error>();
+let isWatched = false;
+
+/** A call has failed whose result a program goes on with: on a GPU, `wait` returns before the call has run. */
+export function noteUnheard(group: object, error: Error): void {
+  unheard.set(group, error);
+  if (!isWatched) process.on('exit', tellAll);
+  isWatched = true;
+}
+
+/** The program has been told of a failure of this group. */
+export function noteHeard(group: object): void {
+  unheard.delete(group);
+}
+
+/** A program that was never told must not end as if all were well. */
+function tellAll(): void {
+  for (const error of unheard.values()) console.error(error);
+  if (unheard.size > 0) process.exitCode ||= 1;
+}

@@ -1,0 +1,112 @@
+/** Calls under way at most: more make the caller wait for the oldest. */
+export const mostPending = 1024;
+
+const lockWord = 0;
+const startedWord = 1;
+const completedWord = 2;
+const failureWord = 3;
+const checkedWord = 4;
+const wordBytes = 4;
+const headBytes = 64;
+
+const free = 0;
+const entered = 1;
+const aborted = 2;
+
+/**
+ * What the thread that calls a communicator and its watchdog's thread both see: who is in the library with it, and which
+ * calls are under way. ncclCommAbort frees the communicator, so neither may be inside when the other calls it.
+ */
+export class CommunicatorState {
+  readonly buffer: SharedArrayBuffer;
+  readonly #words: Int32Array<SharedArrayBuffer>;
+  readonly #events: Float64Array;
+  readonly #startedMs: Float64Array;
+
+  constructor(buffer = new SharedArrayBuffer(headBytes + 2 * 8 * mostPending)) {
+    this.buffer = buffer;
+    this.#words = new Int32Array(buffer, 0, headBytes / wordBytes);
+    this.#events = new Float64Array(buffer, headBytes, mostPending);
+    this.#startedMs = new Float64Array(buffer, headBytes + 8 * mostPending, mostPending);
+  }
+
+  /** Whether this thread is now the one that may call the library; false also where there is nothing to call any more. */
+  tryEnter(): boolean {
+    return Atomics.compareExchange(this.#words, lockWord, free, entered) === free;
+  }
+
+  /** Waits for the other thread; false if the communicator is gone. */
+  enter(): boolean {
+    while (!this.tryEnter()) {
+      if (this.isAborted) return false;
+      Atomics.wait(this.#words, lockWord, entered, 1);
+    }
+    return true;
+  }
+
+  leave(): void {
+    this.#unlock(free);
+  }
+
+  /** Leaves for the last time: the communicator is gone. */
+  leaveAborted(): void {
+    this.#unlock(aborted);
+  }
+
+  get isAborted(): boolean {
+    return Atomics.load(this.#words, lockWord) === aborted;
+  }
+
+  /** Said before the library aborts: what has completed since may hold nothing. */
+  noteFailure(): void {
+    Atomics.store(this.#words, failureWord, 1);
+  }
+
+  get hasFailed(): boolean {
+    return Atomics.load(this.#words, failureWord) !== 0;
+  }
+
+  /** How many calls have begun, and how many of them are known to have completed. */
+  get started(): number {
+    return Atomics.load(this.#words, startedWord);
+  }
+
+  get completed(): number {
+    return Atomics.load(this.#words, completedWord);
+  }
+
+  /** Notes a call, and the CUevent behind it. */
+  begin(event: number): void {
+    const slot = this.started % mostPending;
+    this.#events[slot] = event;
+    this.#startedMs[slot] = Date.now();
+    Atomics.add(this.#words, startedWord, 1);
+  }
+
+  /** Notes that calls up to the one of this number, from 1, have completed. */
+  completeUpTo(number: number): void {
+    Atomics.store(this.#words, completedWord, Math.max(number, this.completed));
+  }
+
+  /** The oldest call that is not known to have completed; null if there is none. */
+  oldest(): { readonly number: number; readonly event: number; readonly startedMs: number } | null {
+    const { completed } = this;
+    if (completed >= this.started) return null;
+    const slot = completed % mostPending;
+    return { number: completed + 1, event: this.#events[slot]!, startedMs: this.#startedMs[slot]! };
+  }
+
+  /** How many calls have been compared with those of the other ranks, where that is asked for. */
+  get checked(): number {
+    return Atomics.load(this.#words, checkedWord);
+  }
+
+  noteChecked(): void {
+    Atomics.add(this.#words, checkedWord, 1);
+  }
+
+  #unlock(to: number): void {
+    Atomics.store(this.#words, lockWord, to);
+    Atomics.notify(this.#words, lockWord);
+  }
+}

@@ -1,0 +1,69 @@
+import type { CudaDevice } from '@roofline/tensor-core/native';
+import { CollectiveError } from '../errors.ts';
+import { awaitMembers } from '../group/await-members.ts';
+import type { Store } from '../store/store.ts';
+import type { StoreClientOptions } from '../store/store-client.ts';
+import { Communicator, createUniqueId } from './communicator.ts';
+import { NcclBackend } from './nccl-backend.ts';
+import { Alarms } from './watchdog/alarms.ts';
+import { Watchdog } from './watchdog/watchdog.ts';
+
+export interface ConnectNcclOptions {
+  /** The rank in the group, and the ranks of the world that make it up. */
+  readonly rank: number;
+  readonly ranks: readonly number[];
+  readonly store: Store;
+  /** Where the watchdog finds the same store. */
+  readonly storePlace: StoreClientOptions;
+  /** Begins the keys of this group; no group before may have had it. */
+  readonly prefix: string;
+  readonly device: CudaDevice;
+  readonly timeoutMs: number;
+  readonly checkCalls: boolean;
+}
+
+/**
+ * Connects the ranks of a group, each with its GPU. Throws a CollectiveError that names the ranks that did not come, and
+ * a LibraryNotFoundError without NCCL.
+ */
+export async function connectNccl(options: ConnectNcclOptions): Promise<NcclBackend> {
+  const { rank, ranks, store, storePlace, prefix, device, timeoutMs, checkCalls } = options;
+  const size = ranks.length;
+  const idKey = `${prefix}/id`;
+  await awaitMembers(options);
+  if (rank === 0) await store.set(idKey, explained(options, createUniqueId));
+  const uniqueId = await store.get(idKey, { timeoutMs });
+  device.makeCurrent();
+  const communicator = explained(options, () => new Communicator({ rank, size, uniqueId, timeoutMs }));
+  try {
+    await communicator.connected();
+  } catch (error) {
+    throw notConnected(options, error as Error);
+  }
+  const watchdog = new Watchdog({
+    communicator: communicator.handle,
+    state: communicator.state.buffer,
+    deviceIndex: device.index,
+    ...{ rank, ranks, timeoutMs, prefix },
+    store: storePlace,
+  });
+  const alarms = new Alarms(store, prefix, rank, size);
+  return new NcclBackend({ device, communicator, watchdog, alarms, rank, size, checkCalls });
+}
+
+function explained<T>(options: ConnectNcclOptions, connect: () => T): T {
+  try {
+    return connect();
+  } catch (error) {
+    throw notConnected(options, error as Error);
+  }
+}
+
+function notConnected({ rank, ranks, device }: ConnectNcclOptions, cause: Error): CollectiveError {
+  return new CollectiveError(
+    `initProcessGroup: NCCL could not connect rank ${ranks[rank]}, on ${device.label}, to the others: ${cause.message}. ` +
+      'Has each rank a GPU of its own, and is the network interface right (NCCL_SOCKET_IFNAME)? NCCL_DEBUG=INFO tells more.',
+    { op: 'initProcessGroup', rank: ranks[rank]!, peers: [] },
+    { cause },
+  );
+}

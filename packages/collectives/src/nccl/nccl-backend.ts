@@ -1,0 +1,192 @@
+import { type CudaDevice, type CudaEvent, type CudaStream } from '@roofline/tensor-core/native';
+import type { Backend, BackendCall, Outcome, PendingCall, RunningCall } from '../group/backend.ts';
+import { type Communicator } from './communicator.ts';
+import { mostPending } from './communicator-state.ts';
+import { borrowStream, giveBackStream } from './communication-streams.ts';
+import { ncclCallsOf } from './nccl-calls.ts';
+import type { Alarms } from './watchdog/alarms.ts';
+import type { Watchdog } from './watchdog/watchdog.ts';
+
+export interface NcclBackendParts {
+  readonly device: CudaDevice;
+  readonly communicator: Communicator;
+  readonly watchdog: Watchdog;
+  readonly alarms: Alarms;
+  readonly rank: number;
+  readonly size: number;
+  /** Whether calls are compared with those of the other ranks. */
+  readonly checkCalls: boolean;
+}
+
+/** Calls on the stream, and the event behind them. */
+interface Flight {
+  readonly calls: readonly PendingCall[];
+  readonly event: CudaEvent;
+  readonly number: number;
+  /** How many calls of the group have been sent to be compared by now. */
+  readonly sentChecks: number;
+  /** Whether a program goes on with its results. */
+  isHandedOut: boolean;
+}
+
+type Failure = Extract<Outcome, { status: 'failed' }>;
+
+const pollMs = 1;
+const scratchBytes = 4;
+
+/** Groups that are open: a communicator with calls under way would hold up the end of the process. */
+const open = new Set<NcclBackend>();
+let abortsAtExit = false;
+
+/** NCCL, on a stream of the group's own. */
+export class NcclBackend implements Backend {
+  readonly name = 'nccl';
+  readonly deviceType = 'cuda';
+  readonly device: CudaDevice;
+  readonly #parts: NcclBackendParts;
+  readonly #stream: CudaStream;
+  readonly #scratch;
+  #flights: Flight[] = [];
+  #failure: Failure | null = null;
+  #sentChecks = 0;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(parts: NcclBackendParts) {
+    this.device = parts.device;
+    this.#parts = parts;
+    this.#stream = borrowStream(parts.device);
+    this.#scratch = parts.device.allocateBlock(scratchBytes);
+    parts.device.recordStream(this.#scratch, this.#stream);
+    open.add(this);
+    if (!abortsAtExit) process.on('exit', abortAll);
+    abortsAtExit = true;
+  }
+
+  start(calls: readonly PendingCall[]): RunningCall {
+    this.#poll();
+    const failure = this.#findFailure() ?? this.#enqueue(calls);
+    if (failure) {
+      this.#fail(failure, calls);
+      return { wait: () => {} };
+    }
+    const event = this.#stream.recordEvent({ timing: false });
+    const { state } = this.#parts.communicator;
+    state.begin(event.handle);
+    const flight = {
+      ...{ calls, event, number: state.started },
+      ...{ sentChecks: this.#sentChecks, isHandedOut: false },
+    };
+    this.#flights.push(flight);
+    this.#pollLater();
+    const blocks = calls.some(({ call }) => call.kind === 'barrier');
+    return { wait: () => this.#wait(flight, blocks) };
+  }
+
+  close(): void {
+    if (!open.delete(this)) return;
+    // What a program goes on with must come about; the watchdog frees this thread if it does not.
+    this.#flights.findLast(({ isHandedOut }) => isHandedOut)?.event.synchronize();
+    this.#poll({ waitsForChecks: false });
+    const failure: Failure = { status: 'failed', losses: new Map(), message: 'the group was disposed' };
+    this.#parts.communicator.abort();
+    this.#parts.watchdog.close();
+    this.#fail(this.#failure ?? failure, []);
+    this.device.freeBlock(this.#scratch);
+    giveBackStream(this.device, this.#stream);
+  }
+
+  /** Ends what is under way, for a process that ends. */
+  abort(): void {
+    this.#parts.communicator.abort();
+  }
+
+  /** Puts the calls on the stream, behind what the current one has so far. Gives why that failed, or null. */
+  #enqueue(calls: readonly PendingCall[]): Failure | null {
+    const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
+    if (this.#flights.length >= mostPending) {
+      this.#flights[0]!.event.synchronize();
+      this.#poll();
+    }
+    device.makeCurrent();
+    using inputsReady = device.recordEvent({ timing: false });
+    this.#stream.waitFor(inputsReady);
+    for (const { call } of calls) {
+      for (const buffer of call.buffers) device.recordStream(buffer, this.#stream);
+      if (!checkCalls) continue;
+      watchdog.check({ description: call.description, pair: pairOf(call, rank) });
+      this.#sentChecks++;
+    }
+    const place = {
+      rank,
+      size,
+      communicator: communicator.handle,
+      stream: this.#stream.handle,
+      scratch: this.#scratch.address,
+    };
+    const why = communicator.enqueue(calls.flatMap(({ call }) => ncclCallsOf(call, place)));
+    if (why === null) return null;
+    // The other ranks would wait for this one; without a store they find out when their time is over.
+    if (!communicator.state.hasFailed) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
+    communicator.abort();
+    return { status: 'failed', losses: new Map(), message: why };
+  }
+
+  #wait(flight: Flight, blocks: boolean): void {
+    if (blocks) flight.event.synchronize();
+    this.#poll();
+    if (!this.#flights.includes(flight)) return;
+    flight.isHandedOut = true;
+    this.device.stream.waitFor(flight.event);
+  }
+
+  /** Settles what has run, in order, or all of it where the communicator is gone. */
+  #poll({ waitsForChecks = true } = {}): void {
+    const { state } = this.#parts.communicator;
+    while (this.#flights.length > 0) {
+      const [{ calls, event, number, sentChecks }] = this.#flights as [Flight];
+      const hasCompleted = event.hasCompleted() && (!waitsForChecks || state.checked >= sentChecks);
+      const failure = this.#findFailure();
+      if (failure) return this.#fail(failure, []);
+      if (!hasCompleted) return;
+      this.#flights.shift();
+      state.completeUpTo(number);
+      event.dispose();
+      for (const call of calls) call.onSettled({ status: 'done' });
+    }
+  }
+
+  /** What the watchdog has ended the communicator for, or an earlier call of this thread. */
+  #findFailure(): Failure | null {
+    const { communicator, watchdog } = this.#parts;
+    if (this.#failure || !communicator.state.hasFailed) return this.#failure;
+    // Waits for the end of the abort.
+    communicator.state.enter();
+    const told = watchdog.failure();
+    const message = told?.message ?? 'the communicator has been aborted';
+    return { status: 'failed', losses: new Map(told?.losses ?? []), message };
+  }
+
+  #fail(failure: Failure, further: readonly PendingCall[]): void {
+    this.#failure ??= failure;
+    const flights = this.#flights.splice(0);
+    for (const call of [...flights.flatMap(({ calls }) => calls), ...further]) call.onSettled(failure);
+  }
+
+  #pollLater(): void {
+    if (this.#timer || this.#flights.length === 0) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#poll();
+      this.#pollLater();
+    }, pollMs);
+  }
+}
+
+function pairOf({ kind, root }: BackendCall, rank: number): { from: number; to: number } | null {
+  if (kind === 'send') return { from: rank, to: root };
+  return kind === 'recv' ? { from: root, to: rank } : null;
+}
+
+function abortAll(): void {
+  for (const backend of open) backend.abort();
+}

@@ -1,0 +1,94 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { startScript, runRanks, withRanks } from '../support/run-ranks.ts';
+import { buildStubs, compilerNote, hasCompiler } from '../support/stub-nccl.ts';
+
+// Most of these wait for time limits.
+describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${compilerNote}`, () => {
+  const variables = hasCompiler ? buildStubs() : {};
+  const allRight = { code: 0, stdout: 'all right\n', stderr: '' };
+  const run = async (script: string, size: number, args: readonly string[] = []) =>
+    (await runRanks(script, size, args, variables)).map(({ code, stdout, stderr }) => ({
+      code,
+      stdout,
+      stderr,
+    }));
+
+  it.each([1, 2, 3])('every collective in every dtype, %i ranks', async (size) => {
+    for (const result of await run('nccl-collectives', size)) expect(result).toEqual(allRight);
+  });
+
+  it.each([
+    ['late'],
+    ['mismatch'],
+    ['asynchronous'],
+    ['refused'],
+    ['unconnected'],
+    ['absent'],
+    ['memory', 'coalesce', 'disposed'],
+  ])('fault: %s', async (...faults) => {
+    for (const result of await run('nccl-faults', 2, faults)) expect(result).toEqual(allRight);
+  });
+
+  it('a rank that is killed: the other is blocked by its stream, is freed, and goes on alone', async () => {
+    const [first] = await run('nccl-faults', 2, ['killed']);
+    expect(first).toEqual(allRight);
+  });
+
+  it('a failure that nobody hears of is told at the end, with an exit code', async () => {
+    const [first] = await run('nccl-faults', 2, ['unheard']);
+    expect(first!.code).toBe(1);
+    expect(first!.stderr).toContain(
+      'CollectiveError: allReduce: failed on rank 0: rank 1 did not come in time',
+    );
+  });
+
+  it('process.exit with a call in flight does not wait for it', async () => {
+    await withRanks(
+      'nccl-faults',
+      2,
+      async ([first]) => {
+        const { code, stdout } = await first!.result;
+        expect(code).toBe(7);
+        expect(Date.now() - Number(/exits (\d+)/.exec(stdout)![1])).toBeLessThan(30_000);
+      },
+      ['exits'],
+      variables,
+    );
+  });
+
+  it('an old NCCL is refused', async () => {
+    const environment = { RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: '127.0.0.1', MASTER_PORT: '1' };
+    const { result } = startScript('nccl-faults', ['absent'], {
+      ...environment,
+      ...variables,
+      STUB_NCCL_VERSION: '21003',
+    });
+    const { code, stderr } = await result;
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('is NCCL 2.10.3; NCCL 2.14 or newer is needed');
+  });
+});
+
+it('without NCCL, initProcessGroup says how to get it', () => {
+  const program = `
+    import { initProcessGroup } from ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)};
+    await initProcessGroup({ backend: 'nccl', rank: 0, worldSize: 1, masterAddress: 'h', masterPort: 1 }).catch(
+      ({ name, message }) => console.log(name, message));`;
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    [
+      '--conditions=roofline-source',
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module',
+      '-e',
+      program,
+    ],
+    { encoding: 'utf8', env: { ...process.env, ROOFLINE_CUDA_LIBRARIES: '/nowhere' } },
+  );
+  expect(stderr).toBe('');
+  // A machine that has NCCL has no GPU for it, or a store at no host.
+  expect(stdout).toMatch(
+    /LibraryNotFoundError libnccl.*pip install nvidia-nccl|DeviceError|LibraryNotFoundError libcuda|StoreError/s,
+  );
+});

@@ -1,0 +1,196 @@
+import { deepStrictEqual, match, ok } from 'node:assert/strict';
+import {
+  type DType,
+  type Tensor,
+  isFloatingPoint,
+  select,
+  slice,
+  tensor,
+  toDevice,
+  zeros,
+} from '@roofline/tensor-core';
+import { type Reduction, initProcessGroup } from '../../src/index.ts';
+import { openEmulatedGpu } from '../support/emulated-gpu.ts';
+import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
+
+// Every collective and dtype through NCCL's stand-in, on a GPU played by the CPU whose streams run in any order that
+// events allow: a missing wait shows as a wrong value.
+
+const { device, nccl } = openEmulatedGpu(Number(process.env['RANK']) + 7);
+const group = await initProcessGroup({ backend: 'nccl', device, checkCalls: true });
+const { rank, size } = group;
+const everyone = Array.from({ length: size }, (_, i) => i);
+const right = (rank + 1) % size;
+const left = (rank + size - 1) % size;
+
+const onGpu = (values: readonly number[], dtype: DType): Tensor =>
+  toDevice(tensorOf(values, [values.length], dtype), device);
+const empty = (length: number, dtype: DType): Tensor => toDevice(zeros([length], { dtype }), device);
+
+const folds: Readonly<Record<Exclude<Reduction, 'average'>, (a: number, b: number) => number>> = {
+  sum: (a, b) => a + b,
+  product: (a, b) => a * b,
+  min: Math.min,
+  max: Math.max,
+};
+
+function reduced(op: Reduction, length: number, dtype: DType): number[] {
+  const parts = everyone.map((member) => numbersOf(member, length));
+  const fold = folds[op === 'average' ? 'sum' : op];
+  const values = Array.from({ length }, (_, i) => parts.map((part) => part[i]!).reduce((a, b) => fold(a, b)));
+  if (op !== 'average') return values;
+  return tensor(
+    values.map((value) => value / size),
+    { dtype },
+  ).toFlatArray();
+}
+
+function checkReductions(dtype: DType): void {
+  const ops = (['sum', 'product', 'min', 'max', 'average'] as const).filter(
+    (op) => op !== 'average' || isFloatingPoint(dtype),
+  );
+  for (const op of ops) {
+    const own = numbersOf(rank, 12);
+    const expected = reduced(op, 12, dtype);
+    const inPlace = onGpu(own, dtype);
+    group.allReduce(inPlace, { op }).wait();
+    expectValues(`allReduce in place, ${op} of ${dtype}`, inPlace, expected);
+    const output = empty(12, dtype);
+    group.allReduce(onGpu(own, dtype), { op, output }).wait();
+    expectValues(`allReduce, ${op} of ${dtype}`, output, expected);
+    const toRoot = onGpu(own, dtype);
+    group.reduce(toRoot, size - 1, { op }).wait();
+    expectValues(`reduce, ${op} of ${dtype}`, toRoot, rank === size - 1 ? expected : own);
+    const piece = empty(5, dtype);
+    group.reduceScatter(piece, onGpu(numbersOf(rank, 5 * size), dtype), { op }).wait();
+    const whole = reduced(op, 5 * size, dtype);
+    expectValues(`reduceScatter, ${op} of ${dtype}`, piece, whole.slice(rank * 5, (rank + 1) * 5));
+  }
+}
+
+function checkMoves(dtype: DType): void {
+  const own = numbersOf(rank, 6);
+  const all = everyone.flatMap((member) => numbersOf(member, 6));
+  for (const from of everyone) {
+    const x = rank === from ? onGpu(own, dtype) : empty(6, dtype);
+    group.broadcast(x, from).wait();
+    expectValues(`broadcast of ${dtype} from ${from}`, x, numbersOf(from, 6));
+  }
+  const gathered = empty(6 * size, dtype);
+  group.allGather(gathered, onGpu(own, dtype)).wait();
+  expectValues(`allGather of ${dtype}`, gathered, all);
+  const placed = onGpu(
+    everyone.flatMap((member) => (member === rank ? own : Array<number>(6).fill(9))),
+    dtype,
+  );
+  group.allGather(placed, slice(placed, 0, rank * 6, (rank + 1) * 6)).wait();
+  expectValues(`allGather of ${dtype} in place`, placed, all);
+  const exchanged = empty(4 * size, dtype);
+  group.allToAll(exchanged, onGpu(numbersOf(rank, 4 * size), dtype)).wait();
+  expectValues(
+    `allToAll of ${dtype}`,
+    exchanged,
+    everyone.flatMap((member) => numbersOf(member, 4 * size).slice(rank * 4, (rank + 1) * 4)),
+  );
+  const onRoot = rank === 0 ? empty(6 * size, dtype) : null;
+  group.gather(onRoot, onGpu(own, dtype), 0).wait();
+  if (onRoot) expectValues(`gather of ${dtype}`, onRoot, all);
+  const scattered = empty(6, dtype);
+  group.scatter(scattered, rank === 0 ? onGpu(all, dtype) : null, 0).wait();
+  expectValues(`scatter of ${dtype}`, scattered, own);
+  if (size === 1) return;
+  const received = empty(6, dtype);
+  group
+    .coalesce(() => {
+      group.send(onGpu(own, dtype), right);
+      group.recv(received, left);
+    })
+    .wait();
+  expectValues(`send and recv of ${dtype}`, received, numbersOf(left, 6));
+}
+
+/** A view travels as a copy that comes back behind the call, on the stream of ops. */
+function checkStrided(): void {
+  const own = numbersOf(rank, 12);
+  const wide = toDevice(stridedOf(own, [3, 4], 'float32'), device);
+  const strided = slice(toDevice(tensorOf(Array(24).fill(0), [3, 8], 'float32'), device), 1, 0, 8, 2);
+  group.allReduce(wide, { output: strided }).wait();
+  expectValues('allReduce into a view', strided, reduced('sum', 12, 'float32'));
+}
+
+/** Works on the compute stream before and behind, and memory that is disposed at once. */
+async function checkStreams(): Promise<void> {
+  const works = Array.from({ length: 30 }, (_, i) => {
+    const x = onGpu([rank + i, i], 'float32');
+    const work = group.allReduce(x);
+    ok(!work.isDone || size === 1, 'a work is not done before its stream has run');
+    return { x, i, work };
+  });
+  for (const { x, i, work } of works) {
+    work.wait();
+    expectValues('many at once', x, [everyone.reduce((sum, member) => sum + member + i, 0), i * size]);
+  }
+  const lost = onGpu([1, 2], 'float32');
+  const { storage } = lost;
+  const work = group.allReduce(lost);
+  lost.dispose();
+  ok(storage.references > 0, 'a work holds its storage');
+  await work.done;
+  deepStrictEqual([storage.references, work.isDone], [0, true], 'and lets go of it');
+}
+
+async function checkCoalesced(): Promise<void> {
+  const [a, b] = [onGpu(numbersOf(rank, 3), 'float32'), onGpu(numbersOf(rank, 5), 'int64')];
+  const before = nccl.log().split('\n').length;
+  await group.coalesce(() => {
+    group.allReduce(a);
+    group.allReduce(b, { op: 'max' });
+  }).done;
+  expectValues('the first of two', a, reduced('sum', 3, 'float32'));
+  expectValues('the second of two', b, reduced('max', 5, 'int64'));
+  const lines = nccl
+    .log()
+    .split('\n')
+    .slice(before - 1, -1);
+  deepStrictEqual(
+    lines.map((line) => line.replace(/ stream \d+/, '')),
+    ['AllReduce 3 dtype 7 op 0 peer -1 grouped', 'AllReduce 5 dtype 4 op 2 peer -1 grouped'],
+  );
+}
+
+async function checkGroups(): Promise<void> {
+  const members = everyone.filter((member) => member % 2 === rank % 2);
+  for (const round of [0, 1]) {
+    const half = await group.subGroup(members);
+    deepStrictEqual(half.device, device);
+    const x = onGpu([rank + round], 'float64');
+    half.allReduce(x).wait();
+    expectValues('half', x, [members.reduce((sum, member) => sum + member + round, 0)]);
+    half.dispose();
+  }
+  const objects = await group.allGatherObject({ rank, text: 'x'.repeat(rank * 7) });
+  deepStrictEqual(
+    objects,
+    everyone.map((member) => ({ rank: member, text: 'x'.repeat(member * 7) })),
+  );
+}
+
+for (const dtype of travelling) {
+  checkReductions(dtype);
+  checkMoves(dtype);
+}
+checkStrided();
+await checkStreams();
+await checkCoalesced();
+await checkGroups();
+const nothing = empty(0, 'float32');
+group.allReduce(nothing).wait();
+deepStrictEqual(select(toDevice(zeros([1, 0]), device), 0, 0).size, 0);
+match(nccl.log(), /AllReduce 12 dtype 7 op 0/);
+// Calls go to one stream, which is not that of ops.
+const streams = new Set([...nccl.log().matchAll(/stream (\d+)/g)].map(([, stream]) => Number(stream)));
+ok(!streams.has(device.stream.handle));
+group.barrier().wait();
+group.dispose();
+deepStrictEqual(nccl.faults(), '');
+console.log('all right');

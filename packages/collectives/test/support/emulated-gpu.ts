@@ -1,0 +1,45 @@
+import type { CudaDevice, CudaStream } from '@roofline/tensor-core/native';
+import { ffi, libraries, loadLibrary } from '@roofline/tensor-core/native';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
+
+/** The stand-in for NCCL as a rank's test sees it. */
+export interface StubNccl {
+  /** All calls so far, a line each. */
+  log(): string;
+  /** What broke NCCL's rules, a line each. */
+  faults(): string;
+  /** The result of the next call. */
+  failNext(result: number): void;
+  /** What all communicators report from now on. */
+  asyncError(result: number): void;
+  /** How many communicators have been aborted. */
+  aborted(): number;
+}
+
+/** A GPU played by the CPU, on whose streams the stand-in puts its calls. */
+export function openEmulatedGpu(seed = 1): { device: CudaDevice; nccl: StubNccl } {
+  const device = openEmulatedDevice(undefined, undefined, undefined, seed);
+  const streams = new Map<number, CudaStream>([[device.stream.handle, device.stream]]);
+  const createStream = device.createStream.bind(device);
+  device.createStream = () => {
+    const stream = createStream();
+    streams.set(stream.handle, stream);
+    return stream;
+  };
+  const { handle } = loadLibrary(libraries.nccl);
+  const enqueueType = ffi().proto('void StubEnqueue(uint64_t stream, uint64_t function, uint64_t argument)');
+  const enqueue = ffi().register(
+    (stream: number, hostFunction: number, argument: number) =>
+      streams.get(Number(stream))!.launchHostFunction(Number(hostFunction), Number(argument)),
+    ffi().pointer(enqueueType),
+  );
+  handle.func('void stub_set_enqueue(StubEnqueue *to)')(enqueue);
+  const nccl = {
+    log: handle.func('const char *stub_log()'),
+    faults: handle.func('const char *stub_faults()'),
+    failNext: handle.func('void stub_fail_next(int result)'),
+    asyncError: handle.func('void stub_async_error(int result)'),
+    aborted: handle.func('int stub_aborted()'),
+  };
+  return { device, nccl: nccl as unknown as StubNccl };
+}

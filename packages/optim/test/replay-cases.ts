@@ -1,0 +1,253 @@
+import {
+  type Device,
+  type Tensor,
+  add,
+  compile,
+  copyInPlace,
+  fillInPlace,
+  fromTypedArray,
+  mul,
+  noGrad,
+  scope,
+  sum,
+  zerosLike,
+} from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { recordOps } from '../../../tooling/replay.ts';
+import { AdamW, GradientScaler, type Optimizer, SGD, clipGradientNorm } from '../src/index.ts';
+import { parameterOf } from './parameters.ts';
+import { pseudoRandom, referenceAdamW, worstRoundings } from './reference.ts';
+
+/** More tensors than a launch takes, an empty one and one of several chunks among them. */
+const shapes = [...Array.from({ length: 90 }, (_, i) => [i % 7]), [2, 4099], []];
+const steps = 6;
+
+type AnyOptimizer = Optimizer<{ learningRate: number }>;
+type Make = (parameters: readonly Tensor[]) => AnyOptimizer;
+
+const optimizers: readonly [name: string, make: Make][] = [
+  ['AdamW', (parameters) => new AdamW(parameters, { learningRate: 0.05, betas: [0.8, 0.95] })],
+  ['SGD', (parameters) => new SGD(parameters, { learningRate: 0.05 })],
+  ['SGD with momentum', (parameters) => new SGD(parameters, { momentum: 0.9, weightDecay: 0.1 })],
+];
+
+/**
+ * A training step whose inputs the host writes between steps, never inside of one: the gradients, and for the last
+ * parameter but one the x of a loss Σ p·(p + x).
+ */
+class Training {
+  readonly parameters: readonly Tensor[];
+  readonly optimizer: AnyOptimizer;
+  readonly scaler = new GradientScaler({ initialScale: 1024, growthInterval: 2 });
+  readonly #learned: Tensor;
+  readonly #input: Tensor;
+  readonly #scaled: boolean;
+
+  constructor(device: Device, make: Make, scaled: boolean) {
+    this.parameters = shapes.map((shape, i) => parameterOf(shape, i, device));
+    this.#learned = this.parameters.at(-2)!;
+    this.#input = zerosLike(this.#learned);
+    this.optimizer = make(this.parameters);
+    this.#scaled = scaled;
+    for (const parameter of this.parameters) parameter.grad = zerosLike(parameter);
+  }
+
+  /** The input of a step; `bad` is what makes its gradients overflow. */
+  prepare(step: number, bad: number | null): void {
+    this.optimizer.learningRate = 0.1 / (step + 1);
+    this.parameters.forEach((parameter, i) => {
+      const isLearned = parameter === this.#learned;
+      const values = pseudoRandom(parameter.size, 100 * step + i);
+      if (bad !== null && isLearned) values[0] = bad;
+      const target = isLearned ? this.#input : parameter.grad!;
+      scope(() => copyInPlace(target, fromTypedArray(values, target.shape, { device: target.device })));
+    });
+  }
+
+  step(): void {
+    scope(() => {
+      noGrad(() => fillInPlace(this.#learned.grad!, 0));
+      const loss = sum(mul(this.#learned, add(this.#learned, this.#input)));
+      if (this.#scaled) this.scaler.scale(loss).backward();
+      else loss.backward();
+      if (this.#scaled) this.scaler.unscale(this.optimizer);
+      clipGradientNorm(this.parameters, 5);
+      if (this.#scaled) {
+        this.scaler.step(this.optimizer);
+        this.scaler.update();
+      } else this.optimizer.step();
+    });
+  }
+
+  /** All that steps change. */
+  state() {
+    const { tensors, metadata } = this.optimizer.stateDict();
+    const values = (list: readonly Tensor[]) => list.map((tensor) => tensor.toFlatArray());
+    const parameters = values(this.parameters);
+    return { parameters, moments: values(Object.values(tensors)), metadata, scaler: this.scaler.stateDict() };
+  }
+}
+
+const badAt = (step: number) => [null, null, Infinity, null, NaN, null][step]!;
+
+/** What changes from step to step, in steps that are written down once and done again without their JavaScript. */
+export function describeReplays(device: Device): void {
+  describe.each(optimizers)('replays of a step of %s', (_, make) => {
+    it.each([false, true])('are equal to eager steps, to the last bit, with a scaler: %s', (scaled) => {
+      const [eager, replayed] = [new Training(device, make, scaled), new Training(device, make, scaled)];
+      let recording: ReturnType<typeof recordOps> | undefined;
+      for (let step = 0; step < steps; step++) {
+        const bad = scaled ? badAt(step) : null;
+        for (const training of [eager, replayed]) training.prepare(step, bad);
+        eager.step();
+        // The first step makes the moments.
+        if (step === 0) replayed.step();
+        else if (step === 1) recording = recordOps(() => replayed.step());
+        else recording!.replay();
+        expect(replayed.state()).toEqual(eager.state());
+      }
+      recording!.dispose();
+    });
+
+    it.each([false, true])('compiled, are equal to eager steps too, with a scaler: %s', (scaled) => {
+      const [eager, training] = [new Training(device, make, scaled), new Training(device, make, scaled)];
+      const compiled = compile(() => training.step());
+      for (let step = 0; step < steps; step++) {
+        const bad = scaled ? badAt(step) : null;
+        for (const each of [eager, training]) each.prepare(step, bad);
+        eager.step();
+        compiled();
+        expect(training.state()).toEqual(eager.state());
+      }
+      expect(compiled.cache.hits).toBeGreaterThanOrEqual(steps - 3);
+      compiled.dispose();
+    });
+
+    it('run the same ops in every step but the first', () => {
+      const training = new Training(device, make, true);
+      const runs = Array.from({ length: 4 }, (__, step) => {
+        training.prepare(step, badAt(step));
+        const recording = recordOps(() => training.step());
+        recording.dispose();
+        return recording.ops;
+      });
+      expect(runs[2]).toEqual(runs[1]);
+      expect(runs[3]).toEqual(runs[1]);
+    });
+  });
+
+  it('a step that the device skips leaves AdamW as if it had not been, and the scale halved', () => {
+    const options = { learningRate: 0.05, betas: [0.8, 0.95], eps: 1e-8, weightDecay: 0.1 } as const;
+    const parameter = parameterOf([5], 1, device);
+    const reference = {
+      p: Float64Array.from(parameter.toFlatArray() as number[]),
+      m: new Float64Array(5),
+      v: new Float64Array(5),
+    };
+    const [optimizer, scaler] = [new AdamW([parameter], options), new GradientScaler({ initialScale: 8 })];
+    let made = 0;
+    for (const [i, bad] of [true, false, true, false, false].entries()) {
+      const gradient = pseudoRandom(5, i);
+      const scaled = gradient.map((x, element) => (bad && element === 4 ? NaN : x * scaler.currentScale));
+      parameter.grad = fromTypedArray(scaled, [5], { device });
+      const before = scaler.currentScale;
+      scaler.step(optimizer);
+      expect(scaler.hasSkipped(optimizer)).toBe(bad);
+      scaler.update();
+      expect(scaler.currentScale).toBe(bad ? before / 2 : before);
+      if (!bad) referenceAdamW(reference, gradient, ++made, options);
+      expect(worstRoundings(parameter.toTypedArray() as Float32Array, reference.p)).toBeLessThan(
+        16 * (made + 1),
+      );
+      const { tensors, metadata } = optimizer.stateDict();
+      expect(metadata.steps).toBe(`[${made}]`);
+      expect(Object.keys(tensors)).toHaveLength(made === 0 ? 0 : 2);
+      // A state continues, whether its steps were skipped or not.
+      optimizer.loadStateDict({ tensors, metadata });
+    }
+  });
+
+  it('AdamW goes on counting on the device where steps with and without a scaler mix', () => {
+    const [early, late] = [parameterOf([3], 1, device), parameterOf([3], 2, device)];
+    const plain = [parameterOf([3], 1, device), parameterOf([3], 2, device)];
+    const [optimizer, expected] = [new AdamW([early, late]), new AdamW(plain)];
+    const scaler = new GradientScaler({ initialScale: 1 });
+    for (let step = 0; step < 4; step++) {
+      // The second parameter lags a step behind.
+      for (const [i, parameter] of [early, late].entries()) {
+        if (step === 0 && i === 1) continue;
+        for (const one of [parameter, plain[i]!])
+          one.grad = fromTypedArray(pseudoRandom(3, step), [3], { device });
+      }
+      if (step % 2 === 0) optimizer.step();
+      else {
+        scaler.step(optimizer);
+        scaler.update();
+      }
+      expected.step();
+    }
+    expect(optimizer.stateDict().metadata).toEqual({ optimizer: 'AdamW', steps: '[4,3]' });
+    [early, late].forEach((parameter, i) =>
+      expect(
+        worstRoundings(parameter.toTypedArray() as Float32Array, plain[i]!.toTypedArray() as Float32Array),
+      ).toBeLessThan(16),
+    );
+  });
+
+  it('a replay says so where its parameters have made other numbers of steps in between, before it runs', () => {
+    const parameters = [parameterOf([3], 1, device), parameterOf([3], 2, device)];
+    const optimizer = new AdamW(parameters);
+    for (const parameter of parameters) parameter.grad = zerosLike(parameter);
+    optimizer.step();
+    const recording = recordOps(() => optimizer.step());
+    const [first, second] = parameters as [Tensor, Tensor];
+    const gradient = second.grad;
+    second.grad = null;
+    optimizer.step();
+    second.grad = gradient;
+    const before = first.toFlatArray();
+    // The CPU updates one tensor at a time, by whose own count it goes on.
+    if (device.type === 'cuda') expect(() => recording.replay()).toThrow(/AdamW: .* compile the step anew/);
+    else expect(() => recording.replay()).not.toThrow();
+    if (device.type === 'cuda') expect(first.toFlatArray()).toEqual(before);
+    new GradientScaler().step(optimizer);
+    expect(() => recording.replay()).toThrow(/AdamW: .* by a gradient scaler, .* compile the step anew/);
+    recording.dispose();
+  });
+
+  it('a replay of SGD says so where its momentum began or ended', () => {
+    const parameter = parameterOf([3], 1, device);
+    parameter.grad = zerosLike(parameter);
+    const optimizer = new SGD([parameter], { momentum: 0.5 });
+    optimizer.step();
+    const recording = recordOps(() => optimizer.step());
+    const group = optimizer.groups[0] as { momentum: number; nesterov: boolean };
+    group.momentum = 0.25;
+    recording.replay();
+    group.momentum = 0;
+    expect(() => recording.replay()).toThrow(/SGD: momentum 0, nesterov false .* compile the step anew/);
+    [group.momentum, group.nesterov] = [0.25, true];
+    expect(() => recording.replay()).toThrow(/nesterov true/);
+    recording.dispose();
+  });
+
+  it('a step that failed is not counted', () => {
+    const parameter = parameterOf([3], 1, device);
+    parameter.grad = zerosLike(parameter);
+    const optimizer = new AdamW([parameter]);
+    optimizer.step();
+    const run = device.run.bind(device);
+    device.run = (op, ...rest) => {
+      if (op.name === 'adamw') throw new Error('no memory');
+      run(op, ...rest);
+    };
+    try {
+      expect(() => optimizer.step()).toThrow('no memory');
+    } finally {
+      device.run = run;
+    }
+    expect(optimizer.stateDict().metadata.steps).toBe('[1]');
+    optimizer.step();
+    expect(optimizer.stateDict().metadata.steps).toBe('[2]');
+  });
+}

@@ -1,0 +1,59 @@
+import type { Call, Program } from '../../../program/program.ts';
+import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
+
+/** What a program does in one go: a graph of several calls, or a call that no graph can hold. */
+export interface Step {
+  readonly calls: readonly Call[];
+  /** Null for a call that runs by itself. */
+  readonly segment: Segment | null;
+}
+
+/** A step before all are known: a graph under way. */
+interface Draft {
+  readonly calls: readonly Call[];
+  readonly builder: SegmentBuilder | null;
+}
+
+/** The program's calls in as few steps as their order allows. */
+export function stepsOf(program: Program): Step[] {
+  const drafts = draftsOf(program);
+  const isNeeded = neededBehind(program, drafts);
+  return drafts.map(({ calls, builder }, i) => ({
+    calls,
+    segment: builder && builder.finish((storage) => isNeeded(storage, i)),
+  }));
+}
+
+function draftsOf({ calls, storages }: Program): Draft[] {
+  const drafts: Draft[] = [];
+  let builder = new SegmentBuilder(storages);
+  const finish = () => {
+    if (builder.calls.length > 0) drafts.push({ calls: builder.calls, builder });
+    builder = new SegmentBuilder(storages);
+  };
+  for (const call of calls) {
+    const lowering = fitsInGraph(call, storages);
+    if (lowering) {
+      builder.add(call, lowering);
+      continue;
+    }
+    // What has nothing to do with the graph under way goes before it.
+    if (!builder.isIndependentOf(call)) finish();
+    drafts.push({ calls: [call], builder: null });
+  }
+  finish();
+  return drafts;
+}
+
+/** Whether a storage is read behind a step, or outlives the run. */
+function neededBehind(
+  { storages, kept }: Program,
+  drafts: readonly Draft[],
+): (storage: number, step: number) => boolean {
+  const lastReads = new Map<number, number>();
+  drafts.forEach(({ calls }, i) => {
+    for (const { inputs } of calls) for (const { storage } of inputs) lastReads.set(storage, i);
+  });
+  return (storage, step) =>
+    kept.has(storage) || storages[storage]!.source.kind !== 'made' || (lastReads.get(storage) ?? -1) > step;
+}

@@ -1,0 +1,289 @@
+import { CompileError } from '../../../errors.ts';
+import type { MemoryView } from '../../../op/memory-view.ts';
+import type { ComputeOp } from '../../../op/op.ts';
+import { fusePointwise, isFused } from '../../../program/fuse-pointwise.ts';
+import { lastUses } from '../../../program/dead-calls.ts';
+import { runCall } from '../../../program/interpreter.ts';
+import {
+  type Binding,
+  type Call,
+  type Operand,
+  type Program,
+  type ProgramRunner,
+  type RunnerFacts,
+  attributesOf,
+} from '../../../program/program.ts';
+import { ProgramMemory } from '../../../program/program-memory.ts';
+import { Storage } from '../../../tensor/storage/storage.ts';
+import type { DeviceBuffer } from '../../device.ts';
+import type { CudaDevice } from '../device.ts';
+import type { CudaDriver } from '../driver/driver.ts';
+import type { CudaStream } from '../driver/stream.ts';
+import type { Launcher } from '../launch/launch.ts';
+import type { CudaLowering } from '../lower.ts';
+import type { MemoryPool } from '../memory/memory-pool.ts';
+import { CudaGraph } from './cuda-graph.ts';
+
+export interface CudaProgramParts {
+  readonly device: CudaDevice;
+  readonly driver: CudaDriver;
+  readonly launcher: Launcher;
+  readonly lowering: CudaLowering;
+}
+
+/** A call with live attributes in a graph: its kernels get new arguments before each launch. */
+interface LiveCall {
+  readonly call: Call;
+  readonly inputs: readonly MemoryView[];
+  readonly outputs: readonly MemoryView[];
+  readonly nodes: readonly number[];
+  readonly workspaces: readonly DeviceBuffer[];
+}
+
+/** What was captured, and for which addresses of the storages that are given. */
+interface Captured {
+  readonly graph: CudaGraph;
+  readonly live: readonly LiveCall[];
+  readonly addresses: ReadonlyMap<number, number>;
+  /** The kept storages, in the program's own memory. */
+  readonly kept: Map<number, Storage>;
+}
+
+/**
+ * A program as one CUDA graph: the kernels that its ops launch, over memory of its own that they share by liveness.
+ * Arguments are copied to where the graph reads them, results from where it writes them; gradients stay there.
+ */
+export class CudaProgram implements ProgramRunner {
+  readonly #program: Program;
+  readonly #parts: CudaProgramParts;
+  readonly #lastUses: readonly (readonly number[])[];
+  readonly #pool: MemoryPool;
+  /** Where the graph finds its arguments. */
+  readonly #arguments = new Map<number, Storage>();
+  readonly #bytesInRegisters: number;
+  #captured: Captured | null = null;
+  #lastStream: CudaStream | null = null;
+
+  constructor(program: Program, parts: CudaProgramParts) {
+    this.#program = fusePointwise(program);
+    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
+    this.#parts = parts;
+    this.#lastUses = lastUses(
+      this.#program,
+      this.#program.calls.map((call) => [call]),
+    );
+    this.#pool = parts.device.createPool();
+  }
+
+  facts(): RunnerFacts {
+    const fused = new Map<string, number>();
+    for (const { op } of this.#program.calls)
+      if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
+    return {
+      launches: 1,
+      nodes: this.#captured?.graph.nodeCount() ?? null,
+      fused,
+      bytesInRegisters: this.#bytesInRegisters,
+      arenaBytes: this.#pool.reservedBytes,
+    };
+  }
+
+  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
+    const { device } = this.#parts;
+    device.makeCurrent();
+    const { stream } = device;
+    if (this.#lastStream && this.#lastStream !== stream)
+      stream.waitFor(this.#lastStream.recordEvent({ timing: false }));
+    this.#lastStream = stream;
+    const given = this.#fillArguments(bindings);
+    if (this.#captured && isAtSameAddresses(this.#captured.addresses, given))
+      this.#update(this.#captured, live);
+    else this.#capture(given, live);
+    const captured = this.#captured!;
+    this.#leaveGradientsToOthers(captured);
+    captured.graph.launch(stream);
+    this.#returnArguments(bindings);
+    return this.#results(captured);
+  }
+
+  dispose(): void {
+    this.#drop();
+    for (const storage of this.#arguments.values()) storage.release();
+    this.#arguments.clear();
+    this.#pool.release();
+  }
+
+  #fillArguments(bindings: ReadonlyMap<number, Binding>): Map<number, Binding> {
+    const given = new Map<number, Binding>();
+    for (const [number, binding] of bindings) {
+      const { source, byteLength } = this.#program.storages[number]!;
+      if (source.kind !== 'argument') {
+        given.set(number, binding);
+        continue;
+      }
+      const own = this.#argumentStorage(number, byteLength);
+      const from = binding.storage.buffer.address + binding.byteOffset;
+      this.#parts.device.stream.copy(own.buffer.address, from, byteLength);
+      given.set(number, { storage: own, byteOffset: 0 });
+    }
+    return given;
+  }
+
+  /** What the graph wrote into its arguments. */
+  #returnArguments(bindings: ReadonlyMap<number, Binding>): void {
+    for (const [number, own] of this.#arguments) {
+      if (!this.#program.written.has(number)) continue;
+      const { storage, byteOffset } = bindings.get(number)!;
+      this.#parts.device.stream.copy(storage.buffer.address + byteOffset, own.buffer.address, own.byteLength);
+    }
+  }
+
+  #argumentStorage(number: number, byteLength: number): Storage {
+    let storage = this.#arguments.get(number);
+    if (!storage) {
+      const { device } = this.#parts;
+      storage = device.withPool(this.#pool, () => new Storage(device, byteLength));
+      this.#arguments.set(number, storage);
+    }
+    return storage;
+  }
+
+  #capture(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
+    this.#drop();
+    const { device, driver } = this.#parts;
+    const memory = new ProgramMemory(this.#program, given);
+    const live: LiveCall[] = [];
+    try {
+      const graph = device.withPool(this.#pool, () =>
+        CudaGraph.capture(driver, device.stream, () => {
+          this.#program.calls.forEach((call, i) => {
+            const own = attributesOf(call, attributes);
+            if (call.live === null) runCall(call, memory, own);
+            else live.push(this.#captureLive(call, memory, own));
+            memory.free(this.#lastUses[i]!);
+          });
+        }),
+      );
+      const addresses = new Map([...given].map(([number]) => [number, memory.addressOf(number)]));
+      this.#captured = { graph, live, addresses, kept: memory.take() };
+    } finally {
+      memory.freeAll();
+    }
+  }
+
+  #captureLive(call: Call, memory: ProgramMemory, attributes: unknown): LiveCall {
+    const { device, driver, launcher, lowering } = this.#parts;
+    const nodes: number[] = [];
+    const workspaces: DeviceBuffer[] = [];
+    const place = (operand: Operand) => viewOf(operand, memory);
+    const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
+    lowering.notedWorkspaces = workspaces;
+    launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
+    try {
+      runCall(call, memory, attributes);
+    } finally {
+      launcher.launched = null;
+      lowering.notedWorkspaces = null;
+    }
+    return { call, inputs, outputs, nodes, workspaces };
+  }
+
+  /** Gives the kernels of live calls the arguments of this run. */
+  #update({ graph, live }: Captured, attributes: readonly unknown[]): void {
+    const { launcher, lowering } = this.#parts;
+    for (const { call, inputs, outputs, nodes, workspaces } of live) {
+      let next = 0;
+      lowering.givenWorkspaces = [...workspaces];
+      launcher.redirect = (launch) => {
+        const node = nodes[next++];
+        if (node === undefined) throw changedLaunches(call.op);
+        graph.setLaunch(node, launch);
+      };
+      try {
+        lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never);
+      } finally {
+        launcher.redirect = null;
+        lowering.givenWorkspaces = null;
+      }
+      if (next !== nodes.length) throw changedLaunches(call.op);
+    }
+  }
+
+  /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
+  #leaveGradientsToOthers({ kept }: Captured): void {
+    for (const [number, leaf] of this.#program.gradients) {
+      const storage = kept.get(number)!;
+      const own = leaf.grad?.storage === storage ? 2 : 1;
+      if (storage.references <= own) continue;
+      const { device } = this.#parts;
+      const successor = new Storage(device, storage.byteLength);
+      device.stream.copy(successor.buffer.address, storage.buffer.address, storage.byteLength);
+      const { buffer } = storage;
+      storage.buffer = successor.buffer;
+      successor.buffer = buffer;
+      storage.release();
+      kept.set(number, successor);
+    }
+  }
+
+  #results({ kept }: Captured): Map<number, Storage> {
+    const { device } = this.#parts;
+    const results = new Map<number, Storage>();
+    for (const [number, storage] of kept) {
+      if (this.#program.gradients.has(number)) {
+        results.set(number, storage.retain());
+        continue;
+      }
+      const result = new Storage(device, storage.byteLength);
+      results.set(number, result);
+      device.stream.copy(result.buffer.address, storage.buffer.address, storage.byteLength);
+    }
+    return results;
+  }
+
+  #drop(): void {
+    if (!this.#captured) return;
+    // What it launched may run still.
+    this.#parts.device.synchronize();
+    this.#captured.graph.dispose();
+    for (const storage of this.#captured.kept.values()) storage.release();
+    this.#captured = null;
+  }
+}
+
+/** The bytes of the storages that the program makes and writes. */
+function madeBytes({ calls, storages }: Program): number {
+  const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
+  let bytes = 0;
+  for (const number of written)
+    if (storages[number]!.source.kind === 'made') bytes += storages[number]!.byteLength;
+  return bytes;
+}
+
+function isAtSameAddresses(
+  addresses: ReadonlyMap<number, number>,
+  given: ReadonlyMap<number, Binding>,
+): boolean {
+  for (const [number, { storage, byteOffset }] of given)
+    if (addresses.get(number) !== storage.buffer.address + byteOffset) return false;
+  return true;
+}
+
+/** An operand as lowerings see it, at the address that it has in the graph. */
+function viewOf(operand: Operand, memory: ProgramMemory): MemoryView {
+  const tensor = memory.tensor(operand);
+  const { address, offset, storage, shape, strides, dtype, size, byteLength, isContiguous } = tensor;
+  const { buffer } = storage;
+  tensor.dispose();
+  return {
+    ...{ address, offset, shape, strides, dtype, size, byteLength, isContiguous },
+    storage: { byteLength: storage.byteLength, buffer },
+  };
+}
+
+function changedLaunches({ name }: ComputeOp<never>): CompileError {
+  return new CompileError(
+    `compile: ${name} launches other kernels with the attributes of this run than when it was captured; only what its ` +
+      'kernels take as arguments may change, so let it stay out of next().',
+  );
+}

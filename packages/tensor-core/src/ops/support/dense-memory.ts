@@ -1,0 +1,20 @@
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { StridedMemory, TensorSpec } from '../../op/memory-view.ts';
+import { byteSize } from '../../tensor/dtype.ts';
+import { contiguousStrides, sizeOf } from '../../tensor/shape.ts';
+
+/** Memory for a dense tensor of that dtype and shape, until the op at hand is queued. */
+export function denseWorkspace(context: CudaContext, { dtype, shape }: TensorSpec): StridedMemory {
+  const address = context.workspace(sizeOf(shape) * byteSize(dtype));
+  return { address, dtype, shape, strides: contiguousStrides(shape) };
+}
+
+/** `x` densely in memory of the op at hand, for kernels that cannot read it as it lies. */
+export function denseCopy(
+  context: CudaContext,
+  { address, dtype, shape, strides }: StridedMemory,
+): StridedMemory {
+  const copy = denseWorkspace(context, { dtype, shape });
+  context.copy({ address, dtype, shape, strides }, copy);
+  return copy;
+}

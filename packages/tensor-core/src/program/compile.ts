@@ -1,0 +1,211 @@
+import { autocastDType } from '../autocast/autocast.ts';
+import { isGradEnabled, noGrad } from '../autograd/grad-mode.ts';
+import { getFloat32MatmulPrecision } from '../devices/cuda/matmul/float32-matmul-precision.ts';
+import { CompileError } from '../errors.ts';
+import { checkOptions } from '../op/check-options.ts';
+import { observeOps } from '../op/observers.ts';
+import { copyInPlace } from '../ops/copy/in-place.ts';
+import { checkCount } from '../tensor/check-value.ts';
+import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
+import { scope } from '../tensor/lifetime/scope.ts';
+import { formatShape } from '../tensor/shape.ts';
+import { Tensor } from '../tensor/tensor.ts';
+import { tracing } from '../tensor/tracing.ts';
+import { CompiledProgram, type ProgramExplanation, standInFor } from './compiled-program.ts';
+import { Trace } from './trace.ts';
+import { describeArguments, mapInstances } from './values.ts';
+
+export interface CompileOptions {
+  /** Programs that are kept, one for each signature; beyond it the one used longest ago is dropped. Default 16. */
+  readonly cacheSize?: number;
+}
+
+/** What a compiled function's cache has done. */
+export interface CompileCache {
+  readonly size: number;
+  readonly capacity: number;
+  /** Calls that a program ran. */
+  readonly hits: number;
+  /** Calls that ran eagerly, and were written down. */
+  readonly misses: number;
+}
+
+type AnyFunction = (...values: never[]) => unknown;
+
+export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>) => ReturnType<F>) & {
+  readonly cache: CompileCache;
+  /** The programs that are kept, the one used last at the end. */
+  explain(): ProgramExplanation[];
+  /** Frees the programs; the next call writes a new one. */
+  dispose(): void;
+};
+
+/** Calls in a row that may make tensors that stay, such as an optimizer's moments. */
+const mostPreparingCalls = 4;
+
+/**
+ * A function that does what `fn` does, and from its second call on without running its JavaScript: the first call with
+ * a signature runs eagerly and is written down op by op as a program, which later calls run as a whole. `fn` may take and
+ * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
+ * shapes, dtypes and devices of the arguments, other arguments by value, grad mode, autocast, the leaves that require a
+ * gradient and what `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own.
+ *
+ * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
+ * tensors that stay behind the function at every call; and what `fn` throws.
+ */
+export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
+  refuseAsync('compile', fn);
+  checkOptions('compile', options, ['cacheSize']);
+  const { cacheSize = 16 } = options;
+  checkCount('compile', 'cacheSize', cacheSize);
+  const compiled = new Compiled(fn, Math.max(1, cacheSize));
+  const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
+  return Object.defineProperties(call, {
+    cache: { get: () => compiled.cache },
+    explain: { value: () => compiled.explain() },
+    dispose: { value: () => compiled.dispose() },
+  }) as CompiledFunction<F>;
+}
+
+class Compiled {
+  readonly #fn: AnyFunction;
+  readonly #capacity: number;
+  /** By signature, the one used last at the end; of one signature several may differ in what else they depend on. */
+  readonly #programs = new Set<{ readonly signature: string; readonly program: CompiledProgram }>();
+  #hits = 0;
+  #misses = 0;
+  #preparing = 0;
+  #hasWarned = false;
+
+  constructor(fn: AnyFunction, capacity: number) {
+    this.#fn = fn;
+    this.#capacity = capacity;
+  }
+
+  get cache(): CompileCache {
+    return { size: this.#programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
+  }
+
+  call(values: readonly unknown[]): unknown {
+    // Inside another compiled function it is a part of that one's program.
+    if (tracing.active) return this.#fn(...(values as never[]));
+    const described = describeArguments(values);
+    const modes = [isGradEnabled(), autocastDType(), getFloat32MatmulPrecision()].join();
+    const signature = `${modes} ${described.signature}`;
+    const program = this.#find(signature);
+    if (program) {
+      this.#hits++;
+      return program.run(described.tensors);
+    }
+    this.#misses++;
+    return this.#write(signature, values, described.tensors);
+  }
+
+  explain(): ProgramExplanation[] {
+    return [...this.#programs].map(({ program }) => program.explain());
+  }
+
+  dispose(): void {
+    for (const { program } of this.#programs) program.dispose();
+    this.#programs.clear();
+  }
+
+  #find(signature: string): CompiledProgram | null {
+    for (const entry of this.#programs) {
+      if (!entry.program.isAlive) this.#drop(entry);
+      else if (entry.signature === signature && entry.program.fits) {
+        this.#programs.delete(entry);
+        this.#programs.add(entry);
+        return entry.program;
+      }
+    }
+    return null;
+  }
+
+  #drop(entry: { readonly signature: string; readonly program: CompiledProgram }): void {
+    this.#programs.delete(entry);
+    entry.program.dispose();
+  }
+
+  /** Runs the function eagerly on copies of its caller's tensors, and keeps a program of what it did. */
+  #write(signature: string, values: readonly unknown[], tensors: readonly Tensor[]): unknown {
+    return scope(() => {
+      const standIns = tensors.map(standInFor);
+      const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
+      const trace = new Trace(standIns);
+      try {
+        const result = this.#runTraced(trace, given);
+        const left = leftBehind(trace, result);
+        if (left) this.#expectNoMore(left);
+        // What runs no op has nothing to compile.
+        else if (trace.device) this.#add(signature, new CompiledProgram(trace, result));
+        noGrad(() => writeBack(trace, standIns, tensors));
+        return result;
+      } catch (error) {
+        trace.release();
+        throw error;
+      }
+    });
+  }
+
+  #runTraced(trace: Trace, values: never[]): unknown {
+    const stop = observeOps(trace);
+    tracing.active = trace;
+    try {
+      return refusePromise(
+        'compile',
+        scope(() => this.#fn(...values)),
+      );
+    } finally {
+      tracing.active = null;
+      stop();
+    }
+  }
+
+  #add(signature: string, program: CompiledProgram): void {
+    this.#preparing = 0;
+    this.#programs.add({ signature, program });
+    if (this.#programs.size <= this.#capacity) return;
+    this.#drop(this.#programs.values().next().value!);
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      `compile: more than ${this.#capacity} signatures of one function were compiled, and the oldest are dropped; pad ` +
+        'the shapes that change, or give a larger cacheSize.',
+      { code: 'ROOFLINE_COMPILE_CACHE' },
+    );
+  }
+
+  /** An optimizer's first step makes its moments: the next call finds them. */
+  #expectNoMore(left: string): void {
+    if (++this.#preparing <= mostPreparingCalls) return;
+    throw new CompileError(
+      `compile: ${left} stays behind at every call, and a replay could not make another; return it, or make it outside.`,
+    );
+  }
+}
+
+/** A tensor that the function made and that lives on, but is neither in its result nor a gradient; null for none. */
+function leftBehind(trace: Trace, result: unknown): string | null {
+  const references = new Map<object, number>();
+  const count = ({ storage }: Tensor) => references.set(storage, (references.get(storage) ?? 0) + 1);
+  const seen = new Set<Tensor>();
+  mapInstances(result, Tensor, (x) => seen.add(x));
+  for (const { leaf } of trace.gradients.values()) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
+  seen.forEach(count);
+  for (const [number, storage] of trace.madeStorages()) {
+    if (storage.references <= (references.get(storage) ?? 0)) continue;
+    const maker = trace.calls.find(({ outputs }) => outputs.some((output) => output.storage === number));
+    const output = maker?.outputs.find((operand) => operand.storage === number);
+    return `a tensor ${formatShape(output?.shape ?? [])} of the op ${maker?.op.name ?? 'empty'}`;
+  }
+  return null;
+}
+
+/** What the function wrote into its arguments goes to the caller's tensors. */
+function writeBack(trace: Trace, standIns: readonly Tensor[], tensors: readonly Tensor[]): void {
+  for (const number of trace.written) {
+    const { source } = trace.storages[number]!;
+    if (source.kind === 'argument') copyInPlace(tensors[source.index]!, standIns[source.index]!);
+  }
+}

@@ -1,0 +1,235 @@
+import { isGradEnabled, noGrad } from '../autograd/grad-mode.ts';
+import { withoutAutocast } from '../autocast/autocast.ts';
+import { CompileError } from '../errors.ts';
+import { copy } from '../ops/copy/contiguous.ts';
+import { copyInPlace } from '../ops/copy/in-place.ts';
+import { observers } from '../op/observers.ts';
+import { formatShape, sameShape } from '../tensor/shape.ts';
+import { keep, scope } from '../tensor/lifetime/scope.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
+import { Tensor } from '../tensor/tensor.ts';
+import { withoutDeadCalls } from './dead-calls.ts';
+import { Interpreter } from './interpreter.ts';
+import type { Binding, Operand, Program, ProgramRunner, RunnerFacts } from './program.ts';
+import { type Dependency, type Trace, type TouchedGradient, fillsStorage } from './trace.ts';
+import { checkResult, mapInstances } from './values.ts';
+
+/** A handle to a captured storage, and whether it required a gradient. */
+interface CapturedHandle {
+  readonly handle: Tensor;
+  readonly requiresGrad: boolean;
+}
+
+/** The gradient that a leaf has after a run; null for none. */
+interface GradientResult {
+  readonly leaf: Tensor;
+  readonly operand: Operand | null;
+}
+
+/** One program of a compiled function. */
+export interface ProgramExplanation extends RunnerFacts {
+  readonly device: string;
+  /** Ops that the function called, and those of them that somebody needs. */
+  readonly tracedCalls: number;
+  readonly calls: number;
+  /** The most bytes that what it made held at a time, run eagerly. */
+  readonly eagerPeakBytes: number;
+}
+
+/** The place of a tensor in a function's result. */
+class Slot {
+  readonly operand: Operand;
+
+  constructor(operand: Operand) {
+    this.operand = operand;
+  }
+}
+
+/** A call of a function that can be repeated by its ops alone. */
+export class CompiledProgram {
+  readonly program: Program;
+  readonly #runner: ProgramRunner;
+  readonly #interpreter: ProgramRunner;
+  readonly #result: unknown;
+  readonly #gradients: readonly GradientResult[];
+  readonly #touched: readonly TouchedGradient[];
+  readonly #dependencies: readonly Dependency[];
+  readonly #handles: readonly CapturedHandle[];
+
+  /**
+   * Of what `trace`, with at least one op, has written down, and the function's result. Throws a CompileError for results that a replay could
+   * not give.
+   */
+  constructor(trace: Trace, result: unknown) {
+    checkResult(result);
+    const slots: Slot[] = [];
+    this.#result = mapInstances(result, Tensor, (x) => {
+      const slot = new Slot(operandOfResult(trace, x));
+      slots.push(slot);
+      return slot;
+    });
+    this.#touched = [...trace.gradients.values()];
+    this.#gradients = gradientResults(trace);
+    this.program = programOf(
+      trace,
+      slots.map(({ operand }) => operand),
+      this.#gradients,
+    );
+    this.#dependencies = trace.dependencies;
+    this.#handles = [...trace.captured]
+      .filter(({ isDisposed }) => !isDisposed)
+      .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
+    this.#runner = this.program.device.prepare(this.program);
+    this.#interpreter = new Interpreter(this.program);
+  }
+
+  /** Whether what the program depends on is as it was. */
+  get fits(): boolean {
+    return (
+      this.#dependencies.every(({ read, value }) => Object.is(read(), value)) &&
+      this.#handles.every(
+        ({ handle, requiresGrad }) => !handle.isDisposed && handle.requiresGrad === requiresGrad,
+      ) &&
+      this.#touched.every((touched) => hasSuchGradient(touched)) &&
+      this.isAlive
+    );
+  }
+
+  /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
+  get isAlive(): boolean {
+    return this.program.storages.every(
+      ({ source }) => source.kind !== 'captured' || source.storage.handles > 0,
+    );
+  }
+
+  /** What became of the function. */
+  explain(): ProgramExplanation {
+    const { device, tracedCalls, calls, eagerPeakBytes } = this.program;
+    const facts = this.#runner.facts();
+    return { device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
+  }
+
+  run(tensors: readonly Tensor[]): unknown {
+    const { live } = this.program;
+    return scope(() => {
+      const attributes = live.map((next) => next());
+      const standIns = new Map<number, Tensor>();
+      const bindings = this.#bind(tensors, standIns);
+      const runner = observers.length > 0 ? this.#interpreter : this.#runner;
+      const made = runner.run(bindings, attributes);
+      try {
+        for (const [number, { storage }] of bindings)
+          if (this.program.written.has(number)) noteWrite(storage as Storage);
+        noGrad(() => standIns.forEach((standIn, index) => this.#writeBack(tensors[index]!, standIn, index)));
+        return this.#deliver(made, bindings);
+      } finally {
+        for (const storage of made.values()) storage.release();
+      }
+    });
+  }
+
+  dispose(): void {
+    this.#runner.dispose();
+    for (const { source } of this.program.storages) if ('storage' in source) source.storage.release();
+  }
+
+  #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): Map<number, Binding> {
+    const bindings = new Map<number, Binding>();
+    this.program.storages.forEach(({ source }, number) => {
+      if ('storage' in source) bindings.set(number, { storage: source.storage, byteOffset: 0 });
+      else if (source.kind === 'gradient')
+        bindings.set(number, { storage: source.leaf.grad!.storage, byteOffset: 0 });
+      else if (source.kind === 'argument') {
+        const x = tensors[source.index]!;
+        if (x.isContiguous && !this.program.written.has(number)) {
+          bindings.set(number, { storage: x.storage, byteOffset: x.byteLength === 0 ? 0 : byteOffsetOf(x) });
+          return;
+        }
+        const standIn = standInFor(x);
+        standIns.set(source.index, standIn);
+        bindings.set(number, { storage: standIn.storage, byteOffset: 0 });
+      }
+    });
+    return bindings;
+  }
+
+  #writeBack(argument: Tensor, standIn: Tensor, index: number): void {
+    const isWritten = this.program.storages.some(
+      ({ source }, number) =>
+        source.kind === 'argument' && source.index === index && this.program.written.has(number),
+    );
+    if (isWritten) copyInPlace(argument, standIn);
+  }
+
+  #deliver(made: ReadonlyMap<number, Storage>, bindings: ReadonlyMap<number, Binding>): unknown {
+    const tensorAt = ({ storage, dtype, shape, strides, offset }: Operand) => {
+      const memory = made.get(storage) ?? (bindings.get(storage)!.storage as Storage);
+      return new Tensor(memory.retain(), dtype, shape, strides, offset);
+    };
+    for (const { leaf, operand } of this.#gradients) {
+      const before = leaf.grad;
+      leaf.grad = operand && keep(tensorAt(operand));
+      before?.dispose();
+    }
+    // The next run may write a gradient's storage again; a result is the caller's.
+    const ownTensorAt = (operand: Operand) =>
+      this.program.gradients.has(operand.storage) ? standInFor(tensorAt(operand)) : tensorAt(operand);
+    return mapInstances(this.#result, Slot, ({ operand }) => ownTensorAt(operand));
+  }
+}
+
+/** A contiguous copy for a function to work on in the place of its caller's tensor. */
+export function standInFor(x: Tensor): Tensor {
+  return noGrad(() => withoutAutocast(() => copy(x)));
+}
+
+function byteOffsetOf({ address, storage }: Tensor): number {
+  return address - storage.buffer.address;
+}
+
+function noteWrite(storage: Storage): void {
+  storage.noteWrite({ start: 0, end: storage.byteLength });
+}
+
+function operandOfResult(trace: Trace, x: Tensor): Operand {
+  x.assertAlive('compile: the result');
+  if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
+    throw new CompileError(
+      `compile: the result ${formatShape(x.shape)} has a history, and a replay records none: call backward() inside the ` +
+        'compiled function, or run it in noGrad(), or return detach() of it.',
+    );
+  }
+  return trace.operand(x);
+}
+
+function gradientResults(trace: Trace): GradientResult[] {
+  return [...trace.gradients.values()]
+    .filter(({ leaf, before }) => !leaf.isDisposed && leaf.grad !== before)
+    .map(({ leaf }) => ({ leaf, operand: leaf.grad && trace.operand(leaf.grad) }));
+}
+
+function programOf(
+  trace: Trace,
+  results: readonly Operand[],
+  gradientResults: readonly GradientResult[],
+): Program {
+  const { storages, written, live, calls } = trace;
+  const device = trace.device!;
+  const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
+  const gradients = new Map(
+    gradientResults.flatMap(({ leaf, operand }) =>
+      operand && isMade(operand.storage) ? [[operand.storage, leaf] as const] : [],
+    ),
+  );
+  const kept = new Set([...results.map(({ storage }) => storage).filter(isMade), ...gradients.keys()]);
+  const alive = withoutDeadCalls({ calls, storages, kept });
+  const facts = { tracedCalls: calls.length, eagerPeakBytes: trace.peakBytes };
+  return { device, storages, written, kept, gradients, live, calls: alive, ...facts };
+}
+
+function hasSuchGradient({ leaf, before, within }: TouchedGradient): boolean {
+  const { grad } = leaf;
+  if (before === null || grad === null) return before === grad;
+  if (!sameShape(before.shape, grad.shape)) return false;
+  return within ? grad.storage === within && grad.offset === before.offset : fillsStorage(grad);
+}

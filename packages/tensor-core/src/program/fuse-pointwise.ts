@@ -1,0 +1,230 @@
+import type { PointwiseValue } from '../op/cuda-lowering.ts';
+import type { ComputeOp } from '../op/op.ts';
+import { type DType, computeDType } from '../tensor/dtype.ts';
+import { sameShape } from '../tensor/shape.ts';
+import type { Call, Operand, Program } from './program.ts';
+
+// What one generated kernel takes.
+const mostInputs = 8;
+const mostOperands = 10;
+const fusedPrefix = 'fused_';
+
+/** Calls that become one kernel, and what of them reaches memory. */
+interface FusedKernel {
+  readonly expressions: readonly string[];
+  readonly values: readonly PointwiseValue[];
+  readonly scalars: readonly number[];
+}
+
+/**
+ * A program whose chains of element-wise ops are one op each: what they hand on stays in registers, rounded as memory would
+ * have rounded it, so that results are the same bits.
+ */
+export function fusePointwise(program: Program): Program {
+  const calls: Call[] = [];
+  let group = new PointwiseGroup(program);
+  const flush = () => {
+    calls.push(...group.finish());
+    group = new PointwiseGroup(program);
+  };
+  program.calls.forEach((call, i) => {
+    if (group.tryAdd(call, i)) return;
+    if (group.isIndependentOf(call)) {
+      calls.push(call);
+      return;
+    }
+    flush();
+    if (!group.tryAdd(call, i)) calls.push(call);
+  });
+  flush();
+  return { ...program, calls };
+}
+
+/** Element-wise calls over one shape, in their order. */
+class PointwiseGroup {
+  readonly #program: Program;
+  readonly #members: Call[] = [];
+  /** What the members read that none of them has made. */
+  readonly #inputs: Operand[] = [];
+  /** What they write, the last to each place. */
+  readonly #written = new Map<number, Operand>();
+  #lastIndex = 0;
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  /** Takes a call in if it fits; `index` is its place in the program. */
+  tryAdd(call: Call, index: number): boolean {
+    if (!isPointwise(call) || !this.#hasShapeAndDType(call)) return false;
+    const fresh: Operand[] = [];
+    for (const input of readBy(call)) {
+      const written = this.#written.get(input.storage);
+      if (written) {
+        if (!isSameOperand(written, input)) return false;
+      } else if (![...this.#inputs, ...fresh].some((known) => isSameOperand(known, input))) {
+        fresh.push(input);
+      }
+    }
+    // Another layout of what is overwritten would see some elements before and some after.
+    const isOverwrittenElsewhere = call.outputs.some((output) =>
+      [...this.#inputs, ...fresh, ...this.#written.values()].some(
+        (known) => known.storage === output.storage && !isSameOperand(known, output),
+      ),
+    );
+    const written = new Map([
+      ...this.#written,
+      ...call.outputs.map((output) => [output.storage, output] as const),
+    ]);
+    const inputs = [...this.#inputs, ...fresh];
+    const tooMany = inputs.length > mostInputs || inputs.length + written.size > mostOperands;
+    if (isOverwrittenElsewhere || tooMany) return false;
+    this.#members.push(call);
+    this.#inputs.push(...fresh);
+    for (const [storage, output] of written) this.#written.set(storage, output);
+    this.#lastIndex = index;
+    return true;
+  }
+
+  /** Whether a call may run before the group as well as behind it. */
+  isIndependentOf({ inputs, outputs }: Call): boolean {
+    const isRead = (storage: number) => this.#inputs.some((input) => input.storage === storage);
+    return (
+      inputs.every(({ storage }) => !this.#written.has(storage)) &&
+      outputs.every(({ storage }) => !this.#written.has(storage) && !isRead(storage))
+    );
+  }
+
+  /** The group as one call; as it was, where that is one already or no kernel could hold it. */
+  finish(): Call[] {
+    if (this.#members.length < 2) return this.#members;
+    const outputs = [...this.#written.values()].filter(({ storage }) => this.#isNeeded(storage));
+    const dtype = dtypeOf(this.#members[0]!);
+    if (outputs.length === 0 || this.#inputs.length === 0 || computeDTypeOf(this.#inputs, outputs) !== dtype)
+      return this.#members;
+    return [fusedCall(this.#members, this.#inputs, outputs)];
+  }
+
+  #hasShapeAndDType(call: Call): boolean {
+    const first = this.#members[0];
+    if (!first) return true;
+    return sameShape(call.outputs[0]!.shape, first.outputs[0]!.shape) && dtypeOf(call) === dtypeOf(first);
+  }
+
+  #isNeeded(storage: number): boolean {
+    const { calls, storages, kept } = this.#program;
+    return (
+      kept.has(storage) ||
+      storages[storage]!.source.kind !== 'made' ||
+      calls.slice(this.#lastIndex + 1).some(({ inputs }) => inputs.some((input) => input.storage === storage))
+    );
+  }
+}
+
+function isPointwise({ op, live, outputs }: Call): boolean {
+  return (
+    op.cuda.kind === 'pointwise' &&
+    live === null &&
+    outputs.length > 0 &&
+    outputs.every(({ shape, size }) => size > 0 && sameShape(shape, outputs[0]!.shape))
+  );
+}
+
+/** The inputs that a call's expressions read, by their places. */
+function readPlaces({ op, inputs, attributes }: Call): number[] {
+  const kernel = op.cuda as PointwiseLowering;
+  const text = kernel.expressions(attributes as never).join(' ');
+  const identifiers = new Set(text.match(/[A-Za-z_]\w*/g) ?? []);
+  return inputs.map((_, i) => i).filter((i) => identifiers.has(inputName(i)));
+}
+
+function readBy(call: Call): Operand[] {
+  return readPlaces(call).map((i) => call.inputs[i]!);
+}
+
+type PointwiseLowering = Extract<ComputeOp<never>['cuda'], { kind: 'pointwise' }>;
+
+function dtypeOf({ inputs, outputs }: Call): DType {
+  return computeDTypeOf(inputs, outputs);
+}
+
+function computeDTypeOf(inputs: readonly Operand[], outputs: readonly Operand[]): DType {
+  const dtypes = (operands: readonly Operand[]) => operands.map(({ dtype }) => dtype);
+  return computeDType(dtypes(inputs), dtypes(outputs));
+}
+
+function isSameOperand(a: Operand, b: Operand): boolean {
+  return (
+    a.storage === b.storage &&
+    a.offset === b.offset &&
+    a.dtype === b.dtype &&
+    sameShape(a.shape, b.shape) &&
+    sameShape(a.strides, b.strides)
+  );
+}
+
+/** Whether `fusePointwise` made the op. */
+export function isFused({ name }: Pick<ComputeOp<never>, 'name'>): boolean {
+  return name.startsWith(fusedPrefix);
+}
+
+function inputName(index: number): string {
+  return String.fromCharCode('a'.charCodeAt(0) + index);
+}
+
+function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs: readonly Operand[]): Call {
+  const kernel = writeKernel(members, inputs, outputs);
+  const names = members.map(({ op }) => op.name);
+  const op: ComputeOp<undefined> = {
+    kind: 'compute',
+    name: `${fusedPrefix}${names.join('_')}`,
+    autocast: 'none',
+    infer: () => outputs,
+    scalars: () => kernel.scalars,
+    variant: () => '',
+    cuda: { kind: 'pointwise', expressions: () => kernel.expressions, values: () => kernel.values },
+    cpu: {
+      kind: 'host',
+      run() {
+        throw new Error(`${op.name}: calls are fused for GPUs alone.`);
+      },
+    },
+  };
+  return { op, inputs, outputs, attributes: undefined, live: null, range: members.at(-1)!.range };
+}
+
+/** The members' expressions one after the other, each over the inputs and over what those before it made. */
+function writeKernel(
+  members: readonly Call[],
+  inputs: readonly Operand[],
+  outputs: readonly Operand[],
+): FusedKernel {
+  const values: PointwiseValue[] = [];
+  const scalars: number[] = [];
+  /** What a storage's elements are called now. */
+  const named = new Map<number, string>();
+  const nameOf = (operand: Operand) =>
+    named.get(operand.storage) ?? inputName(inputs.findIndex((input) => isSameOperand(input, operand)));
+  for (const call of members) {
+    const { op, attributes } = call;
+    const firstScalar = scalars.length;
+    scalars.push(...(op.scalars?.(attributes as never) ?? []));
+    const read = new Map(readPlaces(call).map((i) => [inputName(i), nameOf(call.inputs[i]!)]));
+    const rename = (name: string) => {
+      const scalar = /^s(\d+)$/.exec(name);
+      return scalar ? `s${firstScalar + Number(scalar[1])}` : (read.get(name) ?? name);
+    };
+    const made = (op.cuda as PointwiseLowering).expressions(attributes as never).map((text, i) => {
+      const value = {
+        name: `t${values.length}`,
+        dtype: call.outputs[i]!.dtype,
+        text: text.replace(/[A-Za-z_]\w*/g, rename),
+      };
+      values.push(value);
+      return value.name;
+    });
+    // Only now: all expressions of a call see what was there before it.
+    call.outputs.forEach(({ storage }, i) => named.set(storage, made[i]!));
+  }
+  return { values, scalars, expressions: outputs.map(({ storage }) => named.get(storage)!) };
+}

@@ -1,0 +1,71 @@
+import { runOnDevice } from '../op/apply.ts';
+import { resumeRange } from '../op/range.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import { lastUses } from './dead-calls.ts';
+import {
+  type Binding,
+  type Call,
+  type Operand,
+  type Program,
+  type ProgramRunner,
+  type RunnerFacts,
+  attributesOf,
+} from './program.ts';
+import { ProgramMemory } from './program-memory.ts';
+
+/** Runs a program call by call, as an eager function would: so that observers see its ops, in their ranges. */
+export class Interpreter implements ProgramRunner {
+  readonly #program: Program;
+  readonly #lastUses: readonly (readonly number[])[];
+
+  constructor(program: Program) {
+    this.#program = program;
+    this.#lastUses = lastUses(
+      program,
+      program.calls.map((call) => [call]),
+    );
+  }
+
+  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
+    const memory = new ProgramMemory(this.#program, bindings);
+    try {
+      this.#program.calls.forEach((call, i) => {
+        runCall(call, memory, attributesOf(call, live));
+        memory.free(this.#lastUses[i]!);
+      });
+      return memory.take();
+    } finally {
+      memory.freeAll();
+    }
+  }
+
+  facts(): RunnerFacts {
+    const { length } = this.#program.calls;
+    return { launches: length, nodes: length, fused: new Map(), bytesInRegisters: 0, arenaBytes: 0 };
+  }
+
+  dispose(): void {}
+}
+
+/** Runs one call on the device, with the attributes of this run. */
+export function runCall(
+  { op, inputs, outputs, range }: Call,
+  memory: ProgramMemory,
+  attributes: unknown,
+): void {
+  const handles: Tensor[] = [];
+  const handle = (operand: Operand) => {
+    const tensor = memory.tensor(operand);
+    handles.push(tensor);
+    return tensor;
+  };
+  try {
+    const operands = inputs.map(handle);
+    const results = outputs.map(handle);
+    const { device } = operands[0]!;
+    resumeRange(range, () => runOnDevice(device, op, operands, results, attributes as never));
+  } finally {
+    for (const tensor of handles) tensor.dispose();
+  }
+}

@@ -1,0 +1,104 @@
+import type { Device } from '../devices/device.ts';
+import type { ComputeOp } from '../op/op.ts';
+import type { StoredMemory, TensorSpec } from '../op/memory-view.ts';
+import type { DType } from '../tensor/dtype.ts';
+import type { Layout } from '../tensor/shape.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+
+/** A tensor of a program: how it lies in one of the program's storages, which have numbers. */
+export interface Operand extends Layout, TensorSpec {
+  readonly storage: number;
+  /** Elements. */
+  readonly size: number;
+  readonly byteLength: number;
+  readonly isContiguous: boolean;
+}
+
+/** One call of an op. Where it mutates, the output is the input. */
+export interface Call {
+  readonly op: ComputeOp<never>;
+  readonly inputs: readonly Operand[];
+  readonly outputs: readonly Operand[];
+  readonly attributes: unknown;
+  /** Which of the program's live attributes are this call's; null where they stay. See `applyLive`. */
+  readonly live: number | null;
+  /** The names of the ranges around it, outermost first. */
+  readonly range: readonly string[];
+}
+
+/** Where a storage comes from: the program itself makes it, or it is given before each run. */
+export type StorageSource =
+  | { readonly kind: 'made' }
+  /** The elements of the call's tensor of this index, contiguous. */
+  | { readonly kind: 'argument'; readonly index: number }
+  /** Of a tensor that the function found outside: a parameter, say. */
+  | { readonly kind: 'captured'; readonly storage: Storage }
+  /** Filled by the host from numbers in the program's text, as `arange` is. */
+  | { readonly kind: 'constant'; readonly storage: Storage }
+  /** The gradient that a leaf has when a run begins. */
+  | { readonly kind: 'gradient'; readonly leaf: Tensor };
+
+export interface ProgramStorage {
+  readonly byteLength: number;
+  /** Of the first tensor that was seen in it. */
+  readonly dtype: DType;
+  readonly source: StorageSource;
+}
+
+/** What a function did, as ops over numbered storages, in its order. */
+export interface Program {
+  readonly device: Device;
+  readonly calls: readonly Call[];
+  readonly storages: readonly ProgramStorage[];
+  /** Made storages whose contents outlive a run: those of results and of gradients. */
+  readonly kept: ReadonlySet<number>;
+  /** Of these, the gradients', and whose they are. A runner may give the same storage at each run. */
+  readonly gradients: ReadonlyMap<number, Tensor>;
+  /** Given storages that calls write. */
+  readonly written: ReadonlySet<number>;
+  /** How many calls the function made; some of them nobody needs. */
+  readonly tracedCalls: number;
+  /** The most bytes that tensors made by the function held at a time, when it ran eagerly. */
+  readonly eagerPeakBytes: number;
+  /** What every run asks for anew, in the program's order, also for calls that are not run. */
+  readonly live: readonly (() => unknown)[];
+}
+
+/** The attributes of a call in a run with these live ones. */
+export function attributesOf({ attributes, live }: Call, liveAttributes: readonly unknown[]): unknown {
+  return live === null ? attributes : liveAttributes[live];
+}
+
+/** Where a given storage lies for one run. */
+export interface Binding {
+  readonly storage: StoredMemory;
+  /** Where in it the program's storage begins. */
+  readonly byteOffset: number;
+}
+
+/** What a device has made of a program. */
+export interface RunnerFacts {
+  /** What the host starts at each run: on a GPU one graph, on the CPU ONNX graphs and ops that run by themselves. */
+  readonly launches: number;
+  /** Kernels, copies and fills of a GPU's graph, once it has run; nodes of ONNX graphs and such ops on the CPU. */
+  readonly nodes: number | null;
+  /** Names of ops that are one kernel, with the number of kernels of each name. */
+  readonly fused: ReadonlyMap<string, number>;
+  /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
+  readonly bytesInRegisters: number;
+  /** Bytes that the program holds on the device between its runs. */
+  readonly arenaBytes: number;
+}
+
+/** A program made ready to run on its device. */
+export interface ProgramRunner {
+  facts(): RunnerFacts;
+  /**
+   * Runs it over the given storages; `live` are the attributes of this run, in the order of `Program.live`. Returns the kept
+   * storages by number, one reference of each, the caller's.
+   */
+  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage>;
+  /** Frees what it holds. */
+  dispose(): void;
+}

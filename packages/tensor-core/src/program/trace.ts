@@ -1,0 +1,195 @@
+import type { Device } from '../devices/device.ts';
+import { CompileError } from '../errors.ts';
+import { liveSourceOf } from '../op/live-attributes.ts';
+import type { Observer } from '../op/observers.ts';
+import type { ComputeOp } from '../op/op.ts';
+import { currentRange } from '../op/range.ts';
+import { formatShape } from '../tensor/shape.ts';
+import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import type { Tracing } from '../tensor/tracing.ts';
+import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
+
+/** Something beside tensors that the ops depended on. */
+export interface Dependency {
+  readonly read: () => unknown;
+  readonly value: unknown;
+}
+
+/** A leaf whose gradient was looked at or replaced, and the gradient that the function found; null for none. */
+export interface TouchedGradient {
+  readonly leaf: Tensor;
+  readonly before: Tensor | null;
+  /** Where it lay: all of a storage of its own, or a part of this one, such as a flat buffer. */
+  readonly within: Storage | null;
+}
+
+/** Functions whose tensors are what their numbers say, which a program keeps as it keeps the 2 of `mul(x, 2)`. */
+const ofNumbersAlone: ReadonlySet<string> = new Set(['arange', 'linspace']);
+
+/** Writes down what a function does while it runs: its ops, by storage, and what it looks at beside them. */
+export class Trace implements Tracing, Observer {
+  readonly calls: Call[] = [];
+  readonly storages: ProgramStorage[] = [];
+  readonly dependencies: Dependency[] = [];
+  readonly gradients = new Map<Tensor, TouchedGradient>();
+  /** Handles to captured storages that ops took. */
+  readonly captured = new Set<Tensor>();
+  readonly written = new Set<number>();
+  readonly live: (() => unknown)[] = [];
+  device: Device | null = null;
+  /** The most bytes that were allocated at a time since the first op. */
+  peakBytes = 0;
+  #bytesBefore = 0;
+  readonly #numbers = new Map<Storage, number>();
+  readonly #arguments: ReadonlyMap<Storage, number>;
+  readonly #firstSerial = storagesMade() + 1;
+  readonly #constants = new Set<Storage>();
+  readonly #gradientStorages = new Map<Storage, Tensor>();
+
+  /** `standIns` are the tensors that the function gets in the place of its caller's, in their order. */
+  constructor(standIns: readonly Tensor[]) {
+    this.#arguments = new Map(standIns.map(({ storage }, index) => [storage, index]));
+  }
+
+  before(
+    op: ComputeOp<never>,
+    inputs: readonly Tensor[],
+    outputs: readonly Tensor[],
+    attributes: unknown,
+  ): void {
+    this.#useDevice(op, inputs[0]!);
+    this.#notePeak();
+    const call: Call = {
+      op,
+      inputs: inputs.map((input) => this.operand(input)),
+      outputs: outputs.map((output) => this.operand(output)),
+      attributes,
+      live: this.#addLive(liveSourceOf(attributes)),
+      range: currentRange(),
+    };
+    this.calls.push(call);
+    for (const { storage } of call.outputs)
+      if (this.storages[storage]!.source.kind !== 'made') this.written.add(storage);
+  }
+
+  after(_: ComputeOp<never>, failed: boolean): void {
+    // A function may catch the error and take another way.
+    if (failed) this.calls.pop();
+  }
+
+  hostRead(source: Tensor): void {
+    this.refuse(
+      `the host reads a tensor ${formatShape(source.shape)} ${source.dtype}`,
+      'Return the tensor and read it outside, or decide on the device, with where() say',
+    );
+  }
+
+  hostWrite(target: Tensor, owner: string): void {
+    if (ofNumbersAlone.has(owner)) {
+      this.#constants.add(target.storage);
+      return;
+    }
+    this.refuse(
+      `a tensor ${formatShape(target.shape)} ${target.dtype} is filled with values of the host, which a replay could not ` +
+        'know',
+      'Make it outside, or pass it as an argument',
+    );
+  }
+
+  deviceCopy(source: Tensor, target: Tensor): void {
+    this.refuse(
+      `a tensor ${formatShape(source.shape)} goes from ${source.device.label} to ${target.device.label}`,
+      'Move it outside, and pass it as an argument',
+    );
+  }
+
+  gradientRead(leaf: Tensor, grad: Tensor | null): void {
+    this.#touch(leaf, grad);
+  }
+
+  gradientSet(leaf: Tensor, before: Tensor | null): void {
+    this.#touch(leaf, before);
+  }
+
+  depends(read: () => unknown, value: unknown): void {
+    this.dependencies.push({ read, value });
+  }
+
+  refuse(what: string, remedy: string): never {
+    const last = this.calls.at(-1);
+    const where = last ? ` (behind the op ${last.op.name})` : '';
+    throw new CompileError(`compile: ${what}${where}. ${remedy}.`);
+  }
+
+  /** `x` by the number of its storage, which it gets where it has none. */
+  operand(x: Tensor): Operand {
+    const { storage, shape, strides, offset, dtype, size, byteLength, isContiguous } = x;
+    const number = this.#numberOf(x, storage);
+    if (this.storages[number]!.source.kind === 'captured') this.captured.add(x);
+    return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
+  }
+
+  /** Gives back what the trace has taken of captured and constant storages. */
+  release(): void {
+    for (const { source } of this.storages) if ('storage' in source) source.storage.release();
+  }
+
+  /** The storages that the function made, by their numbers, with those that no op has seen. */
+  *madeStorages(): Generator<[number, Storage]> {
+    for (const [storage, number] of this.#numbers)
+      if (this.storages[number]!.source.kind === 'made') yield [number, storage];
+  }
+
+  /** Outputs are allocated when an op is about to run; those of the first stand for the start. */
+  #notePeak(): void {
+    const { allocatedBytes } = this.device!;
+    if (this.calls.length === 0) this.#bytesBefore = allocatedBytes;
+    this.peakBytes = Math.max(this.peakBytes, allocatedBytes - this.#bytesBefore);
+  }
+
+  #addLive(next: (() => unknown) | null): number | null {
+    return next && this.live.push(next) - 1;
+  }
+
+  #numberOf(x: Tensor, storage: Storage): number {
+    let number = this.#numbers.get(storage);
+    if (number === undefined) {
+      number = this.storages.length;
+      this.#numbers.set(storage, number);
+      this.storages.push({ byteLength: storage.byteLength, dtype: x.dtype, source: this.#sourceOf(storage) });
+    }
+    return number;
+  }
+
+  #sourceOf(storage: Storage): StorageSource {
+    if (this.#constants.has(storage)) return { kind: 'constant', storage: storage.retain() };
+    if (storage.serial >= this.#firstSerial) return { kind: 'made' };
+    const index = this.#arguments.get(storage);
+    if (index !== undefined) return { kind: 'argument', index };
+    const leaf = this.#gradientStorages.get(storage);
+    // Held as long as the program is: nobody else may.
+    return leaf ? { kind: 'gradient', leaf } : { kind: 'captured', storage: storage.retain() };
+  }
+
+  #touch(leaf: Tensor, before: Tensor | null): void {
+    if (this.gradients.has(leaf)) return;
+    const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
+    this.gradients.set(leaf, { leaf, before, within: isPart ? before.storage : null });
+    if (before && !isPart) this.#gradientStorages.set(before.storage, leaf);
+  }
+
+  #useDevice({ name }: ComputeOp<never>, { device }: Tensor): void {
+    this.device ??= device;
+    if (device === this.device) return;
+    this.refuse(
+      `${name} runs on ${device.label}, and what came before on ${this.device.label}`,
+      'Compile a function for each device',
+    );
+  }
+}
+
+/** Whether a tensor is all of its storage. */
+export function fillsStorage({ isContiguous, byteLength, storage, offset }: Tensor): boolean {
+  return isContiguous && offset === 0 && byteLength === storage.byteLength;
+}

@@ -1,0 +1,29 @@
+import { checkFunction } from './check-value.ts';
+import type { Tensor } from './tensor.ts';
+
+/** What a trace is told of that is no op; see program/trace.ts. */
+export interface Tracing {
+  /** The gradient of a leaf is looked at. */
+  gradientRead(leaf: Tensor, grad: Tensor | null): void;
+  /** It is about to be replaced. */
+  gradientSet(leaf: Tensor, before: Tensor | null): void;
+  /** Something beside tensors was looked at that the ops to come depend on. */
+  depends(read: () => unknown, value: unknown): void;
+  /** Something runs that no replay can repeat. Throws a CompileError. */
+  refuse(what: string, remedy: string): never;
+}
+
+/** The trace that is being written; null outside of one. */
+export const tracing: { active: Tracing | null } = { active: null };
+
+/**
+ * What `read` gives. Code that decides by it which ops run, whether a module trains say, reads it through this, so that a
+ * compiled program is used only while `read` gives the same (by Object.is). Throws what `read` throws, and a RooflineError
+ * (code ARGUMENT) for what is no function.
+ */
+export function dependOn<T>(read: () => T): T {
+  checkFunction('dependOn', 'what it reads by', read);
+  const value = read();
+  tracing.active?.depends(read, value);
+  return value;
+}

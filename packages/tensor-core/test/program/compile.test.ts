@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import {
+  CompileError,
+  type Tensor,
+  add,
+  addInPlace,
+  backward,
+  compile,
+  full,
+  matmul,
+  mul,
+  noGrad,
+  reshape,
+  select,
+  scope,
+  softmax,
+  sum,
+  tensor,
+  transpose,
+  uniform,
+} from '../../src/index.ts';
+
+const values = (x: Tensor) => x.toFlatArray();
+
+describe('compile', () => {
+  it('gives what the function gives, without running it again', () => {
+    let runs = 0;
+    const f = compile((x: Tensor, y: Tensor) => {
+      runs++;
+      return { sum: add(x, y), both: [matmul(x, transpose(y, 0, 1)), softmax(mul(x, 3), 1)] };
+    });
+    for (let i = 0; i < 3; i++) {
+      const x = uniform([4, 5]);
+      const y = uniform([4, 5]);
+      const { sum: s, both } = f(x, y);
+      expect(values(s)).toEqual(values(add(x, y)));
+      expect(values(both[0]!)).toEqual(values(matmul(x, transpose(y, 0, 1))));
+      expect(values(both[1]!)).toEqual(values(softmax(mul(x, 3), 1)));
+    }
+    expect(runs).toBe(1);
+    expect(f.cache).toMatchObject({ size: 1, hits: 2, misses: 1 });
+  });
+
+  it('trains', () => {
+    const w = uniform([3, 2]).requiresGrad_();
+    const eager = tensor(w.toArray()).requiresGrad_();
+    const step = (weight: Tensor) => (x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const loss = sum(mul(matmul(x, weight), matmul(x, weight)));
+      backward(loss);
+      noGrad(() => addInPlace(weight, mul(weight.grad!, -0.01)));
+      return loss.detach();
+    };
+    const compiled = compile(step(w));
+    for (let i = 0; i < 5; i++) {
+      const x = uniform([4, 3]);
+      expect(compiled(x).item()).toBeCloseTo(scope(() => step(eager)(x)).item(), 5);
+      expect(values(w)).toEqual(values(eager));
+      expect(values(w.grad!)).toEqual(values(eager.grad!));
+    }
+    expect(compiled.cache).toMatchObject({ hits: 3, misses: 2 });
+  });
+
+  it('refuses reads of the host', () => {
+    const f = compile((x: Tensor) => (sum(x).item() > 0 ? x : mul(x, 2)));
+    expect(() => f(full([2], 1))).toThrow(CompileError);
+    expect(() => f(full([2], 1))).toThrow(/reads a tensor \[\] float32 \(behind the op sum\)/);
+  });
+
+  it('takes views', () => {
+    const f = compile((x: Tensor) => sum(reshape(x, [2, 3]), { dims: 0 }));
+    const wide = uniform([6, 2]);
+    for (let i = 0; i < 2; i++) expect(values(f(select(transpose(wide, 0, 1), 0, 1)))).toHaveLength(3);
+  });
+});

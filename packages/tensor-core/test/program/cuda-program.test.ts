@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Tensor,
+  add,
+  addInPlace,
+  apply,
+  applyLive,
+  backward,
+  compile,
+  defineOp,
+  matmul,
+  mul,
+  noGrad,
+  softmax,
+  sum,
+  tensor,
+} from '../../src/index.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+
+const scaled = defineOp<{ readonly factor: number }>({
+  name: 'scaled',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  scalars: ({ factor }) => [factor],
+  variant: () => '',
+  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
+  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
+});
+
+describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', () => {
+  const device = openEmulatedDevice();
+  const on = (values: number[] | number[][], requiresGrad = false) =>
+    tensor(values, { device, requiresGrad });
+
+  it('replays kernels over its own memory', () => {
+    let runs = 0;
+    const f = compile((x: Tensor, y: Tensor) => {
+      runs++;
+      return [softmax(mul(add(x, y), 3), 0), sum(mul(x, x))] as const;
+    });
+    const seen: (readonly [Tensor, Tensor])[] = [];
+    for (let i = 0; i < 4; i++) seen.push(f(on([1, 2 + i, 3]), on([0.5, -i, 0])));
+    expect(runs).toBe(1);
+    expect(f.explain()).toMatchObject([
+      {
+        device: 'cuda:0',
+        calls: 5,
+        launches: 1,
+        fused: new Map([['fused_add_mul', 1]]),
+        bytesInRegisters: 12,
+      },
+    ]);
+    seen.forEach(([first, second], i) => {
+      const [x, y] = [tensor([1, 2 + i, 3]), tensor([0.5, -i, 0])];
+      softmax(mul(add(x, y), 3), 0)
+        .toFlatArray()
+        .forEach((value, j) => expect(first.toFlatArray()[j]).toBeCloseTo(value, 6));
+      expect(second.item()).toBeCloseTo(sum(mul(x, x)).item(), 5);
+    });
+  });
+
+  it('trains as eager code does, bit by bit', () => {
+    const weights = [0, 1].map(() => on([[1, 2], [3, 4]], true)); // prettier-ignore
+    const steps = weights.map((weight) => (x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const product = matmul(x, weight);
+      const loss = sum(mul(product, product));
+      backward(loss);
+      noGrad(() => addInPlace(weight, mul(weight.grad!, -0.01)));
+      return loss.detach();
+    });
+    const compiled = compile(steps[1]!);
+    const kept: number[][] = [];
+    const grads: Tensor[] = [];
+    for (let i = 0; i < 5; i++) {
+      const x = on([[1, i / 4], [-1, 2]]); // prettier-ignore
+      expect(compiled(x).item()).toBe(steps[0]!(x).item());
+      expect(weights[1]!.toFlatArray()).toEqual(weights[0]!.toFlatArray());
+      expect(weights[1]!.grad!.toFlatArray()).toEqual(weights[0]!.grad!.toFlatArray());
+      grads.push(weights[1]!.grad!.detach());
+      kept.push(grads.at(-1)!.toFlatArray());
+    }
+    expect(compiled.cache).toMatchObject({ hits: 3, misses: 2 });
+    // Handles to gradients of earlier runs keep their elements.
+    expect(grads.map((grad) => grad.toFlatArray())).toEqual(kept);
+  });
+
+  it('asks for live attributes before each run', () => {
+    let factor = 1;
+    const f = compile((x: Tensor) => {
+      const [once] = applyLive(scaled, [x], () => ({ factor: factor++ }));
+      return applyLive(scaled, [apply(scaled, [once!], { factor: 10 })[0]!], () => ({
+        factor: factor++,
+      }))[0]!;
+    });
+    const x = on([1, 2]);
+    expect([0, 1, 2].map(() => f(x).toFlatArray())).toEqual([
+      [20, 40],
+      [120, 240],
+      [300, 600],
+    ]);
+  });
+
+  it('writes into its arguments', () => {
+    const f = compile((x: Tensor) => addInPlace(x, mul(x, 2)));
+    const x = on([1, 2]);
+    for (let i = 0; i < 3; i++) f(x);
+    expect(x.toFlatArray()).toEqual([27, 54]);
+  });
+});

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import type { Tensor } from '../../src/index.ts';
+import { fusePointwise } from '../../src/program/fuse-pointwise.ts';
+import { Interpreter } from '../../src/program/interpreter.ts';
+import type { Program } from '../../src/program/program.ts';
+import { Trace } from '../../src/program/trace.ts';
+import { tracing } from '../../src/tensor/tracing.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+
+/** The program of what `fn` does, with the storages of its results kept. */
+function programOf(fn: () => readonly Tensor[]): {
+  program: Program;
+  results: readonly Tensor[];
+  kept: number[];
+} {
+  const trace = new Trace([]);
+  const stop = t.observeOps(trace);
+  tracing.active = trace;
+  try {
+    const results = t.scope(fn);
+    const kept = results.map((x) => trace.operand(x).storage);
+    const { storages, written, live, calls, device } = trace;
+    const program = {
+      device: device!,
+      storages,
+      written,
+      live,
+      calls,
+      kept: new Set(kept),
+      gradients: new Map<number, Tensor>(),
+      tracedCalls: calls.length,
+      eagerPeakBytes: 0,
+    };
+    return { program, results, kept };
+  } finally {
+    tracing.active = null;
+    stop();
+  }
+}
+
+const names = ({ calls }: Program) => calls.map(({ op }) => op.name);
+
+describe('fusePointwise', () => {
+  const x = t.tensor([[1, 2, 3], [4, 5, 6]]); // prettier-ignore
+  const row = t.tensor([1, 2, 3]);
+
+  it('makes one op of a chain with broadcasts and casts', () => {
+    const { program } = programOf(() => [t.relu(t.cast(t.add(t.mul(x, row), 1), 'bfloat16'))]);
+    expect(names(fusePointwise(program))).toEqual(['fused_mul_add_cast_relu']);
+    expect(fusePointwise(program).calls[0]!.inputs).toHaveLength(2);
+  });
+
+  it('keeps what others use as a further output', () => {
+    const { program } = programOf(() => {
+      const doubled = t.mul(x, 2);
+      return [t.relu(doubled), doubled];
+    });
+    const [call] = fusePointwise(program).calls;
+    expect(call!.op.name).toBe('fused_mul_relu');
+    expect(call!.outputs).toHaveLength(2);
+  });
+
+  it('ends at what is no element-wise op of its values, at another shape, and at another layout', () => {
+    const around = programOf(() => [t.neg(t.sum(t.relu(t.mul(x, 2)), { dims: 0 }))]).program;
+    expect(names(fusePointwise(around))).toEqual(['fused_mul_relu', 'sum', 'neg']);
+    const shapes = programOf(() => [t.relu(x), t.relu(row)]).program;
+    expect(names(fusePointwise(shapes))).toEqual(['relu', 'relu']);
+    const turned = programOf(() => [t.relu(t.transpose(t.relu(x), 0, 1))]).program;
+    expect(names(fusePointwise(turned))).toEqual(['relu', 'relu']);
+  });
+
+  it('lets calls pass that have nothing to do with it', () => {
+    const { program } = programOf(() => {
+      const doubled = t.mul(x, 2);
+      const total = t.sum(row);
+      return [t.relu(doubled), total];
+    });
+    expect(names(fusePointwise(program))).toEqual(['sum', 'fused_mul_relu']);
+  });
+
+  it('leaves live attributes, empty tensors and other compute types alone', () => {
+    const mixed = programOf(() => [t.relu(t.cast(t.relu(x), 'float64'))]).program;
+    expect(names(fusePointwise(mixed))).toEqual(['relu', 'fused_cast_relu']);
+    const empty = programOf(() => [t.relu(t.relu(t.zeros([0])))]).program;
+    expect(names(fusePointwise(empty))).toEqual(['relu', 'relu']);
+  });
+});
+
+describe.skipIf(hostCompilerVersion() === null)('fused kernels on an emulated GPU', () => {
+  const device = openEmulatedDevice();
+  const x = t.randn([3, 5], { device, generator: new t.Generator(1) });
+  const column = t.randn([3, 1], { device, generator: new t.Generator(2) });
+
+  it.each([
+    ['rounded values', () => [t.mul(t.cast(t.add(t.mul(x, column), 0.1), 'bfloat16'), 3)]],
+    ['a comparison', () => [t.mul(t.cast(t.greater(t.mul(x, 2), column), 'float32'), x)]],
+    [
+      'writes in place',
+      () => {
+        const y = t.mul(x, 2);
+        t.addInPlace(y, t.expand(column, [3, 5]));
+        t.addInPlace(y, t.mul(y, x));
+        return [y, t.neg(y)];
+      },
+    ],
+    [
+      'transposed and repeated inputs',
+      () => [t.relu(t.add(t.transpose(x, 0, 1), t.mul(t.expand(t.transpose(column, 0, 1), [5, 3]), 2)))],
+    ],
+  ] as [string, () => Tensor[]][])('give the bits of separate ones: %s', (_, fn) => {
+    const { program, results, kept } = programOf(fn);
+    const fused = fusePointwise(program);
+    expect(fused.calls.length).toBeLessThan(program.calls.length);
+    const bindings = new Map(
+      program.storages.flatMap(({ source }, number) =>
+        'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
+      ),
+    );
+    const made = new Interpreter(fused).run(bindings, []);
+    results.forEach((result, i) => {
+      const storage = made.get(kept[i]!)!.retain();
+      const again = new t.Tensor(storage, result.dtype, result.shape, result.strides, result.offset);
+      expect(again.toTypedArray()).toEqual(result.toTypedArray());
+    });
+    for (const storage of made.values()) storage.release();
+  });
+});

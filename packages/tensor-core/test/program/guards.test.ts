@@ -1,0 +1,256 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import { CompileError, type Tensor, compile } from '../../src/index.ts';
+
+const values = (x: Tensor) => x.toFlatArray();
+
+/** A function that counts its runs, compiled. */
+function counting<F extends (...values: never[]) => unknown>(fn: F, options?: t.CompileOptions) {
+  let runs = 0;
+  const counted = ((...given: never[]) => {
+    runs++;
+    return fn(...given);
+  }) as F;
+  return { call: compile(counted, options), runs: () => runs };
+}
+
+describe('a compiled function runs again', () => {
+  it('for other shapes, dtypes, modes and plain values, and not for seen ones', () => {
+    const { call, runs } = counting((x: Tensor, factor: number, { relu }: { relu: boolean }) =>
+      relu ? t.relu(t.mul(x, factor)) : t.mul(x, factor),
+    );
+    const x = t.tensor([-1, 2]);
+    const calls: (() => Tensor)[] = [
+      () => call(x, 2, { relu: false }),
+      () => call(x, 3, { relu: false }),
+      () => call(x, 2, { relu: true }),
+      () => call(t.tensor([1, 2, 3]), 2, { relu: false }),
+      () => call(t.tensor([1, 2], { dtype: 'float64' }), 2, { relu: false }),
+      () => t.noGrad(() => call(x, 2, { relu: false })),
+      () => t.autocast('bfloat16', () => call(x, 2, { relu: false })),
+    ];
+    const first = calls.map((each) => values(each()));
+    expect(runs()).toBe(7);
+    expect(calls.map((each) => values(each()))).toEqual(first);
+    expect(runs()).toBe(7);
+  });
+
+  it('once what dependOn reads has changed', () => {
+    let factor = 2;
+    const { call, runs } = counting((x: Tensor) =>
+      t.mul(
+        x,
+        t.dependOn(() => factor),
+      ),
+    );
+    const x = t.tensor([1]);
+    expect([call(x), call(x)].map(values)).toEqual([[2], [2]]);
+    factor = 5;
+    expect([call(x), call(x)].map(values)).toEqual([[5], [5]]);
+    factor = 2;
+    expect(values(call(x))).toEqual([2]);
+    expect(runs()).toBe(2);
+  });
+
+  it('once a parameter has been replaced, or requires a gradient no more', () => {
+    const layer = { weight: t.tensor([2, 3]).requiresGrad_() };
+    const { call, runs } = counting((x: Tensor) => {
+      const y = t.sum(t.mul(x, layer.weight));
+      if (layer.weight.requiresGrad) y.backward();
+      return y.detach();
+    });
+    const x = t.tensor([1, 1]);
+    expect([call(x), call(x), call(x)].map((y) => y.item())).toEqual([5, 5, 5]);
+    expect(values(layer.weight.grad!)).toEqual([3, 3]);
+    const before = runs();
+    layer.weight.requiresGrad_(false);
+    expect([call(x), call(x)].map((y) => y.item())).toEqual([5, 5]);
+    expect(runs()).toBe(before + 1);
+    layer.weight.dispose();
+    layer.weight = t.tensor([10, 20]);
+    expect([call(x), call(x)].map((y) => y.item())).toEqual([30, 30]);
+    expect(runs()).toBe(before + 2);
+  });
+
+  it('when a gradient is there that was not, and adds to it from then on', () => {
+    const weight = t.tensor([1, 2]).requiresGrad_();
+    const { call, runs } = counting((x: Tensor) => t.sum(t.mul(x, weight)).backward());
+    for (let i = 0; i < 4; i++) call(t.tensor([1, 10 ** i]));
+    expect(values(weight.grad!)).toEqual([4, 1111]);
+    expect(runs()).toBe(2);
+    weight.grad!.dispose();
+    weight.grad = null;
+    call(t.tensor([7, 7]));
+    expect(values(weight.grad!)).toEqual([7, 7]);
+    expect(runs()).toBe(2);
+  });
+
+  it('until what it keeps is there, as an optimizer makes its moments', () => {
+    let moment: Tensor | null = null;
+    const { call, runs } = counting((x: Tensor) => {
+      moment ??= t.keep(t.zerosLike(x));
+      t.addInPlace(moment, x);
+    });
+    for (let i = 0; i < 5; i++) call(t.tensor([i, 1]));
+    expect(values(moment!)).toEqual([10, 5]);
+    expect(runs()).toBe(2);
+  });
+
+  it('for signatures beyond its cache, and warns once', async () => {
+    const warnings: Error[] = [];
+    const listen = (warning: Error) => warnings.push(warning);
+    process.on('warning', listen);
+    const { call, runs } = counting((x: Tensor) => t.mul(x, 2), { cacheSize: 2 });
+    for (const size of [1, 2, 3, 3, 4, 1]) call(t.ones([size]));
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', listen);
+    expect(runs()).toBe(5);
+    expect(call.cache).toEqual({ size: 2, capacity: 2, hits: 1, misses: 5 });
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringContaining('more than 2 signatures'),
+    ]);
+  });
+});
+
+describe('a compiled function refuses', () => {
+  it.each<[string, (x: Tensor) => unknown, RegExp]>([
+    ['values of the host', (x) => t.mul(x, t.tensor([1, 2])), /filled with values of the host/],
+    ['results that are no tensors', (x) => ({ y: t.mul(x, 2), at: 5 }), /the result\.at is 5/],
+    ['results with a history', (x) => t.mul(x, weight), /has a history.*detach\(\)/],
+    ['moves between devices', (x) => t.mul(x, 2).toTypedArray(), /the host reads/],
+  ])('%s', (_, fn, message) => {
+    const live = t.device('cpu').memoryStatistics().liveStorages;
+    const call = compile(fn as (x: Tensor) => Tensor);
+    const run = () => t.scope(() => void call(t.tensor([1, 2])));
+    expect(run).toThrow(CompileError);
+    expect(run).toThrow(message);
+    expect(t.device('cpu').memoryStatistics().liveStorages).toBe(live);
+  });
+
+  const weight = t.tensor([1, 2]).requiresGrad_();
+
+  it('tensors that stay behind at every call', () => {
+    const kept: Tensor[] = [];
+    const call = compile((x: Tensor) => {
+      kept.push(t.keep(t.exp(x)));
+    });
+    const run = () => {
+      for (let i = 0; i < 8; i++) call(t.tensor([1, 2]));
+    };
+    expect(run).toThrow(/a tensor \[2\] of the op exp stays behind at every call/);
+  });
+
+  it('async functions, arguments with a history and circles', () => {
+    expect(() => compile(async () => {})).toThrow(/async/);
+    const call = compile((x: unknown) => x);
+    expect(() => call(t.mul(weight, 2))).toThrow(/an argument has a history/);
+    const circle: unknown[] = [];
+    circle.push(circle);
+    expect(() => call(circle)).toThrow(/holds itself/);
+  });
+});
+
+describe('a compiled function', () => {
+  it('takes a tensor twice, views, and what it writes to', () => {
+    const both = compile((x: Tensor, y: Tensor) => t.sub(t.mul(x, 2), y));
+    const write = compile((x: Tensor) => t.addInPlace(x, t.ones([2], { dtype: 'float32' })));
+    const base = t.tensor([[1, 2], [3, 4]]); // prettier-ignore
+    const column = t.select(base, 1, 1);
+    for (let i = 0; i < 3; i++) {
+      expect(values(both(column, column))).toEqual(values(column));
+      write(column);
+    }
+    expect(values(base)).toEqual([1, 5, 3, 7]);
+  });
+
+  it('gives results of its own', () => {
+    const call = compile((x: Tensor) => t.mul(x, 2));
+    const results = [1, 2, 3, 4].map((value) => call(t.tensor([value])));
+    expect(results.map((x) => x.item())).toEqual([2, 4, 6, 8]);
+    t.fillInPlace(results[3]!, 0);
+    expect(call(t.tensor([5])).item()).toBe(10);
+  });
+
+  it('holds no more memory after a thousand calls', () => {
+    const weight = t.tensor([1, 2]).requiresGrad_();
+    const call = compile((x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const loss = t.sum(t.mul(t.exp(x), weight));
+      loss.backward();
+      return loss.detach();
+    });
+    const live = () => t.device('cpu').memoryStatistics().liveStorages;
+    const x = t.tensor([1, 2]);
+    for (let i = 0; i < 3; i++) call(x).dispose();
+    const before = live();
+    for (let i = 0; i < 1000; i++) call(x).dispose();
+    expect(live()).toBe(before);
+    call.dispose();
+    expect(live()).toBe(before);
+    expect(call.cache.size).toBe(0);
+    expect(call(x).item()).toBeCloseTo(Math.E + 2 * Math.E ** 2, 5);
+  });
+
+  it('frees what a failed replay has made', () => {
+    const call = compile((logits: Tensor, targets: Tensor) => t.crossEntropy(t.mul(logits, 2), targets));
+    const logits = t.randn([2, 3]);
+    const run = (second: number) =>
+      t.scope(() => call(logits, t.tensor([0, second], { dtype: 'int64' })).item());
+    const fine = run(2);
+    expect(run(2)).toBe(fine);
+    const live = t.device('cpu').memoryStatistics().liveStorages;
+    expect(() => run(3)).toThrow(/crossEntropy: target 3 at position 1/);
+    expect(t.device('cpu').memoryStatistics().liveStorages).toBe(live);
+    expect(run(2)).toBe(fine);
+  });
+
+  it('is a part of the compiled function that calls it', () => {
+    let inner = 0;
+    const double = compile((x: Tensor) => {
+      inner++;
+      return t.mul(x, 2);
+    });
+    const call = compile((x: Tensor) => t.add(double(x), double(double(x))));
+    expect([1, 2, 3].map((value) => call(t.tensor([value])).item())).toEqual([6, 12, 18]);
+    expect(inner).toBe(3);
+    expect(double.cache).toMatchObject({ hits: 0, misses: 0 });
+  });
+
+  it('shows observers its ops, in their ranges', () => {
+    const call = compile((x: Tensor) => t.range('outer', () => t.relu(t.mul(x, 2))));
+    const x = t.tensor([1]);
+    const seen = () => {
+      const names: string[] = [];
+      const stop = t.observeOps({
+        before: ({ name }) => names.push([...t.currentRange(), name].join('/')),
+      });
+      call(x);
+      stop();
+      return names.filter((name) => name.startsWith('outer'));
+    };
+    call(x);
+    expect(seen()).toEqual(['outer/mul', 'outer/relu']);
+  });
+
+  it('explains what became of it', () => {
+    const call = compile((x: Tensor) => {
+      t.sum(t.exp(x));
+      return t.relu(t.mul(x, 2));
+    });
+    expect(call.explain()).toEqual([]);
+    call(t.ones([64]));
+    const [program] = call.explain();
+    expect(program).toMatchObject({ device: 'cpu', tracedCalls: 4, calls: 2, launches: 1, arenaBytes: 0 });
+    expect(program!.eagerPeakBytes).toBeGreaterThanOrEqual(2 * 256);
+  });
+
+  it('keeps to the tape: what backward saved before a replay wrote it is an error', () => {
+    const weight = t.tensor([1, 2]).requiresGrad_();
+    const step = compile(() => t.noGrad(() => t.addInPlace(weight, t.ones([2]))));
+    step();
+    const loss = t.sum(t.mul(weight, t.mul(weight, 3)));
+    step();
+    expect(() => loss.backward()).toThrow(/written in place/);
+  });
+});

@@ -1,0 +1,60 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '../..');
+const packages = join(root, 'packages');
+
+/** A project of a reader's, in which the packages of this repository are installed as they stand. */
+export class Workshop {
+  readonly folder: string;
+
+  constructor(folder: string) {
+    this.folder = folder;
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(join(folder, 'node_modules/@roofline'), { recursive: true });
+    this.write('package.json', '{ "name": "of-the-reader", "type": "module", "private": true }');
+    for (const name of readdirSync(packages)) {
+      symlinkSync(join(packages, name), join(folder, 'node_modules/@roofline', name));
+    }
+    symlinkSync(join(packages, 'bench-harness/node_modules/zod'), join(folder, 'node_modules/zod'));
+    this.#writeCommand(
+      'node',
+      `exec "${process.execPath}" --conditions=roofline-source --disable-warning=ExperimentalWarning "$@"`,
+    );
+    this.#writeCommand(
+      'npx',
+      `command=$1; shift
+case $command in
+  roofline) exec node "${packages}/bench-harness/src/cli.ts" "$@" ;;
+  roofline-launch) exec node "${packages}/collectives/src/cli.ts" "$@" ;;
+esac
+echo "no page should run npx $command" >&2
+exit 1`,
+    );
+  }
+
+  write(path: string, content: string): void {
+    mkdirSync(dirname(join(this.folder, path)), { recursive: true });
+    writeFileSync(join(this.folder, path), content);
+  }
+
+  /** Runs lines of shell, up to the first that fails; gives what they print. Throws with all of it where one fails. */
+  run(lines: string): string {
+    const path = `${join(this.folder, 'bin')}${delimiter}${process.env['PATH']}`;
+    const { status, stdout, stderr } = spawnSync('sh', ['-e', '-c', lines], {
+      cwd: this.folder,
+      encoding: 'utf8',
+      timeout: 500_000,
+      env: { ...process.env, PATH: path, NODE_OPTIONS: '', VITEST: '', NO_COLOR: '1' },
+    });
+    if (status !== 0) throw new Error(`exit ${status}:\n${lines}\n${stdout}\n${stderr}`);
+    return stdout + stderr;
+  }
+
+  /** A command that comes before those of the machine. */
+  #writeCommand(name: string, script: string): void {
+    this.write(`bin/${name}`, `#!/bin/sh\n${script}\n`);
+    chmodSync(join(this.folder, 'bin', name), 0o755);
+  }
+}

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { expect, it } from 'vitest';
+import { formatMeasured, formatPercent, formatRatio } from '../../packages/reports/src/index.ts';
+import { readResults, ratioOfMedians, summarize } from '../../packages/bench-harness/src/index.ts';
+import { pictures } from '../../scripts/write-results.ts';
+
+interface Samples {
+  deviceMs: number[];
+  phasesMs: { optimizer?: number[] };
+  work: { optimizer?: { bytes: number } };
+  memory: { peakAllocatedBytes: number };
+  peer: { deviceMs: number[]; peakAllocatedBytes: number };
+}
+
+const page = readFileSync('README.md', 'utf8');
+const records = ['h200-float32', 'h200-bfloat16'].flatMap((name) =>
+  readResults(resolve('docs/results', name)),
+);
+const samplesOf = (size: string, mode: string, dtype: string) => {
+  const record = records.find(
+    ({ parameters: of }) => of['size'] === size && of['mode'] === mode && of['dtype'] === dtype,
+  );
+  return record!.result as unknown as Samples;
+};
+const milliseconds = (samples: number[]) =>
+  formatMeasured(summarize(samples).median, { kind: 'duration', unit: 'ms' });
+
+const rows = page
+  .split('\n')
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+  .filter(([, , mode = '']) => ['forward', 'forward-backward', 'train-step'].includes(mode));
+
+it("the README's table has a row for each model and mode", () => expect(rows).toHaveLength(15));
+
+it.each(rows.map(([, size, mode, ...cells]) => [size!, mode!, cells] as const))(
+  "the README's figures of %s, %s are those of the records",
+  (size, mode, cells) => {
+    const [float32, bfloat16] = ['float32', 'bfloat16'].map((dtype) => samplesOf(size, mode, dtype));
+    const times = [float32!, bfloat16!].flatMap(({ deviceMs, peer }) => [
+      milliseconds(deviceMs),
+      milliseconds(peer.deviceMs),
+      formatRatio(ratioOfMedians(deviceMs, peer.deviceMs).ratio),
+    ]);
+    const memory = [float32!, bfloat16!].map(({ memory, peer }) =>
+      formatRatio(memory.peakAllocatedBytes / peer.peakAllocatedBytes),
+    );
+    expect(cells.slice(0, 8)).toEqual([...times, ...memory]);
+  },
+);
+
+it("the optimizer's share of a copy in its README is that of the records", () => {
+  const shares = ['small', '2.7b'].map((size) => {
+    const { work, phasesMs } = samplesOf(size, 'train-step', 'float32');
+    const perSecond = work.optimizer!.bytes / (summarize(phasesMs.optimizer!).median / 1000);
+    const { ceilings } = records.find(({ parameters: of }) => of['dtype'] === 'float32')!;
+    return formatPercent(perSecond / ceilings!.copyBytesPerSecond, 2);
+  });
+  const readme = readFileSync('packages/optim/README.md', 'utf8').replaceAll('\n', ' ');
+  expect(readme).toContain(`at ${shares[0]} (small) to ${shares[1]} (2.7b) of the speed of a plain copy`);
+});
+
+it('the pictures are those of the records: `npm run results` draws them', async () => {
+  const stale = [...(await pictures())].filter(
+    ([path, svg]) => readFileSync(resolve('docs', path), 'utf8') !== svg,
+  );
+  expect(stale.map(([path]) => path)).toEqual([]);
+});
