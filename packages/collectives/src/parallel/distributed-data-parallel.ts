@@ -22,13 +22,12 @@ export interface ReplicatedModel {
   namedParameters(): Iterable<NamedTensor>;
 }
 
-/**
- * When gradients are reduced: one by one behind the backward pass, in one flat buffer behind it, or bucket by bucket
- * while it goes on.
- */
+/** When gradients are reduced. */
 export const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
+/** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
 export type DataParallelMode = (typeof dataParallelModes)[number];
 
+/** Options of DistributedDataParallel; all ranks give the same. */
 export interface DistributedDataParallelOptions {
   /** Default 'overlap'. */
   readonly mode?: DataParallelMode;

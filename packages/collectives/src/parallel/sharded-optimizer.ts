@@ -18,6 +18,7 @@ import { type ShardableState, checkShardable, selectState } from './shard-states
 
 /** Parameters with hyperparameters of their own. */
 export type ShardableGroup<H> = { readonly parameters: Iterable<Tensor> } & Partial<H>;
+/** What an optimizer updates: tensors, or groups of them. */
 export type ShardableParameters<H> = Iterable<Tensor> | Iterable<ShardableGroup<H>>;
 
 /** What can be split: the optimizers of @roofline/optim, and those that extend its Optimizer. */
@@ -33,6 +34,7 @@ export interface ShardableOptimizer<H> {
   dispose(): void;
 }
 
+/** The class of an optimizer that can be split, such as AdamW. */
 export type OptimizerClass<H> = new (
   parameters: ShardableParameters<H>,
   options?: Partial<H>,
