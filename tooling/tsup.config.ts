@@ -4,7 +4,7 @@ import { defineConfig } from 'tsup';
 export default defineConfig({
   entry: [
     ...['index', 'native', 'nearest', 'testing', 'compile-worker', 'nccl-watchdog'],
-    ...['cli', 'cell', 'lifeline', 'collective-rank'],
+    ...['cli', 'cell', 'lifeline', 'collective-rank', 'ddp-rank'],
   ]
     .map((name) => `src/${name}.ts`)
     .filter((path) => existsSync(path)),

@@ -13,6 +13,18 @@ export class ResultsFileError extends Error {
   override readonly name = 'ResultsFileError';
 }
 
+/** A rank that a cell started failed; its last words are the message. */
+export class RankError extends Error {
+  override readonly name = 'RankError';
+  readonly code: string | undefined;
+
+  /** Of what a rank wrote to stderr; running out of memory is told apart. */
+  constructor(message: string) {
+    super(message);
+    this.code = message.includes('OutOfMemoryError') ? 'OUT_OF_MEMORY' : undefined;
+  }
+}
+
 /** Exit codes of the command. */
 export const EXIT = {
   ok: 0,

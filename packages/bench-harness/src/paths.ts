@@ -19,6 +19,9 @@ export const cellProgram = {
 /** The program of the thread that ends a cell with its runner. */
 export const lifelineProgram = program('lifeline');
 
+/** The program of a rank of `roofline ddp`. */
+export const ddpRankProgram = program('ddp-rank');
+
 /** The program of a rank of `roofline allreduce`. */
 export const collectiveRankProgram = program('collective-rank');
 

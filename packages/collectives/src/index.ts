@@ -8,6 +8,21 @@ export type { LaunchOptions } from './launch/launch-options.ts';
 export type { RankFailure } from './launch/rank-process.ts';
 export type { ProcessGroup, ReduceOptions } from './group/process-group.ts';
 export type { Work } from './group/work.ts';
+export {
+  type DataParallelMode,
+  DistributedDataParallel,
+  type DistributedDataParallelOptions,
+  type ReplicatedModel,
+} from './parallel/distributed-data-parallel.ts';
+export type { ShardableState } from './parallel/shard-states.ts';
+export {
+  type OptimizerClass,
+  type ShardableGroup,
+  type ShardableOptimizer,
+  type ShardableParameters,
+  ShardedOptimizer,
+  type StateOptions,
+} from './parallel/sharded-optimizer.ts';
 export { type RankEnvironment, type RankOptions, rankEnvironment } from './ranks/rank-environment.ts';
 export { StoreClient, type StoreClientOptions } from './store/store-client.ts';
 export { StoreServer, type StoreServerOptions } from './store/store-server.ts';

@@ -1,3 +1,4 @@
+import { SGD } from '@roofline/optim';
 import { RooflineError, ones, zeros } from '@roofline/tensor-core';
 import { expect, it } from 'vitest';
 import {
@@ -20,7 +21,55 @@ await client.set('number', '1');
 const anError = exempt('an error: its message is whatever it is given');
 const anyText = 'a';
 
+const group = () => groupOn(new InstantBackend());
+const named = () => [['weight', ones([2]).requiresGrad_()] as const];
+const model = () => ({ namedParameters: named });
+const parallel = () => new collectives.DistributedDataParallel(model(), group());
+/** What both ranks give is what this one does. */
+const echo = () =>
+  Object.assign(group(), { allGatherObject: (value: unknown) => Promise.resolve([value, value]) });
+const sharded = () => new collectives.ShardedOptimizer([ones([2])], SGD, echo(), { momentum: 0.5 });
+const state = () => ({ tensors: {}, metadata: { optimizer: 'SGD' } });
+
 const table: HostileTable = {
+  'new DistributedDataParallel': {
+    args: () => [model(), group(), { mode: 'flat', bucketBytes: 5, findUnusedParameters: true }],
+    whole: [0],
+    legal: {
+      '2': 'undefined {}',
+      '2.mode': 'undefined',
+      '2.bucketBytes': 'undefined 5',
+      '2.findUnusedParameters': 'undefined',
+    },
+  },
+  'DistributedDataParallel#noSync': { args: () => [parallel(), () => {}], legal: { 1: 'fn' } },
+  'DistributedDataParallel#dispose': exempt('takes nothing'),
+  'new ShardedOptimizer': {
+    args: () => [[ones([2])], SGD, group(), { learningRate: 0.1 }],
+    named: 'ShardedOptimizer|SGD',
+    legal: { '3': 'undefined {}', '3.learningRate': 'undefined 5' },
+  },
+  'ShardedOptimizer#learningRate=': {
+    args: () => [sharded(), 0.1],
+    named: 'SGD',
+    legal: { 1: '5' },
+  },
+  'ShardedOptimizer#stateDict': {
+    args: () => [sharded(), { root: 0 }],
+    legal: { '1': 'undefined {}', '1.root': 'undefined' },
+  },
+  'ShardedOptimizer#loadStateDict': {
+    args: () => [sharded(), state(), { root: 0 }],
+    named: 'ShardedOptimizer.loadStateDict|SGD.loadStateDict',
+    whole: [1],
+    legal: { '2': 'undefined {}', '2.root': 'undefined' },
+  },
+  'ShardedOptimizer#parameters': exempt('takes nothing'),
+  'ShardedOptimizer#ownParameters': exempt('takes nothing'),
+  'ShardedOptimizer#zeroGrad': exempt('takes nothing'),
+  'ShardedOptimizer#stepUnless': { args: () => [sharded(), zeros([])], named: 'ShardedOptimizer|SGD' },
+  'ShardedOptimizer#step': exempt('takes nothing'),
+  'ShardedOptimizer#dispose': exempt('takes nothing'),
   'new CollectiveError': anError,
   'new StoreError': anError,
   'new StoreClient': exempt('private: connect() makes it'),
@@ -155,8 +204,6 @@ const table: HostileTable = {
 };
 
 describeHostileArguments(collectives, table, RooflineError);
-
-const group = () => groupOn(new InstantBackend());
 const reduceOptions = () => ({ op: 'max', output: zeros([2]) });
 const legalReduce = { '2': 'undefined {}', '2.op': 'undefined', '2.output': 'undefined' };
 

@@ -81,6 +81,7 @@ const table: HostileTable = {
   'Tensor#assertAlive': internal,
   'Tensor#requiresGrad_': given(() => [x(), true], { 1: 'undefined' }),
   'Tensor#onGradientAccumulated': given(() => [leaf(), () => {}], { 1: 'fn' }),
+  'Tensor#setGradientBuffer': given(() => [leaf(), x()], { 1: 'null' }),
   'Tensor#dispose': given(() => [x()]),
   'Tensor#backward': given(() => [t.mul(leaf(), 2), x(), { retainGraph: false }], {
     2: 'undefined {}',
@@ -97,6 +98,8 @@ const table: HostileTable = {
   'new Storage': internal,
   'Storage#retain': internal,
   'Storage#release': internal,
+  'Storage#hold': internal,
+  'Storage#holdsOn': internal,
   'Storage#noteWrite': internal,
   'Storage#writtenSince': internal,
   'Storage#parameterAround': internal,
@@ -312,7 +315,7 @@ const table: HostileTable = {
     2: 'undefined {}',
     '2.retainGraph': flag,
   }),
-  onBackwardFinished: given(() => [() => {}], { 0: 'fn' }),
+  onBackwardFinished: given(() => [() => {}, () => {}], { 0: 'fn', 1: 'undefined fn' }),
   checkGradients: given(() => [t.neg, [x().to('float64')], { epsilon: 1e-6, tolerance: 1e-5 }], {
     2: 'undefined {}',
     '2.epsilon': 'undefined 5',

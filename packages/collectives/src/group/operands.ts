@@ -15,7 +15,6 @@ import {
   noGrad,
   requireTensor,
 } from '@roofline/tensor-core';
-import { CollectiveError } from '../errors.ts';
 import type { Backend } from './backend.ts';
 
 /** dtypes that travel: a bool is no number to reduce. */
@@ -62,45 +61,27 @@ export function checkTarget(op: string, x: Tensor, backend: Backend): void {
 }
 
 /** A tensor to read: itself where it is contiguous, else a copy. */
-export function inputOperand(x: Tensor): Operand {
-  if (!x.isContiguous) {
-    const packed = noGrad(() => keep(copy(x)));
-    const { buffer } = packed.storage;
-    return { address: packed.address, buffer, finish: () => {}, release: () => packed.dispose() };
+export function inputOperand(op: string, x: Tensor): Operand {
+  if (x.isContiguous) {
+    const { buffer } = x.storage;
+    return { address: x.address, buffer, finish: () => {}, release: hold(op, x) };
   }
-  const { storage } = x;
-  const { buffer } = storage.retain();
-  return { address: x.address, buffer, finish: () => {}, release: () => storage.release() };
+  const packed = noGrad(() => keep(copy(x)));
+  const { buffer } = packed.storage;
+  return { address: packed.address, buffer, finish: () => {}, release: () => packed.dispose() };
 }
 
 /** A tensor to write to, or to read and write: itself where it is contiguous, else a copy that is copied back. */
-export function outputOperand(op: string, rank: number, x: Tensor): Operand {
-  return x.isContiguous ? contiguousOutput(op, rank, x) : stridedOutput(x);
+export function outputOperand(op: string, x: Tensor): Operand {
+  return x.isContiguous ? contiguousOutput(op, x) : stridedOutput(x);
 }
 
-function contiguousOutput(
-  op: string,
-  rank: number,
-  { storage, offset, dtype, byteLength, address }: Tensor,
-): Operand {
-  const start = offset * byteSize(dtype);
-  const region = { start, end: start + byteLength };
-  const { buffer } = storage.retain();
+function contiguousOutput(op: string, x: Tensor): Operand {
+  const { storage, address } = x;
+  const region = regionOf(x);
   storage.noteWrite(region);
-  return {
-    address,
-    buffer,
-    finish() {
-      storage.noteWrite(region);
-      // Ops on the CPU write in place into a fresh buffer.
-      if (storage.buffer === buffer) return;
-      throw new CollectiveError(
-        `${op}: its output was written to while it was under way, so the result is lost; wait() first.`,
-        { op, rank, peers: [] },
-      );
-    },
-    release: () => storage.release(),
-  };
+  const { buffer } = storage;
+  return { address, buffer, finish: () => storage.noteWrite(region), release: hold(op, x) };
 }
 
 function stridedOutput(x: Tensor): Operand {
@@ -114,6 +95,17 @@ function stridedOutput(x: Tensor): Operand {
       target!.dispose();
     },
   };
+}
+
+/** Keeps a contiguous tensor's memory, at its place, and refuses in-place writes to it. */
+function hold(op: string, x: Tensor): () => void {
+  return x.storage.hold(regionOf(x), op);
+}
+
+/** The bytes of a contiguous tensor in its storage. */
+function regionOf({ offset, dtype, byteLength }: Tensor): { start: number; end: number } {
+  const start = offset * byteSize(dtype);
+  return { start, end: start + byteLength };
 }
 
 /**

@@ -44,8 +44,8 @@ export class PreparedCall implements PendingCall {
     members: Members,
   ) {
     const isPairwise = kind === 'send' || kind === 'recv';
-    const written = output ? outputOperand(kind, members.ranks[members.rank]!, output) : null;
-    const separate = input && input !== output ? inputOperand(input) : null;
+    const written = output ? outputOperand(kind, output) : null;
+    const separate = input && input !== output ? inputOperand(kind, input) : null;
     const from = input === output ? written : separate;
     // The root's tensor is what a broadcast writes, to others.
     const to = kind === 'broadcast' ? (written ?? separate) : written;

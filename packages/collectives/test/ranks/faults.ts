@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { arange, cast, full, ones, zeros } from '@roofline/tensor-core';
+import { arange, cast, fillInPlace, full, ones, zeros } from '@roofline/tensor-core';
 import { CollectiveError, type ProcessGroup, type Work, initProcessGroup } from '../../src/index.ts';
 
 // One fault, by name, on every rank; each rank checks what it is told.
@@ -147,13 +147,15 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     deepStrictEqual(x.storage.references, 1);
   },
 
-  /** Writing to what is under way is told, where it would lose the result. */
+  /** What is under way cannot be written to; afterwards it can. */
   async written() {
     const group = await initProcessGroup({ backend: 'gloo' });
     const x = full([200_000], 1);
     const work = group.allReduce(x);
-    x.storage.buffer = full([200_000], 2).storage.buffer;
-    match(errorOf(() => work).message, /written to while it was under way/);
+    throws(() => fillInPlace(x, 2), /fill_: cannot write to \[200000\] while allReduce, which is under way/);
+    work.wait();
+    deepStrictEqual(x.toFlatArray()[0], group.size);
+    fillInPlace(x, 2);
     stillWorks(group);
   },
 

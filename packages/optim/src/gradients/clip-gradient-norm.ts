@@ -86,6 +86,7 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
     launchOverTensors(context, clipKernel, lists, () => [norm!.address, maxNorm]),
   cpu: {
     kind: 'onnx',
+    overwrites: true,
     build(graph, [gradient, norm], _, { scalars: [maxNorm] }) {
       const quotient = graph.node('Div', [
         maxNorm!,

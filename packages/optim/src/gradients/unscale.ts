@@ -31,6 +31,7 @@ function defineForCount(count: number): ComputeOp<undefined> {
     },
     cpu: {
       kind: 'onnx',
+      overwrites: true,
       build(graph, inputs) {
         const [foundInf, scale] = inputs.slice(count);
         const inverse = graph.node('Reciprocal', [graph.cast(scale!, 'float64')]);

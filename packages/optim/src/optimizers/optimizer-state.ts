@@ -15,7 +15,8 @@ import {
 
 /**
  * What is needed to continue a run: tensors and text, as safetensors files hold them. Parameters are numbered
- * through all groups, in order.
+ * through all groups, in order: a tensor of parameter 3 has a name that ends with `.3`, and text that is a JSON list has
+ * an entry for each. So a state can be split by parameters, as ShardedOptimizer of @roofline/collectives does.
  */
 export interface OptimizerState {
   readonly tensors: Readonly<Record<string, Tensor>>;

@@ -6,7 +6,7 @@ import { requireTensor } from '../op/require-tensor.ts';
 import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
-import { addInPlace, fillInPlace } from '../ops/copy/in-place.ts';
+import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { resumeRange } from '../op/range.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
@@ -61,7 +61,10 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   try {
     // In the dtypes that the forward pass worked in, wherever this is called.
     withoutAutocast(() => noGrad(() => scope(run)));
-    if (depth === 1) for (const hook of [...finishedHooks]) noGrad(hook);
+    if (depth === 1) callAll(finishedHooks);
+  } catch (error) {
+    if (depth === 1) callAll(failedHooks);
+    throw error;
   } finally {
     depth--;
   }
@@ -70,15 +73,26 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
 /** Backward passes that run now: a rule may run one of its own, as activation checkpointing does. */
 let depth = 0;
 const finishedHooks = new Set<() => void>();
+const failedHooks = new Set<() => void>();
+
+function callAll(hooks: ReadonlySet<() => void>): void {
+  for (const hook of [...hooks]) noGrad(hook);
+}
 
 /**
  * Calls `hook`, inside noGrad, whenever an outermost backward pass has brought its last gradient; data parallelism
- * waits there for what it sent while the pass went on. Returns a function that removes the hook.
+ * waits there for what it sent while the pass went on. Where the pass, or such a hook, fails, `onFailed` is called in
+ * its place or after it; its own errors come before the pass's. Returns a function that removes both.
  */
-export function onBackwardFinished(hook: () => void): () => void {
+export function onBackwardFinished(hook: () => void, onFailed?: () => void): () => void {
   checkFunction('onBackwardFinished', 'the hook', hook);
+  if (onFailed !== undefined) checkFunction('onBackwardFinished', 'the hook of failures', onFailed);
   finishedHooks.add(hook);
-  return () => finishedHooks.delete(hook);
+  if (onFailed) failedHooks.add(onFailed);
+  return () => {
+    finishedHooks.delete(hook);
+    if (onFailed) failedHooks.delete(onFailed);
+  };
 }
 
 function ones(root: Tensor): Tensor {
@@ -214,7 +228,7 @@ function isExclusive({ storage, isContiguous, byteLength }: Tensor): boolean {
 }
 
 function accumulate(leaf: LeafNode, gradient: Tensor): void {
-  const { tensor, hooks } = leaf;
+  const { tensor, hooks, gradientBuffer } = leaf;
   // Nobody can read the gradient of a leaf that was disposed, or asks for that of one that requires none any more.
   if (tensor.isDisposed || !tensor.requiresGrad) {
     gradient.dispose();
@@ -222,6 +236,10 @@ function accumulate(leaf: LeafNode, gradient: Tensor): void {
   }
   if (tensor.grad) {
     addInPlace(tensor.grad, gradient);
+    gradient.dispose();
+  } else if (gradientBuffer) {
+    copyInPlace(gradientBuffer, gradient);
+    tensor.grad = keep(borrow(gradientBuffer));
     gradient.dispose();
   } else {
     tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));

@@ -18,6 +18,8 @@ export interface DifferentiableOp {
 /** The end of the tape at a leaf: gradients that arrive here are added to `tensor.grad`. */
 export class LeafNode {
   readonly tensor: Tensor;
+  /** Where the first gradient is written; null to keep it where it is. */
+  gradientBuffer: Tensor | null = null;
   readonly hooks = new Set<(parameter: Tensor) => void>();
 
   constructor(tensor: Tensor) {

@@ -76,6 +76,11 @@ export interface OnnxLowering<A> {
    * must come before (lead to) the node whose output replaces that input.
    */
   readonly chunked?: boolean;
+  /**
+   * For element-wise ops: a mutated input is overwritten where it lies, if it is contiguous, in place of a buffer that
+   * takes its place. The order of nodes is that of `chunked`.
+   */
+  readonly overwrites?: boolean;
   build(
     graph: OnnxGraph,
     inputs: readonly OnnxValue[],

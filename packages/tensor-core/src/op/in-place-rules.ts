@@ -1,14 +1,17 @@
 import { isGradEnabled } from '../autograd/grad-mode.ts';
-import { AutogradError, ShapeError } from '../errors.ts';
+import { AutogradError, DeviceError, ShapeError } from '../errors.ts';
+import { byteSize } from '../tensor/dtype.ts';
 import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
 import { shareElements } from '../tensor/storage/overlap.ts';
+import type { Hold } from '../tensor/storage/storage.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { ComputeOp } from './op.ts';
 
 /**
  * Throws unless `op` may write its mutated inputs: an AutogradError where the tape would miss the write, a ShapeError
- * where elements lie on one another, so that what they become would depend on the order of the writes.
+ * where elements lie on one another, so that what they become would depend on the order of the writes, and a DeviceError
+ * where something under way, such as a collective, works on the memory.
  */
 export function checkInPlace(op: ComputeOp<never>, inputs: readonly Tensor[]): void {
   const mutates = op.mutates!;
@@ -16,6 +19,8 @@ export function checkInPlace(op: ComputeOp<never>, inputs: readonly Tensor[]): v
   for (let i = 0; i < mutates.length; i++) {
     const target = inputs[mutates[i]!]!;
     if (!target.isContiguous && overlapsItself(target)) throw writesOverItself(op.name, target);
+    const hold = target.storage.holdsOn(extentOf(target)).find((each) => isHeldBy(each, target));
+    if (hold) throw underWay(op.name, target, hold.holder);
   }
   if (inputs.length === 2 && mutates.length === 1) {
     checkPartialOverlap(op.name, inputs[mutates[0]!]!, inputs[1 - mutates[0]!]!);
@@ -58,6 +63,22 @@ function checkPartialOverlap(op: string, target: Tensor, source: Tensor): void {
   throw new ShapeError(
     `${op}: the source ${formatShape(source.shape)} shares memory with the target ${formatShape(target.shape)} in ` +
       'another layout, so elements could be read after they were written; copy() the source.',
+  );
+}
+
+/** Whether a hold on a byte between a target's first and last element is on one of its elements. */
+function isHeldBy({ region: { start, end } }: Hold, target: Tensor): boolean {
+  if (target.isContiguous) return true;
+  const bytes = byteSize(target.dtype);
+  const offset = Math.floor(start / bytes);
+  const held = { shape: [Math.ceil(end / bytes) - offset], strides: [1], offset };
+  return shareElements(target, held) !== 'no';
+}
+
+function underWay(op: string, target: Tensor, holder: string): DeviceError {
+  return new DeviceError(
+    `${op}: cannot write to ${formatShape(target.shape)} while ${holder}, which is under way, works on it; wait for ` +
+      'that first.',
   );
 }
 

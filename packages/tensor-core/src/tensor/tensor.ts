@@ -2,7 +2,7 @@ import { checkFlag, checkFunction, wrongArgument } from './check-value.ts';
 import type { TapeNode } from '../autograd/tape.ts';
 import { LeafNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
-import { AutogradError, DTypeError, DisposedError } from '../errors.ts';
+import { AutogradError, DTypeError, DeviceError, DisposedError, ShapeError } from '../errors.ts';
 import type { MemoryView } from '../op/memory-view.ts';
 import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
 import { extentOf } from './storage/extent.ts';
@@ -159,6 +159,42 @@ export class Tensor extends Scoped implements MemoryView {
     const { hooks } = this.#leaf;
     hooks.add(hook);
     return () => hooks.delete(hook);
+  }
+
+  /**
+   * Has the gradient of this leaf lie in `buffer`, such as a slice of a flat one: where `grad` is null, a backward pass
+   * writes its gradient there and makes `grad` a handle to it; where there is a `grad`, it adds to that as always. The
+   * buffer stays the caller's, who keeps it alive; null takes it away again. Throws an AutogradError for a tensor that
+   * collects no gradient, and a ShapeError, DTypeError or DeviceError for a buffer that is not contiguous or not like it.
+   */
+  setGradientBuffer(buffer: Tensor | null): void {
+    if (!this.#leaf) {
+      throw new AutogradError(
+        'setGradientBuffer: only leaves that require a gradient collect one; call requiresGrad_() first.',
+      );
+    }
+    if (buffer !== null) this.#checkGradientBuffer(buffer);
+    this.#leaf.gradientBuffer = buffer;
+  }
+
+  #checkGradientBuffer(buffer: Tensor): void {
+    if (!(buffer instanceof Tensor))
+      throw wrongArgument('setGradientBuffer', 'the buffer', 'a tensor or null', buffer);
+    buffer.assertAlive('setGradientBuffer');
+    const [own, given] = [this, buffer].map(({ shape }) => formatShape(shape));
+    if (own !== given || !buffer.isContiguous) {
+      throw new ShapeError(
+        `setGradientBuffer: the gradient of ${own} needs a contiguous buffer of that shape, not ` +
+          `${buffer.isContiguous ? '' : 'a strided view '}${given}.`,
+      );
+    }
+    if (buffer.dtype !== this.dtype)
+      throw new DTypeError(`setGradientBuffer: the gradient is ${this.dtype}, the buffer ${buffer.dtype}.`);
+    if (buffer.device !== this.device) {
+      throw new DeviceError(
+        `setGradientBuffer: the gradient is on ${this.device.label}, the buffer on ${buffer.device.label}.`,
+      );
+    }
   }
 
   protected override ownershipChanged(isOwned: boolean): void {

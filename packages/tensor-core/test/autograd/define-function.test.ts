@@ -204,17 +204,41 @@ describe('onBackwardFinished', () => {
     });
   });
 
-  it('is not called where the pass fails', () => {
+  it('is not called where the pass fails: its other hook is, once', () => {
     t.scope(() => {
       const x = leaf([1]);
-      let calls = 0;
-      const remove = t.onBackwardFinished(() => calls++);
-      x.onGradientAccumulated(() => {
+      const calls = { finished: 0, failed: 0 };
+      const remove = t.onBackwardFinished(
+        () => calls.finished++,
+        () => calls.failed++,
+      );
+      const heal = x.onGradientAccumulated(() => {
         throw new Error('stop');
       });
-      expect(() => t.sum(x).backward()).toThrow('stop');
+      const loss = () => t.sum(t.checkpoint((input) => t.mul(input, x), t.ones([1], { requiresGrad: true })));
+      expect(() => loss().backward()).toThrow('stop');
+      expect(calls).toEqual({ finished: 0, failed: 1 });
+      heal();
+      loss().backward();
+      expect(calls).toEqual({ finished: 1, failed: 1 });
       remove();
-      expect(calls).toBe(0);
+      loss().backward();
+      expect(calls).toEqual({ finished: 1, failed: 1 });
+    });
+  });
+
+  it('tells of the failure of a hook too', () => {
+    t.scope(() => {
+      let failures = 0;
+      const remove = t.onBackwardFinished(
+        () => {
+          throw new Error('stop');
+        },
+        () => failures++,
+      );
+      expect(() => t.sum(leaf([1])).backward()).toThrow('stop');
+      remove();
+      expect(failures).toBe(1);
     });
   });
 });

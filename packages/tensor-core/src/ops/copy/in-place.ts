@@ -42,6 +42,7 @@ const addInPlaceOp = defineOp({
   cuda: { kind: 'pointwise', expressions: () => ['a + b'] },
   cpu: {
     kind: 'onnx',
+    overwrites: true,
     build: (graph, [a, b]) => {
       const dtype = computeDType([a!.dtype, b!.dtype], []);
       return [graph.node(dtype === 'bool' ? 'Or' : 'Add', [graph.cast(a!, dtype), graph.cast(b!, dtype)])];
@@ -82,6 +83,7 @@ const copyInPlaceOp = defineOp({
   cuda: { kind: 'pointwise', expressions: () => ['b'] },
   cpu: {
     kind: 'onnx',
+    overwrites: true,
     build: (graph, [a, b]) => [graph.node('Identity', [graph.cast(b!, computeDType([a!.dtype], []))])],
   },
 });

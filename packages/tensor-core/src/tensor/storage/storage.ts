@@ -3,6 +3,14 @@ import { DisposedError } from '../../errors.ts';
 import { ParameterRegions } from './parameter-regions.ts';
 import { type Region, WriteVersions } from './write-versions.ts';
 
+/** A part of a storage that something works on beside the ops, and its name. */
+export interface Hold {
+  readonly region: Region;
+  readonly holder: string;
+}
+
+const noHolds: readonly Hold[] = [];
+
 let made = 0;
 
 /** How many storages this process has made: those made from now on have higher serial numbers. */
@@ -27,6 +35,7 @@ export class Storage {
   /** Null until the first write: most storages are written by the op that makes them, and never again. */
   #writes: WriteVersions | null = null;
   #parameters: ParameterRegions | null = null;
+  #holds: Set<Hold> | null = null;
   #references = 1;
 
   constructor(device: Device, byteLength: number) {
@@ -67,6 +76,27 @@ export class Storage {
   /** Whether a byte of `region` was written since `version` was read. */
   writtenSince(version: number, region: Region): boolean {
     return this.#writes?.writtenSince(version, region) ?? false;
+  }
+
+  /**
+   * Keeps the memory, at its place, for something that works on `region` beside the ops, such as a collective under
+   * way. In-place ops may not write there meanwhile; their error names the holder. Returns a function that lets go.
+   * Throws a DisposedError if the memory has gone back to the device already.
+   */
+  hold(region: Region, holder: string): () => void {
+    this.retain();
+    const hold = { region, holder };
+    this.#holds ??= new Set();
+    this.#holds.add(hold);
+    return () => {
+      if (this.#holds!.delete(hold)) this.release();
+    };
+  }
+
+  /** What holds a byte of `region`. */
+  holdsOn({ start, end }: Region): readonly Hold[] {
+    if (this.#holds === null || this.#holds.size === 0) return noHolds;
+    return [...this.#holds].filter(({ region }) => region.start < end && start < region.end);
   }
 
   /** Where leaves that require a gradient lie: autocast casts each once a region, not once a use. */

@@ -15,6 +15,73 @@ describe('Storage', () => {
   });
 });
 
+describe('a storage that is held', () => {
+  const ops: readonly (readonly [string, (x: t.Tensor) => void])[] = [
+    ['fill_', (x) => t.fillInPlace(x, 1)],
+    ['copy_', (x) => t.copyInPlace(x, t.ones(x.shape))],
+    ['add_', (x) => t.addInPlace(x, t.ones(x.shape))],
+  ];
+
+  it.each(ops)('refuses %s where it is held, and there alone, until it is let go', (name, write) => {
+    t.scope(() => {
+      const x = t.zeros([6]);
+      const { buffer } = x.storage;
+      const letGo = x.storage.hold({ start: 8, end: 16 }, 'allReduce');
+      const inside = `${name}: cannot write to [1] while allReduce, which is under way, works on it`;
+      expect(() => write(t.slice(x, 0, 3, 4))).toThrow(inside);
+      expect(() => write(x)).toThrow(t.DeviceError);
+      expect(() => write(t.slice(x, 0, 0, 6, 2))).toThrow('cannot write to [3]');
+      write(t.slice(x, 0, 1, 6, 3));
+      write(t.slice(x, 0, 0, 2));
+      write(t.slice(x, 0, 4, 6));
+      expect(x.toFlatArray().slice(2, 4)).toEqual([0, 0]);
+      expect(x.storage.buffer).toBe(buffer);
+      letGo();
+      letGo();
+      expect(x.storage.holdsOn({ start: 0, end: 24 })).toEqual([]);
+      write(x);
+    });
+  });
+
+  it('lives on until all have let go, even where its tensors are gone', () => {
+    const x = t.zeros([2]);
+    const { storage } = x;
+    const letGo = ['send', 'broadcast'].map((holder) => storage.hold({ start: 0, end: 8 }, holder));
+    x.dispose();
+    expect(storage.references).toBe(2);
+    letGo[0]!();
+    expect(storage.holdsOn({ start: 4, end: 9 }).map(({ holder }) => holder)).toEqual(['broadcast']);
+    letGo[1]!();
+    expect(storage.holdsOn({ start: 4, end: 8 })).toEqual([]);
+    expect(() => storage.hold({ start: 0, end: 8 }, 'send')).toThrow(t.DisposedError);
+  });
+});
+
+describe('the CPU, in place', () => {
+  it('overwrites what is contiguous where it lies: a slice of a flat buffer, and nothing beside it', () => {
+    t.scope(() => {
+      const flat = t.tensor([1, 2, 3, 4, 5]);
+      const { buffer } = flat.storage;
+      const slice = t.slice(flat, 0, 1, 3);
+      t.addInPlace(slice, slice);
+      t.addInPlace(slice, t.slice(flat, 0, 3, 5));
+      t.copyInPlace(t.slice(flat, 0, 0, 1), t.tensor([9], { dtype: 'int32' }));
+      expect(flat.toFlatArray()).toEqual([9, 8, 11, 4, 5]);
+      t.addInPlace(flat, flat);
+      expect(flat.toFlatArray()).toEqual([18, 16, 22, 8, 10]);
+      expect(flat.storage.buffer).toBe(buffer);
+    });
+  });
+
+  it('a strided target, and a source of its storage that lies between', () => {
+    t.scope(() => {
+      const flat = t.tensor([1, 2, 3, 4]);
+      t.addInPlace(t.slice(flat, 0, 0, 4, 2), t.slice(flat, 0, 1, 4, 2));
+      expect(flat.toFlatArray()).toEqual([3, 2, 7, 4]);
+    });
+  });
+});
+
 describe('a flat buffer', () => {
   const parts = () => {
     const flat = t.zeros([12]);

@@ -4,7 +4,13 @@ import { DeviceError } from '../../../errors.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { formatShape } from '../../../tensor/shape.ts';
 import type { BufferPool } from '../buffer-pool.ts';
-import { ChunkedSession, checkChunkable, chunkSize, lowerPiece } from './chunked-session.ts';
+import {
+  ChunkedSession,
+  checkChunkable,
+  checkReadBeforeWritten,
+  chunkSize,
+  lowerPiece,
+} from './chunked-session.ts';
 import { runHostLowering } from './host-lowering.ts';
 import { lowerToGraph, operandLayout } from './op-graph.ts';
 import { OpSession } from './op-session.ts';
@@ -47,7 +53,8 @@ export class OpRunner {
   ): void {
     const session = this.#sessions.get(callSignature(op, attributes, inputs, outputs), () => {
       const graph = lowerToGraph(op, lowering, inputs.map(operandLayout), outputs, attributes);
-      return new OpSession(this.#pool, graph, op.mutates);
+      if (lowering.overwrites) checkReadBeforeWritten(op, graph);
+      return new OpSession(this.#pool, graph, op.mutates, lowering.overwrites);
     });
     session.run(inputs, outputs, op.scalars?.(attributes));
   }

@@ -16,6 +16,7 @@ export class OpSession {
   readonly #bindings: readonly InputBinding[];
   readonly #scalars: ScalarMemory;
   readonly #mutates: readonly (number | undefined)[];
+  readonly #overwrites: boolean;
   /** Of the inputs, the scalars and the outputs; those of the scalars never change. */
   readonly #addresses: number[];
   readonly #firstOutput: number;
@@ -26,17 +27,22 @@ export class OpSession {
     pool: BufferPool,
     { graph, bindings, scalarDType }: OpGraph,
     mutates: ComputeOp<never>['mutates'] = [],
+    overwrites = false,
   ) {
     this.#pool = pool;
     this.#session = new Session(graph);
     this.#bindings = bindings;
     this.#mutates = mutates;
+    this.#overwrites = overwrites;
     this.#scalars = new ScalarMemory(scalarDType, graph.inputs.length - bindings.length);
     this.#addresses = graph.inputs.map((_, i) => this.#scalars.addressOf(i - bindings.length));
     this.#firstOutput = graph.inputs.length;
   }
 
-  /** Runs the op. What it writes in place is calculated beside and then takes the place of the old values. */
+  /**
+   * Runs the op. What it writes in place is calculated beside and then takes the place of the old values, unless the
+   * lowering may overwrite them as it goes.
+   */
   run(
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
@@ -49,10 +55,10 @@ export class OpSession {
       const replacements: (CpuBuffer | null)[] = [];
       for (let i = 0; i < outputs.length; i++) {
         const output = outputs[i]!;
-        const replacement =
-          this.#mutates[i] === undefined ? null : this.#allocate(output.byteLength, 'storage');
+        const isBeside = this.#mutates[i] !== undefined && !(this.#overwrites && output.isContiguous);
+        const replacement = isBeside ? this.#allocate(output.byteLength, 'storage') : null;
         replacements.push(replacement);
-        this.#addresses[this.#firstOutput + i] = (replacement ?? bufferOf(output)).address;
+        this.#addresses[this.#firstOutput + i] = replacement?.address ?? addressOf(output);
       }
       this.#session.run(this.#addresses);
       replacements.forEach((replacement, i) => replacement && this.#replace(outputs[i]!, replacement));
@@ -66,7 +72,7 @@ export class OpSession {
   }
 
   #inputAddress(input: MemoryView, binding: InputBinding): number {
-    if (input.isContiguous) return bufferOf(input).address + input.offset * byteSize(input.dtype);
+    if (input.isContiguous) return addressOf(input);
     if (binding.kind === 'memory') return bufferOf(input).address + binding.start * byteSize(input.dtype);
     const copy = this.#allocate(input.byteLength, 'workspace');
     gather(storageElements(input), input, viewAs(input.dtype, copy.memory, copy.byteOffset, input.size));
@@ -93,4 +99,8 @@ export class OpSession {
       );
     }
   }
+}
+
+function addressOf(tensor: MemoryView): number {
+  return bufferOf(tensor).address + tensor.offset * byteSize(tensor.dtype);
 }

@@ -1,0 +1,103 @@
+"""Times data-parallel training steps of the Transformer language model in PyTorch, as one of several ranks, on request.
+
+Requests and answers are JSON, one a line, on stdin and stdout:
+  {"command": "prepare", "config": {...}, "batch", "context", "dtype", "device", "seed", "threads", "backend",
+   "port", "rank", "worldSize", "mode", "bucketBytes", "optimizer"}
+      -> {"torch", "python", "device"}, once all ranks are there
+  {"command": "run", "steps": n}      -> {"stepMs": [...]}, all ranks beginning each step together
+Failures are answered as peer_protocol.py does.
+"""
+
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+from peer_protocol import describe, serve
+from torch_e2e import Workload
+from transformer_lm import cross_entropy
+
+
+class ParallelWorkload(Workload):
+    """`mode` is that of Roofline's DistributedDataParallel: only `overlap` is PyTorch's own."""
+
+    def __init__(self, job):
+        dist.init_process_group(
+            job["backend"],
+            init_method=f"tcp://127.0.0.1:{job['port']}",
+            rank=job["rank"],
+            world_size=job["worldSize"],
+            timeout=timedelta(seconds=120),
+        )
+        super().__init__({**job, "mode": "train-step", "attention": "plain"})
+        self.parallel_mode = job["mode"]
+        for parameter in self.model.parameters():
+            dist.broadcast(parameter.data, 0)
+        self.forward = self.model
+        if self.parallel_mode == "overlap":
+            # The tables of RoPE and the mask are the same everywhere, and Gloo does not take bools.
+            buffers = [name for name, _ in self.model.named_buffers()]
+            DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self.model, buffers)
+            self.forward = DistributedDataParallel(
+                self.model,
+                bucket_cap_mb=job["bucketBytes"] / 2**20,
+                gradient_as_bucket_view=True,
+                broadcast_buffers=False,
+            )
+        if job["optimizer"] == "sharded":
+            self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW)
+
+    def reduce_gradients(self):
+        gradients = [parameter.grad for parameter in self.model.parameters()]
+        if self.parallel_mode == "naive":
+            for gradient in gradients:
+                average(gradient)
+        elif self.parallel_mode == "flat":
+            flat = _flatten_dense_tensors(gradients)
+            average(flat)
+            for gradient, reduced in zip(gradients, _unflatten_dense_tensors(flat, gradients)):
+                gradient.copy_(reduced)
+
+    def train_step(self):
+        with self.autocast():
+            loss = cross_entropy(self.forward(self.ids), self.targets)
+        loss.backward()
+        self.reduce_gradients()
+        self.optimizer.step()
+        self.model.zero_grad(set_to_none=True)
+
+    def run(self, steps):
+        step_ms = []
+        for _ in range(steps):
+            self.timeline.synchronize()
+            dist.barrier()
+            start = time.perf_counter()
+            self.train_step()
+            self.timeline.synchronize()
+            step_ms.append((time.perf_counter() - start) * 1e3)
+        return {"stepMs": step_ms}
+
+
+def average(tensor):
+    dist.all_reduce(tensor)
+    tensor.div_(dist.get_world_size())
+
+
+class Server:
+    workload = None
+
+    def __call__(self, request):
+        if request["command"] == "run":
+            return self.workload.run(request["steps"])
+        if request["command"] != "prepare":
+            raise ValueError(f"unknown command {request['command']}")
+        self.workload = ParallelWorkload(request)
+        return describe(request)
+
+
+if __name__ == "__main__":
+    serve(Server())

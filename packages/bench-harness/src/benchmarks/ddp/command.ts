@@ -1,0 +1,110 @@
+import { defineCommand, type Flags } from '../../cli/command.ts';
+import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
+import { chooseModels, modelFlags, sweptFlags } from '../../cli/flags/model-flags.ts';
+import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import {
+  parseChoice,
+  parseChoices,
+  parsePositiveNumber,
+  parseWholeNumber,
+  parseWholeNumbers,
+} from '../../cli/option-values.ts';
+import { printTable } from '../../cli/print-table.ts';
+import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
+
+const mebibyte = 2 ** 20;
+
+const flags = {
+  nproc: {
+    type: 'string',
+    default: '2',
+    describe: 'Ranks, each a process of this machine',
+    coerce: parseWholeNumbers('nproc', 1),
+    completions: () => ['1', '2', '4'],
+  },
+  mode: {
+    type: 'string',
+    default: ddpModes.join(','),
+    describe: 'When gradients are reduced: one by one, in one buffer, or in buckets beside the backward pass',
+    coerce: parseChoices('mode', ddpModes),
+    completions: () => ddpModes,
+  },
+  optimizer: {
+    type: 'string',
+    default: 'whole',
+    describe: "AdamW's state: whole on each rank, or sharded",
+    coerce: parseChoices('optimizer', ddpOptimizers),
+    completions: () => ddpOptimizers,
+  },
+  backend: {
+    type: 'string',
+    default: 'gloo',
+    describe: 'gloo on the CPU, nccl on GPUs',
+    coerce: (given: string) => parseChoice('backend', given, ddpBackends),
+    completions: () => ddpBackends,
+  },
+  'bucket-mib': {
+    type: 'string',
+    default: '25',
+    describe: 'When a bucket of overlap is full, in MiB; the first one is with 1',
+    coerce: parsePositiveNumber('bucket-mib'),
+  },
+  ...modelFlags,
+  ...sweptFlags,
+  context: { ...sweptFlags.context, default: '64' },
+  dtype: {
+    ...e2eFlags.dtype,
+    coerce: parseChoices('dtype', ddpDtypes),
+    completions: () => ddpDtypes,
+  },
+  warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
+  steps: e2eFlags.steps,
+  seed: e2eFlags.seed,
+  peer: e2eFlags.peer,
+  ...sweepFlags,
+} as const satisfies Flags;
+
+export const ddpCommand = defineCommand({
+  flags,
+  examples: [
+    ['roofline ddp', 'the three modes of tiny on two ranks of this machine'],
+    ['roofline ddp --nproc 1,2,4 --size tiny,small --out results/ddp', 'a sweep; again to resume it'],
+    ['roofline ddp --peer torch', "PyTorch's DistributedDataParallel beside it, in turn"],
+    ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
+    ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
+  ],
+  async run(args) {
+    const { runBenchmark } = await import('../../cli/run-benchmark.ts');
+    const { ddpBenchmark } = await import('./benchmark.ts');
+    const [models, { findPeer }] = await Promise.all([
+      chooseModels(args, 'tiny'),
+      import('../e2e/command.ts'),
+    ]);
+    const peer = args.peer === undefined ? null : await findPeer();
+    const { exitCode, records } = await runBenchmark(ddpBenchmark, {
+      parameters: () => ({
+        models,
+        contexts: args.context,
+        batches: args.batch,
+        dtypes: args.dtype,
+        optimizers: args.optimizer,
+        worldSizes: args.nproc,
+        modes: args.mode,
+        backend: args.backend,
+        bucketBytes: Math.ceil(args['bucket-mib'] * mebibyte),
+        warmup: args.warmup,
+        steps: args.steps,
+        seed: args.seed,
+        peer,
+      }),
+      device: args.backend === 'nccl' ? 'cuda' : 'cpu',
+      dtypes: [],
+      ...sweepOptions(args, 'ddp'),
+    });
+    if (!args.json && records.some(({ status }) => status === 'ok')) {
+      const { rankTable } = await import('./report.ts');
+      printTable(rankTable(records));
+    }
+    return exitCode;
+  },
+});

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { sampleList } from '../../measuring/statistics.ts';
+import { peerPython } from '../../peer/cell-peer.ts';
+import { PeerError, PythonPeer } from '../../peer/python-peer.ts';
+import { readyReply } from '../../peer/torch-peer.ts';
+import type { DdpCell, DdpSettings } from './parameters.ts';
+import type { RankResult } from './result.ts';
+
+/** Where a rank of the peer finds the others. */
+export interface PeerPlace {
+  readonly rank: number;
+  readonly port: number;
+  readonly threads: number;
+}
+
+/** One rank of the same training in PyTorch, by python/torch_ddp.py. */
+class TorchRank extends PythonPeer {
+  constructor(threads: number) {
+    super('torch_ddp.py', peerPython(), threads);
+  }
+
+  prepare({ shape: config, ...cell }: DdpCell, settings: DdpSettings, place: PeerPlace) {
+    const { backend, bucketBytes, seed } = settings;
+    const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
+    const job = { ...cell, ...place, config, backend, bucketBytes, seed, device };
+    return this.request({ command: 'prepare', ...job }, readyReply);
+  }
+
+  run(steps: number) {
+    return this.request({ command: 'run', steps }, z.object({ stepMs: sampleList }));
+  }
+}
+
+/** PyTorch's side of a rank. Its failure does not spoil ours: it becomes part of the result. */
+export class RankPeer {
+  readonly #peer: TorchRank;
+  readonly #stepMs: number[] = [];
+  #torch = '';
+  #failure: PeerError | null = null;
+
+  private constructor(peer: TorchRank) {
+    this.#peer = peer;
+  }
+
+  /** Starts it and runs `warmup` steps. */
+  static async start(cell: DdpCell, settings: DdpSettings, place: PeerPlace): Promise<RankPeer> {
+    const contender = new RankPeer(new TorchRank(place.threads));
+    await contender.#attempt(async (peer) => {
+      contender.#torch = (await peer.prepare(cell, settings, place)).torch;
+      if (settings.warmup > 0) await peer.run(settings.warmup);
+    });
+    return contender;
+  }
+
+  run(steps: number): Promise<void> {
+    return this.#attempt(async (peer) => void this.#stepMs.push(...(await peer.run(steps)).stepMs));
+  }
+
+  async finish(): Promise<RankResult['peer']> {
+    await this.#peer.close();
+    if (this.#failure) return { status: 'failed', error: this.#failure.message };
+    return { status: 'ok', torch: this.#torch, stepMs: this.#stepMs };
+  }
+
+  async #attempt(work: (peer: TorchRank) => Promise<void>): Promise<void> {
+    if (this.#failure !== null) return;
+    try {
+      await work(this.#peer);
+    } catch (error) {
+      if (!(error instanceof PeerError)) throw error;
+      this.#failure = error;
+    }
+  }
+}

@@ -1,0 +1,10 @@
+import type { BenchmarkEntry } from '../entry.ts';
+
+export const ddp: BenchmarkEntry = {
+  name: 'ddp',
+  definition: async () => (await import('./benchmark.ts')).ddpBenchmark,
+  command: {
+    summary: 'Time and memory of data-parallel training on several ranks, and what its communication costs',
+    load: async () => (await import('./command.ts')).ddpCommand,
+  },
+};

@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { availableParallelism } from 'node:os';
+import { launch } from '@roofline/collectives';
+import { RankError } from '../../errors.ts';
+import { ddpRankProgram } from '../../paths.ts';
+import type { CellContext } from '../definition.ts';
+import type { DdpCell, DdpSettings } from './parameters.ts';
+import { readRankEvent } from './rank-lines.ts';
+import { type DdpResult, type RankResult, rankResult } from './result.ts';
+import type { RankJob } from './run-rank.ts';
+
+/** Starts the ranks of one cell, and joins what they tell. */
+export async function measureDdp(
+  cell: DdpCell,
+  { settings, progress }: CellContext<DdpSettings>,
+): Promise<DdpResult> {
+  const peerPort = settings.peer ? await freePort() : 0;
+  const job: RankJob = {
+    peerPort,
+    cell,
+    settings,
+    threads: settings.backend === 'gloo' ? threadsOf(cell.worldSize) : null,
+  };
+  if (job.threads !== null) process.env['ROOFLINE_CPU_THREADS'] = String(job.threads);
+  const results: RankResult[] = [];
+  const { failure } = await launch({
+    processes: cell.worldSize,
+    script: ddpRankProgram,
+    args: [JSON.stringify(job)],
+    write(stream, line) {
+      const event = readRankEvent(line);
+      if (event?.type === 'progress') progress(event.done, event.total, 'steps');
+      else if (event) results.push(rankResult.parse(event.result));
+      // What ranks print on stderr stands in the error of the one that failed.
+      else if (stream === 'stdout') process.stderr.write(`${line}\n`);
+    },
+  });
+  if (failure) {
+    const how = failure.signal ?? `exit code ${failure.exitCode}`;
+    throw new RankError(`Rank ${failure.rank} ended with ${how}:\n${failure.lastLines.join('\n')}`);
+  }
+  return joinRanks(results.sort((a, b) => a.rank - b.rank));
+}
+
+/** Cores that each rank of this machine may keep busy: what is set for all, else an even share. */
+function threadsOf(worldSize: number): number {
+  const given = Number(process.env['ROOFLINE_CPU_THREADS']);
+  return given > 0 ? given : Math.max(1, Math.floor(availableParallelism() / worldSize));
+}
+
+/** A port that nothing listens at now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** PyTorch's steps as its slowest rank has them; a failure of one is that of all. */
+function joinPeers(peers: readonly RankResult['peer'][]): RankResult['peer'] {
+  const [first] = peers;
+  const failed = peers.find((peer) => peer?.status === 'failed');
+  if (failed || first?.status !== 'ok') return failed ?? null;
+  const samples = peers.map((peer) => (peer as typeof first).stepMs);
+  return { ...first, stepMs: first.stepMs.map((_, step) => Math.max(...samples.map((each) => each[step]!))) };
+}
+
+/** Each step takes as long as on its slowest rank. */
+export function joinRanks(results: readonly RankResult[]): DdpResult {
+  const { bucketBytes, parameterCount, threads, times } = results[0]!;
+  const slowest = (name: keyof RankResult['times']) =>
+    times[name].map((_, step) => Math.max(...results.map((result) => result.times[name][step]!)));
+  return {
+    times: {
+      stepMs: slowest('stepMs'),
+      synchronizedMs: slowest('synchronizedMs'),
+      localMs: slowest('localMs'),
+      optimizerMs: slowest('optimizerMs'),
+      communicationMs: slowest('communicationMs'),
+    },
+    memory: results.map(({ rank, memory }) => ({ rank, ...memory })),
+    bucketBytes,
+    parameterCount,
+    threads,
+    peer: joinPeers(results.map(({ peer }) => peer)),
+  };
+}

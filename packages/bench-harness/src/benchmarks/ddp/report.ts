@@ -1,0 +1,186 @@
+import {
+  type Column,
+  type Plot,
+  type Report,
+  type Row,
+  type Table,
+  formatDuration,
+  formatPercent,
+} from '@roofline/reports';
+import type { CellRecord } from '../../records/record.ts';
+import { outcomeOf, plainParameters } from '../../report/cell-row.ts';
+import { reportHead } from '../../report/report-head.ts';
+import { type DdpMeasurement, type DdpRecord, interpretDdp, stateBytesByFormula } from './interpret.ts';
+import { describeDdpCell } from './parameters.ts';
+
+const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
+const duration = (key: string, label: string, description: string): Column => ({
+  key,
+  label,
+  unit: 'ms',
+  kind: 'duration',
+  description,
+});
+const bytes = (key: string, label: string, description: string): Column => ({
+  key,
+  label,
+  kind: 'bytes',
+  description,
+});
+
+const cellColumns: readonly Column[] = [
+  text('size', 'Size'),
+  { key: 'context', label: 'Context', kind: 'number' },
+  { key: 'batch', label: 'Batch', kind: 'number', description: 'Of each rank.' },
+  text('dtype', 'Dtype'),
+  text('optimizer', 'Optimizer'),
+  { key: 'worldSize', label: 'Ranks', kind: 'number' },
+  text('mode', 'Mode'),
+  text('status', 'Status'),
+];
+
+const timeColumns: readonly Column[] = [
+  {
+    ...duration('stepMs', 'Step', 'Forward, backward and optimizer, on the slowest rank: the median.'),
+    emphasis: 'strong',
+    uncertaintyKey: 'stepStdMs',
+  },
+  duration(
+    'peerMs',
+    'PyTorch',
+    'The same step in PyTorch, in turn with ours: overlap by its DistributedDataParallel.',
+  ),
+  { key: 'ratio', label: 'Ratio', kind: 'ratio', description: 'Ours over PyTorch.' },
+  text('peerError', 'PyTorch failed'),
+  duration('optimizerMs', 'Optimizer', 'Its step; a sharded one gathers the parameters in it.'),
+  duration('communicationMs', 'Communication', 'The reductions of one step with nothing beside them.'),
+  duration('exposedMs', 'Exposed', 'What they add to a forward and backward pass.'),
+  {
+    key: 'hiddenShare',
+    label: 'Hidden',
+    kind: 'percent',
+    description:
+      '1 less exposed over communication; below 0 where communication beside computation slows both.',
+  },
+  {
+    key: 'busGigabytesPerSecond',
+    label: 'Bus (GB/s)',
+    kind: 'number',
+    digits: 2,
+    description: 'Bytes of the gradients times 2(n-1)/n over the communication.',
+  },
+  { key: 'buckets', label: 'Reductions', kind: 'number', description: 'Calls of one step.' },
+];
+
+/** One row a cell. */
+export function ddpTable(records: readonly CellRecord[]): Table {
+  const rows = records.map(interpretDdp).map(timeRow);
+  const isFilled = ({ key }: Column) => rows.some((row) => row[key] !== undefined && row[key] !== null);
+  return {
+    kind: 'table',
+    id: 'ddp',
+    title: 'Data-parallel training steps',
+    columns: [...cellColumns, ...timeColumns.filter(isFilled)],
+    rows,
+  };
+}
+
+function cellRow({ record }: DdpRecord): Row {
+  return { ...plainParameters(record), ...outcomeOf(record) };
+}
+
+function timeRow(measurement: DdpRecord): Row {
+  const row = cellRow(measurement);
+  if (!measurement.measured) return row;
+  const { result, ...figures } = measurement.measured;
+  const peerError = result.peer?.status === 'failed' ? result.peer.error : null;
+  return { ...row, ...figures, peerError, buckets: result.bucketBytes.length };
+}
+
+/** One row a rank of each cell. */
+export function rankTable(records: readonly CellRecord[]): Table {
+  return {
+    kind: 'table',
+    id: 'ddp-memory',
+    title: 'Memory by rank',
+    caption:
+      'Around the first step of the optimizer, which makes its state: 8 bytes a parameter for AdamW, divided by the ' +
+      'ranks where it is sharded, whole parameters at a time.',
+    columns: [
+      ...cellColumns.filter(({ key }) => key !== 'status'),
+      { key: 'rank', label: 'Rank', kind: 'number' },
+      bytes('beforeStepBytes', 'Before the step', 'Parameters, gradients, batch and buckets.'),
+      bytes('afterStepBytes', 'After it', 'And the state of the optimizer.'),
+      bytes('stateBytes', 'State', 'The difference.'),
+      bytes('formulaBytes', 'Formula', 'What it would be with an even share.'),
+      bytes('peakBytes', 'Peak', 'Most bytes allocated at once in the steps that followed.'),
+    ],
+    rows: records.map(interpretDdp).flatMap(memoryRows),
+  };
+}
+
+function memoryRows({ cell, record, measured }: DdpRecord): Row[] {
+  if (!measured) return [];
+  const { memory, parameterCount } = measured.result;
+  return memory.map((rank) => ({
+    ...plainParameters(record),
+    ...rank,
+    stateBytes: rank.afterStepBytes - rank.beforeStepBytes,
+    formulaBytes: stateBytesByFormula(cell, parameterCount),
+  }));
+}
+
+export function ddpReport(records: readonly CellRecord[]): Report {
+  const measured = records.map(interpretDdp).flatMap(measuredOf);
+  return {
+    ...reportHead('Data-parallel training', records),
+    summary: measured.map(stepSentence),
+    sections: [
+      {
+        id: 'ddp-results',
+        title: 'Steps',
+        text: [
+          'Each step is timed on each rank, all beginning together, and counts as its slowest rank has it. Passes with ' +
+            'and without communication run in turn.',
+        ],
+        blocks: [ddpTable(records), ...(measured.length > 0 ? [timePlot(measured)] : [])],
+      },
+      { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable(records)] },
+    ],
+  };
+}
+
+type Measured = DdpRecord & { readonly measured: DdpMeasurement };
+
+function measuredOf(measurement: DdpRecord): Measured[] {
+  return measurement.measured ? [measurement as Measured] : [];
+}
+
+function stepSentence({ cell, measured }: Measured): string {
+  const { stepMs, communicationMs, exposedMs, hiddenShare } = measured;
+  const isTold = hiddenShare !== null && hiddenShare >= 0 && hiddenShare <= 1;
+  const communication =
+    hiddenShare === null
+      ? ''
+      : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}` +
+        (isTold ? `, so ${formatPercent(hiddenShare)} of it is hidden` : '');
+  return `${describeDdpCell(cell)}: a step takes **${formatDuration(stepMs)}**${communication}.`;
+}
+
+function timePlot(measurements: readonly Measured[]): Plot {
+  const points = (of: (measured: DdpMeasurement) => number) =>
+    measurements.map(({ cell, measured }) => ({ x: describeDdpCell(cell), y: of(measured) }));
+  return {
+    kind: 'plot',
+    id: 'ddp-times',
+    title: 'Time of a step and of its communication',
+    x: { label: 'Cell', scale: 'category' },
+    y: { label: 'Time', unit: 'ms', scale: 'linear' },
+    marks: 'bar',
+    series: [
+      { name: 'step', points: points(({ stepMs }) => stepMs) },
+      { name: 'communication alone', points: points(({ communicationMs }) => communicationMs) },
+      { name: 'exposed', points: points(({ exposedMs }) => exposedMs) },
+    ],
+  };
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { sampleList } from '../../measuring/statistics.ts';
+
+/** Milliseconds by one rank's clock, one sample a step. */
+const rankTimes = z.object({
+  /** Forward, backward with its communication, and the optimizer's step. */
+  stepMs: sampleList,
+  /** Forward and backward alone, with communication and, in turn with that, without. */
+  synchronizedMs: sampleList,
+  localMs: sampleList,
+  optimizerMs: sampleList,
+  /** The same reductions with nothing beside them. */
+  communicationMs: sampleList,
+});
+
+/** Bytes that tensors held on one rank around the first step of the optimizer, and at most. */
+const rankMemory = z.object({
+  beforeStepBytes: z.number(),
+  afterStepBytes: z.number(),
+  peakBytes: z.number(),
+});
+
+/** Whole steps of PyTorch's, in turn with ours; null where there is no peer. */
+const peerTimes = z
+  .discriminatedUnion('status', [
+    z.object({ status: z.literal('ok'), torch: z.string(), stepMs: sampleList }),
+    z.object({ status: z.literal('failed'), error: z.string() }),
+  ])
+  .nullable();
+
+/** What one rank tells. */
+export const rankResult = z.object({
+  rank: z.int(),
+  times: rankTimes,
+  memory: rankMemory,
+  /** Bytes of the reductions of one step, one element a call. */
+  bucketBytes: z.array(z.number()),
+  parameterCount: z.number(),
+  threads: z.number().nullable(),
+  peer: peerTimes,
+});
+export type RankResult = z.infer<typeof rankResult>;
+
+/** What measuring one cell gives: times as the slowest rank of each step has them. */
+export const ddpResult = z.object({
+  times: rankTimes,
+  memory: z.array(rankMemory.extend({ rank: z.int() })).min(1),
+  bucketBytes: z.array(z.number()),
+  parameterCount: z.number(),
+  /** Of each rank, on the CPU. */
+  threads: z.number().nullable(),
+  peer: peerTimes,
+});
+export type DdpResult = z.infer<typeof ddpResult>;

@@ -1,0 +1,59 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runCli } from '../fixtures/run-cli.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+import { torchPython } from '../fixtures/torch.ts';
+
+const collectives = dirname(createRequire(import.meta.url).resolve('@roofline/collectives/package.json'));
+const hasGloo = existsSync(join(collectives, 'native/build/libroofline_gloo.so'));
+const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --batch 1'.split(' ');
+
+describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not installed)'}`, () => {
+  it('trains on several ranks, and reports', async () => {
+    const out = join(temporaryFolder(), 'out');
+    const words = '--nproc 2 --optimizer sharded --mode naive,overlap --steps 2 --warmup 1 --out'.split(' ');
+    const { exitCode, stdout } = await runCli(['ddp', ...model, ...words, out, '--json']);
+    expect(exitCode).toBe(0);
+    const { rows } = JSON.parse(stdout) as { rows: Record<string, number | string>[] };
+    expect(rows.map(({ optimizer, mode, status }) => [optimizer, mode, status])).toEqual([
+      ['sharded', 'naive', 'ok'],
+      ['sharded', 'overlap', 'ok'],
+    ]);
+    expect(rows.map(({ buckets }) => buckets)).toEqual([12, 1]);
+    for (const { stepMs, communicationMs } of rows)
+      expect(Math.min(Number(stepMs), Number(communicationMs))).toBeGreaterThan(0);
+    const report = await runCli(['report', out]);
+    expect(report).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('a step takes') });
+  });
+
+  it.skipIf(torchPython === null)('runs in turn with PyTorch (needs Python with it)', async () => {
+    const out = join(temporaryFolder(), 'out');
+    const words = '--mode overlap --optimizer sharded --steps 2 --warmup 0 --peer torch --out'.split(' ');
+    const { exitCode, stdout } = await runCli(['ddp', ...model, ...words, out, '--json']);
+    expect(exitCode).toBe(0);
+    const [row] = (JSON.parse(stdout) as { rows: Record<string, number>[] }).rows;
+    expect(row!['peerError']).toBeNull();
+    expect(row!['peerMs']).toBeGreaterThan(0);
+    expect(row!['ratio']).toBeCloseTo(row!['stepMs']! / row!['peerMs']!, 6);
+  });
+
+  it('a rank that fails is a row that says what it said last', async () => {
+    const out = join(temporaryFolder(), 'out');
+    const words = '--nproc 2 --mode flat --steps 1 --out'.split(' ');
+    // There is no such network interface.
+    const { exitCode, stdout } = await runCli(['ddp', ...model, ...words, out, '--json'], {
+      GLOO_SOCKET_IFNAME: 'nosuch0',
+    });
+    expect(exitCode).toBe(1);
+    const { rows } = JSON.parse(stdout) as { rows: Record<string, string>[] };
+    expect(rows[0]).toMatchObject({ status: 'failed', error: expect.stringContaining('nosuch0') });
+  });
+});
+
+it('roofline ddp --backend nccl says what is missing', async () => {
+  const { exitCode, stderr } = await runCli(['ddp', '--backend', 'nccl'], { CUDA_VISIBLE_DEVICES: '' });
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('no usable NVIDIA GPU here');
+});

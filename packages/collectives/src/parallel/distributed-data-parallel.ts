@@ -1,0 +1,312 @@
+import {
+  RooflineError,
+  type Tensor,
+  checkCount,
+  checkFlag,
+  checkFunction,
+  checkOptions,
+  describeValue,
+  fromTypedArray,
+  onBackwardFinished,
+  requireTensors,
+  scope,
+} from '@roofline/tensor-core';
+import type { ProcessGroup } from '../group/process-group.ts';
+import type { Work } from '../group/work.ts';
+import { type NamedTensor, broadcastAll, checkAgreement, requireGroup } from './agree.ts';
+import { FlatBucket, type GradientBucket, SingleGradient } from './gradient-buckets.ts';
+import { planBuckets } from './plan-buckets.ts';
+
+/** What is trained: a Module of @roofline/transformer, or anything else that names its parameters. */
+export interface ReplicatedModel {
+  namedParameters(): Iterable<NamedTensor>;
+}
+
+/** When gradients are reduced. */
+export const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
+/** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
+export type DataParallelMode = (typeof dataParallelModes)[number];
+
+/** Options of DistributedDataParallel; all ranks give the same. */
+export interface DistributedDataParallelOptions {
+  /** Default 'overlap'. */
+  readonly mode?: DataParallelMode;
+  /** When a bucket of 'overlap' is full. Default 25 MiB; the first one is full with 1 MiB. */
+  readonly bucketBytes?: number;
+  /**
+   * Whether the backward pass may leave parameters out: zeros are then reduced in place of their gradients, and those
+   * that no rank has used keep none. Default false: they are an error that names them.
+   */
+  readonly findUnusedParameters?: boolean;
+}
+
+const owner = 'DistributedDataParallel';
+const mebibyte = 2 ** 20;
+const defaultBucketBytes = 25 * mebibyte;
+const firstBucketBytes = mebibyte;
+
+/**
+ * Data parallelism (as torch.nn.parallel.DistributedDataParallel, Li et al. 2020, "PyTorch Distributed"): each rank runs
+ * the model on its own part of the batch, and `backward` leaves the average of all ranks' gradients on all of them. All
+ * ranks begin with the parameters of the first one, frozen ones and buffers too, make the same steps and so stay alike.
+ *
+ *     const parallel = new DistributedDataParallel(model, group);
+ *     loss(model, ownBatch).backward(); // the model is called as before
+ *     optimizer.step();
+ *
+ * A backward pass that reaches at least one parameter is one collective of all ranks. Where it reaches one from several
+ * `checkpoint`s, take 'naive' or 'flat': 'overlap' would have sent the first part already.
+ *
+ * Throws a CollectiveError where the ranks' models or options differ, a RooflineError for a model without anything to
+ * train (code PARAMETERS) and for options that are none.
+ */
+export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedModel> {
+  readonly module: Model;
+  readonly group: ProcessGroup;
+  readonly mode: DataParallelMode;
+  readonly #findUnused: boolean;
+  /** Names of what is trained. */
+  readonly #names: ReadonlyMap<Tensor, string>;
+  /** In the order in which they are reduced, which is the same on all ranks. */
+  readonly #buckets: readonly GradientBucket[];
+  readonly #bucketOf: ReadonlyMap<Tensor, GradientBucket>;
+  readonly #removeHooks: (() => void)[];
+  readonly #pass = new Pass();
+  #unsynchronized = 0;
+  #isOutOfStep = false;
+
+  constructor(model: Model, group: ProcessGroup, options: DistributedDataParallelOptions = {}) {
+    requireGroup(owner, group);
+    const { mode, bucketBytes, findUnusedParameters } = checkedOptions(options);
+    const named = namedTensors(model);
+    const trained = named.filter(([, { requiresGrad }]) => requiresGrad);
+    if (trained.length === 0)
+      throw new RooflineError('PARAMETERS', `${owner}: no parameter of the model requires a gradient.`);
+    checkAgreement(owner, group, named, { mode, bucketBytes, findUnusedParameters });
+    broadcastAll(
+      group,
+      named.map(([, tensor]) => tensor),
+      () => 0,
+    );
+    this.module = model;
+    this.group = group;
+    this.mode = mode;
+    this.#findUnused = findUnusedParameters;
+    this.#names = new Map(trained.map(([name, parameter]) => [parameter, name]));
+    this.#buckets = bucketsOf([...this.#names.keys()], mode, bucketBytes);
+    this.#bucketOf = new Map(
+      this.#buckets.flatMap((bucket) => bucket.parameters.map((parameter) => [parameter, bucket] as const)),
+    );
+    this.#removeHooks = [
+      ...trained.map(([, parameter]) => parameter.onGradientAccumulated(() => this.#arrived(parameter))),
+      onBackwardFinished(
+        () => this.#finish(),
+        () => this.#fail(),
+      ),
+    ];
+  }
+
+  /** What is reduced together, in this order: the names of its parameters, and the bytes of their gradients. */
+  get buckets(): readonly { readonly names: readonly string[]; readonly bytes: number }[] {
+    return this.#buckets.map(({ parameters }) => ({
+      names: parameters.map((parameter) => this.#names.get(parameter)!),
+      bytes: parameters.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    }));
+  }
+
+  /**
+   * Runs `fn`, whose backward passes add up gradients on this rank alone; the next pass outside reduces the sums. `fn`
+   * may be async.
+   */
+  noSync<T>(fn: () => T): T {
+    checkFunction(`${owner}.noSync`, 'what it runs', fn);
+    this.#unsynchronized++;
+    const end = () => void this.#unsynchronized--;
+    let result: T;
+    try {
+      result = fn();
+    } catch (error) {
+      end();
+      throw error;
+    }
+    if (isPromise(result)) result.then(end, end);
+    else end();
+    return result;
+  }
+
+  /** Lets go of the model: its gradients are its own again. Disposing twice is harmless. */
+  dispose(): void {
+    for (const remove of this.#removeHooks.splice(0)) remove();
+    for (const bucket of this.#buckets) bucket.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #arrived(parameter: Tensor): void {
+    if (this.#unsynchronized > 0) return;
+    if (this.#isOutOfStep) throw outOfStep();
+    this.#pass.arrive(this.#bucketOf.get(parameter)!, parameter);
+    if (this.mode === 'overlap') this.#startComplete();
+  }
+
+  /** Starts the buckets whose gradients all have come, up to the first that is not complete: ranks must keep the order. */
+  #startComplete(): void {
+    const { works } = this.#pass;
+    for (let bucket = this.#buckets[works.length]; bucket; bucket = this.#buckets[works.length]) {
+      if (!this.#pass.isComplete(bucket)) return;
+      works.push(bucket.average(this.group));
+    }
+  }
+
+  #finish(): void {
+    const { works } = this.#pass;
+    // Another model's pass, or one that is not to be reduced.
+    if (this.#pass.isEmpty) return;
+    try {
+      // What came in passes before, inside noSync, is there to be reduced.
+      const missing = [...this.#names.keys()].filter(({ grad }) => grad === null);
+      for (const parameter of missing) this.#bucketOf.get(parameter)!.fillZeros(parameter);
+      // Ranks on which nothing is missing wait for these.
+      while (works.length < this.#buckets.length)
+        works.push(this.#buckets[works.length]!.average(this.group));
+      const unused = this.#findUnused ? this.#unusedByAll(new Set(missing)) : missing;
+      for (const work of works) work.wait();
+      for (const parameter of unused) forgetGradient(parameter);
+      if (!this.#findUnused && missing.length > 0) throw this.#unusedParameters(missing);
+    } finally {
+      this.#pass.reset();
+    }
+  }
+
+  /** The pass has failed: what was sent of it cannot be taken back. Its error counts, not those of what was sent. */
+  #fail(): void {
+    const { works } = this.#pass;
+    this.#isOutOfStep ||= works.length > 0;
+    for (const work of works) {
+      try {
+        work.wait();
+      } catch {}
+    }
+    this.#pass.reset();
+  }
+
+  #unusedByAll(missing: ReadonlySet<Tensor>): Tensor[] {
+    const parameters = [...this.#names.keys()];
+    const isUsed = parameters.map((parameter) => Number(!missing.has(parameter)));
+    const used = scope(() => {
+      const { device } = parameters[0]!;
+      const flags = fromTypedArray(Int32Array.from(isUsed), [parameters.length], { device });
+      this.group.allReduce(flags, { op: 'max' }).wait();
+      return flags.toFlatArray();
+    });
+    return parameters.filter((_, i) => used[i] === 0);
+  }
+
+  #unusedParameters(parameters: readonly Tensor[]): RooflineError {
+    const names = parameters.map((parameter) => this.#names.get(parameter)!);
+    const shown = names.length > 8 ? [...names.slice(0, 8), `${names.length - 8} more`] : names;
+    return new RooflineError(
+      'UNUSED_PARAMETERS',
+      `${owner}: on rank ${this.group.ranks[this.group.rank]} the backward pass brought no gradient to ` +
+        `${shown.join(', ')}; use them in the loss, freeze them by requiresGrad_(false) before, or pass ` +
+        '{ findUnusedParameters: true }.',
+    );
+  }
+}
+
+/** What has happened in the backward pass that runs. */
+class Pass {
+  /** Of the buckets, in their order, as far as they are under way. */
+  works: Work[] = [];
+  readonly #arrived = new Map<GradientBucket, Set<Tensor>>();
+
+  /** Whether no gradient has come. */
+  get isEmpty(): boolean {
+    return this.#arrived.size === 0;
+  }
+
+  arrive(bucket: GradientBucket, parameter: Tensor): void {
+    const arrived = this.#arrived.get(bucket);
+    if (arrived) arrived.add(parameter);
+    else this.#arrived.set(bucket, new Set([parameter]));
+  }
+
+  isComplete(bucket: GradientBucket): boolean {
+    return this.#arrived.get(bucket)?.size === bucket.parameters.length;
+  }
+
+  reset(): void {
+    this.works = [];
+    this.#arrived.clear();
+  }
+}
+
+function checkedOptions(options: DistributedDataParallelOptions): Required<DistributedDataParallelOptions> {
+  checkOptions(owner, options, ['mode', 'bucketBytes', 'findUnusedParameters']);
+  const { mode = 'overlap', bucketBytes = defaultBucketBytes, findUnusedParameters = false } = options;
+  if (!dataParallelModes.includes(mode))
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: there is no mode ${describeValue(mode)}; take ${dataParallelModes.join(', ')}.`,
+    );
+  checkCount(owner, 'bucketBytes', bucketBytes, 1);
+  checkFlag(owner, 'findUnusedParameters', findUnusedParameters);
+  return { mode, bucketBytes, findUnusedParameters };
+}
+
+function namedTensors(model: ReplicatedModel): NamedTensor[] {
+  if (typeof model?.namedParameters !== 'function')
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: takes a model with namedParameters(), not ${describeValue(model)}.`,
+    );
+  const named = [...model.namedParameters()];
+  requireTensors(
+    owner,
+    named.map(([, tensor]) => tensor),
+  );
+  const seen = new Set<Tensor>();
+  for (const [name, tensor] of named) {
+    tensor.assertAlive(`${owner}: "${name}"`);
+    if (!tensor.isLeaf)
+      throw new RooflineError(
+        'PARAMETERS',
+        `${owner}: "${name}" was made by an op; only leaves are trained.`,
+      );
+  }
+  return named.filter(([, tensor]) => !seen.has(tensor) && seen.add(tensor));
+}
+
+/** The last parameters first: their gradients come first. */
+function bucketsOf(
+  parameters: readonly Tensor[],
+  mode: DataParallelMode,
+  bucketBytes: number,
+): readonly GradientBucket[] {
+  const reversed = parameters.toReversed();
+  if (mode === 'naive') return reversed.map((parameter) => new SingleGradient(parameter));
+  const sizes =
+    mode === 'flat'
+      ? { firstBytes: Infinity, bytes: Infinity }
+      : { firstBytes: Math.min(firstBucketBytes, bucketBytes), bytes: bucketBytes };
+  return planBuckets(reversed, sizes).map((bucket) => new FlatBucket(bucket));
+}
+
+function forgetGradient(parameter: Tensor): void {
+  parameter.grad?.dispose();
+  parameter.grad = null;
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return value instanceof Promise;
+}
+
+function outOfStep(): RooflineError {
+  return new RooflineError(
+    'OUT_OF_STEP',
+    `${owner}: an earlier backward pass failed after some of its gradients had been sent, so the ranks are out of step; ` +
+      'start all of them again from a checkpoint.',
+  );
+}

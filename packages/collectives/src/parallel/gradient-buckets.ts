@@ -1,0 +1,122 @@
+import {
+  RooflineError,
+  type Tensor,
+  alias,
+  byteSize,
+  copyInPlace,
+  fillInPlace,
+  formatShape,
+  keep,
+  noGrad,
+  scope,
+  slice,
+  view,
+  zeros,
+  zerosLike,
+} from '@roofline/tensor-core';
+import type { ProcessGroup } from '../group/process-group.ts';
+import type { Work } from '../group/work.ts';
+
+/** Gradients that are reduced by one call. */
+export interface GradientBucket {
+  readonly parameters: readonly Tensor[];
+  /** Gives a parameter that has no gradient one of zeros. */
+  fillZeros(parameter: Tensor): void;
+  /** Begins to average the gradients, which all are there, over the group. */
+  average(group: ProcessGroup): Work;
+  /** Takes the gradients' memory away from the parameters, which keep the gradients that they have. */
+  dispose(): void;
+}
+
+/** One parameter's gradient, wherever the backward pass left it. */
+export class SingleGradient implements GradientBucket {
+  readonly parameters: readonly [Tensor];
+
+  constructor(parameter: Tensor) {
+    this.parameters = [parameter];
+  }
+
+  fillZeros(parameter: Tensor): void {
+    parameter.grad = keep(zerosLike(parameter.detach()));
+  }
+
+  average(group: ProcessGroup): Work {
+    return group.allReduce(gradientOf(this.parameters[0]), { op: 'average' });
+  }
+
+  dispose(): void {}
+}
+
+/** Where kernels that load several elements at once want a tensor to begin. */
+const alignmentBytes = 64;
+
+/** A flat buffer, of which each parameter's gradient is a view: nothing is copied in before the call, nor out after it. */
+export class FlatBucket implements GradientBucket {
+  readonly parameters: readonly Tensor[];
+  readonly #flat: Tensor;
+  readonly #views: ReadonlyMap<Tensor, Tensor>;
+
+  /** Takes parameters of one dtype and one device. */
+  constructor(parameters: readonly Tensor[]) {
+    this.parameters = parameters;
+    const { dtype, device } = parameters[0]!;
+    const alignment = alignmentBytes / byteSize(dtype);
+    const starts: number[] = [];
+    let size = 0;
+    for (const parameter of parameters) {
+      starts.push(size);
+      size += Math.ceil(parameter.size / alignment) * alignment;
+    }
+    // What fills the gaps is reduced too, and stays zero.
+    [this.#flat, this.#views] = noGrad(() => {
+      const flat = keep(zeros([size], { dtype, device }));
+      return [
+        flat,
+        new Map(parameters.map((parameter, i) => [parameter, viewOf(flat, starts[i]!, parameter)])),
+      ];
+    });
+    for (const [parameter, gradient] of this.#views) parameter.setGradientBuffer(gradient);
+  }
+
+  fillZeros(parameter: Tensor): void {
+    const gradient = this.#views.get(parameter)!;
+    fillInPlace(gradient, 0);
+    parameter.grad = keep(alias(gradient));
+  }
+
+  average(group: ProcessGroup): Work {
+    for (const parameter of this.parameters) this.#bringHome(parameter);
+    return group.allReduce(this.#flat, { op: 'average' });
+  }
+
+  /** A gradient that the user has set, or that was there before the bucket, lies elsewhere. */
+  #bringHome(parameter: Tensor): void {
+    const [home, gradient] = [this.#views.get(parameter)!, gradientOf(parameter)];
+    if (gradient.storage === home.storage && gradient.offset === home.offset) return;
+    copyInPlace(home, gradient);
+    gradient.dispose();
+    parameter.grad = keep(alias(home));
+  }
+
+  dispose(): void {
+    for (const [parameter, gradient] of this.#views) {
+      if (!parameter.isDisposed && parameter.requiresGrad) parameter.setGradientBuffer(null);
+      gradient.dispose();
+    }
+    this.#flat.dispose();
+  }
+}
+
+/** Throws a RooflineError (code GRADIENT) where a hook of the user's has taken it away. */
+function gradientOf({ grad, shape }: Tensor): Tensor {
+  if (grad !== null) return grad;
+  throw new RooflineError(
+    'GRADIENT',
+    `DistributedDataParallel: the gradient of a parameter ${formatShape(shape)} was taken away before it was reduced; ` +
+      'use gradients after backward() has returned.',
+  );
+}
+
+function viewOf(flat: Tensor, start: number, { size, shape }: Tensor): Tensor {
+  return scope(() => keep(view(slice(flat, 0, start, start + size), shape)));
+}

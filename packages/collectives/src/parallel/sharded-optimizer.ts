@@ -1,0 +1,281 @@
+import {
+  type Device,
+  DisposedError,
+  RooflineError,
+  type Tensor,
+  checkOptions,
+  describeValue,
+  requireTensor,
+} from '@roofline/tensor-core';
+import { CollectiveError } from '../errors.ts';
+import { checkRank } from '../group/check-call.ts';
+import { namesOf } from '../group/describe-call.ts';
+import type { ProcessGroup } from '../group/process-group.ts';
+import { broadcastAll, checkAgreement, requireGroup } from './agree.ts';
+import { assignShards } from './assign-shards.ts';
+import { gatherState, scatterState } from './exchange-states.ts';
+import { type ShardableState, checkShardable, selectState } from './shard-states.ts';
+
+/** Parameters with hyperparameters of their own. */
+export type ShardableGroup<H> = { readonly parameters: Iterable<Tensor> } & Partial<H>;
+/** What an optimizer updates: tensors, or groups of them. */
+export type ShardableParameters<H> = Iterable<Tensor> | Iterable<ShardableGroup<H>>;
+
+/** What can be split: the optimizers of @roofline/optim, and those that extend its Optimizer. */
+export interface ShardableOptimizer<H> {
+  readonly groups: readonly ({ readonly parameters: readonly Tensor[] } & H)[];
+  learningRate: number;
+  parameters(): Tensor[];
+  step(): void;
+  stepUnless(skip: Tensor): void;
+  zeroGrad(): void;
+  stateDict(): ShardableState;
+  loadStateDict(state: ShardableState): void;
+  dispose(): void;
+}
+
+/** The class of an optimizer that can be split, such as AdamW. */
+export type OptimizerClass<H> = new (
+  parameters: ShardableParameters<H>,
+  options?: Partial<H>,
+) => ShardableOptimizer<H>;
+
+/** Where a whole state is, or is to be. */
+export interface StateOptions {
+  /** The one rank that has it. Default: all. */
+  readonly root?: number;
+}
+
+const owner = 'ShardedOptimizer';
+
+/**
+ * An optimizer whose state is split over the ranks of a group (ZeRO stage 1, Rajbhandari et al. 2020): each rank holds
+ * the state of its share of the parameters, about 1/n of the bytes, updates those, and sends them to the others. All
+ * ranks must have the same gradients before a step, as after DistributedDataParallel's backward pass.
+ *
+ *     const optimizer = new ShardedOptimizer(model.parameters(), AdamW, group, { learningRate: 3e-4 });
+ *
+ * Throws what the optimizer throws, and a CollectiveError where the ranks' parameters or options differ.
+ */
+export class ShardedOptimizer<H extends object> {
+  readonly group: ProcessGroup;
+  /** Makes no step: it holds all parameters, with the hyperparameters that may change between steps. */
+  readonly #whole: ShardableOptimizer<H>;
+  /** This rank's share; null where there are fewer parameters than ranks. */
+  #own: ShardableOptimizer<H> | null;
+  readonly #makeOwn: () => ShardableOptimizer<H> | null;
+  /** Of each parameter, the rank of the group that updates it. */
+  readonly #owners: readonly number[];
+  #isDisposed = false;
+
+  constructor(
+    parameters: ShardableParameters<H>,
+    Optimizer: OptimizerClass<H>,
+    group: ProcessGroup,
+    options: Partial<H> = {},
+  ) {
+    requireOptimizerClass(Optimizer);
+    requireGroup(owner, group);
+    this.#whole = new Optimizer(parameters, options);
+    const all = this.#whole.parameters();
+    const hyperparameters = this.#whole.groups.map(({ parameters: { length }, ...rest }) => ({
+      length,
+      ...rest,
+    }));
+    checkAgreement(
+      owner,
+      group,
+      all.map((parameter, i) => [`parameter ${i}`, parameter]),
+      { optimizer: Optimizer.name, groups: hyperparameters },
+    );
+    const owners = assignShards(
+      all.map(({ byteLength }) => byteLength),
+      group.size,
+    );
+    this.group = group;
+    this.#owners = owners;
+    const own = new Set(all.filter((_, i) => owners[i] === group.rank));
+    this.#makeOwn = () => (own.size > 0 ? new Optimizer(this.#shareOf(own)) : null);
+    this.#own = this.#makeOwn();
+  }
+
+  /** The groups of all parameters. Hyperparameters may be changed between steps, on all ranks alike. */
+  get groups(): ShardableOptimizer<H>['groups'] {
+    return this.#whole.groups;
+  }
+
+  /** All parameters, of all ranks, group by group. */
+  parameters(): Tensor[] {
+    return this.#whole.parameters();
+  }
+
+  /** Those that this rank updates, and whose state it holds. */
+  ownParameters(): Tensor[] {
+    return this.#own?.parameters() ?? [];
+  }
+
+  /** The learning rate of the first group; setting it sets that of all. */
+  get learningRate(): number {
+    return this.#whole.learningRate;
+  }
+
+  set learningRate(learningRate: number) {
+    this.#whole.learningRate = learningRate;
+  }
+
+  /** Forgets all gradients. */
+  zeroGrad(): void {
+    this.#whole.zeroGrad();
+  }
+
+  /**
+   * Updates this rank's parameters, and brings all others up to date. A collective: all ranks call it. Throws what the
+   * optimizer throws, before anything is sent, and a CollectiveError.
+   */
+  step(): void {
+    this.#assertAlive('step');
+    this.#update((own) => own.step());
+  }
+
+  /**
+   * The same where `skip` is 0; else nothing changes, as `stepUnless` of the optimizer has it: what a GradientScaler calls.
+   * All ranks must give the same, as they do where they have the same gradients.
+   */
+  stepUnless(skip: Tensor): void {
+    this.#assertAlive('stepUnless');
+    requireTensor(`${owner}.stepUnless`, skip);
+    this.#update((own) => own.stepUnless(skip));
+  }
+
+  #update(step: (own: ShardableOptimizer<H>) => void): void {
+    if (this.#own) {
+      for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries())
+        Object.assign(this.#own.groups[i]!, hyperparameters);
+      step(this.#own);
+    }
+    broadcastAll(this.group, this.parameters(), (i) => this.#owners[i]!);
+  }
+
+  /**
+   * The state of all parameters, as the optimizer on one rank would have it, in copies that are the caller's to dispose;
+   * null on ranks other than the `root`. A collective.
+   */
+  async stateDict(options: StateOptions = {}): Promise<ShardableState | null> {
+    const root = this.#rootOf('stateDict', options);
+    const { tensors, metadata } = this.#own?.stateDict() ?? { tensors: {}, metadata: {} };
+    try {
+      const own = { numbers: this.#ownNumbers(), tensors, metadata };
+      return await gatherState(this.group, own, root, this.#device);
+    } finally {
+      disposeAll(tensors);
+    }
+  }
+
+  /**
+   * Continues from a whole state, which all ranks have, or the `root` alone: the others give null. A collective. Throws
+   * on all ranks where it is not one of these parameters: the optimizer's state is then as it was.
+   */
+  async loadStateDict(state: ShardableState | null, options: StateOptions = {}): Promise<void> {
+    const root = this.#rootOf('loadStateDict', options);
+    this.#checkGiven(state, root);
+    const own =
+      root === null ? state! : await scatterState(this.group, state, root, this.#owners, this.#device);
+    const loaded = this.#makeOwn();
+    const failure = thrownBy(() => {
+      const part = selectState(own, this.#ownNumbers(), this.#owners.length);
+      loaded?.loadStateDict(part);
+    });
+    if (root !== null) disposeAll(own.tensors);
+    const failures = await this.group.allGatherObject(failure?.message ?? null);
+    const isLoaded = failures.every((text) => text === null);
+    (isLoaded ? this.#own : loaded)?.dispose();
+    if (!isLoaded) throw failure ?? this.#misfit(failures);
+    this.#own = loaded;
+  }
+
+  /** Frees this rank's state; it makes no further step. Disposing twice is harmless. */
+  dispose(): void {
+    this.#isDisposed = true;
+    this.#own?.dispose();
+    this.#whole.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** The groups with this rank's parameters alone, and their hyperparameters. */
+  #shareOf(own: ReadonlySet<Tensor>): ShardableGroup<H>[] {
+    return this.#whole.groups.map((group) => ({
+      ...group,
+      parameters: group.parameters.filter((parameter) => own.has(parameter)),
+    }));
+  }
+
+  #ownNumbers(): number[] {
+    // Both count through the groups, in one order.
+    return [...this.#owners.keys()].filter((number) => this.#owners[number] === this.group.rank);
+  }
+
+  get #device(): Device {
+    return this.parameters()[0]!.device;
+  }
+
+  #checkGiven(state: ShardableState | null, root: number | null): void {
+    const { rank, ranks } = this.group;
+    const isMine = root === null || root === rank;
+    if (isMine !== (state !== null))
+      throw new RooflineError(
+        'ARGUMENT',
+        `${owner}.loadStateDict: rank ${ranks[rank]} must give ${isMine ? 'the state, not null' : `null: rank ${ranks[root]} has the state`}.`,
+      );
+    if (state !== null) checkShardable(`${owner}.loadStateDict`, state);
+  }
+
+  #misfit(failures: readonly (string | null)[]): CollectiveError {
+    const { rank, ranks } = this.group;
+    const peers = ranks.filter((_, member) => failures[member] !== null);
+    return new CollectiveError(
+      `${owner}.loadStateDict: the state does not fit on ${namesOf(peers)}: ${failures.find((text) => text !== null)}`,
+      { op: `${owner}.loadStateDict`, rank: ranks[rank]!, peers },
+    );
+  }
+
+  #rootOf(method: string, options: StateOptions): number | null {
+    this.#assertAlive(method);
+    checkOptions(`${owner}.${method}`, options, ['root']);
+    const { root } = options;
+    if (root === undefined) return null;
+    checkRank(`${owner}.${method}`, 'the root', root, this.group.size);
+    return root;
+  }
+
+  #assertAlive(method: string): void {
+    if (!this.#isDisposed) return;
+    throw new DisposedError(
+      `${owner}.${method}: the optimizer was used after it had been disposed; make a new one.`,
+    );
+  }
+}
+
+function requireOptimizerClass<H>(Optimizer: OptimizerClass<H>): void {
+  const { step } = ((Optimizer as { prototype?: object } | undefined)?.prototype ?? {}) as { step?: unknown };
+  if (typeof step === 'function') return;
+  throw new RooflineError(
+    'ARGUMENT',
+    `${owner}: takes the class of an optimizer, such as AdamW, not ${describeValue(Optimizer)}.`,
+  );
+}
+
+function disposeAll(tensors: Readonly<Record<string, Tensor>>): void {
+  for (const tensor of Object.values(tensors)) tensor.dispose();
+}
+
+function thrownBy(run: () => void): Error | null {
+  try {
+    run();
+    return null;
+  } catch (error) {
+    return error as Error;
+  }
+}

@@ -1,0 +1,70 @@
+import { type DType, type Tensor, full } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { assignShards } from '../../src/parallel/assign-shards.ts';
+import { planBuckets } from '../../src/parallel/plan-buckets.ts';
+import { joinStates, selectState } from '../../src/parallel/shard-states.ts';
+
+describe('planBuckets', () => {
+  const parameters = (sizes: readonly (readonly [number, DType?])[]) =>
+    sizes.map(([size, dtype = 'float32']) => full([size], 0, { dtype }));
+  const plan = (all: readonly Tensor[], firstBytes: number, bytes: number) =>
+    planBuckets(all, { firstBytes, bytes }).map((bucket) =>
+      bucket.map((parameter) => all.indexOf(parameter)),
+    );
+
+  it('the first bucket is full sooner, large gradients stay whole, the rest is a bucket too', () => {
+    const all = parameters([[1], [1], [1], [1], [9], [1], [1]]);
+    expect(plan(all, 4, 12)).toEqual([[0], [1, 2, 3], [4], [5, 6]]);
+    expect(plan(all, Infinity, Infinity)).toEqual([[0, 1, 2, 3, 4, 5, 6]]);
+    expect(plan([], 4, 12)).toEqual([]);
+  });
+
+  it('each has one dtype, and they stand in the order of their first gradients', () => {
+    const all = parameters([[1], [1, 'float16'], [1], [1, 'float16'], [0]]);
+    expect(plan(all, 8, 8)).toEqual([[0, 2], [1, 3], [4]]);
+  });
+});
+
+describe('assignShards', () => {
+  it('gives the largest to whom has least', () => {
+    expect(assignShards([1, 5, 3, 4, 0], 2)).toEqual([0, 0, 1, 1, 0]);
+    expect(assignShards([3, 3], 4)).toEqual([0, 1]);
+    expect(assignShards([], 2)).toEqual([]);
+  });
+
+  it('no rank has more than the even share and one part', () => {
+    const sizes = Array.from({ length: 100 }, (_, i) => (i * 7919) % 101);
+    const owners = assignShards(sizes, 7);
+    const loads = Array.from({ length: 7 }, (_, rank) =>
+      sizes.reduce((load, size, i) => load + (owners[i] === rank ? size : 0), 0),
+    );
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    expect(Math.max(...loads)).toBeLessThanOrEqual(total / 7 + Math.max(...sizes));
+  });
+});
+
+describe('states', () => {
+  const state = () => ({
+    tensors: { 'm.0': full([1], 0), 'm.2': full([1], 2), 'v.2': full([1], 3) },
+    metadata: { optimizer: 'X', steps: '[5,0,7]', betas: '[0.9,0.99]', note: '[none' },
+  });
+
+  it('are split by parameters and joined again', () => {
+    const whole = state();
+    const parts = [[2], [0, 1]].map((numbers) => ({ numbers, ...selectState(whole, numbers, 3) }));
+    expect(parts[0]!.metadata).toEqual({ ...whole.metadata, steps: '[7]' });
+    expect(Object.keys(parts[0]!.tensors)).toEqual(['m.0', 'v.0']);
+    expect(Object.keys(parts[1]!.tensors)).toEqual(['m.0']);
+    const joined = joinStates([...parts, { numbers: [], tensors: {}, metadata: {} }]);
+    expect(joined.metadata).toEqual(whole.metadata);
+    expect(joined.tensors['m.2']).toBe(whole.tensors['m.2']);
+    expect(Object.keys(joined.tensors).sort()).toEqual(Object.keys(whole.tensors));
+  });
+
+  it.each(['m.3', 'm', '.', 'm.x'])('"%s" is refused', (name) => {
+    const tensors = { [name]: full([1], 0) };
+    expect(() => selectState({ tensors, metadata: {} }, [0], 3)).toThrow(
+      `"${name}" is no tensor of one of 3`,
+    );
+  });
+});

@@ -1,0 +1,166 @@
+import { deepStrictEqual, match, ok, rejects } from 'node:assert/strict';
+import { type Tensor, device, fromTypedArray, full, keep } from '@roofline/tensor-core';
+import { AdamW, type OptimizerState, SGD } from '@roofline/optim';
+import { CollectiveError, ShardedOptimizer, initProcessGroup } from '../../src/index.ts';
+
+// An optimizer split over the ranks against one that is whole, with the same gradients: every bit must agree.
+
+const group = await initProcessGroup({ backend: 'gloo' });
+const { rank, size } = group;
+const cpu = device('cpu');
+const shapes = [[40, 16], [16], [16, 16], [3], [1], [64, 8], []];
+const options = { learningRate: 0.1, weightDecay: 0.1 };
+
+/** The last is never given a gradient. */
+function makeParameters(count = shapes.length): Tensor[] {
+  return shapes.slice(0, count).map((shape, i) => keep(full(shape, i + 1)).requiresGrad_());
+}
+
+function groupsOf(parameters: readonly Tensor[]) {
+  return [
+    { parameters: parameters.slice(0, 2), betas: [0.5, 0.9] as const },
+    { parameters: parameters.slice(2) },
+  ];
+}
+
+function setGradients(parameters: readonly Tensor[], step: number): void {
+  parameters.slice(0, -1).forEach((parameter, i) => {
+    const values = Float32Array.from({ length: parameter.size }, (_, j) => Math.sin(step + i + j));
+    parameter.grad?.dispose();
+    parameter.grad = keep(fromTypedArray(values, parameter.shape));
+  });
+}
+
+function run(optimizer: { step(): void; parameters(): Tensor[] }, from: number, to: number): void {
+  for (let step = from; step < to; step++) {
+    setGradients(optimizer.parameters(), step);
+    optimizer.step();
+  }
+}
+
+const valuesOf = (parameters: readonly Tensor[]) => parameters.map((parameter) => parameter.toFlatArray());
+
+function plainOf({ tensors, metadata }: OptimizerState) {
+  const values = Object.entries(tensors).map(
+    ([name, tensor]) => [name, tensor.shape, tensor.toFlatArray()] as const,
+  );
+  for (const tensor of Object.values(tensors)) tensor.dispose();
+  return { metadata, values: values.sort(([a], [b]) => a.localeCompare(b)) };
+}
+
+function disposeAll(parameters: readonly Tensor[]): void {
+  for (const parameter of parameters) parameter.dispose();
+}
+
+async function checkAdamW(): Promise<void> {
+  const [whole, split] = [makeParameters(), makeParameters()];
+  const reference = new AdamW(groupsOf(whole), options);
+  const optimizer = new ShardedOptimizer(groupsOf(split), AdamW, group, options);
+  run(reference, 0, 2);
+  run(optimizer, 0, 2);
+  deepStrictEqual(valuesOf(split), valuesOf(whole));
+
+  // Hyperparameters change between steps: of all, and of one group.
+  for (const each of [reference, optimizer]) {
+    each.learningRate = 0.05;
+    (each.groups[1] as { weightDecay: number }).weightDecay = 0;
+  }
+  run(reference, 2, 4);
+  run(optimizer, 2, 4);
+  deepStrictEqual(valuesOf(split), valuesOf(whole));
+  deepStrictEqual(optimizer.learningRate, 0.05);
+
+  // Its whole state is that of the whole one, on all ranks and on one.
+  const expected = plainOf(reference.stateDict());
+  deepStrictEqual(plainOf((await optimizer.stateDict())!), expected);
+  const root = size - 1;
+  const onRoot = await optimizer.stateDict({ root });
+  deepStrictEqual(onRoot && plainOf(onRoot), rank === root ? expected : null);
+
+  // Another goes on from it: from all ranks, and from one.
+  for (const from of [undefined, root]) {
+    const continued = makeParameters();
+    const other = new ShardedOptimizer(groupsOf(continued), AdamW, group, options);
+    for (const each of other.groups) Object.assign(each, { learningRate: 0.05 });
+    (other.groups[1] as { weightDecay: number }).weightDecay = 0;
+    const state = reference.stateDict();
+    await other.loadStateDict(from === undefined || from === rank ? state : null, { root: from });
+    disposeAll(Object.values(state.tensors));
+    const expectedParameters = makeParameters();
+    const again = new AdamW(groupsOf(expectedParameters), { ...options, learningRate: 0.05 });
+    (again.groups[1] as { weightDecay: number }).weightDecay = 0;
+    const copied = reference.stateDict();
+    again.loadStateDict(copied);
+    disposeAll(Object.values(copied.tensors));
+    run(other, 4, 6);
+    run(again, 4, 6);
+    deepStrictEqual(valuesOf(continued), valuesOf(expectedParameters));
+    for (const each of [other, again]) each.dispose();
+    disposeAll([...continued, ...expectedParameters]);
+  }
+
+  // What does not fit is refused on all ranks, also where it is one rank's part alone, and changes nothing.
+  const { tensors, metadata } = reference.stateDict();
+  const wrong = { ...tensors, 'exp_avg.0': full([2], 0) };
+  const refusal = await optimizer
+    .loadStateDict({ tensors: wrong, metadata })
+    .catch((error: unknown) => error);
+  const isOwner = optimizer.ownParameters().includes(split[0]!);
+  deepStrictEqual(refusal instanceof CollectiveError, !isOwner);
+  match((refusal as Error).message, /"exp_avg\.\d" is \[2\], its parameter \[40, 16\]/);
+  const surplus = full([2], 0);
+  await rejects(optimizer.loadStateDict({ tensors: { ...tensors, 'exp_avg.99': surplus }, metadata }), {
+    message: /"exp_avg.99" is no tensor of one of 7 parameters/,
+  });
+  disposeAll([...Object.values(tensors), wrong['exp_avg.0'], surplus]);
+  deepStrictEqual(plainOf((await optimizer.stateDict())!), expected);
+  for (const each of [reference, optimizer]) each.dispose();
+  disposeAll([...whole, ...split]);
+}
+
+/** A rank holds two float32 moments for each of its elements; its share is even but for one parameter at most. */
+function checkMemory(): void {
+  const parameters = makeParameters(shapes.length - 1);
+  setGradients([...parameters, parameters[0]!], 0);
+  const optimizer = new ShardedOptimizer(parameters, AdamW, group, options);
+  const before = cpu.allocatedBytes;
+  optimizer.step();
+  const own = optimizer.ownParameters().reduce((sum, { byteLength }) => sum + byteLength, 0);
+  deepStrictEqual(cpu.allocatedBytes - before, 2 * own);
+  const bytes = parameters.map(({ byteLength }) => byteLength);
+  const total = bytes.reduce((sum, each) => sum + each, 0);
+  ok(own <= total / size + Math.max(...bytes), `${own} of ${total} bytes`);
+  optimizer.dispose();
+  deepStrictEqual(cpu.allocatedBytes, before);
+  disposeAll(parameters);
+}
+
+/** Fewer parameters than ranks, and a state without any tensor. */
+async function checkFew(): Promise<void> {
+  for (const momentum of [0, 0.9]) {
+    const [whole, split] = [makeParameters(1), makeParameters(1)];
+    const reference = new SGD(whole, { learningRate: 0.1, momentum });
+    const optimizer = new ShardedOptimizer(split, SGD, group, { learningRate: 0.1, momentum });
+    deepStrictEqual(optimizer.ownParameters().length, rank === 0 ? 1 : 0);
+    for (const parameter of [...whole, ...split]) parameter.grad = keep(full(parameter.shape, 2));
+    const [yes, no] = [full([], 1), full([], 0)];
+    for (const each of [reference, optimizer]) {
+      each.stepUnless(yes);
+      each.stepUnless(no);
+    }
+    disposeAll([yes, no]);
+    deepStrictEqual(valuesOf(split), valuesOf(whole));
+    const state = (await optimizer.stateDict())!;
+    await optimizer.loadStateDict(state);
+    deepStrictEqual(plainOf(state), plainOf(reference.stateDict()));
+    for (const each of [reference, optimizer]) each.dispose();
+    disposeAll([...whole, ...split]);
+  }
+}
+
+const { liveStorages } = cpu.memoryStatistics();
+await checkAdamW();
+checkMemory();
+await checkFew();
+deepStrictEqual(cpu.memoryStatistics().liveStorages, liveStorages);
+console.log('all right');
