@@ -47,8 +47,7 @@ export function exportOnnx(
   checkText('exportOnnx', 'the path', path);
   checkFunction('exportOnnx', 'what it exports', fn);
   requireTensors('exportOnnx', inputs);
-  if (inputs.length === 0)
-    throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
+  if (inputs.length === 0) throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
   checkOptions('exportOnnx', options, ['inputNames', 'outputNames']);
   const model = noGrad(() => withoutAutocast(() => scope(() => encode(fn, inputs, options))));
   writeFileSync(path, model);
