@@ -1,8 +1,8 @@
-"""Times and profiles the Transformer language model in eager PyTorch, on request.
+"""Times and profiles the Transformer language model in PyTorch, eager or compiled, on request.
 
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "attention",
-   "device", "seed", "threads"}
+   "execution", "device", "seed", "threads"}
       -> {"torch", "python", "device"}
   {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
   {"command": "profile"}              -> {"deviceMs", "busyUs", "strings", "kernels"}; see torch_profile.py
@@ -79,6 +79,7 @@ class Workload:
         torch.manual_seed(job["seed"])
         with default_device(device):
             self.model = TransformerLM(job["config"], job["context"], job["attention"]).to(device)
+        self.run_model = compiled(self.model, job.get("execution", "eager"))
         shape = (job["batch"], job["context"])
         self.ids = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
         self.targets = torch.randint(0, job["config"]["vocabularySize"], shape, device=device)
@@ -94,10 +95,10 @@ class Workload:
         """One step; each of its phases runs in `with phase(name)`."""
         if self.mode == "forward":
             with phase("forward"), torch.no_grad(), self.autocast():
-                self.model(self.ids)
+                self.run_model(self.ids)
             return
         with phase("forward"), self.autocast():
-            loss = cross_entropy(self.model(self.ids), self.targets)
+            loss = cross_entropy(self.run_model(self.ids), self.targets)
         with phase("backward"):
             self.scaler.scale(loss).backward()
         if self.optimizer is not None:
@@ -129,6 +130,15 @@ class Workload:
             for name, phase_start, phase_end in marks:
                 phases_ms.setdefault(name, []).append(timeline.elapsed_ms(phase_start, phase_end))
         return {"deviceMs": device_ms, "wallMs": wall_ms, "phasesMs": phases_ms}
+
+
+def compiled(model, execution):
+    """The model as it is, or by torch.compile in one of its modes."""
+    if execution == "eager":
+        return model
+    if not hasattr(torch, "compile"):
+        raise RuntimeError(f"torch.compile needs PyTorch 2 or newer; this is {torch.__version__}")
+    return torch.compile(model, mode=None if execution == "compile" else execution)
 
 
 class default_device:

@@ -26,13 +26,13 @@ export function startPeer(device: Device): TorchPeer {
 /** Has the peer prepare the cell's work. Throws PeerError where it cannot. */
 export function prepareCell(
   peer: TorchPeer,
-  { shape: config, context, batch, mode, dtype, peerAttention: attention }: E2eCell,
+  { shape: config, context, batch, mode, dtype, peerAttention: attention, peerExecution: execution }: E2eCell,
   { settings, deviceLabel }: CellContext<JsonObject & { readonly seed: number }>,
   device: Device,
 ): Promise<PeerDescription> {
   const { seed } = settings;
   const threads = threadsOf(device);
-  const work = { config, context, batch, mode, dtype, attention };
+  const work = { config, context, batch, mode, dtype, attention, execution };
   return peer.prepare({ ...work, device: deviceLabel, seed, threads });
 }
 

@@ -42,6 +42,8 @@ export interface PeerJob {
   readonly dtype: string;
   /** A `PeerAttention`. */
   readonly attention: string;
+  /** A `PeerExecution`; eager if not given. */
+  readonly execution?: string;
   readonly device: string;
   readonly seed: number;
   readonly threads: number;

@@ -1,6 +1,6 @@
 import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
 
-type Parameter = 'size' | 'context' | 'batch' | 'attention' | 'peerAttention' | 'mode' | 'dtype';
+type Parameter = Exclude<keyof E2eCell, 'shape'>;
 
 /** Short names of the cells that stand together in a table or plot. */
 export interface CellNames {
@@ -15,7 +15,9 @@ const allParameters: readonly Parameter[] = [
   'context',
   'batch',
   'attention',
+  'execution',
   'peerAttention',
+  'peerExecution',
   'mode',
   'dtype',
 ];
@@ -29,8 +31,8 @@ export function cellNames(
   const told = (cell: E2eCell | undefined, keys: readonly Parameter[]) =>
     cell ? keys.map((key) => parameterText(cell, key)).join(', ') : '';
   const [named, shared] = [parameters.filter(isNamed), parameters.filter((key) => !isNamed(key))];
-  // Plain attention goes without saying where there is no other.
-  const said = shared.filter((key) => cells[0]?.[key] !== 'plain');
+  // Plain attention and eager execution go without saying where there is no other.
+  const said = shared.filter((key) => !['plain', 'eager'].includes(String(cells[0]?.[key])));
   return { name: (cell) => told(cell, named), shared: told(cells[0], said) };
 }
 
@@ -39,5 +41,6 @@ function parameterText(cell: E2eCell, key: Parameter): string {
   if (key === 'context' || key === 'batch') return `${key} ${cell[key]}`;
   if (key === 'attention') return `${cell[key]} attention`;
   if (key === 'peerAttention') return `PyTorch's ${cell[key]} attention`;
+  if (key === 'peerExecution') return `PyTorch ${cell[key]}`;
   return cell[key];
 }

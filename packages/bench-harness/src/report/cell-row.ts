@@ -9,8 +9,8 @@ export function outcomeOf({ status, error }: CellRecord): Row {
 
 /** What every row of a model's cell begins with, measured or not. */
 export function cellRow(cell: E2eCell, record: CellRecord): Row {
-  const { size, context, batch, attention, peerAttention, mode, dtype } = cell;
-  return { size, context, batch, attention, peerAttention, mode, dtype, ...outcomeOf(record) };
+  const { shape: _, ...plain } = cell;
+  return { ...plain, ...outcomeOf(record) };
 }
 
 /** The parameters of a cell that are plain values; nested ones repeat what a name says. */

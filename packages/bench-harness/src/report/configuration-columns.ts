@@ -5,15 +5,24 @@ const parameterColumns: Column[] = [
   { key: 'context', label: 'Context', kind: 'text', align: 'right' },
   { key: 'batch', label: 'Batch', kind: 'text', align: 'right' },
   { key: 'attention', label: 'Attention', kind: 'text' },
+  { key: 'execution', label: 'Execution', kind: 'text' },
   { key: 'peerAttention', label: "PyTorch's attention", kind: 'text' },
+  { key: 'peerExecution', label: "PyTorch's execution", kind: 'text' },
   { key: 'mode', label: 'Mode', kind: 'text' },
   { key: 'dtype', label: 'Dtype', kind: 'text' },
 ];
 
 /** Those that take a column only where they are swept. */
-const captioned: readonly string[] = ['batch', 'attention', 'peerAttention', 'dtype'];
+const captioned: readonly string[] = [
+  'batch',
+  'attention',
+  'execution',
+  'peerAttention',
+  'peerExecution',
+  'dtype',
+];
 
-/** Batch, attention and dtype take a column only where they are swept; else the caption tells them. */
+/** Batch, dtype and the ways to run take a column only where they are swept; else the caption tells them. */
 export function configurationColumns(rows: readonly Row[]): Column[] {
   const isSwept = (key: string) => new Set(rows.map((row) => row[key])).size > 1;
   return parameterColumns.filter(({ key }) => !captioned.includes(key) || isSwept(key));
@@ -22,12 +31,15 @@ export function configurationColumns(rows: readonly Row[]): Column[] {
 /** What all rows share and no column tells. */
 export function sharedCaption(rows: readonly Row[]): string {
   const told = new Set(configurationColumns(rows).map(({ key }) => key));
-  const [{ batch, attention, peerAttention, dtype } = {}] = rows;
-  const isTold = (key: string, value: Row[string]) => !told.has(key) && (value ?? 'plain') !== 'plain';
+  const [{ batch, attention, execution, peerAttention, peerExecution, dtype } = {}] = rows;
+  const isUsual = (value: Row[string]) => ['plain', 'eager'].includes(String(value ?? 'plain'));
+  const isTold = (key: string, value: Row[string]) => !told.has(key) && !isUsual(value);
   const words = [
     ...(told.has('batch') ? [] : [`batch ${batch}`]),
     ...(isTold('attention', attention) ? [`${attention} attention`] : []),
+    ...(isTold('execution', execution) ? [String(execution)] : []),
     ...(isTold('peerAttention', peerAttention) ? [`PyTorch's ${peerAttention} attention`] : []),
+    ...(isTold('peerExecution', peerExecution) ? [`PyTorch by ${peerExecution}`] : []),
     ...(told.has('dtype') ? [] : [dtype]),
   ];
   return words.length === 0 ? '' : `All rows: ${words.join(', ')}.`;

@@ -52,6 +52,8 @@ export class CompiledProgram {
   readonly #interpreter: ProgramRunner;
   readonly #result: unknown;
   readonly #gradients: readonly GradientResult[];
+  /** Leaves whose gradients the program begins with. */
+  readonly #readGradients: ReadonlySet<Tensor>;
   readonly #touched: readonly TouchedGradient[];
   readonly #dependencies: readonly Dependency[];
   readonly #handles: readonly CapturedHandle[];
@@ -74,6 +76,9 @@ export class CompiledProgram {
       trace,
       slots.map(({ operand }) => operand),
       this.#gradients,
+    );
+    this.#readGradients = new Set(
+      this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
     this.#dependencies = trace.dependencies;
     this.#handles = [...trace.captured]
@@ -116,6 +121,7 @@ export class CompiledProgram {
       const standIns = new Map<number, Tensor>();
       const bindings = this.#bind(tensors, standIns);
       const runner = observers.length > 0 ? this.#interpreter : this.#runner;
+      this.#forgetReplacedGradients();
       const made = runner.run(bindings, attributes);
       try {
         for (const [number, { storage }] of bindings)
@@ -151,6 +157,15 @@ export class CompiledProgram {
       }
     });
     return bindings;
+  }
+
+  /** Gradients that the program does not read make room for those that take their place. */
+  #forgetReplacedGradients(): void {
+    for (const { leaf } of this.#gradients) {
+      if (this.#readGradients.has(leaf)) continue;
+      leaf.grad?.dispose();
+      leaf.grad = null;
+    }
   }
 
   #writeBack(argument: Tensor, standIn: Tensor, index: number): void {

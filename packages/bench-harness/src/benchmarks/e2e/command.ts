@@ -30,6 +30,10 @@ export const e2eCommand = defineCommand({
       'roofline e2e --attention plain,flash --peer torch --peer-attention plain,sdpa',
       'attention of both sides',
     ],
+    [
+      'roofline e2e --execution eager,compiled --peer torch --peer-execution eager,reduce-overhead',
+      'compiled steps, on both sides',
+    ],
     ['roofline e2e --d-model 512 --d-ff 2048 --layers 4 --heads 8', 'a size of your own'],
     ['roofline e2e --size small --warmup 0,1,2,5', 'what the steps before those that count are good for'],
     ['roofline e2e --size small --json | jq .rows', 'for other programs'],
@@ -55,7 +59,8 @@ async function runE2e(args: Arguments, warmup: number): Promise<number> {
 }
 
 async function runWarmupStudy(args: Arguments): Promise<number> {
-  if (args.peer !== undefined || args['peer-attention'] !== undefined) {
+  const { peer, 'peer-attention': attention, 'peer-execution': execution } = args;
+  if ([peer, attention, execution].some((given) => given !== undefined)) {
     throw new UsageError('--peer goes with one number of --warmup steps: a warm-up study is of ours alone.');
   }
   const { runBenchmark } = await import('../../cli/run-benchmark.ts');
@@ -70,17 +75,21 @@ async function runWarmupStudy(args: Arguments): Promise<number> {
   return exitCode;
 }
 
-/** The peer that the flags ask for, and its attentions. Throws UsageError where it cannot be had. */
+/** The peer that the flags ask for, and its ways to run. Throws UsageError where it cannot be had. */
 export async function choosePeer(
-  args: Pick<E2eArguments, 'peer' | 'peer-attention'>,
-): Promise<Pick<E2eParameters, 'peer' | 'peerAttentions'>> {
-  const given = args['peer-attention'];
-  if (args.peer === undefined && given !== undefined) {
-    throw new UsageError('--peer-attention is that of a peer: add --peer torch.');
+  args: Pick<E2eArguments, 'peer' | 'peer-attention' | 'peer-execution'>,
+): Promise<Pick<E2eParameters, 'peer' | 'peerAttentions' | 'peerExecutions'>> {
+  const { 'peer-attention': attentions, 'peer-execution': executions } = args;
+  if (args.peer === undefined) {
+    if (attentions !== undefined)
+      throw new UsageError('--peer-attention is that of a peer: add --peer torch.');
+    if (executions !== undefined)
+      throw new UsageError('--peer-execution is that of a peer: add --peer torch.');
   }
   return {
     peer: args.peer === undefined ? null : await findPeer(),
-    peerAttentions: given ?? ['plain'],
+    peerAttentions: attentions ?? ['plain'],
+    peerExecutions: executions ?? ['eager'],
   };
 }
 

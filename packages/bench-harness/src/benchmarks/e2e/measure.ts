@@ -14,6 +14,7 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
   const { settings } = context;
   const device = openDevice(context.deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, settings.seed);
+  workload.compile();
   const warmups = settings.peer ? 2 : 1;
   const total = warmups * settings.warmup + settings.steps;
   let done = 0;
@@ -45,6 +46,7 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     work: workload.work,
     memory: { peakAllocatedBytes, peakReservedBytes },
     loss: finiteOrNull(workload),
+    compilation: workload.compilation,
     peer: contender ? await contender.finish() : null,
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
+import { executions, peerExecutions } from '../../execution/kinds.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
 export const modes = ['forward', 'forward-backward', 'train-step'] as const;
@@ -39,8 +40,11 @@ export const e2eParameters = z.object({
   seed: z.int().nonnegative(),
   /** PyTorch and its version, to run in turn with ours; null for ours alone. */
   peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
+  /** Default: eager alone. */
+  executions: z.array(z.enum(executions)).min(1).optional(),
   /** Of the peer; without one they are not swept. */
   peerAttentions: z.array(z.enum(peerAttentions)).min(1),
+  peerExecutions: z.array(z.enum(peerExecutions)).min(1).optional(),
 });
 export type E2eParameters = z.infer<typeof e2eParameters>;
 
@@ -52,6 +56,8 @@ export const e2eCell = z.object({
   /** Records from before there was a choice have none, of either side. */
   attention: z.enum(modelAttentions).default('plain'),
   peerAttention: z.enum(peerAttentions).default('plain'),
+  execution: z.enum(executions).default('eager'),
+  peerExecution: z.enum(peerExecutions).default('eager'),
   mode: z.enum(modes),
   dtype: z.enum(e2eDtypes),
 });
@@ -62,13 +68,13 @@ export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'pee
 /** All combinations: models outermost, modes innermost. */
 export function expandCells(parameters: E2eParameters): E2eCell[] {
   const { models, dtypes, batches, contexts, modes } = parameters;
-  const attentions = attentionPairs(parameters);
+  const variants = variantsOf(parameters);
   return models.flatMap(({ size, shape }) =>
     dtypes.flatMap((dtype) =>
       batches.flatMap((batch) =>
         contexts.flatMap((context) =>
-          attentions.flatMap((pair) =>
-            modes.map((mode) => ({ size, shape, context, batch, ...pair, mode, dtype })),
+          variants.flatMap((variant) =>
+            modes.map((mode) => ({ size, shape, context, batch, ...variant, mode, dtype })),
           ),
         ),
       ),
@@ -76,34 +82,40 @@ export function expandCells(parameters: E2eParameters): E2eCell[] {
   );
 }
 
-/** Each attention of ours beside each of the peer, where there is one. */
-function attentionPairs({
-  attentions,
-  peer,
-  peerAttentions,
-}: E2eParameters): Pick<E2eCell, 'attention' | 'peerAttention'>[] {
-  const theirs = peer === null ? (['plain'] as const) : peerAttentions;
-  return attentions.flatMap((attention) => theirs.map((peerAttention) => ({ attention, peerAttention })));
+/** How a cell's step is made, on both sides. */
+type Variant = Pick<E2eCell, 'attention' | 'peerAttention' | 'execution' | 'peerExecution'>;
+
+/** Each way of ours beside each of the peer, where there is one. */
+function variantsOf({ attentions, executions = ['eager'], ...others }: E2eParameters): Variant[] {
+  const { peer, peerAttentions, peerExecutions = ['eager'] } = others;
+  const [attentionsOfPeer, executionsOfPeer] =
+    peer === null ? [['plain'] as const, ['eager'] as const] : [peerAttentions, peerExecutions];
+  return attentions.flatMap((attention) =>
+    executions.flatMap((execution) =>
+      attentionsOfPeer.flatMap((peerAttention) =>
+        executionsOfPeer.map((peerExecution) => ({ attention, peerAttention, execution, peerExecution })),
+      ),
+    ),
+  );
 }
 
-/** `small · context 256 · batch 4 · train-step · float32`, and attention that is not plain. */
+/** `small · context 256 · batch 4 · train-step · float32`, and what is neither plain nor eager. */
 export function describeCell(cell: E2eCell): string {
   const { size, context, batch, mode, dtype } = cell;
-  return [size, `context ${context}`, `batch ${batch}`, mode, dtype, ...attentionWords(cell)].join(' · ');
+  return [size, `context ${context}`, `batch ${batch}`, mode, dtype, ...variantWords(cell)].join(' · ');
 }
 
-/** `small`, or with attention that is not plain `small, flash attention`. */
-export function sizeName(cell: Pick<E2eCell, 'size' | 'attention' | 'peerAttention'>): string {
-  return [cell.size, ...attentionWords(cell)].join(', ');
+/** `small`, or with what is neither plain nor eager: `small, flash attention, compiled`. */
+export function sizeName(cell: Pick<E2eCell, 'size'> & Variant): string {
+  return [cell.size, ...variantWords(cell)].join(', ');
 }
 
-/** `flash attention`, `PyTorch sdpa`: nothing of what is plain. */
-export function attentionWords({
-  attention,
-  peerAttention,
-}: Pick<E2eCell, 'attention' | 'peerAttention'>): string[] {
+/** `flash attention`, `compiled`, `PyTorch sdpa`: nothing of what is plain or eager. */
+export function variantWords({ attention, execution, peerAttention, peerExecution }: Variant): string[] {
+  const theirs = [peerAttention, peerExecution].filter((word) => word !== 'plain' && word !== 'eager');
   return [
     ...(attention === 'plain' ? [] : [`${attention} attention`]),
-    ...(peerAttention === 'plain' ? [] : [`PyTorch ${peerAttention}`]),
+    ...(execution === 'eager' ? [] : [execution]),
+    ...(theirs.length === 0 ? [] : [`PyTorch ${theirs.join(', ')}`]),
   ];
 }

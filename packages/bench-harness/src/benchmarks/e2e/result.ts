@@ -35,6 +35,9 @@ export const e2eResult = stepTimes.extend({
   memory: z.object({ peakAllocatedBytes: z.number(), peakReservedBytes: z.number() }),
   /** The loss of the last step; null where only the forward pass runs. */
   loss: z.number().nullable(),
+  /** What it took to compile the step: the calls until one ran as a program; null for eager steps. */
+  compilation: z.object({ calls: z.number(), durationMs: z.number() }).nullable().default(null),
   peer: peerResult.nullable(),
 });
 export type E2eResult = z.infer<typeof e2eResult>;
+export type Compilation = NonNullable<E2eResult['compilation']>;

@@ -1,5 +1,7 @@
 import {
   autocast,
+  type CompiledFunction,
+  compile,
   Generator,
   noGrad,
   randint,
@@ -14,13 +16,17 @@ import { attentionFunction } from '../../attention/attention-function.ts';
 import type { Phase } from '../../measuring/timing.ts';
 import type { E2eCell } from './parameters.ts';
 import { phaseWork } from './phase-work.ts';
-import type { E2eResult } from './result.ts';
+import type { Compilation, E2eResult } from './result.ts';
 
 /** The thing that is timed: a model, its batch and its optimizer on a device. */
 export interface Workload {
   readonly parameterCount: number;
   readonly work: E2eResult['work'];
   step(phase: Phase): void;
+  /** Runs a compiled step until it is a program; does nothing for an eager one. */
+  compile(): void;
+  /** What that took; null before it, and for an eager step. */
+  readonly compilation: Compilation | null;
   /** Runs one more step untimed and reads its loss; null in mode `forward`. */
   loss(): number | null;
 }
@@ -42,22 +48,64 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     scaler.step(optimizer);
     scaler.update();
   };
-  const trainStep = (phase: Phase): void =>
+  const train = (phase: Phase): Tensor => {
+    const loss = phase('forward', () => range('forward', forwardLoss));
+    phase('backward', () => range('backward', () => scaler.scale(loss).backward()));
+    if (optimizer) phase('optimizer', () => range('optimizer', () => optimize(optimizer)));
+    return loss.detach();
+  };
+  const forward = (phase: Phase): Tensor =>
+    phase('forward', () => range('forward', () => noGrad(() => inPrecision(() => model.forward(ids)))));
+  const step = (phase: Phase): void =>
     scope(() => {
-      const loss = phase('forward', () => range('forward', forwardLoss));
-      phase('backward', () => range('backward', () => scaler.scale(loss).backward()));
-      if (optimizer) phase('optimizer', () => range('optimizer', () => optimize(optimizer)));
+      if (cell.mode === 'forward') return void forward(phase);
+      train(phase);
       (optimizer ?? model).zeroGrad();
     });
-  const forwardStep = (phase: Phase): void =>
-    scope(() => {
-      phase('forward', () => range('forward', () => noGrad(() => inPrecision(() => model.forward(ids)))));
-    });
-
+  /** A program leaves out what nobody sees: it gives its loss or logits, and gradients that no optimizer has used. */
+  const seenStep = (): Tensor => {
+    if (cell.mode === 'forward') return forward(unphased);
+    if (!optimizer) model.zeroGrad();
+    const loss = train(unphased);
+    optimizer?.zeroGrad();
+    return loss;
+  };
+  const compiled = cell.execution === 'compiled' ? new CompiledStep(seenStep) : null;
   return {
     parameterCount: countParameters(config),
     work: phaseWork(config, cell.batch, cell.mode, cell.dtype),
-    step: cell.mode === 'forward' ? forwardStep : trainStep,
+    step: compiled?.step ?? step,
+    compile: () => compiled?.compile(device),
+    get compilation() {
+      return compiled?.compilation ?? null;
+    },
     loss: () => (cell.mode === 'forward' ? null : noGrad(() => scope(() => forwardLoss().item()))),
   };
+}
+
+/** The phases of a program are not timed apart. */
+const unphased: Phase = (_, work) => work();
+
+/** A step that becomes a program. */
+class CompiledStep {
+  readonly #call: CompiledFunction<() => Tensor>;
+  compilation: Compilation | null = null;
+
+  constructor(step: () => Tensor) {
+    this.#call = compile(step);
+  }
+
+  readonly step = (): void => this.#call().dispose();
+
+  /** Runs steps until one has run as a program. */
+  compile(device: Device): void {
+    const start = performance.now();
+    let calls = 0;
+    do {
+      this.step();
+      calls++;
+    } while (this.#call.cache.hits === 0);
+    device.synchronize();
+    this.compilation = { calls, durationMs: performance.now() - start };
+  }
 }

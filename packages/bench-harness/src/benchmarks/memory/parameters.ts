@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { attentionWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
+import { variantWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
 
 /** The cells are those of the end-to-end benchmark. */
 export const memoryParameters = e2eParameters
@@ -22,7 +22,7 @@ export type MemorySettings = Pick<MemoryParameters, 'warmup' | 'steps' | 'seed' 
 /** Names a cell's snapshot: `small-context256-batch4-train-step-float32.pickle`. */
 export function snapshotName(cell: MemoryCell): string {
   const { size, context, batch, mode, dtype } = cell;
-  const words = [size, `context${context}`, `batch${batch}`, mode, dtype, ...attentionWords(cell)];
+  const words = [size, `context${context}`, `batch${batch}`, mode, dtype, ...variantWords(cell)];
   const name = words.join('-');
   return `${name.replaceAll(/[^\w.=-]+/g, '-')}.pickle`;
 }

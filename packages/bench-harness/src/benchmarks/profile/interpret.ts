@@ -1,5 +1,5 @@
 import type { CellRecord } from '../../records/record.ts';
-import { attentionWords } from '../e2e/parameters.ts';
+import { variantWords } from '../e2e/parameters.ts';
 import { kernelSpans, phaseOf, selectSpans, type KernelSpan } from './kernel-spans.ts';
 import { profileCell, profileSettings, type ProfileCell, type ProfileSettings } from './parameters.ts';
 import { peerKernels, type PeerKernel } from './peer/peer-kernels.ts';
@@ -62,6 +62,6 @@ export function lastStep(spans: readonly KernelSpan[], { steps }: ProfileResult)
 /** `small-c256-b4-train-step-float32`, for names of files and ids. */
 export function cellSlug(cell: ProfileCell): string {
   const { size, context, batch, mode, dtype } = cell;
-  const words = [size, `c${context}`, `b${batch}`, mode, dtype, ...attentionWords(cell)];
+  const words = [size, `c${context}`, `b${batch}`, mode, dtype, ...variantWords(cell)];
   return words.join('-').replace(/[^\w.-]+/g, '-');
 }

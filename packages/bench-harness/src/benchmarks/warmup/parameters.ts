@@ -5,7 +5,7 @@ const steps = z.int().nonnegative();
 
 /** The end-to-end sweep, once for each number of steps before those that count. */
 export const warmupParameters = e2eParameters
-  .omit({ warmup: true, peer: true, peerAttentions: true })
+  .omit({ warmup: true, peer: true, peerAttentions: true, peerExecutions: true })
   .extend({ warmups: z.array(steps).min(1) });
 export type WarmupParameters = z.infer<typeof warmupParameters>;
 

@@ -3,6 +3,7 @@ import type { Flags } from '../command.ts';
 import { parseWholeNumber } from '../option-values.ts';
 import { e2eDtypes, modes } from '../../benchmarks/e2e/parameters.ts';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
+import { executions, peerExecutions } from '../../execution/kinds.ts';
 import { choicesOf, dtypeChoices, peerChoice } from './choices.ts';
 import { deviceFlag } from './device-flag.ts';
 import { modelFlags, sweptFlags } from './model-flags.ts';
@@ -26,6 +27,11 @@ export const e2eFlags = {
     default: 'plain',
     describe: 'Attention of the model: in separate ops, or by the kernels of @roofline/flash-attn',
   },
+  execution: {
+    ...choicesOf('execution', executions),
+    default: 'eager',
+    describe: 'Run steps op by op, or as compiled programs',
+  },
   warmup: {
     type: 'string',
     default: '5',
@@ -47,11 +53,16 @@ export const e2eFlags = {
   },
   peer: {
     ...peerChoice,
-    describe: 'Run the same work in eager PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
+    describe: 'Run the same work in PyTorch in turn with ours (Python by ROOFLINE_PYTHON)',
   },
   'peer-attention': {
     ...choicesOf('peer-attention', peerAttentions),
     describe: "Attention of PyTorch's model; several are contrasted. plain if not given",
+  },
+  'peer-execution': {
+    ...choicesOf('peer-execution', peerExecutions),
+    describe:
+      "How PyTorch runs, eager or by torch.compile's modes; several are contrasted. eager if not given",
   },
   ...sweepFlags,
 } as const satisfies Flags;

@@ -1,4 +1,5 @@
 import type { ModelAttention } from '../../attention/kinds.ts';
+import type { Execution } from '../../execution/kinds.ts';
 import type { E2eDType, Mode, NamedModel } from '../../benchmarks/e2e/parameters.ts';
 
 interface StepArguments {
@@ -7,13 +8,14 @@ interface StepArguments {
   readonly mode: readonly Mode[];
   readonly dtype: readonly E2eDType[];
   readonly attention: readonly ModelAttention[];
+  readonly execution: readonly Execution[];
   readonly steps: number;
   readonly seed: number;
 }
 
 /** The parameters that every sweep of training steps has, from its flags. */
 export function stepSweep(
-  { context, batch, mode, dtype, attention, steps, seed }: StepArguments,
+  { context, batch, mode, dtype, attention, execution, steps, seed }: StepArguments,
   models: NamedModel[],
 ) {
   return {
@@ -23,6 +25,7 @@ export function stepSweep(
     modes: [...mode],
     dtypes: [...dtype],
     attentions: [...attention],
+    executions: [...execution],
     steps,
     seed,
   };

@@ -37,6 +37,8 @@ beforeEach(() => {
   mocks.createWorkload.mockReturnValue({
     parameterCount: 2264,
     work,
+    compile() {},
+    compilation: null,
     loss: () => loss,
     step(phase: Phase) {
       steps += 1;
@@ -66,6 +68,7 @@ describe('measureE2e', () => {
       // Of the steps that count alone.
       memory: { peakAllocatedBytes: 105, peakReservedBytes: 210 },
       loss: 4.5,
+      compilation: null,
       peer: null,
     });
     expect(mocks.device).toHaveBeenCalledWith('cuda:2');

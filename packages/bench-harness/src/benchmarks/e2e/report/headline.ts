@@ -17,7 +17,7 @@ export function headlinePlot(measurements: readonly E2eMeasurement[]): Plot | nu
   const told = measured.filter(({ cell }) => cell.mode === mode);
   const names = cellNames(
     told.map(({ cell }) => cell),
-    ['size', 'context', 'batch', 'attention', 'peerAttention'],
+    ['size', 'context', 'batch', 'attention', 'execution', 'peerAttention', 'peerExecution'],
   );
   const hasPeer = told.some(({ measured }) => measured!.peer);
   const other = hasPeer

@@ -8,7 +8,7 @@ import type { E2eMeasurement, Measured } from './interpret.ts';
 export function e2ePlots(measurements: readonly E2eMeasurement[]): Plot[] {
   const names = cellNames(
     measurements.map(({ cell }) => cell),
-    ['size', 'context', 'batch', 'attention', 'peerAttention'],
+    ['size', 'context', 'batch', 'attention', 'execution', 'peerAttention', 'peerExecution'],
   );
   const label: Label = ({ cell }) => names.name(cell);
   const byDType = [...Map.groupBy(measurements, ({ cell }) => cell.dtype)];

@@ -1,6 +1,7 @@
 import type { Block, Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
-import { attentionWords } from '../parameters.ts';
+import { variantWords } from '../parameters.ts';
+import { compiledTable } from './compiled-table.ts';
 import { e2ePlots } from './plots.ts';
 import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
 import { headlinePlot } from './headline.ts';
@@ -23,7 +24,9 @@ export function e2eReport(records: readonly CellRecord[]): Report {
 }
 
 function timeSection(measurements: readonly E2eMeasurement[]): Section {
-  const others = [peerTable(measurements), phaseTable(measurements)].flatMap((table) => table ?? []);
+  const others = [compiledTable(measurements), peerTable(measurements), phaseTable(measurements)].flatMap(
+    (table) => table ?? [],
+  );
   return {
     id: 'times',
     title: 'Times',
@@ -50,7 +53,7 @@ function warnings(measurements: readonly E2eMeasurement[]): Block[] {
     ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
   ];
   const name = ({ cell }: E2eMeasurement) =>
-    [`${cell.size} ${cell.mode} at context ${cell.context}`, ...attentionWords(cell)].join(', ');
+    [`${cell.size} ${cell.mode} at context ${cell.context}`, ...variantWords(cell)].join(', ');
   return [
     ...(wide.length > 0
       ? [

@@ -1,6 +1,6 @@
 import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { geometricMean } from 'simple-statistics';
-import { attentionWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
+import { variantWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
 import { canonicalJson } from '../../../records/json.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
@@ -41,9 +41,7 @@ function roofSentence(measured: readonly MeasuredCell[]): string[] {
   const isMixed = new Set(known.map(({ cell }) => cell.dtype)).size > 1;
   const name = ({ cell }: E2eMeasurement) => {
     const { size, mode, context, dtype } = cell;
-    return [size, mode, `context ${context}`, ...(isMixed ? [dtype] : []), ...attentionWords(cell)].join(
-      ', ',
-    );
+    return [size, mode, `context ${context}`, ...(isMixed ? [dtype] : []), ...variantWords(cell)].join(', ');
   };
   const share = ({ measured: { roofShare } }: MeasuredCell) => `**${formatPercent(roofShare!)}**`;
   const floor = ({ measured: { device, floorMs } }: MeasuredCell) =>

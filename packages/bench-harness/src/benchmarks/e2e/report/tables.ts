@@ -48,7 +48,7 @@ const peerColumns: Column[] = [
     label: 'PyTorch',
     unit: 'ms',
     kind: 'duration',
-    description: 'Median, eager, measured in turn.',
+    description: 'Median, measured in turn.',
   },
   {
     key: 'ratio',

@@ -1,5 +1,5 @@
 import type { Row } from '@roofline/reports';
-import { attentionWords, e2eCell } from '../../e2e/parameters.ts';
+import { variantWords, e2eCell } from '../../e2e/parameters.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import type { MemoryCell } from '../parameters.ts';
@@ -21,7 +21,7 @@ export function interpretMemory(record: CellRecord): MemoryMeasurement {
 /** `small, context 256, train-step, bfloat16`. */
 export function nameOf({ cell }: MemoryMeasurement): string {
   const { size, context, mode, dtype } = cell;
-  return [size, `context ${context}`, mode, dtype, ...attentionWords(cell)].join(', ');
+  return [size, `context ${context}`, mode, dtype, ...variantWords(cell)].join(', ');
 }
 
 /** Time of a step with recording on over that with it off: medians. */

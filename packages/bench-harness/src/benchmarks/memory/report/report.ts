@@ -9,7 +9,7 @@ import {
   type Section,
 } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
-import { attentionWords } from '../../e2e/parameters.ts';
+import { variantWords } from '../../e2e/parameters.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { interpretMemory, nameOf, overheadRatio, type MemoryMeasurement } from './interpret.ts';
 import type { MemoryResult } from '../result.ts';
@@ -56,7 +56,7 @@ function peakPlot(measurements: readonly MemoryMeasurement[]): Plot {
     [
       ...(sizes ? [cell.size] : []),
       ...(batches ? [`batch ${cell.batch}`] : []),
-      ...[cell.mode, cell.dtype, ...attentionWords(cell)],
+      ...[cell.mode, cell.dtype, ...variantWords(cell)],
     ].join(', ');
   const highest = Math.max(...measurements.map(({ result }) => result?.peakAllocatedBytes ?? 0));
   const unit = highest < 2 ** 30 ? { name: 'MiB', bytes: 2 ** 20 } : { name: 'GiB', bytes: 2 ** 30 };

@@ -1,0 +1,7 @@
+/** Ways to run a step: op by op, or as the program that `compile` makes of it. */
+export const executions = ['eager', 'compiled'] as const;
+export type Execution = (typeof executions)[number];
+
+/** Those of PyTorch: op by op, or by `torch.compile` in its modes (`compile` is the default one). */
+export const peerExecutions = ['eager', 'compile', 'reduce-overhead', 'max-autotune'] as const;
+export type PeerExecution = (typeof peerExecutions)[number];

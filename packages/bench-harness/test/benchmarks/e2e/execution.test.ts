@@ -1,0 +1,71 @@
+import { device } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import {
+  describeCell,
+  e2eCell,
+  e2eParameters,
+  expandCells,
+  modes,
+} from '../../../src/benchmarks/e2e/parameters.ts';
+import { interpretRecord } from '../../../src/benchmarks/e2e/report/interpret.ts';
+import { compiledTable } from '../../../src/benchmarks/e2e/report/compiled-table.ts';
+import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
+import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
+import { runMain } from '../../fixtures/run-main.ts';
+
+const compiled = { ...toyCell, execution: 'compiled' } as const;
+
+describe('the execution of a cell', () => {
+  it('is swept, and that of the peer where there is one', () => {
+    const sweep = (peer: { name: 'torch'; version: string } | null) =>
+      expandCells(
+        e2eParameters.parse({
+          models: [{ size: toyCell.size, shape: toyCell.shape }],
+          ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'], attentions: ['plain'] },
+          ...{ warmup: 0, steps: 1, seed: 0, peer, peerAttentions: ['plain'] },
+          ...{ executions: ['eager', 'compiled'], peerExecutions: ['eager', 'compile'] },
+        }),
+      ).map(({ execution, peerExecution }) => `${execution} ${peerExecution}`);
+    expect(sweep(null)).toEqual(['eager eager', 'compiled eager']);
+    expect(sweep({ name: 'torch', version: '2.0' })).toEqual([
+      'eager eager',
+      'eager compile',
+      'compiled eager',
+      'compiled compile',
+    ]);
+  });
+
+  it('is eager in records from before there was another, and told where it is not', () => {
+    const { execution: _, peerExecution: __, ...older } = toyCell;
+    expect(e2eCell.parse(older)).toEqual(toyCell);
+    expect(describeCell({ ...compiled, peerExecution: 'reduce-overhead' })).toBe(
+      'small · context 16 · batch 2 · train-step · float32 · compiled · PyTorch reduce-overhead',
+    );
+  });
+
+  it.each(modes)('compiles a step of %s that does the same work', (mode) => {
+    const [eager, program] = [
+      { ...toyCell, mode },
+      { ...compiled, mode },
+    ].map((cell) => createWorkload(cell, device('cpu'), 0));
+    program!.compile();
+    expect(program!.compilation!.calls).toBeGreaterThanOrEqual(2);
+    for (let i = 0; i < program!.compilation!.calls + 2; i++) eager!.step((_, work) => work());
+    for (let i = 0; i < 2; i++) program!.step((_, work) => work());
+    expect(program!.loss()).toBe(eager!.loss());
+  });
+
+  it('has a table of both, with what compiling took', () => {
+    const result = { ...toyResult(0.5), compilation: { calls: 3, durationMs: 204 } };
+    const records = [toyRecord(), toyRecord(compiled, { result })];
+    const [row] = compiledTable(records.map(interpretRecord))!.rows;
+    expect(row).toMatchObject({ eagerMs: 10, compiledMs: 5, ratio: 0.5, compileMs: 204, paysAfter: 40 });
+    expect(compiledTable([interpretRecord(records[1]!)])).toBeNull();
+  });
+
+  it('of a peer wants a peer', async () => {
+    const { exitCode, stderr } = await runMain(['e2e', '--peer-execution', 'compile']);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('--peer-execution is that of a peer: add --peer torch.');
+  });
+});
