@@ -18,7 +18,8 @@ class NoOpCompiler implements KernelCompiler {
     try {
       const kernels = source.matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
       const entries = [...new Set([...kernels].map(([, name]) => name))].map(
-        (name) => `void* capture_${name}() { return 0; }\nvoid* copy_${name}() { return 0; }\nint run_${name}() { return 0; }\n`,
+        (name) =>
+          `void* capture_${name}() { return 0; }\nvoid* copy_${name}() { return 0; }\nint run_${name}() { return 0; }\n`,
       );
       const library = join(folder, 'kernel.so');
       execFileSync('g++', ['-shared', '-fPIC', '-O0', '-x', 'c', '-', '-o', library], {
