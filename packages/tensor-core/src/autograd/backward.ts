@@ -11,6 +11,7 @@ import { resumeRange } from '../op/range.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
+import { tracing } from '../tensor/tracing.ts';
 import { noGrad } from './grad-mode.ts';
 import { matchSpec } from './match-spec.ts';
 import { LeafNode, TapeNode } from './tape.ts';
@@ -244,6 +245,12 @@ function accumulate(leaf: LeafNode, gradient: Tensor): void {
   } else {
     tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
     if (tensor.grad !== gradient) gradient.dispose();
+  }
+  if (hooks.size > 0) {
+    tracing.active?.refuse(
+      'a hook runs when a gradient has come, as data parallelism has them',
+      'Call backward() outside, or compile a model without hooks',
+    );
   }
   for (const hook of [...hooks]) hook(tensor);
 }

@@ -1,12 +1,14 @@
 import { isGradEnabled, noGrad } from '../autograd/grad-mode.ts';
 import { withoutAutocast } from '../autocast/autocast.ts';
-import { CompileError } from '../errors.ts';
+import { CompileError, DeviceError } from '../errors.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { copyInPlace } from '../ops/copy/in-place.ts';
 import { observers } from '../op/observers.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
+import { extentOf } from '../tensor/storage/extent.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
+import type { Region } from '../tensor/storage/write-versions.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import { Interpreter } from './interpreter.ts';
@@ -55,6 +57,8 @@ export class CompiledProgram {
   /** Leaves whose gradients the program begins with. */
   readonly #readGradients: ReadonlySet<Tensor>;
   readonly #touched: readonly TouchedGradient[];
+  /** What it writes of given storages. */
+  readonly #writes: readonly { readonly number: number; readonly region: Region }[];
   readonly #dependencies: readonly Dependency[];
   readonly #handles: readonly CapturedHandle[];
 
@@ -80,6 +84,7 @@ export class CompiledProgram {
     this.#readGradients = new Set(
       this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
+    this.#writes = writesOf(this.program);
     this.#dependencies = trace.dependencies;
     this.#handles = [...trace.captured]
       .filter(({ isDisposed }) => !isDisposed)
@@ -121,11 +126,12 @@ export class CompiledProgram {
       const standIns = new Map<number, Tensor>();
       const bindings = this.#bind(tensors, standIns);
       const runner = observers.length > 0 ? this.#interpreter : this.#runner;
+      this.#checkHolds(bindings);
       this.#forgetReplacedGradients();
       const made = runner.run(bindings, attributes);
       try {
-        for (const [number, { storage }] of bindings)
-          if (this.program.written.has(number)) noteWrite(storage as Storage);
+        for (const { number, region } of this.#writes)
+          (bindings.get(number)!.storage as Storage).noteWrite(region);
         noGrad(() => standIns.forEach((standIn, index) => this.#writeBack(tensors[index]!, standIn, index)));
         return this.#deliver(made, bindings);
       } finally {
@@ -157,6 +163,17 @@ export class CompiledProgram {
       }
     });
     return bindings;
+  }
+
+  /** Throws a DeviceError where something under way, such as a collective, works on memory that the program writes. */
+  #checkHolds(bindings: ReadonlyMap<number, Binding>): void {
+    for (const { number, region } of this.#writes) {
+      const [hold] = (bindings.get(number)!.storage as Storage).holdsOn(region);
+      if (!hold) continue;
+      throw new DeviceError(
+        `compile: the program writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.`,
+      );
+    }
   }
 
   /** Gradients that the program does not read make room for those that take their place. */
@@ -202,8 +219,14 @@ function byteOffsetOf({ address, storage }: Tensor): number {
   return address - storage.buffer.address;
 }
 
-function noteWrite(storage: Storage): void {
-  storage.noteWrite({ start: 0, end: storage.byteLength });
+/** The regions of given storages that calls write, each once. */
+function writesOf({ calls, written }: Program): { number: number; region: Region }[] {
+  const outputs = calls.flatMap((call) => call.outputs).filter(({ storage }) => written.has(storage));
+  const writes = outputs.map((output) => ({ number: output.storage, region: extentOf(output) }));
+  const byPlace = new Map(
+    writes.map((write) => [`${write.number}:${write.region.start}-${write.region.end}`, write]),
+  );
+  return [...byPlace.values()];
 }
 
 function operandOfResult(trace: Trace, x: Tensor): Operand {

@@ -75,7 +75,8 @@ export class Trace implements Tracing, Observer {
 
   after(_: ComputeOp<never>, failed: boolean): void {
     // A function may catch the error and take another way.
-    if (failed) this.calls.pop();
+    const call = failed ? this.calls.pop() : null;
+    if (call && call.live !== null) this.live.pop();
   }
 
   hostRead(source: Tensor): void {

@@ -140,6 +140,28 @@ describe('a compiled function refuses', () => {
     expect(run).toThrow(/a tensor \[2\] of the op exp stays behind at every call/);
   });
 
+  it('hooks of gradients', () => {
+    const leaf = t.tensor([1, 2]).requiresGrad_();
+    leaf.onGradientAccumulated(() => {});
+    const call = compile((x: Tensor) => t.sum(t.mul(x, leaf)).backward());
+    expect(() => call(t.ones([2]))).toThrow(/a hook runs when a gradient has come/);
+  });
+
+  it('to write memory that something else works on', () => {
+    const target = t.zeros([4]);
+    const call = compile((x: Tensor) => t.addInPlace(t.slice(target, 0, 0, 2), x));
+    const x = t.ones([2]);
+    for (let i = 0; i < 2; i++) call(x);
+    const [first, second] = [0, 8].map((start) =>
+      target.storage.hold({ start, end: start + 8 }, 'allReduce'),
+    );
+    expect(() => call(x)).toThrow(/compile: the program writes 8 bytes that allReduce works on/);
+    first!();
+    call(x);
+    second!();
+    expect(values(target)).toEqual([3, 3, 0, 0]);
+  });
+
   it('async functions, arguments with a history and circles', () => {
     expect(() => compile(async () => {})).toThrow(/async/);
     const call = compile((x: unknown) => x);
