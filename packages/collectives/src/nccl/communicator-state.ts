@@ -6,6 +6,7 @@ const startedWord = 1;
 const completedWord = 2;
 const failureWord = 3;
 const checkedWord = 4;
+const watchedWord = 5;
 const wordBytes = 4;
 const headBytes = 64;
 
@@ -103,6 +104,15 @@ export class CommunicatorState {
 
   noteChecked(): void {
     Atomics.add(this.#words, checkedWord, 1);
+  }
+
+  /** Whether the watchdog has begun. */
+  get isWatched(): boolean {
+    return Atomics.load(this.#words, watchedWord) !== 0;
+  }
+
+  noteWatched(): void {
+    Atomics.store(this.#words, watchedWord, 1);
   }
 
   #unlock(to: number): void {

@@ -1,4 +1,5 @@
 import type { CudaDevice } from '@roofline/tensor-core/native';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CollectiveError } from '../errors.ts';
 import { awaitMembers } from '../group/await-members.ts';
 import type { Store } from '../store/store.ts';
@@ -47,6 +48,15 @@ export async function connectNccl(options: ConnectNcclOptions): Promise<NcclBack
     ...{ rank, ranks, timeoutMs, prefix },
     store: storePlace,
   });
+  try {
+    // A rank whose watchdog has not begun would look as if it were gone.
+    const deadline = performance.now() + timeoutMs;
+    while (!communicator.state.isWatched && performance.now() < deadline) await sleep(5);
+    await awaitMembers({ ...options, prefix: `${prefix}/watched` });
+  } catch (error) {
+    communicator.abort();
+    throw error;
+  }
   const alarms = new Alarms(store, prefix, rank, size);
   return new NcclBackend({ device, communicator, watchdog, alarms, rank, size, checkCalls });
 }

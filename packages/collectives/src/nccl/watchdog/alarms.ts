@@ -3,7 +3,7 @@ import type { Store } from '../../store/store.ts';
 import type { FailureMessage } from './messages.ts';
 
 /** Ranks that do not answer for so long are gone. */
-export const answerMs = 2000;
+export const answerMs = 5000;
 /** Timers take little more. */
 const longMs = 2 ** 31 - 60_000;
 

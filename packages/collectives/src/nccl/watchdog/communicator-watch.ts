@@ -44,6 +44,7 @@ export class CommunicatorWatch {
           (failure) => this.#end(failure),
           () => {},
         );
+      this.#state.noteWatched();
       await this.#look(alarms, Math.min(longestIntervalMs, Math.max(5, timeoutMs / 20)));
       // The other ranks may still ask how far this one was.
       await Promise.race([heard, sleep(answerMs)]);
