@@ -3,7 +3,7 @@
 //   node --conditions=roofline-source examples/overfit.ts [cpu | cuda]
 //
 // The loss falls from ln 256 = 5.5 nats to almost nothing, in well under a minute on two cores.
-import { type DeviceSpec, type Tensor, device, scope } from '@roofline/tensor-core';
+import { type DeviceSpec, type Tensor, compile, device, scope } from '@roofline/tensor-core';
 import { AdamW, clipGradientNorm, cosineSchedule } from '@roofline/optim';
 import {
   TransformerLM,
@@ -28,25 +28,8 @@ export function overfit({ steps = 300, device: spec = 'cpu', log = () => {} }: O
   const model = new TransformerLM(config, { device: spec, seed: 1 });
   const optimizer = new AdamW(model.parameters(), { weightDecay: 0.01 });
   const schedule = cosineSchedule({ maximum: 3e-3, minimum: 3e-4, warmupSteps: 20, totalSteps: steps });
-  const losses: number[] = [];
-  for (let step = 0; step < steps; step++) {
-    optimizer.learningRate = schedule(step);
-    scope(() => {
-      const { device } = model.lmHead.weight;
-      const windows = { step, batch, contextLength: config.contextLength, device };
-      losses.push(trainStep(model, optimizer, byteWindows(text, windows)).item());
-    });
-    if (step % 25 === 0 || step === steps - 1)
-      log(`step ${String(step).padStart(4)}   loss ${losses[step]!.toFixed(4)}`);
-  }
-  const prompt = Buffer.from(text).subarray(0, 16);
-  const continued = generate(model, [...prompt], { maxNewTokens: 100, temperature: 0 });
-  return { losses, recited: Buffer.from([...prompt, ...continued]).toString(), text };
-}
-
-/** Everything that the device does in a step; the host reads and writes nothing. Gives the loss. */
-function trainStep(model: TransformerLM, optimizer: AdamW, { ids, targets }: Windows): Tensor {
-  return scope(() => {
+  // From its third call on it runs as one program, without this JavaScript.
+  const trainStep = compile(({ ids, targets }: Windows): Tensor => {
     const loss = languageModelLoss(model, ids, targets);
     loss.backward();
     clipGradientNorm(model.parameters(), 1);
@@ -54,6 +37,20 @@ function trainStep(model: TransformerLM, optimizer: AdamW, { ids, targets }: Win
     optimizer.zeroGrad();
     return loss.detach();
   });
+  const losses: number[] = [];
+  for (let step = 0; step < steps; step++) {
+    optimizer.learningRate = schedule(step);
+    scope(() => {
+      const { device } = model.lmHead.weight;
+      const windows = { step, batch, contextLength: config.contextLength, device };
+      losses.push(trainStep(byteWindows(text, windows)).item());
+    });
+    if (step % 25 === 0 || step === steps - 1)
+      log(`step ${String(step).padStart(4)}   loss ${losses[step]!.toFixed(4)}`);
+  }
+  const prompt = Buffer.from(text).subarray(0, 16);
+  const continued = generate(model, [...prompt], { maxNewTokens: 100, temperature: 0 });
+  return { losses, recited: Buffer.from([...prompt, ...continued]).toString(), text };
 }
 
 if (import.meta.main) {

@@ -70,6 +70,8 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   checkCount('compile', 'cacheSize', cacheSize);
   const compiled = new Compiled(fn, Math.max(1, cacheSize));
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
+  // A function that is dropped frees what its programs hold.
+  dropped.register(call, compiled.programs);
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },
     explain: { value: () => compiled.explain() },
@@ -77,11 +79,23 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   }) as CompiledFunction<F>;
 }
 
+interface KeptProgram {
+  readonly signature: string;
+  readonly program: CompiledProgram;
+}
+
+function disposeAll(programs: Set<KeptProgram>): void {
+  for (const { program } of programs) program.dispose();
+  programs.clear();
+}
+
+const dropped = new FinalizationRegistry<Set<KeptProgram>>(disposeAll);
+
 class Compiled {
   readonly #fn: AnyFunction;
   readonly #capacity: number;
   /** By signature, the one used last at the end; of one signature several may differ in what else they depend on. */
-  readonly #programs = new Set<{ readonly signature: string; readonly program: CompiledProgram }>();
+  readonly programs = new Set<KeptProgram>();
   #hits = 0;
   #misses = 0;
   #preparing = 0;
@@ -93,7 +107,7 @@ class Compiled {
   }
 
   get cache(): CompileCache {
-    return { size: this.#programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
+    return { size: this.programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
   }
 
   call(values: readonly unknown[]): unknown {
@@ -112,28 +126,27 @@ class Compiled {
   }
 
   explain(): ProgramExplanation[] {
-    return [...this.#programs].map(({ program }) => program.explain());
+    return [...this.programs].map(({ program }) => program.explain());
   }
 
   dispose(): void {
-    for (const { program } of this.#programs) program.dispose();
-    this.#programs.clear();
+    disposeAll(this.programs);
   }
 
   #find(signature: string): CompiledProgram | null {
-    for (const entry of this.#programs) {
+    for (const entry of this.programs) {
       if (!entry.program.isAlive) this.#drop(entry);
       else if (entry.signature === signature && entry.program.fits) {
-        this.#programs.delete(entry);
-        this.#programs.add(entry);
+        this.programs.delete(entry);
+        this.programs.add(entry);
         return entry.program;
       }
     }
     return null;
   }
 
-  #drop(entry: { readonly signature: string; readonly program: CompiledProgram }): void {
-    this.#programs.delete(entry);
+  #drop(entry: KeptProgram): void {
+    this.programs.delete(entry);
     entry.program.dispose();
   }
 
@@ -174,9 +187,9 @@ class Compiled {
 
   #add(signature: string, program: CompiledProgram): void {
     this.#preparing = 0;
-    this.#programs.add({ signature, program });
-    if (this.#programs.size <= this.#capacity) return;
-    this.#drop(this.#programs.values().next().value!);
+    this.programs.add({ signature, program });
+    if (this.programs.size <= this.#capacity) return;
+    this.#drop(this.programs.values().next().value!);
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     process.emitWarning(
