@@ -25,9 +25,11 @@ async function run(
   cwd: string,
   variables: NodeJS.ProcessEnv = {},
 ): Promise<string> {
-  // The folders that pnpm's programs add for what they start would hide a missing package.
-  const env = { ...process.env, ...variables, NODE_PATH: undefined };
-  const options = { cwd, env, timeout: 240_000, maxBuffer: 2 ** 26 };
+  // The folders that pnpm's programs add for what they start would hide a missing package; and where npm, if it
+  // runs this, has its own .npmrc would hide the workflow's.
+  const own = Object.entries(process.env).filter(([name]) => !/^npm_config_(user|global)config$/i.test(name));
+  const env = { ...Object.fromEntries(own), ...variables, NODE_PATH: undefined };
+  const options = { cwd, env, timeout: 600_000, maxBuffer: 2 ** 26 };
   try {
     return (await promisify(execFile)(command, args, options)).stdout;
   } catch (cause) {
@@ -68,7 +70,7 @@ describe('a release', () => {
         unpacked: [],
       });
     }
-  }, 240_000);
+  }, 600_000);
 
   it('has a provenance: pnpm reads the variable of the workflow, and refuses outside of a known CI', async () => {
     const [, name, value] = /^\s+(\w*provenance): '(\w+)'$/im.exec(workflow)!;
@@ -107,7 +109,7 @@ describe('the packages that it published', () => {
     );
     writeFileSync(join(project, '.npmrc'), `@roofline:registry=${registry.url}\n`);
     await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...importable], project);
-  }, 300_000);
+  }, 600_000);
 
   it('run no install script but that of koffi, which looks for its binary, and fetch one ONNX Runtime', () => {
     const lock = JSON.parse(readFileSync(join(project, 'node_modules/.package-lock.json'), 'utf8')) as {
