@@ -91,10 +91,14 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
       : (members, prefix) =>
           connectGloo({ ...members, ...common, prefix, ...listeningPlace(host, connection) });
     const members = { ranks: Array.from({ length: worldSize }, (_, member) => member), rank };
-    return await joinGroup(connect, new Map(), members, () => {
+    const place = `${storeHost}:${storePort}`;
+    const earlier = worldsJoined.get(place) ?? 0;
+    const group = await joinGroup(connect, { world: earlier, made: new Map() }, members, () => {
       connection.close();
       server?.close();
     });
+    worldsJoined.set(place, earlier + 1);
+    return group;
   } catch (error) {
     store?.close();
     server?.close();
@@ -102,17 +106,27 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
   }
 }
 
-/** `generations` counts how many groups of the same ranks were made: each has keys of its own. */
+/** How often this process has joined the group of all ranks by a store, which may keep the keys of the earlier ones. */
+const worldsJoined = new Map<string, number>();
+
+/** What tells a group from those before it: each has keys of its own. */
+interface Generations {
+  readonly world: number;
+  /** How many groups of the same ranks were made in this world. */
+  readonly made: Map<string, number>;
+}
+
 async function joinGroup(
   connect: Connect,
-  generations: Map<string, number>,
+  generations: Generations,
   members: Members,
   onDispose: () => void,
 ): Promise<ProcessGroup> {
   const name = members.ranks.join(',');
-  const generation = (generations.get(name) ?? 0) + 1;
-  generations.set(name, generation);
-  const backend = await connect(members, `group/${name}/${generation}`);
+  const { world, made } = generations;
+  const generation = (made.get(name) ?? 0) + 1;
+  made.set(name, generation);
+  const backend = await connect(members, `world/${world}/group/${name}/${generation}`);
   return new ProcessGroup(
     members,
     backend,

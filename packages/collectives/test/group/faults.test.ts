@@ -26,6 +26,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['disposed', 2],
     ['written', 2],
     ['absent', 2],
+    ['again', 2],
   ] as const)('%s, %i ranks', isEverySuccessful);
 
   it('a process ends by itself, with calls that nobody waits for', async () => {

@@ -3,13 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { startScript, runRanks, withRanks } from '../support/run-ranks.ts';
 import { buildStubs, compilerNote, hasCompiler } from '../support/stub-nccl.ts';
 
-/**
- * Faults wait for time limits, and two of them (late, memory) have been seen to miss theirs on a busy machine: they run where
- * they are asked for, NCCL_FAULTS=1, on a machine that has little else to do.
- */
-const asksForFaults = process.env['NCCL_FAULTS'] === '1';
-const faultsNote = asksForFaults ? '' : ' (skipped: NCCL_FAULTS=1 runs it, on an idle machine)';
-
+// Most of these wait for time limits.
 describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${compilerNote}`, () => {
   const variables = hasCompiler ? buildStubs() : {};
   const allRight = { code: 0, stdout: 'all right\n', stderr: '' };
@@ -24,55 +18,44 @@ describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${c
     for (const result of await run('nccl-collectives', size)) expect(result).toEqual(allRight);
   });
 
-  it
-    .skipIf(!asksForFaults)
-    .each([
-      ['late'],
-      ['mismatch'],
-      ['asynchronous'],
-      ['refused'],
-      ['unconnected'],
-      ['absent'],
-      ['memory', 'coalesce', 'disposed'],
-    ])(`fault: %s${faultsNote}`, async (...faults) => {
+  it.each([
+    ['late'],
+    ['mismatch'],
+    ['asynchronous'],
+    ['refused'],
+    ['unconnected'],
+    ['absent'],
+    ['memory', 'coalesce', 'disposed'],
+  ])('fault: %s', async (...faults) => {
     for (const result of await run('nccl-faults', 2, faults)) expect(result).toEqual(allRight);
   });
 
-  it.skipIf(!asksForFaults)(
-    `a rank that is killed: the other is blocked by its stream, is freed, and goes on alone${faultsNote}`,
-    async () => {
-      const [first] = await run('nccl-faults', 2, ['killed']);
-      expect(first).toEqual(allRight);
-    },
-  );
+  it('a rank that is killed: the other is blocked by its stream, is freed, and goes on alone', async () => {
+    const [first] = await run('nccl-faults', 2, ['killed']);
+    expect(first).toEqual(allRight);
+  });
 
-  it.skipIf(!asksForFaults)(
-    `a failure that nobody hears of is told at the end, with an exit code${faultsNote}`,
-    async () => {
-      const [first] = await run('nccl-faults', 2, ['unheard']);
-      expect(first!.code).toBe(1);
-      expect(first!.stderr).toContain(
-        'CollectiveError: allReduce: failed on rank 0: rank 1 did not come in time',
-      );
-    },
-  );
+  it('a failure that nobody hears of is told at the end, with an exit code', async () => {
+    const [first] = await run('nccl-faults', 2, ['unheard']);
+    expect(first!.code).toBe(1);
+    expect(first!.stderr).toContain(
+      'CollectiveError: allReduce: failed on rank 0: rank 1 did not come in time',
+    );
+  });
 
-  it.skipIf(!asksForFaults)(
-    `process.exit with a call in flight does not wait for it${faultsNote}`,
-    async () => {
-      await withRanks(
-        'nccl-faults',
-        2,
-        async ([first]) => {
-          const { code, stdout } = await first!.result;
-          expect(code).toBe(7);
-          expect(Date.now() - Number(/exits (\d+)/.exec(stdout)![1])).toBeLessThan(30_000);
-        },
-        ['exits'],
-        variables,
-      );
-    },
-  );
+  it('process.exit with a call in flight does not wait for it', async () => {
+    await withRanks(
+      'nccl-faults',
+      2,
+      async ([first]) => {
+        const { code, stdout } = await first!.result;
+        expect(code).toBe(7);
+        expect(Date.now() - Number(/exits (\d+)/.exec(stdout)![1])).toBeLessThan(30_000);
+      },
+      ['exits'],
+      variables,
+    );
+  });
 
   it('an old NCCL is refused', async () => {
     const environment = { RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: '127.0.0.1', MASTER_PORT: '1' };
