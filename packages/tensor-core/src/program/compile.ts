@@ -1,18 +1,16 @@
 import { autocastDType } from '../autocast/autocast.ts';
-import { isGradEnabled, noGrad } from '../autograd/grad-mode.ts';
+import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { getFloat32MatmulPrecision } from '../devices/cuda/matmul/float32-matmul-precision.ts';
 import { CompileError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
-import { observeOps } from '../op/observers.ts';
-import { copyInPlace } from '../ops/copy/in-place.ts';
 import { checkCount } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
-import { CompiledProgram, type ProgramExplanation, standInFor } from './compiled-program.ts';
-import { Trace } from './trace.ts';
+import { CompiledProgram, type ProgramExplanation, standInFor, writeBack } from './compiled-program.ts';
+import { Trace, traced } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
 
 /** Options of `compile`. */
@@ -157,32 +155,21 @@ class Compiled {
       const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
       const trace = new Trace(standIns);
       try {
-        const result = this.#runTraced(trace, given);
+        const result = refusePromise(
+          'compile',
+          traced(trace, () => this.#fn(...given)),
+        );
         const left = leftBehind(trace, result);
         if (left) this.#expectNoMore(left);
         // What runs no op has nothing to compile.
         else if (trace.device) this.#add(signature, new CompiledProgram(trace, result));
-        noGrad(() => writeBack(trace, standIns, tensors));
+        writeBack(trace, tensors, (index) => standIns[index]!);
         return result;
       } catch (error) {
         trace.release();
         throw error;
       }
     });
-  }
-
-  #runTraced(trace: Trace, values: never[]): unknown {
-    const stop = observeOps(trace);
-    tracing.active = trace;
-    try {
-      return refusePromise(
-        'compile',
-        scope(() => this.#fn(...values)),
-      );
-    } finally {
-      tracing.active = null;
-      stop();
-    }
   }
 
   #add(signature: string, program: CompiledProgram): void {
@@ -223,12 +210,4 @@ function leftBehind(trace: Trace, result: unknown): string | null {
     return `a tensor ${formatShape(output?.shape ?? [])} of the op ${maker?.op.name ?? 'empty'}`;
   }
   return null;
-}
-
-/** What the function wrote into its arguments goes to the caller's tensors. */
-function writeBack(trace: Trace, standIns: readonly Tensor[], tensors: readonly Tensor[]): void {
-  for (const number of trace.written) {
-    const { source } = trace.storages[number]!;
-    if (source.kind === 'argument') copyInPlace(tensors[source.index]!, standIns[source.index]!);
-  }
 }

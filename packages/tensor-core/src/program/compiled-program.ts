@@ -63,8 +63,8 @@ export class CompiledProgram {
   readonly #handles: readonly CapturedHandle[];
 
   /**
-   * Of what `trace`, with at least one op, has written down, and the function's result. Throws a CompileError for results that a replay could
-   * not give.
+   * Of what `trace`, with at least one op, has written down, and the function's result. Throws a CompileError for results
+   * that a replay could not give.
    */
   constructor(trace: Trace, result: unknown) {
     checkResult(result);
@@ -93,15 +93,14 @@ export class CompiledProgram {
     this.#interpreter = new Interpreter(this.program);
   }
 
-  /** Whether what the program depends on is as it was. */
+  /** Whether what the program depends on beside its arguments is as it was; asked of those that are alive. */
   get fits(): boolean {
     return (
       this.#dependencies.every(({ read, value }) => Object.is(read(), value)) &&
       this.#handles.every(
         ({ handle, requiresGrad }) => !handle.isDisposed && handle.requiresGrad === requiresGrad,
       ) &&
-      this.#touched.every((touched) => hasSuchGradient(touched)) &&
-      this.isAlive
+      this.#touched.every((touched) => hasSuchGradient(touched))
     );
   }
 
@@ -132,7 +131,7 @@ export class CompiledProgram {
       try {
         for (const { number, region } of this.#writes)
           (bindings.get(number)!.storage as Storage).noteWrite(region);
-        noGrad(() => standIns.forEach((standIn, index) => this.#writeBack(tensors[index]!, standIn, index)));
+        writeBack(this.program, tensors, (index) => standIns.get(index)!);
         return this.#deliver(made, bindings);
       } finally {
         for (const storage of made.values()) storage.release();
@@ -185,14 +184,6 @@ export class CompiledProgram {
     }
   }
 
-  #writeBack(argument: Tensor, standIn: Tensor, index: number): void {
-    const isWritten = this.program.storages.some(
-      ({ source }, number) =>
-        source.kind === 'argument' && source.index === index && this.program.written.has(number),
-    );
-    if (isWritten) copyInPlace(argument, standIn);
-  }
-
   #deliver(made: ReadonlyMap<number, Storage>, bindings: ReadonlyMap<number, Binding>): unknown {
     const tensorAt = ({ storage, dtype, shape, strides, offset }: Operand) => {
       const memory = made.get(storage) ?? (bindings.get(storage)!.storage as Storage);
@@ -213,6 +204,18 @@ export class CompiledProgram {
 /** A contiguous copy for a function to work on in the place of its caller's tensor. */
 export function standInFor(x: Tensor): Tensor {
   return noGrad(() => withoutAutocast(() => copy(x)));
+}
+
+/** What was written into arguments goes to the caller's tensors, from what stood in for them. */
+export function writeBack(
+  { storages, written }: Pick<Program, 'storages' | 'written'>,
+  tensors: readonly Tensor[],
+  standIn: (index: number) => Tensor,
+): void {
+  for (const number of written) {
+    const { source } = storages[number]!;
+    if (source.kind === 'argument') noGrad(() => copyInPlace(tensors[source.index]!, standIn(source.index)));
+  }
 }
 
 function byteOffsetOf({ address, storage }: Tensor): number {

@@ -5,19 +5,17 @@ import { SegmentBuilder, canBeNodes } from '../devices/cpu/program/segment-build
 import { CompileError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
 import type { OnnxLowering } from '../op/cpu-lowering.ts';
-import { observeOps } from '../op/observers.ts';
 import { requireTensors } from '../op/require-tensor.ts';
 import { checkFunction, checkText, wrongArgument } from '../tensor/check-value.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../tensor/transfer.ts';
 import { standInFor } from './compiled-program.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import type { Call, Operand, ProgramStorage } from './program.ts';
-import { Trace } from './trace.ts';
+import { Trace, traced } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
 /** Options of `exportOnnx`. */
@@ -62,7 +60,7 @@ function encode(
   const standIns = inputs.map(standInFor);
   const trace = new Trace(standIns);
   try {
-    const results = traced(trace, fn, standIns);
+    const results = resultsOf(trace, fn, standIns);
     const builder = new SegmentBuilder(trace.storages);
     define(builder, trace.storages, inputs, namesFor('inputNames', 'input', inputs.length, inputNames));
     const kept = new Set(results.map(({ storage }) => storage));
@@ -75,20 +73,19 @@ function encode(
   }
 }
 
-/** Runs the function while the trace is written; gives its results. */
-function traced(trace: Trace, fn: (...inputs: Tensor[]) => unknown, standIns: readonly Tensor[]): Operand[] {
-  const stop = observeOps(trace);
-  tracing.active = trace;
-  try {
-    const result = scope(() => fn(...standIns));
+/** The function's results, as the trace has them. */
+function resultsOf(
+  trace: Trace,
+  fn: (...inputs: Tensor[]) => unknown,
+  standIns: readonly Tensor[],
+): Operand[] {
+  const operands: Operand[] = [];
+  traced(trace, () => {
+    const result = fn(...standIns);
     checkResult(result);
-    const operands: Operand[] = [];
     mapInstances(result, Tensor, (x) => operands.push(trace.operand(x)));
-    return operands;
-  } finally {
-    tracing.active = null;
-    stop();
-  }
+  });
+  return operands;
 }
 
 /** What is given: inputs by their names, the rest as constants. */

@@ -1,13 +1,14 @@
 import type { Device } from '../devices/device.ts';
 import { CompileError } from '../errors.ts';
 import { liveSourceOf } from '../op/live-attributes.ts';
-import type { Observer } from '../op/observers.ts';
+import { type Observer, observeOps } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { currentRange } from '../op/range.ts';
+import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import type { Tracing } from '../tensor/tracing.ts';
+import { type Tracing, tracing } from '../tensor/tracing.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
 
 /** Something beside tensors that the ops depended on. */
@@ -187,6 +188,18 @@ export class Trace implements Tracing, Observer {
       `${name} runs on ${device.label}, and what came before on ${this.device.label}`,
       'Compile a function for each device',
     );
+  }
+}
+
+/** What `fn` gives, run in a scope of its own while `trace` writes down what it does. Throws what `fn` throws. */
+export function traced<T>(trace: Trace, fn: () => T): T {
+  const stop = observeOps(trace);
+  tracing.active = trace;
+  try {
+    return scope(fn);
+  } finally {
+    tracing.active = null;
+    stop();
   }
 }
 

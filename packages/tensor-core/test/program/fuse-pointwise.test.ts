@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Tensor } from '../../src/index.ts';
-import { fusePointwise } from '../../src/program/fuse-pointwise.ts';
+import { fusePointwise } from '../../src/devices/cuda/program/passes/fuse-pointwise.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
 import type { Program } from '../../src/program/program.ts';
-import { Trace } from '../../src/program/trace.ts';
-import { tracing } from '../../src/tensor/tracing.ts';
+import { Trace, traced } from '../../src/program/trace.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 
 /** The program of what `fn` does, with the storages of its results kept. */
@@ -15,28 +14,21 @@ function programOf(fn: () => readonly Tensor[]): {
   kept: number[];
 } {
   const trace = new Trace([]);
-  const stop = t.observeOps(trace);
-  tracing.active = trace;
-  try {
-    const results = t.scope(fn);
-    const kept = results.map((x) => trace.operand(x).storage);
-    const { storages, written, live, calls, device } = trace;
-    const program = {
-      device: device!,
-      storages,
-      written,
-      live,
-      calls,
-      kept: new Set(kept),
-      gradients: new Map<number, Tensor>(),
-      tracedCalls: calls.length,
-      eagerPeakBytes: 0,
-    };
-    return { program, results, kept };
-  } finally {
-    tracing.active = null;
-    stop();
-  }
+  const results = traced(trace, fn);
+  const kept = results.map((x) => trace.operand(x).storage);
+  const { storages, written, live, calls, device } = trace;
+  const program = {
+    device: device!,
+    storages,
+    written,
+    live,
+    calls,
+    kept: new Set(kept),
+    gradients: new Map<number, Tensor>(),
+    tracedCalls: calls.length,
+    eagerPeakBytes: 0,
+  };
+  return { program, results, kept };
 }
 
 const names = ({ calls }: Program) => calls.map(({ op }) => op.name);

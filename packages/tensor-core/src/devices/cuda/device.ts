@@ -11,7 +11,7 @@ import { DeviceError, RooflineError } from '../../errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
-import { CudaProgram } from './graph/cuda-program.ts';
+import { CudaProgram } from './program/cuda-program.ts';
 import type { Program, ProgramRunner } from '../../program/program.ts';
 import { architectureOf } from './architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';

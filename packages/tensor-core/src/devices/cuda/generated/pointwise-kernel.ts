@@ -19,12 +19,13 @@ export interface PointwiseSignature {
 /** Threads of a block of every generated kernel. */
 export const blockSize = 256;
 
-const names = 'abcdefghijklmnop';
+/** What expressions call the inputs. */
+export const inputNames = 'abcdefghijklmnop';
 
 /** Which inputs the expressions read; the others are not passed to the kernel. */
 export function inputsRead(expressions: readonly string[], inputCount: number): number[] {
   const identifiers = new Set(expressions.flatMap((text) => text.match(/[A-Za-z_]\w*/g) ?? []));
-  return Array.from({ length: inputCount }, (_, i) => i).filter((i) => identifiers.has(names[i]!));
+  return Array.from({ length: inputCount }, (_, i) => i).filter((i) => identifiers.has(inputNames[i]!));
 }
 
 /** Elements that one thread handles by one load or store of at most 16 bytes of the widest type. */
@@ -51,7 +52,7 @@ export function densePointwiseSource(
   const dense = read.filter((i) => !broadcast.has(i));
   const { inputs, outputs } = signature;
   const value = (i: number, element: string) =>
-    broadcast.has(i) ? names[i]! : `convert<Compute>(${element})`;
+    broadcast.has(i) ? inputNames[i]! : `convert<Compute>(${element})`;
   return `${prologue(signature, read)}
 constexpr int kVector = ${vectorLength};
 
@@ -60,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) ${signature.name}(${param
   const int64 vectors = size / kVector;
 ${lines(
   read.filter((i) => broadcast.has(i)),
-  (i) => `  const Compute ${names[i]} = convert<Compute>(in${i}[0]);`,
+  (i) => `  const Compute ${inputNames[i]} = convert<Compute>(in${i}[0]);`,
 )}
   if (v < vectors) {
 ${lines(dense, (i) => `    const Vector<${storageType(inputs[i]!)}, kVector> vector${i} = load_vector<kVector>(in${i} + v * kVector);`)}
@@ -113,7 +114,7 @@ export function stridedPointwiseSource(
   const { rank, wide, vectorLength, broadcast } = walk;
   const offset = (operand: number) => `offset${operand}`;
   const operands = Array.from({ length: read.length + outputs.length }, (_, o) => o);
-  const value = (i: number) => (broadcast.has(i) ? names[i]! : `convert<Compute>(vector${i}[j])`);
+  const value = (i: number) => (broadcast.has(i) ? inputNames[i]! : `convert<Compute>(vector${i}[j])`);
   return `${prologue(signature, read)}
 constexpr int kVector = ${vectorLength};
 constexpr int kRank = ${rank};
@@ -134,7 +135,7 @@ ${lines(operands, (o) => `      ${offset(o)} += coordinate * layout.strides[${o}
 ${lines(operands, (o) => `    ${offset(o)} += rest * layout.strides[${o}][kRank - 1];`)}
 ${lines(read, (i, o) =>
   broadcast.has(i)
-    ? `    const Compute ${names[i]} = convert<Compute>(in${i}[${offset(o)}]);`
+    ? `    const Compute ${inputNames[i]} = convert<Compute>(in${i}[${offset(o)}]);`
     : `    const Vector<${storageType(inputs[i]!)}, kVector> vector${i} = load_vector<kVector>(in${i} + ${offset(o)});`,
 )}
 ${lines(outputs, (dtype, i) => `    Vector<${storageType(dtype)}, kVector> result${i};`)}
@@ -180,7 +181,7 @@ __device__ __forceinline__ Index divide(const Layout& layout, Index x, int d) { 
 function prologue(signature: PointwiseSignature, read: readonly number[]): string {
   const { outputs, expressions, values = [] } = signature;
   const arguments_ = [
-    ...read.map((i) => `Compute ${names[i]}`),
+    ...read.map((i) => `Compute ${inputNames[i]}`),
     ...scalarNames(signature).map((name) => `Compute ${name}`),
     ...outputs.map((dtype, i) => `${storageType(dtype)}& y${i}`),
   ];

@@ -1,7 +1,7 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import { fusePointwise, isFused } from '../../../program/fuse-pointwise.ts';
+import { fusePointwise, isFused } from './passes/fuse-pointwise.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import {

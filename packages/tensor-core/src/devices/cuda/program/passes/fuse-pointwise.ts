@@ -1,13 +1,14 @@
-import type { PointwiseValue } from '../op/cuda-lowering.ts';
-import type { ComputeOp } from '../op/op.ts';
-import { type DType, computeDType } from '../tensor/dtype.ts';
-import { sameShape } from '../tensor/shape.ts';
-import type { Call, Operand, Program } from './program.ts';
+import { CompileError } from '../../../../errors.ts';
+import type { PointwiseValue } from '../../../../op/cuda-lowering.ts';
+import type { ComputeOp } from '../../../../op/op.ts';
+import { type DType, computeDType } from '../../../../tensor/dtype.ts';
+import { sameShape } from '../../../../tensor/shape.ts';
+import type { Call, Operand, Program } from '../../../../program/program.ts';
+import { inputNames, inputsRead } from '../../generated/pointwise-kernel.ts';
 
 // What one generated kernel takes.
 const mostInputs = 8;
 const mostOperands = 10;
-const fusedPrefix = 'fused_';
 
 /** Calls that become one kernel, and what of them reaches memory. */
 interface FusedKernel {
@@ -22,10 +23,11 @@ interface FusedKernel {
  */
 export function fusePointwise(program: Program): Program {
   const calls: Call[] = [];
-  let group = new PointwiseGroup(program);
+  const reads = lastReads(program);
+  let group = new PointwiseGroup(program, reads);
   const flush = () => {
     calls.push(...group.finish());
-    group = new PointwiseGroup(program);
+    group = new PointwiseGroup(program, reads);
   };
   program.calls.forEach((call, i) => {
     if (group.tryAdd(call, i)) return;
@@ -40,9 +42,15 @@ export function fusePointwise(program: Program): Program {
   return { ...program, calls };
 }
 
+function lastReads({ calls }: Program): Map<number, number> {
+  return new Map(calls.flatMap(({ inputs }, i) => inputs.map(({ storage }) => [storage, i] as const)));
+}
+
 /** Element-wise calls over one shape, in their order. */
 class PointwiseGroup {
   readonly #program: Program;
+  /** By storage, the last call that reads it. */
+  readonly #lastReads: ReadonlyMap<number, number>;
   readonly #members: Call[] = [];
   /** What the members read that none of them has made. */
   readonly #inputs: Operand[] = [];
@@ -50,8 +58,9 @@ class PointwiseGroup {
   readonly #written = new Map<number, Operand>();
   #lastIndex = 0;
 
-  constructor(program: Program) {
+  constructor(program: Program, lastReads: ReadonlyMap<number, number>) {
     this.#program = program;
+    this.#lastReads = lastReads;
   }
 
   /** Takes a call in if it fits; `index` is its place in the program. */
@@ -112,11 +121,11 @@ class PointwiseGroup {
   }
 
   #isNeeded(storage: number): boolean {
-    const { calls, storages, kept } = this.#program;
+    const { storages, kept } = this.#program;
     return (
       kept.has(storage) ||
       storages[storage]!.source.kind !== 'made' ||
-      calls.slice(this.#lastIndex + 1).some(({ inputs }) => inputs.some((input) => input.storage === storage))
+      (this.#lastReads.get(storage) ?? -1) > this.#lastIndex
     );
   }
 }
@@ -132,10 +141,7 @@ function isPointwise({ op, live, outputs }: Call): boolean {
 
 /** The inputs that a call's expressions read, by their places. */
 function readPlaces({ op, inputs, attributes }: Call): number[] {
-  const kernel = op.cuda as PointwiseLowering;
-  const text = kernel.expressions(attributes as never).join(' ');
-  const identifiers = new Set(text.match(/[A-Za-z_]\w*/g) ?? []);
-  return inputs.map((_, i) => i).filter((i) => identifiers.has(inputName(i)));
+  return inputsRead((op.cuda as PointwiseLowering).expressions(attributes as never), inputs.length);
 }
 
 function readBy(call: Call): Operand[] {
@@ -163,13 +169,11 @@ function isSameOperand(a: Operand, b: Operand): boolean {
   );
 }
 
-/** Whether `fusePointwise` made the op. */
-export function isFused({ name }: Pick<ComputeOp<never>, 'name'>): boolean {
-  return name.startsWith(fusedPrefix);
-}
+const fusedOps = new WeakSet<ComputeOp<never>>();
 
-function inputName(index: number): string {
-  return String.fromCharCode('a'.charCodeAt(0) + index);
+/** Whether `fusePointwise` made the op. */
+export function isFused(op: ComputeOp<never>): boolean {
+  return fusedOps.has(op);
 }
 
 function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs: readonly Operand[]): Call {
@@ -177,7 +181,7 @@ function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs
   const names = members.map(({ op }) => op.name);
   const op: ComputeOp<undefined> = {
     kind: 'compute',
-    name: `${fusedPrefix}${names.join('_')}`,
+    name: `fused_${names.join('_')}`,
     autocast: 'none',
     infer: () => outputs,
     scalars: () => kernel.scalars,
@@ -186,10 +190,13 @@ function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs
     cpu: {
       kind: 'host',
       run() {
-        throw new Error(`${op.name}: calls are fused for GPUs alone.`);
+        throw new CompileError(
+          `${op.name}: calls are fused for GPUs alone; run the program that they come from.`,
+        );
       },
     },
   };
+  fusedOps.add(op);
   return { op, inputs, outputs, attributes: undefined, live: null, range: members.at(-1)!.range };
 }
 
@@ -204,12 +211,12 @@ function writeKernel(
   /** What a storage's elements are called now. */
   const named = new Map<number, string>();
   const nameOf = (operand: Operand) =>
-    named.get(operand.storage) ?? inputName(inputs.findIndex((input) => isSameOperand(input, operand)));
+    named.get(operand.storage) ?? inputNames[inputs.findIndex((input) => isSameOperand(input, operand))]!;
   for (const call of members) {
     const { op, attributes } = call;
     const firstScalar = scalars.length;
     scalars.push(...(op.scalars?.(attributes as never) ?? []));
-    const read = new Map(readPlaces(call).map((i) => [inputName(i), nameOf(call.inputs[i]!)]));
+    const read = new Map(readPlaces(call).map((i) => [inputNames[i]!, nameOf(call.inputs[i]!)]));
     const rename = (name: string) => {
       const scalar = /^s(\d+)$/.exec(name);
       return scalar ? `s${firstScalar + Number(scalar[1])}` : (read.get(name) ?? name);

@@ -1,0 +1,130 @@
+import { isDeepStrictEqual } from 'node:util';
+import { expect, it } from 'vitest';
+import * as t from '../../src/index.ts';
+import type { Device, Tensor } from '../../src/index.ts';
+import { drawPrograms } from '../differential/differential.ts';
+import type { Operand, Program } from '../differential/programs/program.ts';
+import { makeBase, viewOf } from '../differential/programs/tensor-input.ts';
+import { seedGradient } from '../differential/run-ours.ts';
+
+/** Filled by the host, at random or not at all; compile.test.ts tells what becomes of those. */
+const ofTheHost = new Set([
+  'tensor',
+  'fromTypedArray',
+  'uniform',
+  'randn',
+  'truncatedNormal',
+  'randint',
+  'dropout',
+  'empty',
+  'toDevice',
+]);
+
+/** The tensors that a program starts from, an alias being the same. */
+function basesOf({ inputs }: Program, device: Device): Tensor[] {
+  const bases: Tensor[] = [];
+  for (const input of inputs)
+    bases.push(input.aliasOf === undefined ? makeBase(input, device) : bases[input.aliasOf]!);
+  return bases;
+}
+
+interface Results {
+  readonly results: readonly Tensor[];
+  readonly root: Tensor | undefined;
+}
+
+function execute({ inputs, steps, mutates }: Program, bases: readonly Tensor[], device: Device): Results {
+  const registers: Tensor[] = bases.map((base, i) => viewOf(base, inputs[i]!));
+  let results: readonly Tensor[] = [];
+  for (const step of steps) {
+    const operands = step.operands.map((operand): Operand =>
+      typeof operand === 'number' ? operand : registers[operand.register]!,
+    );
+    const result = step.ours(operands, device);
+    results = result instanceof t.Tensor ? [result] : result;
+    registers.push(...results);
+  }
+  const root = mutates
+    ? undefined
+    : results.find((result) => result.requiresGrad && t.isFloatingPoint(result.dtype));
+  return { results, root };
+}
+
+/** Values of the results, of the bases and of their gradients. */
+function told(results: readonly Tensor[], bases: readonly Tensor[]): unknown {
+  const elements = (x: Tensor) => [x.dtype, x.shape, x.toTypedArray()];
+  return {
+    results: results.map(elements),
+    bases: bases.map(elements),
+    gradients: bases.map(({ grad }) => grad && elements(grad)),
+  };
+}
+
+/** Back to what they were before the program ran. */
+function restore(program: Program, bases: readonly Tensor[], device: Device): void {
+  t.scope(() => {
+    const fresh = basesOf(program, device);
+    bases.forEach((base, i) => {
+      t.noGrad(() => t.copyInPlace(base, fresh[i]!));
+      base.grad?.dispose();
+      base.grad = null;
+    });
+  });
+}
+
+type Outcome = { readonly eager: unknown; readonly compiled: readonly unknown[] } | { readonly error: Error };
+
+function runBoth(program: Program, device: Device): Outcome {
+  return t.scope(() => {
+    const bases = basesOf(program, device);
+    let seedTensor: Tensor | undefined;
+    let eager: unknown;
+    try {
+      const { results, root } = execute(program, bases, device);
+      if (root)
+        seedTensor = t.fromTypedArray(seedGradient(root.dtype, root.size), root.shape, {
+          dtype: root.dtype,
+          device,
+        });
+      root?.backward(seedTensor);
+      eager = told(results, bases);
+    } catch (error) {
+      return { error: error as Error };
+    }
+    const compiled = t.compile((...given: Tensor[]) => {
+      const { results, root } = execute(program, given, device);
+      root?.backward(seedTensor);
+      return results.map((result) => result.detach());
+    });
+    const outcomes = [0, 1, 2].map(() => {
+      restore(program, bases, device);
+      return told(compiled(...bases), bases);
+    });
+    compiled.dispose();
+    return { eager, compiled: outcomes };
+  });
+}
+
+/** Draws `cases` programs on `device`: compiled, each gives the bits of the eager one, three times in a row. */
+export function itCompilesRandomPrograms(device: () => Device, seed: number, cases: number): void {
+  it(`compiled, give the same bits as eager ones (seed ${seed}, ${cases} cases)`, () => {
+    let compared = 0;
+    const failures: string[] = [];
+    for (const program of drawPrograms({ cases, seed })) {
+      if (ofTheHost.has(program.name)) continue;
+      const name = `${program.name}, seed ${program.seed}`;
+      try {
+        const outcome = runBoth(program, device());
+        if ('error' in outcome) continue;
+        compared++;
+        outcome.compiled.forEach((compiled, call) => {
+          if (!isDeepStrictEqual(compiled, outcome.eager)) failures.push(`${name}: call ${call} differs`);
+        });
+      } catch (error) {
+        failures.push(`${name}: ${(error as Error).message.slice(0, 200)}`);
+      }
+    }
+    expect(failures).toEqual([]);
+    expect(compared).toBeGreaterThan(cases / 4);
+  });
+}
