@@ -20,7 +20,7 @@ const names = ['output', 'gradQ', 'gradK', 'gradV'] as const;
 type Named<T> = Record<(typeof names)[number], T>;
 
 interface Answer {
-  /** Norms of PyTorch's differences from float64. */
+  /** Norms of PyTorch's differences from float64, in float32 the larger of its two kernels'. */
   readonly errors: Named<number>;
   /** Norms of the sums of magnitudes of what the results are sums of. */
   readonly terms: Named<number>;
