@@ -1,7 +1,8 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import { fusePointwise, isFused } from './passes/fuse-pointwise.ts';
+import { isFused } from './passes/fuse-pointwise.ts';
+import { optimize } from './passes/optimize.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import {
@@ -65,7 +66,7 @@ export class CudaProgram implements ProgramRunner {
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts) {
-    this.#program = fusePointwise(program);
+    this.#program = optimize(program);
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
     this.#parts = parts;
     this.#lastUses = lastUses(
