@@ -52,7 +52,8 @@ function execute({ inputs, steps, mutates }: Program, bases: readonly Tensor[], 
 
 /** Values of the results, of the bases and of their gradients. */
 function told(results: readonly Tensor[], bases: readonly Tensor[]): unknown {
-  const elements = (x: Tensor) => [x.dtype, x.shape, x.toTypedArray()];
+  // As numbers: a copy need not keep which NaN it is.
+  const elements = (x: Tensor) => [x.dtype, x.shape, x.toFlatArray()];
   return {
     results: results.map(elements),
     bases: bases.map(elements),
