@@ -1,8 +1,8 @@
-"""Times causal attention in PyTorch, on request: separate operations, those compiled, FlashAttention and cuDNN's.
+"""Times attention in PyTorch, on request: separate operations, those compiled, FlashAttention and cuDNN's.
 
 Requests and answers, as peer_protocol.py carries them:
   {"command": "prepare", "batch", "heads", "sequence", "headDimension", "dtype", "device", "seed", "threads",
-   "flushedBytes"}
+   "flushedBytes", "mask"}; "mask" is "causal", also if not given, or "full"
       -> {"torch", "python", "device"}
   {"command": "probe", "attention"}   -> {"peakAllocatedBytes"}, null on the CPU; runs both passes once
   {"command": "sample", "attention", "pass", "warmupMs", "repeatMs"}   -> {"samplesMs": [...]}
@@ -22,11 +22,11 @@ from peer_protocol import NotAvailable, describe, serve
 from transformer_lm import plain_attention
 
 
-def plain():
+def plain(causal):
     return plain_attention, contextlib.nullcontext
 
 
-def compiled():
+def compiled(causal):
     if not hasattr(torch, "compile"):
         raise NotAvailable(f"torch.compile needs PyTorch 2.0 or newer; this is {torch.__version__}")
     functorch = importlib.import_module("torch._functorch.config")
@@ -39,7 +39,7 @@ def compiled():
 def sdpa(backend):
     """`scaled_dot_product_attention` with one kernel, and the context in which it takes that one or none."""
 
-    def make():
+    def make(causal):
         try:
             from torch.nn.attention import SDPBackend, sdpa_kernel
         except ImportError:
@@ -48,7 +48,7 @@ def sdpa(backend):
             ) from None
         if not hasattr(SDPBackend, backend):
             raise NotAvailable(f"PyTorch {torch.__version__} has no SDPBackend.{backend}")
-        attention = lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        attention = lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return attention, lambda: sdpa_kernel(getattr(SDPBackend, backend))
 
     return make
@@ -82,11 +82,12 @@ class Workload:
         self.flushed_bytes = job["flushedBytes"]
         self.flushed = None
         self.made = {}
+        self.causal = job.get("mask", "causal") == "causal"
         self.mask = None
 
     def attention(self, name):
         if name not in self.made:
-            self.made[name] = ATTENTIONS[name]()
+            self.made[name] = ATTENTIONS[name](self.causal)
         return self.made[name]
 
     def forward(self, attention):
@@ -144,7 +145,7 @@ class Workload:
 
     def make_ready(self, name):
         """Has a mask for those that take one, and nothing of what ran, or failed, before."""
-        if name in WITH_MASK and self.mask is None:
+        if name in WITH_MASK and self.causal and self.mask is None:
             sequence = self.leaves[0].shape[-2]
             self.mask = torch.ones(sequence, sequence, dtype=torch.bool, device=self.device).tril()
         if name not in WITH_MASK:

@@ -45,9 +45,10 @@ def rotate(x, cos, sin):
 
 
 def plain_attention(q, k, v, mask):
-    """softmax(q k^T / sqrt(d)) v as separate operations; `mask` is true where a query sees a key."""
+    """softmax(q k^T / sqrt(d)) v as separate operations; `mask` is true where a query sees a key; None for all."""
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    scores = torch.where(mask, scores, float("-inf"))
+    if mask is not None:
+        scores = torch.where(mask, scores, float("-inf"))
     return torch.softmax(scores, -1).to(v.dtype) @ v
 
 

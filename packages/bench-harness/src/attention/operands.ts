@@ -1,7 +1,7 @@
 import { randn, type Device, type Tensor } from '@roofline/tensor-core';
 import { attentionFunction } from './attention-function.ts';
 import type { AttentionKind } from './kinds.ts';
-import type { AttentionShape } from './shape.ts';
+import { isCausal, type AttentionShape } from './shape.ts';
 
 /** All [batch, heads, sequence, head dimension]; q, k and v collect gradients. Disposing frees all of it. */
 export interface AttentionOperands extends Disposable {
@@ -10,6 +10,7 @@ export interface AttentionOperands extends Disposable {
   readonly v: Tensor;
   /** Of the output, for the backward pass. */
   readonly gradient: Tensor;
+  readonly causal: boolean;
 }
 
 /** Normally distributed numbers; equal seeds give equal ones. */
@@ -21,6 +22,7 @@ export function createOperands(shape: AttentionShape, device: Device, seed: numb
   const operands = { q: q!, k: k!, v: v!, gradient: draw(3) };
   return {
     ...operands,
+    causal: isCausal(shape),
     [Symbol.dispose]() {
       clearGradients(operands);
       for (const operand of Object.values(operands)) operand.dispose();
@@ -28,10 +30,10 @@ export function createOperands(shape: AttentionShape, device: Device, seed: numb
   };
 }
 
-/** Causal attention, on the tape. */
-export function attend(kind: AttentionKind, { q, k, v }: AttentionOperands): Tensor {
+/** Attention, on the tape. */
+export function attend(kind: AttentionKind, { q, k, v, causal }: AttentionOperands): Tensor {
   const scale = 1 / Math.sqrt(q.shape.at(-1)!);
-  return attentionFunction(kind)(q, k, v, { causal: true, scale });
+  return attentionFunction(kind)(q, k, v, { causal, scale });
 }
 
 /** Frees the gradients that backward passes have brought. */

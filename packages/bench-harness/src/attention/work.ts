@@ -1,6 +1,6 @@
 import { byteSize } from '@roofline/tensor-core';
 import type { PhaseWork } from '../measuring/ceilings.ts';
-import type { AttentionShape } from './shape.ts';
+import { isCausal, type AttentionShape } from './shape.ts';
 
 /** What is timed: the output, its gradients, or one after the other. */
 export const passes = ['forward', 'backward', 'both'] as const;
@@ -21,7 +21,7 @@ const BACKWARD_TENSORS = 8;
  */
 export function attentionWork(shape: AttentionShape, pass: Pass): PhaseWork[] {
   const { batch, heads, sequence, headDimension, dtype } = shape;
-  const flops = (4 * batch * heads * sequence ** 2 * headDimension) / 2;
+  const flops = (4 * batch * heads * sequence ** 2 * headDimension) / (isCausal(shape) ? 2 : 1);
   const tensorBytes = batch * heads * sequence * headDimension * byteSize(dtype);
   const forward = { flops, bytes: FORWARD_TENSORS * tensorBytes };
   const backward = { flops: BACKWARD_OVER_FORWARD * flops, bytes: BACKWARD_TENSORS * tensorBytes };

@@ -1,7 +1,7 @@
 import { flashAttentionKernels, type FlashAttentionGpu } from '@roofline/flash-attn';
 import { RooflineError } from '@roofline/tensor-core';
 import { compileKernels } from '@roofline/tensor-core/native';
-import type { AttentionShape } from '../attention/shape.ts';
+import { isCausal, type AttentionShape } from '../attention/shape.ts';
 import type { CellTask } from '../benchmarks/definition.ts';
 
 export type CompileFlashKernelsJob = {
@@ -9,7 +9,7 @@ export type CompileFlashKernelsJob = {
   gpu: FlashAttentionGpu & { [key: string]: number };
 };
 
-/** Compiles what causal attention of all shapes runs on a GPU, all at once, and opens no GPU. Gives how many kernels. */
+/** Compiles what attention of all shapes runs on a GPU, all at once, and opens no GPU. Gives how many kernels. */
 export const compileFlashKernels: CellTask<
   CompileFlashKernelsJob,
   Record<string, never>,
@@ -24,10 +24,11 @@ export const compileFlashKernels: CellTask<
 };
 
 /** None of a shape that flashAttention refuses: its own cell says why. */
-function kernelsOf({ batch, heads, sequence, headDimension, dtype }: AttentionShape, gpu: FlashAttentionGpu) {
+function kernelsOf(problem: AttentionShape, gpu: FlashAttentionGpu) {
+  const { batch, heads, sequence, headDimension, dtype } = problem;
   const shape = [batch, heads, sequence, headDimension];
   try {
-    return flashAttentionKernels({ q: shape, k: shape, dtype }, gpu, { causal: true });
+    return flashAttentionKernels({ q: shape, k: shape, dtype }, gpu, { causal: isCausal(problem) });
   } catch (error) {
     if (error instanceof RooflineError) return [];
     throw error;

@@ -2,6 +2,12 @@ import type { Column, Row } from '@roofline/reports';
 
 const shapeColumns: readonly Column[] = [
   { key: 'dtype', label: 'Dtype', kind: 'text' },
+  {
+    key: 'mask',
+    label: 'Mask',
+    kind: 'text',
+    description: 'Keys that a query sees: up to its own place, or all.',
+  },
   { key: 'batch', label: 'Batch', kind: 'text', align: 'right' },
   { key: 'heads', label: 'Heads', kind: 'text', align: 'right' },
   { key: 'headDimension', label: 'd', kind: 'text', align: 'right', description: 'Head dimension.' },
@@ -20,9 +26,9 @@ export function attentionColumns(rows: readonly Row[]): Column[] {
 /** What all rows share and no column tells: `All rows: causal, batch 8, float32.` */
 export function attentionCaption(rows: readonly Row[]): string {
   const told = new Set(attentionColumns(rows).map(({ key }) => key));
-  const [{ batch, heads, dtype } = {}] = rows;
+  const [{ batch, heads, dtype, mask } = {}] = rows;
   const words = [
-    'causal',
+    ...(told.has('mask') ? [] : [String(mask ?? 'causal')]),
     ...(told.has('batch') || batch === undefined ? [] : [`batch ${batch}`]),
     ...(told.has('heads') || heads === undefined || heads === 1 ? [] : [`${heads} heads`]),
     ...(told.has('dtype') || dtype === undefined ? [] : [String(dtype)]),

@@ -7,6 +7,7 @@ const shape: AttentionShape = { batch: 2, heads: 3, headDimension: 8, sequence: 
 it('counts half of the products forward, and 2.5 times that backward', () => {
   const forward = (2 * 2 * 3 * 16 * 16 * 8 * 2) / 2;
   expect(attentionFlops(shape, 'forward')).toBe(forward);
+  expect(attentionFlops({ ...shape, mask: 'full' }, 'forward')).toBe(2 * forward);
   expect(attentionFlops(shape, 'backward')).toBe(2.5 * forward);
   expect(attentionFlops(shape, 'both')).toBe(3.5 * forward);
 });
@@ -25,5 +26,8 @@ it('moves operands and results once: four tensors forward, eight backward', () =
 
 it('names shapes, heads only where there are several', () => {
   expect(describeShape(shape)).toBe('d 8 · sequence 16 · batch 2 · 3 heads · bfloat16');
+  expect(describeShape({ ...shape, mask: 'full' })).toBe(
+    'd 8 · sequence 16 · batch 2 · 3 heads · full · bfloat16',
+  );
   expect(describeShape({ ...shape, heads: 1 })).toBe('d 8 · sequence 16 · batch 2 · bfloat16');
 });

@@ -20,7 +20,7 @@ export type AttentionParameters = z.infer<typeof attentionParameters>;
 export type AttentionSettings = Pick<AttentionParameters, 'warmup' | 'steps' | 'seed'>;
 
 export const attentionCell = attentionShape
-  .omit({ heads: true })
+  .omit({ heads: true, mask: true })
   .extend({ attention: z.enum(attentionKinds) });
 export type AttentionCell = z.infer<typeof attentionCell>;
 

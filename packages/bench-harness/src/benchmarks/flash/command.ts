@@ -6,6 +6,7 @@ import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { printLine } from '../../cli/output.ts';
 import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
+import { masks } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
 import { UsageError } from '../../errors.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
@@ -30,6 +31,10 @@ const flags = {
   dtype: {
     ...dtypeChoices(dtypes),
     describe: 'Of operands and results; bfloat16,float32 if not given',
+  },
+  mask: {
+    ...choicesOf('mask', masks),
+    describe: 'Keys that a query sees: those up to its own place, or all; causal if not given',
   },
   pass: {
     ...choicesOf('pass', passes),
@@ -114,7 +119,7 @@ export const flashCommand = defineCommand({
 
 type Swept = Pick<
   FlashParameters,
-  'passes' | 'batches' | 'heads' | 'headDimensions' | 'sequences' | 'dtypes'
+  'passes' | 'batches' | 'heads' | 'headDimensions' | 'sequences' | 'dtypes' | 'masks'
 >;
 
 function sweptOf(args: Arguments, type: DeviceDescription['type']): Swept {
@@ -126,6 +131,7 @@ function sweptOf(args: Arguments, type: DeviceDescription['type']): Swept {
       headDimensions: [...leaderboard.headDimensions],
       sequences: [...leaderboard.sequences],
       dtypes: [...leaderboard.dtypes],
+      masks: [...leaderboard.masks],
     };
   }
   const byDevice = flashDefaults[type];
@@ -136,6 +142,7 @@ function sweptOf(args: Arguments, type: DeviceDescription['type']): Swept {
     headDimensions: args['head-dim'] ?? [...byDevice.headDimensions],
     sequences: args.sequence ?? [...byDevice.sequences],
     dtypes: dtypesOf(args),
+    masks: args.mask ?? ['causal'],
   };
 }
 
@@ -145,7 +152,7 @@ function dtypesOf({ dtype }: Arguments): FlashParameters['dtypes'] {
 
 /** Throws UsageError for flags that exclude each other. */
 function checkFlags(args: Arguments): void {
-  const shapeFlags = ['batch', 'heads', 'head-dim', 'sequence', 'dtype', 'pass'] as const;
+  const shapeFlags = ['batch', 'heads', 'head-dim', 'sequence', 'dtype', 'mask', 'pass'] as const;
   const given = shapeFlags.find((name) => args[name] !== undefined);
   if (args.leaderboard && given !== undefined) {
     throw new UsageError(`--leaderboard is one case: leave out --${given}.`);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
-import { attentionShape, count, type AttentionShape } from '../../attention/shape.ts';
+import { attentionShape, count, masks, type AttentionShape } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
 
@@ -14,6 +14,7 @@ export const flashParameters = z.object({
   headDimensions: z.array(count).min(1),
   sequences: z.array(count).min(1),
   dtypes: z.array(z.enum(dtypes)).min(1),
+  masks: z.array(z.enum(masks)).min(1),
   /** Milliseconds of calls before those that count, and of those, for each attention and pass; as `doBench`. */
   warmupMs: z.number().positive(),
   repeatMs: z.number().positive(),
@@ -40,10 +41,12 @@ export type FlashCell = AttentionShape;
 export function expandFlashCells(parameters: FlashParameters): FlashCell[] {
   const { batches, headDimensions, sequences } = parameters;
   return parameters.dtypes.flatMap((dtype) =>
-    batches.flatMap((batch) =>
-      parameters.heads.flatMap((heads) =>
-        sequences.flatMap((sequence) =>
-          headDimensions.map((headDimension) => ({ batch, heads, headDimension, sequence, dtype })),
+    parameters.masks.flatMap((mask) =>
+      batches.flatMap((batch) =>
+        parameters.heads.flatMap((heads) =>
+          sequences.flatMap((sequence) =>
+            headDimensions.map((headDimension) => ({ batch, heads, headDimension, sequence, dtype, mask })),
+          ),
         ),
       ),
     ),
@@ -58,6 +61,7 @@ export const leaderboard = {
   headDimensions: [64],
   sequences: [16384],
   dtypes: ['bfloat16'],
+  masks: ['causal'],
 } as const;
 
 /** What stands where the command line names nothing: on the CPU what a laptop takes a minute for. */

@@ -1,6 +1,7 @@
-import { device, type Device } from '@roofline/tensor-core';
+import { device, scope, type Device } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { attend, createOperands } from '../../../src/attention/operands.ts';
 import { timeContenders } from '../../../src/benchmarks/flash/measure.ts';
 import { flushedBytesOf } from '../../../src/benchmarks/flash/own-contender.ts';
 import type { FlashCell, FlashSettings } from '../../../src/benchmarks/flash/parameters.ts';
@@ -47,6 +48,22 @@ describe('timeContenders', () => {
     const result = await timeContenders(emulated, cell, only, () => {}, 4096);
     expect(statuses(result)).toEqual(['ours flash: ok']);
     expect(result.flushedBytes).toBe(4096);
+  });
+
+  it('lets queries see all keys, where it is asked for', async () => {
+    const all = (where: FlashCell) =>
+      scope(() => {
+        using operands = createOperands(where, device('cpu'), 3);
+        return ['plain', 'flash', 'tiled'].map((kind) =>
+          attend(kind as 'plain', operands).toFlatArray(),
+        ) as number[][];
+      });
+    const [full, causal] = [all({ ...cell, mask: 'full' }), all(cell)];
+    const last = (values: number[]) => values.slice(-cell.headDimension);
+    for (const values of full) values.forEach((value, i) => expect(value).toBeCloseTo(full[0]![i]!, 5));
+    // The last query sees all keys anyway, the first one itself alone.
+    last(full[0]!).forEach((value, i) => expect(value).toBeCloseTo(last(causal[0]!)[i]!, 5));
+    expect(full[0]!.slice(0, 8)).not.toEqual(causal[0]!.slice(0, 8));
   });
 
   it('makes a row of an attention that runs out of memory', async () => {

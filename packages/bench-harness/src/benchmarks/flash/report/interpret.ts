@@ -104,8 +104,8 @@ export function nameOf(timed: Timed): string {
 
 /** The flat row of tables and of `--json`. Times in milliseconds, sizes in bytes, shares as fractions. */
 export function flashRow({ cell, record, pass, timed, measured }: FlashMeasurement): Row {
-  const { dtype, batch, heads, headDimension, sequence } = cell;
-  const shape = { dtype, batch, heads, headDimension, sequence };
+  const { dtype, batch, heads, headDimension, sequence, mask = 'causal' } = cell;
+  const shape = { dtype, batch, heads, headDimension, sequence, mask };
   if (timed === null) return { ...shape, implementation: null, pass, ...outcomeOf(record) };
   const { outcome, side, attention } = timed;
   return {
