@@ -16,6 +16,7 @@
 //   ELEMENT    storage type of the tensors: bfloat16, float16 or float
 //   PRODUCTS   of float: 1 for TF32, 3 for float32 (mma_products.cuh). 1 for the others
 //   HEAD_DIM   the head dimension, rounded up to a multiple of 16 · PARTS
+//   SCORE_DIM  the head dimension, rounded up to a multiple of 16, as the forward pass has it: scores must be its own
 //   PARTS      blocks that share a tile of keys, each with as many columns of the gradients: what is too wide for registers
 //   BLOCK_M    queries of a tile, a multiple of 16 that divides 16 · WARPS
 //   WARPS      a power of two; each has 16 keys
@@ -33,6 +34,7 @@ constexpr bool kIsOrdered = DETERMINISTIC;
 constexpr int kThreads = 32 * WARPS;
 constexpr int kKeys = 16 * WARPS;
 constexpr int kQueryTiles8 = BLOCK_M / 8;
+constexpr int kScoreSteps = SCORE_DIM / kStep;
 constexpr int kOwnPairs = kPairs / PARTS;
 constexpr int kOwnColumns = kOwnPairs * kPair;
 static_assert(kPairs % PARTS == 0, "every part has as many columns");
@@ -254,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS_PER_SM)
   ELEMENT* const ownK = kTile + 16 * warp_index() * kPitch;
   ELEMENT* const ownV = vTile + 16 * warp_index() * kPitch;
 #if HOLD_KEYS
-  LeftHeld<1, HEAD_DIM / kStep> keys, values;
+  LeftHeld<1, kScoreSteps> keys, values;
   wait_for_copies<0>();
   __syncthreads();
   keys.hold(LeftRows{ownK});
@@ -275,8 +277,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS_PER_SM)
       copy_stage(p, memory, work, i + 1, stages + next * kStageElements, rowsOfStages + next * 3 * BLOCK_M);
     }
     Scores weights = {}, gradients = {};
-    add_product<HEAD_DIM / kStep, Order::kRightLast>(weights, keys, ColumnsAlongK{q});
-    add_product<HEAD_DIM / kStep>(gradients, values, ColumnsAlongK{gradO});
+    add_scores<kScoreSteps, Order::kRightLast>(weights, keys, ColumnsAlongK{q});
+    add_product<kScoreSteps>(gradients, values, ColumnsAlongK{gradO});
     weightsOf.apply(weights, gradients, rows, work.tile(i) * BLOCK_M);
     write_gradients(gradientTile, gradients);
     __syncthreads();  // the gradients of the scores are there

@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS_PER_SM)
     commit_copies();
     Scores scores = {};
     const bool isSeen = key < limits.most;
-    if (isSeen) add_product<HEAD_DIM / kStep>(scores, queries, ColumnsAlongK{kTile});
+    if (isSeen) add_scores<HEAD_DIM / kStep, Order::kLeftLast>(scores, queries, ColumnsAlongK{kTile});
     wait_for_copies<0>();
     __syncthreads();  // the values are there, and the keys have been read
     if (block > first) {

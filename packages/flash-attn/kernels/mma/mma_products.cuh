@@ -3,8 +3,8 @@
 // float32 has two ways, by the macro PRODUCTS:
 //   1   operands are rounded to TF32, 11 significant bits
 //   3   each operand is split into hi, which is rounded to 11 significant bits, and lo, of which as many count:
-//       a·b ≈ hi·hi + (hi·lo + lo·hi), which leaves out 2^-22 of it or less, with either sign. Tensor cores cut what
-//       they add, so that hi·hi starts from zero every kPromotion steps, and is added to the sums by ordinary additions,
+//       a·b ≈ hi·hi + (hi·lo + lo·hi), which leaves out 2^-22 of it or less, with either sign; of scores, whose errors
+//       an exponential multiplies, lo·lo is added, too (add_scores). Tensor cores cut what they add, so that hi·hi starts from zero every kPromotion steps, and is added to the sums by ordinary additions,
 //       which round to nearest. The small products have sums of their own. Where an operand is infinite these are NaN, and
 //       hi·hi alone, which is not finite either, is what IEEE 754 says. NaN itself may be lost in hi, never in lo: beside
 //       finite numbers it stays NaN. What rounds up to 2^128, above 3.401·10^38, becomes infinite.
@@ -190,8 +190,8 @@ __device__ __forceinline__ float joined(float sum, float last, float small) {
   return counts ? sum + (last + small) : withoutSmall;
 }
 
-/** Of float32 in three products, up to two pairs of tiles. */
-template <Order order, int kFirstPair, int kPairCount, int kRowTiles, int kTiles>
+/** Of float32 in three products, or in four with lo·lo, up to two pairs of tiles. */
+template <Order order, bool kWithSmallest, int kFirstPair, int kPairCount, int kRowTiles, int kTiles>
 struct SplitAccumulation {
   float (&sums)[kRowTiles][kTiles][4];
   float main[kRowTiles][2 * kPairCount][4], small[kRowTiles][2 * kPairCount][4] = {};
@@ -200,6 +200,10 @@ struct SplitAccumulation {
   __device__ __forceinline__ void add(int step, int m, int pair, const Fragment& a, const Fragment& b) {
     float(&small0)[4] = small[m][2 * pair], (&small1)[4] = small[m][2 * pair + 1];
     constexpr bool kLeftLast = order == Order::kLeftLast;
+    if constexpr (kWithSmallest) {
+      multiply_tile<0>(small0, a.lo, b.lo);
+      multiply_tile<1>(small1, a.lo, b.lo);
+    }
     multiply_tile<0>(small0, kLeftLast ? a.hi : a.lo, kLeftLast ? b.lo : b.hi);
     multiply_tile<1>(small1, kLeftLast ? a.hi : a.lo, kLeftLast ? b.lo : b.hi);
     if (step % kPromotion == 0) {
@@ -263,21 +267,27 @@ __device__ __forceinline__ void walk_product(Accumulate& accumulation, const Lef
 }
 
 /** sums += A · B over kSteps · kStep of k, to the accuracy of ELEMENT, from pair kFirstPair on. */
-template <int kSteps, Order order = Order::kLeftLast, int kFirstPair = 0, int kRowTiles, int kTiles, typename Left,
-          typename Right>
+template <int kSteps, Order order = Order::kLeftLast, bool kWithSmallest = false, int kFirstPair = 0, int kRowTiles,
+          int kTiles, typename Left, typename Right>
 __device__ __forceinline__ void add_product(float (&sums)[kRowTiles][kTiles][4], const Left& left, const Right& right) {
 #if PRODUCTS == 3
   // Its own sums take registers: two pairs at a time.
   constexpr int kLeft = kTiles / 2 - kFirstPair, kPairCount = kLeft < 2 ? kLeft : 2;
-  SplitAccumulation<order, kFirstPair, kPairCount, kRowTiles, kTiles> accumulation{sums, {}, {}};
+  SplitAccumulation<order, kWithSmallest, kFirstPair, kPairCount, kRowTiles, kTiles> accumulation{sums, {}, {}};
 #else
   constexpr int kPairCount = kTiles / 2 - kFirstPair;
   Accumulation<order, kFirstPair, kRowTiles, kTiles> accumulation{sums};
 #endif
   walk_product<kSteps, kFirstPair, kPairCount, kRowTiles>(accumulation, left, right);
   if constexpr (2 * (kFirstPair + kPairCount) < kTiles) {
-    add_product<kSteps, order, kFirstPair + kPairCount>(sums, left, right);
+    add_product<kSteps, order, kWithSmallest, kFirstPair + kPairCount>(sums, left, right);
   }
+}
+
+/** Scores, of which the two passes must have the same: equal for A · B and Bᵀ · Aᵀ, if kSteps are. */
+template <int kSteps, Order order, int kRowTiles, int kTiles, typename Left, typename Right>
+__device__ __forceinline__ void add_scores(float (&scores)[kRowTiles][kTiles][4], const Left& left, const Right& right) {
+  add_product<kSteps, order, true>(scores, left, right);
 }
 
 // Sums back to tiles ---------------------------------------------------------------------------------------

@@ -177,6 +177,7 @@ export function mmaBackwardDefines(
   return {
     ...mmaRowsDefines(call, tile),
     PRODUCTS: tile.products,
+    SCORE_DIM: tile.scoreDimension,
     WARPS: tile.warps,
     STAGES: tile.stages,
     BLOCKS_PER_SM: tile.blocksPerMultiprocessor,

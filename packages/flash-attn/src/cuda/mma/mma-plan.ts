@@ -29,6 +29,8 @@ export interface MmaForwardTile extends MmaTile {
 
 /** A variant of kernels/mma/flash_mma_backward.cu. */
 export interface MmaBackwardTile extends MmaTile {
+  /** The forward pass's head dimension, over which scores are summed: its own may be rounded up further. */
+  readonly scoreDimension: number;
   /** Tiles of queries in shared memory. */
   readonly stages: 1 | 2;
   /** Blocks that share a tile of keys, each with as many columns of the gradients. */
@@ -130,10 +132,16 @@ function splitsOf(
 export function planMmaBackward(problem: KernelProblem): MmaBackwardPlan | null {
   if (!isForMma(problem)) return null;
   const { dtype, keys, batch, keyHeads, deterministic } = problem;
+  const scoreDimension = roundUp(problem.headDimension, headDimensionStep);
   const tiles = candidatesFor(dtype === 'float32' ? backwardTiles32 : backwardTiles16, problem.headDimension);
   const fitted = tiles.map(({ blocks, isHeld = false, isForLittleMemory = false, ...sizes }) => {
     const headDimension = roundUp(problem.headDimension, headDimensionStep * sizes.parts);
-    const own = { headDimension, keys: rowsPerWarp * sizes.warps, products: productsOf(problem) };
+    const own = {
+      headDimension,
+      scoreDimension,
+      keys: rowsPerWarp * sizes.warps,
+      products: productsOf(problem),
+    };
     const tile = { ...sizes, ...own, isHeld };
     const sharedBytes = mmaBackwardSharedBytes(tile, byteSize(dtype));
     const grid = Math.ceil(keys / tile.keys) * tile.parts * keyHeads * batch;
