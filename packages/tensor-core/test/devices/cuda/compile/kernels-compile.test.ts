@@ -19,7 +19,7 @@ import {
   splitHalfDefines,
   splitHalfTiles,
 } from '../../../../src/devices/cuda/matmul/matmul-split-half-plan.ts';
-import { kernelSource } from '../../../../src/package-root.ts';
+import { kernelSource } from '../../../../src/host/package-root.ts';
 
 const kernelsFolder = fileURLToPath(kernelSource(''));
 /** Every file in it and in its rooms, by its path from there. */
