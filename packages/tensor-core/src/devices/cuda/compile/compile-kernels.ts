@@ -128,7 +128,10 @@ async function onWorkers(
   work: (compile: Compile) => Promise<void>,
 ): Promise<void> {
   const workers = Array.from({ length: count }, () => {
-    return new Worker(packageProgram('devices/cuda/compile/compile-worker'), { workerData: architecture, execArgv: workerFlags });
+    return new Worker(packageProgram('devices/cuda/compile/compile-worker'), {
+      workerData: architecture,
+      execArgv: workerFlags,
+    });
   });
   try {
     await Promise.all(workers.map((worker) => work((job) => answerOf(worker, job))));
