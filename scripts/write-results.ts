@@ -2,7 +2,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readResults, reportOfRecords, writeReport } from '../packages/bench-harness/src/index.ts';
-import { renderSvg, type Plot, type RooflinePlot } from '../packages/reports/src/index.ts';
+import { renderSvg, type Plot, type Report, type RooflinePlot } from '../packages/reports/src/index.ts';
+import { allReducePicture } from './all-reduce-picture.ts';
 
 const docs = resolve(import.meta.dirname, '../docs');
 
@@ -11,10 +12,18 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
   h200: ['h200-float32', 'h200-bfloat16', 'h200-large', 'h200-warmup', 'h200-precision', 'h200-speed'],
   'h200-instruments': ['h200-profile', 'h200-memory', 'h200-overhead'],
   'cpu-float32': ['cpu-float32'],
+  'cpu-attention': ['cpu-attention'],
 };
 
-/** The pictures of the READMEs: the chart that a report of these records begins with, and a title of its own. */
-const charts: Readonly<Record<string, { readonly of: readonly string[]; readonly title: string }>> = {
+/** A plot of the report of these records, the chart that it begins with if none is named, and a title of its own. */
+interface Picture {
+  readonly of: readonly string[];
+  readonly plot?: string;
+  readonly title: string;
+}
+
+/** Those of the READMEs that are made of records. */
+const charts: Readonly<Record<string, Picture>> = {
   'beside-pytorch': {
     of: ['h200-float32', 'h200-bfloat16'],
     title: 'A training step on one H200, Roofline beside eager PyTorch 2.11',
@@ -23,19 +32,48 @@ const charts: Readonly<Record<string, { readonly of: readonly string[]; readonly
     of: ['h200-profile'],
     title: 'The kernels of a step of 2.7b in bfloat16 on one H200, under its roof',
   },
+  'host-time': {
+    of: ['h200-overhead'],
+    plot: 'host-time',
+    title: 'What an eager op costs the host of an H200',
+  },
+  'attention-memory': {
+    of: ['cpu-attention'],
+    plot: 'memory-float32-b2-d64',
+    title: 'Memory of attention by sequence, batch 2, head dimension 64, float32',
+  },
+  'loss-curves': {
+    of: ['h200-precision'],
+    plot: 'loss-curves',
+    title: 'Loss of a training with AdamW in each precision',
+  },
+  'step-phases': {
+    of: ['h200-bfloat16'],
+    plot: 'phases-of-a-train-step',
+    title: 'Where the time of a train step goes, by model size, bfloat16 on one H200',
+  },
 };
 
 /** The pictures by their paths under docs/, as the records have them. */
 export async function pictures(): Promise<Map<string, string>> {
   const drawn = new Map<string, string>();
-  for (const [name, { of, title }] of Object.entries(charts)) {
-    const { chart } = await reportOf(of);
-    const plot: Plot | RooflinePlot = { ...chart!, title };
+  for (const [name, { of, plot: id, title }] of Object.entries(charts)) {
+    const report = await reportOf(of);
+    const plot = { ...(id === undefined ? report.chart! : plotOf(report, id)), title };
     for (const theme of ['light', 'dark'] as const) {
       drawn.set(`pictures/${name}-${theme}.svg`, renderSvg(plot, { theme, width: 860, height: 420 }));
     }
   }
+  for (const theme of ['light', 'dark'] as const)
+    drawn.set(`pictures/all-reduce-${theme}.svg`, allReducePicture(theme));
   return drawn;
+}
+
+function plotOf({ sections }: Report, id: string): Plot | RooflinePlot {
+  const plots = sections.flatMap(({ blocks }) => blocks).filter((block) => block.kind === 'plot');
+  const found = plots.find((plot) => plot.id === id);
+  if (!found) throw new Error(`no plot ${id} among ${plots.map((plot) => plot.id).join(', ')}`);
+  return found;
 }
 
 function reportOf(folders: readonly string[]) {

@@ -1,13 +1,18 @@
 import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
 import { defineConfig } from 'tsup';
 
+/** What packages export, and programs that they start; each lies atop `dist` once it is built. */
+const entries = [
+  ...['src/index.ts', 'src/native.ts', 'src/testing.ts', 'src/op/nearest.ts'],
+  ...['src/devices/cuda/compile/compile-worker.ts', 'src/nccl-watchdog.ts'],
+  ...['src/cli.ts', 'src/cell.ts', 'src/lifeline.ts', 'src/collective-rank.ts', 'src/ddp-rank.ts'],
+];
+
 export default defineConfig({
-  entry: [
-    ...['index', 'native', 'nearest', 'testing', 'compile-worker', 'nccl-watchdog'],
-    ...['cli', 'cell', 'lifeline', 'collective-rank', 'ddp-rank'],
-  ]
-    .map((name) => `src/${name}.ts`)
-    .filter((path) => existsSync(path)),
+  entry: Object.fromEntries(
+    entries.filter((path) => existsSync(path)).map((path) => [basename(path, '.ts'), path]),
+  ),
   format: 'esm',
   platform: 'node',
   target: 'node22.12',

@@ -15,6 +15,10 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 600_000,
     expect: { poll: { timeout: 60_000 } },
+    // Tests start hundreds of processes from the sources, which read them stripped and compiled from here.
+    env: {
+      NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)),
+    },
     maxWorkers: 2,
     ...(isSummarized && { reporters: ['minimal', summaryReporter] }),
     projects: [

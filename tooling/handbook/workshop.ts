@@ -4,6 +4,8 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
 const packages = join(root, 'packages');
+/** Where the tests of the harness keep the ceilings of this machine, too. */
+const cache = join(packages, 'bench-harness/node_modules/.cache/tests');
 
 /** A project of a reader's, in which the packages of this repository are installed as they stand. */
 export class Workshop {
@@ -47,7 +49,10 @@ exit 1`,
       cwd: this.folder,
       encoding: 'utf8',
       timeout: 500_000,
-      env: { ...process.env, PATH: path, NODE_OPTIONS: '', VITEST: '', NO_COLOR: '1' },
+      env: {
+        ...{ ...process.env, PATH: path, XDG_CACHE_HOME: cache },
+        ...{ NODE_OPTIONS: '', VITEST: '', NO_COLOR: '1' },
+      },
     });
     if (status !== 0) throw new Error(`exit ${status}:\n${lines}\n${stdout}\n${stderr}`);
     return stdout + stderr;

@@ -6,7 +6,8 @@ export { runLaunchCommand } from './launch/launch-command.ts';
 export { launch, type LaunchResult } from './launch/launch.ts';
 export type { LaunchOptions } from './launch/launch-options.ts';
 export type { RankFailure } from './launch/rank-process.ts';
-export type { ProcessGroup, ReduceOptions } from './group/process-group.ts';
+export type { ReduceOptions } from './group/collective-checks.ts';
+export type { ProcessGroup } from './group/process-group.ts';
 export type { Work } from './group/work.ts';
 export {
   type DataParallelMode,

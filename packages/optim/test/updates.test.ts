@@ -4,20 +4,20 @@ import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, SGD } from '../src/index.ts';
 import { describeLifetimes } from './lifetime-cases.ts';
 import { parameterOf, setGradient } from './parameters.ts';
-import { describeReplays } from './replay-cases.ts';
+import { describeCompiledSteps } from './compiled-step-cases.ts';
 import { describeUpdates } from './update-cases.ts';
 
 describe('on the CPU', () => {
   describeUpdates(device('cpu'));
   describeLifetimes(device('cpu'));
-  describeReplays(device('cpu'));
+  describeCompiledSteps(device('cpu'));
 });
 
 describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () => {
   const emulated = openEmulatedDevice();
   describeUpdates(emulated);
   describeLifetimes(emulated);
-  describeReplays(emulated);
+  describeCompiledSteps(emulated);
 
   it('launches nothing over empty tensors, which CUDA would refuse', () => {
     let launches = 0;

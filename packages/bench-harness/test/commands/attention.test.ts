@@ -6,8 +6,7 @@ import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { torchPython } from '../fixtures/torch.ts';
 
 const small = '--device cpu --head-dim 8 --sequence 16,32';
-const runIn = (folder: string, words: string) =>
-  runCli([...words.split(' '), '--out', join(folder, 'out')], { XDG_CACHE_HOME: join(folder, 'cache') });
+const runIn = (folder: string, words: string) => runCli([...words.split(' '), '--out', join(folder, 'out')]);
 
 describe('roofline attention', () => {
   it('times and reports plain, flash and tiled attention on the CPU', async () => {

@@ -28,16 +28,13 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
 
   it('roofline e2e --peer torch gives the ratio', async () => {
     const folder = temporaryFolder();
-    const { exitCode, stdout, stderr } = await runCli(
-      [
-        ...'e2e --d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --mode train-step'.split(
-          ' ',
-        ),
-        ...'--device cpu --warmup 1 --steps 3 --peer torch --json --out'.split(' '),
-        folder,
-      ],
-      { XDG_CACHE_HOME: folder },
-    );
+    const { exitCode, stdout, stderr } = await runCli([
+      ...'e2e --d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8 --mode train-step'.split(
+        ' ',
+      ),
+      ...'--device cpu --warmup 1 --steps 3 --peer torch --json --out'.split(' '),
+      folder,
+    ]);
     expect(stderr).toContain('[1/1]');
     expect(exitCode).toBe(0);
     const [row] = JSON.parse(stdout).rows;
@@ -48,14 +45,11 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
 
   it("roofline profile --peer torch sets our kernels beside PyTorch's", async () => {
     const folder = temporaryFolder();
-    const { exitCode, stdout } = await runCli(
-      [
-        ...'profile --d-model 16 --d-ff 32 --layers 2 --heads 2 --vocab 50 --context 8'.split(' '),
-        ...'--device cpu --warmup 1 --steps 2 --peer torch --out'.split(' '),
-        folder,
-      ],
-      { XDG_CACHE_HOME: folder },
-    );
+    const { exitCode, stdout } = await runCli([
+      ...'profile --d-model 16 --d-ff 32 --layers 2 --heads 2 --vocab 50 --context 8'.split(' '),
+      ...'--device cpu --warmup 1 --steps 2 --peer torch --out'.split(' '),
+      folder,
+    ]);
     expect(exitCode).toBe(0);
     for (const title of ['Kernel time beside PyTorch', 'The check', 'Top kernels']) {
       expect(stdout).toContain(title);

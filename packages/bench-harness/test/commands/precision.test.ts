@@ -15,10 +15,10 @@ const toySize = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --contex
 
 async function runPrecision(words: string, root: string) {
   const out = join(root, 'out');
-  const { exitCode, stdout } = await runCli(
-    ['precision', ...toySize, ...words.split(' '), '--device', 'cpu', '--json', '--out', out],
-    { XDG_CACHE_HOME: join(root, 'cache') },
-  );
+  const { exitCode, stdout } = await runCli([
+    ...['precision', ...toySize, ...words.split(' ')],
+    ...['--device', 'cpu', '--json', '--out', out],
+  ]);
   expect(exitCode).toBe(0);
   return { rows: JSON.parse(stdout).rows as FoundRow[], out };
 }

@@ -11,9 +11,7 @@ describe('roofline profile on the CPU', () => {
   beforeAll(() => void (root = mkdtempSync(join(tmpdir(), 'roofline-profile-'))));
   afterAll(() => rmSync(root, { recursive: true }));
   const profile = (...args: string[]) =>
-    runCli(['profile', ...model, '--device', 'cpu', '--warmup', '1', '--steps', '2', ...args], {
-      XDG_CACHE_HOME: join(root, 'cache'),
-    });
+    runCli(['profile', ...model, '--device', 'cpu', '--warmup', '1', '--steps', '2', ...args]);
 
   it('prints the tables and writes a trace', async () => {
     const out = join(root, 'whole');

@@ -40,7 +40,7 @@ const tex = ['pdflatex', 'xelatex', 'lualatex'].find((program) => {
 
 /** The files of a report on results of every kind, some of them of a GPU, some without memory. */
 async function writeTables(root: string): Promise<readonly string[]> {
-  const environment = { XDG_CACHE_HOME: join(root, 'cache'), ROOFLINE_PYTHON: '' };
+  const environment = { ROOFLINE_PYTHON: '' };
   const folders = [];
   for (const command of [...benchmarks, ...attention]) {
     const words = command.split(' ');

@@ -1,30 +1,20 @@
 import {
-  DTypeError,
   type Device,
   RooflineError,
   ShapeError,
   type Tensor,
   checkOptions,
   formatShape,
-  isFloatingPoint,
 } from '@roofline/tensor-core';
-import { CollectiveError } from '../errors.ts';
-import type { Backend, Reduction } from './backend.ts';
-import { checkRank, checkReduction, checkSubGroupRanks } from './check-call.ts';
+import type { Backend } from './backend.ts';
+import { checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
+import { CollectiveChecks, type ReduceOptions, checkAlike } from './collective-checks.ts';
 import type { Members } from './describe-call.ts';
 import { allGatherObject } from './gather-objects.ts';
 import { checkOperand, checkOverlap, checkTarget } from './operands.ts';
 import { type Call, PreparedCall, startTogether } from './prepared-call.ts';
 import type { Work } from './work.ts';
-
-/** How values are reduced, and where the result goes. */
-export interface ReduceOptions {
-  /** Default 'sum'. An 'average' is the sum over the number of ranks, of floating-point tensors alone. */
-  readonly op?: Reduction;
-  /** Where the result goes. Default: in place. */
-  readonly output?: Tensor;
-}
 
 /** How a group makes another one of some of its ranks. */
 export type Regroup = (members: Members) => Promise<ProcessGroup>;
@@ -41,6 +31,7 @@ export class ProcessGroup {
   readonly ranks: readonly number[];
   readonly #members: Members;
   readonly #backend: Backend;
+  readonly #checks: CollectiveChecks;
   readonly #regroup: Regroup;
   readonly #onDispose: () => void;
   /** The calls of `coalesce` so far, while it collects them. */
@@ -53,6 +44,7 @@ export class ProcessGroup {
     this.ranks = members.ranks;
     this.#members = members;
     this.#backend = backend;
+    this.#checks = new CollectiveChecks(members, backend);
     this.#regroup = regroup;
     this.#onDispose = onDispose;
   }
@@ -68,14 +60,14 @@ export class ProcessGroup {
 
   /** The reduction of all ranks' `x`, on all ranks: into `x`, or into `output` of the same shape. */
   allReduce(x: Tensor, options: ReduceOptions = {}): Work {
-    const { reduction, output } = this.#reduceOperands('allReduce', x, options);
+    const { reduction, output } = this.#checks.reduceOperands('allReduce', x, options);
     return this.#start({ kind: 'allReduce', reduction, details: [reduction], input: x, output, like: x });
   }
 
   /** The same, but only the root gets the result; the others' tensors stay. */
   reduce(x: Tensor, root: number, options: ReduceOptions = {}): Work {
     checkRank('reduce', 'the root', root, this.size);
-    const { reduction, output } = this.#reduceOperands('reduce', x, options);
+    const { reduction, output } = this.#checks.reduceOperands('reduce', x, options);
     const details = [reduction, `root ${root}`];
     const isRoot = this.rank === root;
     return this.#start({
@@ -110,7 +102,7 @@ export class ProcessGroup {
    * group's size, or its first dimension times that size. In place: `input` is this rank's piece of `output`.
    */
   allGather(output: Tensor, input: Tensor): Work {
-    this.#checkPieces('allGather', output, input, 'output');
+    this.#checks.checkPieces('allGather', output, input, 'output');
     checkTarget('allGather', output, this.#backend);
     checkOverlap('allGather', output, input, this.rank * input.byteLength);
     return this.#start({ kind: 'allGather', input, output, like: input });
@@ -122,10 +114,10 @@ export class ProcessGroup {
    */
   reduceScatter(output: Tensor, input: Tensor, options: Pick<ReduceOptions, 'op'> = {}): Work {
     checkOptions('reduceScatter', options, ['op']);
-    this.#checkPieces('reduceScatter', input, output, 'input');
+    this.#checks.checkPieces('reduceScatter', input, output, 'input');
     checkTarget('reduceScatter', output, this.#backend);
     checkOverlap('reduceScatter', output, input, this.rank * output.byteLength);
-    const reduction = this.#reductionOf('reduceScatter', options.op, input);
+    const reduction = this.#checks.reductionOf('reduceScatter', options.op, input);
     return this.#start({
       kind: 'reduceScatter',
       reduction,
@@ -140,7 +132,7 @@ export class ProcessGroup {
   allToAll(output: Tensor, input: Tensor): Work {
     checkOperand('allToAll', input, this.#backend);
     checkTarget('allToAll', output, this.#backend);
-    sameSpec('allToAll', output, input);
+    checkAlike('allToAll', output, input);
     if (input.rank === 0 || input.shape[0]! % this.size !== 0)
       throw new ShapeError(
         `allToAll: the first dimension of ${formatShape(input.shape)} must be a multiple of the group's size ` +
@@ -154,9 +146,9 @@ export class ProcessGroup {
   gather(output: Tensor | null, input: Tensor, root: number): Work {
     checkRank('gather', 'the root', root, this.size);
     checkOperand('gather', input, this.#backend);
-    this.#checkRootsTensor('gather', 'output', output, root);
+    this.#checks.checkRootsTensor('gather', 'output', output, root);
     if (output !== null) {
-      this.#checkPieces('gather', output, input, 'output');
+      this.#checks.checkPieces('gather', output, input, 'output');
       checkTarget('gather', output, this.#backend);
       checkOverlap('gather', output, input, this.rank * input.byteLength);
     }
@@ -168,9 +160,9 @@ export class ProcessGroup {
   scatter(output: Tensor, input: Tensor | null, root: number): Work {
     checkRank('scatter', 'the root', root, this.size);
     checkTarget('scatter', output, this.#backend);
-    this.#checkRootsTensor('scatter', 'input', input, root);
+    this.#checks.checkRootsTensor('scatter', 'input', input, root);
     if (input !== null) {
-      this.#checkPieces('scatter', input, output, 'input');
+      this.#checks.checkPieces('scatter', input, output, 'input');
       checkOverlap('scatter', output, input, this.rank * output.byteLength);
     }
     const details = [`root ${root}`];
@@ -182,14 +174,14 @@ export class ProcessGroup {
    * calls; NCCL runs it in their order, so ranks that send to each other `coalesce` that with what they receive.
    */
   send(x: Tensor, to: number): Work {
-    this.#checkPeer('send', to);
+    this.#checks.checkPeer('send', to);
     checkOperand('send', x, this.#backend);
     return this.#start({ kind: 'send', root: to, input: x, like: x });
   }
 
   /** What `from` sends, into `x`. What two ranks send each other arrives in its order. */
   recv(x: Tensor, from: number): Work {
-    this.#checkPeer('recv', from);
+    this.#checks.checkPeer('recv', from);
     checkTarget('recv', x, this.#backend);
     return this.#start({ kind: 'recv', root: from, output: x, like: x });
   }
@@ -245,75 +237,10 @@ export class ProcessGroup {
     this.dispose();
   }
 
-  #reduceOperands(op: string, x: Tensor, options: ReduceOptions): { reduction: Reduction; output: Tensor } {
-    checkOptions(op, options, ['op', 'output']);
-    checkOperand(op, x, this.#backend);
-    const output = options.output === undefined ? x : options.output;
-    checkTarget(op, output, this.#backend);
-    sameSpec(op, output, x);
-    if (output !== x) checkOverlap(op, output, x, 0);
-    return { reduction: this.#reductionOf(op, options.op, x), output };
-  }
-
-  #reductionOf(op: string, reduction: Reduction = 'sum', x: Tensor): Reduction {
-    checkReduction(op, reduction);
-    if (reduction === 'average' && !isFloatingPoint(x.dtype))
-      throw new DTypeError(`${op}: an average of ${x.dtype} would round; cast() it, or take the sum.`);
-    return reduction;
-  }
-
-  /** Throws unless `whole` holds a piece like `piece` for each rank. */
-  #checkPieces(op: string, whole: Tensor, piece: Tensor, name: 'input' | 'output'): void {
-    checkOperand(op, whole, this.#backend);
-    checkOperand(op, piece, this.#backend);
-    if (whole.dtype !== piece.dtype)
-      throw new DTypeError(
-        `${op}: input and output must have one dtype, not ${whole.dtype} and ${piece.dtype}.`,
-      );
-    const shapes = [[this.size, ...piece.shape]];
-    if (piece.rank > 0) shapes.push([piece.shape[0]! * this.size, ...piece.shape.slice(1)]);
-    if (shapes.some((shape) => formatShape(shape) === formatShape(whole.shape))) return;
-    throw new ShapeError(
-      `${op}: beside ${formatShape(piece.shape)} the ${name} must be ${shapes.map(formatShape).join(' or ')}, a piece ` +
-        `for each of ${this.size} ranks, not ${formatShape(whole.shape)}.`,
-    );
-  }
-
-  #checkRootsTensor(op: string, name: 'input' | 'output', x: Tensor | null, root: number): void {
-    if (this.rank === root) {
-      if (x === null)
-        throw new ShapeError(`${op}: rank ${this.rank} is the root and needs the ${name}, not null.`);
-    } else if (x !== null)
-      throw new ShapeError(
-        `${op}: only the root, rank ${root}, has an ${name}; give null on rank ${this.rank}.`,
-      );
-  }
-
-  #checkPeer(op: string, peer: number): void {
-    checkRank(op, 'the peer', peer, this.size);
-    if (peer === this.rank)
-      throw new CollectiveError(`${op}: rank ${peer} cannot ${op} with itself; use copyInPlace().`, {
-        op,
-        rank: this.ranks[this.rank]!,
-        peers: [this.ranks[peer]!],
-      });
-  }
-
   #start(call: Call): Work {
     const prepared = new PreparedCall(call, this.#members);
     if (this.#together) this.#together.push(prepared);
     else startTogether([prepared], this.#backend);
     return prepared.work;
   }
-}
-
-function sameSpec(op: string, output: Tensor, input: Tensor): void {
-  if (output.dtype !== input.dtype)
-    throw new DTypeError(
-      `${op}: input and output must have one dtype, not ${input.dtype} and ${output.dtype}.`,
-    );
-  if (formatShape(output.shape) === formatShape(input.shape)) return;
-  throw new ShapeError(
-    `${op}: input and output must have one shape, not ${formatShape(input.shape)} and ${formatShape(output.shape)}.`,
-  );
 }

@@ -1,4 +1,4 @@
-import { isMeasured, isRoofShare, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { isMeasured, isRoofShare, tableTexts, statusMarker } from '../table/cell-text.ts';
 import { csvField, rawFields, rawValue } from '../text/csv.ts';
 import { LATEX_ESCAPES, latexForm } from '../text/latex.ts';
 import { MARKDOWN_ESCAPES, markdownForm } from '../text/markdown.ts';
@@ -37,7 +37,7 @@ export const FORM_ESCAPES: Record<keyof TableData['forms'], Escapes> = {
 
 export function tableData(table: Table): TableData {
   const fields = rawFields(table);
-  const rows = table.rows.map((row) => rowTexts(table, row));
+  const rows = tableTexts(table);
   return {
     rowCount: rows.length,
     fields: fields.map((field) => ({

@@ -3,8 +3,8 @@ import {
   failureNotes,
   isMeasured,
   isRoofShare,
-  rowTexts,
   statusMarker,
+  tableTexts,
 } from '../table/cell-text.ts';
 import { headingUnit } from '../table/number-text.ts';
 import type { Column, Row, Table } from '../model.ts';
@@ -30,6 +30,7 @@ const LONGEST_UNFOLDED = 12;
 export function tableHtml(table: Table, heading = true): string {
   const id = escapeXml(table.id);
   const classes = table.columns.map((column) => cellClass(table, column));
+  const texts = tableTexts(table);
   const isFolded = table.rows.length > LONGEST_UNFOLDED;
   const failures = failureNotes(table).map((note) => `<li>${escapeXml(note)}</li>`);
   return [
@@ -39,7 +40,7 @@ export function tableHtml(table: Table, heading = true): string {
     `<div class="scroll" tabindex="0" role="region" aria-label="${escapeXml(table.title)}"><table>`,
     `<thead><tr>${table.columns.map((column, index) => headHtml(column, classes[index]!)).join('')}</tr></thead>`,
     '<tbody>',
-    ...table.rows.slice(0, PAGE_ROWS).map((row) => rowHtml(table, row, classes)),
+    ...table.rows.slice(0, PAGE_ROWS).map((row, i) => rowHtml(table, row, texts[i]!, classes)),
     '</tbody></table></div>',
     isFolded ? unfoldButton(table) : '',
     '<div class="pager" hidden><button type="button" data-turn="-1">Previous</button>' +
@@ -86,9 +87,9 @@ function headHtml(column: Column, className: string): string {
 }
 
 /** `templates/tables.js` draws the same row from the table's data. */
-function rowHtml(table: Table, row: Row, classes: readonly string[]): string {
+function rowHtml(table: Table, row: Row, texts: readonly string[], classes: readonly string[]): string {
   const marker = statusMarker(row);
-  const cells = rowTexts(table, row).map((text, index) => {
+  const cells = texts.map((text, index) => {
     const column = table.columns[index]!;
     const isEmpty = text === marker || text === MISSING;
     const value = row[column.key];

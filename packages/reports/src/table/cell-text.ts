@@ -1,4 +1,4 @@
-import { headingUnit, measuredText, rawUnit } from './number-text.ts';
+import { type Notation, headingUnit, measuredText, notationOf, rawUnit } from './number-text.ts';
 import { roofShareText } from './roof-share.ts';
 import { shorten } from '../text/shorten.ts';
 import type { Cell, Column, Row, RowStatus, Table } from '../model.ts';
@@ -43,9 +43,21 @@ export function statusMarker(row: Row): string | undefined {
   return row.status === undefined || row.status === 'ok' ? undefined : STATUS_MARKERS[row.status];
 }
 
-/** The cells of a row as text. A row that did not end well says so in every measured cell it left empty. */
-export function rowTexts(table: Table, row: Row): string[] {
-  const texts = table.columns.map((column) => cellText(column, row));
+/** The cells of all rows as text: the numbers of a column in one notation. */
+export function tableTexts(table: Table): string[][] {
+  const notations = table.columns.map((column) => columnNotation(column, table.rows));
+  return table.rows.map((row) => rowTexts(table, row, notations));
+}
+
+function columnNotation(column: Column, rows: readonly Row[]): Notation {
+  if (!isMeasured(column)) return 'decimal';
+  const values = rows.map((row) => row[column.key]).filter((value) => typeof value === 'number');
+  return notationOf(values, column);
+}
+
+/** A row that did not end well says so in every measured cell it left empty. */
+function rowTexts(table: Table, row: Row, notations: readonly Notation[]): string[] {
+  const texts = table.columns.map((column, i) => cellText(column, row, notations[i]!));
   const marker = statusMarker(row);
   if (marker === undefined || saysSo(table, row)) return texts;
   return texts.map((text, index) => (index === texts.length - 1 ? `${text} (${marker})` : text));
@@ -82,14 +94,14 @@ export function isRoofShare({ kind, emphasis }: Column): boolean {
   return kind === 'percent' && emphasis === 'roof';
 }
 
-function cellText(column: Column, row: Row): string {
+function cellText(column: Column, row: Row, notation: Notation): string {
   const value = row[column.key];
   if (column.kind === 'status') return statusMarker(row) ?? String(value ?? 'ok');
   if (isMeasured(column) && isAbsent(value, row)) return statusMarker(row) ?? MISSING;
   if (value === null || value === undefined || value === '') return MISSING;
   if (typeof value === 'string' || column.kind === 'text') return String(value);
   if (isRoofShare(column)) return roofShareText(value, column.spread);
-  return measuredText(value, column, deviationOf(column, row));
+  return measuredText(value, column, deviationOf(column, row), notation);
 }
 
 /**

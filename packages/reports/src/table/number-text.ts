@@ -6,20 +6,43 @@ const DEFAULT_DIGITS = 3;
 /** How a column's numbers are written. */
 export type NumberForm = Pick<Column, 'kind' | 'unit' | 'digits'>;
 
-/** See `formatNumber`. */
-export function numberText(value: number, digits?: number): string {
+/** How the numbers of a column are written: all of them with exponents, or none. */
+export type Notation = 'decimal' | 'exponent';
+
+/** Below it, and from the other on, decimals would be longer than an exponent. */
+const LEAST_DECIMAL = 1e-4;
+const LEAST_HUGE = 1e15;
+
+/** The one notation of a column of these values: one that needs an exponent gives it to all. */
+export function notationOf(values: readonly number[], form: NumberForm): Notation {
+  const needsExponent = values.some((value) => {
+    const shown = Math.abs(value) / shownUnit(form, value).size;
+    return shown > 0 && Number.isFinite(shown) && (shown < LEAST_DECIMAL || shown >= LEAST_HUGE);
+  });
+  // A percent below two decimals is said to be below.
+  return needsExponent && form.kind !== 'percent' ? 'exponent' : 'decimal';
+}
+
+/** See `formatNumber`; one that stands alone has the notation that it needs. */
+export function numberText(value: number, digits?: number, notation?: Notation): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '-∞';
-  if (digits === undefined && Number.isInteger(value)) return fixedText(value, 0);
   const significant = digits ?? DEFAULT_DIGITS;
-  if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(significant - 1);
+  if (notation === 'exponent') return value === 0 ? '0' : value.toExponential(significant - 1);
+  if (digits === undefined && Number.isInteger(value)) return fixedText(value, 0);
+  if (value !== 0 && Math.abs(value) < LEAST_DECIMAL) return value.toExponential(significant - 1);
   return fixedText(value, decimalsFor(value, significant));
 }
 
 /** See `formatUncertain`. */
-export function uncertainText(value: number, deviation: number, digits?: number): string {
-  if (!(deviation > 0) || !Number.isFinite(value) || !Number.isFinite(deviation)) {
-    return `${numberText(value, digits)} ± ${numberText(deviation)}`;
+export function uncertainText(
+  value: number,
+  deviation: number,
+  digits?: number,
+  notation?: Notation,
+): string {
+  if (notation === 'exponent' || !(deviation > 0) || !Number.isFinite(value) || !Number.isFinite(deviation)) {
+    return `${numberText(value, digits, notation)} ± ${numberText(deviation, undefined, notation)}`;
   }
   const leading = Number(deviation.toExponential(1)[0]);
   const decimals = Math.min(12, decimalsFor(deviation, leading === 1 ? 2 : 1));
@@ -27,15 +50,22 @@ export function uncertainText(value: number, deviation: number, digits?: number)
 }
 
 /** See `formatMeasured`. */
-export function measuredText(value: number, form: NumberForm, deviation?: number): string {
+export function measuredText(
+  value: number,
+  form: NumberForm,
+  deviation?: number,
+  notation?: Notation,
+): string {
   if (form.kind === 'percent' && form.digits === undefined && deviation === undefined) {
     const rounded = roundedPercent(value * 100);
     if (rounded !== undefined) return `${rounded} %`;
   }
   const { size, suffix } = shownUnit(form, value);
   const digits = form.digits ?? defaultDigits(form.kind, value);
-  if (deviation !== undefined) return uncertainText(value / size, deviation / size, digits) + suffix;
-  return numberText(value / size, suffix === ' B' && Number.isInteger(value) ? undefined : digits) + suffix;
+  if (deviation !== undefined)
+    return uncertainText(value / size, deviation / size, digits, notation) + suffix;
+  const wholeBytes = suffix === ' B' && Number.isInteger(value);
+  return numberText(value / size, wholeBytes ? undefined : digits, notation) + suffix;
 }
 
 /** The unit that a column's heading shows; undefined where every cell carries its own. */
@@ -82,7 +112,7 @@ function decimalsFor(value: number, digits: number): number {
 }
 
 function fixedText(value: number, decimals: number): string {
-  if (Math.abs(value) >= 1e15) return value.toExponential(DEFAULT_DIGITS - 1);
+  if (Math.abs(value) >= LEAST_HUGE) return value.toExponential(DEFAULT_DIGITS - 1);
   const fixed = value.toFixed(decimals);
   const unsigned = fixed.replace('-', '');
   const [whole = '', fraction] = unsigned.split('.');

@@ -1,4 +1,4 @@
-import { headingText, isMeasured, rowTexts } from '../table/cell-text.ts';
+import { headingText, isMeasured, tableTexts } from '../table/cell-text.ts';
 import type { Column, Table } from '../model.ts';
 import { displayWidth, longestWordWidth } from './display-width.ts';
 import { ofTerminal } from './terminal-text.ts';
@@ -63,7 +63,7 @@ export function fitTable(table: Table, width: number): FittedTable {
 }
 
 function measureColumns(table: Table): MeasuredColumn[] {
-  const texts = table.rows.map((row) => rowTexts(table, row).map(ofTerminal));
+  const texts = tableTexts(table).map((row) => row.map(ofTerminal));
   const widest = (index: number, widthOf: (text: string) => number) =>
     texts.reduce((width, row) => Math.max(width, widthOf(row[index]!)), 1);
   return table.columns.map((column, index) => {

@@ -1,4 +1,4 @@
-import { alignmentOf, failureNotes, headingText, rowTexts } from '../table/cell-text.ts';
+import { alignmentOf, failureNotes, headingText, tableTexts } from '../table/cell-text.ts';
 import { environmentTable } from '../table/environment-table.ts';
 import { checkModel } from '../check/check-model.ts';
 import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
@@ -69,7 +69,7 @@ const widestPadding = 48;
 function renderPipeTable(table: Table): string {
   const lines = [
     table.columns.map((column) => escape(headingText(column))),
-    ...table.rows.map((row) => rowTexts(table, row).map(escape)),
+    ...tableTexts(table).map((row) => row.map(escape)),
   ];
   const widths = table.columns.map((_, index) =>
     Math.min(

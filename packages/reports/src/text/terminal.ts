@@ -2,7 +2,7 @@ import CliTable from 'cli-table3';
 import { checkTable } from '../check/check-model.ts';
 import { flag, length, optionsOf, requireThat } from '../check/checks.ts';
 import { ReportError, type Row, type Table } from '../model.ts';
-import { alignmentOf, failureNotes, headingText, rowTexts, statusMarker } from '../table/cell-text.ts';
+import { alignmentOf, failureNotes, headingText, statusMarker, tableTexts } from '../table/cell-text.ts';
 import { displayWidth, longestWordWidth } from './display-width.ts';
 import { fitTable, GAP, type FittedColumn, type FittedTable } from './fit-columns.ts';
 import { shorten } from './shorten.ts';
@@ -68,8 +68,8 @@ export function renderTerminal(table: Table, options: TerminalOptions = {}): str
   const grid = drawGrid(columns, [
     columns.map(({ column }) => style(BOLD, ofTerminal(headingText(column)))),
     columns.map(({ width: room }) => style(DIM, RULE.repeat(room))),
-    ...fitted.table.rows.map((row) =>
-      rowTexts(fitted.table, row).map((text, index) => cell(row, ofTerminal(text), columns[index]!)),
+    ...tableTexts(fitted.table).map((texts, i) =>
+      texts.map((text, index) => cell(fitted.table.rows[i]!, ofTerminal(text), columns[index]!)),
     ),
   ]);
   const words = (code: number, text: string) => style(code, wrapWords(ofTerminal(text), width));

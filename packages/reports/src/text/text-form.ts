@@ -1,4 +1,4 @@
-import { alignmentOf, headingText, rowTexts } from '../table/cell-text.ts';
+import { alignmentOf, headingText, tableTexts } from '../table/cell-text.ts';
 import type { Table } from '../model.ts';
 import { printable } from './printable.ts';
 import { shorten } from './shorten.ts';
@@ -43,8 +43,8 @@ export function writeRow(form: TextForm, cells: readonly string[]): string {
 }
 
 export function writeTable(form: TextForm, escape: (text: string) => string, table: Table): string {
-  const rows = table.rows.map((row) => {
-    const texts = rowTexts(table, row).map((text) => shorten(text, form.longestCell));
+  const rows = tableTexts(table).map((row) => {
+    const texts = row.map((text) => shorten(text, form.longestCell));
     return writeRow(form, texts.map(escape));
   });
   return form.begin + rows.join('') + form.end;

@@ -1,4 +1,4 @@
-import { headingText, isMeasured, rowTexts } from '../table/cell-text.ts';
+import { headingText, isMeasured, tableTexts } from '../table/cell-text.ts';
 import type { Column, Table } from '../model.ts';
 
 /** Characters of a cell on paper; longer ones are shortened in the middle. */
@@ -10,7 +10,7 @@ const LINE = 70;
 
 /** Whether a table is likely to be wider than the text of a page. */
 export function isWide(table: Table): boolean {
-  const texts = table.rows.map((row) => rowTexts(table, row));
+  const texts = tableTexts(table);
   const widths = table.columns.map((column, index) => {
     const lengths = [headingText(column), ...texts.map((row) => row[index]!)].map(({ length }) => length);
     return Math.min(

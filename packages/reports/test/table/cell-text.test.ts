@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { failureNotes, rowTexts } from '../../src/table/cell-text.ts';
+import { failureNotes, tableTexts } from '../../src/table/cell-text.ts';
 import type { Row, Table } from '../../src/index.ts';
 import { measurements } from '../fixtures.ts';
 
-const texts = (table: Table, row: Row) => rowTexts(table, row);
+const texts = (table: Table, row: Row) => tableTexts({ ...table, rows: [row] })[0]!;
 
 it('writes the marker of a failed row into every measured cell, NaN included', () => {
   const table = measurements();
@@ -46,4 +46,25 @@ it('counts failures by their reason', () => {
     '1 row OOM: asked 12 GiB, "2 GiB" are free',
     '2 rows timeout: no result in 600 s',
   ]);
+});
+
+it('writes the numbers of a column in one notation: with exponents where one needs it', () => {
+  const columnOf = (values: readonly number[], form: Partial<Table['columns'][number]> = {}) =>
+    tableTexts({
+      ...measurements(),
+      columns: [{ key: 'x', label: 'X', kind: 'number', ...form }],
+      rows: values.map((x) => ({ x, deviation: x / 10 })),
+    }).map(([text]) => text);
+  expect(columnOf([0.034, 1.2, 0])).toEqual(['0.0340', '1.20', '0']);
+  expect(columnOf([0.034, 1.2e-5, 0, -7, NaN])).toEqual(['3.40e-2', '1.20e-5', '0', '-7.00e+0', 'NaN']);
+  expect(columnOf([0.0084, 6.5e-7], { digits: 2 })).toEqual(['8.4e-3', '6.5e-7']);
+  expect(columnOf([3, 2e15])).toEqual(['3.00e+0', '2.00e+15']);
+  expect(columnOf([20, 0.00002], { kind: 'duration', unit: 's' })).toEqual(['2.00e-2', '2.00e-8']);
+  expect(columnOf([2, 0.00002], { uncertaintyKey: 'deviation' })).toEqual([
+    '2.00e+0 ± 2.00e-1',
+    '2.00e-5 ± 2.00e-6',
+  ]);
+  // Each cell has a unit of its own, in which it is short.
+  expect(columnOf([20, 0.00002], { kind: 'duration' })).toEqual(['20.0 ms', '20.0 ns']);
+  expect(columnOf([0.5, 0.00002], { kind: 'percent' })).toEqual(['50.0 %', '<0.01 %']);
 });

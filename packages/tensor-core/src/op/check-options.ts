@@ -1,6 +1,6 @@
 import { describeValue } from '../tensor/check-value.ts';
 import { RooflineError } from '../errors.ts';
-import { nearestOf } from '../nearest.ts';
+import { nearestOf } from './nearest.ts';
 
 /**
  * Throws a RooflineError (code OPTION) if `options` is no object or has an option that `owner` does not know; the

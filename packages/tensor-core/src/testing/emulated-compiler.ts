@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KernelCompileError } from '../errors.ts';
-import { packageRoot } from '../package-root.ts';
+import { packageRoot } from '../host/package-root.ts';
 import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);

@@ -3,8 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { type DriverFunctions, notReady, outOfMemory } from '../devices/cuda/driver/driver.ts';
-import { HostMemory } from '../native/host-memory.ts';
+import { EmulatedGraphs } from './emulated-graphs.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
+import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
+import {
+  captureUnsupported,
+  invalidHandle,
+  invalidValue,
+  notSupported,
+  results,
+} from './emulated-results.ts';
 
 /** What an emulated GPU claims to be. */
 export const emulatedMultiprocessors = 2;
@@ -20,21 +28,6 @@ const attributes: Record<number, number> = {
   76: 0,
   81: 101_376,
   97: 101_376,
-};
-
-// CUDA_ERROR_..., as far as an emulated GPU can fail.
-const invalidHandle = 400;
-const notSupported = 801;
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-const captureUnsupported = 900;
-const results: Readonly<Record<number, string>> = {
-  [outOfMemory]: 'out of memory',
-  [invalidHandle]: 'invalid handle',
-  700: 'illegal address',
-  [captureUnsupported]: 'not permitted while a stream is captured',
-  716: 'misaligned address',
-  719: 'threads of a block wait at different barriers',
-  [notSupported]: 'not supported by the emulated GPU',
 };
 
 /** What new memory holds: NaN in every floating-point dtype. */
@@ -57,13 +50,6 @@ interface EmulatedKernel {
   ) => number;
 }
 
-const invalidValue = 1;
-
-/** A node of a graph: a launch whose arguments may be replaced, or any other work. */
-interface GraphNode {
-  run: () => void;
-}
-
 /** A stand-in for libcuda: device memory is the host's, and work runs on the CPU when something waits for it. */
 export class EmulatedDriver {
   readonly functions: DriverFunctions;
@@ -72,7 +58,6 @@ export class EmulatedDriver {
   readonly #malloc = this.#libc.func('uintptr_t aligned_alloc(size_t alignment, size_t bytes)');
   readonly #free = this.#libc.func('void free(uintptr_t address)');
   readonly #memcpy = this.#libc.func('uintptr_t memcpy(uintptr_t to, uintptr_t from, size_t bytes)');
-  readonly #toAddress = this.#libc.func('uintptr_t memcpy(uintptr_t to, const void *from, size_t bytes)');
   readonly #memset = this.#libc.func('uintptr_t memset(uintptr_t to, int value, size_t bytes)');
   readonly #modules: ReturnType<typeof koffi.load>[] = [];
   readonly #kernels: EmulatedKernel[] = [];
@@ -81,11 +66,6 @@ export class EmulatedDriver {
   readonly #pinned = new Map<number, number>();
   readonly #memoryBytes: number;
   readonly #onLaunch: () => void;
-  readonly #graphsOfNodes: GraphNode[][] = [];
-  readonly #nodes: GraphNode[] = [];
-  readonly #nodesByWork = new Map<() => void, GraphNode>();
-  /** Where a capture's last node is told. */
-  readonly #lastNode = new HostMemory(8);
   #freeBytes: number;
   /** The CUresult of a kernel that failed, for every call from then on. */
   #failure = 0;
@@ -101,7 +81,11 @@ export class EmulatedDriver {
       ...this.#memory(),
       ...this.#code(),
       ...this.#ordering(),
-      ...this.#graphs(),
+      ...new EmulatedGraphs({
+        queues: this.queues,
+        after: (action) => this.#after(action),
+        launchWork: (arguments_) => this.#launchWork(arguments_, true),
+      }).functions(),
     };
     this.functions = table as unknown as DriverFunctions;
   }
@@ -115,17 +99,17 @@ export class EmulatedDriver {
   #facts() {
     return {
       cuInit: () => 0,
-      cuDriverGetVersion: (out: number) => this.#giveInt(out, 13_000),
-      cuDeviceGetCount: (out: number) => this.#giveInt(out, 1),
-      cuDeviceGet: (out: number, ordinal: number) => this.#giveInt(out, ordinal),
-      cuDeviceGetName: (out: number) => this.#give(out, Buffer.from('Emulated GPU\0')),
-      cuDeviceGetUuid: (out: number) => this.#give(out, Buffer.alloc(16, 7)),
-      cuDeviceGetAttribute: (out: number, attribute: number) => this.#giveInt(out, attributes[attribute]!),
-      cuDeviceTotalMem: (out: number) => this.#giveHandle(out, this.#memoryBytes),
-      cuDevicePrimaryCtxRetain: (out: number) => this.#giveHandle(out, 1),
+      cuDriverGetVersion: (out: number) => giveInt(out, 13_000),
+      cuDeviceGetCount: (out: number) => giveInt(out, 1),
+      cuDeviceGet: (out: number, ordinal: number) => giveInt(out, ordinal),
+      cuDeviceGetName: (out: number) => give(out, Buffer.from('Emulated GPU\0')),
+      cuDeviceGetUuid: (out: number) => give(out, Buffer.alloc(16, 7)),
+      cuDeviceGetAttribute: (out: number, attribute: number) => giveInt(out, attributes[attribute]!),
+      cuDeviceTotalMem: (out: number) => giveHandle(out, this.#memoryBytes),
+      cuDevicePrimaryCtxRetain: (out: number) => giveHandle(out, 1),
       cuCtxSetCurrent: () => 0,
       cuMemGetInfo: (free: number, total: number) =>
-        this.#giveHandle(free, this.#freeBytes) + this.#giveHandle(total, this.#memoryBytes),
+        giveHandle(free, this.#freeBytes) + giveHandle(total, this.#memoryBytes),
     };
   }
 
@@ -136,7 +120,7 @@ export class EmulatedDriver {
       cuMemHostAlloc: (out: number, bytes: number) => {
         const address = this.#malloc(4096, Math.ceil(bytes / 4096) * 4096) as number;
         this.#pinned.set(address, bytes);
-        return this.#giveHandle(out, address);
+        return giveHandle(out, address);
       },
       cuMemFreeHost: (address: number) => {
         if (!this.#pinned.delete(address)) return invalidValue;
@@ -157,7 +141,7 @@ export class EmulatedDriver {
       cuFuncSetAttribute: () => 0,
       cuLaunchKernel: (...arguments_: number[]) => this.#launch(arguments_),
       cuLaunchKernelEx: (config: number, kernel: number, parameters: number, extra: number) => {
-        const words = this.#read(config, 40);
+        const words = readAt(config, 40);
         const sizes = Array.from({ length: 7 }, (_, i) => words.getUint32(4 * i, true));
         return this.#launch([kernel, ...sizes, Number(words.getBigUint64(32, true)), parameters, extra]);
       },
@@ -168,81 +152,21 @@ export class EmulatedDriver {
   #ordering() {
     const { queues } = this;
     return {
-      cuStreamCreate: (out: number) => this.#giveHandle(out, queues.createStream()),
+      cuStreamCreate: (out: number) => giveHandle(out, queues.createStream()),
       cuStreamSynchronize: (stream: number) =>
         queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
       cuStreamWaitEvent: (stream: number, event: number) => this.#after(() => queues.waitFor(stream, event)),
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
         this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
-      cuEventCreate: (out: number) => this.#giveHandle(out, queues.createEvent()),
+      cuEventCreate: (out: number) => giveHandle(out, queues.createEvent()),
       cuEventRecord: (event: number, stream: number) => this.#after(() => queues.record(event, stream)),
       cuEventQuery: (event: number) => (queues.hasCompleted(event) ? this.#failure : notReady),
       cuEventSynchronize: (event: number) => this.#after(() => queues.synchronizeEvent(event)),
       cuEventElapsedTime: (out: number, start: number, end: number) => {
         const elapsedMs = queues.elapsedMs(start, end);
-        return elapsedMs === null ? notReady : this.#give(out, new Float32Array([elapsedMs]));
+        return elapsedMs === null ? notReady : give(out, new Float32Array([elapsedMs]));
       },
     };
-  }
-
-  #graphs() {
-    const { queues } = this;
-    return {
-      cuStreamBeginCapture: (stream: number) => this.#after(() => queues.beginCapture(stream)),
-      cuStreamEndCapture: (stream: number, out: number) => {
-        const nodes = queues.endCapture(stream);
-        if (!nodes) return invalidValue;
-        return this.#giveHandle(out, this.#graphsOfNodes.push(nodes.map((run) => this.#nodeOf(run))));
-      },
-      cuStreamGetCaptureInfo: (
-        stream: number,
-        status: number,
-        _id: number,
-        _graph: number,
-        dependencies: number,
-        _edges: number,
-        count: number,
-      ) => {
-        const last = queues.capturedBy(stream)?.at(-1);
-        this.#giveInt(status, queues.capturedBy(stream) ? 1 : 0);
-        this.#giveHandle(count, last ? 1 : 0);
-        this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last)) : 0);
-        return this.#giveHandle(dependencies, this.#lastNode.address);
-      },
-      cuGraphInstantiate: (out: number, graph: number) => this.#giveHandle(out, graph),
-      cuGraphLaunch: (graph: number, stream: number) =>
-        this.#queue(stream, () => {
-          for (const node of this.#graphsOfNodes[graph - 1]!) node.run();
-        }),
-      cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
-        this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
-      cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
-        this.#giveHandle(count, this.#graphsOfNodes[graph - 1]!.length),
-      cuGraphDestroy: () => 0,
-      cuGraphExecDestroy: () => 0,
-    };
-  }
-
-  #nodeOf(run: () => void): GraphNode {
-    let node = this.#nodesByWork.get(run);
-    if (!node) this.#nodesByWork.set(run, (node = { run }));
-    return node;
-  }
-
-  #handleOf(node: GraphNode): number {
-    const known = this.#nodes.indexOf(node);
-    return known < 0 ? this.#nodes.push(node) : known + 1;
-  }
-
-  /** CUDA_KERNEL_NODE_PARAMS: the kernel, its sizes, its arguments by pointers or packed. */
-  #replaceLaunch(node: GraphNode, parameters: number): number {
-    const words = this.#read(parameters, 56);
-    const sizes = Array.from({ length: 7 }, (_, i) => words.getUint32(8 + 4 * i, true));
-    const at = (offset: number) => Number(words.getBigUint64(offset, true));
-    const work = this.#launchWork([at(0), ...sizes, 0, at(40), at(48)], true);
-    if (!work) return invalidHandle;
-    node.run = work;
-    return 0;
   }
 
   /** What comes of a call that waits or orders: the failure of a kernel that has run, if one has. */
@@ -282,7 +206,7 @@ export class EmulatedDriver {
     const address = this.#malloc(2 ** 21, bytes) as number;
     this.#memset(address, poison, bytes);
     this.#segments.set(address, bytes);
-    return this.#giveHandle(out, address);
+    return giveHandle(out, address);
   }
 
   #release(address: number): number {
@@ -301,7 +225,7 @@ export class EmulatedDriver {
     writeFileSync(path, image);
     const handle = this.#modules.push(koffi.load(path)) - 1;
     rmSync(folder, { recursive: true });
-    return this.#giveHandle(out, handle);
+    return giveHandle(out, handle);
   }
 
   #findKernel(out: number, module: number, name: string): number {
@@ -314,7 +238,7 @@ export class EmulatedDriver {
         `int run_${name}(uintptr_t arguments, uint x, uint y, uint z, uint threads, uint sharedBytes, uint seed)`,
       ),
     };
-    return this.#giveHandle(out, this.#kernels.push(kernel) - 1);
+    return giveHandle(out, this.#kernels.push(kernel) - 1);
   }
 
   // Arguments are read during the call. `extra`, if there is one, holds the address of packed ones in its second word.
@@ -332,12 +256,12 @@ export class EmulatedDriver {
 
   /** What runs a launch, once or, in a graph, often; null for a kernel that is not there. */
   #launchWork(
-    [handle, x, y, z, threads, , , sharedBytes, , parameters, extra]: number[],
+    [handle, x, y, z, threads, , , sharedBytes, , parameters, extra]: readonly number[],
     isRepeated: boolean,
   ): (() => void) | null {
     const kernel = this.#kernels[handle!];
     if (!kernel) return null;
-    const packed = extra === 0 ? 0 : Number(this.#read(extra!, 16).getBigUint64(8, true));
+    const packed = extra === 0 ? 0 : Number(readAt(extra!, 16).getBigUint64(8, true));
     const arguments_ = kernel.capture(packed, parameters!);
     const seed = this.queues.random();
     return () => {
@@ -347,23 +271,6 @@ export class EmulatedDriver {
       this.#failure = kernel.run(own, x!, y!, z!, threads!, sharedBytes!, seed);
       this.#failedKernel = kernel.name;
     };
-  }
-
-  #read(address: number, byteLength: number): DataView {
-    return new DataView(koffi.view(address, byteLength));
-  }
-
-  #giveInt(out: number, value: number): number {
-    return this.#give(out, new Int32Array([value]));
-  }
-
-  #giveHandle(out: number, value: number): number {
-    return this.#give(out, new BigUint64Array([BigInt(value)]));
-  }
-
-  #give(out: number, value: Uint8Array | Int32Array | BigUint64Array | Float32Array): number {
-    this.#toAddress(out, new Uint8Array(value.buffer, value.byteOffset, value.byteLength), value.byteLength);
-    return 0;
   }
 }
 

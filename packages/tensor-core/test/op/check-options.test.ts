@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RooflineError } from '../../src/errors.ts';
 import { checkOptions } from '../../src/op/check-options.ts';
-import { nearestOf } from '../../src/nearest.ts';
+import { nearestOf } from '../../src/op/nearest.ts';
 
 const known = ['dims', 'keepDims', 'learningRate'];
 

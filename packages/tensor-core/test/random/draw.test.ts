@@ -1,65 +1,64 @@
 import { describe, expect, it } from 'vitest';
-import { recordOps } from '../../../../tooling/replay.ts';
 import * as t from '../../src/index.ts';
 
 const values = (x: t.Tensor) => x.toFlatArray() as number[];
 
-/** What `draw` gives in eager in so many calls, and what one call and its replays give, of one seed. */
-function eagerAndReplayed(draw: (generator: t.Generator) => t.Tensor, op: string, calls = 3) {
-  const eagerly = new t.Generator(7);
+/** What `draw` gives in eager in so many calls, and what it gives compiled, of one seed. */
+function eagerAndCompiled(draw: (generator: t.Generator) => t.Tensor, calls = 3) {
+  const [eagerly, generator] = [new t.Generator(7), new t.Generator(7)];
   const eager = Array.from({ length: calls }, () => t.scope(() => values(draw(eagerly))));
-  const generator = new t.Generator(7);
-  const recording = recordOps(() => t.scope(() => void draw(generator)));
-  const replayed = [recording.resultOf(op)];
-  while (replayed.length < calls) {
-    recording.replay();
-    replayed.push(recording.resultOf(op));
-  }
-  recording.dispose();
-  return { eager, replayed, places: [eagerly.offset, generator.offset] };
+  const program = t.compile(() => draw(generator));
+  const compiled = Array.from({ length: calls }, () => t.scope(() => values(program())));
+  expect(program.cache.hits).toBe(calls - 1);
+  program.dispose();
+  return { eager, compiled, places: [eagerly.offset, generator.offset] };
 }
 
-describe('random numbers of a replay', () => {
-  it.each<[op: string, draw: (generator: t.Generator) => t.Tensor]>([
-    ['uniform_', (generator) => t.uniform([5], { generator })],
-    ['normal_', (generator) => t.randn([5], { generator })],
-    ['normal_', (generator) => t.truncatedNormal([5], { generator })],
-    ['integer_', (generator) => t.randint(0, 1000, [5], { generator })],
-    ['dropout', (generator) => t.dropout(t.ones([64]), { generator })],
-  ])('of %s are those that eager draws', (op, draw) => {
-    const { eager, replayed, places } = eagerAndReplayed(draw, op);
-    expect(replayed).toEqual(eager);
+/** Runs `step`, which adds the gradient of a sum of what it drops to `x.grad`, and holds the two to each other. */
+function expectOneMask(x: t.Tensor, step: () => t.Tensor, runs: number, afterRun: (run: number) => void) {
+  x.grad = t.zerosLike(x);
+  const program = t.compile(() => t.scope(step));
+  for (let run = 0; run < runs; run++) {
+    const before = values(x.grad!);
+    const dropped = values(program());
+    expect(values(x.grad!).map((value, i) => value - before[i]!)).toEqual(dropped);
+    afterRun(run);
+  }
+  expect(program.cache.hits).toBe(runs - 1);
+  program.dispose();
+}
+
+describe('random numbers of a compiled program', () => {
+  it.each<[what: string, draw: (generator: t.Generator) => t.Tensor]>([
+    ['uniform', (generator) => t.uniform([5], { generator })],
+    ['randn', (generator) => t.randn([5], { generator })],
+    ['truncatedNormal', (generator) => t.truncatedNormal([5], { generator })],
+    ['randint', (generator) => t.randint(0, 1000, [5], { generator })],
+    ['dropout', (generator) => t.dropout(t.full([64], 1), { generator })],
+  ])('by %s are those that eager draws', (_, draw) => {
+    const { eager, compiled, places } = eagerAndCompiled(draw);
+    expect(compiled).toEqual(eager);
     expect(new Set(eager.map((call) => call.join())).size).toBe(3);
     expect(places[1]).toBe(places[0]);
   });
 
-  it('of a seed are the same in each', () => {
-    const { eager, replayed } = eagerAndReplayed(() => t.uniform([5], { seed: 3 }), 'uniform_');
-    expect(replayed).toEqual(eager);
+  it('of a seed are the same in each run', () => {
+    const { eager, compiled } = eagerAndCompiled(() => t.uniform([5], { seed: 3 }));
+    expect(compiled).toEqual(eager);
     expect(eager[2]).toEqual(eager[0]);
   });
 
   it('zero the gradient where this run dropped, with other draws between', () => {
     const x = t.ones([64], { requiresGrad: true });
     const generator = new t.Generator(1);
-    x.grad = t.zeros([64]);
-    const { grad } = x;
-    const recording = recordOps(() =>
-      t.scope(() => {
-        const y = t.dropout(x, { generator });
-        t.uniform([3], { generator });
-        t.sum(y).backward();
-      }),
-    );
-    let before = values(grad);
-    expect(before).toEqual(recording.resultOf('dropout'));
-    for (let run = 0; run < 3; run++) {
-      recording.replay();
-      const added = values(grad).map((value, i) => value - before[i]!);
-      expect(added).toEqual(recording.resultOf('dropout'));
-      before = values(grad);
-    }
-    recording.dispose();
+    const step = () => {
+      const y = t.dropout(x, { generator });
+      const between = t.uniform([3], { generator });
+      t.sum(y).backward();
+      between.dispose();
+      return y.detach();
+    };
+    expectOneMask(x, step, 4, () => {});
   });
 });
 
@@ -96,23 +95,15 @@ describe('checkpoint', () => {
       (fn: (x: t.Tensor) => t.Tensor, x: t.Tensor) =>
         t.checkpoint((outer) => t.checkpoint(fn, t.mul(outer, 1)), x),
     ],
-  ])('%s drops alike in the backward pass, also in a replay', (_, run) => {
+  ])('%s drops alike in the backward pass, also compiled', (_, run) => {
     const generator = new t.Generator(5);
     const x = t.ones([64], { requiresGrad: true });
-    x.grad = t.zeros([64]);
-    const { grad } = x;
-    const recording = recordOps(() =>
-      t.scope(() => t.sum(run((input) => t.dropout(input, { generator }), x)).backward()),
-    );
-    expect(generator.offset).toBe(16);
-    let before = values(grad);
-    expect(before).toEqual(recording.resultOf('dropout'));
-    recording.replay();
-    expect(generator.offset).toBe(32);
-    const added = values(grad).map((value, i) => value - before[i]!);
-    expect(added).toEqual(recording.resultOf('dropout'));
-    before = values(grad);
-    recording.dispose();
+    const step = () => {
+      const y = run((input) => t.dropout(input, { generator }), x);
+      t.sum(y).backward();
+      return y.detach();
+    };
+    expectOneMask(x, step, 3, (i) => expect(generator.offset).toBe(16 * (i + 1)));
   });
 
   it('says so where the function draws otherwise in the backward pass', () => {

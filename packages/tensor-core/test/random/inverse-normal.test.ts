@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { kernelSource } from '../../src/package-root.ts';
+import { kernelSource } from '../../src/host/package-root.ts';
 import { inverseNormal, normalCoefficients } from '../../src/random/inverse-normal.ts';
 import { normalCdf } from '../../src/random/normal-cdf.ts';
 

@@ -13,13 +13,11 @@ const quick = '--warmup 1 --steps 1 --batch 2'.split(' ');
 
 describe('roofline memory on the CPU', () => {
   let root: string;
-  let environment: NodeJS.ProcessEnv;
   let records: CellRecord[];
   beforeAll(async () => {
     root = mkdtempSync(join(tmpdir(), 'roofline-memory-'));
-    environment = { XDG_CACHE_HOME: join(root, 'cache') };
     const words = [...model, ...quick, '--context', '4,8', '--dtype', 'float32', '--out', join(root, 'out')];
-    const { exitCode, stdout } = await runCli(['memory', ...words, '--json'], environment);
+    const { exitCode, stdout } = await runCli(['memory', ...words, '--json']);
     expect(exitCode).toBe(0);
     expect(JSON.parse(stdout).rows).toHaveLength(4);
     const lines = readFileSync(join(root, 'out', 'results.jsonl'), 'utf8')
@@ -50,7 +48,7 @@ describe('roofline memory on the CPU', () => {
   it('keeps as many calls of an allocation as it is told to', async () => {
     const tooFew = '--context 4 --mode forward --dtype float32 --stack-depth 0 --out'.split(' ');
     const out = join(root, 'shallow');
-    expect((await runCli(['memory', ...model, ...quick, ...tooFew, out], environment)).exitCode).toBe(0);
+    expect((await runCli(['memory', ...model, ...quick, ...tooFew, out])).exitCode).toBe(0);
     const { result } = JSON.parse(readFileSync(join(out, 'results.jsonl'), 'utf8')) as CellRecord;
     const stacks = ({ largest }: { largest: readonly { stack: readonly string[] }[] }) =>
       new Set(largest.filter(({ stack }) => stack.length > 0));
@@ -84,7 +82,7 @@ describe('roofline memory on the CPU', () => {
   it('makes a row of a cell that runs out of memory and records the rest', async () => {
     const sweep = ['--mode', 'forward', '--context', '4', '--batch', '100000000000,2', '--dtype', 'float32'];
     const words = [...model, '--warmup', '0', '--steps', '1', ...sweep, '--out', join(root, 'spent')];
-    const { exitCode, stdout } = await runCli(['memory', ...words, '--json'], environment);
+    const { exitCode, stdout } = await runCli(['memory', ...words, '--json']);
     expect(exitCode).toBe(3);
     const { rows } = JSON.parse(stdout) as { rows: { status: string }[] };
     expect(rows.map(({ status }) => status)).toEqual(['out-of-memory', 'ok']);

@@ -1,11 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { describe, it } from 'vitest';
+import { foundNvcc } from '../../../../../tooling/nvcc.ts';
 import {
   hopperBackwardDefines,
   hopperBackwardRowsDefines,
 } from '../../../src/cuda/hopper/hopper-backward.ts';
 import { planHopperBackward } from '../../../src/cuda/hopper/hopper-backward-plan.ts';
 import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
-import { compileForHopper, distinct, foundNvcc, spilledBytes } from '../nvcc.ts';
+import { distinct } from '../nvcc.ts';
+import { expectNoSpills, groupsOf } from './compile-for-hopper.ts';
 
 const variants = [64, 80, 96, 128, 40, 72, 112].flatMap((headDimension) =>
   [true, false].flatMap((causal) =>
@@ -25,19 +27,11 @@ const variants = [64, 80, 96, 128, 40, 72, 112].flatMap((headDimension) =>
 );
 
 describe.skipIf(!foundNvcc)("Hopper's backward kernels compile (needs nvcc)", () => {
-  it.each(distinct(variants.map(({ tile, call }) => hopperBackwardDefines(call, tile))))(
-    '%s',
-    async (_, defines) => {
-      const report = await compileForHopper('hopper/flash_hopper_backward.cu', defines);
-      expect(report).not.toMatch(/C75\d\d/);
-      expect(spilledBytes(report)).toBe(0);
-    },
-  );
+  const products = distinct(variants.map(({ tile, call }) => hopperBackwardDefines(call, tile)));
+  it.each(groupsOf(products))('%s', (_, some) => expectNoSpills('hopper/flash_hopper_backward.cu', some));
 
-  it.each(distinct(variants.map(({ tile, call }) => hopperBackwardRowsDefines(call, tile))))(
-    'what goes before and behind: %s',
-    async (_, defines) => {
-      expect(spilledBytes(await compileForHopper('hopper/flash_hopper_backward_rows.cu', defines))).toBe(0);
-    },
+  const rows = distinct(variants.map(({ tile, call }) => hopperBackwardRowsDefines(call, tile)));
+  it.each(groupsOf(rows))('what goes before and behind: %s', (_, some) =>
+    expectNoSpills('hopper/flash_hopper_backward_rows.cu', some),
   );
 });

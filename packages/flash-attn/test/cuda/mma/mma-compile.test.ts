@@ -1,8 +1,6 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
+import { compileByNvcc, foundNvcc } from '../../../../../tooling/nvcc.ts';
 import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
 import {
   mmaBackwardDefines,
@@ -11,22 +9,7 @@ import {
   mmaRowsDefines,
 } from '../../../src/cuda/mma/mma-kernels.ts';
 import { planMmaBackward, planMmaForward } from '../../../src/cuda/mma/mma-plan.ts';
-
-const found = spawnSync('nvcc', ['--version']).status === 0;
-const kernels = fileURLToPath(new URL('../../../kernels/', import.meta.url));
-const core = fileURLToPath(new URL('../../../../tensor-core/kernels/', import.meta.url));
-
-type Defines = Record<string, string | number>;
-
-async function compile(architecture: string, file: string, defines: Defines): Promise<string> {
-  const macros = Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
-  const { stderr } = await promisify(execFile)('nvcc', [
-    ...[`-gencode=arch=compute_${architecture},code=sm_${architecture}`, '-std=c++17', '-cubin'],
-    ...['-Werror=all-warnings', '-o', '/dev/null', `-I${kernels}`, `-I${core}`, ...macros],
-    `${kernels}${file}`,
-  ]);
-  return stderr;
-}
+import { kernels, variantOf } from '../nvcc.ts';
 
 /** GPUs whose shared memory differs, and with it the tiles. */
 const gpus = [
@@ -48,8 +31,8 @@ const problems: readonly Partial<KernelProblem>[] = [
 ];
 
 /** All problems on one GPU, and on the others those whose tiles are the largest. */
-const cases = gpus.flatMap(({ architecture, ...gpu }, i) =>
-  problems.slice(0, i === 0 ? problems.length : 3).map((changes) => {
+const cases = gpus.map(({ architecture, ...gpu }, i) => {
+  const variants = problems.slice(0, i === 0 ? problems.length : 3).flatMap((changes) => {
     const problem: KernelProblem = {
       ...{ kernels: 'mma', dtype: 'bfloat16' as DType, deterministic: false, float32Precision: 'highest' },
       ...{ batch: 1, heads: 16, keyHeads: 16, queries: 1, keys: 1, headDimension: 64 },
@@ -57,25 +40,20 @@ const cases = gpus.flatMap(({ architecture, ...gpu }, i) =>
       ...gpu,
       ...changes,
     };
-    const { dtype, headDimension, queries } = problem;
-    return [`${dtype} d${headDimension} n${queries} on sm_${architecture}`, architecture, problem] as const;
-  }),
-);
-
-describe.skipIf(!found)('the tensor-core kernels of every GPU compile (needs nvcc)', () => {
-  it.each(cases)('%s', async (_, architecture, problem) => {
     const { forward } = planMmaForward(problem)!;
     const { backward, deterministic } = planMmaBackward(problem)!;
-    const reports = [
-      await compile(architecture, 'mma/flash_mma_forward.cu', mmaForwardDefines(problem, forward)),
-      await compile(
-        architecture,
-        'mma/flash_mma_backward.cu',
-        mmaBackwardDefines(problem, backward, deterministic),
-      ),
-      await compile(architecture, 'mma/flash_mma_rows.cu', mmaRowsDefines(problem, backward)),
-      await compile(architecture, 'mma/flash_mma_join.cu', mmaJoinDefines(problem, forward)),
+    return [
+      variantOf('mma/flash_mma_forward.cu', mmaForwardDefines(problem, forward)),
+      variantOf('mma/flash_mma_backward.cu', mmaBackwardDefines(problem, backward, deterministic)),
+      variantOf('mma/flash_mma_rows.cu', mmaRowsDefines(problem, backward)),
+      variantOf('mma/flash_mma_join.cu', mmaJoinDefines(problem, forward)),
     ];
-    expect(reports).toEqual(['', '', '', '']);
+  });
+  return [architecture, variants] as const;
+});
+
+describe.skipIf(!foundNvcc)('the tensor-core kernels of every GPU compile (needs nvcc)', () => {
+  it.each(cases)('for sm_%s', async (architecture, variants) => {
+    expect(await compileByNvcc(architecture, variants, { kernels: [kernels] })).toBe('');
   });
 });

@@ -1,24 +1,29 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { compileByNvcc, foundNvcc } from '../../../../../tooling/nvcc.ts';
 import { planSimt } from '../../../src/cuda/kernel-plan.ts';
+import { kernels, variantOf } from '../nvcc.ts';
 
-const found = spawnSync('nvcc', ['--version']).status === 0;
-const kernels = fileURLToPath(new URL('../../../kernels/', import.meta.url));
-const core = fileURLToPath(new URL('../../../../tensor-core/kernels/', import.meta.url));
 const types = { float32: 'float', float64: 'double', float16: 'float16', bfloat16: 'bfloat16' } as const;
 
-describe.skipIf(!found)('flash_simt.cu compiles (needs nvcc)', () => {
+describe.skipIf(!foundNvcc)('flash_simt.cu compiles (needs nvcc)', () => {
   it.each([
-    ['float32', 64, 80],
-    ['float32', 256, 90],
-    ['bfloat16', 128, 80],
-    ['float16', 80, 90],
-    ['float64', 256, 80],
-  ] as const)(
-    'for %s, head dimension %i and compute capability %i',
-    async (dtype, headDimension, computeCapability) => {
+    [
+      80,
+      [
+        ['float32', 64],
+        ['bfloat16', 128],
+        ['float64', 256],
+      ],
+    ],
+    [
+      90,
+      [
+        ['float32', 256],
+        ['float16', 80],
+      ],
+    ],
+  ] as const)('for compute capability %i', async (computeCapability, problems) => {
+    const variants = problems.flatMap(([dtype, headDimension]) => {
       const plan = planSimt({
         kernels: 'simt',
         ...{ dtype, headDimension, computeCapability },
@@ -26,15 +31,13 @@ describe.skipIf(!found)('flash_simt.cu compiles (needs nvcc)', () => {
         ...{ causal: true, scale: 1, deterministic: false, float32Precision: 'highest' },
         ...{ multiprocessors: 108, maxSharedBytesPerBlock: 163 * 1024 },
       });
-      for (const { queries, keys } of [plan.forward, plan.backward]) {
-        const { stderr } = await promisify(execFile)('nvcc', [
-          `-gencode=arch=compute_${computeCapability},code=sm_${computeCapability}`,
-          ...['-std=c++17', '-cubin', '-Werror=all-warnings', '-o', '/dev/null', `-I${kernels}`, `-I${core}`],
-          ...[`-DELEMENT=${types[dtype]}`, `-DHEAD_DIM=${plan.headDimension}`],
-          ...[`-DBLOCK_M=${queries}`, `-DBLOCK_N=${keys}`, `${kernels}simt/flash_simt.cu`],
-        ]);
-        expect(stderr).toBe('');
-      }
-    },
-  );
+      return [plan.forward, plan.backward].map(({ queries, keys }) =>
+        variantOf('simt/flash_simt.cu', {
+          ...{ ELEMENT: types[dtype], HEAD_DIM: plan.headDimension },
+          ...{ BLOCK_M: queries, BLOCK_N: keys },
+        }),
+      );
+    });
+    expect(await compileByNvcc(String(computeCapability), variants, { kernels: [kernels] })).toBe('');
+  });
 });

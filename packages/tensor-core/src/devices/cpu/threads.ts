@@ -1,7 +1,7 @@
 import { describeValue } from '../../tensor/check-value.ts';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import type { Environment } from '../../environment.ts';
+import type { Environment } from '../../host/environment.ts';
 import { DeviceError } from '../../errors.ts';
 
 let requested: number | null = null;

@@ -1,7 +1,7 @@
 import { checkText } from '../../tensor/check-value.ts';
 import { DeviceError } from '../../errors.ts';
 import type { KernelSpec } from '../../op/cuda-lowering.ts';
-import { kernelSource } from '../../package-root.ts';
+import { kernelSource } from '../../host/package-root.ts';
 
 type Defines = NonNullable<KernelSpec['defines']>;
 

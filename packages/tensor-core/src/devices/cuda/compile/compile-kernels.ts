@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { DeviceError, KernelCompileError } from '../../../errors.ts';
 import type { KernelSpec } from '../../../op/cuda-lowering.ts';
-import { packageProgram } from '../../../package-root.ts';
+import { packageProgram } from '../../../host/package-root.ts';
 import {
   checkCount,
   checkFunction,
@@ -128,7 +128,10 @@ async function onWorkers(
   work: (compile: Compile) => Promise<void>,
 ): Promise<void> {
   const workers = Array.from({ length: count }, () => {
-    return new Worker(packageProgram('compile-worker'), { workerData: architecture, execArgv: workerFlags });
+    return new Worker(packageProgram('devices/cuda/compile/compile-worker'), {
+      workerData: architecture,
+      execArgv: workerFlags,
+    });
   });
   try {
     await Promise.all(workers.map((worker) => work((job) => answerOf(worker, job))));

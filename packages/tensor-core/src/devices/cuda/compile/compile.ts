@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { kernelSource } from '../../../package-root.ts';
+import { kernelSource } from '../../../host/package-root.ts';
 import { DeviceError } from '../../../errors.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
 import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';

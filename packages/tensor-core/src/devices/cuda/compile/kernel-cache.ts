@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { Environment } from '../../../environment.ts';
-import { makeFolders } from '../../../make-folders.ts';
+import type { Environment } from '../../../host/environment.ts';
+import { makeFolders } from '../../../host/make-folders.ts';
 
 const digestBytes = 32;
 

@@ -2,7 +2,7 @@ import { checkObject, checkText, wrongArgument } from '../../../tensor/check-val
 import { existsSync, readFileSync, readdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import type { Environment } from '../../../environment.ts';
+import type { Environment } from '../../../host/environment.ts';
 import type koffi from 'koffi';
 import { LibraryNotFoundError } from '../../../errors.ts';
 import { ffi } from '../../../native/ffi.ts';

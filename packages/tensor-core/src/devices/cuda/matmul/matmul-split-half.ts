@@ -1,5 +1,5 @@
 import type { CudaContext, KernelSpec, MatmulRequest } from '../../../op/cuda-lowering.ts';
-import { kernelSource } from '../../../package-root.ts';
+import { kernelSource } from '../../../host/package-root.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import { TensorMapEncoder, tensorMapBytes } from '../launch/tensor-map.ts';

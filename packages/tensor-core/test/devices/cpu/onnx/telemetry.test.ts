@@ -22,7 +22,7 @@ function emptyHome() {
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const [home, temporary] = [join(root, 'home'), join(root, 'tmp')];
   for (const path of [home, temporary]) mkdirSync(path);
-  const { XDG_CACHE_HOME: _, ORT_DISABLE_TELEMETRY: __, ...inherited } = process.env;
+  const { XDG_CACHE_HOME: _, ORT_DISABLE_TELEMETRY: __, NODE_COMPILE_CACHE: ___, ...inherited } = process.env;
   // Who asks for telemetry by the variable is not heard: nothing is sent.
   const env = { ...inherited, HOME: home, TMPDIR: temporary, ORT_DISABLE_TELEMETRY: '0' };
   return { root, env, files: () => [home, temporary].flatMap((path) => readdirSync(path)) };

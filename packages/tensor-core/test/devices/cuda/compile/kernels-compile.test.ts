@@ -1,10 +1,13 @@
-import { execFile, execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import {
+  type Definitions,
+  type KernelVariant,
+  compileByNvcc,
+  foundNvcc,
+} from '../../../../../../tooling/nvcc.ts';
 import type { DType } from '../../../../src/tensor/dtype.ts';
 import {
   densePointwiseSource,
@@ -19,13 +22,11 @@ import {
   splitHalfDefines,
   splitHalfTiles,
 } from '../../../../src/devices/cuda/matmul/matmul-split-half-plan.ts';
-import { kernelSource } from '../../../../src/package-root.ts';
+import { kernelSource } from '../../../../src/host/package-root.ts';
 
 const kernelsFolder = fileURLToPath(kernelSource(''));
 /** Every file in it and in its rooms, by its path from there. */
 const kernelFiles = readdirSync(kernelsFolder, { recursive: true, encoding: 'utf8' });
-
-type Defines = Record<string, string | number>;
 
 const storageTypes = ['float', 'float16', 'bfloat16'];
 const row = (
@@ -34,7 +35,7 @@ const row = (
   threads: number,
   vectors: number,
   block = threads,
-): Defines => ({
+): Definitions => ({
   ELEMENT: element,
   VECTOR_LENGTH: vector,
   ROW_THREADS: threads,
@@ -46,13 +47,13 @@ const rows = storageTypes.flatMap((element) => [
   row(element, 1, 8, 1, 128),
   row(element, 1, 512, 0),
 ]);
-const with_ = (variants: readonly Defines[], ...more: Defines[]) =>
+const with_ = (variants: readonly Definitions[], ...more: Definitions[]) =>
   variants.flatMap((variant) => more.map((defines) => ({ ...variant, ...defines })));
 const elements = [...storageTypes, 'double'].map((element) => ({ ELEMENT: element }));
 const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
 
 /** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
-const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
+const variantsOf: Readonly<Record<string, readonly Definitions[]>> = {
   'reduce/arg_extremum.cu': [
     { ELEMENT: 'float', LARGEST: 1, WIDTH: 256 },
     { ELEMENT: 'bfloat16', LARGEST: 0, WIDTH: 32 },
@@ -110,15 +111,14 @@ const variantsOf: Readonly<Record<string, readonly Defines[]>> = {
 /** Files whose instructions one architecture alone has. */
 const onlyOn: Readonly<Record<string, string>> = { 'matmul/matmul_split_half.cu': '90a' };
 
-const architectures = ['80', '90a', '100', '120'];
+/** What is compiled for, and the GPUs that run it. */
+const architectures: readonly [virtual: string, real: readonly string[]][] = [
+  ['80', ['80']],
+  ['90a', ['90a']],
+  ['100', ['100', '120']],
+];
 
-/** Sources as runtime compilation sees them, each under definitions of its own. */
-interface Variant {
-  readonly source: string;
-  readonly defines: Defines;
-}
-
-function generatedVariants(): Variant[] {
+function generatedVariants(): KernelVariant[] {
   const pointwise = (
     ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64', 'bool'] as const
   ).flatMap((dtype) => {
@@ -199,7 +199,7 @@ function generatedVariants(): Variant[] {
   return [...pointwise, ...unary, ...reductions, ...distances].map((source) => ({ source, defines: {} }));
 }
 
-function fileVariants(architecture: string): Variant[] {
+function fileVariants(architecture: string): KernelVariant[] {
   return Object.entries(variantsOf)
     .filter(([file]) => (onlyOn[file] ?? architecture) === architecture)
     .flatMap(([file, variants]) => {
@@ -208,59 +208,24 @@ function fileVariants(architecture: string): Variant[] {
     });
 }
 
-/** One translation unit of all variants, each in a namespace of its own: nvcc's start costs more than most kernels. */
-function combine(variants: readonly Variant[]): string {
-  const headers = kernelFiles.filter((file) => file.endsWith('.cuh'));
-  const guards = headers.flatMap((file) =>
-    [...readFileSync(join(kernelsFolder, file), 'utf8').matchAll(/#define (ROOFLINE_\w+)/g)].map(
-      ([, guard]) => guard!,
-    ),
-  );
-  return variants
-    .map(({ source, defines }, i) => {
-      const own = [...source.matchAll(/^\s*#define (\w+)/gm)].map(([, macro]) => macro!);
-      return [
-        ...Object.entries(defines).map(([macro, value]) => `#define ${macro} ${value}`),
-        `namespace variant_${i} {`,
-        source.replaceAll('extern "C" ', ''),
-        '}',
-        ...[...Object.keys(defines), ...own, ...guards].map((macro) => `#undef ${macro}`),
-      ].join('\n');
-    })
-    .join('\n');
-}
-
-function findNvcc(): boolean {
-  try {
-    execFileSync('nvcc', ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 it('has variants for every kernel file', () => {
   const files = kernelFiles.filter((file) => file.endsWith('.cu'));
   expect(Object.keys(variantsOf).sort()).toEqual(files.sort());
 });
 
-describe.skipIf(!findNvcc())('nvcc', () => {
-  let folder: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'roofline-nvcc-'));
-  });
-  afterAll(() => rmSync(folder, { recursive: true }));
+it('no kernel has code of its own for an architecture behind the one that it is compiled for here', () => {
+  const asked = kernelFiles
+    .filter((file) => /\.cuh?$/.test(file))
+    .flatMap((file) => [
+      ...readFileSync(join(kernelsFolder, file), 'utf8').matchAll(
+        /__CUDA_ARCH__ >= (\d+)|__CUDA_ARCH__ *[^)\s&]/g,
+      ),
+    ]);
+  expect(new Set(asked.map(([, architecture]) => architecture))).toEqual(new Set(['900']));
+});
 
-  it.concurrent.each(architectures)(
-    'compiles every kernel for sm_%s',
-    { timeout: 1_200_000 },
-    async (architecture) => {
-      const path = join(folder, `${architecture}.cu`);
-      writeFileSync(path, combine([...fileVariants(architecture), ...generatedVariants()]));
-      const target = `-gencode=arch=compute_${architecture},code=sm_${architecture}`;
-      const folders = new Set(kernelFiles.map((file) => dirname(join(kernelsFolder, file))));
-      const options = ['-std=c++17', '-cubin', ...[...folders].flatMap((room) => ['-I', room])];
-      await promisify(execFile)('nvcc', [...options, target, '-o', `${path}.cubin`, path]);
-    },
-  );
+describe.skipIf(!foundNvcc)('nvcc', () => {
+  it.each(architectures)('compiles every kernel for %s', async (virtual, real) => {
+    await compileByNvcc(virtual, [...fileVariants(virtual), ...generatedVariants()], { real });
+  });
 });

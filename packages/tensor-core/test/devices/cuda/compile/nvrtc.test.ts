@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { collectHeaders } from '../../../../src/devices/cuda/compile/compile.ts';
 import { type KernelCompiler, loadNvrtc } from '../../../../src/devices/cuda/compile/nvrtc.ts';
 import { KernelCompileError, LibraryNotFoundError } from '../../../../src/errors.ts';
-import { kernelSource } from '../../../../src/package-root.ts';
+import { kernelSource } from '../../../../src/host/package-root.ts';
 
 function find(): KernelCompiler | null {
   try {

@@ -3,7 +3,7 @@ import koffi from 'koffi';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../../src/index.ts';
 import { HostMemory } from '../../../../src/native/host-memory.ts';
-import { kernelSource } from '../../../../src/package-root.ts';
+import { kernelSource } from '../../../../src/host/package-root.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
 import { sampleNumbers } from '../../../op-cases/support/samples.ts';
 import { openSplitHalfDevice } from './emulated-split-half.ts';

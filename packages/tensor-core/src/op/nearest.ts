@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import { checkText, wrongArgument } from './tensor/check-value.ts';
+import { checkText, wrongArgument } from '../tensor/check-value.ts';
 
 /** Abbreviations and other libraries' names, which no count of edits finds. */
 const synonyms: Readonly<Record<string, readonly string[]>> = {

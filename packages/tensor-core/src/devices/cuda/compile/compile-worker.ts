@@ -1,9 +1,8 @@
-// The program of a thread of compileKernels: kernels in, what became of each out. It lies at the top of src/ as its build
-// does in dist/.
+// The program of a thread of compileKernels: kernels in, what became of each out.
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CompileJob, CompileOutcome } from './devices/cuda/compile/compile-kernels.ts';
-import { KernelBuilder } from './devices/cuda/compile/compile.ts';
-import { KernelCompileError } from './errors.ts';
+import { KernelCompileError } from '../../../errors.ts';
+import type { CompileJob, CompileOutcome } from './compile-kernels.ts';
+import { KernelBuilder } from './compile.ts';
 
 const builder = new KernelBuilder(workerData as string);
 

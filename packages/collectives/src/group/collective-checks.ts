@@ -1,0 +1,106 @@
+import {
+  DTypeError,
+  ShapeError,
+  type Tensor,
+  checkOptions,
+  formatShape,
+  isFloatingPoint,
+} from '@roofline/tensor-core';
+import { CollectiveError } from '../errors.ts';
+import type { Backend, Reduction } from './backend.ts';
+import { checkRank, checkReduction } from './check-call.ts';
+import type { Members } from './describe-call.ts';
+import { checkOperand, checkOverlap, checkTarget } from './operands.ts';
+
+/** How values are reduced, and where the result goes. */
+export interface ReduceOptions {
+  /** Default 'sum'. An 'average' is the sum over the number of ranks, of floating-point tensors alone. */
+  readonly op?: Reduction;
+  /** Where the result goes. Default: in place. */
+  readonly output?: Tensor;
+}
+
+/** What the collectives of one group ask of their tensors and ranks; each check names `op`. */
+export class CollectiveChecks {
+  readonly #members: Members;
+  readonly #backend: Backend;
+  readonly #size: number;
+
+  constructor(members: Members, backend: Backend) {
+    this.#members = members;
+    this.#backend = backend;
+    this.#size = members.ranks.length;
+  }
+
+  /** What `allReduce` and `reduce` take. */
+  reduceOperands(op: string, x: Tensor, options: ReduceOptions): { reduction: Reduction; output: Tensor } {
+    checkOptions(op, options, ['op', 'output']);
+    checkOperand(op, x, this.#backend);
+    const output = options.output === undefined ? x : options.output;
+    checkTarget(op, output, this.#backend);
+    checkAlike(op, output, x);
+    if (output !== x) checkOverlap(op, output, x, 0);
+    return { reduction: this.reductionOf(op, options.op, x), output };
+  }
+
+  /** How values of the dtype of `x` are reduced. */
+  reductionOf(op: string, reduction: Reduction = 'sum', x: Tensor): Reduction {
+    checkReduction(op, reduction);
+    if (reduction === 'average' && !isFloatingPoint(x.dtype))
+      throw new DTypeError(`${op}: an average of ${x.dtype} would round; cast() it, or take the sum.`);
+    return reduction;
+  }
+
+  /** Throws unless `whole` holds a piece like `piece` for each rank. */
+  checkPieces(op: string, whole: Tensor, piece: Tensor, name: 'input' | 'output'): void {
+    checkOperand(op, whole, this.#backend);
+    checkOperand(op, piece, this.#backend);
+    if (whole.dtype !== piece.dtype)
+      throw new DTypeError(
+        `${op}: input and output must have one dtype, not ${whole.dtype} and ${piece.dtype}.`,
+      );
+    const shapes = [[this.#size, ...piece.shape]];
+    if (piece.rank > 0) shapes.push([piece.shape[0]! * this.#size, ...piece.shape.slice(1)]);
+    if (shapes.some((shape) => formatShape(shape) === formatShape(whole.shape))) return;
+    throw new ShapeError(
+      `${op}: beside ${formatShape(piece.shape)} the ${name} must be ${shapes.map(formatShape).join(' or ')}, a piece ` +
+        `for each of ${this.#size} ranks, not ${formatShape(whole.shape)}.`,
+    );
+  }
+
+  /** Throws unless the root, and nobody else, gives the tensor that it alone has. */
+  checkRootsTensor(op: string, name: 'input' | 'output', x: Tensor | null, root: number): void {
+    if (this.#members.rank === root) {
+      if (x === null)
+        throw new ShapeError(
+          `${op}: rank ${this.#members.rank} is the root and needs the ${name}, not null.`,
+        );
+    } else if (x !== null)
+      throw new ShapeError(
+        `${op}: only the root, rank ${root}, has an ${name}; give null on rank ${this.#members.rank}.`,
+      );
+  }
+
+  /** Throws unless `peer` is another rank of the group. */
+  checkPeer(op: string, peer: number): void {
+    checkRank(op, 'the peer', peer, this.#size);
+    if (peer === this.#members.rank)
+      throw new CollectiveError(`${op}: rank ${peer} cannot ${op} with itself; use copyInPlace().`, {
+        op,
+        rank: this.#members.ranks[this.#members.rank]!,
+        peers: [this.#members.ranks[peer]!],
+      });
+  }
+}
+
+/** Throws unless both have one dtype and one shape. */
+export function checkAlike(op: string, output: Tensor, input: Tensor): void {
+  if (output.dtype !== input.dtype)
+    throw new DTypeError(
+      `${op}: input and output must have one dtype, not ${input.dtype} and ${output.dtype}.`,
+    );
+  if (formatShape(output.shape) === formatShape(input.shape)) return;
+  throw new ShapeError(
+    `${op}: input and output must have one shape, not ${formatShape(input.shape)} and ${formatShape(output.shape)}.`,
+  );
+}
