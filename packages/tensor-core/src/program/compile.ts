@@ -162,7 +162,7 @@ class Compiled {
         const left = leftBehind(trace, result);
         if (left) this.#expectNoMore(left);
         // What runs no op has nothing to compile.
-        else if (trace.device) this.#add(signature, new CompiledProgram(trace, result));
+        else if (trace.device) this.#add(signature, new CompiledProgram(this.#fn.name, trace, result));
         writeBack(trace, tensors, (index) => standIns[index]!);
         return result;
       } catch (error) {

@@ -23,8 +23,10 @@ export interface Call {
   readonly attributes: unknown;
   /** Which of the program's live attributes are this call's; null where they stay. See `applyLive`. */
   readonly live: number | null;
-  /** The names of the ranges around it, outermost first. */
+  /** The names of the ranges around it in the function, outermost first. */
   readonly range: readonly string[];
+  /** The calls that it does the work of, in their order, where it is several in one. */
+  readonly members?: readonly Call[];
 }
 
 /** Where a storage comes from: the program itself makes it, or it is given before each run. */
@@ -48,6 +50,8 @@ export interface ProgramStorage {
 
 /** What a function did, as ops over numbered storages, in its order. */
 export interface Program {
+  /** Of the function; empty where it has none. */
+  readonly name: string;
   readonly device: Device;
   readonly calls: readonly Call[];
   readonly storages: readonly ProgramStorage[];
@@ -93,6 +97,8 @@ export interface RunnerFacts {
 
 /** A program made ready to run on its device. */
 export interface ProgramRunner {
+  /** Whether observers are told of each run as a whole. */
+  readonly tellsReplays: boolean;
   facts(): RunnerFacts;
   /**
    * Runs it over the given storages; `live` are the attributes of this run, in the order of `Program.live`. Returns the kept

@@ -80,8 +80,10 @@ export class EmulatedDriver {
   readonly #segments = new Map<number, number>();
   readonly #pinned = new Map<number, number>();
   readonly #memoryBytes: number;
-  readonly #onLaunch: () => void;
+  readonly #onLaunch: (activities: number) => void;
   readonly #graphsOfNodes: GraphNode[][] = [];
+  /** The graphs that streams are captured into. */
+  readonly #captures = new Map<number, number>();
   readonly #nodes: GraphNode[] = [];
   readonly #nodesByWork = new Map<() => void, GraphNode>();
   /** Where a capture's last node is told. */
@@ -91,7 +93,7 @@ export class EmulatedDriver {
   #failure = 0;
   #failedKernel = '';
 
-  constructor(memoryBytes: number, onLaunch: () => void, seed: number) {
+  constructor(memoryBytes: number, onLaunch: (activities: number) => void, seed: number) {
     this.#memoryBytes = memoryBytes;
     this.#freeBytes = memoryBytes;
     this.#onLaunch = onLaunch;
@@ -188,39 +190,59 @@ export class EmulatedDriver {
   #graphs() {
     const { queues } = this;
     return {
-      cuStreamBeginCapture: (stream: number) => this.#after(() => queues.beginCapture(stream)),
+      cuStreamBeginCapture: (stream: number) => {
+        this.#captures.set(stream, this.#graphsOfNodes.push([]));
+        return this.#after(() => queues.beginCapture(stream));
+      },
       cuStreamEndCapture: (stream: number, out: number) => {
         const nodes = queues.endCapture(stream);
         if (!nodes) return invalidValue;
-        return this.#giveHandle(out, this.#graphsOfNodes.push(nodes.map((run) => this.#nodeOf(run))));
+        const graph = this.#captures.get(stream)!;
+        this.#captures.delete(stream);
+        this.#graphsOfNodes[graph - 1] = nodes.map((run) => this.#nodeOf(run));
+        return this.#giveHandle(out, graph);
       },
       cuStreamGetCaptureInfo: (
         stream: number,
         status: number,
         _id: number,
-        _graph: number,
+        graph: number,
         dependencies: number,
         _edges: number,
         count: number,
       ) => {
-        const last = queues.capturedBy(stream)?.at(-1);
-        this.#giveInt(status, queues.capturedBy(stream) ? 1 : 0);
+        const captured = queues.capturedBy(stream);
+        const last = captured?.at(-1);
+        this.#giveInt(status, captured ? 1 : 0);
+        this.#giveHandle(graph, captured ? this.#captures.get(stream)! : 0);
         this.#giveHandle(count, last ? 1 : 0);
         this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last)) : 0);
         return this.#giveHandle(dependencies, this.#lastNode.address);
       },
       cuGraphInstantiate: (out: number, graph: number) => this.#giveHandle(out, graph),
-      cuGraphLaunch: (graph: number, stream: number) =>
-        this.#queue(stream, () => {
-          for (const node of this.#graphsOfNodes[graph - 1]!) node.run();
-        }),
+      cuGraphLaunch: (graph: number, stream: number) => {
+        // What a node is given later is for later launches.
+        const runs = this.#graphsOfNodes[graph - 1]!.map(({ run }) => run);
+        const result = this.#queue(stream, () => {
+          for (const run of runs) run();
+        });
+        this.#onLaunch(runs.length);
+        return result;
+      },
       cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
         this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
       cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
-        this.#giveHandle(count, this.#graphsOfNodes[graph - 1]!.length),
+        this.#giveHandle(count, this.#nodesOf(graph)),
       cuGraphDestroy: () => 0,
       cuGraphExecDestroy: () => 0,
     };
+  }
+
+  /** How many a graph has, also while a stream is captured into it. */
+  #nodesOf(graph: number): number {
+    for (const [stream, own] of this.#captures)
+      if (own === graph) return this.queues.capturedBy(stream)!.length;
+    return this.#graphsOfNodes[graph - 1]!.length;
   }
 
   #nodeOf(run: () => void): GraphNode {
@@ -326,7 +348,7 @@ export class EmulatedDriver {
     );
     if (!work) return invalidHandle;
     const result = this.#queue(stream!, work);
-    this.#onLaunch();
+    this.#onLaunch(isRepeated ? 0 : 1);
     return result;
   }
 

@@ -255,6 +255,24 @@ describe('a compiled function', () => {
     expect(seen()).toEqual(['outer/mul', 'outer/relu']);
   });
 
+  it('keeps the phases of its ops, below the ranges that are around its call then', () => {
+    const call = compile((x: Tensor) => t.range('forward', () => t.range('layer', () => t.mul(x, 2))));
+    const x = t.tensor([1]);
+    const pathIn = (outer: string) => {
+      let path = '';
+      const stop = t.observeOps({ before: () => (path = t.currentRange().join('/')) });
+      t.range(outer, () => call(x));
+      stop();
+      return path;
+    };
+    expect(['first', 'second', 'third'].map(pathIn)).toEqual([
+      'first/forward/layer',
+      'second/forward/layer',
+      'third/forward/layer',
+    ]);
+    expect(call.cache).toMatchObject({ misses: 1, hits: 2 });
+  });
+
   it('explains what became of it', () => {
     const call = compile((x: Tensor) => {
       t.sum(t.exp(x));

@@ -27,6 +27,7 @@ interface ReadyStep {
 
 /** A program as ONNX sessions: one, where no call has to run by itself. */
 export class CpuProgram implements ProgramRunner {
+  readonly tellsReplays = false;
   readonly #program: Program;
   readonly #steps: readonly ReadyStep[];
 
