@@ -50,6 +50,10 @@ const mostPreparingCalls = 4;
  * shapes, dtypes and devices of the arguments, other arguments by value, grad mode, autocast, the leaves that require a
  * gradient and what `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own.
  *
+ * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
+ * observers of ops alone, its ops run one by one, unfused (see `Observer`). Range listeners hear of what the host does: of
+ * the first call.
+ *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
  * tensors that stay behind the function at every call; and what `fn` throws.
  *

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
+  type Allocation,
+  type ProgramExplanation,
   type Tensor,
   add,
   addInPlace,
@@ -9,8 +11,11 @@ import {
   compile,
   defineOp,
   matmul,
+  memorySnapshot,
   mul,
   noGrad,
+  peakMemory,
+  recordMemory,
   softmax,
   sum,
   tensor,
@@ -100,6 +105,35 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
       [120, 240],
       [300, 600],
     ]);
+  });
+
+  it('holds its arena, which recordings name, for as long as it is there', () => {
+    const x = on(Array.from({ length: 1 << 18 }, (_, i) => i % 7));
+    const f = compile(function step(given: Tensor) {
+      return sum(mul(softmax(given, 0), softmax(mul(given, given), 0)));
+    });
+    const before = device.memoryStatistics().allocatedBytes;
+    f(x).dispose();
+    expect(device.memoryStatistics().allocatedBytes).toBe(before);
+    const run = () => recordMemory(() => f(x).dispose(), { device });
+    const isArena = ({ op }: Allocation) => op === 'arena of step';
+    const capture = run();
+    const arenaBytes = capture.allocations.filter(isArena).reduce((total, { bytes }) => total + bytes, 0);
+    const [{ arenaBytes: reservedBytes, eagerPeakBytes }] = f.explain() as [ProgramExplanation];
+    expect(arenaBytes).toBeGreaterThanOrEqual(eagerPeakBytes / 2);
+    expect(arenaBytes).toBeLessThanOrEqual(reservedBytes);
+    device.resetPeakMemory();
+    const replay = run();
+    const held = replay.allocations.filter(({ startUs }) => startUs === null);
+    expect(held.filter(isArena).reduce((total, { bytes }) => total + bytes, 0)).toBe(arenaBytes);
+    // Its result, and nothing of what the ops hand on.
+    expect(replay.allocations.filter(({ startUs }) => startUs !== null).map(({ bytes }) => bytes)).toEqual([
+      512,
+    ]);
+    expect(peakMemory(replay)!.bytes).toBe(device.memoryStatistics().peakAllocatedBytes);
+    expect(Buffer.from(memorySnapshot(replay)).includes('arena of step')).toBe(true);
+    f.dispose();
+    expect(device.memoryStatistics().allocatedBytes).toBe(before);
   });
 
   it('writes into its arguments', () => {

@@ -25,6 +25,7 @@ import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Launcher } from '../launch/launch.ts';
 import type { CudaLowering } from '../lower.ts';
+import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
 import { CudaGraph } from './cuda-graph.ts';
 
@@ -69,6 +70,8 @@ export class CudaProgram implements ProgramRunner {
   readonly #arguments = new Map<number, Storage>();
   readonly #bytesInRegisters: number;
   #captured: Captured | null = null;
+  /** What the graph's ops hand on to each other lies here. */
+  #arena: Block[] = [];
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts) {
@@ -184,6 +187,7 @@ export class CudaProgram implements ProgramRunner {
     } finally {
       memory.freeAll();
     }
+    this.#arena = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
   }
 
   /** Observers are not told: nothing runs yet. */
@@ -269,6 +273,8 @@ export class CudaProgram implements ProgramRunner {
     this.#parts.device.synchronize();
     this.#captured.graph.dispose();
     for (const storage of this.#captured.kept.values()) storage.release();
+    for (const block of this.#arena) this.#parts.device.freeBlock(block);
+    this.#arena = [];
     this.#captured = null;
   }
 }
