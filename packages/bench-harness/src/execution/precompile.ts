@@ -2,15 +2,15 @@ import { type CompiledFunction, compile, type Device, type Tensor } from '@roofl
 import type { Compilation } from './compilation.ts';
 
 /** A function as a program. */
-export interface Precompiled {
+export interface Precompiled<R extends Tensor | undefined = Tensor | undefined> {
   /** Runs it, and frees what it returns. */
   readonly call: () => void;
-  readonly compiled: CompiledFunction<() => Tensor | undefined>;
+  readonly compiled: CompiledFunction<() => R>;
   readonly compilation: Compilation;
 }
 
 /** Compiles `fn`, and calls it until a call has run as a program. */
-export function precompile(device: Device, fn: () => Tensor | undefined): Precompiled {
+export function precompile<R extends Tensor | undefined>(device: Device, fn: () => R): Precompiled<R> {
   const compiled = compile(fn);
   const call = () => compiled()?.dispose();
   device.synchronize();

@@ -29,7 +29,6 @@ const columns: Column[] = [
     label: 'Pays after',
     unit: 'steps',
     kind: 'number',
-    digits: 0,
     description: 'Steps after which compiling has saved more wall time than it took.',
   },
   {
