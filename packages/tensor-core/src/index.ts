@@ -53,6 +53,7 @@ export { apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './program/compile.ts';
 export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
 export type { ProgramExplanation } from './program/compiled-program.ts';
+export type { ExplainedCall, ExplainedOperand } from './program/explained-call.ts';
 export type { RunnerFacts } from './program/program.ts';
 export type { ProgramReplay, ReplayedCall, ReplayedOp } from './program/replay.ts';
 export { dependOn } from './tensor/tracing.ts';

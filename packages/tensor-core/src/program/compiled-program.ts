@@ -30,6 +30,8 @@ interface GradientResult {
 
 /** One program of a compiled function. */
 export interface ProgramExplanation extends RunnerFacts {
+  /** Of the function; empty for one without a name. */
+  readonly name: string;
   readonly device: string;
   /** Ops that the function called, and those of them that somebody needs. */
   readonly tracedCalls: number;
@@ -114,9 +116,9 @@ export class CompiledProgram {
 
   /** What became of the function. */
   explain(): ProgramExplanation {
-    const { device, tracedCalls, calls, eagerPeakBytes } = this.program;
+    const { name, device, tracedCalls, calls, eagerPeakBytes } = this.program;
     const facts = this.#runner.facts();
-    return { device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
+    return { name, device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
   }
 
   run(tensors: readonly Tensor[]): unknown {

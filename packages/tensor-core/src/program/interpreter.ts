@@ -12,6 +12,7 @@ import {
   type RunnerFacts,
   attributesOf,
 } from './program.ts';
+import { explainCalls } from './explained-call.ts';
 import { ProgramMemory } from './program-memory.ts';
 
 /** Runs a program call by call, as an eager function would: so that observers see its ops, in their ranges. */
@@ -42,8 +43,14 @@ export class Interpreter implements ProgramRunner {
   }
 
   facts(): RunnerFacts {
-    const { length } = this.#program.calls;
-    return { launches: length, nodes: length, fused: new Map(), bytesInRegisters: 0, arenaBytes: 0 };
+    const { calls } = this.#program;
+    const { length } = calls;
+    const launches = calls.map((call) => [call]);
+    return {
+      ...{ launches: length, nodes: length, nodesBefore: length, fused: new Map() },
+      table: explainCalls(this.#program, launches, null),
+      ...{ bytesInRegisters: 0, arenaBytes: 0 },
+    };
   }
 
   dispose(): void {}

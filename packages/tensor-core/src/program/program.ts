@@ -1,4 +1,5 @@
 import type { Device } from '../devices/device.ts';
+import type { ExplainedCall } from './explained-call.ts';
 import type { ComputeOp } from '../op/op.ts';
 import type { StoredMemory, TensorSpec } from '../op/memory-view.ts';
 import type { DType } from '../tensor/dtype.ts';
@@ -87,6 +88,10 @@ export interface RunnerFacts {
   readonly launches: number;
   /** Kernels, copies and fills of a GPU's graph, once it has run; nodes of ONNX graphs and such ops on the CPU. */
   readonly nodes: number | null;
+  /** As many as it would be with each fused op by itself; at least that many. Null where `nodes` is. */
+  readonly nodesBefore: number | null;
+  /** Every call as the device runs it, in its order. */
+  readonly table: readonly ExplainedCall[];
   /** Names of ops that are one kernel, with the number of kernels of each name. */
   readonly fused: ReadonlyMap<string, number>;
   /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */

@@ -55,6 +55,21 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
         bytesInRegisters: 12,
       },
     ]);
+    const [{ nodes, nodesBefore, table }] = f.explain() as [ProgramExplanation];
+    expect(table.map(({ op, members }) => [op, members])).toEqual([
+      ['fused_add_mul', ['add', 'mul']],
+      ['softmax', []],
+      ['mul', []],
+      ['sum', []],
+    ]);
+    expect(table.reduce((total, row) => total + row.nodes!, 0)).toBe(nodes);
+    expect(table[0]).toMatchObject({
+      ...{ range: [], launch: 0 },
+      inputs: [{ source: 'argument', dtype: 'float32', shape: [3] }, { source: 'argument' }],
+      outputs: [{ source: 'made' }],
+    });
+    // Poison fills what is freed in an emulated graph; on a GPU these are one kernel against two.
+    expect(nodesBefore).toBe(nodes! + 2 - Math.min(2, table[0]!.nodes!));
     seen.forEach(([first, second], i) => {
       const [x, y] = [tensor([1, 2 + i, 3]), tensor([0.5, -i, 0])];
       softmax(mul(add(x, y), 3), 0)

@@ -282,6 +282,12 @@ describe('a compiled function', () => {
     call(t.ones([64]));
     const [program] = call.explain();
     expect(program).toMatchObject({ device: 'cpu', tracedCalls: 4, calls: 2, launches: 1, arenaBytes: 0 });
+    expect(program!.nodesBefore).toBe(program!.nodes);
+    expect(program!.table).toMatchObject([
+      { op: 'mul', members: [], inputs: [{ source: 'argument', shape: [64] }], launch: 0, nodes: null },
+      { op: 'relu', outputs: [{ source: 'made', dtype: 'float32' }], launch: 0 },
+    ]);
+    expect(program!.table[1]!.inputs[0]!.storage).toBe(program!.table[0]!.outputs[0]!.storage);
     expect(program!.eagerPeakBytes).toBeGreaterThanOrEqual(2 * 256);
   });
 

@@ -6,6 +6,7 @@ import type { ComputeOp } from '../../../op/op.ts';
 import { isFused } from './passes/fuse-pointwise.ts';
 import { optimize } from './passes/optimize.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
+import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
@@ -89,9 +90,12 @@ export class CudaProgram implements ProgramRunner {
     const fused = new Map<string, number>();
     for (const { op } of this.#program.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
+    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null);
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,
+      nodesBefore: nodesBefore(table),
+      table,
       fused,
       bytesInRegisters: this.#bytesInRegisters,
       arenaBytes: this.#pool.reservedBytes,
