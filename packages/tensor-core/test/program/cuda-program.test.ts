@@ -151,6 +151,28 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(device.memoryStatistics().allocatedBytes).toBe(before);
   });
 
+  it('holds no more memory after many replays', () => {
+    const weight = on([1, 2, 3], true);
+    const f = compile((x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const loss = sum(mul(softmax(mul(x, weight), 0), x));
+      backward(loss);
+      return loss.detach();
+    });
+    const x = on([1, 2, 3]);
+    const held = (replays: number) => {
+      for (let i = 0; i < replays; i++) f(x).dispose();
+      device.synchronize();
+      const { allocatedBytes, reservedBytes, liveStorages } = device.memoryStatistics();
+      return { allocatedBytes, reservedBytes, liveStorages };
+    };
+    const before = held(4);
+    expect(f.cache.hits).toBeGreaterThan(0);
+    expect(held(200)).toEqual(before);
+    f.dispose();
+  });
+
   it('writes into its arguments', () => {
     const f = compile((x: Tensor) => addInPlace(x, mul(x, 2)));
     const x = on([1, 2]);
