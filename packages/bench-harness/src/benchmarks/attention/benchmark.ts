@@ -24,8 +24,8 @@ export const attentionBenchmark = defineBenchmark({
   settings: ({ warmup, steps, seed }: AttentionParameters): AttentionSettings => ({ warmup, steps, seed }),
   expand: expandAttentionCells,
   describe: describeAttentionCell,
-  flashAttention: ({ attention, execution: _, ...shape }) =>
-    attention === 'flash' ? { ...shape, heads: 1 } : null,
+  flashAttention: ({ attention, batch, headDimension, sequence, dtype }) =>
+    attention === 'flash' ? { batch, heads: 1, headDimension, sequence, dtype } : null,
   async measure(cell: AttentionCell, context) {
     // Only the cell's own process opens a device.
     const { measureAttention } = await import('./measure.ts');

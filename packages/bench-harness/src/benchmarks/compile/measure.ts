@@ -47,17 +47,18 @@ function described(program: ProgramExplanation): Omit<CompileResult, 'compilatio
 
 /** Calls that are alike in all layers, in the order of the first of each. */
 export function groupCalls(table: readonly ExplainedCall[]): CallGroup[] {
-  const alike = table.map(({ op, members, range, outputs, nodes }) => ({
-    ...{ op, members: [...members], nodes },
+  const alike = table.map(({ op, members, range, outputs }) => ({
+    ...{ op, members: [...members] },
     range: range.map((name) => name.replace(/\.\d+$/, '.*')).join(' > '),
     outputs: outputs.map(({ dtype, shape }) => `${dtype} ${formatShape(shape)}`).join(', '),
   }));
-  const groups = Map.groupBy(alike, ({ nodes: _, ...row }) => canonicalJson(row));
-  return [...groups.values()].map((group) => ({
-    ...group[0]!,
-    calls: group.length,
-    nodes: group.some(({ nodes }) => nodes === null)
-      ? null
-      : group.reduce((sum, { nodes }) => sum + nodes!, 0),
-  }));
+  const groups = Map.groupBy(table.keys(), (call) => canonicalJson(alike[call]!));
+  return [...groups.values()].map((group) => {
+    const nodes = group.map((call) => table[call]!.nodes);
+    return { ...alike[group[0]!]!, calls: group.length, nodes: nodes.includes(null) ? null : sum(nodes) };
+  });
+}
+
+function sum(values: readonly (number | null)[]): number {
+  return values.reduce<number>((total, value) => total + value!, 0);
 }
