@@ -1,6 +1,7 @@
 // Every benchmark, one line each: `roofline`, its records, its reports and its pipelines know no other list.
 export { allreduce } from './allreduce/entry.ts';
 export { attention } from './attention/entry.ts';
+export { compile } from './compile/entry.ts';
 export { ddp } from './ddp/entry.ts';
 export { e2e } from './e2e/entry.ts';
 export { flash } from './flash/entry.ts';

@@ -3,8 +3,14 @@ export type AllocationKind = 'storage' | 'workspace';
 
 /** Told of what an allocator does, while it does it. Addresses are the device's, sizes bytes. */
 export interface MemoryObserver {
-  /** `bytes` is what the device's statistics count, at least `requestedBytes`. */
-  allocated(address: number, requestedBytes: number, bytes: number, kind: AllocationKind): void;
+  /** `bytes` is what the device's statistics count, at least `requestedBytes`; `name` what it is, if not for an op. */
+  allocated(
+    address: number,
+    requestedBytes: number,
+    bytes: number,
+    kind: AllocationKind,
+    name?: string,
+  ): void;
   freed(address: number): void;
   segmentReserved(address: number, bytes: number): void;
   segmentReleased(address: number, bytes: number): void;
@@ -26,4 +32,6 @@ export interface MemoryBlock {
   readonly requestedBytes: number | null;
   /** What the device's statistics count for it; 0 for a free block. */
   readonly allocatedBytes: number;
+  /** What it is, where it is more than one tensor: the arena of a compiled function. */
+  readonly name?: string;
 }

@@ -11,7 +11,7 @@ export interface Allocation {
   readonly requestedBytes: number;
   /** Bytes as the device's statistics count them. */
   readonly bytes: number;
-  /** Null for what was held before the recording began; then range, op and stack are empty too. */
+  /** Null for what was held before the recording began; then range and stack are empty, and op but for an arena. */
   readonly kind: AllocationKind | null;
   /** Null for what was held before the recording began. */
   readonly startUs: number | null;
@@ -20,7 +20,7 @@ export interface Allocation {
   /** The ranges that were open, outermost first. */
   readonly range: readonly string[];
   readonly phase: string | null;
-  /** The op that it was made for. */
+  /** The op that it was made for, or `arena of step` for what a compiled function `step` works in on a GPU. */
   readonly op: string | null;
   /** Of the op's output that it holds; null for other memory. */
   readonly dtype: DType | null;

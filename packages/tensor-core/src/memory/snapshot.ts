@@ -97,7 +97,7 @@ class FrameLists {
   }
 
   ofAllocation({ stack, op, range, kind, startUs }: Allocation): Picklable {
-    if (startUs === null) return this.of(stack);
+    if (startUs === null) return this.of(stack, op === null ? [] : [op]);
     const what = `${op ?? 'tensor'}${kind === 'workspace' ? ' (workspace)' : ''}`;
     return this.of(stack, range.length === 0 ? [what] : [what, `range ${range.join(' > ')}`]);
   }

@@ -117,35 +117,43 @@ export function onRange(listener: RangeListener): () => void {
  * Calls that follow each other share their outer ranges, as those of the forward pass did.
  */
 export function resumeRange<T>(names: readonly string[], fn: () => T): T {
+  return inReopened(names, names[0] === 'forward' ? 1 : 0, fn);
+}
+
+/** Opens the ranges of a call that is repeated again, all of them, below those that are open now. */
+export function reopenRange<T>(names: readonly string[], fn: () => T): T {
+  return inReopened(names, 0, fn);
+}
+
+function inReopened<T>(names: readonly string[], skipped: number, fn: () => T): T {
   const outer = open;
-  open = openAgain(outer, names);
-  return listeners.size > 0 ? listenersTold(resumedNames(names), outer, fn) : inOpened(outer, fn);
+  open = reopened(outer, names, skipped);
+  return listeners.size > 0 ? listenersTold(names.slice(skipped), outer, fn) : inOpened(outer, fn);
 }
 
 /** The ranges that were opened again last. */
 interface Resumed {
   readonly outer: OpenRange | null;
   readonly names: readonly string[];
+  readonly skipped: number;
   readonly innermost: OpenRange | null;
 }
 
 let resumed: Resumed | null = null;
 
-function openAgain(outer: OpenRange | null, names: readonly string[]): OpenRange | null {
-  if (resumed?.outer === outer && resumed.names === names) return resumed.innermost;
+/** The innermost of the ranges of these names but the first `skipped`, as opened once more below `outer`. */
+export function reopened(outer: OpenRange | null, names: readonly string[], skipped = 0): OpenRange | null {
+  if (resumed?.outer === outer && resumed.names === names && resumed.skipped === skipped)
+    return resumed.innermost;
   const earlier = resumed?.outer === outer ? chainBelow(outer, resumed.innermost) : [];
   let innermost = outer;
   let shared = true;
-  for (const [depth, name] of resumedNames(names).entries()) {
+  for (const [depth, name] of names.slice(skipped).entries()) {
     shared &&= earlier[depth]?.name === name;
     innermost = shared ? earlier[depth]! : new Opening(innermost, name);
   }
-  resumed = { outer, names, innermost };
+  resumed = { outer, names, skipped, innermost };
   return innermost;
-}
-
-function resumedNames(names: readonly string[]): string[] {
-  return names[0] === 'forward' ? names.slice(1) : [...names];
 }
 
 /** The ranges between `outer` and `innermost`, outermost first. */

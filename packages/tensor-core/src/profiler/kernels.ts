@@ -1,18 +1,19 @@
 import type { RecordedActivities } from '../devices/cuda/profiling/cupti.ts';
+import { DeviceError } from '../errors.ts';
 import { demangle } from './demangle.ts';
 import { nodeShares } from './node-shares.ts';
-import type { OpCall } from './op-recorder.ts';
+import type { GraphLaunch, OpCall } from './op-recorder.ts';
 import type { ProfiledKernel } from './profile.ts';
 
 /**
  * What CUPTI recorded, each activity with the op that ran on the host when the activity was queued. Telling CUPTI of
- * every op instead (external correlation ids) costs as much host time again as all else that it records.
+ * every op instead (external correlation ids) costs as much host time again as all else that it records. What a graph
+ * ran has the ops of its nodes. Throws a DeviceError where a graph ran other than it was captured.
  */
-export function gpuKernels(
-  { activities, queuedAtMs }: RecordedActivities,
-  calls: readonly OpCall[],
-): ProfiledKernel[] {
-  return activities.map((activity) => {
+export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[]): ProfiledKernel[] {
+  const { activities, queuedAtMs } = recorded;
+  const inGraphs = opsOfGraphs(recorded, calls);
+  return activities.map((activity, i) => {
     const { kind, name, startNs, endNs, device, stream, correlationId, byteLength, grid, block } = activity;
     const queuedMs = queuedAtMs.get(correlationId);
     return {
@@ -21,12 +22,48 @@ export function gpuKernels(
       startUs: startNs / 1000,
       durationUs: (endNs - startNs) / 1000,
       stream: `cuda:${device} stream ${stream}`,
-      op: queuedMs === undefined ? null : callAt(calls, queuedMs),
+      op: inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs),
       byteLength,
       grid,
       block,
     };
   });
+}
+
+/**
+ * For what graphs ran the op, by the index of the activity; null where records were lost, so that nobody can tell. A
+ * graph is captured from one stream: its nodes run one behind the other in the order of their calls. CUPTI's ids of
+ * nodes would not say more: a graph that is made executable gets new ones, which CUPTI tells only whoever listened then.
+ */
+function opsOfGraphs(
+  { activities, queuedAtMs, droppedRecords }: RecordedActivities,
+  calls: readonly OpCall[],
+): Map<number, number | null> {
+  const launches = new Map<number, { readonly graph: GraphLaunch; readonly activities: number[] }>();
+  activities.forEach(({ correlationId }, i) => {
+    const queuedMs = queuedAtMs.get(correlationId);
+    const call = queuedMs === undefined ? null : callAt(calls, queuedMs);
+    const graph = call === null ? null : calls[call]!.graph;
+    if (!graph) return;
+    const launch = launches.get(correlationId);
+    if (launch) launch.activities.push(i);
+    else launches.set(correlationId, { graph, activities: [i] });
+  });
+  const ops = new Map<number, number | null>();
+  for (const { graph, activities: ran } of launches.values()) {
+    const ofNodes = graph.nodes.flatMap((count, i) => Array<number>(count).fill(graph.firstCall + i));
+    const isWhole = ran.length === ofNodes.length;
+    if (!isWhole && droppedRecords === 0) throw otherNodes(graph, ofNodes.length, ran.length);
+    ran.forEach((activity, i) => ops.set(activity, isWhole ? ofNodes[i]! : null));
+  }
+  return ops;
+}
+
+function otherNodes({ name }: GraphLaunch, captured: number, ran: number): DeviceError {
+  return new DeviceError(
+    `profile: the graph of ${name || 'a compiled function'} has ${captured} nodes, and CUPTI recorded ${ran} kernels, ` +
+      'copies and fills of one launch, so that none could be told from another; profile the function before compile().',
+  );
 }
 
 /** Index of the call that was under way at a time; null between calls. Calls follow each other. */

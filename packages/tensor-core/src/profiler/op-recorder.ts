@@ -1,15 +1,26 @@
 import type { TensorSpec } from '../op/memory-view.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
+import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../program/replay.ts';
 import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op/op.ts';
-import { type OpenRange, currentOpenRange } from '../op/range.ts';
+import { type OpenRange, currentOpenRange, reopened } from '../op/range.ts';
 import type { Shape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
-/** One call of an op. On the CPU the op runs between the two times; on a GPU it is queued between them. */
+/** A launch of a graph: the index of its first call, and how many of its nodes each of its calls is. */
+export interface GraphLaunch {
+  readonly name: string;
+  readonly firstCall: number;
+  readonly nodes: readonly number[];
+}
+
+/**
+ * One call of an op. On the CPU the op runs between the two times; on a GPU it is queued between them. The calls of a
+ * graph are queued at once: its launch is divided among them in equal parts.
+ */
 export interface OpCall {
   readonly op: ComputeOp<never>;
   readonly attributes: unknown;
@@ -17,6 +28,10 @@ export interface OpCall {
   readonly deviceLabel: string;
   readonly inputs: readonly OperandLayout[];
   readonly outputs: readonly TensorSpec[];
+  /** What it does the work of, where it is several ops in one; else none. */
+  readonly members: readonly ReplayedOp[];
+  /** The graph that it is a part of, if it is one. */
+  readonly graph: GraphLaunch | null;
   /** The innermost range that was open. */
   readonly range: OpenRange | null;
   /** What tensors held on the device when the op began, its outputs among them. */
@@ -31,6 +46,17 @@ export interface OpCall {
  * H200 with CUPTI 13, 20,000 kernels went well; an op launches up to three.
  */
 export const maxGpuOps = 6000;
+
+/** A graph as it was launched. */
+interface Launch {
+  readonly replay: ProgramReplay;
+  /** How many ops had run by themselves before it. */
+  readonly opsBefore: number;
+  readonly outerRange: OpenRange | null;
+  readonly allocatedBytes: number;
+  readonly startMs: number;
+  endMs: number;
+}
 
 let recording = false;
 
@@ -50,6 +76,7 @@ export class OpRecorder implements Observer {
   readonly #operands: (Shape | DType | number)[] = [];
   readonly #inputCounts: number[] = [];
   readonly #outputCounts: number[] = [];
+  readonly #launches: Launch[] = [];
   #gpuOps = 0;
   #stopObserving = () => {};
 
@@ -76,11 +103,7 @@ export class OpRecorder implements Observer {
     attributes: unknown,
   ): void {
     const { device } = inputs[0]!;
-    if (device.type === 'cuda' && ++this.#gpuOps > maxGpuOps) {
-      throw new DeviceError(
-        `profile: more than ${maxGpuOps} ops on a GPU in one profile; profile fewer steps at a time.`,
-      );
-    }
+    if (device.type === 'cuda') this.#countGpuOps(1);
     this.#ops.push(op);
     this.#attributes.push(attributes);
     this.#devices.push(device);
@@ -103,6 +126,31 @@ export class OpRecorder implements Observer {
     else this.#endMs.push(performance.now());
   }
 
+  beforeReplay(replay: ProgramReplay): void {
+    this.#countGpuOps(replay.calls.length);
+    this.#launches.push({
+      replay,
+      opsBefore: this.#endMs.length,
+      outerRange: currentOpenRange(),
+      allocatedBytes: replay.device.allocatedBytes,
+      startMs: performance.now(),
+      endMs: 0,
+    });
+  }
+
+  afterReplay(_: ProgramReplay, failed: boolean): void {
+    if (failed) this.#launches.pop();
+    else this.#launches.at(-1)!.endMs = performance.now();
+  }
+
+  #countGpuOps(count: number): void {
+    this.#gpuOps += count;
+    if (this.#gpuOps <= maxGpuOps) return;
+    throw new DeviceError(
+      `profile: more than ${maxGpuOps} ops on a GPU in one profile; profile fewer steps at a time.`,
+    );
+  }
+
   /** An op that threw has no time; what is profiled may have caught the error and gone on. */
   #forgetLast(): void {
     if (this.#ops.length === this.#endMs.length) return;
@@ -118,6 +166,22 @@ export class OpRecorder implements Observer {
 
   /** What was written down, in order. An op that threw is left out. */
   calls(): OpCall[] {
+    const calls: OpCall[] = [];
+    const launches = [...this.#launches];
+    const addLaunchesUpTo = (opsBefore: number) => {
+      while (launches[0] && launches[0].opsBefore <= opsBefore)
+        calls.push(...callsOf(launches.shift()!, calls.length));
+    };
+    this.#ownCalls().forEach((call, i) => {
+      addLaunchesUpTo(i);
+      calls.push(call);
+    });
+    addLaunchesUpTo(Infinity);
+    return calls;
+  }
+
+  /** Those of ops that ran by themselves. */
+  #ownCalls(): OpCall[] {
     let at = 0;
     const next = <T>() => this.#operands[at++] as T;
     const spec = (): TensorSpec => ({ shape: next<Shape>(), dtype: next<DType>() });
@@ -133,10 +197,30 @@ export class OpRecorder implements Observer {
       deviceLabel: this.#devices[call]!.label,
       inputs: Array.from({ length: this.#inputCounts[call]! }, layout),
       outputs: Array.from({ length: this.#outputCounts[call]! }, spec),
+      members: [],
+      graph: null,
       range: this.#ranges[call]!,
       allocatedBytes: this.#allocatedBytes[call]!,
       startMs: this.#startMs[call]!,
       endMs,
     }));
   }
+}
+
+/** The calls of a graph, the first of them with the index `firstCall`. */
+function callsOf(
+  { replay, outerRange, allocatedBytes, startMs, endMs }: Launch,
+  firstCall: number,
+): OpCall[] {
+  const { name, device, calls } = replay;
+  const graph: GraphLaunch = { name, firstCall, nodes: calls.map(({ nodes }) => nodes) };
+  const callMs = (endMs - startMs) / calls.length;
+  return calls.map(({ op, attributes, inputs, outputs, range, members }: ReplayedCall, i) => ({
+    ...{ op, attributes, inputs, outputs, members, graph, allocatedBytes },
+    deviceType: device.type,
+    deviceLabel: device.label,
+    range: reopened(outerRange, range),
+    startMs: startMs + i * callMs,
+    endMs: startMs + (i + 1) * callMs,
+  }));
 }

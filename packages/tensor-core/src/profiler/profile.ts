@@ -1,7 +1,7 @@
 import { checkFunction, checkObject, wrongArgument } from '../tensor/check-value.ts';
 import { type CudaDevice, openedCudaDevices } from '../devices/cuda/device.ts';
 import { type RecordedActivities, loadCupti } from '../devices/cuda/profiling/cupti.ts';
-import { costOf } from '../op/cost.ts';
+import { bytesOf, costOf } from '../op/cost.ts';
 import type { Cost } from '../op/op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';
 import type { OpenRange } from '../op/range.ts';
@@ -26,6 +26,8 @@ export interface ProfiledKernel {
 /** One call of an op. */
 export interface ProfiledOp {
   readonly name: string;
+  /** The names of the ops that a compiled function has made one of, in their order; empty for an op of its own. */
+  readonly members: readonly string[];
   /** Whether it is a matrix product, or holds some, as autocast sees it. */
   readonly isMatrixProduct: boolean;
   readonly dtype: string;
@@ -64,6 +66,9 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
  * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
  * CUPTI's activity records; on the CPU each op is timed, and its time divided
  * over the nodes of its ONNX graph as ONNX Runtime times them. CUDA allows one profiler at a time: not inside Nsight.
+ *
+ * A compiled function is profiled on a GPU as it runs: each kernel of its graph with its op and its ranges, a fused one
+ * with the ops that it holds. On the CPU its ops run one by one meanwhile, and none is fused.
  *
  * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way or
  * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
@@ -128,10 +133,11 @@ class RangeTable {
 }
 
 function describeOp(call: OpCall, range: number | null, profileStartMs: number): ProfiledOp {
-  const { op, inputs, outputs, attributes, startMs, endMs } = call;
-  const cost = costOf(op, inputs, outputs, attributes as never);
+  const { op, inputs, members, startMs, endMs } = call;
+  const cost = costOfCall(call);
   return {
     name: op.name,
+    members: members.map((member) => member.op.name),
     isMatrixProduct: cost.boundBy === 'tensorCores',
     dtype: inputs[0]!.dtype,
     cost,
@@ -139,6 +145,19 @@ function describeOp(call: OpCall, range: number | null, profileStartMs: number):
     allocatedBytes: call.allocatedBytes,
     hostStartUs: (startMs - profileStartMs) * 1000,
     hostDurationUs: (endMs - startMs) * 1000,
+  };
+}
+
+/** Ops in one calculate what they would by themselves, and move only what none hands on to the next. */
+function costOfCall({ op, inputs, outputs, attributes, members }: OpCall): Cost {
+  if (members.length === 0) return costOf(op, inputs, outputs, attributes as never);
+  const costs = members.map((member) =>
+    costOf(member.op, member.inputs, member.outputs, member.attributes as never),
+  );
+  return {
+    flops: costs.reduce((sum, { flops }) => sum + flops, 0),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+    boundBy: costs.some(({ boundBy }) => boundBy === 'tensorCores') ? 'tensorCores' : 'memory',
   };
 }
 

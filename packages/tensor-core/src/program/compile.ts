@@ -50,6 +50,10 @@ const mostPreparingCalls = 4;
  * shapes, dtypes and devices of the arguments, other arguments by value, grad mode, autocast, the leaves that require a
  * gradient and what `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own.
  *
+ * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
+ * observers of ops alone, its ops run one by one, unfused (see `Observer`). Range listeners hear of what the host does: of
+ * the first call.
+ *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
  * tensors that stay behind the function at every call; and what `fn` throws.
  *
@@ -162,7 +166,7 @@ class Compiled {
         const left = leftBehind(trace, result);
         if (left) this.#expectNoMore(left);
         // What runs no op has nothing to compile.
-        else if (trace.device) this.#add(signature, new CompiledProgram(trace, result));
+        else if (trace.device) this.#add(signature, new CompiledProgram(this.#fn.name, trace, result));
         writeBack(trace, tensors, (index) => standIns[index]!);
         return result;
       } catch (error) {

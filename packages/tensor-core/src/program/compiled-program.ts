@@ -3,7 +3,7 @@ import { withoutAutocast } from '../autocast/autocast.ts';
 import { CompileError, DeviceError } from '../errors.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { copyInPlace } from '../ops/copy/in-place.ts';
-import { observers } from '../op/observers.ts';
+import { mustSeeOps } from '../op/observers.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
@@ -30,6 +30,8 @@ interface GradientResult {
 
 /** One program of a compiled function. */
 export interface ProgramExplanation extends RunnerFacts {
+  /** Of the function; empty for one without a name. */
+  readonly name: string;
   readonly device: string;
   /** Ops that the function called, and those of them that somebody needs. */
   readonly tracedCalls: number;
@@ -63,10 +65,10 @@ export class CompiledProgram {
   readonly #handles: readonly CapturedHandle[];
 
   /**
-   * Of what `trace`, with at least one op, has written down, and the function's result. Throws a CompileError for results
-   * that a replay could not give.
+   * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result.
+   * Throws a CompileError for results that a replay could not give.
    */
-  constructor(trace: Trace, result: unknown) {
+  constructor(name: string, trace: Trace, result: unknown) {
     checkResult(result);
     const slots: Slot[] = [];
     this.#result = mapInstances(result, Tensor, (x) => {
@@ -77,6 +79,7 @@ export class CompiledProgram {
     this.#touched = [...trace.gradients.values()];
     this.#gradients = gradientResults(trace);
     this.program = programOf(
+      name,
       trace,
       slots.map(({ operand }) => operand),
       this.#gradients,
@@ -113,9 +116,9 @@ export class CompiledProgram {
 
   /** What became of the function. */
   explain(): ProgramExplanation {
-    const { device, tracedCalls, calls, eagerPeakBytes } = this.program;
+    const { name, device, tracedCalls, calls, eagerPeakBytes } = this.program;
     const facts = this.#runner.facts();
-    return { device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
+    return { name, device: device.label, tracedCalls, calls: calls.length, eagerPeakBytes, ...facts };
   }
 
   run(tensors: readonly Tensor[]): unknown {
@@ -124,7 +127,7 @@ export class CompiledProgram {
       const attributes = live.map((next) => next());
       const standIns = new Map<number, Tensor>();
       const bindings = this.#bind(tensors, standIns);
-      const runner = observers.length > 0 ? this.#interpreter : this.#runner;
+      const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
       this.#checkHolds(bindings);
       this.#forgetReplacedGradients();
       const made = runner.run(bindings, attributes);
@@ -250,6 +253,7 @@ function gradientResults(trace: Trace): GradientResult[] {
 }
 
 function programOf(
+  name: string,
   trace: Trace,
   results: readonly Operand[],
   gradientResults: readonly GradientResult[],
@@ -265,7 +269,7 @@ function programOf(
   const kept = new Set([...results.map(({ storage }) => storage).filter(isMade), ...gradients.keys()]);
   const alive = withoutDeadCalls({ calls, storages, kept });
   const facts = { tracedCalls: calls.length, eagerPeakBytes: trace.peakBytes };
-  return { device, storages, written, kept, gradients, live, calls: alive, ...facts };
+  return { name, device, storages, written, kept, gradients, live, calls: alive, ...facts };
 }
 
 function hasSuchGradient({ leaf, before, within }: TouchedGradient): boolean {

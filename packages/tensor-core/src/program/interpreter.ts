@@ -1,5 +1,5 @@
 import { runOnDevice } from '../op/apply.ts';
-import { resumeRange } from '../op/range.ts';
+import { reopenRange } from '../op/range.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { lastUses } from './dead-calls.ts';
@@ -12,10 +12,12 @@ import {
   type RunnerFacts,
   attributesOf,
 } from './program.ts';
+import { explainCalls } from './explained-call.ts';
 import { ProgramMemory } from './program-memory.ts';
 
 /** Runs a program call by call, as an eager function would: so that observers see its ops, in their ranges. */
 export class Interpreter implements ProgramRunner {
+  readonly tellsReplays = false;
   readonly #program: Program;
   readonly #lastUses: readonly (readonly number[])[];
 
@@ -41,18 +43,33 @@ export class Interpreter implements ProgramRunner {
   }
 
   facts(): RunnerFacts {
-    const { length } = this.#program.calls;
-    return { launches: length, nodes: length, fused: new Map(), bytesInRegisters: 0, arenaBytes: 0 };
+    const { calls } = this.#program;
+    const { length } = calls;
+    const launches = calls.map((call) => [call]);
+    return {
+      ...{ launches: length, nodes: length, nodesBefore: length, fused: new Map() },
+      table: explainCalls(this.#program, launches, null),
+      ...{ bytesInRegisters: 0, arenaBytes: 0 },
+    };
   }
 
   dispose(): void {}
 }
 
-/** Runs one call on the device, with the attributes of this run. */
-export function runCall(
-  { op, inputs, outputs, range }: Call,
+/** Runs one call on the device, with the attributes of this run, and tells observers of it. */
+export function runCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
+  withOperands(call, memory, (inputs, outputs) =>
+    reopenRange(call.range, () =>
+      runOnDevice(inputs[0]!.device, call.op, inputs, outputs, attributes as never),
+    ),
+  );
+}
+
+/** Gives `run` handles to a call's operands for as long as it takes. */
+export function withOperands(
+  { inputs, outputs }: Call,
   memory: ProgramMemory,
-  attributes: unknown,
+  run: (inputs: readonly Tensor[], outputs: readonly Tensor[]) => void,
 ): void {
   const handles: Tensor[] = [];
   const handle = (operand: Operand) => {
@@ -61,10 +78,7 @@ export function runCall(
     return tensor;
   };
   try {
-    const operands = inputs.map(handle);
-    const results = outputs.map(handle);
-    const { device } = operands[0]!;
-    resumeRange(range, () => runOnDevice(device, op, operands, results, attributes as never));
+    run(inputs.map(handle), outputs.map(handle));
   } finally {
     for (const tensor of handles) tensor.dispose();
   }

@@ -1,4 +1,5 @@
 import type { Device } from '../devices/device.ts';
+import type { ExplainedCall } from './explained-call.ts';
 import type { ComputeOp } from '../op/op.ts';
 import type { StoredMemory, TensorSpec } from '../op/memory-view.ts';
 import type { DType } from '../tensor/dtype.ts';
@@ -23,8 +24,10 @@ export interface Call {
   readonly attributes: unknown;
   /** Which of the program's live attributes are this call's; null where they stay. See `applyLive`. */
   readonly live: number | null;
-  /** The names of the ranges around it, outermost first. */
+  /** The names of the ranges around it in the function, outermost first. */
   readonly range: readonly string[];
+  /** The calls that it does the work of, in their order, where it is several in one. */
+  readonly members?: readonly Call[];
 }
 
 /** Where a storage comes from: the program itself makes it, or it is given before each run. */
@@ -48,6 +51,8 @@ export interface ProgramStorage {
 
 /** What a function did, as ops over numbered storages, in its order. */
 export interface Program {
+  /** Of the function; empty where it has none. */
+  readonly name: string;
   readonly device: Device;
   readonly calls: readonly Call[];
   readonly storages: readonly ProgramStorage[];
@@ -83,6 +88,10 @@ export interface RunnerFacts {
   readonly launches: number;
   /** Kernels, copies and fills of a GPU's graph, once it has run; nodes of ONNX graphs and such ops on the CPU. */
   readonly nodes: number | null;
+  /** As many as it would be with each fused op by itself; at least that many. Null where `nodes` is. */
+  readonly nodesBefore: number | null;
+  /** Every call as the device runs it, in its order. */
+  readonly table: readonly ExplainedCall[];
   /** Names of ops that are one kernel, with the number of kernels of each name. */
   readonly fused: ReadonlyMap<string, number>;
   /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
@@ -93,6 +102,8 @@ export interface RunnerFacts {
 
 /** A program made ready to run on its device. */
 export interface ProgramRunner {
+  /** Whether observers are told of each run as a whole. */
+  readonly tellsReplays: boolean;
   facts(): RunnerFacts;
   /**
    * Runs it over the given storages; `live` are the attributes of this run, in the order of `Program.live`. Returns the kept

@@ -45,6 +45,8 @@ export class Trace implements Tracing, Observer {
   readonly #numbers = new Map<Storage, number>();
   readonly #arguments: ReadonlyMap<Storage, number>;
   readonly #firstSerial = storagesMade() + 1;
+  /** How many ranges are around the function: they are those of its call, not its own. */
+  readonly #rangesAround = currentRange().length;
   readonly #constants = new Set<Storage>();
   readonly #gradientStorages = new Map<Storage, Tensor>();
 
@@ -67,7 +69,7 @@ export class Trace implements Tracing, Observer {
       outputs: outputs.map((output) => this.operand(output)),
       attributes,
       live: this.#addLive(liveSourceOf(attributes)),
-      range: currentRange(),
+      range: this.#ownRange(),
     };
     this.calls.push(call);
     for (const { storage } of call.outputs)
@@ -148,6 +150,12 @@ export class Trace implements Tracing, Observer {
     const { allocatedBytes } = this.device!;
     if (this.calls.length === 0) this.#bytesBefore = allocatedBytes;
     this.peakBytes = Math.max(this.peakBytes, allocatedBytes - this.#bytesBefore);
+  }
+
+  /** The very list, where nothing is around the function: calls of one range share it. */
+  #ownRange(): readonly string[] {
+    const range = currentRange();
+    return this.#rangesAround === 0 ? range : range.slice(this.#rangesAround);
   }
 
   #addLive(next: (() => unknown) | null): number | null {

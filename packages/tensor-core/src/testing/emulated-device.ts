@@ -51,12 +51,12 @@ class LimitedBuilder extends KernelBuilder {
  * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. Work is queued,
  * and runs in an order drawn from `seed` among those that streams, events, warps and blocks allow; new and freed
  * memory holds NaN. A kernel that reads a misaligned address fails as on a GPU. `onLaunch` is called inside every
- * launch; float32 products are JavaScript's unless others are given. Each kernel takes the host's compiler a second, once
+ * launch, with what it puts on the GPU: one kernel, a graph's nodes, or nothing yet while a stream is captured; float32 products are JavaScript's unless others are given. Each kernel takes the host's compiler a second, once
  * a machine; one that is needed beyond `mostKernels` throws a KernelLimitError.
  */
 export function openEmulatedDevice(
   memoryBytes = 2 ** 30,
-  onLaunch = () => {},
+  onLaunch: (activities: number) => void = () => {},
   makeFloat32Product?: DeviceParts['makeFloat32Product'],
   seed = 1,
   mostKernels = Infinity,

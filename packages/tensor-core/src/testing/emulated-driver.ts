@@ -65,13 +65,13 @@ export class EmulatedDriver {
   readonly #segments = new Map<number, number>();
   readonly #pinned = new Map<number, number>();
   readonly #memoryBytes: number;
-  readonly #onLaunch: () => void;
+  readonly #onLaunch: (activities: number) => void;
   #freeBytes: number;
   /** The CUresult of a kernel that failed, for every call from then on. */
   #failure = 0;
   #failedKernel = '';
 
-  constructor(memoryBytes: number, onLaunch: () => void, seed: number) {
+  constructor(memoryBytes: number, onLaunch: (activities: number) => void, seed: number) {
     this.#memoryBytes = memoryBytes;
     this.#freeBytes = memoryBytes;
     this.#onLaunch = onLaunch;
@@ -85,6 +85,7 @@ export class EmulatedDriver {
         queues: this.queues,
         after: (action) => this.#after(action),
         launchWork: (arguments_) => this.#launchWork(arguments_, true),
+        launched: (activities) => this.#onLaunch(activities),
       }).functions(),
     };
     this.functions = table as unknown as DriverFunctions;
@@ -250,7 +251,7 @@ export class EmulatedDriver {
     );
     if (!work) return invalidHandle;
     const result = this.#queue(stream!, work);
-    this.#onLaunch();
+    this.#onLaunch(isRepeated ? 0 : 1);
     return result;
   }
 

@@ -15,12 +15,16 @@ export interface GraphDriver {
   after(action: () => void): number;
   /** What runs a launch as often as it is called; null for a kernel that is not there. */
   launchWork(arguments_: readonly number[]): (() => void) | null;
+  /** A graph of as many nodes was launched. */
+  launched(activities: number): void;
 }
 
 /** CUDA graphs of an emulated GPU: what a captured stream was given, as nodes that run one behind another. */
 export class EmulatedGraphs {
   readonly #driver: GraphDriver;
   readonly #graphs: GraphNode[][] = [];
+  /** The graphs that streams are captured into. */
+  readonly #captured = new Map<number, number>();
   readonly #nodes: GraphNode[] = [];
   readonly #nodesByWork = new Map<() => void, GraphNode>();
   /** Where a capture's last node is told. */
@@ -38,23 +42,31 @@ export class EmulatedGraphs {
   #captures() {
     const { queues } = this.#driver;
     return {
-      cuStreamBeginCapture: (stream: number) => this.#driver.after(() => queues.beginCapture(stream)),
+      cuStreamBeginCapture: (stream: number) => {
+        this.#captured.set(stream, this.#graphs.push([]));
+        return this.#driver.after(() => queues.beginCapture(stream));
+      },
       cuStreamEndCapture: (stream: number, out: number) => {
         const nodes = queues.endCapture(stream);
         if (!nodes) return invalidValue;
-        return giveHandle(out, this.#graphs.push(nodes.map((run) => this.#nodeOf(run))));
+        const graph = this.#captured.get(stream)!;
+        this.#captured.delete(stream);
+        this.#graphs[graph - 1] = nodes.map((run) => this.#nodeOf(run));
+        return giveHandle(out, graph);
       },
       cuStreamGetCaptureInfo: (
         stream: number,
         status: number,
         _id: number,
-        _graph: number,
+        graph: number,
         dependencies: number,
         _edges: number,
         count: number,
       ) => {
-        const last = queues.capturedBy(stream)?.at(-1);
-        giveInt(status, queues.capturedBy(stream) ? 1 : 0);
+        const captured = queues.capturedBy(stream);
+        const last = captured?.at(-1);
+        giveInt(status, captured ? 1 : 0);
+        giveHandle(graph, captured ? this.#captured.get(stream)! : 0);
         giveHandle(count, last ? 1 : 0);
         this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last)) : 0);
         return giveHandle(dependencies, this.#lastNode.address);
@@ -66,19 +78,31 @@ export class EmulatedGraphs {
     const { queues } = this.#driver;
     return {
       cuGraphInstantiate: (out: number, graph: number) => giveHandle(out, graph),
-      cuGraphLaunch: (graph: number, stream: number) =>
-        this.#driver.after(() =>
+      cuGraphLaunch: (graph: number, stream: number) => {
+        // What a node is given later is for later launches.
+        const runs = this.#graphs[graph - 1]!.map(({ run }) => run);
+        const result = this.#driver.after(() =>
           queues.push(stream, () => {
-            for (const node of this.#graphs[graph - 1]!) node.run();
+            for (const run of runs) run();
           }),
-        ),
+        );
+        this.#driver.launched(runs.length);
+        return result;
+      },
       cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
         this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
       cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
-        giveHandle(count, this.#graphs[graph - 1]!.length),
+        giveHandle(count, this.#nodeCount(graph)),
       cuGraphDestroy: () => 0,
       cuGraphExecDestroy: () => 0,
     };
+  }
+
+  /** How many a graph has, also while a stream is captured into it. */
+  #nodeCount(graph: number): number {
+    for (const [stream, own] of this.#captured)
+      if (own === graph) return this.#driver.queues.capturedBy(stream)!.length;
+    return this.#graphs[graph - 1]!.length;
   }
 
   #nodeOf(run: () => void): GraphNode {

@@ -83,4 +83,57 @@ describe('profile on a GPU', () => {
     await expect(t.profile(run(maxGpuOps + 1))).rejects.toThrow('profile fewer steps at a time');
     expect((await t.profile(run(1))).kernels).toHaveLength(1);
   });
+
+  describe('of a compiled function', () => {
+    const compiledStep = () => {
+      const [x, weight] = operands();
+      const call = t.compile(function step(input: t.Tensor) {
+        weight.grad?.dispose();
+        weight.grad = null;
+        const loss = t.range('forward', () =>
+          t.range('layer', () => t.sum(t.softmax(t.mul(t.exp(t.mul(t.matmul(input, weight), 1e-3)), 2), -1))),
+        );
+        t.range('backward', () => loss.backward());
+        return loss.detach();
+      });
+      while (call.cache.hits === 0) call(x).dispose();
+      return { call, x };
+    };
+
+    it('gives every kernel of its graph its op and its ranges, fused ops by name', async () => {
+      const { call, x } = compiledStep();
+      const [program] = call.explain().slice(-1);
+      const { kernels, ops, ranges, droppedRecords } = await t.profile(() => {
+        for (let i = 0; i < 3; i++) call(x).dispose();
+      });
+      expect(droppedRecords).toBe(0);
+      const inGraph = kernels.filter(({ op }) => op !== null);
+      expect(inGraph).toHaveLength(3 * program!.nodes!);
+      // Beside it the argument and the result are copied.
+      expect(new Set(kernels.filter(({ op }) => op === null).map(({ kind }) => kind))).toEqual(
+        new Set(['memcpy']),
+      );
+      const expected = [0, 1, 2].flatMap((replay) =>
+        program!.table.flatMap(({ nodes }, i) =>
+          Array<number>(nodes!).fill(replay * program!.table.length + i),
+        ),
+      );
+      expect(inGraph.map(({ op }) => op)).toEqual(expected);
+      for (const { name, op } of inGraph) {
+        if (name.startsWith('pointwise_')) expect(name).toContain(ops[op!]!.name);
+        if (name.includes('softmax')) expect(ops[op!]!.name).toContain('softmax');
+      }
+      expect(ops.some(({ members }) => members.length > 1)).toBe(true);
+      const paths = new Set(ops.map(({ range }) => t.rangePath({ ranges }, range).join('/')));
+      for (const path of ['forward/layer', 'backward/layer']) expect(paths).toContain(path);
+    });
+
+    it('holds its arena, which recordings name', () => {
+      const { call, x } = compiledStep();
+      const record = t.recordMemory(() => call(x).dispose(), { device: device() });
+      const arena = record.allocations.filter(({ op }) => op === 'arena of step');
+      expect(arena.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(4 * size * size);
+      expect(record.allocations.filter(({ startUs }) => startUs !== null)).toHaveLength(1);
+    });
+  });
 });

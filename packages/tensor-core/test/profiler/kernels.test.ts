@@ -11,6 +11,7 @@ const inJavaScript = t.defineOp({
   cpu: { kind: 'host', run: () => undefined },
 });
 const call = (startMs: number, endMs: number, deviceType: 'cpu' | 'cuda' = 'cuda'): OpCall => ({
+  ...{ members: [], graph: null },
   ...{ op: inJavaScript as OpCall['op'], attributes: undefined, inputs: [], range: null, allocatedBytes: 0 },
   ...{ outputs: [{ shape: [2], dtype: 'float32' }], startMs, endMs, deviceType, deviceLabel: deviceType },
 });
@@ -41,6 +42,26 @@ describe('gpuKernels', () => {
     expect(found).toEqual([null, 0, 0, 0, null, 1, 1, null, 2, null, 3, 3, 4, 4, null]);
     expect(opOf(null, calls)).toBeNull();
     expect(opOf(15, [])).toBeNull();
+  });
+
+  describe('of a graph', () => {
+    // Launched from 20 to 22: its first call is two nodes, its second none, its third one.
+    const graph = { name: 'step', firstCall: 1, nodes: [2, 0, 1] };
+    const calls = [call(10, 11), { ...call(20, 20.5), graph }, { ...call(20.5, 21.5), graph }];
+    calls.push({ ...call(21.5, 22), graph }, call(30, 31));
+    const queuedAtMs = new Map([[1, 10.5], [2, 21], [3, 30.5]]); // prettier-ignore
+    const kernels = (ran: readonly number[], droppedRecords = 0) =>
+      gpuKernels({ activities: ran.map(activity), queuedAtMs, droppedRecords }, calls);
+
+    it('have the ops of its nodes, in their order', () => {
+      expect(kernels([1, 2, 2, 3, 2]).map(({ op }) => op)).toEqual([0, 1, 1, 4, 3]);
+    });
+
+    it('must be as many as it has, where no record was lost; else have none', () => {
+      expect(() => kernels([1, 2, 2])).toThrow(/the graph of step has 3 nodes, and CUPTI recorded 2 kernels/);
+      expect(() => kernels([2, 2, 2, 2])).toThrow(/has 3 nodes, and CUPTI recorded 4/);
+      expect(kernels([1, 2, 2], 1).map(({ op }) => op)).toEqual([0, null, null]);
+    });
   });
 });
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
+  type Allocation,
+  type ProgramExplanation,
   type Tensor,
   add,
   addInPlace,
@@ -9,8 +11,11 @@ import {
   compile,
   defineOp,
   matmul,
+  memorySnapshot,
   mul,
   noGrad,
+  peakMemory,
+  recordMemory,
   softmax,
   sum,
   tensor,
@@ -50,6 +55,21 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
         bytesInRegisters: 12,
       },
     ]);
+    const [{ nodes, nodesBefore, table }] = f.explain() as [ProgramExplanation];
+    expect(table.map(({ op, members }) => [op, members])).toEqual([
+      ['fused_add_mul', ['add', 'mul']],
+      ['softmax', []],
+      ['mul', []],
+      ['sum', []],
+    ]);
+    expect(table.reduce((total, row) => total + row.nodes!, 0)).toBe(nodes);
+    expect(table[0]).toMatchObject({
+      ...{ range: [], launch: 0 },
+      inputs: [{ source: 'argument', dtype: 'float32', shape: [3] }, { source: 'argument' }],
+      outputs: [{ source: 'made' }],
+    });
+    // Poison fills what is freed in an emulated graph; on a GPU these are one kernel against two.
+    expect(nodesBefore).toBe(nodes! + 2 - Math.min(2, table[0]!.nodes!));
     seen.forEach(([first, second], i) => {
       const [x, y] = [tensor([1, 2 + i, 3]), tensor([0.5, -i, 0])];
       softmax(mul(add(x, y), 3), 0)
@@ -100,6 +120,57 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
       [120, 240],
       [300, 600],
     ]);
+  });
+
+  it('holds its arena, which recordings name, for as long as it is there', () => {
+    const x = on(Array.from({ length: 1 << 18 }, (_, i) => i % 7));
+    const f = compile(function step(given: Tensor) {
+      return sum(mul(softmax(given, 0), softmax(mul(given, given), 0)));
+    });
+    const before = device.memoryStatistics().allocatedBytes;
+    f(x).dispose();
+    expect(device.memoryStatistics().allocatedBytes).toBe(before);
+    const run = () => recordMemory(() => f(x).dispose(), { device });
+    const isArena = ({ op }: Allocation) => op === 'arena of step';
+    const capture = run();
+    const arenaBytes = capture.allocations.filter(isArena).reduce((total, { bytes }) => total + bytes, 0);
+    const [{ arenaBytes: reservedBytes, eagerPeakBytes }] = f.explain() as [ProgramExplanation];
+    expect(arenaBytes).toBeGreaterThanOrEqual(eagerPeakBytes / 2);
+    expect(arenaBytes).toBeLessThanOrEqual(reservedBytes);
+    device.resetPeakMemory();
+    const replay = run();
+    const held = replay.allocations.filter(({ startUs }) => startUs === null);
+    expect(held.filter(isArena).reduce((total, { bytes }) => total + bytes, 0)).toBe(arenaBytes);
+    // Its result, and nothing of what the ops hand on.
+    expect(replay.allocations.filter(({ startUs }) => startUs !== null).map(({ bytes }) => bytes)).toEqual([
+      512,
+    ]);
+    expect(peakMemory(replay)!.bytes).toBe(device.memoryStatistics().peakAllocatedBytes);
+    expect(Buffer.from(memorySnapshot(replay)).includes('arena of step')).toBe(true);
+    f.dispose();
+    expect(device.memoryStatistics().allocatedBytes).toBe(before);
+  });
+
+  it('holds no more memory after many replays', () => {
+    const weight = on([1, 2, 3], true);
+    const f = compile((x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const loss = sum(mul(softmax(mul(x, weight), 0), x));
+      backward(loss);
+      return loss.detach();
+    });
+    const x = on([1, 2, 3]);
+    const held = (replays: number) => {
+      for (let i = 0; i < replays; i++) f(x).dispose();
+      device.synchronize();
+      const { allocatedBytes, reservedBytes, liveStorages } = device.memoryStatistics();
+      return { allocatedBytes, reservedBytes, liveStorages };
+    };
+    const before = held(4);
+    expect(f.cache.hits).toBeGreaterThan(0);
+    expect(held(200)).toEqual(before);
+    f.dispose();
   });
 
   it('writes into its arguments', () => {

@@ -18,6 +18,7 @@ function programOf(fn: () => readonly Tensor[]): {
   const kept = results.map((x) => trace.operand(x).storage);
   const { storages, written, live, calls, device } = trace;
   const program = {
+    name: '',
     device: device!,
     storages,
     written,

@@ -255,6 +255,24 @@ describe('a compiled function', () => {
     expect(seen()).toEqual(['outer/mul', 'outer/relu']);
   });
 
+  it('keeps the phases of its ops, below the ranges that are around its call then', () => {
+    const call = compile((x: Tensor) => t.range('forward', () => t.range('layer', () => t.mul(x, 2))));
+    const x = t.tensor([1]);
+    const pathIn = (outer: string) => {
+      let path = '';
+      const stop = t.observeOps({ before: () => (path = t.currentRange().join('/')) });
+      t.range(outer, () => call(x));
+      stop();
+      return path;
+    };
+    expect(['first', 'second', 'third'].map(pathIn)).toEqual([
+      'first/forward/layer',
+      'second/forward/layer',
+      'third/forward/layer',
+    ]);
+    expect(call.cache).toMatchObject({ misses: 1, hits: 2 });
+  });
+
   it('explains what became of it', () => {
     const call = compile((x: Tensor) => {
       t.sum(t.exp(x));
@@ -264,6 +282,12 @@ describe('a compiled function', () => {
     call(t.ones([64]));
     const [program] = call.explain();
     expect(program).toMatchObject({ device: 'cpu', tracedCalls: 4, calls: 2, launches: 1, arenaBytes: 0 });
+    expect(program!.nodesBefore).toBe(program!.nodes);
+    expect(program!.table).toMatchObject([
+      { op: 'mul', members: [], inputs: [{ source: 'argument', shape: [64] }], launch: 0, nodes: null },
+      { op: 'relu', outputs: [{ source: 'made', dtype: 'float32' }], launch: 0 },
+    ]);
+    expect(program!.table[1]!.inputs[0]!.storage).toBe(program!.table[0]!.outputs[0]!.storage);
     expect(program!.eagerPeakBytes).toBeGreaterThanOrEqual(2 * 256);
   });
 

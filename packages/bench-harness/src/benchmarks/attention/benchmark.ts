@@ -12,7 +12,7 @@ import {
 import { interpretAttention } from './report/interpret.ts';
 import { attentionReport } from './report/report.ts';
 import { attentionTable } from './report/tables.ts';
-import { attentionResult } from './result.ts';
+import { attentionResult, bothPasses } from './result.ts';
 
 /** Causal attention alone, without heads: its time and its memory by sequence and head dimension. */
 export const attentionBenchmark = defineBenchmark({
@@ -24,13 +24,14 @@ export const attentionBenchmark = defineBenchmark({
   settings: ({ warmup, steps, seed }: AttentionParameters): AttentionSettings => ({ warmup, steps, seed }),
   expand: expandAttentionCells,
   describe: describeAttentionCell,
-  flashAttention: ({ attention, ...shape }) => (attention === 'flash' ? { ...shape, heads: 1 } : null),
+  flashAttention: ({ attention, batch, headDimension, sequence, dtype }) =>
+    attention === 'flash' ? { batch, heads: 1, headDimension, sequence, dtype } : null,
   async measure(cell: AttentionCell, context) {
     // Only the cell's own process opens a device.
     const { measureAttention } = await import('./measure.ts');
     return measureAttention(cell, context);
   },
-  samplesMs: ({ forward, backward }) => forward.deviceMs.map((ms, i) => ms + backward.deviceMs[i]!),
+  samplesMs: (result) => bothPasses(result).deviceMs,
   peakBytes: ({ memory }) => memory.peakAllocatedBytes,
   cost: (_, cell) => ({ phases: attentionWork({ ...cell, heads: 1 }, 'both'), dtype: cell.dtype }),
   toTable: (records) => attentionTable(records.map(interpretAttention)),

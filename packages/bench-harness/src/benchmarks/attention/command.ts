@@ -1,4 +1,6 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
+import { executions } from '../../execution/kinds.ts';
+import { choicesOf } from '../../cli/flags/choices.ts';
 import { attentionFlags } from '../../cli/flags/attention-flags.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parseWholeNumber } from '../../cli/option-values.ts';
@@ -25,6 +27,11 @@ const flags = {
     ...attentionFlags.sequence,
     describe: defaults('Queries, and as many keys', cuda.sequences.join(), cpu.sequences.join()),
   },
+  execution: {
+    ...choicesOf('execution', executions),
+    default: 'eager',
+    describe: 'Run passes op by op, or as compiled programs',
+  },
   steps: {
     type: 'string',
     describe: defaults('Forward and backward passes that count', String(cuda.steps), String(cpu.steps)),
@@ -43,6 +50,7 @@ export const attentionCommand = defineCommand({
     ['roofline attention', 'plain and flash, forward and backward; on the CPU in a form for laptops'],
     ['roofline attention --dtype float32,bfloat16 --out results/attention', 'both dtypes; again to resume'],
     ['roofline attention --attention flash,tiled --head-dim 64 --sequence 1024', 'the kernels, and ops'],
+    ['roofline attention --execution eager,compiled', 'compiled passes, and what compiling took'],
     ['roofline attention --json | jq .rows', 'for other programs'],
   ],
   async run(args) {
@@ -57,6 +65,7 @@ export const attentionCommand = defineCommand({
           headDimensions: args['head-dim'] ?? [...byDevice.headDimensions],
           sequences: args.sequence ?? [...byDevice.sequences],
           dtypes: args.dtype,
+          executions: args.execution,
           warmup: args.warmup ?? byDevice.warmup,
           steps: args.steps ?? byDevice.steps,
           seed: args.seed,
@@ -74,9 +83,12 @@ export const attentionCommand = defineCommand({
 /** What the table of times does not say. */
 async function printMemory(records: readonly CellRecord[]): Promise<void> {
   const { interpretAttention } = await import('./report/interpret.ts');
+  const { compiledAttentionTable } = await import('./report/compiled-table.ts');
   const { memoryTable } = await import('./report/tables.ts');
   const { attentionSummary } = await import('./report/summary.ts');
   const measurements = records.map(interpretAttention);
+  const compiled = compiledAttentionTable(measurements);
+  if (compiled) printTable(compiled);
   printTable(memoryTable(measurements));
   for (const sentence of attentionSummary(measurements)) printLine(sentence.replaceAll('**', ''));
 }

@@ -1,6 +1,7 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
-import { device as openDevice, scope, type Device } from '@roofline/tensor-core';
+import { device as openDevice, scope, type Device, type Tensor } from '@roofline/tensor-core';
 import { attend, clearGradients, createOperands } from '../../attention/operands.ts';
+import { precompile } from '../../execution/precompile.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { CellContext } from '../definition.ts';
 import type { AttentionCell, AttentionSettings } from './parameters.ts';
@@ -14,11 +15,22 @@ export function measureAttention(
   return timeAttention(openDevice(deviceLabel as `cuda:${number}`), cell, settings, progress);
 }
 
+/** Times a cell as it is to run. Every pass begins and ends with an idle device. */
+export function timeAttention(
+  device: Device,
+  cell: AttentionCell,
+  settings: AttentionSettings,
+  progress: CellContext<AttentionSettings>['progress'],
+): Promise<AttentionResult> {
+  const time = cell.execution === 'compiled' ? timeCompiled : timeEager;
+  return time(device, cell, settings, progress);
+}
+
 /**
  * Times all forward passes, then all backward passes, each of which a forward pass goes before, untimed; between the
- * two it reads what memory is in use. Every pass begins and ends with an idle device.
+ * two it reads what memory is in use.
  */
-export async function timeAttention(
+async function timeEager(
   device: Device,
   cell: AttentionCell,
   { warmup, steps, seed }: AttentionSettings,
@@ -37,20 +49,7 @@ export async function timeAttention(
       return time;
     });
 
-  let done = 0;
-  const run = async (count: number, pass: () => StepTime, message: string): Promise<PassTimes> => {
-    const times: PassTimes = { deviceMs: [], wallMs: [] };
-    for (let step = 0; step < count; step++) {
-      const { deviceMs, wallMs } = pass();
-      times.deviceMs.push(deviceMs);
-      times.wallMs.push(wallMs);
-      progress(++done, warmup + 2 * steps, message);
-      // Lets finalizers run, and the process notice that its runner is gone.
-      await turnOfTheEventLoop();
-    }
-    return times;
-  };
-
+  const run = repeated(warmup + 2 * steps, progress);
   // The backward pass has a forward pass in it.
   await run(warmup, backward, 'warm-up');
   device.resetPeakMemory();
@@ -58,5 +57,61 @@ export async function timeAttention(
   memory.peakForwardBytes = device.memoryStatistics().peakAllocatedBytes;
   const backwardTimes = await run(steps, backward, 'backward');
   memory.peakAllocatedBytes = device.memoryStatistics().peakAllocatedBytes;
-  return { forward: forwardTimes, backward: backwardTimes, memory };
+  return { forward: forwardTimes, backward: backwardTimes, both: null, compilation: null, memory };
+}
+
+/**
+ * Times the forward pass as one program, then both passes as another, each with its memory alone: a program keeps what
+ * it works in.
+ */
+async function timeCompiled(
+  device: Device,
+  cell: AttentionCell,
+  { warmup, steps, seed }: AttentionSettings,
+  progress: CellContext<AttentionSettings>['progress'],
+): Promise<AttentionResult> {
+  using operands = createOperands({ ...cell, heads: 1 }, device, seed);
+  const forward = () => attend(cell.attention, operands).detach();
+  const both = () => {
+    clearGradients(operands);
+    attend(cell.attention, operands).backward(operands.gradient);
+  };
+  const run = repeated(2 * (warmup + steps), progress);
+  const time = async (fn: () => Tensor | undefined, what: string) => {
+    const { call, compiled, compilation } = precompile(device, fn);
+    const pass = () => timeStep(device, call);
+    await run(warmup, pass, 'warm-up');
+    device.resetPeakMemory();
+    const times = await run(steps, pass, what);
+    const { peakAllocatedBytes } = device.memoryStatistics();
+    compiled.dispose();
+    return { times, compilation, peakAllocatedBytes };
+  };
+  const ofForward = await time(forward, 'forward');
+  const ofBoth = await time(() => void both(), 'forward and backward');
+  const { peakAllocatedBytes } = ofBoth;
+  return {
+    forward: ofForward.times,
+    backward: null,
+    both: ofBoth.times,
+    compilation: { forward: ofForward.compilation, both: ofBoth.compilation },
+    memory: { beforeBackwardBytes: null, peakForwardBytes: ofForward.peakAllocatedBytes, peakAllocatedBytes },
+  };
+}
+
+/** Times a pass so many times, `total` times in all. */
+function repeated(total: number, progress: CellContext<AttentionSettings>['progress']) {
+  let done = 0;
+  return async (count: number, pass: () => StepTime, message: string): Promise<PassTimes> => {
+    const times: PassTimes = { deviceMs: [], wallMs: [] };
+    for (let step = 0; step < count; step++) {
+      const { deviceMs, wallMs } = pass();
+      times.deviceMs.push(deviceMs);
+      times.wallMs.push(wallMs);
+      progress(++done, total, message);
+      // Lets finalizers run, and the process notice that its runner is gone.
+      await turnOfTheEventLoop();
+    }
+    return times;
+  };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { attentionKinds, type AttentionKind } from '../../attention/kinds.ts';
 import { attentionShape, count, describeShape } from '../../attention/shape.ts';
+import { executions } from '../../execution/kinds.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
 
 /** The whole sweep: every combination of the lists is a cell. There are no heads: one, as it were. */
@@ -10,6 +11,8 @@ export const attentionParameters = z.object({
   headDimensions: z.array(count).min(1),
   sequences: z.array(count).min(1),
   dtypes: z.array(z.enum(dtypes)).min(1),
+  /** Default: eager alone. */
+  executions: z.array(z.enum(executions)).min(1).optional(),
   /** Forward and backward passes that run before those that count. */
   warmup: z.int().nonnegative(),
   /** Passes that count, of each kind. */
@@ -21,26 +24,36 @@ export type AttentionSettings = Pick<AttentionParameters, 'warmup' | 'steps' | '
 
 export const attentionCell = attentionShape
   .omit({ heads: true, mask: true })
-  .extend({ attention: z.enum(attentionKinds) });
+  .extend({ attention: z.enum(attentionKinds), execution: z.enum(executions).default('eager') });
 export type AttentionCell = z.infer<typeof attentionCell>;
 
 /** All combinations, short sequences first; the attentions of one shape stand together. */
 export function expandAttentionCells(parameters: AttentionParameters): AttentionCell[] {
-  const { attentions, batches, headDimensions, sequences } = parameters;
+  const { attentions, batches, headDimensions, sequences, executions = ['eager'] } = parameters;
   return parameters.dtypes.flatMap((dtype) =>
     batches.flatMap((batch) =>
       sequences.flatMap((sequence) =>
         headDimensions.flatMap((headDimension) =>
-          attentions.map((attention) => ({ attention, batch, headDimension, sequence, dtype })),
+          attentions.flatMap((attention) =>
+            executions.map((execution) => ({
+              ...{ attention, batch, headDimension, sequence, dtype, execution },
+            })),
+          ),
         ),
       ),
     ),
   );
 }
 
-/** `flash · d 64 · sequence 1024 · batch 8 · float32`. */
+/** `flash · d 64 · sequence 1024 · batch 8 · float32`, and `compiled` where it is. */
 export function describeAttentionCell(cell: AttentionCell): string {
-  return `${cell.attention} · ${describeShape({ ...cell, heads: 1 })}`;
+  const words = [cell.attention, describeShape({ ...cell, heads: 1 })];
+  return [...words, ...(cell.execution === 'eager' ? [] : [cell.execution])].join(' · ');
+}
+
+/** `flash`, or `flash, compiled`. */
+export function attentionName({ attention, execution }: AttentionCell): string {
+  return execution === 'eager' ? attention : `${attention}, ${execution}`;
 }
 
 /** What stands for the defaults where the command line names nothing: on the CPU what a laptop takes a minute for. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compilation } from '../../execution/compilation.ts';
 import { sampleList } from '../../measuring/statistics.ts';
 
 /** Milliseconds, one sample a pass; see measuring/timing.ts. */
@@ -7,14 +8,29 @@ export type PassTimes = z.infer<typeof passTimes>;
 
 export const attentionResult = z.object({
   forward: passTimes,
-  backward: passTimes,
+  /** Null for compiled cells: one program runs both passes, and nobody can tell them apart. */
+  backward: passTimes.nullable(),
+  /** Of compiled cells: both passes, one behind the other. Eager ones have each by itself. */
+  both: passTimes.nullable().default(null),
+  /** What compiling took, of the forward pass alone and of both; null for eager cells. */
+  compilation: z.object({ forward: compilation, both: compilation }).nullable().default(null),
   /** Bytes that tensors held. */
   memory: z.object({
-    /** Between the forward and the backward pass: operands, output, and what is kept for the backward pass. */
-    beforeBackwardBytes: z.number(),
+    /** Between the passes: operands, output, and what is kept for the backward pass. Null where a program runs both. */
+    beforeBackwardBytes: z.number().nullable(),
     peakForwardBytes: z.number(),
     /** Of both passes. */
     peakAllocatedBytes: z.number(),
   }),
 });
 export type AttentionResult = z.infer<typeof attentionResult>;
+
+/** Both passes, one behind the other: of eager cells the sum of the two. */
+export function bothPasses({ forward, backward, both }: AttentionResult): PassTimes {
+  if (both) return both;
+  const sum = (a: readonly number[], b: readonly number[]) => a.map((ms, i) => ms + b[i]!);
+  return {
+    deviceMs: sum(forward.deviceMs, backward!.deviceMs),
+    wallMs: sum(forward.wallMs, backward!.wallMs),
+  };
+}

@@ -46,7 +46,7 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
     work: workload.work,
     memory: { peakAllocatedBytes, peakReservedBytes },
     loss: finiteOrNull(workload),
-    compilation: workload.compilation,
+    compilation: workload.program?.compilation ?? null,
     peer: contender ? await contender.finish() : null,
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sampleList } from '../../measuring/statistics.ts';
+import { compilation } from '../../execution/compilation.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
 import { readyReply } from '../../peer/torch-peer.ts';
 
@@ -35,9 +36,8 @@ export const e2eResult = stepTimes.extend({
   memory: z.object({ peakAllocatedBytes: z.number(), peakReservedBytes: z.number() }),
   /** The loss of the last step; null where only the forward pass runs. */
   loss: z.number().nullable(),
-  /** What it took to compile the step: the calls until one ran as a program; null for eager steps. */
-  compilation: z.object({ calls: z.number(), durationMs: z.number() }).nullable().default(null),
+  /** What it took to compile the step; null for eager steps. */
+  compilation: compilation.nullable().default(null),
   peer: peerResult.nullable(),
 });
 export type E2eResult = z.infer<typeof e2eResult>;
-export type Compilation = NonNullable<E2eResult['compilation']>;

@@ -1,7 +1,5 @@
 import {
   autocast,
-  type CompiledFunction,
-  compile,
   Generator,
   noGrad,
   randint,
@@ -13,20 +11,21 @@ import {
 import { AdamW, GradientScaler } from '@roofline/optim';
 import { countParameters, languageModelLoss, TransformerLM } from '@roofline/transformer';
 import { attentionFunction } from '../../attention/attention-function.ts';
+import { type Precompiled, precompile } from '../../execution/precompile.ts';
 import type { Phase } from '../../measuring/timing.ts';
 import type { E2eCell } from './parameters.ts';
 import { phaseWork } from './phase-work.ts';
-import type { Compilation, E2eResult } from './result.ts';
+import type { E2eResult } from './result.ts';
 
 /** The thing that is timed: a model, its batch and its optimizer on a device. */
 export interface Workload {
   readonly parameterCount: number;
   readonly work: E2eResult['work'];
   step(phase: Phase): void;
-  /** Runs a compiled step until it is a program; does nothing for an eager one. */
+  /** Makes a program of a step that runs compiled, as its first run would; does nothing for an eager one. */
   compile(): void;
-  /** What that took; null before it, and for an eager step. */
-  readonly compilation: Compilation | null;
+  /** Null before `compile`, and for an eager step. */
+  readonly program: Precompiled | null;
   /** Runs one more step untimed and reads its loss; null in mode `forward`. */
   loss(): number | null;
 }
@@ -70,14 +69,15 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     optimizer?.zeroGrad();
     return loss;
   };
-  const compiled = cell.execution === 'compiled' ? new CompiledStep(seenStep) : null;
+  let program: Precompiled | null = null;
+  const compiledStep = () => (program ??= precompile(device, seenStep)).call;
   return {
     parameterCount: countParameters(config),
     work: phaseWork(config, cell.batch, cell.mode, cell.dtype),
-    step: compiled?.step ?? step,
-    compile: () => compiled?.compile(device),
-    get compilation() {
-      return compiled?.compilation ?? null;
+    step: cell.execution === 'compiled' ? () => compiledStep()() : step,
+    compile: () => void (cell.execution === 'compiled' && compiledStep()),
+    get program() {
+      return program;
     },
     loss: () => (cell.mode === 'forward' ? null : noGrad(() => scope(() => forwardLoss().item()))),
   };
@@ -85,27 +85,3 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
 
 /** The phases of a program are not timed apart. */
 const unphased: Phase = (_, work) => work();
-
-/** A step that becomes a program. */
-class CompiledStep {
-  readonly #call: CompiledFunction<() => Tensor>;
-  compilation: Compilation | null = null;
-
-  constructor(step: () => Tensor) {
-    this.#call = compile(step);
-  }
-
-  readonly step = (): void => this.#call().dispose();
-
-  /** Runs steps until one has run as a program. */
-  compile(device: Device): void {
-    const start = performance.now();
-    let calls = 0;
-    do {
-      this.step();
-      calls++;
-    } while (this.#call.cache.hits === 0);
-    device.synchronize();
-    this.compilation = { calls, durationMs: performance.now() - start };
-  }
-}

@@ -1,12 +1,13 @@
 import { resolve } from 'node:path';
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumber } from '../../cli/option-values.ts';
+import { tell } from '../../cli/output.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
-const { peer: _, 'peer-attention': __, ...stepFlags } = e2eFlags;
+const { peer: _, 'peer-attention': __, 'peer-execution': ___, ...stepFlags } = e2eFlags;
 
 const flags = {
   ...stepFlags,
@@ -28,6 +29,7 @@ export const memoryCommand = defineCommand({
   examples: [
     ['roofline memory --size small', 'three contexts, forward and train step, in float32 and bfloat16'],
     ['roofline memory --size 2.7b --context 512 --mode train-step --dtype bfloat16', 'one configuration'],
+    ['roofline memory --size small --execution eager,compiled', 'compiled steps beside, with their arena'],
     ['roofline memory --out results/memory && roofline report results/memory', 'the timeline, as a page'],
   ],
   async run(args) {
@@ -38,7 +40,7 @@ export const memoryCommand = defineCommand({
     const options = sweepOptions(args, 'memory');
     // The cells inherit the environment.
     process.env[SNAPSHOT_FOLDER_VARIABLE] = resolve(options.out, 'snapshots');
-    const { exitCode } = await runBenchmark(memoryBenchmark, {
+    const { exitCode, records } = await runBenchmark(memoryBenchmark, {
       parameters: () => ({
         ...stepSweep(args, models),
         warmup: args.warmup,
@@ -48,6 +50,8 @@ export const memoryCommand = defineCommand({
       dtypes: [],
       ...options,
     });
+    const { opByOpSentence } = await import('./report/op-by-op.ts');
+    for (const sentence of opByOpSentence(records)) tell(sentence);
     return exitCode;
   },
 });

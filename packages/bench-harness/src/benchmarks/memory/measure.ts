@@ -18,6 +18,7 @@ export async function measureMemory(
   const device = openDevice(context.deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, seed);
   const recording = { device, stackDepth };
+  workload.compile();
   const total = warmup + 2 * steps + 1;
   let done = 0;
   const tick = async (message: string) => {

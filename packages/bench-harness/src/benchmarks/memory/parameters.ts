@@ -5,6 +5,7 @@ import { variantWords, e2eParameters, type E2eCell } from '../e2e/parameters.ts'
 export const memoryParameters = e2eParameters
   .pick({
     ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
+    executions: true,
     seed: true,
   })
   .extend({

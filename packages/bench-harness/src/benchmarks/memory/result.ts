@@ -57,6 +57,8 @@ export const memoryResult = z.object({
   peakReservedBytes: bytes,
   /** What was held before the step. */
   weightBytes: bytes,
+  /** What a compiled step works in on a GPU; 0 for eager ones. */
+  arenaBytes: bytes.default(0),
   otherHeldBytes: bytes,
   phases: z.array(phasePeak),
   largest: z.array(allocation),

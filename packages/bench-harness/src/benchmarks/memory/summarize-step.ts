@@ -11,7 +11,7 @@ import { describeLarge, describeSaved, purposeOf, sharesOf, sum } from './descri
 import type { RecordedStep } from './record-step.ts';
 import type { MemoryCell } from './parameters.ts';
 import type { MemoryResult, MemoryShare, PhasePeak } from './result.ts';
-import { recordTimeline, type HeldBefore } from './timeline.ts';
+import { arenaLabel, recordTimeline, type HeldBefore } from './timeline.ts';
 
 const FLOAT32_BYTES = 4;
 const LARGEST = 10;
@@ -25,9 +25,9 @@ export function summarizeStep(
   { record, saved, peakAllocatedBytes, peakReservedBytes }: RecordedStep,
   parameterCount: number,
 ): Omit<MemoryResult, 'parameterCount' | 'overhead' | 'snapshot'> {
-  const heldBytes = sum(record.allocations.filter(({ startUs }) => startUs === null));
-  const weightBytes = Math.min(heldBytes, parameterCount * FLOAT32_BYTES);
-  const held: HeldBefore = { weightBytes, otherHeldBytes: heldBytes - weightBytes };
+  const [arena, others] = heldOf(record.allocations);
+  const weightBytes = Math.min(sum(others), parameterCount * FLOAT32_BYTES);
+  const held: HeldBefore = { weightBytes, arenaBytes: sum(arena), otherHeldBytes: sum(others) - weightBytes };
   const made = record.allocations.filter(({ startUs }) => startUs !== null);
   const largest = [...made].sort((a, b) => b.bytes - a.bytes).slice(0, LARGEST);
   const kept = savedByTape(record, saved);
@@ -36,7 +36,7 @@ export function summarizeStep(
     peakAllocatedBytes,
     peakReservedBytes,
     ...held,
-    phases: phaseNames.flatMap((phase) => phasePeak(phase, peakMemory(record, phase), held)),
+    phases: phasePeaks(cell, record, held),
     largest: largest.map(describeLarge),
     savedByBlock: savedOfBlock(kept),
     savedBytes: byteLengths(kept.filter(({ isParameterCast }) => !isParameterCast)),
@@ -74,17 +74,31 @@ function byteLengths(saved: RecordedStep['saved']): number {
   return saved.reduce((total, { byteLength }) => total + byteLength, 0);
 }
 
+/** What was held before the recording began: the arenas of compiled functions, and the rest. */
+function heldOf(allocations: readonly Allocation[]): [arenas: Allocation[], others: Allocation[]] {
+  const held = allocations.filter(({ startUs }) => startUs === null);
+  return [held.filter(({ op }) => op !== null), held.filter(({ op }) => op === null)];
+}
+
+/** A graph has no phases that the host could tell: its step is one. */
+function phasePeaks(cell: MemoryCell, record: MemoryRecord, held: HeldBefore): PhasePeak[] {
+  const peaks = phaseNames.flatMap((phase) => phasePeak(phase, peakMemory(record, phase), held));
+  if (cell.execution === 'eager' || peaks.length > 0) return peaks;
+  return phasePeak('whole step', peakMemory(record), held);
+}
+
 function phasePeak(phase: string, peak: MemoryPeak | null, held: HeldBefore): PhasePeak[] {
   if (peak === null) return [];
   return [{ phase, bytes: peak.bytes, live: liveShares(peak.live, held) }];
 }
 
 function liveShares(live: readonly Allocation[], { weightBytes }: HeldBefore): MemoryShare[] {
-  const heldBytes = sum(live.filter(({ startUs }) => startUs === null));
-  const weights = Math.min(weightBytes, heldBytes);
+  const [arena, others] = heldOf(live);
+  const weights = Math.min(weightBytes, sum(others));
   const held = [
     { what: 'weights', bytes: weights },
-    { what: 'optimizer state, tables and batch', bytes: heldBytes - weights },
+    { what: arenaLabel, bytes: sum(arena) },
+    { what: 'optimizer state, tables and batch', bytes: sum(others) - weights },
   ];
   const made = live
     .filter(({ startUs }) => startUs !== null)

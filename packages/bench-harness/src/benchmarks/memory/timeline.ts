@@ -6,11 +6,15 @@ import type { RecordedTimeline } from './result.ts';
 /** Allocations that a timeline keeps: more would make reports too large, and cannot be told apart. */
 const KEPT = 3000;
 
-/** What was held before the step, told as two allocations. */
+/** What was held before the step, told as three allocations. */
 export interface HeldBefore {
   readonly weightBytes: number;
+  /** Of a compiled step, on a GPU. */
+  readonly arenaBytes: number;
   readonly otherHeldBytes: number;
 }
+
+export const arenaLabel = 'arena of the compiled step';
 
 /** The largest allocations of a recording, in the form in which records keep them. */
 export function recordTimeline(record: MemoryRecord, held: HeldBefore): RecordedTimeline {
@@ -35,6 +39,7 @@ export function recordTimeline(record: MemoryRecord, held: HeldBefore): Recorded
   };
   const before = [
     whole('weights', held.weightBytes),
+    whole(arenaLabel, held.arenaBytes),
     whole('optimizer state, tables and batch', held.otherHeldBytes),
   ].filter(([, , bytes]) => bytes > 0);
   return {

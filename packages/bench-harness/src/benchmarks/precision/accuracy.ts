@@ -7,6 +7,7 @@ import { execa } from 'execa';
 import { z } from 'zod';
 import { pythonDirectory } from '../../paths.ts';
 import { seededRandom } from '../../measuring/seeded-random.ts';
+import { precompile } from '../../execution/precompile.ts';
 import { attentionFunction } from '../../attention/attention-function.ts';
 import type { AccuracyCell, LowDType, ResultOf } from './parameters.ts';
 
@@ -65,8 +66,15 @@ async function compareIn(
 
   const tokens = (values: number[]) =>
     fromTypedArray(BigInt64Array.from(values, BigInt), [batch, context], { device });
-  const loss = autocast(dtype, () => languageModelLoss(model, tokens(ids), tokens(targets)));
-  mul(loss, lossScales[dtype]).backward();
+  const [givenIds, givenTargets] = [tokens(ids), tokens(targets)];
+  const lossAndGradients = (): Tensor => {
+    model.zeroGrad();
+    const loss = autocast(dtype, () => languageModelLoss(model, givenIds, givenTargets));
+    mul(loss, lossScales[dtype]).backward();
+    return loss.detach();
+  };
+  const isCompiled = cell.execution === 'compiled';
+  const loss = (isCompiled ? precompile(device, lossAndGradients).compiled : lossAndGradients)();
   const { tensors: exact } = loadTensors(join(folder, 'exact.safetensors'));
   const norms = [...model.namedParameters()].map(([name, parameter]): SquaredNorms => {
     const theirs = torch.squaredErrors[name];

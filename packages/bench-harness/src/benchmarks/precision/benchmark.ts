@@ -2,6 +2,7 @@ import { defineBenchmark } from '../definition.ts';
 import { describeCell, sizeName } from '../e2e/parameters.ts';
 import {
   expandPrecisionCells,
+  lossWords,
   precisionCell,
   precisionParameters,
   precisionResult,
@@ -46,7 +47,7 @@ function describePrecisionCell(cell: PrecisionCell): string {
     case 'dtypes':
       return `dtypes of a toy model · ${cell.dtype}`;
     case 'loss':
-      return `loss curve · ${cell.dtype}`;
+      return ['loss curve', ...lossWords(cell)].join(' · ');
     case 'accuracy':
       return `accuracy · ${sizeName(cell)} · context ${cell.context} · batch ${cell.batch} · ${cell.dtype}`;
     case 'speed':

@@ -31,6 +31,7 @@ export const precisionCommand = defineCommand({
   examples: [
     ['roofline precision', 'all of it: tiny on the CPU, small on a GPU'],
     ['roofline precision --study accumulation,dtypes', 'what is rounded, in seconds'],
+    ['roofline precision --execution eager,compiled', 'what compiling gains in each precision'],
     [
       'roofline precision --size small,medium,large,xl,2.7b --peer torch',
       'speed-ups by size, PyTorch beside',

@@ -30,7 +30,7 @@ export async function measurePrecision(
       return measureAccuracy(cell, device, seed);
     case 'loss': {
       const report = (done: number) => context.progress(done, lossSteps, 'steps');
-      return { study: 'loss', ...lossCurve(device, cell.dtype, lossSteps, report) };
+      return { study: 'loss', ...lossCurve(device, cell, lossSteps, report) };
     }
     case 'speed': {
       const { study, ...workload } = cell;

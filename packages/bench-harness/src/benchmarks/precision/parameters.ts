@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { executions } from '../../execution/kinds.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
@@ -21,10 +22,15 @@ export const precisionCell = z.discriminatedUnion('study', [
   z.object({ study: z.literal('accumulation') }),
   z.object({ study: z.literal('dtypes'), dtype: z.enum(lowDtypes) }),
   e2eCell.extend({ study: z.literal('accuracy'), dtype: z.enum(lowDtypes) }),
-  z.object({ study: z.literal('loss'), dtype: z.enum(e2eDtypes) }),
+  z.object({
+    study: z.literal('loss'),
+    dtype: z.enum(e2eDtypes),
+    execution: z.enum(executions).default('eager'),
+  }),
   e2eCell.extend({ study: z.literal('speed') }),
 ]);
 export type PrecisionCell = z.infer<typeof precisionCell>;
+export type LossCell = Extract<PrecisionCell, { study: 'loss' }>;
 export type AccuracyCell = Extract<PrecisionCell, { study: 'accuracy' }>;
 
 /** The tensors of the toy model whose dtypes are read, in the order of the table. */
@@ -59,6 +65,11 @@ export const precisionResult = z.discriminatedUnion('study', [
 export type PrecisionResult = z.infer<typeof precisionResult>;
 export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResult, { study: S }>;
 
+/** `bfloat16`, `compiled`: nothing of what is eager. */
+export function lossWords({ dtype, execution }: LossCell): string[] {
+  return execution === 'eager' ? [dtype] : [dtype, execution];
+}
+
 /** All cells, study by study; accuracy is against PyTorch, so there is none of it without. */
 export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {
   const low = parameters.dtypes.filter((dtype) => dtype !== 'float32');
@@ -70,7 +81,14 @@ export function expandPrecisionCells(parameters: PrecisionParameters): Precision
     accumulation: () => [{ study: 'accumulation' }],
     dtypes: () => low.map((dtype) => ({ study: 'dtypes', dtype })),
     accuracy: () => (parameters.peer === null ? [] : accuracy()),
-    loss: () => parameters.dtypes.map((dtype) => ({ study: 'loss', dtype })),
+    loss: () =>
+      parameters.dtypes.flatMap((dtype) =>
+        (parameters.executions ?? ['eager']).map((execution) => ({
+          study: 'loss' as const,
+          dtype,
+          execution,
+        })),
+      ),
     speed: () => expandCells(parameters).map((cell) => ({ ...cell, study: 'speed' })),
   };
   return studies.filter((study) => parameters.studies.includes(study)).flatMap((study) => cells[study]());

@@ -39,6 +39,7 @@ export const profileCommand = defineCommand({
     ['roofline profile --size small', 'a whole step'],
     ['roofline profile --size small --phase backward', 'the backward pass alone'],
     ["roofline profile --size small --range 'attention.*'", 'attention alone'],
+    ['roofline profile --size small --execution eager,compiled', 'the graph of a compiled step beside it'],
     ['roofline profile --size small --peer torch', "our kernels beside those of PyTorch's profiler"],
     ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
   ],
@@ -74,6 +75,7 @@ export const profileCommand = defineCommand({
 async function printOverview(records: readonly CellRecord[]): Promise<void> {
   const { interpretProfile } = await import('./interpret.ts');
   const { kernelTimeCheckTable } = await import('./report/kernel-time-check.ts');
+  const { compiledProfileTable, runsOpByOp } = await import('./report/compiled-table.ts');
   const { besidePeerTable, topKernelsTable } = await import('./report/peer-tables.ts');
   const { attentionTable, matmulTable, stepTable } = await import('./report/tables.ts');
   const { profileSummary } = await import('./report/summary.ts');
@@ -84,10 +86,13 @@ async function printOverview(records: readonly CellRecord[]): Promise<void> {
   const others = [
     attentionTable(measurements),
     besidePeerTable(measurements),
+    compiledProfileTable(measurements),
     kernelTimeCheckTable(measurements),
     topKernelsTable(measurements),
   ];
   for (const table of others) if (table) printTable(table);
+  if (measurements.some(runsOpByOp))
+    tell('On the CPU the ops of compiled steps ran one by one while they were profiled.');
   for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
 }
 

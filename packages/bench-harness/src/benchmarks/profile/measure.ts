@@ -15,6 +15,7 @@ export async function measureProfile(
   const { settings, deviceLabel, progress } = context;
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, settings.seed);
+  workload.compile();
   const plainStep = () => timeStep(device, (phase) => workload.step(phase)).deviceMs;
   const profiledStep = async (): Promise<{ deviceMs: number; packed: PackedProfile }> => {
     let deviceMs = 0;
@@ -36,6 +37,7 @@ export async function measureProfile(
     plainMs: [],
     pid: process.pid,
     tid: process.pid,
+    compilation: workload.program?.compilation ?? null,
     peer: null,
   };
   for (let step = 0; step < settings.steps; step++) {

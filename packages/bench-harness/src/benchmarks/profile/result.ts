@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sampleList } from '../../measuring/statistics.ts';
+import { compilation } from '../../execution/compilation.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
 import { profileReply, readyReply } from '../../peer/torch-peer.ts';
 import { packedProfile } from './packed-profile.ts';
@@ -27,6 +28,8 @@ export const profileResult = z.object({
   /** The process and thread that queued the work. */
   pid: z.number(),
   tid: z.number(),
+  /** What it took to compile the step; null for eager steps. */
+  compilation: compilation.nullable().default(null),
   /** PyTorch's profile of the same step; null where none was asked for. */
   peer: peerProfile.nullable().default(null),
 });

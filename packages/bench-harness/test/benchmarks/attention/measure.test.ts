@@ -7,7 +7,7 @@ import { memoryNeed } from '../../../src/benchmarks/attention/memory-formula.ts'
 import type { AttentionCell } from '../../../src/benchmarks/attention/parameters.ts';
 
 const settings = { warmup: 1, steps: 3, seed: 0 };
-const shape = { batch: 2, headDimension: 16, sequence: 64 };
+const shape = { batch: 2, headDimension: 16, sequence: 64, execution: 'eager' } as const;
 
 /** What was measured, without what others held. */
 async function measure(where: Device, cell: AttentionCell) {
@@ -19,7 +19,7 @@ async function measure(where: Device, cell: AttentionCell) {
   return {
     ...result,
     told,
-    beforeBackwardBytes: memory.beforeBackwardBytes - heldBytes,
+    beforeBackwardBytes: memory.beforeBackwardBytes! - heldBytes,
     peakBytes: memory.peakAllocatedBytes - heldBytes,
   };
 }
@@ -28,7 +28,7 @@ describe.each(attentionKinds)('%s attention on the CPU', (attention) => {
   it.each(['float32', 'bfloat16'] as const)('needs in %s the memory of the formula', async (dtype) => {
     const cell = { ...shape, attention, dtype };
     const { forward, backward, told, ...measured } = await measure(device('cpu'), cell);
-    for (const samples of [forward.deviceMs, forward.wallMs, backward.deviceMs, backward.wallMs]) {
+    for (const samples of [forward.deviceMs, forward.wallMs, backward!.deviceMs, backward!.wallMs]) {
       expect(samples).toHaveLength(settings.steps);
       expect(Math.min(...samples)).toBeGreaterThan(0);
     }
@@ -46,6 +46,25 @@ describe.each(attentionKinds)('%s attention on the CPU', (attention) => {
     }
   });
 });
+
+it.each(attentionKinds)(
+  'times programs of %s attention: of the forward pass, and of both',
+  async (attention) => {
+    const { forward, backward, both, compilation, memory, told } = await measure(device('cpu'), {
+      ...shape,
+      ...{ attention, execution: 'compiled', dtype: 'float32' },
+    });
+    expect([forward.deviceMs, both!.deviceMs].map(({ length }) => length)).toEqual([3, 3]);
+    expect(backward).toBeNull();
+    expect(memory.beforeBackwardBytes).toBeNull();
+    expect(memory.peakAllocatedBytes).toBeGreaterThan(memory.peakForwardBytes);
+    for (const { calls, durationMs } of [compilation!.forward, compilation!.both]) {
+      expect(calls).toBeGreaterThanOrEqual(2);
+      expect(durationMs).toBeGreaterThan(0);
+    }
+    expect(told.at(-1)).toEqual([8, 8, 'forward and backward']);
+  },
+);
 
 it.skipIf(!hostCompilerVersion())('needs the same memory on the emulated GPU', async () => {
   const cell: AttentionCell = { ...shape, attention: 'flash', dtype: 'float32' };

@@ -30,7 +30,7 @@ describe('the attention benchmark', () => {
     );
     expect(cells).toHaveLength(2 * 4 * 5);
     expect(cells[0]).toEqual({
-      attention: 'plain',
+      ...{ attention: 'plain', execution: 'eager' },
       ...{ batch: 8, headDimension: 16, sequence: 256, dtype: 'float32' },
     });
     expect(cells.at(-1)).toMatchObject({ attention: 'flash', headDimension: 128, sequence: 16384 });
@@ -73,6 +73,44 @@ describe('the attention benchmark', () => {
       [128, 4, undefined],
       [256, null, 'out-of-memory'],
     ]);
+  });
+
+  it('sets compiled passes beside eager ones, where both were measured', () => {
+    const passesOf = (cell: Parameters<typeof attentionRecord>[0], scale: number) => {
+      const { result, ...record } = attentionRecord({ ...cell, execution: 'compiled' }, scale);
+      const times = { deviceMs: [2 * scale], wallMs: [2 * scale] };
+      const memory = { beforeBackwardBytes: null, peakForwardBytes: 2 ** 17, peakAllocatedBytes: 2 ** 19 };
+      const compilation = { forward: { calls: 2, durationMs: 10 }, both: { calls: 3, durationMs: 20 } };
+      return { ...record, result: { ...result, backward: null, both: times, memory, compilation } };
+    };
+    const all = [...records, passesOf({}, 0.5), passesOf({ sequence: 128 }, 8), passesOf({ batch: 3 }, 1)];
+    const compiled = attentionBenchmark.toReport(all);
+    const blocksOf = compiled.sections.flatMap((section) => section.blocks);
+    const table = blocksOf.find(
+      (block) => block.kind === 'table' && block.id === 'compiled-beside-eager',
+    ) as Table;
+    const told = table.rows.map(({ sequence, pass, eagerMs, compiledMs, ratio, paysAfter, memoryRatio }) => [
+      ...[sequence, pass, eagerMs, compiledMs, ratio, paysAfter, memoryRatio],
+    ]);
+    expect(told).toEqual([
+      [64, 'forward', 1, 0.5, 0.5, 20, 0.5],
+      [64, 'forward and backward', 3, 1, 1 / 3, 10, 1],
+      [128, 'forward', 4, 8, 2, null, 0.5],
+      [128, 'forward and backward', 12, 16, 16 / 12, null, 1],
+    ]);
+    const times = attentionBenchmark.toTable(all);
+    expect(times.columns.map(({ key }) => key)).toContain('execution');
+    expect(times.rows.at(-1)).toMatchObject({ execution: 'compiled', forwardMedianMs: 1, bothMedianMs: 2 });
+    expect(times.rows.at(-1)!['backwardMedianMs']).toBeUndefined();
+    expect(attentionBenchmark.toTable(records).columns.map(({ key }) => key)).not.toContain('execution');
+    expect(compiled.summary).toContain(
+      'Compiled, plain forward takes **0.50×** for sequence 64, d 16 to **2.00×** for sequence 128, d 16 the time of eager.',
+    );
+    const [plot] = blocksOf.filter((block): block is Plot => block.kind === 'plot');
+    expect(plot!.series.map(({ name }) => name)).toContain('plain, compiled, forward');
+    expect(plot!.series.map(({ name }) => name)).not.toContain('plain, compiled, backward');
+    expect(renderHtml(compiled)).toContain('Compiled beside eager');
+    expect(attentionBenchmark.samplesMs(passesOf({}, 1))).toEqual([2]);
   });
 
   it('sums up: flash over plain at the longest sequence of both, and what was not measured', () => {

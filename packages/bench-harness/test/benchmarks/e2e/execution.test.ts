@@ -1,4 +1,5 @@
 import { device } from '@roofline/tensor-core';
+import { renderHtml } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import {
   describeCell,
@@ -8,6 +9,7 @@ import {
   modes,
 } from '../../../src/benchmarks/e2e/parameters.ts';
 import { interpretRecord } from '../../../src/benchmarks/e2e/report/interpret.ts';
+import { e2eReport } from '../../../src/benchmarks/e2e/report/report.ts';
 import { compiledTable } from '../../../src/benchmarks/e2e/report/compiled-table.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
@@ -49,8 +51,8 @@ describe('the execution of a cell', () => {
       { ...compiled, mode },
     ].map((cell) => createWorkload(cell, device('cpu'), 0));
     program!.compile();
-    expect(program!.compilation!.calls).toBeGreaterThanOrEqual(2);
-    for (let i = 0; i < program!.compilation!.calls + 2; i++) eager!.step((_, work) => work());
+    expect(program!.program!.compilation.calls).toBeGreaterThanOrEqual(2);
+    for (let i = 0; i < program!.program!.compilation.calls + 2; i++) eager!.step((_, work) => work());
     for (let i = 0; i < 2; i++) program!.step((_, work) => work());
     expect(program!.loss()).toBe(eager!.loss());
   });
@@ -61,6 +63,7 @@ describe('the execution of a cell', () => {
     const [row] = compiledTable(records.map(interpretRecord))!.rows;
     expect(row).toMatchObject({ eagerMs: 10, compiledMs: 5, ratio: 0.5, compileMs: 204, paysAfter: 40 });
     expect(compiledTable([interpretRecord(records[1]!)])).toBeNull();
+    expect(renderHtml(e2eReport(records))).toContain('Compiled beside eager');
   });
 
   it('of a peer wants a peer', async () => {

@@ -1,12 +1,12 @@
 import type { Row } from '@roofline/reports';
-import { attentionFlops, attentionWork } from '../../../attention/work.ts';
+import { attentionFlops, attentionWork, type Pass } from '../../../attention/work.ts';
 import { floorMs } from '../../../measuring/ceilings.ts';
 import { summarize, type Summary } from '../../../measuring/statistics.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { outcomeOf } from '../../../report/cell-row.ts';
 import { memoryNeed, type MemoryNeed } from '../memory-formula.ts';
 import { attentionCell, type AttentionCell } from '../parameters.ts';
-import { attentionResult, type AttentionResult } from '../result.ts';
+import { attentionResult, bothPasses, type AttentionResult } from '../result.ts';
 
 /** What is told of the passes of one kind. */
 export interface MeasuredPass {
@@ -23,7 +23,10 @@ export interface AttentionMeasurement {
   readonly need: MemoryNeed;
   readonly measured: {
     readonly forward: MeasuredPass;
-    readonly backward: MeasuredPass;
+    /** Null where a program runs both passes. */
+    readonly backward: MeasuredPass | null;
+    readonly both: MeasuredPass;
+    readonly result: AttentionResult;
     readonly memory: AttentionResult['memory'];
   } | null;
 }
@@ -32,8 +35,9 @@ export function interpretAttention(record: CellRecord): AttentionMeasurement {
   const cell = attentionCell.parse(record.parameters);
   const need = memoryNeed(cell);
   if (record.status !== 'ok') return { cell, record, need, measured: null };
-  const { forward, backward, memory } = attentionResult.parse(record.result);
-  const pass = (name: 'forward' | 'backward', samples: readonly number[]): MeasuredPass => {
+  const result = attentionResult.parse(record.result);
+  const { forward, backward, memory } = result;
+  const pass = (name: Pass, samples: readonly number[]): MeasuredPass => {
     const shape = { ...cell, heads: 1 };
     const device = summarize(samples);
     const floor = record.ceilings && floorMs(attentionWork(shape, name), record.ceilings, cell.dtype);
@@ -45,7 +49,9 @@ export function interpretAttention(record: CellRecord): AttentionMeasurement {
   };
   const measured = {
     forward: pass('forward', forward.deviceMs),
-    backward: pass('backward', backward.deviceMs),
+    backward: backward && pass('backward', backward.deviceMs),
+    both: pass('both', bothPasses(result).deviceMs),
+    result,
     memory,
   };
   return { cell, record, need, measured };
@@ -53,18 +59,20 @@ export function interpretAttention(record: CellRecord): AttentionMeasurement {
 
 /** The flat row of tables and of `--json`. Times in milliseconds, sizes in bytes, shares as fractions. */
 export function attentionRow({ cell, record, need, measured }: AttentionMeasurement): Row {
-  const { attention, batch, headDimension, sequence, dtype } = cell;
+  const { attention, execution, batch, headDimension, sequence, dtype } = cell;
   return {
-    ...{ attention, batch, headDimension, sequence, dtype },
+    ...{ attention, execution, batch, headDimension, sequence, dtype },
     ...outcomeOf(record),
     neededBytes: need.beforeBackwardBytes,
     keptBytes: need.keptBytes,
     neededPeakBytes: need.peakBytes,
     ...(measured && {
       ...passFields('forward', measured.forward),
-      ...passFields('backward', measured.backward),
+      ...(measured.backward && passFields('backward', measured.backward)),
+      ...passFields('both', measured.both),
       beforeBackwardBytes: measured.memory.beforeBackwardBytes,
-      beforeBackwardRatio: measured.memory.beforeBackwardBytes / need.beforeBackwardBytes,
+      beforeBackwardRatio:
+        measured.memory.beforeBackwardBytes && measured.memory.beforeBackwardBytes / need.beforeBackwardBytes,
       peakForwardBytes: measured.memory.peakForwardBytes,
       peakBytes: measured.memory.peakAllocatedBytes,
       peakRatio: need.peakBytes === null ? null : measured.memory.peakAllocatedBytes / need.peakBytes,

@@ -1,5 +1,6 @@
 import type { Plot, Point, Series } from '@roofline/reports';
 import { attentionKinds } from '../../../attention/kinds.ts';
+import { attentionName } from '../parameters.ts';
 import type { AttentionMeasurement } from './interpret.ts';
 
 type Measured = NonNullable<AttentionMeasurement['measured']>;
@@ -19,7 +20,7 @@ export function timePlots(measurements: readonly AttentionMeasurement[]): Plot[]
     caption: 'Medians; both axes logarithmic.',
     y: { label: 'Time', unit: 'ms', scale: 'log' },
     series: (['forward', 'backward'] as const).flatMap((pass) =>
-      seriesOf(group, pass, (measured) => measured[pass].device.median),
+      seriesOf(group, pass, (measured) => measured[pass]?.device.median ?? null),
     ),
   }));
 }
@@ -34,7 +35,11 @@ export function memoryPlots(measurements: readonly AttentionMeasurement[]): Plot
     y: { label: 'Memory', unit: 'MiB', scale: 'log' },
     series: [
       ...formulaSeries(group, toMebibytes),
-      ...seriesOf(group, 'measured', ({ memory }) => toMebibytes(memory.beforeBackwardBytes)),
+      ...seriesOf(
+        group,
+        'measured',
+        ({ memory }) => memory.beforeBackwardBytes && toMebibytes(memory.beforeBackwardBytes),
+      ),
     ],
   }));
 }
@@ -64,10 +69,15 @@ function groupsOf(measurements: readonly AttentionMeasurement[]): Group[] {
 }
 
 /** A line for each attention that was measured anywhere; gaps say why they are there. */
-function seriesOf({ measurements }: Group, what: string, value: (measured: Measured) => number): Series[] {
-  return attentionKinds.flatMap((attention) => {
+function seriesOf(
+  { measurements }: Group,
+  what: string,
+  value: (measured: Measured) => number | null,
+): Series[] {
+  const byKind = measurements.toSorted((a, b) => kindOf(a) - kindOf(b));
+  return [...new Set(byKind.map(({ cell }) => attentionName(cell)))].flatMap((attention) => {
     const points = measurements
-      .filter(({ cell }) => cell.attention === attention)
+      .filter(({ cell }) => attentionName(cell) === attention)
       .map(({ cell, measured, record }): Point => {
         if (measured === null) return { x: cell.sequence, y: null, note: record.status };
         return { x: cell.sequence, y: value(measured) };
@@ -76,10 +86,14 @@ function seriesOf({ measurements }: Group, what: string, value: (measured: Measu
   });
 }
 
+function kindOf({ cell }: AttentionMeasurement): number {
+  return attentionKinds.indexOf(cell.attention);
+}
+
 function formulaSeries({ measurements }: Group, scaled: (bytes: number) => number): Series[] {
   return attentionKinds.flatMap((attention) => {
     const points = measurements
-      .filter(({ cell }) => cell.attention === attention)
+      .filter(({ cell }) => cell.attention === attention && cell.execution === 'eager')
       .map(({ cell, need }): Point => ({ x: cell.sequence, y: scaled(need.beforeBackwardBytes) }));
     return points.length === 0 ? [] : [{ name: `${attention}, formula`, points }];
   });

@@ -5,6 +5,7 @@ import { reportHead } from '../../../report/report-head.ts';
 import { listSome } from '../../../report/values-in-words.ts';
 import { describeAttentionCell } from '../parameters.ts';
 import { interpretAttention, type AttentionMeasurement } from './interpret.ts';
+import { compiledAttentionTable } from './compiled-table.ts';
 import { memoryPlots, timePlots } from './plots.ts';
 import { attentionSummary } from './summary.ts';
 import { attentionTable, memoryTable } from './tables.ts';
@@ -23,7 +24,12 @@ export function attentionReport(records: readonly CellRecord[]): Report {
           'Each pass begins and ends with an idle device. The work that the roof is calculated of is 2 · batch · ' +
             'sequence² · d FLOPs forward (half of what attention without a mask takes) and 2.5 times that backward.',
         ],
-        blocks: [attentionTable(measurements), ...spreadNote(measurements), ...timePlots(measurements)],
+        blocks: [
+          attentionTable(measurements),
+          ...spreadNote(measurements),
+          ...[compiledAttentionTable(measurements)].filter((table) => table !== null),
+          ...timePlots(measurements),
+        ],
       },
       {
         id: 'memory',
@@ -42,7 +48,8 @@ export function attentionReport(records: readonly CellRecord[]): Report {
 function spreadNote(measurements: readonly AttentionMeasurement[]): Block[] {
   const wide = measurements.filter(
     ({ measured }) =>
-      measured && (hasWideSpread(measured.forward.device) || hasWideSpread(measured.backward.device)),
+      measured &&
+      [measured.forward, measured.backward ?? measured.both].some(({ device }) => hasWideSpread(device)),
   );
   if (wide.length === 0) return [];
   const names = listSome(wide.map(({ cell }) => describeAttentionCell(cell)));

@@ -1,7 +1,8 @@
 import { formatBytes, formatRatio } from '@roofline/reports';
 import { canonicalJson } from '../../../records/json.ts';
-import { listSome } from '../../../report/values-in-words.ts';
+import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
 import { describeAttentionCell } from '../parameters.ts';
+import { compiledAttentionTable } from './compiled-table.ts';
 import type { AttentionMeasurement } from './interpret.ts';
 
 type Measured = AttentionMeasurement & { measured: NonNullable<AttentionMeasurement['measured']> };
@@ -12,6 +13,7 @@ export function attentionSummary(measurements: readonly AttentionMeasurement[]):
   return [
     countSentence(measurements),
     ...(['flash', 'tiled'] as const).flatMap((attention) => besidePlain(measured, attention)),
+    ...compiledSentence(measurements),
     ...unmeasured(measurements),
   ];
 }
@@ -30,7 +32,7 @@ function besidePlain(measured: readonly Measured[], attention: 'flash' | 'tiled'
     measured.filter(({ cell }) => cell.attention === 'plain').map((each) => [shape(each), each]),
   );
   const pairs = measured
-    .filter(({ cell }) => cell.attention === attention)
+    .filter(({ cell }) => cell.attention === attention && cell.execution === 'eager')
     .flatMap((other) => {
       const beside = plain.get(shape(other));
       return beside ? [{ other, beside }] : [];
@@ -39,14 +41,26 @@ function besidePlain(measured: readonly Measured[], attention: 'flash' | 'tiled'
   if (!longest) return [];
   const { other, beside } = longest;
   const speedUp = (pass: 'forward' | 'backward') =>
-    `**${formatRatio(beside.measured[pass].device.median / other.measured[pass].device.median)}**`;
-  const memory = ({ measured: { memory } }: Measured) => formatBytes(memory.beforeBackwardBytes);
+    `**${formatRatio(beside.measured[pass]!.device.median / other.measured[pass]!.device.median)}**`;
+  const memory = ({ measured: { memory } }: Measured) => formatBytes(memory.beforeBackwardBytes!);
   const { sequence, headDimension, dtype } = other.cell;
   return [
     `At sequence ${sequence}, d ${headDimension}, ${dtype}, ${attention} attention is ${speedUp('forward')} as fast as ` +
       `plain forward and ${speedUp('backward')} backward; before backward it holds **${memory(other)}** where plain ` +
       `holds **${memory(beside)}**.`,
   ];
+}
+
+/** The least and the most time that compiled passes take of eager ones. */
+function compiledSentence(measurements: readonly AttentionMeasurement[]): string[] {
+  const rows = compiledAttentionTable(measurements)?.rows ?? [];
+  return [...Map.groupBy(rows, ({ attention, pass }) => `${attention} ${pass}`)].map(([what, group]) => {
+    const ratios = group.map(({ sequence, headDimension, ratio }) => ({
+      name: `sequence ${sequence}, d ${headDimension}`,
+      value: Number(ratio),
+    }));
+    return `Compiled, ${what} takes ${valuesInWords(ratios, formatRatio)} the time of eager.`;
+  });
 }
 
 function unmeasured(measurements: readonly AttentionMeasurement[]): string[] {

@@ -1,9 +1,22 @@
-import type { Column, Table } from '@roofline/reports';
+import type { Column, Row, Table } from '@roofline/reports';
 import { attentionCaption, attentionColumns } from '../../../report/attention-columns.ts';
 import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { attentionRow, type AttentionMeasurement } from './interpret.ts';
 
 const attentionColumn: Column = { key: 'attention', label: 'Attention', kind: 'text', emphasis: 'strong' };
+
+/** Which attention, and how it ran where that differs. */
+function wayColumns(rows: readonly Row[]): Column[] {
+  if (rows.every(({ execution }) => execution === 'eager')) return [attentionColumn];
+  return [attentionColumn, { key: 'execution', label: 'Execution', kind: 'text' }];
+}
+
+/** Of programs of both passes, and beside them of eager cells. */
+function bothColumns(rows: readonly Row[]): Column[] {
+  return rows.every(({ execution }) => execution === 'eager')
+    ? []
+    : passColumns('both', 'Forward and backward');
+}
 
 const passColumns = (pass: string, label: string): Column[] => [
   {
@@ -48,9 +61,9 @@ export function attentionTable(measurements: readonly AttentionMeasurement[]): T
     caption: attentionCaption(rows),
     columns: [
       ...attentionColumns(rows),
-      attentionColumn,
+      ...wayColumns(rows),
       ...withRoofSpread(
-        [...passColumns('forward', 'Forward'), ...passColumns('backward', 'Backward')],
+        [...passColumns('forward', 'Forward'), ...passColumns('backward', 'Backward'), ...bothColumns(rows)],
         measurements.map(({ record }) => record),
       ),
       usedColumn,
@@ -70,7 +83,7 @@ export function memoryTable(measurements: readonly AttentionMeasurement[]): Tabl
     caption: attentionCaption(rows),
     columns: [
       ...attentionColumns(rows),
-      attentionColumn,
+      ...wayColumns(rows),
       {
         key: 'keptBytes',
         label: 'Kept for backward',

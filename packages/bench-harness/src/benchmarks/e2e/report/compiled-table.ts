@@ -1,44 +1,11 @@
-import type { Column, Row, Table } from '@roofline/reports';
+import type { Row, Table } from '@roofline/reports';
 import { canonicalJson } from '../../../records/json.ts';
 import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
-import { ratioOfMedians } from '../../../measuring/statistics.ts';
+import { type TimedWay, besideEager, besideEagerColumns } from '../../../report/beside-eager.ts';
 import { cellRow } from '../../../report/cell-row.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
 type MeasuredCell = E2eMeasurement & { readonly measured: Measured };
-
-const columns: Column[] = [
-  { key: 'eagerMs', label: 'Eager', unit: 'ms', kind: 'duration', description: 'Median of the device time.' },
-  { key: 'compiledMs', label: 'Compiled', unit: 'ms', kind: 'duration', emphasis: 'strong' },
-  {
-    key: 'ratio',
-    label: 'Compiled / eager',
-    kind: 'ratio',
-    emphasis: 'strong',
-    description: 'Of the medians: below 1 is faster compiled.',
-  },
-  {
-    key: 'compileMs',
-    label: 'Compiling',
-    unit: 'ms',
-    kind: 'duration',
-    description: 'By the wall clock: the steps until the first that ran as a program, that one included.',
-  },
-  {
-    key: 'paysAfter',
-    label: 'Pays after',
-    unit: 'steps',
-    kind: 'number',
-    digits: 0,
-    description: 'Steps after which compiling has saved more wall time than it took.',
-  },
-  {
-    key: 'memoryRatio',
-    label: 'Memory ratio',
-    kind: 'ratio',
-    description: 'Of the peaks, compiled over eager.',
-  },
-];
 
 /** Compiled steps beside eager ones of the same cell; null where no cell was measured both ways. */
 export function compiledTable(measurements: readonly E2eMeasurement[]): Table | null {
@@ -59,22 +26,16 @@ export function compiledTable(measurements: readonly E2eMeasurement[]): Table | 
     id: 'compiled-beside-eager',
     title: 'Compiled beside eager',
     caption: sharedCaption(rows),
-    columns: [...configurationColumns(rows), ...columns],
+    columns: [...configurationColumns(rows), ...besideEagerColumns],
     rows,
   };
 }
 
 function rowOf({ cell, record, measured: compiled }: MeasuredCell, { measured: eager }: MeasuredCell): Row {
-  const { compilation, memory } = compiled.result;
-  const savedMs = eager.wall.median - compiled.wall.median;
   const { execution: _, ...parameters } = cellRow(cell, record);
-  return {
-    ...parameters,
-    eagerMs: eager.device.median,
-    compiledMs: compiled.device.median,
-    ratio: ratioOfMedians(compiled.result.deviceMs, eager.result.deviceMs).ratio,
-    compileMs: compilation?.durationMs ?? null,
-    paysAfter: compilation && savedMs > 0 ? Math.ceil(compilation.durationMs / savedMs) : null,
-    memoryRatio: memory.peakAllocatedBytes / eager.result.memory.peakAllocatedBytes,
-  };
+  const way = ({ result: { deviceMs, wallMs, memory } }: Measured): TimedWay => ({
+    ...{ deviceMs, wallMs },
+    peakBytes: memory.peakAllocatedBytes,
+  });
+  return { ...parameters, ...besideEager(way(eager), way(compiled), compiled.result.compilation) };
 }

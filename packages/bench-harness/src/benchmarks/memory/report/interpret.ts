@@ -43,6 +43,8 @@ function measuredFields(result: MemoryResult): Row {
     forwardBytes: peakOf('forward'),
     backwardBytes: peakOf('backward'),
     optimizerBytes: peakOf('optimizer'),
+    stepBytes: peakOf('whole step'),
+    arenaBytes: result.arenaBytes === 0 ? null : result.arenaBytes,
     weightBytes: result.weightBytes,
     otherHeldBytes: result.otherHeldBytes,
     savedBytes: result.savedBytes,

@@ -3,6 +3,7 @@ import {
   formatPercent,
   formatRatio,
   type AllocationPlot,
+  type Block,
   type Plot,
   type Point,
   type Report,
@@ -13,6 +14,7 @@ import { variantWords } from '../../e2e/parameters.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { interpretMemory, nameOf, overheadRatio, type MemoryMeasurement } from './interpret.ts';
 import type { MemoryResult } from '../result.ts';
+import { opByOpSentence } from './op-by-op.ts';
 import { largestTable, liveTable, savedTable, sweepTable } from './tables.ts';
 import { allocationsOf } from '../timeline.ts';
 
@@ -37,6 +39,11 @@ function peakOf({ result }: MeasuredMemory): number {
 }
 
 function sweepSection(measurements: readonly MemoryMeasurement[]): Section {
+  const opByOp = opByOpSentence(measurements.map(({ record }) => record)).map((text): Block => ({
+    kind: 'note',
+    tone: 'warning',
+    text,
+  }));
   return {
     id: 'memory',
     title: 'Memory',
@@ -45,7 +52,7 @@ function sweepSection(measurements: readonly MemoryMeasurement[]): Section {
         'memory that tensors and workspaces use, with its op, range and calls. Times are those of the host, ' +
         'which queues the work.',
     ],
-    blocks: [sweepTable(measurements), peakPlot(measurements)],
+    blocks: [sweepTable(measurements), ...opByOp, peakPlot(measurements)],
   };
 }
 

@@ -25,6 +25,8 @@ const measuredColumns: Column[] = [
   bytes('forwardBytes', 'Peak forward'),
   bytes('backwardBytes', 'Peak backward'),
   bytes('optimizerBytes', 'Peak optimizer'),
+  bytes('stepBytes', 'Peak of a graph', 'A compiled step is one launch: its phases cannot be told apart.'),
+  bytes('arenaBytes', 'Arena', 'What a compiled step works in, laid out before it runs.'),
   bytes('weightBytes', 'Weights'),
   bytes('blockBytes', 'Saved by a block', 'What the tape keeps of one block for the backward pass.'),
   bytes('residualBytes', 'Residual stream', 'Batch × context × model dimension × bytes of its dtype.'),

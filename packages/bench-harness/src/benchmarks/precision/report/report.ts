@@ -4,7 +4,15 @@ import type { CellRecord } from '../../../records/record.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { measurementsOf, speedsOf } from './measurements.ts';
 import { precisionSummary } from './summary.ts';
-import { accumulationTable, accuracyTable, dtypeTable, lossTable, speedTable } from './tables.ts';
+import { lossWords } from '../parameters.ts';
+import {
+  accumulationTable,
+  accuracyTable,
+  compiledSpeedTable,
+  dtypeTable,
+  lossTable,
+  speedTable,
+} from './tables.ts';
 
 /** The report of the records of one device and one set of settings. */
 export function precisionReport(records: readonly CellRecord[]): Report {
@@ -42,6 +50,7 @@ function sectionsOf(records: readonly CellRecord[]): Section[] {
     ...section('speed', 'Speed', 'Each precision in a process of its own.', [
       speedTable(records),
       ...speedPlot(records),
+      ...[compiledSpeedTable(records)].filter((table) => table !== null),
     ]),
     ...section(
       'loss',
@@ -60,8 +69,8 @@ function lossPlot(records: readonly CellRecord[]): Plot {
     x: { label: 'Step', scale: 'linear' },
     y: { label: 'Loss', unit: 'nats', scale: 'log' },
     marks: 'line',
-    series: measurementsOf('loss', records).map(({ cell: { dtype }, result }) => ({
-      name: dtype,
+    series: measurementsOf('loss', records).map(({ cell, result }) => ({
+      name: lossWords(cell).join(', '),
       points: (result?.losses ?? []).map((loss, x) => ({ x, y: Number.isFinite(loss) ? loss : null })),
     })),
   };

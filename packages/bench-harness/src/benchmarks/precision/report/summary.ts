@@ -4,7 +4,7 @@ import { geometricMean } from 'simple-statistics';
 import type { CellRecord } from '../../../records/record.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
 import { measurementsOf, speedsOf } from './measurements.ts';
-import { toyTensors } from '../parameters.ts';
+import { lossWords, toyTensors } from '../parameters.ts';
 import { formatSum } from './tables.ts';
 
 /** What the studies found, one sentence a finding. */
@@ -87,7 +87,7 @@ function extremes(cells: readonly { size: string; context: number; speedUp: numb
 function lossSentence(records: readonly CellRecord[]): string[] {
   const ends = measurementsOf('loss', records).flatMap(({ cell, result }) => {
     const last = result?.losses.at(-1);
-    return last === undefined ? [] : [`${last.toFixed(4)} in \`${cell.dtype}\``];
+    return last === undefined ? [] : [`${last.toFixed(4)} in \`${lossWords(cell).join(', ')}\``];
   });
   return ends.length === 0 ? [] : [`The overfitting example ends at a loss of ${ends.join(', ')}.`];
 }

@@ -1,9 +1,11 @@
 import { type Column, type Row, type Table, formatDuration, formatRatio } from '@roofline/reports';
 import { sizeName } from '../../e2e/parameters.ts';
+import { compiledTable } from '../../e2e/report/compiled-table.ts';
+import { interpretRecord } from '../../e2e/report/interpret.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
 import { measurementsOf, speedsOf, type Measurement, type Speed } from './measurements.ts';
-import { toyTensors } from '../parameters.ts';
+import { lossWords, toyTensors } from '../parameters.ts';
 
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
 
@@ -134,6 +136,11 @@ function speedRow({ cell, record, result, medianMs, speedUp }: Speed): Row {
   };
 }
 
+/** Compiled steps beside eager ones; null where no cell was timed both ways. */
+export function compiledSpeedTable(records: readonly CellRecord[]): Table | null {
+  return compiledTable(measurementsOf('speed', records).map(({ record }) => interpretRecord(record)));
+}
+
 export function lossTable(records: readonly CellRecord[]): Table {
   return {
     kind: 'table',
@@ -146,8 +153,8 @@ export function lossTable(records: readonly CellRecord[]): Table {
       { key: 'last', label: 'Last', unit: 'nats', kind: 'number', digits: 4, emphasis: 'strong' },
       { key: 'skipped', label: 'Skipped steps', kind: 'text', align: 'right' },
     ],
-    rows: measurementsOf('loss', records).map(({ cell: { dtype }, record, result }) => ({
-      dtype,
+    rows: measurementsOf('loss', records).map(({ cell, record, result }) => ({
+      dtype: lossWords(cell).join(', '),
       ...statusOf(record),
       steps: result?.losses.length,
       first: result?.losses[0],

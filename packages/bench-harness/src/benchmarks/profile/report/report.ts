@@ -6,6 +6,7 @@ import { cellSlug, interpretProfile, lastStep, type ProfileMeasurement } from '.
 import { describeCell } from '../../e2e/parameters.ts';
 import { profileSummary, workOf } from './summary.ts';
 import { kernelTimeCheckTable } from './kernel-time-check.ts';
+import { compiledProfileTable, runsOpByOp } from './compiled-table.ts';
 import { besidePeerTable, peerKernelTable } from './peer-tables.ts';
 import { attentionTable, kernelTable, matmulTable, rangeTable, stepTable } from './tables.ts';
 import { rangeLevelTable } from './range-levels.ts';
@@ -43,9 +44,16 @@ function rooflineOf(measurement: ProfileMeasurement): RooflinePlot | null {
 }
 
 function overviewSection(measurements: readonly ProfileMeasurement[]): Section {
-  const others = [attentionTable(measurements), besidePeerTable(measurements)].flatMap(
-    (table) => table ?? [],
-  );
+  const others = [
+    attentionTable(measurements),
+    besidePeerTable(measurements),
+    compiledProfileTable(measurements),
+  ].flatMap((table) => table ?? []);
+  const opByOp: Block = {
+    kind: 'note',
+    tone: 'warning',
+    text: 'On the CPU the ops of compiled steps ran one by one while they were profiled: only the plain steps ran compiled.',
+  };
   const dropped = measurements.flatMap(({ profiled }) => profiled?.result.steps ?? []);
   const droppedRecords = dropped.reduce((sum, step) => sum + step.droppedRecords, 0);
   const warning: Block = {
@@ -59,6 +67,7 @@ function overviewSection(measurements: readonly ProfileMeasurement[]): Section {
     blocks: [
       stepTable(measurements),
       ...(droppedRecords > 0 ? [warning] : []),
+      ...(measurements.some(runsOpByOp) ? [opByOp] : []),
       matmulTable(measurements),
       ...others,
       kernelTimeCheckTable(measurements),

@@ -1,4 +1,5 @@
 import { CompileError, DeviceError } from '../../../errors.ts';
+import { explainCalls } from '../../../program/explained-call.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import {
@@ -19,6 +20,7 @@ import type { InputPort, Segment } from './segment-builder.ts';
 /** A step made ready, and the made storages that nothing behind it uses. */
 interface ReadyStep {
   run(memory: ProgramMemory, live: readonly unknown[]): void;
+  readonly calls: readonly Call[];
   readonly unused: readonly number[];
   /** Of its graph; 1 for a call. */
   readonly nodes: number;
@@ -27,6 +29,7 @@ interface ReadyStep {
 
 /** A program as ONNX sessions: one, where no call has to run by itself. */
 export class CpuProgram implements ProgramRunner {
+  readonly tellsReplays = false;
   readonly #program: Program;
   readonly #steps: readonly ReadyStep[];
 
@@ -54,9 +57,13 @@ export class CpuProgram implements ProgramRunner {
   }
 
   facts(): RunnerFacts {
+    const nodes = this.#steps.reduce((sum, step) => sum + step.nodes, 0);
+    const launches = this.#steps.map(({ calls }) => calls);
     return {
-      launches: this.#steps.length,
-      nodes: this.#steps.reduce((sum, { nodes }) => sum + nodes, 0),
+      launches: launches.length,
+      nodes,
+      nodesBefore: nodes,
+      table: explainCalls(this.#program, launches, null),
       fused: new Map(),
       bytesInRegisters: 0,
       arenaBytes: 0,
@@ -71,6 +78,7 @@ export class CpuProgram implements ProgramRunner {
 function readyStep({ calls, segment }: Step, program: Program, unused: readonly number[]): ReadyStep {
   if (segment) return new SegmentStep(segment, calls, program, unused);
   return {
+    calls,
     unused,
     nodes: calls.length,
     run: (memory, live) => calls.forEach((call) => runCall(call, memory, attributesOf(call, live))),
@@ -79,6 +87,7 @@ function readyStep({ calls, segment }: Step, program: Program, unused: readonly 
 }
 
 class SegmentStep implements ReadyStep {
+  readonly calls: readonly Call[];
   readonly unused: readonly number[];
   readonly nodes: number;
   readonly #segment: Segment;
@@ -89,6 +98,7 @@ class SegmentStep implements ReadyStep {
 
   constructor(segment: Segment, calls: readonly Call[], program: Program, unused: readonly number[]) {
     this.#segment = segment;
+    this.calls = calls;
     this.nodes = segment.graph.operations.length;
     this.#program = program;
     this.unused = unused;

@@ -72,7 +72,10 @@ export class CachingAllocator {
   }
 
   createPool(): MemoryPool {
-    const pool = new MemoryPool((released) => this.#giveBackSegments(released));
+    const pool = new MemoryPool(
+      (released) => this.#giveBackSegments(released),
+      (held, name) => this.#holdFree(held, name),
+    );
     this.#pools.add(pool);
     return pool;
   }
@@ -95,17 +98,36 @@ export class CachingAllocator {
     if (block.size - size >= (isSmall ? granularity : smallLimit + granularity)) {
       cached.free.add(splitBlock(block, size));
     }
+    this.#handOut(block, byteLength, kind);
+    return block;
+  }
+
+  #handOut(block: Block, byteLength: number, kind: AllocationKind, name: string | null = null): void {
     block.isFree = false;
     block.isLive = true;
     block.byteLength = byteLength;
+    block.name = name;
     const statistics = this.#statistics;
     statistics.allocatedBytes += block.size;
-    owner.pool.allocatedBytes += block.size;
+    block.owner.pool.allocatedBytes += block.size;
     if (statistics.allocatedBytes > statistics.peakAllocatedBytes) {
       statistics.peakAllocatedBytes = statistics.allocatedBytes;
     }
-    this.observer?.allocated(block.address, byteLength, block.size, kind);
-    return block;
+    this.observer?.allocated(block.address, byteLength, block.size, kind, name ?? undefined);
+  }
+
+  #holdFree(pool: MemoryPool, name: string): Block[] {
+    const held: Block[] = [];
+    for (const owner of pool.allBlocks()) {
+      for (const cached of [owner.small, owner.large]) {
+        this.#passFences(owner, cached);
+        for (let block = cached.free.takeBest(0); block; block = cached.free.takeBest(0)) {
+          this.#handOut(block, block.size, 'storage', name);
+          held.push(block);
+        }
+      }
+    }
+    return held;
   }
 
   /** Takes a block back. Throws a DeviceError if it is free already. */

@@ -5,6 +5,8 @@ import type { MemoryQueue, QueueBlocks } from './memory-pool.ts';
 /** A piece of a segment: handed out, free, or between the two. Pieces of one segment are linked by address. */
 export class Block implements DeviceBuffer {
   byteLength = 0;
+  /** What it is, for recordings; null for the tensor or workspace of one op. */
+  name: string | null = null;
   readonly address: number;
   /** Bytes, at least `byteLength`; a multiple of 512. */
   size: number;
@@ -62,13 +64,14 @@ export function describeSegment(first: Block): MemorySegment {
   const blocks = [];
   let bytes = 0;
   for (let block: Block | null = first; block; block = block.next) {
-    const { address, size, isLive, byteLength } = block;
+    const { address, size, isLive, byteLength, name } = block;
     bytes += size;
     blocks.push({
       address,
       size,
       requestedBytes: isLive ? byteLength : null,
       allocatedBytes: isLive ? size : 0,
+      ...(isLive && name !== null ? { name } : {}),
     });
   }
   return { address: first.address, bytes, blocks };

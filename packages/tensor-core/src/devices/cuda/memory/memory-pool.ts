@@ -1,4 +1,5 @@
 import { DeviceError } from '../../../errors.ts';
+import { checkText } from '../../../tensor/check-value.ts';
 import type { Block } from './block.ts';
 import { FreeBlocks } from './free-blocks.ts';
 
@@ -54,9 +55,11 @@ export class MemoryPool {
   readonly segments = new Set<Block>();
   readonly #byQueue = new Map<MemoryQueue, QueueBlocks>();
   readonly #giveBack: (pool: MemoryPool) => void;
+  readonly #hold: (pool: MemoryPool, name: string) => Block[];
 
-  constructor(giveBack: (pool: MemoryPool) => void) {
+  constructor(giveBack: (pool: MemoryPool) => void, hold: (pool: MemoryPool, name: string) => Block[]) {
     this.#giveBack = giveBack;
+    this.#hold = hold;
   }
 
   /** The blocks for `queue`. */
@@ -68,6 +71,15 @@ export class MemoryPool {
 
   allBlocks(): Iterable<QueueBlocks> {
     return this.#byQueue.values();
+  }
+
+  /**
+   * Hands out all that is free in it, under a name for recordings: memory that something works in which allocates no
+   * more, such as a CUDA graph, counts as allocated. The blocks are the caller's to free.
+   */
+  holdFree(name: string): Block[] {
+    checkText('holdFree', 'the name', name);
+    return this.#hold(this, name);
   }
 
   /**

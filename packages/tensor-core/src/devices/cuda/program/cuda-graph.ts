@@ -53,17 +53,15 @@ export class CudaGraph {
 
   /** The node of what was queued last on a stream that is being captured. */
   static lastNode(driver: CudaDriver, stream: CudaStream): number {
-    const [status, id, graph, nodes, edges, count] = Array.from(
-      { length: 6 },
-      (_, i) => driver.result.address + 8 * i,
-    );
-    const { cuStreamGetCaptureInfo } = driver.functions;
-    driver.check(
-      cuStreamGetCaptureInfo(stream.handle, status!, id!, graph!, nodes!, edges!, count!),
-      'cuStreamGetCaptureInfo',
-    );
+    askCapture(driver, stream);
     // The nodes lie in the driver's memory; a stream alone has one.
     return Number(ffi().decode(BigInt(driver.result.readUint64(24)), 'uint64_t'));
+  }
+
+  /** The kernels, copies and fills that a stream has been given since its capture began. */
+  static capturedNodes(driver: CudaDriver, stream: CudaStream): number {
+    askCapture(driver, stream);
+    return countNodes(driver, driver.result.readUint64(16));
   }
 
   /** Gives a kernel's node other arguments, for the launches to come. */
@@ -82,9 +80,7 @@ export class CudaGraph {
 
   /** Its kernels, copies and fills. */
   nodeCount(): number {
-    return this.#driver.handleFrom('cuGraphGetNodes', (out) =>
-      this.#driver.functions.cuGraphGetNodes(this.#graph, 0, out),
-    );
+    return countNodes(this.#driver, this.#graph);
   }
 
   launch(stream: CudaStream): void {
@@ -99,4 +95,21 @@ export class CudaGraph {
     this.#driver.functions.cuGraphExecDestroy(this.#executable);
     this.#driver.functions.cuGraphDestroy(this.#graph);
   }
+}
+
+/** Writes into the driver's results, 8 bytes each: status, id, graph, the address of the last nodes, edges, their number. */
+function askCapture(driver: CudaDriver, stream: CudaStream): void {
+  const [status, id, graph, nodes, edges, count] = Array.from(
+    { length: 6 },
+    (_, i) => driver.result.address + 8 * i,
+  );
+  const { cuStreamGetCaptureInfo } = driver.functions;
+  driver.check(
+    cuStreamGetCaptureInfo(stream.handle, status!, id!, graph!, nodes!, edges!, count!),
+    'cuStreamGetCaptureInfo',
+  );
+}
+
+function countNodes(driver: CudaDriver, graph: number): number {
+  return driver.handleFrom('cuGraphGetNodes', (out) => driver.functions.cuGraphGetNodes(graph, 0, out));
 }

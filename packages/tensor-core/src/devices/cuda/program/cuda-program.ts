@@ -1,10 +1,13 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
+import { observeReplay } from '../../../op/observers.ts';
+import { reopenRange } from '../../../op/range.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { isFused } from './passes/fuse-pointwise.ts';
 import { optimize } from './passes/optimize.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
-import { runCall } from '../../../program/interpreter.ts';
+import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
+import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
   type Call,
@@ -15,6 +18,7 @@ import {
   attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
+import { replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import type { CudaDevice } from '../device.ts';
@@ -22,6 +26,7 @@ import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Launcher } from '../launch/launch.ts';
 import type { CudaLowering } from '../lower.ts';
+import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
 import { CudaGraph } from './cuda-graph.ts';
 
@@ -45,6 +50,8 @@ interface LiveCall {
 interface Captured {
   readonly graph: CudaGraph;
   readonly live: readonly LiveCall[];
+  /** How many of the graph's nodes each call is. */
+  readonly nodes: readonly number[];
   readonly addresses: ReadonlyMap<number, number>;
   /** The kept storages, in the program's own memory. */
   readonly kept: Map<number, Storage>;
@@ -55,6 +62,7 @@ interface Captured {
  * Arguments are copied to where the graph reads them, results from where it writes them; gradients stay there.
  */
 export class CudaProgram implements ProgramRunner {
+  readonly tellsReplays = true;
   readonly #program: Program;
   readonly #parts: CudaProgramParts;
   readonly #lastUses: readonly (readonly number[])[];
@@ -63,6 +71,8 @@ export class CudaProgram implements ProgramRunner {
   readonly #arguments = new Map<number, Storage>();
   readonly #bytesInRegisters: number;
   #captured: Captured | null = null;
+  /** What the graph's ops hand on to each other lies here. */
+  #arena: Block[] = [];
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts) {
@@ -80,9 +90,12 @@ export class CudaProgram implements ProgramRunner {
     const fused = new Map<string, number>();
     for (const { op } of this.#program.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
+    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null);
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,
+      nodesBefore: nodesBefore(table),
+      table,
       fused,
       bytesInRegisters: this.#bytesInRegisters,
       arenaBytes: this.#pool.reservedBytes,
@@ -102,7 +115,10 @@ export class CudaProgram implements ProgramRunner {
     else this.#capture(given, live);
     const captured = this.#captured!;
     this.#leaveGradientsToOthers(captured);
-    captured.graph.launch(stream);
+    observeReplay(
+      () => replayOf(this.#program, live, captured.nodes),
+      () => captured.graph.launch(stream),
+    );
     this.#returnArguments(bindings);
     return this.#results(captured);
   }
@@ -154,22 +170,35 @@ export class CudaProgram implements ProgramRunner {
     const { device, driver } = this.#parts;
     const memory = new ProgramMemory(this.#program, given);
     const live: LiveCall[] = [];
+    const nodes: number[] = [];
+    let captured = 0;
     try {
       const graph = device.withPool(this.#pool, () =>
         CudaGraph.capture(driver, device.stream, () => {
           this.#program.calls.forEach((call, i) => {
             const own = attributesOf(call, attributes);
-            if (call.live === null) runCall(call, memory, own);
+            if (call.live === null) this.#captureCall(call, memory, own);
             else live.push(this.#captureLive(call, memory, own));
             memory.free(this.#lastUses[i]!);
+            const before = captured;
+            captured = CudaGraph.capturedNodes(driver, device.stream);
+            nodes.push(captured - before);
           });
         }),
       );
       const addresses = new Map([...given].map(([number]) => [number, memory.addressOf(number)]));
-      this.#captured = { graph, live, addresses, kept: memory.take() };
+      this.#captured = { graph, live, nodes, addresses, kept: memory.take() };
     } finally {
       memory.freeAll();
     }
+    this.#arena = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+  }
+
+  /** Observers are not told: nothing runs yet. */
+  #captureCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
+    withOperands(call, memory, (inputs, outputs) =>
+      reopenRange(call.range, () => this.#parts.device.run(call.op, inputs, outputs, attributes as never)),
+    );
   }
 
   #captureLive(call: Call, memory: ProgramMemory, attributes: unknown): LiveCall {
@@ -181,7 +210,7 @@ export class CudaProgram implements ProgramRunner {
     lowering.notedWorkspaces = workspaces;
     launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
     try {
-      runCall(call, memory, attributes);
+      this.#captureCall(call, memory, attributes);
     } finally {
       launcher.launched = null;
       lowering.notedWorkspaces = null;
@@ -248,6 +277,8 @@ export class CudaProgram implements ProgramRunner {
     this.#parts.device.synchronize();
     this.#captured.graph.dispose();
     for (const storage of this.#captured.kept.values()) storage.release();
+    for (const block of this.#arena) this.#parts.device.freeBlock(block);
+    this.#arena = [];
     this.#captured = null;
   }
 }

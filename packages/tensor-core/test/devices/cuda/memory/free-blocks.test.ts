@@ -4,7 +4,10 @@ import { Block } from '../../../../src/devices/cuda/memory/block.ts';
 import { FreeBlocks } from '../../../../src/devices/cuda/memory/free-blocks.ts';
 import { MemoryPool } from '../../../../src/devices/cuda/memory/memory-pool.ts';
 
-const owner = new MemoryPool(() => undefined).blocksOf({
+const owner = new MemoryPool(
+  () => undefined,
+  () => [],
+).blocksOf({
   recordEvent: () => ({ dispose: () => undefined }),
   waitFor: () => undefined,
 });

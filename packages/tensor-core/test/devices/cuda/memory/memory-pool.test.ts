@@ -64,6 +64,52 @@ describe('withPool', () => {
   });
 });
 
+describe('MemoryPool.holdFree', () => {
+  it('hands out what is free in it, of all streams, under its name, and counts it', () => {
+    const device = openEmulatedDevice();
+    const [pool, stream] = [device.createPool(), device.createStream()];
+    const [kept, shared] = device.withPool(pool, () => {
+      const blocks = [1000, 2000, 3 * mebibyte].map((bytes) => device.allocate(bytes));
+      device.free(device.onStream(stream, () => device.allocate(5 * mebibyte)));
+      device.free(blocks[2]!);
+      return blocks;
+    });
+    // Freed while another stream may still use it.
+    device.recordStream(shared!, stream);
+    device.free(shared!);
+    const told: (string | undefined)[] = [];
+    const nothing = () => undefined;
+    device.observeMemory({
+      ...{ freed: nothing, segmentReserved: nothing, segmentReleased: nothing },
+      allocated: (_address, _requested, _bytes, _kind, name) => void told.push(name),
+    });
+    const held = pool.holdFree('arena of step');
+    device.observeMemory(null);
+    expect(held.length).toBeGreaterThanOrEqual(3);
+    expect(told).toEqual(held.map(() => 'arena of step'));
+    expect(pool.allocatedBytes).toBe(pool.reservedBytes);
+    expect(device.memoryStatistics()).toMatchObject({
+      allocatedBytes: pool.reservedBytes,
+      peakAllocatedBytes: pool.reservedBytes,
+    });
+    const blocks = device.memorySegments().flatMap((segment) => segment.blocks);
+    expect(blocks.filter(({ name }) => name === 'arena of step')).toHaveLength(held.length);
+    expect(pool.holdFree('again')).toEqual([]);
+    for (const block of [...held, kept!]) device.freeBlock(block);
+    expect(pool.allocatedBytes).toBe(0);
+    expect(device.memorySegments().some((segment) => segment.blocks.some(({ name }) => name))).toBe(false);
+    expect(device.withPool(pool, () => device.allocate(1000)).name).toBeNull();
+  });
+
+  it('refuses a name that is none', () => {
+    expect(() =>
+      openEmulatedDevice()
+        .createPool()
+        .holdFree(5 as unknown as string),
+    ).toThrow(/holdFree: the name/);
+  });
+});
+
 describe('MemoryPool.release', () => {
   it('gives free segments back at once, and the others with their last block', () => {
     const device = openEmulatedDevice();

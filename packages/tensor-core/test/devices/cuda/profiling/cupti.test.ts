@@ -25,7 +25,10 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
   };
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  const launch = (): ((micros: number) => number) => ffi().load(library).func('int fakeLaunch(uint micros)');
+  const launch = (): ((micros: number, kernels?: number) => number) => {
+    const fake = ffi().load(library).func('int fakeLaunch(uint micros, uint kernels)');
+    return (micros, kernels = 1) => fake(micros, kernels) as number;
+  };
   /** As an op recorder would, around a launch. */
   const timed = (work: () => void): OpCall => {
     const startMs = performance.now();
@@ -83,6 +86,109 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
       expect(droppedRecords).toBe(3);
     },
   );
+
+  describe.skipIf(!hostCompilerVersion())('of a compiled function', () => {
+    const opened = () => {
+      const fakeLaunch = launch();
+      open();
+      const state = { launches: 0, lost: 0 };
+      const device = openEmulatedDevice(2 ** 30, (activities) => {
+        state.launches++;
+        fakeLaunch(2, Math.max(0, activities - state.lost));
+      });
+      return { state, device };
+    };
+    const forwardAndBackward = (weight: t.Tensor) =>
+      function step(x: t.Tensor): t.Tensor {
+        weight.grad?.dispose();
+        weight.grad = null;
+        const loss = t.range('forward', () =>
+          t.range('layer', () => t.sum(t.softmax(t.mul(t.exp(t.mul(x, weight)), 2), -1))),
+        );
+        t.range('backward', () => loss.backward());
+        return loss.detach();
+      };
+
+    it('shows the graph: its kernels with ops and ranges as an eager profile has them, fused ops by name', async () => {
+      const { state, device } = opened();
+      const x = t.randn([4, 8], { device });
+      const step = forwardAndBackward(t.ones([8], { device, requiresGrad: true }));
+      const call = t.compile(step);
+      while (call.cache.hits === 0) call(x).dispose();
+      const run = (fn: typeof step) => profileDevices([device], () => fn(x).dispose());
+      state.launches = 0;
+      const compiled = await run(call);
+      // One graph, and nothing beside it.
+      expect(state.launches).toBe(1);
+      const eager = await run(step);
+      const pathsOf = (profile: typeof eager) =>
+        new Set(profile.ops.map(({ range }) => t.rangePath(profile, range).join('/')));
+      expect(pathsOf(compiled)).toEqual(pathsOf(eager));
+      expect(pathsOf(eager)).toContain('backward/layer');
+      const within = await profileDevices([device], () => t.range('outer', () => call(x).dispose()));
+      expect(pathsOf(within)).toEqual(new Set([...pathsOf(eager)].map((path) => `outer/${path}`)));
+      const fused = compiled.ops.find(({ members }) => members.length > 0)!;
+      expect(fused).toMatchObject({
+        name: 'fused_mul_exp_mul',
+        members: ['mul', 'exp', 'mul'],
+        dtype: 'float32',
+      });
+      expect(t.rangePath(compiled, fused.range)).toEqual(['forward', 'layer']);
+      expect(compiled.ops.length).toBeLessThan(eager.ops.length);
+      // Every op has kernels of its own, in the order of the program.
+      const ops = compiled.kernels.map(({ op }) => op!);
+      expect(ops).toEqual(ops.toSorted((a, b) => a - b));
+      expect(new Set(ops)).toEqual(new Set(compiled.ops.keys()));
+      for (const { hostStartUs, hostDurationUs } of compiled.ops)
+        expect(hostStartUs + hostDurationUs).toBeLessThanOrEqual(compiled.wallUs);
+    });
+
+    it('holds its first calls too: the eager one, and the one that captures', async () => {
+      const { device } = opened();
+      const x = t.ones([4], { device });
+      const call = t.compile((y: t.Tensor) => t.relu(t.mul(y, 2)));
+      const { ops, kernels } = await profileDevices([device], () => {
+        for (let i = 0; i < 3; i++) call(x).dispose();
+      });
+      const names = ops.map(({ name }) => name);
+      expect(names).toEqual(['copy', 'mul', 'relu', 'fused_mul_relu', 'fused_mul_relu']);
+      expect(kernels.filter(({ op }) => op === null)).toEqual([]);
+    });
+
+    it('runs op by op for observers that do not know of replays', () => {
+      const { device } = opened();
+      const call = t.compile((y: t.Tensor) => t.relu(t.mul(y, 2)));
+      const x = t.tensor([-1, 3], { device });
+      for (let i = 0; i < 2; i++) call(x).dispose();
+      const seen: string[] = [];
+      const note = (observer: t.Observer) => {
+        const stop = t.observeOps(observer);
+        expect(call(x).toFlatArray()).toEqual([0, 6]);
+        stop();
+      };
+      note({ before: ({ name }) => seen.push(name) });
+      note({ hostRead: () => seen.push('read') });
+      note({
+        before: ({ name }) => seen.push(`own ${name}`),
+        beforeReplay: ({ calls }) =>
+          seen.push(...calls.map(({ members }) => members.map(({ op }) => op.name).join())),
+        afterReplay: (_, failed) => seen.push(`failed: ${failed}`),
+      });
+      expect(seen).toEqual(['mul', 'relu', 'read', 'mul,relu', 'failed: false']);
+    });
+
+    it('has no ops where records were lost, of which the fake CUPTI tells each time', async () => {
+      const { state, device } = opened();
+      const x = t.ones([4, 4], { device });
+      const call = t.compile((y: t.Tensor) => t.sum(t.softmax(y, -1)));
+      for (let i = 0; i < 2; i++) call(x).dispose();
+      state.lost = 1;
+      const { kernels, ops } = await profileDevices([device], () => call(x).dispose());
+      expect(ops.map(({ name }) => name)).toEqual(['softmax', 'sum']);
+      expect(kernels.length).toBeGreaterThan(0);
+      expect(new Set(kernels.map(({ op }) => op))).toEqual(new Set([null]));
+    });
+  });
 
   it('records nothing outside of start and stop', async () => {
     const [cupti, fakeLaunch] = [open(), launch()];

@@ -56,8 +56,8 @@ int cuptiActivityRegisterCallbacks(request_fn r, complete_fn c) {
   return 0;
 }
 
-// A launch of about `micros` microseconds; the kernel runs for 500 ns after it.
-int fakeLaunch(uint32_t micros) {
+// A launch of about `micros` microseconds; its kernels, many for a graph, run for 500 ns each after it.
+int fakeLaunch(uint32_t micros, uint32_t kernels) {
   const uint64_t start = now();
   uint64_t end;
   do end = now(); while (end < start + 1000u * micros);
@@ -70,11 +70,12 @@ int fakeLaunch(uint32_t micros) {
     *(uint64_t *)(call + 16) = end;
     *(uint32_t *)(call + 32) = correlation;
   }
-  if (kernels_enabled) {
+  // CUPTI hands them over in any order: last first.
+  for (uint32_t i = kernels; kernels_enabled && i-- > 0;) {
     uint8_t *kernel = append(KERNEL_BYTES);
     *(uint32_t *)kernel = KERNEL;
-    *(uint64_t *)(kernel + 16) = end;
-    *(uint64_t *)(kernel + 24) = end + 500;
+    *(uint64_t *)(kernel + 16) = end + 500 * i;
+    *(uint64_t *)(kernel + 24) = end + 500 * i + 500;
     *(uint32_t *)(kernel + 92) = correlation;
     *(const char **)(kernel + 104) = "_Z5scaleIfEvPT_";
   }

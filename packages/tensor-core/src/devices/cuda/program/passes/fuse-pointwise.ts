@@ -197,7 +197,8 @@ function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs
     },
   };
   fusedOps.add(op);
-  return { op, inputs, outputs, attributes: undefined, live: null, range: members.at(-1)!.range };
+  const { range } = members.at(-1)!;
+  return { op, inputs, outputs, attributes: undefined, live: null, range, members };
 }
 
 /** The members' expressions one after the other, each over the inputs and over what those before it made. */

@@ -1,0 +1,15 @@
+import type { BenchmarkEntry } from '../entry.ts';
+
+export const compile: BenchmarkEntry = {
+  name: 'compile',
+  definition: async () => (await import('./benchmark.ts')).compileBenchmark,
+  command: {
+    summary:
+      'Show the program of a compiled step: what was fused, kernels before and after, arena, compile time',
+    load: async () => (await import('./command.ts')).compileCommand,
+  },
+  pipeline: {
+    quick: 'compile --size tiny --context 64 --steps 3',
+    full: 'compile --size small,medium,2.7b --dtype float32,bfloat16',
+  },
+};

@@ -1,0 +1,64 @@
+import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import {
+  device as openDevice,
+  formatShape,
+  type ExplainedCall,
+  type ProgramExplanation,
+} from '@roofline/tensor-core';
+import { canonicalJson } from '../../records/json.ts';
+import type { CellContext } from '../definition.ts';
+import { createWorkload } from '../e2e/workload.ts';
+import type { CompileCell, CompileSettings } from './parameters.ts';
+import type { CallGroup, CompileResult } from './result.ts';
+
+/** Compiles the step of one cell, tells what became of it, and times it. */
+export async function measureCompile(
+  cell: CompileCell,
+  { settings, deviceLabel, progress }: CellContext<CompileSettings>,
+): Promise<CompileResult> {
+  const device = openDevice(deviceLabel as `cuda:${number}`);
+  const workload = createWorkload(cell, device, settings.seed);
+  workload.compile();
+  const { call, compiled, compilation } = workload.program!;
+  const [deviceMs, hostMs]: [number[], number[]] = [[], []];
+  for (let step = 0; step < settings.steps; step++) {
+    device.synchronize();
+    const start = device.recordEvent();
+    const calledMs = performance.now();
+    call();
+    hostMs.push(performance.now() - calledMs);
+    deviceMs.push(device.recordEvent().elapsedMs(start));
+    progress(step + 1, settings.steps, 'steps');
+    await turnOfTheEventLoop();
+  }
+  // The program that ran last: an optimizer's first step has one of its own.
+  return { compilation, ...described(compiled.explain().at(-1)!), deviceMs, hostMs };
+}
+
+function described(program: ProgramExplanation): Omit<CompileResult, 'compilation' | 'deviceMs' | 'hostMs'> {
+  const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
+  const { bytesInRegisters, arenaBytes, eagerPeakBytes } = program;
+  return {
+    ...{ tracedCalls, calls, launches, nodesBefore, nodes },
+    ...{ bytesInRegisters, arenaBytes, eagerPeakBytes },
+    table: groupCalls(table),
+  };
+}
+
+/** Calls that are alike in all layers, in the order of the first of each. */
+export function groupCalls(table: readonly ExplainedCall[]): CallGroup[] {
+  const alike = table.map(({ op, members, range, outputs }) => ({
+    ...{ op, members: [...members] },
+    range: range.map((name) => name.replace(/\.\d+$/, '.*')).join(' > '),
+    outputs: outputs.map(({ dtype, shape }) => `${dtype} ${formatShape(shape)}`).join(', '),
+  }));
+  const groups = Map.groupBy(table.keys(), (call) => canonicalJson(alike[call]!));
+  return [...groups.values()].map((group) => {
+    const nodes = group.map((call) => table[call]!.nodes);
+    return { ...alike[group[0]!]!, calls: group.length, nodes: nodes.includes(null) ? null : sum(nodes) };
+  });
+}
+
+function sum(values: readonly (number | null)[]): number {
+  return values.reduce<number>((total, value) => total + value!, 0);
+}

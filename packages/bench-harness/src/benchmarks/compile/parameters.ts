@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { e2eCell, e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
+
+/** The steps of the end-to-end benchmark, each compiled. */
+export const compileParameters = e2eParameters.pick({
+  ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
+  ...{ steps: true, seed: true },
+});
+export type CompileParameters = z.infer<typeof compileParameters>;
+export type CompileSettings = Pick<CompileParameters, 'steps' | 'seed'>;
+
+export const compileCell = e2eCell;
+export type CompileCell = E2eCell;
+
+export function expandCompileCells(parameters: CompileParameters): CompileCell[] {
+  const ours = { peer: null, peerAttentions: ['plain' as const], warmup: 0 };
+  return expandCells({ ...parameters, ...ours, executions: ['compiled'] });
+}

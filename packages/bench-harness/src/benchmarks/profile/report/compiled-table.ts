@@ -1,0 +1,63 @@
+import type { Row, Table } from '@roofline/reports';
+import { canonicalJson } from '../../../records/json.ts';
+import { cellNames } from '../../../report/cell-names.ts';
+import type { Profiled, ProfileMeasurement } from '../interpret.ts';
+import { stepRow } from './shares.ts';
+import { cellColumn, milliseconds } from './table-parts.ts';
+
+/** Compiled steps beside eager ones of the same cell; null where no cell was profiled both ways on a GPU. */
+export function compiledProfileTable(measurements: readonly ProfileMeasurement[]): Table | null {
+  const eager = new Map(
+    measurements
+      .filter(({ cell }) => cell.execution === 'eager')
+      .map(({ cell, profiled }) => [canonicalJson(cell), profiled]),
+  );
+  const names = cellNames(
+    measurements.map(({ cell }) => cell),
+    ['size', 'context', 'batch', 'attention', 'mode', 'dtype'],
+  );
+  const rows = measurements.flatMap((measurement): Row[] => {
+    const { cell, profiled: compiled } = measurement;
+    const other = eager.get(canonicalJson({ ...cell, execution: 'eager' }));
+    if (cell.execution === 'eager' || !compiled || !other || runsOpByOp(measurement)) return [];
+    return [{ cell: names.name(cell), ...rowOf(other, compiled) }];
+  });
+  if (rows.length === 0) return null;
+  return {
+    kind: 'table',
+    id: 'compiled-beside-eager',
+    title: 'Compiled beside eager',
+    caption: 'Medians of a step, profiled.',
+    columns: [
+      cellColumn,
+      { key: 'eagerKernels', label: 'Kernels, eager', kind: 'number', digits: 1 },
+      { key: 'compiledKernels', label: 'Compiled', kind: 'number', digits: 1, emphasis: 'strong' },
+      milliseconds('eagerMs', 'Kernel time, eager'),
+      { ...milliseconds('compiledMs', 'Compiled'), emphasis: 'strong' },
+      { key: 'ratio', label: 'Compiled / eager', kind: 'ratio', emphasis: 'strong' },
+      { key: 'eagerIdle', label: 'Idle, eager', kind: 'percent' },
+      { key: 'compiledIdle', label: 'Compiled', kind: 'percent', emphasis: 'strong' },
+      milliseconds('compileMs', 'Compiling', 'By the wall clock, until the first step ran as a program.'),
+    ],
+    rows,
+  };
+}
+
+/** On the CPU a program runs op by op while it is profiled, which says nothing of the program. */
+export function runsOpByOp({ cell, record }: ProfileMeasurement): boolean {
+  return cell.execution === 'compiled' && record.environment.device.type === 'cpu';
+}
+
+function rowOf(eager: Profiled, compiled: Profiled): Row {
+  const [before, after] = [eager, compiled].map(({ spans, result }) => stepRow(spans, result));
+  return {
+    eagerKernels: before!.kernels,
+    compiledKernels: after!.kernels,
+    eagerMs: before!.kernelMs,
+    compiledMs: after!.kernelMs,
+    ratio: Number(after!.kernelMs) / Number(before!.kernelMs),
+    eagerIdle: before!.idleShare,
+    compiledIdle: after!.idleShare,
+    compileMs: compiled.result.compilation?.durationMs ?? null,
+  };
+}

@@ -1,0 +1,108 @@
+import { renderHtml } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { compileBenchmark } from '../../../src/benchmarks/compile/benchmark.ts';
+import { groupCalls, measureCompile } from '../../../src/benchmarks/compile/measure.ts';
+import { compileParameters, expandCompileCells } from '../../../src/benchmarks/compile/parameters.ts';
+import { interpretCompile } from '../../../src/benchmarks/compile/report/interpret.ts';
+import { callTable, fusedTable, programTable } from '../../../src/benchmarks/compile/report/tables.ts';
+import type { CompileResult } from '../../../src/benchmarks/compile/result.ts';
+import { toyCell, toyRecord } from '../../fixtures/records.ts';
+import { runMain } from '../../fixtures/run-main.ts';
+
+const cell = { ...toyCell, execution: 'compiled' } as const;
+
+const result: CompileResult = {
+  compilation: { calls: 3, durationMs: 150 },
+  ...{ tracedCalls: 30, calls: 28, launches: 1, nodesBefore: 33, nodes: 25 },
+  ...{ bytesInRegisters: 4096, arenaBytes: 3 * 2 ** 20, eagerPeakBytes: 4 * 2 ** 20 },
+  table: [
+    { op: 'fused_mul_add', members: ['mul', 'add'], range: 'a', outputs: 'float32 [2]', calls: 6, nodes: 6 },
+    { op: 'matmul', members: [], range: 'a', outputs: 'float32 [2]', calls: 16, nodes: 17 },
+    { op: 'fused_mul_add', members: ['mul', 'add'], range: 'b', outputs: 'float32 [3]', calls: 2, nodes: 2 },
+  ],
+  ...{ deviceMs: [1, 2, 3], hostMs: [0.1, 0.2, 0.3] },
+};
+const record = (changes: Partial<CompileResult> = {}, mode: typeof cell.mode | 'forward' = cell.mode) =>
+  toyRecord({ ...cell, mode }, { benchmark: 'compile', result: { ...result, ...changes } });
+
+describe('roofline compile', () => {
+  it('compiles every cell', () => {
+    const sweep = compileParameters.parse({
+      models: [{ size: toyCell.size, shape: toyCell.shape }],
+      ...{ contexts: [8], batches: [2], modes: ['forward', 'train-step'], dtypes: ['float32'] },
+      ...{ attentions: ['plain', 'flash'], steps: 1, seed: 0 },
+    });
+    const cells = expandCompileCells(sweep);
+    expect(cells).toHaveLength(4);
+    expect(new Set(cells.map(({ execution }) => execution))).toEqual(new Set(['compiled']));
+  });
+
+  it('tells what became of a step, on the CPU', async () => {
+    const told: number[][] = [];
+    const measured = await measureCompile(cell, {
+      settings: { steps: 2, seed: 0 },
+      deviceLabel: 'cpu',
+      progress: (...words) => void told.push(words.slice(0, 2) as number[]),
+    });
+    expect(told).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    expect(measured.compilation.calls).toBeGreaterThanOrEqual(3);
+    expect(measured.calls).toBeLessThanOrEqual(measured.tracedCalls);
+    expect(measured.nodesBefore).toBe(measured.nodes);
+    expect(measured.table.reduce((sum, { calls }) => sum + calls, 0)).toBe(measured.calls);
+    const ranges = new Set(measured.table.map(({ range }) => range.split(' > ')[0]));
+    expect(ranges).toEqual(new Set(['forward', 'backward', 'optimizer']));
+    expect([measured.deviceMs, measured.hostMs].map(({ length }) => length)).toEqual([2, 2]);
+  });
+
+  it('groups calls that are alike in all layers', () => {
+    const call = (layer: number, nodes: number | null) => ({
+      ...{ op: 'add', members: [], range: ['forward', `layers.${layer}`], launch: 0, inputs: [], nodes },
+      outputs: [{ storage: layer, source: 'made' as const, dtype: 'float32' as const, shape: [2, 3] }],
+    });
+    const row = { op: 'add', members: [], range: 'forward > layers.*', outputs: 'float32 [2, 3]' };
+    expect(groupCalls([call(0, 1), call(11, 2)])).toEqual([{ ...row, calls: 2, nodes: 3 }]);
+    expect(groupCalls([call(0, 1), call(1, null)])).toEqual([{ ...row, calls: 2, nodes: null }]);
+    expect(groupCalls([call(0, 1), { ...call(1, 1), op: 'mul' }])).toHaveLength(2);
+  });
+
+  it('has tables of programs, of what was fused, and of calls', () => {
+    const records = [record(), record({ table: [], arenaBytes: 0, bytesInRegisters: 0 }, 'forward')];
+    const measurements = records.map(interpretCompile);
+    const [first, second] = programTable(measurements).rows;
+    expect(first).toMatchObject({
+      ...{ tracedCalls: 30, calls: 28, nodesBefore: 33, nodes: 25, bytesInRegisters: 4096, arenaRatio: 0.75 },
+      ...{ compileMs: 150, hostMs: 0.2, deviceMs: 2 },
+    });
+    expect(second).toMatchObject({ arenaBytes: null, arenaRatio: null, bytesInRegisters: null });
+    expect(fusedTable(measurements)!.rows).toEqual([
+      { cell: 'small, train-step', members: 'mul + add', calls: 8, nodesBefore: 16, nodes: 8 },
+    ]);
+    expect(fusedTable([measurements[1]!])).toBeNull();
+    const calls = callTable(result.table, 'calls');
+    expect(calls.rows[0]).toMatchObject({ op: 'fused_mul_add', members: 'mul + add', calls: 6, nodes: 6 });
+    expect(callTable([result.table[1]!], 'calls').columns.map(({ key }) => key)).not.toContain('members');
+  });
+
+  it('has a report', () => {
+    const report = compileBenchmark.toReport([
+      record(),
+      record({ nodes: 30, compilation: { calls: 2, durationMs: 20 } }, 'forward'),
+    ]);
+    expect(report.summary).toEqual([
+      'Fusing leaves **0.76×** for small, train-step to **0.91×** for small, forward as many kernels.',
+      'Compiling takes **150 ms** for small, train-step to **20.0 ms** for small, forward.',
+    ]);
+    const html = renderHtml(report);
+    for (const text of ['What was fused', 'Program of small, train-step', 'mul + add'])
+      expect(html).toContain(text);
+  });
+
+  it('is compiled in any case', async () => {
+    const { exitCode, stderr } = await runMain(['compile', '--execution', 'eager']);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('execution');
+  });
+});

@@ -1,0 +1,61 @@
+import { compile, mul, ones, softmax, sum } from '@roofline/tensor-core';
+import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { describe, expect, it } from 'vitest';
+import { memoryParameters } from '../../../src/benchmarks/memory/parameters.ts';
+import { recordStep } from '../../../src/benchmarks/memory/record-step.ts';
+import { interpretMemory, memoryRow } from '../../../src/benchmarks/memory/report/interpret.ts';
+import { memoryReport } from '../../../src/benchmarks/memory/report/report.ts';
+import { summarizeStep } from '../../../src/benchmarks/memory/summarize-step.ts';
+import type { Workload } from '../../../src/benchmarks/e2e/workload.ts';
+import { toyCell, toyRecord } from '../../fixtures/records.ts';
+
+const cell = { ...toyCell, execution: 'compiled' } as const;
+
+describe('the memory of compiled steps', () => {
+  it('is swept', () => {
+    const sweep = memoryParameters.parse({
+      models: [{ size: toyCell.size, shape: toyCell.shape }],
+      ...{ contexts: [8], batches: [2], modes: ['forward'], dtypes: ['float32'], attentions: ['plain'] },
+      ...{ warmup: 0, steps: 1, seed: 0, stackDepth: 0, executions: ['eager', 'compiled'] },
+    });
+    expect(sweep.executions).toEqual(['eager', 'compiled']);
+  });
+
+  it.skipIf(hostCompilerVersion() === null)('is their arena and their result, on a GPU', () => {
+    const device = openEmulatedDevice();
+    const x = ones([1 << 18], { device });
+    const step = compile(() => sum(mul(softmax(x, 0), softmax(mul(x, x), 0))));
+    for (let i = 0; i < 2; i++) step().dispose();
+    const workload = { step: () => step().dispose() } as unknown as Workload;
+    const recorded = recordStep(workload, device, { device });
+    const result = summarizeStep(cell, recorded, 1 << 18);
+    expect(result.weightBytes).toBe(4 << 18);
+    expect(result.arenaBytes).toBeGreaterThanOrEqual(2 * result.weightBytes);
+    expect(result.weightBytes + result.arenaBytes + result.otherHeldBytes + 512).toBe(
+      result.peakAllocatedBytes,
+    );
+    const [peak, ...others] = result.phases;
+    expect(others).toEqual([]);
+    expect(peak).toMatchObject({ phase: 'whole step', bytes: result.peakAllocatedBytes });
+    expect(peak!.live).toContainEqual(
+      expect.objectContaining({ what: 'arena of the compiled step', bytes: result.arenaBytes }),
+    );
+    expect(result.timeline.labels).toContain('arena of the compiled step');
+
+    const overhead = { offMs: [1], onMs: [1] };
+    const measured = { parameterCount: 1 << 18, ...result, overhead, snapshot: null };
+    const record = toyRecord(cell, { benchmark: 'memory', result: measured });
+    expect(memoryRow(interpretMemory(record))).toMatchObject({
+      stepBytes: result.peakAllocatedBytes,
+      arenaBytes: result.arenaBytes,
+      forwardBytes: null,
+    });
+    // The toy's environment is a CPU's.
+    expect(JSON.stringify(memoryReport([record]))).toContain(
+      'On the CPU the ops of compiled steps ran one by one',
+    );
+    expect(
+      JSON.stringify(memoryReport([toyRecord({}, { benchmark: 'memory', result: measured })])),
+    ).not.toContain('one by one');
+  });
+});

@@ -1,0 +1,61 @@
+import { renderHtml } from '@roofline/reports';
+import { device } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { e2eDtypes } from '../../../src/benchmarks/e2e/parameters.ts';
+import { precisionBenchmark } from '../../../src/benchmarks/precision/benchmark.ts';
+import { lossCurve } from '../../../src/benchmarks/precision/loss-curve.ts';
+import {
+  expandPrecisionCells,
+  precisionCell,
+  precisionParameters,
+} from '../../../src/benchmarks/precision/parameters.ts';
+import { precisionReport } from '../../../src/benchmarks/precision/report/report.ts';
+import type { JsonObject } from '../../../src/records/json.ts';
+import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
+
+describe('the execution of the precision studies', () => {
+  it('is swept where something runs', () => {
+    const cells = expandPrecisionCells(
+      precisionParameters.parse({
+        models: [{ size: toyCell.size, shape: toyCell.shape }],
+        ...{ contexts: [8], batches: [2], modes: ['forward'], attentions: ['plain'], dtypes: ['bfloat16'] },
+        ...{ studies: ['dtypes', 'accuracy', 'loss', 'speed'], executions: ['eager', 'compiled'] },
+        ...{ warmup: 0, steps: 1, seed: 0, lossSteps: 1, peerAttentions: ['plain'] },
+        peer: { name: 'torch', version: '2.0' },
+      }),
+    );
+    const told = cells.map((cell) => [cell.study, 'execution' in cell ? cell.execution : null].join());
+    const both = (study: string) => [`${study},eager`, `${study},compiled`];
+    expect(told).toEqual(['dtypes,', ...both('accuracy'), ...both('loss'), ...both('speed')]);
+    expect(cells.map((cell) => precisionBenchmark.describe(cell))).toContain(
+      'loss curve · bfloat16 · compiled',
+    );
+    expect(precisionCell.parse({ study: 'loss', dtype: 'float32' })).toMatchObject({ execution: 'eager' });
+  });
+
+  it.each(e2eDtypes)('gives the same losses in %s, and as many steps left out', (dtype) => {
+    const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+      lossCurve(device('cpu'), { dtype, execution }, 6),
+    );
+    expect(compiled).toEqual(eager);
+    expect(eager!.losses).toHaveLength(6);
+  });
+
+  it('has a table of both in the report', () => {
+    const record = (execution: string, scale: number) =>
+      toyRecord(
+        {},
+        {
+          benchmark: 'precision',
+          parameters: { ...toyCell, study: 'speed', execution } as JsonObject,
+          result: { ...toyResult(scale), study: 'speed', compilation: { calls: 3, durationMs: 204 } },
+        },
+      );
+    const report = precisionReport([record('eager', 1), record('compiled', 0.5)]);
+    const blocks = report.sections.flatMap((section) => section.blocks);
+    const both = blocks.find((block) => block.kind === 'table' && block.id === 'compiled-beside-eager');
+    expect(both).toMatchObject({ rows: [{ eagerMs: 10, compiledMs: 5, ratio: 0.5, paysAfter: 40 }] });
+    expect(renderHtml(report)).toContain('Compiled beside eager');
+    expect(JSON.stringify(precisionReport([record('eager', 1)]))).not.toContain('compiled-beside-eager');
+  });
+});

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { interpretProfile } from '../../../src/benchmarks/profile/interpret.ts';
+import { compiledProfileTable, runsOpByOp } from '../../../src/benchmarks/profile/report/compiled-table.ts';
+import { profileReport } from '../../../src/benchmarks/profile/report/report.ts';
+import { toyEnvironment } from '../../fixtures/environment.ts';
+import { toyProfileResult } from '../../fixtures/profiles.ts';
+import { toyRecord } from '../../fixtures/records.ts';
+
+const settings = { warmup: 1, steps: 2, seed: 0, phase: 'all', range: null, peer: null };
+const onGpu = {
+  ...toyEnvironment,
+  device: { ...toyEnvironment.device, label: 'cuda:0', type: 'cuda' as const },
+};
+
+describe('profiles of compiled steps', () => {
+  const [step] = toyProfileResult.steps;
+  const { kernels } = step!;
+  // The same without its first and its last kernel.
+  const fewer = Object.fromEntries(
+    Object.entries(kernels).map(([key, list]) => [key, list.slice(1, -1)]),
+  ) as unknown as typeof kernels;
+  const compiledResult = {
+    ...toyProfileResult,
+    steps: toyProfileResult.steps.map((each) => ({ ...each, kernels: fewer })),
+    compilation: { calls: 3, durationMs: 150 },
+  };
+  const recordsOn = (environment: typeof toyEnvironment) => [
+    toyRecord({}, { benchmark: 'profile', settings, environment, result: toyProfileResult }),
+    toyRecord(
+      { execution: 'compiled' },
+      { benchmark: 'profile', settings, environment, result: compiledResult },
+    ),
+  ];
+
+  it('stand beside eager ones: kernels, their time, what is idle', () => {
+    const table = compiledProfileTable(recordsOn(onGpu).map(interpretProfile))!;
+    expect(table.rows).toEqual([
+      {
+        ...{ cell: 'small', eagerKernels: 5, compiledKernels: 3, eagerMs: 0.039, compiledMs: 0.036 },
+        ...{ eagerIdle: expect.any(Number), compiledIdle: expect.any(Number), compileMs: 150 },
+        ratio: 0.036 / 0.039,
+      },
+    ]);
+    const { eagerIdle, compiledIdle } = table.rows[0]!;
+    expect(compiledIdle).toBeGreaterThan(Number(eagerIdle));
+    expect(JSON.stringify(profileReport(recordsOn(onGpu)))).toContain('compiled-beside-eager');
+    expect(compiledProfileTable(recordsOn(onGpu).slice(0, 1).map(interpretProfile))).toBeNull();
+    expect(compiledProfileTable(recordsOn(onGpu).slice(1).map(interpretProfile))).toBeNull();
+  });
+
+  it('are of ops one by one on the CPU, which the report says', () => {
+    const measurements = recordsOn(toyEnvironment).map(interpretProfile);
+    expect(measurements.map(runsOpByOp)).toEqual([false, true]);
+    expect(compiledProfileTable(measurements)).toBeNull();
+    expect(JSON.stringify(profileReport(recordsOn(toyEnvironment)))).toContain('ran one by one');
+  });
+});

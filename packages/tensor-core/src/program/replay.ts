@@ -1,0 +1,61 @@
+import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
+import type { Device } from '../devices/device.ts';
+import { byteSize } from '../tensor/dtype.ts';
+import type { TensorSpec } from '../op/memory-view.ts';
+import type { ComputeOp } from '../op/op.ts';
+import { type Call, type Operand, type Program, attributesOf } from './program.ts';
+
+/** One op of a program, in one of its runs. */
+export interface ReplayedOp {
+  readonly op: ComputeOp<never>;
+  readonly inputs: readonly OperandLayout[];
+  readonly outputs: readonly TensorSpec[];
+  readonly attributes: unknown;
+}
+
+/** One call of a program's graph. */
+export interface ReplayedCall extends ReplayedOp {
+  /** The names of the ranges around it in the compiled function, outermost first. */
+  readonly range: readonly string[];
+  /** The ops that it does the work of, in their order, where it is several in one; else none. */
+  readonly members: readonly ReplayedOp[];
+  /** The kernels, copies and fills that it is in the graph. They run one behind the other. */
+  readonly nodes: number;
+}
+
+/** One launch of a program as a graph. */
+export interface ProgramReplay {
+  /** Of the compiled function; empty for one without a name. */
+  readonly name: string;
+  readonly device: Device;
+  /** In the order in which they run. */
+  readonly calls: readonly ReplayedCall[];
+}
+
+/** A run of `program`, with the attributes of this run and the numbers of nodes of each call. */
+export function replayOf(
+  { name, device, calls, storages }: Pick<Program, 'name' | 'device' | 'calls' | 'storages'>,
+  live: readonly unknown[],
+  nodes: readonly number[],
+): ProgramReplay {
+  const layoutOf = ({ storage, shape, strides, offset, dtype }: Operand): OperandLayout => {
+    const storageSize = Math.floor(storages[storage]!.byteLength / byteSize(dtype));
+    return { shape, strides, offset, dtype, storageSize };
+  };
+  const opOf = (call: Call): ReplayedOp => ({
+    op: call.op,
+    inputs: call.inputs.map(layoutOf),
+    outputs: call.outputs.map(({ shape, dtype }) => ({ shape, dtype })),
+    attributes: attributesOf(call, live),
+  });
+  return {
+    name,
+    device,
+    calls: calls.map((call, i) => ({
+      ...opOf(call),
+      range: call.range,
+      members: call.members?.map(opOf) ?? [],
+      nodes: nodes[i]!,
+    })),
+  };
+}

@@ -1,0 +1,23 @@
+import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { describe, expect, it } from 'vitest';
+import { expectSameBits, train } from './small-training.ts';
+
+/** `tiny` made as small as it goes: its kernels are few, and each takes the host's compiler a second. */
+const config = {
+  vocabularySize: 13,
+  contextLength: 12,
+  modelDimension: 8,
+  feedForwardDimension: 16,
+  layers: 2,
+  heads: 4,
+};
+
+describe.skipIf(hostCompilerVersion() === null)('a model compiled on an emulated GPU', () => {
+  it('trains for 20 steps as eager code does, bit by bit', () => {
+    const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+      train(config, 'float32', openEmulatedDevice(), execution, 20),
+    );
+    expectSameBits(compiled!, eager!);
+    expect(compiled!.replays).toBe(18);
+  });
+});
