@@ -11,6 +11,11 @@ const docs = resolve(import.meta.dirname, '../docs');
 export const reports: Readonly<Record<string, readonly string[]>> = {
   h200: ['h200-float32', 'h200-bfloat16', 'h200-large', 'h200-warmup', 'h200-precision', 'h200-speed'],
   'h200-instruments': ['h200-profile', 'h200-memory', 'h200-overhead'],
+  'h200-attention': [
+    ...['h200-flash', 'h200-flash-leaderboard', 'h200-flash-float32'],
+    ...['h200-attention-float32', 'h200-attention-bfloat16'],
+    ...['h200-steps-flash', 'h200-steps-plain', 'h200-profile-flash'],
+  ],
   'cpu-float32': ['cpu-float32'],
   'cpu-attention': ['cpu-attention'],
 };
