@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { KernelCompileError } from '../errors.ts';
 import { packageRoot } from '../host/package-root.ts';
 import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
@@ -40,12 +41,13 @@ export function hostCompilerVersion(): string | null {
 /** Compiles kernels for the CPU: a shared library with `capture_NAME`, `copy_NAME` and `run_NAME` for each kernel NAME. */
 export class EmulatedCompiler implements KernelCompiler {
   readonly version: string;
-  readonly #runtime: string;
+  readonly #runtime: Runtime;
 
   constructor() {
     const hash = createHash('sha256').update(flags.join(' '));
     hash.update(readFileSync(new URL(import.meta.url)));
-    for (const file of ['cuda-on-host.hpp', ...standIns]) hash.update(readFileSync(runtimeFile(file)));
+    for (const file of ['cuda-on-host.hpp', 'cuda-on-host.cpp', ...standIns])
+      hash.update(readFileSync(runtimeFile(file)));
     hash.update(String(hostCompilerVersion()));
     this.version = `emulator ${hash.digest('hex')}`;
     this.#runtime = precompileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
@@ -60,7 +62,16 @@ export class EmulatedCompiler implements KernelCompiler {
       const defines = options.map((option) => option.replace('--define-macro=', '-D'));
       execFileSync(
         'g++',
-        [...flags, ...defines, '-include', this.#runtime, '-o', 'kernel.so', 'kernel.cpp'],
+        [
+          ...flags,
+          ...defines,
+          '-include',
+          this.#runtime.header,
+          '-o',
+          'kernel.so',
+          'kernel.cpp',
+          this.#runtime.object,
+        ],
         {
           cwd: folder,
           stdio: ['ignore', 'ignore', 'pipe'],
@@ -75,18 +86,28 @@ export class EmulatedCompiler implements KernelCompiler {
   }
 }
 
-/** Puts the runtime header and its precompiled form, which halves each kernel's time, into `folder`. */
-function precompileRuntime(folder: string): string {
-  const header = join(folder, 'cuda-on-host.hpp');
-  const precompiled = `${header}.gch`;
-  if (!existsSync(precompiled)) {
-    mkdirSync(folder, { recursive: true });
-    copyFileSync(runtimeFile('cuda-on-host.hpp'), header);
-    const temporary = `${precompiled}.${process.pid}`;
-    execFileSync('g++', [...flags, '-x', 'c++-header', header, '-o', temporary]);
-    renameSync(temporary, precompiled);
-  }
-  return header;
+/** The runtime that kernels share: its header beside its precompiled form, and its code. */
+interface Runtime {
+  readonly header: string;
+  readonly object: string;
+}
+
+/** Compiles the runtime once a machine, into `folder`: it takes longer than most kernels. */
+function precompileRuntime(folder: string): Runtime {
+  const [header, object] = [join(folder, 'cuda-on-host.hpp'), join(folder, 'cuda-on-host.o')];
+  if (existsSync(object)) return { header, object };
+  mkdirSync(folder, { recursive: true });
+  copyFileSync(runtimeFile('cuda-on-host.hpp'), header);
+  compileInto(`${header}.gch`, '-x', 'c++-header', header);
+  compileInto(object, '-c', fileURLToPath(runtimeFile('cuda-on-host.cpp')));
+  return { header, object };
+}
+
+/** Several processes may do so at a time. */
+function compileInto(output: string, ...words: readonly string[]): void {
+  const temporary = `${output}.${process.pid}`;
+  execFileSync('g++', [...flags, ...words, '-o', temporary]);
+  renameSync(temporary, output);
 }
 
 // Dynamic shared memory has its size from the launch, which `dynamic_shared` knows; it is declared inside kernels.
