@@ -17,7 +17,6 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
     ...['h200-steps-flash', 'h200-steps-plain', 'h200-profile-flash'],
   ],
   'cpu-float32': ['cpu-float32'],
-  'cpu-attention': ['cpu-attention'],
 };
 
 /** A plot of the report of these records, the chart that it begins with if none is named, and a title of its own. */
@@ -42,10 +41,10 @@ const charts: Readonly<Record<string, Picture>> = {
     plot: 'host-time',
     title: 'What an eager op costs the host of an H200',
   },
-  'attention-memory': {
-    of: ['cpu-attention'],
-    plot: 'memory-float32-b2-d64',
-    title: 'Memory of attention by sequence, batch 2, head dimension 64, float32',
+  'attention-throughput': {
+    of: ['h200-flash'],
+    plot: 'both-throughput-bfloat16-b1-h16-d64',
+    title: 'Causal attention forward and backward, bfloat16, batch 1, 16 heads of 64, on one H200',
   },
   'loss-curves': {
     of: ['h200-precision'],

@@ -11,7 +11,7 @@ const [only, onlySeed] = process.env['ROOFLINE_DIFFERENTIAL']?.split(':') ?? [];
 const where = process.env['ROOFLINE_DIFFERENTIAL_DEVICE'] ?? 'cpu';
 const emulated = where === 'emulated';
 // Each variant of a kernel takes the host's compiler a second.
-const cases = Number(process.env['ROOFLINE_DIFFERENTIAL_CASES'] ?? (emulated ? 150 : 1700));
+const cases = Number(process.env['ROOFLINE_DIFFERENTIAL_CASES'] ?? (emulated ? 150 : 1100));
 const seed = Number(process.env['ROOFLINE_DIFFERENTIAL_SEED'] ?? 0);
 const emulatedDTypes: readonly DType[] = ['float32'];
 

@@ -14,7 +14,8 @@ const devices: readonly (readonly [string, t.Device])[] = [
 ];
 
 const entries = opTable.map((entry, i) => [`${entry.name} (${i})`, entry] as const);
-const calls = 16;
+// ROOFLINE_LIFETIME_CALLS: how many of each op, good and refused, each drawn from a seed of its own.
+const calls = Number(process.env['ROOFLINE_LIFETIME_CALLS'] ?? 10);
 const callsInterrupted = 3;
 
 /** What is wrong with one call: an error that is none of ours, or storages that it has left. */
