@@ -6,6 +6,7 @@ import { withRoofSpread } from '../report/roof-spread.ts';
 import { capitalize } from '../report/values-in-words.ts';
 import type { ResultColumn } from './definition.ts';
 import { interpretCell, type Told } from './interpret-cell.ts';
+import { medianColumn, roofColumns } from '../report/roof-columns.ts';
 
 const timeColumns: readonly Column[] = [
   {
@@ -17,22 +18,8 @@ const timeColumns: readonly Column[] = [
     detail: true,
     description: 'Mean and standard deviation over the samples.',
   },
-  { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
-  {
-    key: 'floorMs',
-    label: 'Floor',
-    unit: 'ms',
-    kind: 'duration',
-    detail: true,
-    description: 'The least time that the measured ceilings of this device allow for this work.',
-  },
-  {
-    key: 'roofShare',
-    label: 'Of the roof',
-    kind: 'percent',
-    emphasis: 'roof',
-    description: 'Floor over median: at 100 % the work runs as fast as the measured ceilings allow.',
-  },
+  medianColumn,
+  ...roofColumns,
 ];
 
 /** One row a record: its parameters, its times beside their floor, and the benchmark's own columns. */

@@ -1,6 +1,7 @@
 import type { Column, Row, Table } from '@roofline/reports';
 import { achievedColumn } from '../../../report/achieved-column.ts';
 import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
+import { medianColumn, roofColumns } from '../../../report/roof-columns.ts';
 import { withRoofSpread } from '../../../report/roof-spread.ts';
 import { tableRow, type E2eMeasurement } from './interpret.ts';
 
@@ -14,26 +15,12 @@ const timeColumns: Column[] = [
     detail: true,
     description: 'Mean and standard deviation of the time between two events on the device around each step.',
   },
-  { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
+  medianColumn,
   { key: 'tokensPerSecond', label: 'Tokens/s', kind: 'number', digits: 3 },
 ];
 
-const roofColumns: Column[] = [
-  {
-    key: 'floorMs',
-    label: 'Floor',
-    unit: 'ms',
-    kind: 'duration',
-    detail: true,
-    description: 'The least time that the measured ceilings of this device allow for this work.',
-  },
-  {
-    key: 'roofShare',
-    label: 'Of the roof',
-    kind: 'percent',
-    emphasis: 'roof',
-    description: 'Floor over median: at 100 % the work runs as fast as the measured ceilings allow.',
-  },
+const roofAndMemoryColumns: Column[] = [
+  ...roofColumns,
   {
     key: 'peakBytes',
     label: 'Peak memory',
@@ -114,7 +101,7 @@ export function timeTable(measurements: readonly E2eMeasurement[]): Table {
       ...timeColumns,
       achievedColumn(rows, "The model's FLOPs over the median time."),
       ...withRoofSpread(
-        roofColumns,
+        roofAndMemoryColumns,
         measurements.map(({ record }) => record),
       ),
     ],
