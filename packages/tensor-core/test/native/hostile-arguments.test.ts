@@ -117,6 +117,7 @@ const methods: HostileTable = {
   'CudaEvent#dispose': { args: () => [device().recordEvent()] },
   'MemoryPool#blocksOf': hot,
   'MemoryPool#allBlocks': hot,
+  'MemoryPool#holdFree': { args: () => [device().createPool(), 'kept'], legal: { 1: 'a' } },
   'MemoryPool#release': { args: () => [device().createPool()] },
   'PinnedMemory#free': { args: () => [pinned()] },
 };
