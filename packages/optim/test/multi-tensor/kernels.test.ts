@@ -3,10 +3,11 @@ import { expect, it } from 'vitest';
 import { compileByNvcc, foundNvcc } from '../../../../tooling/nvcc.ts';
 
 const source = readFileSync(new URL('../../kernels/multi_tensor.cu', import.meta.url), 'utf8');
+const variants = [{}, { COPY: 'float16' }, { COPY: 'bfloat16' }].map((defines) => ({ source, defines }));
 
 it.skipIf(!foundNvcc).each(['80', '90'])(
   'multi_tensor.cu compiles for compute capability %s (needs nvcc)',
   async (capability) => {
-    expect(await compileByNvcc(capability, [{ source, defines: {} }])).toBe('');
+    expect(await compileByNvcc(capability, variants)).toBe('');
   },
 );
