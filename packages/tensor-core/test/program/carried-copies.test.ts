@@ -49,7 +49,17 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     noGrad(() => copyInPlace(slice(second.detach(), 0, 1, 2), tensor([6], { device })));
     expect([run, run].map(launchesOf)).toEqual([2, 1]);
     expect(run()).toBe(15);
-    // One that is observed runs call by call, and leaves them as they are.
+    // Who observes replays is told of that graph, too.
+    const seen: string[][] = [];
+    const stopReplays = observeOps({
+      beforeReplay: ({ calls }) => seen.push(calls.map(({ op }) => op.name)),
+    });
+    noGrad(() => copyInPlace(second, tensor([3, 6], { device })));
+    expect([run, run].map(launchesOf)).toEqual([2, 1]);
+    stopReplays();
+    expect(seen[0]).toEqual(['cast', 'cast']);
+    expect(seen.map((calls) => calls.includes('sum'))).toEqual([false, true, true]);
+    // One that is observed op by op runs so, and leaves them as they are.
     const stop = observeOps({ before: () => {} });
     expect(launchesOf(run)).toBe(0);
     stop();

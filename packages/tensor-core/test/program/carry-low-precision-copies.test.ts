@@ -33,7 +33,7 @@ const [p, q] = [at(0, 0, 'float32'), at(0, 2, 'float32')];
 /** Storage 0 holds `weights`, those behind it, 16 bytes each, the program makes; the last of them is the result. */
 function programOf(calls: readonly Call[], made = 4): Program {
   return {
-    ...{ device, gradients: new Map(), written: new Set([0]), live: [] },
+    ...{ name: 'step', device, gradients: new Map(), written: new Set([0]), live: [] },
     ...{ tracedCalls: calls.length, eagerPeakBytes: 0, calls },
     kept: new Set([made]),
     storages: [
