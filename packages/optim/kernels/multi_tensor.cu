@@ -4,10 +4,10 @@
 // gradients may move from step to step for free). Each tensor is cut into chunks of CHUNK elements; block b
 // works on one chunk of the tensor whose blocks start at firstBlock[t] <= b. See src/multi-tensor/multi-tensor.ts.
 //
-//   adamw              lists: parameter, first moment, second moment, gradient       28 bytes an element
+//   adamw              lists: parameter, first moment, second moment, gradient       28 bytes an element (30)
 //   adamw_corrections  lists: number of steps (float64, one element)
-//   sgd                lists: parameter, gradient                                    12
-//   sgd_momentum       lists: parameter, momentum buffer, gradient                   20
+//   sgd                lists: parameter, gradient                                    12 (14)
+//   sgd_momentum       lists: parameter, momentum buffer, gradient                   20 (22)
 //   squared_norms      lists: gradient; one partial sum a block                       4
 //   finish_norm        the square root of the sum of all partial sums
 //   clip               lists: gradient; scaled only where the norm exceeds the limit  8 or 0
@@ -17,6 +17,11 @@
 // grid (chunks of all tensors, 1, 1), block (THREADS, 1, 1); finish_norm: grid (1, 1, 1), block (1024, 1, 1);
 // update_scale: one thread. `skip` may be null; where it is not and *skip is not 0, an update changes nothing.
 // All are bound by memory. Tensors whose data are not 16-byte aligned, and last chunks, go element by element.
+//
+// Where COPY is defined, as float16 or bfloat16, adamw, sgd and sgd_momentum also write the updated parameters in that
+// type: their tables have one list more, of the copies, with null for a tensor that has none.
+
+#include "prelude.cuh"
 
 #define THREADS 256
 // Vectors of four elements that a thread loads from each list before it uses the first.
@@ -26,33 +31,44 @@
 
 namespace {
 
-constexpr int maxTensors = 88;
+#ifdef COPY
+constexpr int copies = 1;
+#else
+constexpr int copies = 0;
+#define COPY bfloat16
+#endif
+
+// As many as the parameters of a launch have room for.
+template <int lists>
+constexpr int maxTensors = lists < 5 ? 88 : 76;
 
 // Padded as the host pads it.
 template <int lists>
 struct alignas(128) TensorTable {
-  float* data[lists][maxTensors];
-  long long sizes[maxTensors];
+  float* data[lists][maxTensors<lists>];
+  long long sizes[maxTensors<lists>];
   // Of unused entries: the largest int.
-  int firstBlock[maxTensors];
+  int firstBlock[maxTensors<lists>];
 };
 
 template <int lists>
 struct Chunk {
   float* data[lists];
+  // Of the first list; null where there is none.
+  COPY* copy;
   int tensor;
   int size;
   bool whole;
 };
 
-template <int lists>
-__device__ Chunk<lists> chunkOfBlock(const TensorTable<lists>& table) {
+template <int lists, int copies = 0>
+__device__ Chunk<lists> chunkOfBlock(const TensorTable<lists + copies>& table) {
   const int block = blockIdx.x;
   int tensor = 0;
 #pragma unroll
   for (int step = 64; step > 0; step /= 2) {
     const int next = tensor + step;
-    if (next < maxTensors && table.firstBlock[next] <= block) tensor = next;
+    if (next < maxTensors<lists + copies> && table.firstBlock[next] <= block) tensor = next;
   }
   const long long start = (long long)(block - table.firstBlock[tensor]) * CHUNK;
   const long long rest = table.sizes[tensor] - start;
@@ -64,13 +80,19 @@ __device__ Chunk<lists> chunkOfBlock(const TensorTable<lists>& table) {
     chunk.data[list] = table.data[list][tensor] + start;
     addresses |= (unsigned long long)chunk.data[list];
   }
+  chunk.copy = nullptr;
+  if constexpr (copies > 0) {
+    COPY* const copy = (COPY*)table.data[lists][tensor];
+    if (copy != nullptr) chunk.copy = copy + start;
+    addresses |= (unsigned long long)chunk.copy;
+  }
   chunk.size = rest < CHUNK ? (int)rest : CHUNK;
   chunk.whole = rest >= CHUNK && addresses % 16 == 0;
   return chunk;
 }
 
 // Calls update(values) for each element, where values[list] is that element of each list, and writes the first
-// `written` lists back. Data pass through once, so the caches are told not to keep them.
+// `written` lists back, and the first of all to its copy. Data pass through once, so the caches are told not to keep them.
 template <int lists, int written, typename Update>
 __device__ void updateChunk(const Chunk<lists>& chunk, Update update) {
   if (!chunk.whole) {
@@ -81,6 +103,7 @@ __device__ void updateChunk(const Chunk<lists>& chunk, Update update) {
       update(values);
 #pragma unroll
       for (int list = 0; list < written; list++) chunk.data[list][i] = values[list];
+      if (chunk.copy != nullptr) chunk.copy[i] = convert<COPY>(values[0]);
     }
     return;
   }
@@ -107,6 +130,11 @@ __device__ void updateChunk(const Chunk<lists>& chunk, Update update) {
     for (int list = 0; list < written; list++) {
       __stcs((float4*)chunk.data[list] + k * THREADS + threadIdx.x, loaded[k][list]);
     }
+    if (chunk.copy != nullptr) {
+      const float4 first = loaded[k][0];
+      const uint2 packed = {pack_pair<COPY>(first.x, first.y), pack_pair<COPY>(first.z, first.w)};
+      __stcs((uint2*)chunk.copy + k * THREADS + threadIdx.x, packed);
+    }
   }
 }
 
@@ -129,10 +157,10 @@ __device__ bool isSkipped(const float* skip) { return skip != nullptr && *skip !
 // Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/optimizers/adamw-update.ts. Where
 // `corrections` is not null, the last two of tensor t are corrections[2t] and corrections[2t + 1].
 extern "C" __global__ void __launch_bounds__(THREADS) adamw(
-    const __grid_constant__ TensorTable<4> table, float decay, float oneMinusBeta1, float beta2, float oneMinusBeta2,
+    const __grid_constant__ TensorTable<4 + copies> table, float decay, float oneMinusBeta1, float beta2, float oneMinusBeta2,
     float scaledEpsilon, float scaledStepSize, const float* corrections, const float* skip) {
   if (isSkipped(skip)) return;
-  const Chunk<4> chunk = chunkOfBlock(table);
+  const Chunk<4> chunk = chunkOfBlock<4, copies>(table);
   if (corrections != nullptr) {
     scaledEpsilon = corrections[2 * chunk.tensor];
     scaledStepSize = corrections[2 * chunk.tensor + 1];
@@ -152,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     adamw_corrections(const __grid_constant__ TensorTable<1> table, float* corrections, const float* skip,
                       double learningRate, double beta1, double beta2, double epsilon) {
   if (threadIdx.x != 0 || isSkipped(skip)) return;
-  const Chunk<1> chunk = chunkOfBlock(table);
+  const Chunk<1> chunk = chunkOfBlock<1>(table);
   double* steps = (double*)chunk.data[0];
   const double step = *steps + 1;
   *steps = step;
@@ -162,18 +190,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sgd(const __grid_constant__ TensorTable<2> table, float learningRate, float weightDecay, const float* skip) {
+    sgd(const __grid_constant__ TensorTable<2 + copies> table, float learningRate, float weightDecay,
+        const float* skip) {
   if (isSkipped(skip)) return;
-  updateChunk<2, 1>(chunkOfBlock(table), [=](float (&values)[2]) {
+  updateChunk<2, 1>(chunkOfBlock<2, copies>(table), [=](float (&values)[2]) {
     values[0] -= learningRate * (values[1] + weightDecay * values[0]);
   });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sgd_momentum(const __grid_constant__ TensorTable<3> table, float learningRate, float weightDecay, float momentum,
+    sgd_momentum(const __grid_constant__ TensorTable<3 + copies> table, float learningRate, float weightDecay, float momentum,
                  int nesterov, const float* skip) {
   if (isSkipped(skip)) return;
-  updateChunk<3, 2>(chunkOfBlock(table), [=](float (&values)[3]) {
+  updateChunk<3, 2>(chunkOfBlock<3, copies>(table), [=](float (&values)[3]) {
     const float gradient = values[2] + weightDecay * values[0];
     values[1] = momentum * values[1] + gradient;
     values[0] -= learningRate * (nesterov ? gradient + momentum * values[1] : values[1]);
@@ -183,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     squared_norms(const __grid_constant__ TensorTable<1> table, float* partialSums) {
   float sum = 0;
-  updateChunk<1, 0>(chunkOfBlock(table), [&](float (&values)[1]) { sum += values[0] * values[0]; });
+  updateChunk<1, 0>(chunkOfBlock<1>(table), [&](float (&values)[1]) { sum += values[0] * values[0]; });
   sum = sumOverBlock(sum);
   if (threadIdx.x == 0) partialSums[blockIdx.x] = sum;
 }
@@ -205,14 +234,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     clip(const __grid_constant__ TensorTable<1> table, const float* norm, float maxNorm) {
   const float scale = maxNorm / (*norm + 1e-6f);
   if (scale >= 1) return;
-  updateChunk<1, 1>(chunkOfBlock(table), [=](float (&values)[1]) { values[0] *= scale; });
+  updateChunk<1, 1>(chunkOfBlock<1>(table), [=](float (&values)[1]) { values[0] *= scale; });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     unscale(const __grid_constant__ TensorTable<1> table, float* foundInf, const float* scale) {
   const float inverseScale = (float)(1.0 / *scale);
   bool finite = true;
-  updateChunk<1, 1>(chunkOfBlock(table), [&](float (&values)[1]) {
+  updateChunk<1, 1>(chunkOfBlock<1>(table), [&](float (&values)[1]) {
     values[0] *= inverseScale;
     finite &= fabsf(values[0]) <= 3.402823466e38f;
   });

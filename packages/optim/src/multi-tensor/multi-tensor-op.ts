@@ -6,6 +6,7 @@ import {
   applyLive,
   defineOp,
 } from '@roofline/tensor-core';
+import type { Copies } from './multi-tensor.ts';
 
 /** What is special to an op over a number of tensors, in terms of its lists. */
 export interface MultiTensorDefinition<A> extends Omit<
@@ -16,12 +17,15 @@ export interface MultiTensorDefinition<A> extends Omit<
   readonly written: number;
   /** How many lists there are; inputs behind them are shared by all tensors. */
   readonly lists: number;
+  /** Whether `launch` writes copies of the first list in lower precision where it gets their memory. Default false. */
+  readonly writesCopies?: boolean;
   /** Over all tensors of a call: `lists[l][t]` plays role l for tensor t. */
   launch(
     context: CudaContext,
     lists: readonly (readonly MemoryView[])[],
     shared: readonly MemoryView[],
     attributes: A,
+    copies?: Copies,
   ): void;
   /** Over one tensor: its roles, then what is shared. Gives the written ones. */
   readonly cpu: ComputeOp<A>['cpu'];
@@ -61,7 +65,7 @@ export function multiTensorOp<A>(definition: MultiTensorDefinition<A>): MultiTen
 
 /** Which inputs an op writes depends on the number of tensors, so each number has an op of its own. */
 function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number): ComputeOp<A> {
-  const { written, lists, launch, cpu, ...rest } = definition;
+  const { written, lists, writesCopies = false, launch, cpu, ...rest } = definition;
   return defineOp<A>({
     ...rest,
     autocast: 'none',
@@ -69,11 +73,12 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
     mutates: Array.from({ length: written * count }, (_, i) => i),
     cuda: {
       kind: 'custom',
-      launch(context, inputs, _, attributes) {
+      copied: writesCopies ? count : 0,
+      launch(context, inputs, _, attributes, copies) {
         const split = Array.from({ length: lists }, (_, list) =>
           inputs.slice(list * count, (list + 1) * count),
         );
-        launch(context, split, inputs.slice(lists * count), attributes);
+        launch(context, split, inputs.slice(lists * count), attributes, copies);
       },
     },
     cpu,

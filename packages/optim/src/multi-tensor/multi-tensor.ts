@@ -1,17 +1,48 @@
 import type { CudaContext, KernelSpec, MemoryView } from '@roofline/tensor-core';
-import { packageKernels } from '@roofline/tensor-core/native';
+import { kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
 
 // These mirror kernels/multi_tensor.cu.
-const maxTensors = 88;
+/** As many tensors as the parameters of a launch have room for. */
+const maxTensors = (lists: number) => (lists < 5 ? 88 : 76);
 const threads = 256;
 const chunkElements = threads * 4 * 4;
 const unusedFirstBlock = 0x7fffffff;
 /** The table's alignment, to which the kernels pad it. */
 const tableAlignment = 128;
 
+const source = packageKernels(import.meta.url)('multi_tensor.cu');
+
 /** A kernel of kernels/multi_tensor.cu; `parameters` follow the table. */
 export function multiTensorKernel(name: string, parameters: string): KernelSpec {
-  return { source: packageKernels(import.meta.url)('multi_tensor.cu'), name, parameters: `T${parameters}` };
+  return { source, name, parameters: `T${parameters}` };
+}
+
+/** Copies in lower precision of the first list, one for each tensor, null for none; all of one dtype. */
+export type Copies = readonly (MemoryView | null)[];
+
+/** Of these copies, if there are any, the kernel that writes them too. */
+export type UpdateKernel = (copies: Copies | undefined) => KernelSpec;
+
+/** The same for one that can also write copies of its first list. */
+export function updateKernel(name: string, parameters: string): UpdateKernel {
+  const plain = multiTensorKernel(name, parameters);
+  const copying = kernelVariants(source, name, plain.parameters);
+  return (copies) => {
+    const copy = copies?.find((each) => each !== null);
+    return copy ? copying({ COPY: storageType(copy.dtype) }) : plain;
+  };
+}
+
+/** `launchOverTensors` for an update, with the copies that it is to write. */
+export function launchUpdate(
+  context: CudaContext,
+  kernel: UpdateKernel,
+  lists: readonly (readonly MemoryView[])[],
+  copies: Copies | undefined,
+  rest: (blocksBefore: number, tensorsBefore: number) => readonly number[],
+): void {
+  const spec = kernel(copies);
+  launchOverTensors(context, spec, spec.defines ? [...lists, copies!] : lists, rest);
 }
 
 /** Blocks that `launchOverTensors` starts for `tensors`, over all its launches. */
@@ -20,23 +51,24 @@ export function blocksOf(tensors: readonly MemoryView[]): number {
 }
 
 /**
- * Launches `spec` once for each 88 tensors. `lists[l][t]` is the tensor that plays role `l` for the `t`-th
- * element of the group; all of one `t` have one size. `rest` gives the arguments after the table, from the
- * numbers of blocks and of tensors in earlier launches.
+ * Launches `spec` once for each 88 tensors, or 76 of five lists. `lists[l][t]` is the tensor that plays role `l` for the
+ * `t`-th element of the group; all of one `t` have one size, and behind the first list null is the address 0. `rest` gives
+ * the arguments after the table, from the numbers of blocks and of tensors in earlier launches.
  */
 export function launchOverTensors(
   context: CudaContext,
   spec: KernelSpec,
-  lists: readonly (readonly MemoryView[])[],
+  lists: readonly Copies[],
   rest: (blocksBefore: number, tensorsBefore: number) => readonly number[],
 ): void {
   const kernel = context.kernel(spec);
-  const count = lists[0]!.length;
+  const tensors = lists[0] as readonly MemoryView[];
+  const most = maxTensors(lists.length);
   let blocksBefore = 0;
-  for (let from = 0; from < count; from += maxTensors) {
-    const part = lists.map((tensors) => tensors.slice(from, from + maxTensors));
-    const blocks = blocksOf(part[0]!);
+  for (let from = 0; from < tensors.length; from += most) {
+    const blocks = blocksOf(tensors.slice(from, from + most));
     if (blocks === 0) continue;
+    const part = lists.map((list) => list.slice(from, from + most));
     kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(part), ...rest(blocksBefore, from)]);
     blocksBefore += blocks;
   }
@@ -44,24 +76,27 @@ export function launchOverTensors(
 
 // struct TensorTable: addresses by list, sizes, and the first block of each tensor.
 function tableBytes(lists: number): number {
-  return Math.ceil(((lists + 1) * maxTensors * 8 + maxTensors * 4) / tableAlignment) * tableAlignment;
+  const entryBytes = (lists + 1) * 8 + 4;
+  return Math.ceil((maxTensors(lists) * entryBytes) / tableAlignment) * tableAlignment;
 }
 
-function tensorTable(lists: readonly (readonly MemoryView[])[]): Uint8Array {
+function tensorTable(lists: readonly Copies[]): Uint8Array {
+  const most = maxTensors(lists.length);
   const words = new Uint32Array(tableBytes(lists.length) / 4);
   const write64 = (index: number, value: number) => {
     words[2 * index] = value % 2 ** 32;
     words[2 * index + 1] = value / 2 ** 32;
   };
-  const sizes = lists.length * maxTensors;
-  const firstBlocks = 2 * (sizes + maxTensors);
+  const sizes = lists.length * most;
+  const firstBlocks = 2 * (sizes + most);
   words.fill(unusedFirstBlock, firstBlocks);
   let block = 0;
   lists[0]!.forEach((tensor, t) => {
-    lists.forEach((tensors, list) => write64(list * maxTensors + t, tensors[t]!.address));
-    write64(sizes + t, tensor.size);
+    const { size } = tensor!;
+    lists.forEach((tensors, list) => write64(list * most + t, tensors[t]?.address ?? 0));
+    write64(sizes + t, size);
     words[firstBlocks + t] = block;
-    block += Math.ceil(tensor.size / chunkElements);
+    block += Math.ceil(size / chunkElements);
   });
   return new Uint8Array(words.buffer);
 }

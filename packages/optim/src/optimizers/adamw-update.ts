@@ -1,5 +1,10 @@
 import { type OnnxGraph, type OnnxValue, type TensorSpec, sizeOf } from '@roofline/tensor-core';
-import { launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
+import {
+  launchOverTensors,
+  launchUpdate,
+  multiTensorKernel,
+  updateKernel,
+} from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 import type { AdamWOptions } from './adamw.ts';
 
@@ -30,7 +35,7 @@ function coefficients(options: AdamWStep): number[] {
   return [...fixedCoefficients(options), root * eps, root * stepSize];
 }
 
-const kernel = multiTensorKernel('adamw', 'ffffffpp');
+const kernel = updateKernel('adamw', 'ffffffpp');
 const correctionsKernel = multiTensorKernel('adamw_corrections', 'ppdddd');
 const bytesPerCorrection = 8;
 const flopsPerElement = 13;
@@ -69,8 +74,9 @@ export const adamwUpdate = skippableOp<AdamWStep>({
   scalars: coefficients,
   variant: () => '',
   cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 3)),
-  launch: (context, lists, [skip], step) =>
-    launchOverTensors(context, kernel, lists, () => [...coefficients(step), 0, skip?.address ?? 0]),
+  writesCopies: true,
+  launch: (context, lists, [skip], step, copies) =>
+    launchUpdate(context, kernel, lists, copies, () => [...coefficients(step), 0, skip?.address ?? 0]),
   cpu: {
     kind: 'onnx',
     chunked: true,
@@ -92,7 +98,8 @@ export const adamwCountedUpdate = skippableOp<AdamWOptions>({
   ],
   variant: () => '',
   cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 4)),
-  launch(context, [p, m, v, steps, g], [skip], options) {
+  writesCopies: true,
+  launch(context, [p, m, v, steps, g], [skip], options, copies) {
     const { learningRate, betas, eps } = options;
     const corrections = context.workspace(bytesPerCorrection * steps!.length);
     const at = (tensor: number) => corrections + bytesPerCorrection * tensor;
@@ -101,7 +108,7 @@ export const adamwCountedUpdate = skippableOp<AdamWOptions>({
       ...[at(before), skipAddress],
       ...[learningRate, ...betas, eps],
     ]);
-    launchOverTensors(context, kernel, [p!, m!, v!, g!], (_, before) => [
+    launchUpdate(context, kernel, [p!, m!, v!, g!], copies, (_, before) => [
       ...fixedCoefficients(options),
       ...[0, 0],
       ...[at(before), skipAddress],

@@ -1,9 +1,9 @@
 import type { SGDOptions } from './sgd.ts';
-import { launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
+import { launchUpdate, updateKernel } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 
-const plainKernel = multiTensorKernel('sgd', 'ffp');
-const momentumKernel = multiTensorKernel('sgd_momentum', 'fffip');
+const plainKernel = updateKernel('sgd', 'ffp');
+const momentumKernel = updateKernel('sgd_momentum', 'fffip');
 
 /** One step over float32 tensors, in place; the lists are parameters p and gradients g: p ← p - η(g + λp). */
 export const sgdUpdate = skippableOp<SGDOptions>({
@@ -12,8 +12,9 @@ export const sgdUpdate = skippableOp<SGDOptions>({
   written: 1,
   scalars: ({ learningRate, weightDecay }) => [learningRate, weightDecay],
   variant: () => '',
-  launch: (context, lists, [skip], { learningRate, weightDecay }) =>
-    launchOverTensors(context, plainKernel, lists, () => [learningRate, weightDecay, skip?.address ?? 0]),
+  writesCopies: true,
+  launch: (context, lists, [skip], { learningRate, weightDecay }, copies) =>
+    launchUpdate(context, plainKernel, lists, copies, () => [learningRate, weightDecay, skip?.address ?? 0]),
   cpu: {
     kind: 'onnx',
     chunked: true,
@@ -34,8 +35,9 @@ export const sgdMomentumUpdate = skippableOp<SGDOptions>({
   written: 2,
   scalars: ({ learningRate, weightDecay, momentum }) => [learningRate, weightDecay, momentum],
   variant: ({ nesterov }) => (nesterov ? 'nesterov' : ''),
-  launch: (context, lists, [skip], { learningRate, weightDecay, momentum, nesterov }) =>
-    launchOverTensors(context, momentumKernel, lists, () => [
+  writesCopies: true,
+  launch: (context, lists, [skip], { learningRate, weightDecay, momentum, nesterov }, copies) =>
+    launchUpdate(context, momentumKernel, lists, copies, () => [
       learningRate,
       weightDecay,
       momentum,

@@ -1,6 +1,11 @@
-import type { MemoryView } from '@roofline/tensor-core';
+import type { KernelSpec, MemoryView } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { launchOverTensors, multiTensorKernel } from '../../src/multi-tensor/multi-tensor.ts';
+import {
+  launchOverTensors,
+  launchUpdate,
+  multiTensorKernel,
+  updateKernel,
+} from '../../src/multi-tensor/multi-tensor.ts';
 
 interface Launch {
   readonly grid: readonly number[];
@@ -31,8 +36,11 @@ function recorder() {
       launches.push({ grid, words64: new BigUint64Array(bytes), words32: new Int32Array(bytes), rest });
     },
   };
-  const context = { kernel: () => kernel } as unknown as Parameters<typeof launchOverTensors>[0];
-  return { context, launches };
+  const specs: KernelSpec[] = [];
+  const context = { kernel: (spec: KernelSpec) => (specs.push(spec), kernel) } as unknown as Parameters<
+    typeof launchOverTensors
+  >[0];
+  return { context, launches, specs };
 }
 
 describe('launchOverTensors', () => {
@@ -63,10 +71,40 @@ describe('launchOverTensors', () => {
     ]);
   });
 
-  it('stays within the 4 KB that parameters may take', () => {
-    const lists = Array.from({ length: 4 }, () => tensorsOf(...Array<number>(88).fill(1)));
+  it.each([4, 5])('stays within the 4 KB that parameters may take, with %i lists', (count) => {
+    const lists = Array.from({ length: count }, () => tensorsOf(...Array<number>(88).fill(1)));
     const { context, launches } = recorder();
     launchOverTensors(context, multiTensorKernel('adamw', 'ffffff'), lists, () => [0, 0, 0, 0, 0, 0]);
-    expect(launches[0]!.words32.byteLength + 6 * 8).toBeLessThanOrEqual(4096);
+    expect(launches[0]!.words32.byteLength + 8 * 8).toBeLessThanOrEqual(4096);
+  });
+
+  it('of an update writes copies as one list more, of null where a tensor has none', () => {
+    const lists = Array.from({ length: 4 }, () => tensorsOf(...Array<number>(100).fill(1)));
+    const copies = tensorsOf(...Array<number>(100).fill(1)).map((copy, i) =>
+      i % 2 === 0 ? null : { ...copy, dtype: 'float16' as const },
+    );
+    const kernel = updateKernel('adamw', '');
+    const { context, launches, specs } = recorder();
+    launchUpdate(context, kernel, lists, copies, (blocks, tensors) => [blocks, tensors]);
+    expect(launches.map(({ grid, rest }) => [grid[0], ...rest])).toEqual([
+      [76, 0, 0],
+      [24, 76, 76],
+    ]);
+    const [{ words64 }] = launches as [Launch, Launch];
+    const address = (i: number) => 2n ** 40n + 16n * BigInt(i);
+    expect(Array.from(words64.slice(4 * 76, 4 * 76 + 4))).toEqual([0n, address(1), 0n, address(3)]);
+    expect(Array.from(words64.slice(5 * 76, 5 * 76 + 2))).toEqual([1n, 1n]);
+    expect(specs).toEqual([kernel([copies[1]!])]);
+    expect(specs[0]).toMatchObject({ name: 'adamw', parameters: 'T', defines: { COPY: 'float16' } });
+  });
+
+  it('of an update without copies is that of its lists', () => {
+    const lists = [1, 2].map(() => tensorsOf(...Array<number>(88).fill(1)));
+    const kernel = updateKernel('sgd', '');
+    const { context, launches, specs } = recorder();
+    launchUpdate(context, kernel, lists, undefined, () => []);
+    launchUpdate(context, kernel, lists, Array<null>(88).fill(null), () => []);
+    expect(launches.map(({ grid }) => grid[0])).toEqual([88, 88]);
+    expect(specs.map(({ defines }) => defines)).toEqual([undefined, undefined]);
   });
 });

@@ -1,7 +1,7 @@
 import type { MemoryView } from '../op/memory-view.ts';
 import type { MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import type { Op } from '../op/op.ts';
-import type { Program, ProgramRunner } from '../program/program.ts';
+import type { PrepareOptions, Program, ProgramRunner } from '../program/program.ts';
 
 /** Memory that a device handed out. What is inside is the device's own business. */
 export interface DeviceBuffer {
@@ -53,7 +53,7 @@ export interface Device {
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void;
 
   /** Makes a program ready to run. Throws a CompileError for what this device cannot put into one. */
-  prepare(program: Program): ProgramRunner;
+  prepare(program: Program, options?: PrepareOptions): ProgramRunner;
 
   recordEvent(): DeviceEvent;
   synchronize(): void;

@@ -122,11 +122,18 @@ export interface CustomKernel<A> {
   readonly kind: 'custom';
   /** True when `launch` reads strides itself; otherwise inputs are made contiguous before it runs. */
   readonly strided?: boolean;
+  /**
+   * Of an op that writes float32 inputs in place: how many of its outputs, the first ones, `launch` also writes in lower
+   * precision, where it gets `copies`: contiguous memory for each of them, null for none, all float16 or all bfloat16.
+   * Compiled programs have an optimizer write so what autocast would cast in the next step. Default 0.
+   */
+  readonly copied?: number;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
+    copies?: readonly (MemoryView | null)[],
   ): void;
 }
 

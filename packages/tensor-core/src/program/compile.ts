@@ -3,13 +3,14 @@ import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { getFloat32MatmulPrecision } from '../devices/cuda/matmul/float32-matmul-precision.ts';
 import { CompileError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
-import { checkCount } from '../tensor/check-value.ts';
+import { checkCount, checkFlag } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { CompiledProgram, type ProgramExplanation, standInFor, writeBack } from './compiled-program.ts';
+import type { PrepareOptions } from './program.ts';
 import { Trace, traced } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
 
@@ -17,6 +18,12 @@ import { describeArguments, mapInstances } from './values.ts';
 export interface CompileOptions {
   /** Programs that are kept, one for each signature; beyond it the one used longest ago is dropped. Default 16. */
   readonly cacheSize?: number;
+  /**
+   * Whether a GPU times several algorithms for each of a program's matrix products before the first replay and takes the
+   * fastest, from then on the same one, so that replays give the same bits; eager products may add in another order. It
+   * needs memory for the operands of one product beside the program's own. On the CPU it changes nothing. Default false.
+   */
+  readonly autotune?: boolean;
 }
 
 /** What a compiled function's cache has done. */
@@ -67,10 +74,11 @@ const mostPreparingCalls = 4;
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
-  checkOptions('compile', options, ['cacheSize']);
-  const { cacheSize = 16 } = options;
+  checkOptions('compile', options, ['cacheSize', 'autotune']);
+  const { cacheSize = 16, autotune = false } = options;
   checkCount('compile', 'cacheSize', cacheSize);
-  const compiled = new Compiled(fn, Math.max(1, cacheSize));
+  checkFlag('compile', 'autotune', autotune);
+  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   // A function that is dropped frees what its programs hold.
   dropped.register(call, compiled.programs);
@@ -96,6 +104,7 @@ const dropped = new FinalizationRegistry<Set<KeptProgram>>(disposeAll);
 class Compiled {
   readonly #fn: AnyFunction;
   readonly #capacity: number;
+  readonly #options: PrepareOptions;
   /** By signature, the one used last at the end; of one signature several may differ in what else they depend on. */
   readonly programs = new Set<KeptProgram>();
   #hits = 0;
@@ -103,9 +112,10 @@ class Compiled {
   #preparing = 0;
   #hasWarned = false;
 
-  constructor(fn: AnyFunction, capacity: number) {
+  constructor(fn: AnyFunction, capacity: number, options: PrepareOptions) {
     this.#fn = fn;
     this.#capacity = capacity;
+    this.#options = options;
   }
 
   get cache(): CompileCache {
@@ -166,7 +176,8 @@ class Compiled {
         const left = leftBehind(trace, result);
         if (left) this.#expectNoMore(left);
         // What runs no op has nothing to compile.
-        else if (trace.device) this.#add(signature, new CompiledProgram(this.#fn.name, trace, result));
+        else if (trace.device)
+          this.#add(signature, new CompiledProgram(this.#fn.name, trace, result, this.#options));
         writeBack(trace, tensors, (index) => standIns[index]!);
         return result;
       } catch (error) {

@@ -12,7 +12,7 @@ import type { Region } from '../tensor/storage/write-versions.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import { Interpreter } from './interpreter.ts';
-import type { Binding, Operand, Program, ProgramRunner, RunnerFacts } from './program.ts';
+import type { Binding, Operand, PrepareOptions, Program, ProgramRunner, RunnerFacts } from './program.ts';
 import { type Dependency, type Trace, type TouchedGradient, fillsStorage } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
@@ -68,7 +68,7 @@ export class CompiledProgram {
    * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result.
    * Throws a CompileError for results that a replay could not give.
    */
-  constructor(name: string, trace: Trace, result: unknown) {
+  constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
     checkResult(result);
     const slots: Slot[] = [];
     this.#result = mapInstances(result, Tensor, (x) => {
@@ -92,7 +92,7 @@ export class CompiledProgram {
     this.#handles = [...trace.captured]
       .filter(({ isDisposed }) => !isDisposed)
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
-    this.#runner = this.program.device.prepare(this.program);
+    this.#runner = this.program.device.prepare(this.program, options);
     this.#interpreter = new Interpreter(this.program);
   }
 
@@ -134,6 +134,7 @@ export class CompiledProgram {
       try {
         for (const { number, region } of this.#writes)
           (bindings.get(number)!.storage as Storage).noteWrite(region);
+        runner.writesNoted?.();
         writeBack(this.program, tensors, (index) => standIns.get(index)!);
         return this.#deliver(made, bindings);
       } finally {

@@ -21,8 +21,8 @@ export interface ExplainedCall {
 export interface ExplainedOperand {
   /** Operands of one number lie in one storage. */
   readonly storage: number;
-  /** `made` by the program, or where it is given from. */
-  readonly source: 'made' | 'argument' | 'captured' | 'constant' | 'gradient';
+  /** `made` by the program, or where it is given from; a `copy` of parameters, in lower precision, stays from run to run. */
+  readonly source: 'made' | 'argument' | 'captured' | 'constant' | 'gradient' | 'copy';
   readonly dtype: DType;
   readonly shape: Shape;
 }

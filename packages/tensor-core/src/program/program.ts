@@ -40,7 +40,12 @@ export type StorageSource =
   /** Filled by the host from numbers in the program's text, as `arange` is. */
   | { readonly kind: 'constant'; readonly storage: Storage }
   /** The gradient that a leaf has when a run begins. */
-  | { readonly kind: 'gradient'; readonly leaf: Tensor };
+  | { readonly kind: 'gradient'; readonly leaf: Tensor }
+  /**
+   * Kept by a GPU's program from run to run: what these casts of captured parameters would make, and others would make
+   * parts of again.
+   */
+  | { readonly kind: 'copy'; readonly casts: readonly Call[]; readonly repeated: readonly Call[] };
 
 export interface ProgramStorage {
   readonly byteLength: number;
@@ -96,8 +101,26 @@ export interface RunnerFacts {
   readonly fused: ReadonlyMap<string, number>;
   /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
   readonly bytesInRegisters: number;
+  /** Casts of parameters that no run makes: it finds them as optimizers have left them. */
+  readonly carriedCasts: number;
+  /** Bytes that these casts would move in every run, less those that optimizers write for them. */
+  readonly carriedBytes: number;
   /** Bytes that the program holds on the device between its runs. */
   readonly arenaBytes: number;
+}
+
+/** Of a device that runs each op as it is, over memory that it allocates as it goes. */
+export const nothingSpared = {
+  bytesInRegisters: 0,
+  carriedCasts: 0,
+  carriedBytes: 0,
+  arenaBytes: 0,
+} as const;
+
+/** How a device makes a program ready. */
+export interface PrepareOptions {
+  /** See `CompileOptions`. */
+  readonly autotune: boolean;
 }
 
 /** A program made ready to run on its device. */
@@ -110,6 +133,8 @@ export interface ProgramRunner {
    * storages by number, one reference of each, the caller's.
    */
   run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage>;
+  /** Told behind a run, once its writes count as writes of the given storages. */
+  writesNoted?(): void;
   /** Frees what it holds. */
   dispose(): void;
 }

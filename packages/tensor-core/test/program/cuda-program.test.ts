@@ -173,6 +173,32 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     f.dispose();
   });
 
+  it('captured once more for its tuned products, gives the same in the same memory', () => {
+    const weights = [0, 1].map(() => on([[1, 2], [3, 4]], true)); // prettier-ignore
+    const programs = weights.map((weight, i) =>
+      compile(
+        (x: Tensor) => {
+          weight.grad?.dispose();
+          weight.grad = null;
+          const loss = sum(mul(matmul(x, weight), 3));
+          backward(loss);
+          noGrad(() => addInPlace(weight, mul(weight.grad!, -0.01)));
+          return applyLive(scaled, [loss.detach()], () => ({ factor: 2 }))[0]!;
+        },
+        { autotune: i === 1 },
+      ),
+    );
+    for (let i = 0; i < 4; i++) {
+      const x = on([[1, i / 4], [-1, 2]]); // prettier-ignore
+      const [plain, tuned] = programs.map((program) => program(x).item());
+      expect(tuned).toBe(plain);
+      expect(weights[1]!.toFlatArray()).toEqual(weights[0]!.toFlatArray());
+    }
+    const [plain, tuned] = programs.map((program) => program.explain()[0]!);
+    expect(tuned).toEqual(plain);
+    for (const program of programs) program.dispose();
+  });
+
   it('writes into its arguments', () => {
     const f = compile((x: Tensor) => addInPlace(x, mul(x, 2)));
     const x = on([1, 2]);

@@ -37,10 +37,10 @@ export async function measureCompile(
 
 function described(program: ProgramExplanation): Omit<CompileResult, 'compilation' | 'deviceMs' | 'hostMs'> {
   const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
-  const { bytesInRegisters, arenaBytes, eagerPeakBytes } = program;
+  const { bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes },
-    ...{ bytesInRegisters, arenaBytes, eagerPeakBytes },
+    ...{ bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
     table: groupCalls(table),
   };
 }

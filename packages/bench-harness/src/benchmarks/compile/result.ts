@@ -27,6 +27,8 @@ export const compileResult = z.object({
   nodesBefore: z.number().nullable(),
   nodes: z.number().nullable(),
   bytesInRegisters: z.number(),
+  carriedCasts: z.number().default(0),
+  carriedBytes: z.number().default(0),
   arenaBytes: z.number(),
   eagerPeakBytes: z.number(),
   table: z.array(callGroup),

@@ -15,6 +15,7 @@ const result: CompileResult = {
   compilation: { calls: 3, durationMs: 150 },
   ...{ tracedCalls: 30, calls: 28, launches: 1, nodesBefore: 33, nodes: 25 },
   ...{ bytesInRegisters: 4096, arenaBytes: 3 * 2 ** 20, eagerPeakBytes: 4 * 2 ** 20 },
+  ...{ carriedCasts: 7, carriedBytes: 2048 },
   table: [
     { op: 'fused_mul_add', members: ['mul', 'add'], range: 'a', outputs: 'float32 [2]', calls: 6, nodes: 6 },
     { op: 'matmul', members: [], range: 'a', outputs: 'float32 [2]', calls: 16, nodes: 17 },
@@ -69,14 +70,19 @@ describe('roofline compile', () => {
   });
 
   it('has tables of programs, of what was fused, and of calls', () => {
-    const records = [record(), record({ table: [], arenaBytes: 0, bytesInRegisters: 0 }, 'forward')];
+    const nothing = { table: [], arenaBytes: 0, bytesInRegisters: 0, carriedCasts: 0, carriedBytes: 0 };
+    const records = [record(), record(nothing, 'forward')];
     const measurements = records.map(interpretCompile);
     const [first, second] = programTable(measurements).rows;
     expect(first).toMatchObject({
       ...{ tracedCalls: 30, calls: 28, nodesBefore: 33, nodes: 25, bytesInRegisters: 4096, arenaRatio: 0.75 },
-      ...{ compileMs: 150, hostMs: 0.2, deviceMs: 2 },
+      ...{ compileMs: 150, hostMs: 0.2, deviceMs: 2, carriedCasts: 7, carriedBytes: 2048 },
     });
     expect(second).toMatchObject({ arenaBytes: null, arenaRatio: null, bytesInRegisters: null });
+    expect(second).not.toHaveProperty('carriedCasts');
+    const columns = (rows: typeof measurements) => programTable(rows).columns.map(({ key }) => key);
+    expect(columns(measurements)).toContain('carriedCasts');
+    expect(columns([measurements[1]!])).not.toContain('carriedCasts');
     expect(fusedTable(measurements)!.rows).toEqual([
       { cell: 'small, train-step', members: 'mul + add', calls: 8, nodesBefore: 16, nodes: 8 },
     ]);

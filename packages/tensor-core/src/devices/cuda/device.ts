@@ -12,7 +12,7 @@ import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
 import { CudaProgram } from './program/cuda-program.ts';
-import type { Program, ProgramRunner } from '../../program/program.ts';
+import type { PrepareOptions, Program, ProgramRunner } from '../../program/program.ts';
 import { architectureOf } from './architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
 import { type CudaDriver, countDevices, loadDriver } from './driver/driver.ts';
@@ -214,13 +214,14 @@ export class CudaDevice implements Device {
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
-  prepare(program: Program): ProgramRunner {
-    return new CudaProgram(program, {
+  prepare(program: Program, options?: PrepareOptions): ProgramRunner {
+    const parts = {
       device: this,
       driver: this.#driver,
       launcher: this.#launcher,
       lowering: this.#lowering,
-    });
+    };
+    return new CudaProgram(program, parts, options);
   }
 
   /** Records an event on the current stream. */

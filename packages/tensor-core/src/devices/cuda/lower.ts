@@ -14,6 +14,8 @@ import type { DeviceBuffer } from '../device.ts';
 import type { CudaDevice } from './device.ts';
 import type { Block } from './memory/block.ts';
 import type { Launcher } from './launch/launch.ts';
+import { CublasLt } from './matmul/cublaslt.ts';
+import { fastestAlgorithm } from './matmul/fastest-algorithm.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
 import type { KernelModules } from './compile/modules.ts';
 import { PointwiseRunner } from './generated/pointwise.ts';
@@ -72,7 +74,14 @@ export class CudaLowering implements CudaContext {
       workspace,
       (address, byteLength) => this.fillBytes(address, 0, byteLength),
       makeFloat32Product(this),
+      () => new CublasLt(),
+      (library, description) => fastestAlgorithm(device, library, description),
     );
+  }
+
+  /** Whose algorithms can be tuned. */
+  get products(): Matmul {
+    return this.#matmul;
   }
 
   /** Queues `op`. Outputs are allocated; see `Device.run`. */

@@ -33,6 +33,8 @@ const programColumns: readonly Column[] = [
     'Bytes saved',
     'What fused ops hand on in registers: a write and a read less of each.',
   ),
+  count('carriedCasts', 'Casts carried', 'Of parameters, which optimizers write for the next step.'),
+  bytes('carriedBytes', 'Bytes spared', 'What these casts would move, less what optimizers write for them.'),
   bytes('arenaBytes', 'Arena', 'What the program holds of the device between its runs.'),
   bytes('eagerPeakBytes', 'Eager peak', 'The most that what the step makes held at a time, run eagerly.'),
   { key: 'arenaRatio', label: 'Arena / eager', kind: 'ratio', emphasis: 'strong' },
@@ -61,12 +63,13 @@ function programRow({ cell, record, result }: CompileMeasurement): Row {
 
 function programFields(result: CompileResult): Row {
   const { tracedCalls, calls, launches, nodesBefore, nodes, bytesInRegisters } = result;
-  const { arenaBytes, eagerPeakBytes, compilation, hostMs, deviceMs } = result;
+  const { carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes, compilation, hostMs, deviceMs } = result;
   // The CPU plans no arena: ONNX Runtime has its own.
   const arena = arenaBytes === 0 ? null : arenaBytes;
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes, eagerPeakBytes },
     bytesInRegisters: bytesInRegisters === 0 ? null : bytesInRegisters,
+    ...(carriedCasts === 0 ? {} : { carriedCasts, carriedBytes }),
     arenaBytes: arena,
     arenaRatio: arena && arena / eagerPeakBytes,
     compileMs: compilation.durationMs,

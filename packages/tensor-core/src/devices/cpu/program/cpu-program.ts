@@ -9,6 +9,7 @@ import {
   type ProgramRunner,
   type RunnerFacts,
   attributesOf,
+  nothingSpared,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
@@ -65,8 +66,7 @@ export class CpuProgram implements ProgramRunner {
       nodesBefore: nodes,
       table: explainCalls(this.#program, launches, null),
       fused: new Map(),
-      bytesInRegisters: 0,
-      arenaBytes: 0,
+      ...nothingSpared,
     };
   }
 

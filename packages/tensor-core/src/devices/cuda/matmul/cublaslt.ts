@@ -45,6 +45,7 @@ const preferenceAlignment = [5, 6, 7, 8] as const;
 const operationTranspose = 1;
 const algorithmBytes = 64;
 const heuristicResultBytes = 96;
+const stateOffset = 72;
 
 const statusNames: Readonly<Record<number, string>> = {
   1: 'CUBLAS_STATUS_NOT_INITIALIZED',
@@ -111,6 +112,14 @@ export class CublasLt {
 
   /** Makes the descriptors and asks the heuristic once. Throws a DeviceError if nothing fits. */
   prepare(description: LtMatmulDescription): LtMatmul {
+    return this.candidates(description, 1)[0]!;
+  }
+
+  /**
+   * The same product by up to `most` algorithms, at least one, which the heuristic takes to be the faster the earlier they
+   * come. Throws a DeviceError if nothing fits.
+   */
+  candidates(description: LtMatmulDescription, most: number): LtMatmul[] {
     const { computeType, scaleType, transposeA, transposeB } = description;
     const functions = this.#functions;
     const desc = this.#create('cublasLtMatmulDescCreate', (out) =>
@@ -121,8 +130,9 @@ export class CublasLt {
     if (transposeB)
       this.#setInt(functions.cublasLtMatmulDescSetAttribute, desc, descTransposeB, operationTranspose);
     const [a, b, d] = [this.#layout(description.a), this.#layout(description.b), this.#layout(description.d)];
-    const { algorithm, workspaceBytes } = this.#chooseAlgorithm(desc, a, b, d, description);
-    return { desc, a, b, d, algorithm, workspaceBytes };
+    return this.#algorithms(desc, a, b, d, description, most).map((algorithm) => {
+      return { desc, a, b, d, algorithm, workspaceBytes: algorithm.readUint64(algorithmBytes) };
+    });
   }
 
   /** Queues D = alpha · A · B. `isDouble` says of what type alpha is. */
@@ -157,7 +167,15 @@ export class CublasLt {
     if (status !== 0) check(status, 'cublasLtMatmul');
   }
 
-  #chooseAlgorithm(desc: number, a: number, b: number, d: number, description: LtMatmulDescription) {
+  /** The heuristic's results, an algorithm and its workspace in each. */
+  #algorithms(
+    desc: number,
+    a: number,
+    b: number,
+    d: number,
+    description: LtMatmulDescription,
+    most: number,
+  ): HostMemory[] {
     const functions = this.#functions;
     const preference = this.#create('cublasLtMatmulPreferenceCreate', (out) =>
       functions.cublasLtMatmulPreferenceCreate(out),
@@ -172,16 +190,24 @@ export class CublasLt {
     [alignments.a, alignments.b, alignments.d, alignments.d].forEach((bytes, i) =>
       this.#setInt(set, preference, preferenceAlignment[i]!, bytes),
     );
-    const result = new HostMemory(heuristicResultBytes);
+    const results = new HostMemory(heuristicResultBytes * most);
     const found = this.#scratch.address;
     const status = functions.cublasLtMatmulAlgoGetHeuristic(
-      this.#handle, desc, a, b, d, d, preference, 1, result.address, found,
+      this.#handle, desc, a, b, d, d, preference, most, results.address, found,
     ); // prettier-ignore
     functions.cublasLtMatmulPreferenceDestroy(preference);
-    if (status !== 0 || this.#scratch.readInt32(0) === 0) {
+    const algorithms: HostMemory[] = [];
+    const count = status === 0 ? this.#scratch.readInt32(0) : 0;
+    for (let i = 0; i < count; i++) {
+      const result = results.bytes.subarray(heuristicResultBytes * i, heuristicResultBytes * (i + 1));
+      const algorithm = new HostMemory(heuristicResultBytes);
+      algorithm.bytes.set(result);
+      if (algorithm.readInt32(stateOffset) === 0) algorithms.push(algorithm);
+    }
+    if (algorithms.length === 0) {
       throw new DeviceError(`cublasLt has no algorithm for this product: ${JSON.stringify(description)}.`);
     }
-    return { algorithm: result, workspaceBytes: result.readUint64(algorithmBytes) };
+    return algorithms;
   }
 
   #layout({ dataType, rows, columns, pitch, batch, batchStride }: ColumnMajorLayout): number {

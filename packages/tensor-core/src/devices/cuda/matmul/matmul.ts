@@ -2,7 +2,7 @@ import type { MatmulRequest } from '../../../op/cuda-lowering.ts';
 import { DeviceError } from '../../../errors.ts';
 import { getFloat32MatmulPrecision } from './float32-matmul-precision.ts';
 import { byteSize } from '../../../tensor/dtype.ts';
-import { CublasLt } from './cublaslt.ts';
+import type { CublasLt, LtMatmul, LtMatmulDescription } from './cublaslt.ts';
 import { getFloat32MatmulKernel } from './float32-matmul-kernel.ts';
 import { MatmulPlans } from './matmul-plans.ts';
 import type { CurrentStream } from '../driver/stream.ts';
@@ -17,25 +17,44 @@ export interface Float32Product {
   tryRun(request: MatmulRequest, force: boolean): boolean;
 }
 
+/** Of several algorithms of cublasLt for a product, the fastest. */
+export type ChooseAlgorithm = (library: CublasLt, description: LtMatmulDescription) => LtMatmul;
+
+/** A product of cublasLt. */
+interface Product {
+  readonly request: MatmulRequest;
+  readonly allowTf32: boolean;
+}
+
 /** Matrix products of one device. */
 export class Matmul {
   readonly #streams: CurrentStream;
   readonly #workspace: Workspace;
   readonly #fillZeros: (address: number, byteLength: number) => void;
   readonly #float32: Float32Product | null;
+  readonly #loadLibrary: () => CublasLt;
   #library: CublasLt | null = null;
   readonly #plans = new MatmulPlans((description) => this.#loaded().prepare(description));
+  /** With the algorithms that were fastest, each timed once as long as the device lives. */
+  readonly #tunedPlans: MatmulPlans;
+  #isTuned = false;
+  /** Where products are noted, if they are. */
+  #noted: Product[] | null = null;
 
   constructor(
     streams: CurrentStream,
     workspace: Workspace,
     fillZeros: (address: number, byteLength: number) => void,
     float32: Float32Product | null,
+    loadLibrary: () => CublasLt,
+    chooseFastest: ChooseAlgorithm,
   ) {
+    this.#tunedPlans = new MatmulPlans((description) => chooseFastest(this.#loaded(), description));
     this.#streams = streams;
     this.#workspace = workspace;
     this.#fillZeros = fillZeros;
     this.#float32 = float32;
+    this.#loadLibrary = loadLibrary;
   }
 
   /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
@@ -48,7 +67,8 @@ export class Matmul {
     }
     const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
     if (inputDType === 'float32' && !allowTf32 && this.#runOnTensorCores(request)) return;
-    const matmul = this.#plans.find(request, allowTf32);
+    this.#noted?.push({ request, allowTf32 });
+    const matmul = (this.#isTuned ? this.#tunedPlans : this.#plans).find(request, allowTf32);
     const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
     const factor = { alpha: request.scale, isDouble: inputDType === 'float64' };
     // cublasLt is column-major, so the operands change places; see describeMatmul.
@@ -59,6 +79,31 @@ export class Matmul {
       workspace,
       this.#streams.current.handle,
     );
+  }
+
+  /**
+   * Times algorithms for the products that `queue` queues, those that were not timed before. `queue` has to leave the stream
+   * as it was: a capture that is not run, say.
+   */
+  tune(queue: () => void): void {
+    const products: Product[] = [];
+    this.#noted = products;
+    try {
+      queue();
+    } finally {
+      this.#noted = null;
+    }
+    for (const { request, allowTf32 } of products) this.#tunedPlans.find(request, allowTf32);
+  }
+
+  /** Runs `fn`, whose products have been tuned, with the algorithms that were fastest. */
+  withTuned<T>(fn: () => T): T {
+    this.#isTuned = true;
+    try {
+      return fn();
+    } finally {
+      this.#isTuned = false;
+    }
   }
 
   #runOnTensorCores(request: MatmulRequest): boolean {
@@ -83,7 +128,7 @@ export class Matmul {
   }
 
   #loaded(): CublasLt {
-    this.#library ??= new CublasLt();
+    this.#library ??= this.#loadLibrary();
     return this.#library;
   }
 }

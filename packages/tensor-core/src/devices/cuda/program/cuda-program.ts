@@ -12,6 +12,7 @@ import {
   type Binding,
   type Call,
   type Operand,
+  type PrepareOptions,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
@@ -28,6 +29,7 @@ import type { Launcher } from '../launch/launch.ts';
 import type { CudaLowering } from '../lower.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
+import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
 
 export interface CudaProgramParts {
@@ -69,15 +71,19 @@ export class CudaProgram implements ProgramRunner {
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
+  readonly #copies: CarriedCopies;
+  readonly #autotunes: boolean;
   readonly #bytesInRegisters: number;
   #captured: Captured | null = null;
   /** What the graph's ops hand on to each other lies here. */
   #arena: Block[] = [];
   #lastStream: CudaStream | null = null;
 
-  constructor(program: Program, parts: CudaProgramParts) {
+  constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
+    this.#autotunes = autotune;
     this.#program = optimize(program);
-    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
+    this.#copies = new CarriedCopies(this.#program, parts.driver);
+    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#parts = parts;
     this.#lastUses = lastUses(
       this.#program,
@@ -98,7 +104,8 @@ export class CudaProgram implements ProgramRunner {
       table,
       fused,
       bytesInRegisters: this.#bytesInRegisters,
-      arenaBytes: this.#pool.reservedBytes,
+      ...this.#copies.facts(),
+      arenaBytes: this.#pool.reservedBytes + this.#copies.byteLength,
     };
   }
 
@@ -115,6 +122,7 @@ export class CudaProgram implements ProgramRunner {
     else this.#capture(given, live);
     const captured = this.#captured!;
     this.#leaveGradientsToOthers(captured);
+    this.#copies.refresh(stream);
     observeReplay(
       () => replayOf(this.#program, live, captured.nodes),
       () => captured.graph.launch(stream),
@@ -123,8 +131,13 @@ export class CudaProgram implements ProgramRunner {
     return this.#results(captured);
   }
 
+  writesNoted(): void {
+    this.#copies.noteWritten();
+  }
+
   dispose(): void {
     this.#drop();
+    this.#copies.dispose();
     for (const storage of this.#arguments.values()) storage.release();
     this.#arguments.clear();
     this.#pool.release();
@@ -166,13 +179,25 @@ export class CudaProgram implements ProgramRunner {
   }
 
   #capture(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
+    if (!this.#autotunes) return this.#captureOnce(given, attributes);
+    const { products } = this.#parts.lowering;
+    // The first time it only shows which products there are.
+    products.tune(() => {
+      this.#captureOnce(given, attributes);
+      this.#drop();
+    });
+    products.withTuned(() => this.#captureOnce(given, attributes));
+  }
+
+  #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
     this.#drop();
     const { device, driver } = this.#parts;
-    const memory = new ProgramMemory(this.#program, given);
+    const memory = new ProgramMemory(this.#program, new Map([...given, ...this.#copies.bindings()]));
     const live: LiveCall[] = [];
     const nodes: number[] = [];
     let captured = 0;
     try {
+      this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
       const graph = device.withPool(this.#pool, () =>
         CudaGraph.capture(driver, device.stream, () => {
           this.#program.calls.forEach((call, i) => {

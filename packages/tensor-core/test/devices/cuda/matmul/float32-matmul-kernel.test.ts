@@ -22,6 +22,10 @@ const request = {
 } as MatmulRequest;
 
 /** A Matmul whose tensor-core product takes a request if `takes`; it records whether it was forced. */
+const notAsked = () => {
+  throw new Error('cublasLt is not asked');
+};
+
 function make(takes: boolean) {
   const forced: boolean[] = [];
   const product = {
@@ -37,6 +41,8 @@ function make(takes: boolean) {
       () => 0,
       () => undefined,
       product,
+      notAsked,
+      notAsked,
     ),
   };
 }
@@ -64,6 +70,8 @@ describe('Matmul', () => {
       () => 0,
       (address, bytes) => cleared.push([address, bytes]),
       null,
+      notAsked,
+      notAsked,
     );
     const empty = { ...request, k: 0, m: 2, n: 3, d: 1000, pitchD: 5, batchStrideD: 0 };
     matmul.run(empty);

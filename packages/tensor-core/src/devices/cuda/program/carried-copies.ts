@@ -1,0 +1,124 @@
+import { observeReplay } from '../../../op/observers.ts';
+import { bytesOf } from '../../../op/cost.ts';
+import type { Binding, Call, Program, StorageSource } from '../../../program/program.ts';
+import type { CudaDriver } from '../driver/driver.ts';
+import type { CudaStream } from '../driver/stream.ts';
+import { type ProgramReplay, replayOf } from '../../../program/replay.ts';
+import { CudaGraph } from './cuda-graph.ts';
+import { type CastTime, type CopiedParameter, LowPrecisionCopy } from './low-precision-copy.ts';
+
+type CopySource = Extract<StorageSource, { kind: 'copy' }>;
+
+/** The copies of parameters that a program finds at each run, as `carryLowPrecisionCopies` left them to it. */
+export class CarriedCopies {
+  readonly #program: Program;
+  readonly #driver: CudaDriver;
+  /** By the numbers of the copies' storages. */
+  readonly #sources: ReadonlyMap<number, CopySource>;
+  readonly #copies = new Map<number, LowPrecisionCopy>();
+  /** Casts all of them. */
+  #graph: CudaGraph | null = null;
+
+  constructor(program: Program, driver: CudaDriver) {
+    this.#program = program;
+    this.#driver = driver;
+    this.#sources = new Map(
+      program.storages.flatMap(({ source }, number) =>
+        source.kind === 'copy' ? [[number, source] as const] : [],
+      ),
+    );
+  }
+
+  /** Bytes of the copies. */
+  get byteLength(): number {
+    return [...this.#copies.values()].reduce((sum, { memory }) => sum + memory.byteLength, 0);
+  }
+
+  /** Bytes that the casts which are left out would write in every run. */
+  get castBytes(): number {
+    return bytesOf(this.#casts('casts', 'repeated').flatMap(({ outputs }) => outputs));
+  }
+
+  facts(): { carriedCasts: number; carriedBytes: number } {
+    const casts = this.#casts('casts', 'repeated');
+    const moved = casts.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
+    const written = this.#program.calls.flatMap(({ outputs }) =>
+      outputs.filter(({ storage }) => this.#sources.has(storage)),
+    );
+    return { carriedCasts: casts.length, carriedBytes: bytesOf(moved) - bytesOf(written) };
+  }
+
+  /** Where the copies lie, for as long as the program lives; makes their memory the first time. */
+  bindings(): Map<number, Binding> {
+    for (const [number, { casts }] of this.#sources) {
+      if (this.#copies.has(number)) continue;
+      const { byteLength } = this.#program.storages[number]!;
+      const parameters = casts.map((cast) => this.#copiedBy(cast));
+      this.#copies.set(number, LowPrecisionCopy.of(parameters, byteLength));
+    }
+    const bindingOf = ({ memory }: LowPrecisionCopy) => ({ storage: memory, byteOffset: 0 });
+    return new Map([...this.#copies].map(([number, copy]) => [number, bindingOf(copy)]));
+  }
+
+  /** Captures what casts the copies; `queue` queues a call on the stream. */
+  capture(stream: CudaStream, queue: (call: Call) => void): void {
+    this.#graph?.dispose();
+    this.#graph = null;
+    if (this.#sources.size === 0) return;
+    this.#graph = CudaGraph.capture(this.#driver, stream, () => {
+      for (const cast of this.#casts('casts')) queue(cast);
+    });
+  }
+
+  /** Casts the copies if one of them is not what its parameters are; work queued on `stream` behind this finds them. */
+  refresh(stream: CudaStream): void {
+    let isOneStale = false;
+    // What was cast at one time is waited for once.
+    let waitedFor: CastTime | null = null;
+    for (const { isStale, lastCast } of this.#copies.values()) {
+      isOneStale ||= isStale;
+      if (lastCast === null || lastCast === waitedFor || lastCast.stream === stream) continue;
+      stream.waitFor(lastCast.event);
+      waitedFor = lastCast;
+    }
+    if (!isOneStale) return;
+    observeReplay(
+      () => this.#replay(),
+      () => this.#graph!.launch(stream),
+    );
+    const time = { stream, event: stream.recordEvent({ timing: false }) };
+    for (const copy of this.#copies.values()) copy.noteCast(time);
+  }
+
+  /** Behind a run, once its writes count as writes of the parameters: it wrote none without its copy. */
+  noteWritten(): void {
+    for (const copy of this.#copies.values()) copy.noteFresh();
+  }
+
+  dispose(): void {
+    this.#graph?.dispose();
+    this.#graph = null;
+    for (const { memory } of this.#copies.values()) memory.release();
+    this.#copies.clear();
+  }
+
+  /** What its graph launches: a kernel for each cast. */
+  #replay(): ProgramReplay {
+    const calls = this.#casts('casts');
+    return replayOf(
+      { ...this.#program, calls },
+      [],
+      calls.map(() => 1),
+    );
+  }
+
+  #casts(...kinds: readonly ('casts' | 'repeated')[]): Call[] {
+    return [...this.#sources.values()].flatMap((source) => kinds.flatMap((kind) => source[kind]));
+  }
+
+  #copiedBy({ inputs: [parameter], outputs: [output] }: Call): CopiedParameter {
+    const { source } = this.#program.storages[parameter!.storage]!;
+    if (source.kind !== 'captured') throw new TypeError('A copy is of captured storages.');
+    return { source: source.storage, parameter: parameter!, output: output! };
+  }
+}

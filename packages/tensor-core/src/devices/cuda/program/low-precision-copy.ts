@@ -1,0 +1,90 @@
+import type { Operand } from '../../../program/program.ts';
+import { extentOf } from '../../../tensor/storage/extent.ts';
+import { Storage } from '../../../tensor/storage/storage.ts';
+import type { Region } from '../../../tensor/storage/write-versions.ts';
+import type { CudaEvent } from '../driver/event.ts';
+import type { CudaStream } from '../driver/stream.ts';
+
+/** A parameter, in this storage, and where its elements lie in a copy. */
+export interface CopiedParameter {
+  readonly source: Storage;
+  readonly parameter: Operand;
+  readonly output: Operand;
+}
+
+/** When copies were cast: other streams must wait for it. */
+export interface CastTime {
+  readonly stream: CudaStream;
+  readonly event: CudaEvent;
+}
+
+/** What a copy holds of a storage. */
+interface Part {
+  readonly source: Storage;
+  readonly region: Region;
+  /** Of the source, when the copy was made last or written with it; null before. */
+  version: number | null;
+}
+
+/** Copies by the storages of their first parameters: programs over the same parameters share them. */
+const copiesOf = new WeakMap<Storage, Map<string, LowPrecisionCopy>>();
+
+/** The elements of a parameter, or of several side by side, in a lower dtype, kept as long as a program holds them. */
+export class LowPrecisionCopy {
+  /** Of the copy; counts who holds it. */
+  readonly memory: Storage;
+  readonly #parts: readonly Part[];
+  #lastCast: CastTime | null = null;
+
+  private constructor(parameters: readonly CopiedParameter[], byteLength: number) {
+    this.#parts = parameters.map(({ source, parameter }) => ({
+      source,
+      region: extentOf(parameter),
+      version: null,
+    }));
+    this.memory = new Storage(parameters[0]!.source.device, byteLength);
+  }
+
+  /** The copy of these parameters, at least one, that lies so; one reference to it, the caller's to release. */
+  static of(parameters: readonly CopiedParameter[], byteLength: number): LowPrecisionCopy {
+    const { source } = parameters[0]!;
+    const key = parameters.map(keyOf).join();
+    let copies = copiesOf.get(source);
+    if (!copies) copiesOf.set(source, (copies = new Map()));
+    const known = copies.get(key);
+    if (known && known.memory.references > 0) {
+      known.memory.retain();
+      return known;
+    }
+    const copy = new LowPrecisionCopy(parameters, byteLength);
+    copies.set(key, copy);
+    return copy;
+  }
+
+  /** Whether it is to be cast, for the first time or because a parameter has been written without it. */
+  get isStale(): boolean {
+    return this.#parts.some(
+      ({ source, region, version }) => version === null || source.writtenSince(version, region),
+    );
+  }
+
+  /** Null before the first. */
+  get lastCast(): CastTime | null {
+    return this.#lastCast;
+  }
+
+  noteCast(time: CastTime): void {
+    this.#lastCast = time;
+    this.noteFresh();
+  }
+
+  /** It holds what its parameters hold now. */
+  noteFresh(): void {
+    for (const part of this.#parts) part.version = part.source.version;
+  }
+}
+
+function keyOf({ source, parameter, output }: CopiedParameter): string {
+  const [from, to] = [extentOf(parameter), extentOf(output)];
+  return `${source.serial}:${from.start}-${from.end} ${output.dtype}:${to.start}`;
+}

@@ -1,0 +1,33 @@
+import { type KernelSpec, type Op, defineOp } from '../../src/index.ts';
+
+/** What autocast casts for, as it does for matrix products, as one element-wise kernel. */
+export const lowProduct: Op<undefined> = defineOp({
+  name: 'lowProduct',
+  autocast: 'lower',
+  infer: ([a]) => [a!],
+  cuda: { kind: 'pointwise', expressions: () => ['a * b'] },
+  cpu: { kind: 'onnx', build: (graph, [a, b]) => [graph.node('Mul', [a!, b!])] },
+});
+
+const halveKernel: KernelSpec = {
+  source: new URL('halve.cu', import.meta.url),
+  name: 'halve',
+  parameters: 'ppl',
+};
+
+/** In place, with a copy in bfloat16 where one is wanted. */
+export const halve: Op<undefined> = defineOp({
+  name: 'halve',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  mutates: [0],
+  cuda: {
+    kind: 'custom',
+    copied: 1,
+    launch(context, [x], _, __, copies) {
+      const addresses = [x!.address, copies?.[0]?.address ?? 0];
+      context.kernel(halveKernel).launch([1, 1, 1], 32, 0, [...addresses, x!.size]);
+    },
+  },
+  cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Mul', [x!, graph.scalar('float32', 0.5)])] },
+});
