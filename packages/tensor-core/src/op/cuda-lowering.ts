@@ -41,7 +41,7 @@ export interface CudaKernel {
   ): void;
 }
 
-/** D = scale · op(A) · op(B), row-major, one product per batch index. */
+/** D = scale · op(A) · op(B), row-major, one product per batch index; with C, D = scale · op(A) · op(B) + C. */
 export interface MatmulRequest {
   readonly m: number;
   readonly n: number;
@@ -53,6 +53,11 @@ export interface MatmulRequest {
   readonly a: number;
   readonly b: number;
   readonly d: number;
+  /**
+   * What is added, before anything is rounded: it lies as D does and is of its dtype, and may be D itself. cublasLt alone
+   * adds it. Default: nothing.
+   */
+  readonly c?: number;
   /** True when the operand lies transposed: A as k×m, B as n×k (its rows are contiguous that way). */
   readonly transposeA: boolean;
   readonly transposeB: boolean;

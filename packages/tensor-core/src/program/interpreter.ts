@@ -11,6 +11,7 @@ import {
   type ProgramRunner,
   type RunnerFacts,
   attributesOf,
+  productsAsTheyAre,
 } from './program.ts';
 import { explainCalls } from './explained-call.ts';
 import { ProgramMemory } from './program-memory.ts';
@@ -49,7 +50,7 @@ export class Interpreter implements ProgramRunner {
     return {
       ...{ launches: length, nodes: length, nodesBefore: length, fused: new Map() },
       table: explainCalls(this.#program, launches, null),
-      ...{ bytesInRegisters: 0, arenaBytes: 0 },
+      ...{ bytesInRegisters: 0, ...productsAsTheyAre, arenaBytes: 0 },
     };
   }
 

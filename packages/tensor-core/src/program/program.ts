@@ -96,9 +96,18 @@ export interface RunnerFacts {
   readonly fused: ReadonlyMap<string, number>;
   /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
   readonly bytesInRegisters: number;
+  /** Products that add to something, which eager code does in a call of its own. */
+  readonly accumulatedProducts: number;
+  /** Products that are parts of another one, with which they share an operand. */
+  readonly mergedProducts: number;
+  /** Bytes of operands that merged products do not read again. */
+  readonly operandBytesSaved: number;
   /** Bytes that the program holds on the device between its runs. */
   readonly arenaBytes: number;
 }
+
+/** Of a device that multiplies call by call. */
+export const productsAsTheyAre = { accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0 } as const;
 
 /** A program made ready to run on its device. */
 export interface ProgramRunner {

@@ -9,6 +9,7 @@ import {
   type ProgramRunner,
   type RunnerFacts,
   attributesOf,
+  productsAsTheyAre,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
@@ -66,6 +67,7 @@ export class CpuProgram implements ProgramRunner {
       table: explainCalls(this.#program, launches, null),
       fused: new Map(),
       bytesInRegisters: 0,
+      ...productsAsTheyAre,
       arenaBytes: 0,
     };
   }

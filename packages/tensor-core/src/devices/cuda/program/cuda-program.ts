@@ -5,6 +5,7 @@ import { reopenRange } from '../../../op/range.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { isFused } from './passes/fuse-pointwise.ts';
 import { optimize } from './passes/optimize.ts';
+import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
 import { withOperands } from '../../../program/interpreter.ts';
@@ -70,6 +71,7 @@ export class CudaProgram implements ProgramRunner {
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
   readonly #bytesInRegisters: number;
+  readonly #products: ProductFacts;
   #captured: Captured | null = null;
   /** What the graph's ops hand on to each other lies here. */
   #arena: Block[] = [];
@@ -78,6 +80,7 @@ export class CudaProgram implements ProgramRunner {
   constructor(program: Program, parts: CudaProgramParts) {
     this.#program = optimize(program);
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
+    this.#products = productFacts(program, this.#program);
     this.#parts = parts;
     this.#lastUses = lastUses(
       this.#program,
@@ -98,6 +101,7 @@ export class CudaProgram implements ProgramRunner {
       table,
       fused,
       bytesInRegisters: this.#bytesInRegisters,
+      ...this.#products,
       arenaBytes: this.#pool.reservedBytes,
     };
   }

@@ -1,11 +1,12 @@
 import type { Program } from '../../../../program/program.ts';
+import { accumulateProducts } from './accumulate-products.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
 type Pass = (program: Program) => Program;
 
 /** In their order: what a pass leaves, those behind it see. */
-const passes: readonly Pass[] = [fusePointwise];
+const passes: readonly Pass[] = [accumulateProducts, fusePointwise];
 
 /** `program` as a GPU is to run it. */
 export function optimize(program: Program): Program {
