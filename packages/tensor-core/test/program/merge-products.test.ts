@@ -101,6 +101,31 @@ describe('mergeProducts', () => {
     expect(products(program)).toHaveLength(2);
   });
 
+  it('makes a product of its own for what is needed much longer, with its weights behind the others', () => {
+    const program = merged(() => {
+      const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));
+      const soon = [t.neg(a!), t.neg(c!)];
+      let later = soon[0]!;
+      for (let i = 0; i < 40; i++) later = t.sin(later);
+      return [...soon, later, t.neg(b!)];
+    });
+    expect(shapes(program)).toEqual([
+      [
+        [2, 3, 16],
+        [40, 16],
+        [2, 3, 40],
+      ],
+      [
+        [2, 3, 16],
+        [8, 16],
+        [2, 3, 8],
+      ],
+    ]);
+    const [together, alone] = products(program).map(({ inputs }) => inputs[1]!);
+    expect(alone!.storage).toBe(together!.storage);
+    expect(alone!.offset).toBe(40 * 16);
+  });
+
   it('merges those that can be, and leaves the others', () => {
     const program = merged(() => {
       const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));

@@ -1,54 +1,48 @@
 import type { Call, Operand, Program, ProgramStorage } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isContiguous } from '../../../../tensor/shape.ts';
+import type { Rewrite } from './rewrite.ts';
 
 /** What kernels read and write in one piece: parts of a joint storage begin at multiples of it. */
 const vectorBytes = 16;
 
 type Uses = ReadonlyMap<number, readonly Call[]>;
 
-/** Where operands of a storage come to lie. */
-export type Moves = ReadonlyMap<number, (operand: Operand) => Operand>;
-
-/** The calls with what lies in moved storages where it comes to lie. */
-export function moved(calls: readonly Call[], moves: Moves): Call[] {
-  const place = (operand: Operand) => moves.get(operand.storage)?.(operand) ?? operand;
-  return calls.map((call) => {
-    const isMoved = [...call.inputs, ...call.outputs].some(({ storage }) => moves.has(storage));
-    return isMoved ? { ...call, inputs: call.inputs.map(place), outputs: call.outputs.map(place) } : call;
+/** Puts storages of matrices one behind the other into a joint one; gives its number. */
+export function stackRows(rewrite: Rewrite, matrices: readonly Operand[]): number {
+  const elements = matrices.reduce((sum, { size }) => sum + size, 0);
+  return rewrite.add(storageOf(elements, matrices[0]!), (joint) => {
+    let next = 0;
+    return new Map(
+      matrices.map(({ storage, size }) => {
+        const start = next;
+        next += size;
+        const move = (operand: Operand) => ({ ...operand, storage: joint, offset: start + operand.offset });
+        return [storage, move] as const;
+      }),
+    );
   });
 }
 
-/** Storages of matrices, one behind the other in a joint one with the number `joint`. */
-export function stackedRows(matrices: readonly Operand[], joint: number) {
-  const moves = new Map<number, (operand: Operand) => Operand>();
-  let elements = 0;
-  for (const { storage, size } of matrices) {
-    const start = elements;
-    moves.set(storage, (operand) => ({ ...operand, storage: joint, offset: start + operand.offset }));
-    elements += size;
-  }
-  return { moves, storage: storageOf(elements, matrices[0]!) };
-}
-
-/** Storages of matrices of equally many rows, side by side in a joint one with the number `joint`. */
-export function joinedColumns(matrices: readonly Operand[], joint: number) {
-  const moves = new Map<number, (operand: Operand) => Operand>();
+/** Puts storages of matrices of equally many rows side by side into a joint one; gives its number. */
+export function joinColumns(rewrite: Rewrite, matrices: readonly Operand[]): number {
   const pitch = matrices.reduce((sum, { shape }) => sum + shape.at(-1)!, 0);
-  let before = 0;
-  for (const { storage, shape } of matrices) {
-    const [columns, start] = [shape.at(-1)!, before];
-    moves.set(storage, (operand) => {
-      const { offset, strides } = layoutInRows(operand, columns, pitch)!;
-      const dense = isContiguous(operand.shape, strides);
-      return { ...operand, storage: joint, strides, offset: start + offset, isContiguous: dense };
-    });
-    before += columns;
-  }
-  return {
-    moves,
-    storage: storageOf((pitch * matrices[0]!.size) / matrices[0]!.shape.at(-1)!, matrices[0]!),
-  };
+  const elements = matrices.reduce((sum, { size }) => sum + size, 0);
+  return rewrite.add(storageOf(elements, matrices[0]!), (joint) => {
+    let next = 0;
+    return new Map(
+      matrices.map(({ storage, shape }) => {
+        const [columns, start] = [shape.at(-1)!, next];
+        next += columns;
+        const move = (operand: Operand) => {
+          const { offset, strides } = layoutInRows(operand, columns, pitch)!;
+          const dense = isContiguous(operand.shape, strides);
+          return { ...operand, storage: joint, strides, offset: start + offset, isContiguous: dense };
+        };
+        return [storage, move] as const;
+      }),
+    );
+  });
 }
 
 function storageOf(elements: number, { dtype }: Operand): ProgramStorage {

@@ -9,21 +9,13 @@ import {
   fillsMadeStorage,
   isMadeInRows,
   isWhole,
-  joinedColumns,
+  joinColumns,
   mayLieInRows,
-  moved,
-  stackedRows,
+  stackRows,
 } from './joint-storage.ts';
-import {
-  type Placed,
-  dense,
-  isAlike,
-  isDenseMatrix,
-  isLowProduct,
-  liesStacked,
-  mayMove,
-} from './merge-projections.ts';
-import { areDisjoint, isSameOperand, usesOf } from './operands.ts';
+import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './merge-projections.ts';
+import { areDisjoint, isSameOperand } from './operands.ts';
+import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: the backward pass of attention lies between those of a layer. */
 const farthest = 96;
@@ -33,22 +25,18 @@ const farthest = 96;
  * and the gradients can be made side by side.
  */
 export function mergeInputGradients(program: Program): Program {
-  let merged = program;
-  for (let at = 0; at < merged.calls.length; at++) {
-    const sum = sumFrom(merged, at);
-    if (sum.length > 1) merged = withMergedSum(merged, sum) ?? merged;
-  }
-  return merged;
+  return rewritten(program, (rewrite, at) => {
+    const sum = sumFrom(rewrite.program, at);
+    if (sum.length > 1) mergeTerms(rewrite, sum);
+  });
 }
 
 /** A program in which dY₁ᵀ · X, dY₂ᵀ · X ... are [dY₁ dY₂ ...]ᵀ · X, where the gradients lie side by side. */
 export function mergeWeightGradients(program: Program): Program {
-  let merged = program;
-  for (let at = 0; at < merged.calls.length; at++) {
-    const gradients = weightGradientsFrom(merged, at);
-    if (gradients.length > 1) merged = withMergedGradients(merged, gradients) ?? merged;
-  }
-  return merged;
+  return rewritten(program, (rewrite, at) => {
+    const gradients = weightGradientsFrom(rewrite.program, at);
+    if (gradients.length > 1) mergeGradients(rewrite, gradients);
+  });
 }
 
 /** A product, and the products that are added to it before anybody reads the sum. */
@@ -72,40 +60,42 @@ function isInputGradient({ inputs: [dy, w], attributes }: Call): boolean {
   return (attributes as MatmulAttributes).transposeB !== true && dy!.isContiguous && isDenseMatrix(w!);
 }
 
-function withMergedSum(program: Program, sum: readonly Placed[]): Program | null {
-  const uses = usesOf(program.calls);
+/** Merges those of a sum's terms whose gradients can be made side by side. */
+function mergeTerms(rewrite: Rewrite, sum: readonly Placed[]): void {
+  const { program, uses } = rewrite;
   const able = sum
     .filter(
       ({ call: { inputs } }) => mayLieInRows(program, uses, inputs[0]!) && isMadeInRows(uses, inputs[0]!),
     )
     .toSorted((a, b) => a.call.inputs[1]!.offset - b.call.inputs[1]!.offset);
   const terms = longestRun(able, (a, b) => liesStacked([a.call.inputs[1]!, b.call.inputs[1]!]));
-  const inOrder = terms.toSorted((a, b) => a.at - b.at);
+  const last = Math.max(...terms.map(({ at }) => at));
   const gradients = terms.map(({ call }) => call.inputs[0]!);
   const areDistinct = new Set(gradients.map(({ storage }) => storage)).size === terms.length;
-  if (terms.length < 2 || !areDistinct || !mayMove(program, inOrder, inOrder.at(-1)!.at)) return null;
-  const columns = joinedColumns(gradients, program.storages.length);
-  const calls = moved(program.calls, columns.moves);
-  const product = mergedTerm(calls, terms);
+  if (terms.length < 2 || !areDistinct || !mayMove(program, terms, last)) return;
+  const calls = sum.map(({ call }) => call);
+  if (!rewrite.isFree(calls, gradients)) return;
+  joinColumns(rewrite, gradients);
+  const product = mergedTerm(rewrite, terms);
+  const merged = new Set(terms.map(({ at }) => at));
   // The sum begins with the first product that is left.
-  const last = inOrder.at(-1)!.at;
-  const replaced = new Set(inOrder.map(({ at }) => at));
-  const kept = sum.map(({ at }) => at).filter((at) => at === last || !replaced.has(at));
-  const placed = calls.map((call, at) => {
-    if (!kept.includes(at)) return replaced.has(at) ? [] : [call];
+  const [begin] = sum.filter(({ at }) => at === last || !merged.has(at));
+  for (const { call, at } of sum) {
     const own = at === last ? product : call;
-    return [at === kept[0] ? firstTerm(own) : laterTerm(own)];
-  });
-  return { ...program, storages: [...program.storages, columns.storage], calls: placed.flat() };
+    if (merged.has(at) && at !== last) rewrite.replace(call);
+    else rewrite.replace(call, at === begin!.at ? firstTerm(own) : laterTerm(own));
+  }
 }
 
 /** One product of the terms' gradients, side by side, and of their weights, one behind the other. */
-function mergedTerm(calls: readonly Call[], terms: readonly Placed[]): Call {
-  const [first] = terms as [Placed];
-  const [dy, w] = calls[first.at]!.inputs as [Operand, Operand];
-  const k = terms.reduce((sum, { call }) => sum + call.inputs[1]!.shape[0]!, 0);
-  const joint = withColumns(dy, k);
-  return { ...first.call, inputs: [joint, dense(w, [k, w.shape[1]!]), ...first.call.outputs] };
+function mergedTerm(rewrite: Rewrite, terms: readonly Placed[]): Call {
+  const [{ call }] = terms as [Placed];
+  const [dy, w] = call.inputs as [Operand, Operand];
+  const k = terms.reduce((sum, { call: { inputs } }) => sum + inputs[1]!.shape[0]!, 0);
+  return {
+    ...call,
+    inputs: [withColumns(rewrite.moved(dy), k), dense(w, [k, w.shape[1]!]), ...call.outputs],
+  };
 }
 
 /** `operand` with so many columns, from its first on. */
@@ -168,44 +158,37 @@ function isWeightGradient(call: Call): boolean {
   );
 }
 
-function withMergedGradients(program: Program, found: readonly Placed[]): Program | null {
-  const uses = usesOf(program.calls);
+/** Merges those whose operands lie side by side, in the place of the last of them. */
+function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
   const able = found
-    .filter(({ call }) => mayBeStacked(program, uses, call))
+    .filter(({ call }) => mayBeStacked(rewrite, call))
     .toSorted((a, b) => a.call.inputs[0]!.offset - b.call.inputs[0]!.offset);
   const members = longestRun(able, ({ call: a }, { call: b }) => isBeside(a.inputs[0]!, b.inputs[0]!));
-  const inOrder = members.toSorted((a, b) => a.at - b.at);
-  if (members.length < 2 || !mayMove(program, inOrder, inOrder.at(-1)!.at)) return null;
-  const last = inOrder.at(-1)!.at;
+  const last = Math.max(...members.map(({ at }) => at));
+  if (members.length < 2 || !mayMove(rewrite.program, members, last)) return;
   const outputs = members.map(({ call }) => call.outputs[0]!);
-  const storages = new Set(outputs.map(({ storage }) => storage));
-  const areUnused = program.calls
-    .slice(0, last)
-    .every((call) => call.inputs.every(({ storage }) => !storages.has(storage)));
-  if (!areUnused) return null;
-  const rows = stackedRows(outputs, program.storages.length);
-  const calls = moved(program.calls, rows.moves);
-  const [first] = members as [Placed];
-  const { inputs, outputs: placed } = calls[first.at]!;
+  const isReadBefore = outputs.some(({ storage }) => {
+    const reader = rewrite.uses.get(storage)![1];
+    return reader !== undefined && rewrite.placeOf(reader) < last;
+  });
+  const calls = members.map(({ call }) => call);
+  if (isReadBefore || !rewrite.isFree(calls, outputs)) return;
+  stackRows(rewrite, outputs);
+  const [first] = calls as [Call];
+  const [dy, x] = first.inputs as [Operand, Operand];
+  const d = rewrite.moved(first.outputs[0]!);
   const n = outputs.reduce((sum, { shape }) => sum + shape[0]!, 0);
-  const [dy, x] = inputs as [Operand, Operand];
   const size = n * dy.shape[1]!;
   const joint = { ...dy, shape: [n, dy.shape[1]!], size, byteLength: size * byteSize(dy.dtype) };
-  const product: Call = {
-    ...first.call,
-    inputs: [joint, x],
-    outputs: [dense(placed[0]!, [n, placed[0]!.shape[1]!])],
-  };
-  const replaced = new Set(members.map(({ at }) => at));
-  return {
-    ...program,
-    storages: [...program.storages, rows.storage],
-    calls: calls.flatMap((call, at) => (at === last ? [product] : replaced.has(at) ? [] : [call])),
-  };
+  const product = { ...first, inputs: [joint, x], outputs: [dense(d, [n, d.shape[1]!])] };
+  for (const { call, at } of members) {
+    if (at === last) rewrite.replace(call, product);
+    else rewrite.replace(call);
+  }
 }
 
 /** Whether a gradient fills a storage that its product alone writes first, so that it may be a part of another one. */
-function mayBeStacked(program: Program, uses: ReadonlyMap<number, readonly Call[]>, call: Call): boolean {
+function mayBeStacked({ program, uses }: Rewrite, call: Call): boolean {
   const [output] = call.outputs as [Operand];
   return fillsMadeStorage(program, output) && isWhole(output) && uses.get(output.storage)![0] === call;
 }

@@ -3,33 +3,23 @@ import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../../../tensor/shape.ts';
 import { expressionOf, isOp } from './accumulate-products.ts';
-import {
-  fillsMadeStorage,
-  isWhole,
-  joinedColumns,
-  mayLieInRows,
-  moved,
-  stackedRows,
-} from './joint-storage.ts';
-import { areDisjoint, isSameOperand, usesOf } from './operands.ts';
+import { fillsMadeStorage, isWhole, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
+import { areDisjoint, isSameOperand } from './operands.ts';
+import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
 const farthest = 32;
 
-/** A call of a program, and its place. */
-export interface Placed {
-  readonly call: Call;
-  readonly at: number;
-}
-
-/** A program in which x · W₁ᵀ, x · W₂ᵀ ... of one x are x · [W₁; W₂; ...]ᵀ. */
+/**
+ * A program in which x · W₁ᵀ, x · W₂ᵀ ... of one x are x · [W₁; W₂; ...]ᵀ. What is needed much longer than the others, as
+ * values are beside queries and keys, is a product of its own, for it would keep their memory too; its weights lie behind
+ * theirs all the same.
+ */
 export function mergeProjections(program: Program): Program {
-  let merged = program;
-  for (let at = 0; at < merged.calls.length; at++) {
-    const projections = projectionsFrom(merged, at);
-    if (projections.length > 1) merged = mergedAt(merged, projections) ?? merged;
-  }
-  return merged;
+  return rewritten(program, (rewrite, at) => {
+    const projections = projectionsFrom(rewrite.program, at);
+    if (projections.length > 1) mergeAll(rewrite, projections);
+  });
 }
 
 /** The projections of one activation, from the call at `at` on, as long as it stays what it is. */
@@ -76,43 +66,56 @@ export function isAlike(a: Call, b: Call): boolean {
   );
 }
 
-/** The program with one product in the place of the first of `projections`; null if fewer than two can be joined. */
-function mergedAt(program: Program, projections: readonly Placed[]): Program | null {
-  const uses = usesOf(program.calls);
+function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
+  const { program, uses } = rewrite;
   const joinable = projections.filter(({ call }) => mayLieInRows(program, uses, call.outputs[0]!));
   const areStacked = liesStacked(joinable.map(({ call }) => call.inputs[1]!));
-  if (areStacked && !mayMove(program, joinable, joinable[0]?.at ?? 0)) return null;
-  const members = areStacked ? joinable : withOwnWeights(program, uses, joinable);
-  if (members.length < 2) return null;
-  const calls = members.map(({ call }) => call);
-  const outputs = calls.map((call) => call.outputs[0]!);
-  const weights = calls.map((call) => call.inputs[1]!);
-  const storages = [...program.storages];
-  const columns = joinedColumns(outputs, storages.length);
-  storages.push(columns.storage);
-  const moves = new Map(columns.moves);
+  const members = areStacked ? joinable : withOwnWeights(rewrite, joinable);
+  const [first] = members;
+  if (members.length < 2 || !first) return;
+  if (areStacked && !mayMove(program, members, first.at)) return;
+  const groups = groupedByEnd(rewrite, members);
+  const ordered = groups.flat().map(({ call }) => call);
+  const weights = ordered.map((call) => call.inputs[1]!);
+  const makers = areStacked ? [] : weights.map(({ storage }) => uses.get(storage)![0]!);
+  const outputs = ordered.map((call) => call.outputs[0]!);
+  if (!rewrite.isFree([...ordered, ...makers], areStacked ? outputs : [...outputs, ...weights])) return;
   if (!areStacked) {
-    const rows = stackedRows(weights, storages.length);
-    storages.push(rows.storage);
-    for (const [storage, move] of rows.moves) moves.set(storage, move);
+    for (const maker of makers) if (rewrite.placeOf(maker) > first.at) rewrite.hoist(maker, first.call);
+    stackRows(rewrite, weights);
   }
-  const rest = areStacked ? program.calls : withMakersBefore(program.calls, members, weights);
-  const movedCalls = moved(rest, moves);
-  const first = rest.indexOf(calls[0]!);
-  const [x, w] = movedCalls[first]!.inputs as [Operand, Operand];
-  const [y] = outputs as [Operand];
-  const n = weights.reduce((sum, { shape }) => sum + shape[0]!, 0);
-  const product: Call = {
-    ...calls[0]!,
-    inputs: [x, dense(w, [n, w.shape[1]!])],
-    outputs: [dense({ ...y, storage: program.storages.length }, [...y.shape.slice(0, -1), n])],
-  };
-  const others = new Set(calls.slice(1));
-  return {
-    ...program,
-    storages,
-    calls: movedCalls.flatMap((call, i) => (i === first ? [product] : others.has(rest[i]!) ? [] : [call])),
-  };
+  for (const group of groups) if (group.length > 1) mergeGroup(rewrite, group);
+}
+
+/** One product in the place of the first of a group, whose weights lie one behind the other. */
+function mergeGroup(rewrite: Rewrite, group: readonly Placed[]): void {
+  const calls = group.map(({ call }) => call);
+  const [first, ...others] = calls as [Call, ...Call[]];
+  const joint = joinColumns(
+    rewrite,
+    calls.map((call) => call.outputs[0]!),
+  );
+  const w = rewrite.moved(first.inputs[1]!);
+  const n = calls.reduce((sum, { inputs }) => sum + inputs[1]!.shape[0]!, 0);
+  const [y] = first.outputs as [Operand];
+  rewrite.replace(first, {
+    ...first,
+    inputs: [first.inputs[0]!, dense(w, [n, w.shape[1]!])],
+    outputs: [dense({ ...y, storage: joint }, [...y.shape.slice(0, -1), n])],
+  });
+  for (const call of others) rewrite.replace(call);
+}
+
+/** Projections whose results are needed about as long as one another's, those of each group in their order. */
+function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[][] {
+  const groups: { readonly end: number; readonly members: Placed[] }[] = [];
+  for (const projection of projections) {
+    const end = rewrite.lastUseOf(projection.call.outputs[0]!);
+    const group = groups.find((other) => Math.abs(other.end - end) <= farthest);
+    if (group) group.members.push(projection);
+    else groups.push({ end, members: [projection] });
+  }
+  return groups.map(({ members }) => members);
 }
 
 /** Whether dense matrices lie one behind the other in one storage. */
@@ -142,12 +145,8 @@ export function dense(like: Operand, shape: readonly number[]): Operand {
 }
 
 /** Those of different weights that are each all of a storage that one cast makes, which could stand before them all. */
-function withOwnWeights(
-  program: Program,
-  uses: ReadonlyMap<number, readonly Call[]>,
-  projections: readonly Placed[],
-): Placed[] {
-  const { calls } = program;
+function withOwnWeights(rewrite: Rewrite, projections: readonly Placed[]): Placed[] {
+  const { program, uses } = rewrite;
   const seen = new Set<number>();
   return projections.filter(({ call }) => {
     const [, w] = call.inputs as [Operand, Operand];
@@ -157,20 +156,7 @@ function withOwnWeights(
     const isOnlyMaker = others.every(({ outputs }) => outputs.every(({ storage }) => storage !== w.storage));
     if (!isOnlyMaker || expressionOf(maker!) !== 'a' || maker!.op.mutates || maker!.live !== null)
       return false;
-    const between = calls.slice(projections[0]!.at, calls.indexOf(maker!));
+    const between = program.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
     return between.every(({ outputs }) => outputs.every((output) => areDisjoint(output, maker!.inputs[0]!)));
   });
-}
-
-/** The calls with what makes `weights` before the first of `members`. */
-function withMakersBefore(
-  calls: readonly Call[],
-  members: readonly Placed[],
-  weights: readonly Operand[],
-): readonly Call[] {
-  const { at } = members[0]!;
-  const made = new Set(weights.map(({ storage }) => storage));
-  const isMaker = ({ outputs }: Call) => outputs.some(({ storage }) => made.has(storage));
-  const behind = calls.slice(at);
-  return [...calls.slice(0, at), ...behind.filter(isMaker), ...behind.filter((call) => !isMaker(call))];
 }
