@@ -57,6 +57,9 @@ describe('accumulateProducts', () => {
   it('makes one call of a product and what it is added to, from either side, widened or not', () => {
     expect(namesAfter(() => [t.add(x, product())])).toEqual(['addmm']);
     expect(namesAfter(() => [t.add(product(), x)])).toEqual(['addmm']);
+    const { program } = programOf(() => [t.add(x, t.cast(product(), 'float32'))]);
+    const [call] = accumulateProducts(program).calls;
+    expect(call!.members!.map(({ op }) => op.name)).toEqual(['matmul', 'cast', 'add']);
     expect(namesAfter(() => [t.add(x, t.cast(product(), 'float32'))])).toEqual(['addmm']);
     expect(namesAfter(() => [t.add(other, product())])).toEqual(['addmm']);
     expect(namesAfter(() => [t.add(x, t.matmul(h, t.transpose(w), { dtype: 'float32', scale: 2 }))])).toEqual(

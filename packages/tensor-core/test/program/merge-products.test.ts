@@ -76,6 +76,11 @@ describe('mergeProducts', () => {
       ],
     ]);
     expect(opNames(program).filter((name) => name === 'cast')).toHaveLength(6);
+    expect(products(program).map(({ members }) => members!.map(({ op }) => op.name).join(' '))).toEqual([
+      'matmul matmul matmul',
+      'matmul matmul matmul',
+      'matmul matmul add_ matmul add_',
+    ]);
     const before = accumulateProducts(programOf(() => layer(cpu)).program);
     expect(productFacts(before, program)).toEqual({
       accumulatedProducts: 0,

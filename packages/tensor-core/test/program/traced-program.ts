@@ -19,6 +19,7 @@ export function programOf(fn: () => readonly Tensor[]): TracedProgram {
   const kept = results.map((x) => trace.operand(x).storage);
   const { storages, written, live, calls, device } = trace;
   const program = {
+    name: '',
     device: device!,
     storages,
     written,

@@ -84,13 +84,15 @@ function accumulationOf(
     shape,
     strides: product.outputs[0]!.strides,
   });
+  const replaced = isWidened ? [product, maker] : [product];
   const call: Call = {
     ...product,
     op: (isSameOperand(c, d) ? addmmInPlaceOp : addmmOp) as ComputeOp<never>,
     inputs: [a, b, asProduct(c)],
     outputs: [asProduct(d)],
+    members: [...replaced, sum],
   };
-  return { call, replaced: isWidened ? [product, maker] : [product] };
+  return { call, replaced };
 }
 
 /** The call that makes all of an operand, dense, if `reader` alone reads it and nobody keeps it. */

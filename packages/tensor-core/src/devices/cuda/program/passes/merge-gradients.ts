@@ -15,7 +15,7 @@ import {
 } from './joint-storage.ts';
 import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './merge-projections.ts';
 import { areDisjoint, isSameOperand } from './operands.ts';
-import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
+import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: the backward pass of attention lies between those of a layer. */
 const farthest = 96;
@@ -92,8 +92,10 @@ function mergedTerm(rewrite: Rewrite, terms: readonly Placed[]): Call {
   const [{ call }] = terms as [Placed];
   const [dy, w] = call.inputs as [Operand, Operand];
   const k = terms.reduce((sum, { call: { inputs } }) => sum + inputs[1]!.shape[0]!, 0);
+  const inOrder = terms.toSorted((a, b) => a.at - b.at);
   return {
     ...call,
+    members: membersOf(inOrder.map((term) => term.call)),
     inputs: [withColumns(rewrite.moved(dy), k), dense(w, [k, w.shape[1]!]), ...call.outputs],
   };
 }
@@ -180,7 +182,12 @@ function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
   const n = outputs.reduce((sum, { shape }) => sum + shape[0]!, 0);
   const size = n * dy.shape[1]!;
   const joint = { ...dy, shape: [n, dy.shape[1]!], size, byteLength: size * byteSize(dy.dtype) };
-  const product = { ...first, inputs: [joint, x], outputs: [dense(d, [n, d.shape[1]!])] };
+  const product = {
+    ...first,
+    inputs: [joint, x],
+    outputs: [dense(d, [n, d.shape[1]!])],
+    members: membersOf(calls),
+  };
   for (const { call, at } of members) {
     if (at === last) rewrite.replace(call, product);
     else rewrite.replace(call);

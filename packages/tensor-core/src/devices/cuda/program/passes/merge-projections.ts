@@ -5,7 +5,7 @@ import { contiguousStrides, sizeOf } from '../../../../tensor/shape.ts';
 import { expressionOf, isOp } from './accumulate-products.ts';
 import { fillsMadeStorage, isWhole, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
 import { areDisjoint, isSameOperand } from './operands.ts';
-import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
+import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
 const farthest = 32;
@@ -102,6 +102,7 @@ function mergeGroup(rewrite: Rewrite, group: readonly Placed[]): void {
     ...first,
     inputs: [first.inputs[0]!, dense(w, [n, w.shape[1]!])],
     outputs: [dense({ ...y, storage: joint }, [...y.shape.slice(0, -1), n])],
+    members: membersOf(calls),
   });
   for (const call of others) rewrite.replace(call);
 }
