@@ -84,9 +84,8 @@ describe.skipIf(hostCompilerVersion() === null)('compiled on an emulated GPU in 
     const errors = (values: number[][]) => values.map((value, i) => distance(value, reference![i]!));
     const [own, eagers] = [errors(ours!), errors(theirs!)];
     const names = [...exact.model.namedParameters()].map(([name]) => name);
-    names.forEach((name, i) => {
-      expect(own[i], name).toBeLessThan(2 * eagers[i]!);
-      expect(own[i], name).toBeLessThan(0.5 * distance(begin[i]!, reference![i]!));
-    });
+    expect(names.filter((_, i) => own[i]! >= 2 * eagers[i]!)).toEqual([]);
+    // Each has been trained by far more than it is off.
+    expect(names.filter((_, i) => own[i]! > 0.5 * distance(begin[i]!, reference![i]!))).toEqual([]);
   });
 });

@@ -202,5 +202,5 @@ function mayBeStacked({ program, uses }: Rewrite, call: Call): boolean {
 
 /** Whether the columns of `b`, both transposed, begin where those of `a` end. */
 function isBeside(a: Operand, b: Operand): boolean {
-  return a.strides[1] === b.strides[1] && a.offset + a.shape[0]! === b.offset;
+  return a.strides[1] === b.strides[1] && b.offset === a.offset + a.shape[0]!;
 }
