@@ -14,7 +14,7 @@ import {
 } from '@roofline/tensor-core';
 import { buildBackward } from './cpu/backward-graph.ts';
 import { buildForward } from './cpu/forward-graph.ts';
-import { launchBackward, launchForward } from './cuda/launch.ts';
+import { isWrittenByTma, launchBackward, launchForward } from './cuda/launch.ts';
 import { accumulatorDType } from './dtypes.ts';
 import { type HeadLayout, headLayout, storedDimensions, swapLayout } from './head-layout.ts';
 import { attentionSizes, visiblePairs } from './operands.ts';
@@ -94,7 +94,7 @@ const flashAttentionBackwardOp = defineOp<FlashAttentionBackwardAttributes>({
       dtype: inputs[i]!.dtype,
     })),
   cost: (inputs, outputs, { causal }) => costOfProducts(inputs, outputs, causal, backwardProducts),
-  cuda: { kind: 'custom', strided: true, launch: launchBackward },
+  cuda: { kind: 'custom', strided: true, writesStrided: isWrittenByTma, launch: launchBackward },
   cpu: {
     kind: 'onnx',
     build: (graph, inputs, { layouts, ...settings }) => {

@@ -1,5 +1,6 @@
 import {
   type CudaContext,
+  type Layout,
   type MemoryView,
   type StridedMemory,
   getFloat32MatmulPrecision,
@@ -52,6 +53,16 @@ export function launchForward(
   if (plan.family === 'hopper') launchHopperForward(call, plan);
   else if (plan.family === 'mma') launchMmaForward(call, plan);
   else launchSimtForward(call, plan);
+}
+
+// In elements of all dtypes, what keeps each row of heads aligned for TMA.
+const alignedElements = 8;
+
+/** Whether every backward kernel can write a gradient of that layout, as a part of a joint one say. */
+export function isWrittenByTma({ strides, offset }: Layout): boolean {
+  return (
+    strides.at(-1) === 1 && [offset, ...strides.slice(0, -1)].every((each) => each % alignedElements === 0)
+  );
 }
 
 /** The CUDA lowering of flashAttentionBackward. */

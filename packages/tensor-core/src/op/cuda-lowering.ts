@@ -1,4 +1,5 @@
 import type { DType } from '../tensor/dtype.ts';
+import type { Layout } from '../tensor/shape.ts';
 import type { MemoryView, StridedMemory } from './memory-view.ts';
 
 /** What a kernel may choose its shape by. */
@@ -41,7 +42,7 @@ export interface CudaKernel {
   ): void;
 }
 
-/** D = scale · op(A) · op(B), row-major, one product per batch index. */
+/** D = scale · op(A) · op(B), row-major, one product per batch index; with C, D = scale · op(A) · op(B) + C. */
 export interface MatmulRequest {
   readonly m: number;
   readonly n: number;
@@ -53,6 +54,11 @@ export interface MatmulRequest {
   readonly a: number;
   readonly b: number;
   readonly d: number;
+  /**
+   * What is added, before anything is rounded: it lies as D does and is of its dtype, and may be D itself. cublasLt alone
+   * adds it. Default: nothing.
+   */
+  readonly c?: number;
   /** True when the operand lies transposed: A as k×m, B as n×k (its rows are contiguous that way). */
   readonly transposeA: boolean;
   readonly transposeB: boolean;
@@ -128,6 +134,11 @@ export interface CustomKernel<A> {
    * Compiled programs have an optimizer write so what autocast would cast in the next step. Default 0.
    */
   readonly copied?: number;
+  /**
+   * Whether `launch` can write an output of that layout. Default: contiguous ones alone, which are all that eager calls
+   * give; a compiled program saves a copy where more is possible.
+   */
+  writesStrided?(output: Layout): boolean;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],

@@ -105,6 +105,12 @@ export interface RunnerFacts {
   readonly carriedCasts: number;
   /** Bytes that these casts would move in every run, less those that optimizers write for them. */
   readonly carriedBytes: number;
+  /** Products that add to something, which eager code does in a call of its own. */
+  readonly accumulatedProducts: number;
+  /** Products that are parts of another one, with which they share an operand. */
+  readonly mergedProducts: number;
+  /** Bytes of operands that merged products do not read again. */
+  readonly operandBytesSaved: number;
   /** Bytes that the program holds on the device between its runs. */
   readonly arenaBytes: number;
 }
@@ -114,6 +120,9 @@ export const nothingSpared = {
   bytesInRegisters: 0,
   carriedCasts: 0,
   carriedBytes: 0,
+  accumulatedProducts: 0,
+  mergedProducts: 0,
+  operandBytesSaved: 0,
   arenaBytes: 0,
 } as const;
 

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { type Defines, KernelBuilder } from '../devices/cuda/compile/compile.ts';
 import { CudaDevice } from '../devices/cuda/device.ts';
 import type { DeviceParts } from '../devices/cuda/device-parts.ts';
+import { CublasLt } from '../devices/cuda/matmul/cublaslt.ts';
 import { CudaDriver } from '../devices/cuda/driver/driver.ts';
 import { KernelCache } from '../devices/cuda/compile/kernel-cache.ts';
+import { EmulatedCublasLt } from './emulated-cublaslt.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
 import { DeviceError } from '../errors.ts';
@@ -51,7 +53,8 @@ class LimitedBuilder extends KernelBuilder {
  * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. Work is queued,
  * and runs in an order drawn from `seed` among those that streams, events, warps and blocks allow; new and freed
  * memory holds NaN. A kernel that reads a misaligned address fails as on a GPU. `onLaunch` is called inside every
- * launch, with what it puts on the GPU: one kernel, a graph's nodes, or nothing yet while a stream is captured; float32 products are JavaScript's unless others are given. Each kernel takes the host's compiler a second, once
+ * launch, with what it puts on the GPU: one kernel, a graph's nodes, or nothing yet while a stream is captured. cublasLt is
+ * JavaScript's, and so are float32 products unless others are given. Each kernel takes the host's compiler a second, once
  * a machine; one that is needed beyond `mostKernels` throws a KernelLimitError.
  */
 export function openEmulatedDevice(
@@ -70,6 +73,8 @@ export function openEmulatedDevice(
       makeFloat32Product ??
       ((_context, _driver, _scratch, streams) =>
         new EmulatedMatmul((run) => emulated.queues.push(streams.current.handle, run))),
+    loadCublasLt: () =>
+      new CublasLt(new EmulatedCublasLt((stream, run) => emulated.queues.push(stream, run)).functions),
     poisonsFreedMemory: true,
   });
 }

@@ -6,6 +6,7 @@ import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
 import { KernelCache } from '../../src/devices/cuda/compile/kernel-cache.ts';
 import type { CompileRequest, KernelCompiler } from '../../src/devices/cuda/compile/nvrtc.ts';
 import { CudaDevice } from '../../src/devices/cuda/device.ts';
+import { CublasLt } from '../../src/devices/cuda/matmul/cublaslt.ts';
 import { CudaDriver } from '../../src/devices/cuda/driver/driver.ts';
 import { EmulatedDriver } from '../../src/testing/emulated-driver.ts';
 
@@ -43,6 +44,7 @@ export function openNoOpDevice(): CudaDevice {
   return new CudaDevice(driver, 0, {
     makeBuilder: (architecture) => new KernelBuilder(architecture, () => new NoOpCompiler(), cache),
     makeFloat32Product: () => ({ tryRun: () => true }),
+    loadCublasLt: () => new CublasLt(),
     poisonsFreedMemory: false,
   });
 }

@@ -2,6 +2,7 @@ import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { KernelBuilder } from './compile/compile.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { Streams } from './driver/stream.ts';
+import { CublasLt } from './matmul/cublaslt.ts';
 import type { Float32Product } from './matmul/matmul.ts';
 import { SplitHalfProduct } from './matmul/matmul-split-half.ts';
 import type { Scratch } from './memory/stream-scratch.ts';
@@ -16,6 +17,8 @@ export interface DeviceParts {
     scratch: Scratch,
     streams: Streams,
   ): Float32Product | null;
+  /** Called before the first product that it is needed for. Throws a LibraryNotFoundError without it. */
+  loadCublasLt(): CublasLt;
   /** Whether freed memory is filled with 0xff, NaN in every floating-point dtype; ROOFLINE_POISON_MEMORY=1. */
   readonly poisonsFreedMemory: boolean;
 }
@@ -25,5 +28,6 @@ export const nvidiaParts = (): DeviceParts => ({
   makeBuilder: (architecture) => new KernelBuilder(architecture),
   makeFloat32Product: (context, driver, scratch) =>
     context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, scratch) : null,
+  loadCublasLt: () => new CublasLt(),
   poisonsFreedMemory: process.env.ROOFLINE_POISON_MEMORY === '1',
 });

@@ -83,6 +83,7 @@ export class CudaDevice implements Device {
       modules: new KernelModules(driver, builder, launcher),
       properties: this.facts,
       makeFloat32Product: (context) => parts.makeFloat32Product(context, driver, scratch, streams),
+      loadCublasLt: () => parts.loadCublasLt(),
     });
   }
 

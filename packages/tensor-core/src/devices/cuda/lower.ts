@@ -14,7 +14,7 @@ import type { DeviceBuffer } from '../device.ts';
 import type { CudaDevice } from './device.ts';
 import type { Block } from './memory/block.ts';
 import type { Launcher } from './launch/launch.ts';
-import { CublasLt } from './matmul/cublaslt.ts';
+import type { CublasLt } from './matmul/cublaslt.ts';
 import { fastestAlgorithm } from './matmul/fastest-algorithm.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
 import type { KernelModules } from './compile/modules.ts';
@@ -38,6 +38,7 @@ export interface LoweringParts {
   readonly memory: BlockMemory;
   /** Given the context that it will work with. */
   readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
+  readonly loadCublasLt: () => CublasLt;
 }
 
 /** Turns ops into kernel launches on the current stream. Custom ops see it as their CudaContext. */
@@ -58,7 +59,7 @@ export class CudaLowering implements CudaContext {
   givenWorkspaces: DeviceBuffer[] | null = null;
 
   constructor(parts: LoweringParts) {
-    const { device, streams, launcher, modules, properties, memory, makeFloat32Product } = parts;
+    const { device, streams, launcher, modules, properties, memory } = parts;
     this.device = device;
     this.properties = properties;
     this.#streams = streams;
@@ -73,8 +74,8 @@ export class CudaLowering implements CudaContext {
       streams,
       workspace,
       (address, byteLength) => this.fillBytes(address, 0, byteLength),
-      makeFloat32Product(this),
-      () => new CublasLt(),
+      parts.makeFloat32Product(this),
+      parts.loadCublasLt,
       (library, description) => fastestAlgorithm(device, library, description),
     );
   }

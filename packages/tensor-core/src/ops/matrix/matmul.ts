@@ -1,21 +1,12 @@
-import type { MemoryView } from '../../op/memory-view.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { buildMatmul } from '../../devices/cpu/lowering/matmul-graph.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type DType, byteSize, checkDType, checkElement } from '../../tensor/dtype.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
-import { defineOp } from '../../op/op.ts';
-import {
-  type Shape,
-  broadcastShapes,
-  broadcastStrides,
-  contiguousStrides,
-  formatShape,
-  sizeOf,
-} from '../../tensor/shape.ts';
+import { type ComputeOp, defineOp } from '../../op/op.ts';
+import { type Shape, broadcastShapes, formatShape, sizeOf } from '../../tensor/shape.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
@@ -23,14 +14,11 @@ import { contiguous } from '../copy/contiguous.ts';
 import { reshape, transpose, unsqueeze } from '../shape/views.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
+import { type ProductAttributes, isMatrix, launchMatmul } from './matmul-launch.ts';
 
-interface MatmulAttributes {
-  /** Multiplies the product. */
-  readonly scale: number;
+export interface MatmulAttributes extends ProductAttributes {
   /** Of the result, where it is not the operands'. */
   readonly dtype?: DType;
-  /** The second operand is given as its transpose, a linear layer's weight: a · bᵀ. */
-  readonly transposeB?: boolean;
   /** The second operand lies column by column, so that its gradient had better, too. */
   readonly columnsOfB?: boolean;
 }
@@ -47,7 +35,7 @@ function productShape(a: Shape, b: Shape): Shape {
   return [...broadcastShapes('matmul', a.slice(0, -2), b.slice(0, -2)), a.at(-2)!, b.at(-1)!];
 }
 
-const matmulOp = defineOp<MatmulAttributes>({
+export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>({
   name: 'matmul',
   autocast: 'lower',
   infer: ([a, b], { dtype = a!.dtype, transposeB }) => {
@@ -91,37 +79,7 @@ const matmulOp = defineOp<MatmulAttributes>({
   cuda: {
     kind: 'custom',
     strided: true,
-    launch(context, [a, b], [d], { scale, transposeB = false }) {
-      if (d!.size === 0) return;
-      const n = d!.shape.at(-1)!;
-      const k = a!.shape.at(-1)!;
-      // A matrix behind a batch makes one larger product of it.
-      const isJoined = isMatrix(b!);
-      const m = isJoined ? d!.size / n : d!.shape.at(-2)!;
-      const batchShape = isJoined ? noBatch : d!.shape.slice(0, -2);
-      const left = isJoined ? joinedOperandOf(context, a!, m) : operandOf(context, a!, batchShape);
-      const right = operandOf(context, b!, batchShape);
-      context.matmul({
-        m,
-        n,
-        k,
-        batch: sizeOf(batchShape),
-        inputDType: a!.dtype,
-        outputDType: d!.dtype,
-        a: left.address,
-        b: right.address,
-        d: d!.address,
-        transposeA: left.transposed,
-        transposeB: right.transposed !== transposeB,
-        pitchA: left.pitch,
-        pitchB: right.pitch,
-        pitchD: n,
-        batchStrideA: left.batchStride,
-        batchStrideB: right.batchStride,
-        batchStrideD: m * n,
-        scale,
-      });
-    },
+    launch: (context, [a, b], [d], attributes) => launchMatmul(context, a!, b!, d!, attributes),
   },
   cpu: {
     kind: 'onnx',
@@ -133,14 +91,8 @@ const matmulOp = defineOp<MatmulAttributes>({
   },
 });
 
-const noBatch: Shape = [];
-
 function swapLastTwo(shape: Shape): Shape {
   return [...shape.slice(0, -2), shape.at(-1)!, shape.at(-2)!];
-}
-
-function isMatrix({ shape }: TensorSpec): boolean {
-  return shape.length === 2;
 }
 
 /** [..., n] as one matrix of all its rows. */
@@ -161,80 +113,6 @@ function gradientProduct(x: Tensor, y: Tensor, scale: number, input: TensorSpec)
   const dtype = byteSize(x.dtype) < byteSize(y.dtype) ? x.dtype : y.dtype;
   const unrounded = input.dtype === 'float32' && dtype !== 'float32';
   return matmul(cast(x, dtype), cast(y, dtype), unrounded ? { scale, dtype: 'float32' } : { scale });
-}
-
-interface Operand {
-  readonly address: number;
-  readonly transposed: boolean;
-  readonly pitch: number;
-  readonly batchStride: number;
-}
-
-/** How a library that takes one pitch and one batch stride can read `x`; copies it where it cannot. */
-function operandOf(context: CudaContext, x: MemoryView, batchShape: Shape): Operand {
-  const rows = x.shape.at(-2)!;
-  const batchStride = singleStride(x, 2, batchShape);
-  if (batchStride === null) return copied(context, x, [...batchShape, rows, x.shape.at(-1)!], batchShape);
-  return asItLies(x, rows, x.strides.at(-2)!, batchStride) ?? copied(context, x, x.shape, batchShape);
-}
-
-/** The same with all `rows` of a batch as those of one matrix. */
-function joinedOperandOf(context: CudaContext, x: MemoryView, rows: number): Operand {
-  const rowStride = singleStride(x, 1, x.shape.slice(0, -1));
-  const operand = rowStride === null ? null : asItLies(x, rows, rowStride, 0);
-  return operand ?? copied(context, x, x.shape, noBatch);
-}
-
-/** Matrices of so many rows without a copy; null unless their rows or columns are dense. */
-function asItLies(x: MemoryView, rows: number, rowStride: number, batchStride: number): Operand | null {
-  const columns = x.shape.at(-1)!;
-  const columnStride = x.strides.at(-1)!;
-  if (fits(columnStride, columns, rowStride, rows)) {
-    return { address: x.address, transposed: false, pitch: Math.max(rowStride, columns), batchStride };
-  }
-  if (fits(rowStride, rows, columnStride, columns)) {
-    return { address: x.address, transposed: true, pitch: Math.max(columnStride, rows), batchStride };
-  }
-  return null;
-}
-
-/** A contiguous copy, repeated to `shape` where its own batch dimensions cannot be walked by one stride. */
-function copied(context: CudaContext, x: MemoryView, shape: Shape, batchShape: Shape): Operand {
-  const strides = contiguousStrides(shape);
-  const address = context.workspace(sizeOf(shape) * byteSize(x.dtype));
-  const repeated = broadcastStrides(x.shape, x.strides, shape);
-  context.copy(
-    { address: x.address, dtype: x.dtype, shape, strides: repeated },
-    { address, dtype: x.dtype, shape, strides },
-  );
-  const batchStride = singleStride({ shape, strides }, 2, batchShape)!;
-  return { address, transposed: false, pitch: shape.at(-1)!, batchStride };
-}
-
-// Whether lines of `inner` dense elements follow one another every `outerStride` elements.
-function fits(innerStride: number, inner: number, outerStride: number, outer: number): boolean {
-  return (innerStride === 1 || inner === 1) && (outerStride >= inner || outer === 1);
-}
-
-/** The one stride that walks all but the last `inner` dimensions, as of shape `outer`, in row-major order, or null. */
-function singleStride(
-  { shape, strides }: { shape: Shape; strides: Shape },
-  inner: number,
-  outer: Shape,
-): number | null {
-  const lead = outer.length - (shape.length - inner);
-  let stride: number | null = null;
-  let covered = 1;
-  for (let i = outer.length - 1; i >= 0; i--) {
-    const length = outer[i]!;
-    if (length === 1) continue;
-    const repeats = i < lead || shape[i - lead] === 1;
-    const walked = repeats ? 0 : strides[i - lead]!;
-    if (stride === null) stride = walked;
-    else if (walked !== stride * covered) return null;
-    covered *= length;
-  }
-  return stride ?? 0;
 }
 
 /** Options of `matmul` and `linear`. */

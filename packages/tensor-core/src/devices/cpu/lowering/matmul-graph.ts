@@ -54,7 +54,7 @@ function scaled(graph: OnnxGraph, product: OnnxValue, scale: number): OnnxValue 
 }
 
 /** The operand with its dimensions as the op sees them. */
-function inOrder(graph: OnnxGraph, value: OnnxValue): OnnxValue {
+export function inOrder(graph: OnnxGraph, value: OnnxValue): OnnxValue {
   if (!value.transposed) return value;
   const rank = value.shape.length;
   const perm = value.shape.map((_, i) => (i < rank - 2 ? i : 2 * rank - 3 - i));

@@ -46,6 +46,7 @@ const operationTranspose = 1;
 const algorithmBytes = 64;
 const heuristicResultBytes = 96;
 const stateOffset = 72;
+const betaOffset = 8;
 
 const statusNames: Readonly<Record<number, string>> = {
   1: 'CUBLAS_STATUS_NOT_INITIALIZED',
@@ -89,19 +90,20 @@ export interface LtMatmulDescription {
   readonly b: ColumnMajorLayout;
   readonly d: ColumnMajorLayout;
   /** The alignment of the operands' addresses, in bytes: algorithms may rely on it. */
-  readonly alignments: { readonly a: number; readonly b: number; readonly d: number };
+  readonly alignments: { readonly a: number; readonly b: number; readonly c: number; readonly d: number };
   readonly workspaceBytes: number;
 }
 
-type Functions = NativeFunctions<typeof prototypes>;
+/** What of cublasLt is called. */
+export type CublasLtFunctions = NativeFunctions<typeof prototypes>;
 
 /** One device's cublasLt handle. */
 export class CublasLt {
   readonly version: number;
-  readonly #functions: Functions;
+  readonly #functions: CublasLtFunctions;
   readonly #handle: number;
   readonly #scratch = new HostMemory(256);
-  /** alpha at 0, and beta, which stays 0, at 8; read during the call. */
+  /** alpha at 0 and beta at 8; read during the call. */
   readonly #factors = new HostMemory(64);
 
   constructor(functions = loadFunctions()) {
@@ -135,17 +137,18 @@ export class CublasLt {
     });
   }
 
-  /** Queues D = alpha · A · B. `isDouble` says of what type alpha is. */
+  /** Queues D = alpha · A · B + beta · C, where C lies as D does. `isDouble` says of what type alpha and beta are. */
   run(
     matmul: LtMatmul,
-    addresses: { readonly a: number; readonly b: number; readonly d: number },
-    factor: { readonly alpha: number; readonly isDouble: boolean },
+    addresses: { readonly a: number; readonly b: number; readonly c: number; readonly d: number },
+    factors: { readonly alpha: number; readonly beta: number; readonly isDouble: boolean },
     workspace: number,
     stream: number,
   ): void {
     const memory = this.#factors;
-    if (factor.isDouble) memory.doubles[0] = factor.alpha;
-    else memory.floats[0] = factor.alpha;
+    const places = factors.isDouble ? memory.doubles : memory.floats;
+    places[0] = factors.alpha;
+    places[betaOffset / places.BYTES_PER_ELEMENT] = factors.beta;
     const status = this.#functions.cublasLtMatmul(
       this.#handle,
       matmul.desc,
@@ -154,8 +157,8 @@ export class CublasLt {
       matmul.a,
       addresses.b,
       matmul.b,
-      memory.address + 8,
-      addresses.d,
+      memory.address + betaOffset,
+      addresses.c,
       matmul.d,
       addresses.d,
       matmul.d,
@@ -187,7 +190,7 @@ export class CublasLt {
       'cublasLtMatmulPreferenceSetAttribute',
     );
     const { alignments } = description;
-    [alignments.a, alignments.b, alignments.d, alignments.d].forEach((bytes, i) =>
+    [alignments.a, alignments.b, alignments.c, alignments.d].forEach((bytes, i) =>
       this.#setInt(set, preference, preferenceAlignment[i]!, bytes),
     );
     const results = new HostMemory(heuristicResultBytes * most);
@@ -225,7 +228,7 @@ export class CublasLt {
   }
 
   #setInt(
-    set: Functions['cublasLtMatmulDescSetAttribute'],
+    set: CublasLtFunctions['cublasLtMatmulDescSetAttribute'],
     object: number,
     attribute: number,
     value: number,
@@ -245,7 +248,7 @@ function check(status: number, call: string): void {
   throw new DeviceError(`${call} failed: ${statusNames[status] ?? `status ${status}`}.`);
 }
 
-function loadFunctions(): Functions {
+function loadFunctions(): CublasLtFunctions {
   const { handle, path } = loadLibrary(libraries.cublasLt);
   const missing = (name: string) => new DeviceError(`${path} has no ${name}: take a newer cublasLt.`);
   return declareFunctions(handle, prototypes, missing);

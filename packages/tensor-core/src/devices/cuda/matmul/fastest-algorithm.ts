@@ -50,19 +50,19 @@ function timesOf(
 ): number[][] {
   const flushBytes = flushFactor * device.facts.l2Bytes;
   const workspaceBytes = Math.max(...candidates.map((candidate) => candidate.workspaceBytes));
-  const factor = { alpha: 1, isDouble: computeType === computeTypes.float64 };
+  const factors = { alpha: 1, beta: 0, isDouble: computeType === computeTypes.float64 };
   const { stream } = device;
   const sizes = [bytesOf(a), bytesOf(b), bytesOf(d), workspaceBytes, flushBytes];
   return withBlocks(device, sizes, (blocks) => {
     fillWithNumbers(device, a, blocks[0]!);
     fillWithNumbers(device, b, blocks[1]!);
     const [left, right, result, workspace, flushed] = blocks.map(({ address }) => address);
-    const addresses = { a: left!, b: right!, d: result! };
+    const addresses = { a: left!, b: right!, c: result!, d: result! };
     const time = (candidate: LtMatmul) => {
       // The host queues the product while the device is busy with this.
       stream.fill(flushed!, 0, flushBytes);
       const start = stream.recordEvent();
-      library.run(candidate, addresses, factor, workspace!, stream.handle);
+      library.run(candidate, addresses, factors, workspace!, stream.handle);
       return { start, end: stream.recordEvent() };
     };
     // The first round loads kernels.

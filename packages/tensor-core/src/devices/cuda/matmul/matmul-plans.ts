@@ -33,6 +33,7 @@ export function describeMatmul(request: MatmulRequest, allowTf32: boolean): LtMa
     alignments: {
       a: alignmentOf(request.b, request.batchStrideB * byteSize(inputDType)),
       b: alignmentOf(request.a, request.batchStrideA * byteSize(inputDType)),
+      c: alignmentOf(request.c ?? request.d, request.batchStrideD * byteSize(outputDType)),
       d: alignmentOf(request.d, request.batchStrideD * byteSize(outputDType)),
     },
     workspaceBytes: workspaceLimitBytes,
@@ -95,7 +96,8 @@ export class MatmulPlans {
     const alignmentBits =
       lowestBit(request.a) |
       (lowestBit(request.b) << alignmentWidth) |
-      (lowestBit(request.d) << (2 * alignmentWidth));
+      (lowestBit(request.d) << (2 * alignmentWidth)) |
+      (lowestBit(request.c ?? request.d) << (3 * alignmentWidth));
     const hash = hashOf(request);
     const first = this.#entries.get(hash);
     for (let entry = first; entry; entry = entry.next) {

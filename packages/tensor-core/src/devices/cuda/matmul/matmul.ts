@@ -59,23 +59,27 @@ export class Matmul {
 
   /** Queues a product. Throws LibraryNotFoundError without cublasLt, DTypeError for dtypes that it lacks. */
   run(request: MatmulRequest): void {
-    const { m, n, k, batch, inputDType } = request;
+    const { m, n, k, batch, inputDType, c } = request;
     if (m === 0 || n === 0 || batch === 0) return;
     if (k === 0) {
       this.#zero(request);
       return;
     }
     const allowTf32 = inputDType === 'float32' && getFloat32MatmulPrecision() === 'high';
-    if (inputDType === 'float32' && !allowTf32 && this.#runOnTensorCores(request)) return;
+    if (inputDType === 'float32' && !allowTf32 && c === undefined && this.#runOnTensorCores(request)) return;
     this.#noted?.push({ request, allowTf32 });
     const matmul = (this.#isTuned ? this.#tunedPlans : this.#plans).find(request, allowTf32);
     const workspace = matmul.workspaceBytes > 0 ? this.#workspace(matmul.workspaceBytes) : 0;
-    const factor = { alpha: request.scale, isDouble: inputDType === 'float64' };
+    const factors = {
+      alpha: request.scale,
+      beta: c === undefined ? 0 : 1,
+      isDouble: inputDType === 'float64',
+    };
     // cublasLt is column-major, so the operands change places; see describeMatmul.
     this.#loaded().run(
       matmul,
-      { a: request.b, b: request.a, d: request.d },
-      factor,
+      { a: request.b, b: request.a, c: c ?? request.d, d: request.d },
+      factors,
       workspace,
       this.#streams.current.handle,
     );
@@ -119,7 +123,12 @@ export class Matmul {
   }
 
   /** An empty sum: D is zero. */
-  #zero({ m, n, batch, d, pitchD, batchStrideD, outputDType }: MatmulRequest): void {
+  #zero({ m, n, batch, c, d, pitchD, batchStrideD, outputDType }: MatmulRequest): void {
+    if (c !== undefined) {
+      throw new DeviceError(
+        `matmul: ${batch} × [${m}, 0] · [0, ${n}] adds nothing to C; copy it where it is wanted.`,
+      );
+    }
     const bytes = byteSize(outputDType);
     for (let i = 0; i < batch; i++) {
       for (let row = 0; row < m; row++)

@@ -5,6 +5,7 @@ import { reopenRange } from '../../../op/range.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { isFused } from './passes/fuse-pointwise.ts';
 import { optimize } from './passes/optimize.ts';
+import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
 import { withOperands } from '../../../program/interpreter.ts';
@@ -74,6 +75,7 @@ export class CudaProgram implements ProgramRunner {
   readonly #copies: CarriedCopies;
   readonly #autotunes: boolean;
   readonly #bytesInRegisters: number;
+  readonly #products: ProductFacts;
   #captured: Captured | null = null;
   /** What the graph's ops hand on to each other lies here. */
   #arena: Block[] = [];
@@ -84,6 +86,7 @@ export class CudaProgram implements ProgramRunner {
     this.#program = optimize(program);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
+    this.#products = productFacts(program, this.#program);
     this.#parts = parts;
     this.#lastUses = lastUses(
       this.#program,
@@ -105,6 +108,7 @@ export class CudaProgram implements ProgramRunner {
       fused,
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
+      ...this.#products,
       arenaBytes: this.#pool.reservedBytes + this.#copies.byteLength,
     };
   }

@@ -59,7 +59,7 @@ describe('describeMatmul', () => {
       a: { dataType: 14, rows: 3, columns: 4, pitch: 7, batch, batchStride: 40 },
       b: { dataType: 14, rows: 2, columns: 4, pitch: 6, batch, batchStride: 32 },
       d: { dataType: 0, rows: 3, columns: 2, pitch: 8, batch, batchStride: 48 },
-      alignments: { a: 16, b: 4, d: 64 },
+      alignments: { a: 16, b: 4, c: 64, d: 64 },
     });
   });
 });
@@ -108,6 +108,7 @@ describe('MatmulPlans', () => {
     ['alignment of a', { a: 0x1010 }],
     ['alignment of b', { b: 0x2010 }],
     ['alignment of d', { d: 0x3010 }],
+    ['alignment of c', { c: 0x3010 }],
     ['alignment of a to 128', { a: 0x1080 }],
   ];
 

@@ -135,7 +135,9 @@ function isPointwise({ op, live, outputs }: Call): boolean {
     op.cuda.kind === 'pointwise' &&
     live === null &&
     outputs.length > 0 &&
-    outputs.every(({ shape, size }) => size > 0 && sameShape(shape, outputs[0]!.shape))
+    outputs.every(({ shape, size }) => size > 0 && sameShape(shape, outputs[0]!.shape)) &&
+    // What a group writes it knows by storage; parts of a joint one would be one.
+    new Set(outputs.map(({ storage }) => storage)).size === outputs.length
   );
 }
 
