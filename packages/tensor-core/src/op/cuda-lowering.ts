@@ -1,4 +1,5 @@
 import type { DType } from '../tensor/dtype.ts';
+import type { Layout } from '../tensor/shape.ts';
 import type { MemoryView, StridedMemory } from './memory-view.ts';
 
 /** What a kernel may choose its shape by. */
@@ -122,6 +123,16 @@ export interface CustomKernel<A> {
   readonly kind: 'custom';
   /** True when `launch` reads strides itself; otherwise inputs are made contiguous before it runs. */
   readonly strided?: boolean;
+  /**
+   * Whether `launch` can write an output of that layout. Default: contiguous ones alone, which are all that eager calls
+   * give; a compiled program saves a copy where more is possible.
+   */
+  writesStrided?(output: Layout): boolean;
+  /**
+   * Whether `launch` also takes two tensors that lie alike in the place of the first input, each with an output of its own
+   * in the place of the first: so that a compiled program makes one call of two.
+   */
+  readonly takesTwo?: boolean;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],

@@ -3,7 +3,7 @@ import type { MemoryView } from '../../../op/memory-view.ts';
 import { observeReplay } from '../../../op/observers.ts';
 import { reopenRange } from '../../../op/range.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import { isFused } from './passes/fuse-pointwise.ts';
+import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';

@@ -1,11 +1,13 @@
 import type { Program } from '../../../../program/program.ts';
+import { foldCopies } from './fold-copies.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
+import { pairCalls } from './pair-calls.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
 type Pass = (program: Program) => Program;
 
 /** In their order: what a pass leaves, those behind it see. */
-const passes: readonly Pass[] = [fusePointwise];
+const passes: readonly Pass[] = [foldCopies, pairCalls, fusePointwise];
 
 /** `program` as a GPU is to run it. */
 export function optimize(program: Program): Program {

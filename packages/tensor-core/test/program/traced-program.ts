@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
+import { Interpreter } from '../../src/program/interpreter.ts';
+import type { Program } from '../../src/program/program.ts';
+import { Trace, traced } from '../../src/program/trace.ts';
+
+/** A program, and what the function that it was written down from gave. */
+export interface TracedProgram {
+  readonly program: Program;
+  readonly results: readonly Tensor[];
+  /** The results' storages. */
+  readonly kept: readonly number[];
+}
+
+/** The program of what `fn` does, with the storages of its results kept. */
+export function programOf(fn: () => readonly Tensor[]): TracedProgram {
+  const trace = new Trace([]);
+  const results = traced(trace, fn);
+  const kept = results.map((x) => trace.operand(x).storage);
+  const { storages, written, live, calls, device } = trace;
+  const program = {
+    name: '',
+    device: device!,
+    storages,
+    written,
+    live,
+    calls,
+    kept: new Set(kept),
+    gradients: new Map<number, Tensor>(),
+    tracedCalls: calls.length,
+    eagerPeakBytes: 0,
+  };
+  return { program, results, kept };
+}
+
+/** The names of a program's ops. */
+export const opNames = ({ calls }: Program): string[] => calls.map(({ op }) => op.name);
+
+/** Runs `changed`, a form of the program, and expects the bits that the function gave. */
+export function expectSameBits({ program, results, kept }: TracedProgram, changed: Program): void {
+  const bindings = new Map(
+    program.storages.flatMap(({ source }, number) =>
+      'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
+    ),
+  );
+  const made = new Interpreter(changed).run(bindings, []);
+  results.forEach((result, i) => {
+    const storage = made.get(kept[i]!)!.retain();
+    const again = new TensorClass(storage, result.dtype, result.shape, result.strides, result.offset);
+    expect(again.toTypedArray()).toEqual(result.toTypedArray());
+  });
+  for (const storage of made.values()) storage.release();
+}
