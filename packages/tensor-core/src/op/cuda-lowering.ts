@@ -21,6 +21,8 @@ export interface KernelSpec {
   readonly parameters: string;
   /** Preprocessor definitions; they select a variant, and are part of the cache key. */
   readonly defines?: Readonly<Record<string, string | number>>;
+  /** Texts in the place of headers, by their names. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Dynamic shared memory above 48 KiB must be announced. */
   readonly dynamicSharedBytes?: number;
   /**
@@ -118,6 +120,24 @@ export interface ReductionKernel {
   readonly finish: string;
 }
 
+/** Element-wise work that a compiled program gives a kernel to do as it loads an input and stores an output. */
+export interface KernelEdges {
+  /** `spec`, whose source includes edges.cuh, with that work in it. */
+  kernel(spec: KernelSpec): KernelSpec;
+  /** The `Edges` of edges.cuh, the kernel's last argument. */
+  readonly argument: Uint8Array;
+}
+
+/** What of an op may be loaded and stored by way of kernels/edges.cuh: the same shape, row by row. */
+export interface EdgePlaces {
+  /** The input's index. */
+  readonly input: number;
+  /** The output's index. */
+  readonly output: number;
+  /** Rows of more elements are not given. */
+  readonly longestRow: number;
+}
+
 /** An op with a kernel (or library call) of its own. */
 export interface CustomKernel<A> {
   readonly kind: 'custom';
@@ -133,11 +153,14 @@ export interface CustomKernel<A> {
    * in the place of the first: so that a compiled program makes one call of two.
    */
   readonly takesTwo?: boolean;
+  /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
+  readonly edges?: EdgePlaces;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
+    edges?: KernelEdges,
   ): void;
 }
 

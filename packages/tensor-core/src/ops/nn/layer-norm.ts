@@ -11,7 +11,7 @@ import { add, mul, sub } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
+import { checkNorm, normEdges, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
 
 interface LayerNormAttributes {
   readonly eps: number;
@@ -40,8 +40,11 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [x, weight, bias], [y, mean, rstd], { eps }) =>
-      launchNorm(context, { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! }, eps),
+    edges: normEdges,
+    launch(context, [x, weight, bias], [y, mean, rstd], { eps }, edges) {
+      const tensors = { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! };
+      launchNorm(context, tensors, eps, edges);
+    },
   },
   cpu: {
     kind: 'onnx',
@@ -92,17 +95,11 @@ const layerNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [dy, x, weight, mean, rstd], [dx, dweight, dbias]) =>
-      launchNormBackward(context, {
-        dy: dy!,
-        x: x!,
-        weight: weight!,
-        mean: mean!,
-        rstd: rstd!,
-        dx: dx!,
-        dweight: dweight!,
-        dbias: dbias!,
-      }),
+    edges: normEdges,
+    launch(context, [dy, x, weight, mean, rstd], [dx, dweight, dbias], _, edges) {
+      const gradients = { dy: dy!, dx: dx!, dweight: dweight!, dbias: dbias! };
+      launchNormBackward(context, { ...gradients, x: x!, weight: weight!, mean: mean!, rstd: rstd! }, edges);
+    },
   },
   cpu: {
     kind: 'onnx',

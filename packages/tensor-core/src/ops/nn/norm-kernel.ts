@@ -1,22 +1,27 @@
 import { checkNumber } from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { CudaContext, EdgePlaces } from '../../op/cuda-lowering.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { formatShape } from '../../tensor/shape.ts';
+import { noEdges } from '../support/no-edges.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
-const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplid');
-const backwardKernel = kernelVariants('nn/norm.cu', 'norm_backward', 'ppppppppli');
-const foldKernel = kernelVariants('nn/norm.cu', 'norm_fold', 'ppppii');
+const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplidT');
+const backwardKernel = kernelVariants('nn/norm_backward.cu', 'norm_backward', 'ppppppppliT');
+const foldKernel = kernelVariants('nn/norm_backward.cu', 'norm_fold', 'ppppii');
 
 // The gradient holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };
 const backwardBlocksPerMultiprocessor = 2;
+/** Threads keep a part of a row in registers up to this length at least, forward and backward. */
+const longestRow = 8192;
+/** Forward, x is loaded and y stored; backward, dy and dx. */
+export const normEdges: EdgePlaces = { input: 0, output: 0, longestRow };
 const foldThreads = 1024;
 const foldColumns = 32;
 
@@ -43,7 +48,7 @@ export function checkEps(op: string, eps: number): void {
   checkNumber(op, 'eps', eps, 'a finite number of zero or more', (value) => value >= 0 && value < Infinity);
 }
 
-/** The tensors of kernels/nn/norm.cu; those that only layerNorm has are absent for rmsNorm. */
+/** The tensors of kernels/nn/norm.cu and norm_backward.cu; those that only layerNorm has are absent for rmsNorm. */
 export interface NormForward {
   readonly x: MemoryView;
   readonly weight: MemoryView;
@@ -53,7 +58,7 @@ export interface NormForward {
   readonly rstd: MemoryView;
 }
 
-export function launchNorm(context: CudaContext, tensors: NormForward, eps: number): void {
+export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, edges = noEdges): void {
   const { x, weight, bias, y, mean, rstd } = tensors;
   if (x.size === 0) return;
   const columns = x.shape.at(-1)!;
@@ -61,7 +66,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
   context
-    .kernel(forwardKernel(variantOf(defines, tensors, y)))
+    .kernel(edges.kernel(forwardKernel(variantOf(defines, tensors, y))))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
       x.address,
       weight.address,
@@ -72,6 +77,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
       rows,
       columns,
       eps,
+      edges.argument,
     ]);
 }
 
@@ -86,7 +92,7 @@ export interface NormBackward {
   readonly dbias?: MemoryView;
 }
 
-export function launchNormBackward(context: CudaContext, tensors: NormBackward): void {
+export function launchNormBackward(context: CudaContext, tensors: NormBackward, edges = noEdges): void {
   const { dy, x, weight, mean, rstd, dx, dweight, dbias } = tensors;
   const columns = weight.size;
   if (columns === 0) return;
@@ -106,7 +112,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
   const partialBias = mean ? context.workspace(partialBytes) : 0;
   if (blocks > 0) {
     context
-      .kernel(backwardKernel(variant))
+      .kernel(edges.kernel(backwardKernel(variant)))
       .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
         dy.address,
         x.address,
@@ -118,6 +124,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
         partialBias,
         rows,
         columns,
+        edges.argument,
       ]);
   }
   context
@@ -132,7 +139,7 @@ export function launchNormBackward(context: CudaContext, tensors: NormBackward):
     ]);
 }
 
-/** The definitions of a kernel of norm.cu; `result` is y or its gradient. */
+/** The definitions of a kernel of those files; `result` is y or its gradient. */
 function variantOf(
   defines: RowPlan['defines'],
   { weight, mean }: NormForward | NormBackward,

@@ -12,7 +12,7 @@ import { add, mul } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
+import { checkNorm, normEdges, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
 
 interface RmsNormAttributes {
   readonly eps: number;
@@ -47,8 +47,9 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [x, weight], [y, rstd], { eps }) =>
-      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps),
+    edges: normEdges,
+    launch: (context, [x, weight], [y, rstd], { eps }, edges) =>
+      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps, edges),
   },
   cpu: {
     kind: 'onnx',
@@ -82,15 +83,11 @@ const rmsNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [dy, x, weight, rstd], [dx, dweight]) =>
-      launchNormBackward(context, {
-        dy: dy!,
-        x: x!,
-        weight: weight!,
-        rstd: rstd!,
-        dx: dx!,
-        dweight: dweight!,
-      }),
+    edges: normEdges,
+    launch(context, [dy, x, weight, rstd], [dx, dweight], _, edges) {
+      const tensors = { dy: dy!, x: x!, weight: weight!, rstd: rstd!, dx: dx!, dweight: dweight! };
+      launchNormBackward(context, tensors, edges);
+    },
   },
   cpu: {
     kind: 'onnx',

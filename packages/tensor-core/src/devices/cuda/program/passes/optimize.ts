@@ -1,5 +1,6 @@
 import type { Program } from '../../../../program/program.ts';
 import { foldCopies } from './fold-copies.ts';
+import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { pairCalls } from './pair-calls.ts';
 
@@ -7,7 +8,7 @@ import { pairCalls } from './pair-calls.ts';
 type Pass = (program: Program) => Program;
 
 /** In their order: what a pass leaves, those behind it see. */
-const passes: readonly Pass[] = [foldCopies, pairCalls, fusePointwise];
+const passes: readonly Pass[] = [foldCopies, pairCalls, fusePointwise, fuseEdges];
 
 /** `program` as a GPU is to run it. */
 export function optimize(program: Program): Program {
