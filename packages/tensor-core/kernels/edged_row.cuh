@@ -19,4 +19,30 @@ __device__ __forceinline__ void load_row(Row<Stored>& row, const Stored* from, i
   }
 }
 
+/** What `after` needs of memory for a thread's share of a row; of a row that is too long for registers, nothing yet. */
+struct AfterRow {
+  After::Loaded<VECTOR_LENGTH> kept[ROW_VECTORS > 0 ? ROW_VECTORS : 1];
+
+  /** For row `at` of [any, columns]. */
+  __device__ __forceinline__ void load(const After& after, int64 at, int columns) {
+    if constexpr (ROW_VECTORS > 0) {
+      for_each_vector(columns, [&](int column, int v) {
+        kept[v] = after.load<VECTOR_LENGTH>(at * columns + column, column);
+      });
+    }
+  }
+
+  /** The vector at `column`, which for_each_vector named with `v`. */
+  template <typename Stored>
+  __device__ __forceinline__ void store(const After& after, Stored* to, int64 at, int columns, int column, int v,
+                                        const compute_t<Stored> (&x)[VECTOR_LENGTH]) const {
+    const int64 first = at * columns + column;
+    if constexpr (ROW_VECTORS > 0) {
+      after.store(to, first, kept[v], x);
+    } else {
+      after.store(to, first, after.load<VECTOR_LENGTH>(first, column), x);
+    }
+  }
+};
+
 #endif

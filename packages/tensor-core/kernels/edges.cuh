@@ -5,8 +5,10 @@
 //   Edges   a structure, the kernel's last parameter, with
 //     before.load<N>(address, at, column)      N elements of the input, which lies at `address`: those from element
 //                                              `at` on, in row at / columns and `column`
-//     after.store<N>(address, at, column, x)   stores N elements of the output
-//   kHasBefore: `load` writes memory, too, so that each element may be loaded once only
+//     after.load<N>(at, column)                an After::Loaded<N>: what the output's elements from `at` on need of memory;
+//                                              early enough, its latency passes while the kernel works
+//     after.store(address, at, loaded, x)      stores N elements of the output
+//   kHasBefore: before.load writes memory, too, so that each element may be loaded once only, and before after.load
 #ifndef ROOFLINE_EDGES_CUH
 #define ROOFLINE_EDGES_CUH
 

@@ -12,8 +12,16 @@ struct NoBefore {
 };
 
 struct NoAfter {
+  template <int N>
+  struct Loaded {};
+
+  template <int N>
+  __device__ __forceinline__ Loaded<N> load(int64, int) const {
+    return {};
+  }
+
   template <int N, typename Stored>
-  __device__ __forceinline__ void store(Stored* address, int64 at, int, const compute_t<Stored> (&x)[N]) const {
+  __device__ __forceinline__ void store(Stored* address, int64 at, const Loaded<N>&, const compute_t<Stored> (&x)[N]) const {
     Vector<Stored, N> vector;
 #pragma unroll
     for (int i = 0; i < N; i++) vector[i] = convert<Stored>(x[i]);

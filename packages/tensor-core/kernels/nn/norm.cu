@@ -24,6 +24,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   if (at >= rows) return;
   Row<Element> row;
   load_row(row, x, at, columns, edges.before);
+  AfterRow after;
+  after.load(edges.after, at, columns);
   C center = 0;
   if (kCentered) {
     for_each_vector(columns, [&](int column, int v) {
@@ -59,6 +61,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
       for (int i = 0; i < VECTOR_LENGTH; i++) values[i] += convert<C>(b[i]);
     }
-    edges.after.store(y, at * columns + column, column, values);
+    after.store(edges.after, y, at, columns, column, v, values);
   });
 }

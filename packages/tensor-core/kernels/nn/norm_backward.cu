@@ -89,6 +89,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const RowStatistics statistics = next;
     fetch(at + step);
     const int length = at < rows ? columns : 0;
+    AfterRow after;
+    if (at < rows) after.load(edges.after, at, columns);
     C sum = 0, dot = 0;
     for_each_vector(length, [&](int column, int v) {
       C g[VECTOR_LENGTH], normal[VECTOR_LENGTH];
@@ -117,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         normal[i] = (normal[i] - statistics.mean) * statistics.rstd;
         g[i] = (g[i] * convert<C>(w[i]) - sum - normal[i] * dot) * statistics.rstd;
       }
-      edges.after.store(dx, at * columns + column, column, g);
+      after.store(edges.after, dx, at, columns, column, v, g);
     });
   }
   weightSums.finish(columns);

@@ -5,7 +5,6 @@ import {
   type PointwiseSignature,
   evaluate,
   evaluateSource,
-  inputNames,
   scalarDType,
   scalarNames,
 } from './pointwise-kernel.ts';
@@ -56,14 +55,15 @@ struct Edges {
 }
 
 function beforeSource(edge: EdgeSignature): string {
-  const result = `result${edge.result}`;
   return `${evaluateSource(edge.pointwise, placesRead(edge))}
 struct Edge {
 ${members(edge)}
+
   template <int N, typename Stored>
   __device__ __forceinline__ Vector<Stored, N> load(const Stored*, int64 at, int column) const {
     Vector<Stored, N> x;
-${body(edge, `      x[j] = kept_apart(${result}[j]);`)}
+    ${loadedSource(edge)}
+${calculation(edge, `x[j] = kept_apart(result${edge.result}[j]);`)}
     return x;
   }
 };`;
@@ -73,15 +73,40 @@ function afterSource(edge: EdgeSignature): string {
   return `${evaluateSource(edge.pointwise, placesRead(edge))}
 struct Edge {
 ${members(edge)}
+
+  template <int N>
+  struct Loaded {
+${lines(edge.read, ({ input, walk }) => walk && `    ${elementsType(edge, input, walk)} vector${input};`)}
+  };
+
+  template <int N>
+  __device__ __forceinline__ Loaded<N> load(int64 at, int column) const {
+    return {${inMemory(edge)
+      .map((operand) => load(operand))
+      .join(', ')}};
+  }
+
   template <int N, typename Stored>
-  __device__ __forceinline__ void store(Stored* address, int64 at, int column, const compute_t<Stored> (&x)[N]) const {
+  __device__ __forceinline__ void store(Stored* address, int64 at, Loaded<N> loaded, const compute_t<Stored> (&x)[N]) const {
     Vector<Stored, N> made;
 #pragma unroll
     for (int j = 0; j < N; j++) made[j] = kept_apart(convert<Stored>(x[j]));
 ${edge.storesResult ? '    store_vector(address + at, made);' : ''}
-${body(edge, '')}
+${calculation(edge, '')}
   }
 };`;
+}
+
+/** The structure `loaded` of what lies in memory, as a function's own. */
+function loadedSource(edge: EdgeSignature): string {
+  const fields = lines(
+    edge.read,
+    ({ input, walk }) => walk && `      ${elementsType(edge, input, walk)} vector${input};`,
+  );
+  const values = inMemory(edge).map((operand) => load(operand));
+  return `struct {
+${fields}
+    } loaded = {${values.join(', ')}};`;
 }
 
 function placesRead({ read }: EdgeSignature): number[] {
@@ -91,37 +116,46 @@ function placesRead({ read }: EdgeSignature): number[] {
 function members({ pointwise, read, stores }: EdgeSignature): string {
   const { inputs, outputs } = pointwise;
   return [
-    ...inMemory(read).map(({ input }) => `  const ${storageType(inputs[input]!)}* in${input};`),
+    ...inMemory({ read }).map(({ input }) => `  const ${storageType(inputs[input]!)}* in${input};`),
     ...outputs.flatMap((dtype, i) => (stores[i] ? [`  ${storageType(dtype)}* out${i};`] : [])),
     ...scalarNames(pointwise).map((name) => `  Compute ${name};`),
   ].join('\n');
 }
 
-function body({ pointwise, read, stores }: EdgeSignature, last: string): string {
-  const { outputs } = pointwise;
+function elementsType({ pointwise }: EdgeSignature, input: number, walk: EdgeWalk): string {
+  const type = storageType(pointwise.inputs[input]!);
+  return walk === 'one' ? type : `WideVector<${type}, N>`;
+}
+
+function load({ input, walk }: EdgeSignature['read'][number]): string {
+  if (walk === 'one') return `in${input}[0]`;
+  return `load_wide<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'})`;
+}
+
+/** Every output's elements from `loaded` and, behind a kernel, `made`; those that memory keeps are stored. */
+function calculation(edge: EdgeSignature, last: string): string {
+  const { pointwise, stores, read } = edge;
   const walks = new Map(read.map(({ input, walk }) => [input, walk]));
   const value = (input: number) => {
     const walk = walks.get(input);
-    if (walk === 'one') return inputNames[input]!;
-    return `convert<Compute>(${walk === null ? 'made' : `vector${input}`}[j])`;
+    if (walk === null) return 'convert<Compute>(made[j])';
+    return `convert<Compute>(loaded.vector${input}${walk === 'one' ? '' : '[j]'})`;
   };
-  const loads = inMemory(read).map(({ input, walk }) =>
-    walk === 'one'
-      ? `    const Compute ${inputNames[input]} = convert<Compute>(in${input}[0]);`
-      : `    auto vector${input} = load_wide<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'});`,
-  );
-  return `${loads.join('\n')}
-${outputs.map((dtype, i) => `    WideVector<${storageType(dtype)}, N> result${i};`).join('\n')}
+  return `${lines(pointwise.outputs, (dtype, i) => `    WideVector<${storageType(dtype)}, N> result${i};`)}
 #pragma unroll
     for (int j = 0; j < N; j++) {
-      ${evaluate(pointwise, placesRead({ read } as EdgeSignature), value, (i) => `result${i}[j]`)}
-${last}
+      ${evaluate(pointwise, placesRead(edge), value, (i) => `result${i}[j]`)}
+      ${last}
     }
-${outputs.flatMap((_, i) => (stores[i] ? [`    store_wide(out${i} + at, result${i});`] : [])).join('\n')}`;
+${lines(pointwise.outputs, (_, i) => stores[i] === true && `    store_wide(out${i} + at, result${i});`)}`;
 }
 
-function inMemory(read: EdgeSignature['read']): EdgeSignature['read'] {
+function inMemory({ read }: Pick<EdgeSignature, 'read'>): EdgeSignature['read'] {
   return read.filter(({ walk }) => walk !== null);
+}
+
+function lines<T>(items: readonly T[], line: (item: T, index: number) => string | false | null): string {
+  return items.map(line).filter(Boolean).join('\n');
 }
 
 /** Where an edge's operands lie, in the order of its members. */
