@@ -1,16 +1,14 @@
 // The gradients of rmsNorm and layerNorm; see norm.cu.
 //
-// kernels  norm_backward(dy, x, weight, mean, rstd, dx, partialWeight, partialBias, rows, columns, edges)
+// kernel   norm_backward(dy, x, weight, mean, rstd, dx, partialWeight, partialBias, rows, columns, edges)
 //            dx = rstd · (ĝ - Σ ĝ / columns - x̂ · Σ ĝ·x̂ / columns),  ĝ = dy · weight,  x̂ = (x - mean) · rstd
 //            Each group of ROW_THREADS takes every (grid · groups)-th row, and leaves its sums of dy·x̂ and dy in
-//            its row of partialWeight and partialBias: [grid · BLOCK_THREADS / ROW_THREADS, columns] each.
+//            its row of partialWeight and partialBias: [grid · BLOCK_THREADS / ROW_THREADS, columns] each, which
+//            norm_fold.cu adds up.
 //            grid up to ceil(rows / groups), block BLOCK_THREADS
-//          norm_fold(partialWeight, dweight, partialBias, dbias, count, columns)
-//            dweight, dbias = the sums of `count` rows of partials, in a fixed order
-//            grid (ceil(columns / 32), 2 with a bias, else 1), block 1024
-//          x, dx: ELEMENT; dy: RESULT; weight, bias and their gradients: WEIGHT; the rest float, or double for
+//          x, dx: ELEMENT; dy: RESULT; weight: WEIGHT; the rest float, or double for
 //          double.
-//          rows int64, columns and count int32
+//          rows int64, columns int32
 //          edges: dy is loaded, and dx stored, by them; see edges.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: dy and x are read and dx written once.
@@ -124,23 +122,4 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   }
   weightSums.finish(columns);
   if (kCentered) biasSums.finish(columns);
-}
-
-extern "C" __global__ void __launch_bounds__(1024)
-    norm_fold(const C* partialWeight, Weight* dweight, const C* partialBias, Weight* dbias, int count, int columns) {
-  __shared__ C tile[32][33];
-  const C* partial = blockIdx.y == 0 ? partialWeight : partialBias;
-  Weight* result = blockIdx.y == 0 ? dweight : dbias;
-  const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32;
-  const int firstColumn = blockIdx.x * 32;
-  C sum = 0;
-  if (firstColumn + lane < columns) {
-#pragma unroll 8
-    for (int row = warp; row < count; row += 32) sum += partial[static_cast<int64>(row) * columns + firstColumn + lane];
-  }
-  tile[warp][lane] = sum;
-  __syncthreads();
-  sum = warp_reduce(tile[lane][warp], Sum{});
-  if (lane == 0 && firstColumn + warp < columns) result[firstColumn + warp] = convert<Weight>(sum);
 }

@@ -1,6 +1,6 @@
 import type { DType } from '../tensor/dtype.ts';
 import type { Layout } from '../tensor/shape.ts';
-import type { MemoryView, StridedMemory } from './memory-view.ts';
+import type { MemoryView, StridedMemory, TensorSpec } from './memory-view.ts';
 
 /** What a kernel may choose its shape by. */
 export interface CudaProperties {
@@ -138,6 +138,30 @@ export interface EdgePlaces {
   readonly longestRow: number;
 }
 
+/**
+ * Outputs that a small kernel behind the op's own makes of partial results: a compiled program runs that kernel once for
+ * many calls, which takes it less time than beginning it for each.
+ */
+export interface DeferredOutputs {
+  /** They are those from this place on. */
+  readonly first: number;
+  /** Of each such output, the partial results of a call with these operands, on a GPU of these properties. */
+  partials(
+    properties: CudaProperties,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+  ): readonly TensorSpec[];
+  /** The op with the partial results in the place of those outputs. */
+  launch(
+    context: CudaContext,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    edges?: KernelEdges,
+  ): void;
+  /** Any number of outputs of one shape and dtype from their partial results, which are of one shape and dtype, too. */
+  finish(context: CudaContext, partials: readonly MemoryView[], outputs: readonly MemoryView[]): void;
+}
+
 /** An op with a kernel (or library call) of its own. */
 export interface CustomKernel<A> {
   readonly kind: 'custom';
@@ -155,6 +179,7 @@ export interface CustomKernel<A> {
   readonly takesTwo?: boolean;
   /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
   readonly edges?: EdgePlaces;
+  readonly deferred?: DeferredOutputs;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],

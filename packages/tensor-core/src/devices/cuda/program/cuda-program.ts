@@ -76,8 +76,8 @@ export class CudaProgram implements ProgramRunner {
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts) {
-    this.#program = optimize(program);
-    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
+    this.#program = optimize(program, parts.device.facts);
+    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program, program.storages.length);
     this.#parts = parts;
     this.#lastUses = lastUses(
       this.#program,
@@ -283,12 +283,12 @@ export class CudaProgram implements ProgramRunner {
   }
 }
 
-/** The bytes of the storages that the program makes and writes. */
-function madeBytes({ calls, storages }: Program): number {
+/** The bytes of the storages that the program makes and writes; of passes' own, which have numbers from `own` on, none. */
+function madeBytes({ calls, storages }: Program, own = storages.length): number {
   const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
   let bytes = 0;
   for (const number of written)
-    if (storages[number]!.source.kind === 'made') bytes += storages[number]!.byteLength;
+    if (number < own && storages[number]!.source.kind === 'made') bytes += storages[number]!.byteLength;
   return bytes;
 }
 

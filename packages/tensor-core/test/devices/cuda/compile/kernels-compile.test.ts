@@ -98,6 +98,10 @@ const variantsOf: Readonly<Record<string, readonly Definitions[]>> = {
   ),
   'nn/norm.cu': norms,
   'nn/norm_backward.cu': norms,
+  'nn/norm_fold.cu': [
+    { ACCUMULATOR: 'float', RESULT: 'bfloat16', MOST: 32 },
+    { ACCUMULATOR: 'double', RESULT: 'double', MOST: 32 },
+  ],
   'random/random.cu': [...elements, { ELEMENT: 'int32' }, { ELEMENT: 'int64' }],
   'nn/rope.cu': with_(elements, { VECTOR_LENGTH: 2, OFFSET: 'int32' }, { VECTOR_LENGTH: 2, OFFSET: 'int64' }),
   'nn/softmax.cu': [...rows, row('double', 2, 256, 2)],
