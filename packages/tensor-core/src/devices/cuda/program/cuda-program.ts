@@ -77,7 +77,7 @@ export class CudaProgram implements ProgramRunner {
 
   constructor(program: Program, parts: CudaProgramParts) {
     this.#program = optimize(program, parts.device.facts);
-    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program, program.storages.length);
+    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program);
     this.#parts = parts;
     this.#lastUses = lastUses(
       this.#program,
@@ -283,12 +283,14 @@ export class CudaProgram implements ProgramRunner {
   }
 }
 
-/** The bytes of the storages that the program makes and writes; of passes' own, which have numbers from `own` on, none. */
-function madeBytes({ calls, storages }: Program, own = storages.length): number {
+/** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
+function madeBytes({ calls, storages }: Program): number {
   const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
   let bytes = 0;
-  for (const number of written)
-    if (number < own && storages[number]!.source.kind === 'made') bytes += storages[number]!.byteLength;
+  for (const number of written) {
+    const { source, byteLength, isWorkspace = false } = storages[number]!;
+    if (source.kind === 'made' && !isWorkspace) bytes += byteLength;
+  }
   return bytes;
 }
 

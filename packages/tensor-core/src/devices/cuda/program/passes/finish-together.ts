@@ -56,7 +56,7 @@ function splitCall(call: Call, properties: CudaProperties, storages: ProgramStor
   const unfinished = specs.map(({ shape, dtype }, i): Unfinished => {
     const size = sizeOf(shape);
     const byteLength = size * byteSize(dtype);
-    const storage = storages.push({ byteLength, dtype, source: { kind: 'made' } }) - 1;
+    const storage = storages.push({ byteLength, dtype, source: { kind: 'made' }, isWorkspace: true }) - 1;
     const layout = { shape, strides: contiguousStrides(shape), offset: 0, isContiguous: true };
     const partial = { storage, dtype, size, byteLength, ...layout };
     return { partial, output: outputs[deferred.first + i]!, finish: deferred.finish, opName: op.name, range };
