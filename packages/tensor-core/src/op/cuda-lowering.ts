@@ -179,6 +179,7 @@ export interface CustomKernel<A> {
   readonly takesTwo?: boolean;
   /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
   readonly edges?: EdgePlaces;
+  /** What of the op may be done later, for many calls at once. */
   readonly deferred?: DeferredOutputs;
   launch(
     context: CudaContext,
