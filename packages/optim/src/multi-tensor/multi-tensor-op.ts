@@ -74,7 +74,7 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
     cuda: {
       kind: 'custom',
       copied: writesCopies ? count : 0,
-      launch(context, inputs, _, attributes, copies) {
+      launch(context, inputs, _, attributes, __, copies) {
         const split = Array.from({ length: lists }, (_, list) =>
           inputs.slice(list * count, (list + 1) * count),
         );

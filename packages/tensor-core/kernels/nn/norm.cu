@@ -1,23 +1,15 @@
-// rmsNorm (Zhang & Sennrich 2019) and layerNorm (Ba et al. 2016) along the last dimension, and their gradients.
-// Statistics are in float, in double for double.
+// rmsNorm (Zhang & Sennrich 2019) and layerNorm (Ba et al. 2016) along the last dimension. Statistics are in float, in double
+// for double.
 //
-// kernels  norm_forward(x, weight, bias, y, mean, rstd, rows, columns, eps)
+// kernel   norm_forward(x, weight, bias, y, mean, rstd, rows, columns, eps, edges)
 //            x̂ = (x - mean) · rstd,  y = x̂ · weight + bias;   rstd = 1 / √(Σ (x - mean)² / columns + eps)
 //            grid ceil(rows / (BLOCK_THREADS / ROW_THREADS)), block BLOCK_THREADS
-//          norm_backward(dy, x, weight, mean, rstd, dx, partialWeight, partialBias, rows, columns)
-//            dx = rstd · (ĝ - Σ ĝ / columns - x̂ · Σ ĝ·x̂ / columns),  ĝ = dy · weight
-//            Each group of ROW_THREADS takes every (grid · groups)-th row, and leaves its sums of dy·x̂ and dy in
-//            its row of partialWeight and partialBias: [grid · BLOCK_THREADS / ROW_THREADS, columns] each.
-//            grid up to ceil(rows / groups), block BLOCK_THREADS
-//          norm_fold(partialWeight, dweight, partialBias, dbias, count, columns)
-//            dweight, dbias = the sums of `count` rows of partials, in a fixed order
-//            grid (ceil(columns / 32), 2 with a bias, else 1), block 1024
-//          x, dx: ELEMENT; y, dy: RESULT; weight, bias and their gradients: WEIGHT; the rest float, or double for
-//          double.
-//          rows int64, columns and count int32, eps float64
+//          x: ELEMENT; y: RESULT; weight and bias: WEIGHT; the rest float, or double for double
+//          rows int64, columns int32, eps float64
+//          edges: x is loaded, and y stored, by them; see edges.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
-// Bound by memory: x is read and y written once; backward reads dy and x and writes dx once.
-#include "row.cuh"
+// Bound by memory: x is read and y written once.
+#include "edged_row.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;
@@ -27,11 +19,13 @@ constexpr bool kCentered = CENTERED;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     norm_forward(const Element* x, const Weight* weight, const Weight* bias, Result* y, C* mean, C* rstd,
-                 int64 rows, int columns, double eps) {
+                 int64 rows, int columns, double eps, const __grid_constant__ Edges edges) {
   const int64 at = first_row();
   if (at >= rows) return;
   Row<Element> row;
-  row.load(x + at * columns, columns);
+  load_row(row, x, at, columns, edges.before);
+  AfterRow after;
+  after.load(edges.after, at, columns);
   C center = 0;
   if (kCentered) {
     for_each_vector(columns, [&](int column, int v) {
@@ -67,127 +61,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #pragma unroll
       for (int i = 0; i < VECTOR_LENGTH; i++) values[i] += convert<C>(b[i]);
     }
-    store_values(y + at * columns + column, values);
+    after.store(edges.after, y, at, columns, column, v, values);
   });
-}
-
-/** Sums by column over the rows that one group of threads works on: in registers, or in memory for long rows. */
-struct ColumnSums {
-  C* address;
-  C kept[ROW_VECTORS > 0 ? ROW_VECTORS : 1][VECTOR_LENGTH] = {};
-
-  __device__ __forceinline__ void start(C* to, int columns) {
-    address = to;
-    if constexpr (ROW_VECTORS == 0) store(columns);
-  }
-
-  __device__ __forceinline__ void add(int column, int v, int i, C x) {
-    if constexpr (ROW_VECTORS > 0) {
-      kept[v][i] += x;
-    } else {
-      address[column + i] += x;
-    }
-  }
-
-  __device__ __forceinline__ void finish(int columns) {
-    if constexpr (ROW_VECTORS > 0) store(columns);
-  }
-
-  __device__ __forceinline__ void store(int columns) {
-    for_each_vector(columns, [&](int column, int v) {
-      constexpr int kLength = VECTOR_LENGTH < kVectorLength<C> ? VECTOR_LENGTH : kVectorLength<C>;
-#pragma unroll
-      for (int part = 0; part < VECTOR_LENGTH; part += kLength) {
-        Vector<C, kLength> sums;
-#pragma unroll
-        for (int i = 0; i < kLength; i++) sums[i] = kept[v][part + i];
-        store_vector(address + column + part, sums);
-      }
-    });
-  }
-};
-
-/** What the gradient of one row needs of it besides its elements. */
-struct RowStatistics {
-  C mean, rstd;
-};
-
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    norm_backward(const Result* dy, const Element* x, const Weight* weight, const C* mean, const C* rstd, Element* dx,
-                  C* partialWeight, C* partialBias, int64 rows, int columns) {
-  const int64 group = first_row();
-  const int64 step = static_cast<int64>(gridDim.x) * kRowsPerBlock;
-  ColumnSums weightSums, biasSums;
-  weightSums.start(partialWeight + group * columns, columns);
-  if (kCentered) biasSums.start(partialBias + group * columns, columns);
-
-  Row<Result> nextGradient;
-  Row<Element> nextInput;
-  RowStatistics next = {};
-  const auto fetch = [&](int64 at) {
-    if (at >= rows) return;
-    nextGradient.load(dy + at * columns, columns);
-    nextInput.load(x + at * columns, columns);
-    next = {kCentered ? mean[at] : C(0), rstd[at]};
-  };
-  fetch(group);
-  // Groups that share a warp stay together to the end, because they reduce by shuffles of the whole warp.
-  for (int64 at = group; at - threadIdx.x / kRowThreads < rows; at += step) {
-    const Row<Result> gradient = nextGradient;
-    const Row<Element> input = nextInput;
-    const RowStatistics statistics = next;
-    fetch(at + step);
-    const int length = at < rows ? columns : 0;
-    C sum = 0, dot = 0;
-    for_each_vector(length, [&](int column, int v) {
-      C g[VECTOR_LENGTH], normal[VECTOR_LENGTH];
-      gradient.read(g, column, v);
-      input.read(normal, column, v);
-      const Vector<Weight, VECTOR_LENGTH> w = load_vector<VECTOR_LENGTH>(weight + column);
-#pragma unroll
-      for (int i = 0; i < VECTOR_LENGTH; i++) {
-        normal[i] = (normal[i] - statistics.mean) * statistics.rstd;
-        weightSums.add(column, v, i, g[i] * normal[i]);
-        if (kCentered) biasSums.add(column, v, i, g[i]);
-        g[i] *= convert<C>(w[i]);
-        sum += g[i];
-        dot += g[i] * normal[i];
-      }
-    });
-    dot = row_sum(dot) / columns;
-    sum = kCentered ? row_sum(sum) / columns : C(0);
-    for_each_vector(length, [&](int column, int v) {
-      C g[VECTOR_LENGTH], normal[VECTOR_LENGTH];
-      gradient.read(g, column, v);
-      input.read(normal, column, v);
-      const Vector<Weight, VECTOR_LENGTH> w = load_vector<VECTOR_LENGTH>(weight + column);
-#pragma unroll
-      for (int i = 0; i < VECTOR_LENGTH; i++) {
-        normal[i] = (normal[i] - statistics.mean) * statistics.rstd;
-        g[i] = (g[i] * convert<C>(w[i]) - sum - normal[i] * dot) * statistics.rstd;
-      }
-      store_values(dx + at * columns + column, g);
-    });
-  }
-  weightSums.finish(columns);
-  if (kCentered) biasSums.finish(columns);
-}
-
-extern "C" __global__ void __launch_bounds__(1024)
-    norm_fold(const C* partialWeight, Weight* dweight, const C* partialBias, Weight* dbias, int count, int columns) {
-  __shared__ C tile[32][33];
-  const C* partial = blockIdx.y == 0 ? partialWeight : partialBias;
-  Weight* result = blockIdx.y == 0 ? dweight : dbias;
-  const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32;
-  const int firstColumn = blockIdx.x * 32;
-  C sum = 0;
-  if (firstColumn + lane < columns) {
-#pragma unroll 8
-    for (int row = warp; row < count; row += 32) sum += partial[static_cast<int64>(row) * columns + firstColumn + lane];
-  }
-  tile[warp][lane] = sum;
-  __syncthreads();
-  sum = warp_reduce(tile[lane][warp], Sum{});
-  if (lane == 0 && firstColumn + warp < columns) result[firstColumn + warp] = convert<Weight>(sum);
 }

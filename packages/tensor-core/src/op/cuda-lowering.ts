@@ -1,6 +1,6 @@
 import type { DType } from '../tensor/dtype.ts';
 import type { Layout } from '../tensor/shape.ts';
-import type { MemoryView, StridedMemory } from './memory-view.ts';
+import type { MemoryView, StridedMemory, TensorSpec } from './memory-view.ts';
 
 /** What a kernel may choose its shape by. */
 export interface CudaProperties {
@@ -21,6 +21,8 @@ export interface KernelSpec {
   readonly parameters: string;
   /** Preprocessor definitions; they select a variant, and are part of the cache key. */
   readonly defines?: Readonly<Record<string, string | number>>;
+  /** Texts in the place of headers, by their names. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Dynamic shared memory above 48 KiB must be announced. */
   readonly dynamicSharedBytes?: number;
   /**
@@ -123,6 +125,48 @@ export interface ReductionKernel {
   readonly finish: string;
 }
 
+/** Element-wise work that a compiled program gives a kernel to do as it loads an input and stores an output. */
+export interface KernelEdges {
+  /** `spec`, whose source includes edges.cuh, with that work in it. */
+  kernel(spec: KernelSpec): KernelSpec;
+  /** The `Edges` of edges.cuh, the kernel's last argument. */
+  readonly argument: Uint8Array;
+}
+
+/** What of an op may be loaded and stored by way of kernels/edges.cuh: the same shape, row by row. */
+export interface EdgePlaces {
+  /** The input's index. */
+  readonly input: number;
+  /** The output's index. */
+  readonly output: number;
+  /** Rows of more elements are not given. */
+  readonly longestRow: number;
+}
+
+/**
+ * Outputs that a small kernel behind the op's own makes of partial results: a compiled program runs that kernel once for
+ * many calls, which takes it less time than beginning it for each.
+ */
+export interface DeferredOutputs {
+  /** They are those from this place on. */
+  readonly first: number;
+  /** Of each such output, the partial results of a call with these operands, on a GPU of these properties. */
+  partials(
+    properties: CudaProperties,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+  ): readonly TensorSpec[];
+  /** The op with the partial results in the place of those outputs. */
+  launch(
+    context: CudaContext,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    edges?: KernelEdges,
+  ): void;
+  /** Any number of outputs of one shape and dtype from their partial results, which are of one shape and dtype, too. */
+  finish(context: CudaContext, partials: readonly MemoryView[], outputs: readonly MemoryView[]): void;
+}
+
 /** An op with a kernel (or library call) of its own. */
 export interface CustomKernel<A> {
   readonly kind: 'custom';
@@ -139,11 +183,21 @@ export interface CustomKernel<A> {
    * give; a compiled program saves a copy where more is possible.
    */
   writesStrided?(output: Layout): boolean;
+  /**
+   * Whether `launch` also takes two tensors that lie alike in the place of the first input, each with an output of its own
+   * in the place of the first: so that a compiled program makes one call of two.
+   */
+  readonly takesTwo?: boolean;
+  /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
+  readonly edges?: EdgePlaces;
+  /** What of the op may be done later, for many calls at once. */
+  readonly deferred?: DeferredOutputs;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
     attributes: A,
+    edges?: KernelEdges,
     copies?: readonly (MemoryView | null)[],
   ): void;
 }

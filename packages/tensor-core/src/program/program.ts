@@ -52,6 +52,8 @@ export interface ProgramStorage {
   /** Of the first tensor that was seen in it. */
   readonly dtype: DType;
   readonly source: StorageSource;
+  /** Whether an op that ran by itself would have it as a workspace. */
+  readonly isWorkspace?: boolean;
 }
 
 /** What a function did, as ops over numbered storages, in its order. */

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Defines, KernelBuilder } from '../devices/cuda/compile/compile.ts';
+import { type Defines, type GivenHeaders, KernelBuilder } from '../devices/cuda/compile/compile.ts';
 import { CudaDevice } from '../devices/cuda/device.ts';
 import type { DeviceParts } from '../devices/cuda/device-parts.ts';
 import { CublasLt } from '../devices/cuda/matmul/cublaslt.ts';
@@ -34,9 +34,9 @@ class LimitedBuilder extends KernelBuilder {
     this.#left = most;
   }
 
-  override buildFile(source: URL, defines?: Defines): Uint8Array {
+  override buildFile(source: URL, defines?: Defines, headers?: GivenHeaders): Uint8Array {
     this.#count(source.pathname);
-    return super.buildFile(source, defines);
+    return super.buildFile(source, defines, headers);
   }
 
   override buildText(name: string, source: string): Uint8Array {

@@ -2,37 +2,8 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { Tensor } from '../../src/index.ts';
 import { fusePointwise } from '../../src/devices/cuda/program/passes/fuse-pointwise.ts';
-import { Interpreter } from '../../src/program/interpreter.ts';
-import type { Program } from '../../src/program/program.ts';
-import { Trace, traced } from '../../src/program/trace.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
-
-/** The program of what `fn` does, with the storages of its results kept. */
-function programOf(fn: () => readonly Tensor[]): {
-  program: Program;
-  results: readonly Tensor[];
-  kept: number[];
-} {
-  const trace = new Trace([]);
-  const results = traced(trace, fn);
-  const kept = results.map((x) => trace.operand(x).storage);
-  const { storages, written, live, calls, device } = trace;
-  const program = {
-    name: '',
-    device: device!,
-    storages,
-    written,
-    live,
-    calls,
-    kept: new Set(kept),
-    gradients: new Map<number, Tensor>(),
-    tracedCalls: calls.length,
-    eagerPeakBytes: 0,
-  };
-  return { program, results, kept };
-}
-
-const names = ({ calls }: Program) => calls.map(({ op }) => op.name);
+import { expectSameBits, opNames, programOf } from './traced-program.ts';
 
 describe('fusePointwise', () => {
   const x = t.tensor([[1, 2, 3], [4, 5, 6]]); // prettier-ignore
@@ -40,7 +11,7 @@ describe('fusePointwise', () => {
 
   it('makes one op of a chain with broadcasts and casts', () => {
     const { program } = programOf(() => [t.relu(t.cast(t.add(t.mul(x, row), 1), 'bfloat16'))]);
-    expect(names(fusePointwise(program))).toEqual(['fused_mul_add_cast_relu']);
+    expect(opNames(fusePointwise(program))).toEqual(['fused_mul_add_cast_relu']);
     expect(fusePointwise(program).calls[0]!.inputs).toHaveLength(2);
   });
 
@@ -56,11 +27,11 @@ describe('fusePointwise', () => {
 
   it('ends at what is no element-wise op of its values, at another shape, and at another layout', () => {
     const around = programOf(() => [t.neg(t.sum(t.relu(t.mul(x, 2)), { dims: 0 }))]).program;
-    expect(names(fusePointwise(around))).toEqual(['fused_mul_relu', 'sum', 'neg']);
+    expect(opNames(fusePointwise(around))).toEqual(['fused_mul_relu', 'sum', 'neg']);
     const shapes = programOf(() => [t.relu(x), t.relu(row)]).program;
-    expect(names(fusePointwise(shapes))).toEqual(['relu', 'relu']);
+    expect(opNames(fusePointwise(shapes))).toEqual(['relu', 'relu']);
     const turned = programOf(() => [t.relu(t.transpose(t.relu(x), 0, 1))]).program;
-    expect(names(fusePointwise(turned))).toEqual(['relu', 'relu']);
+    expect(opNames(fusePointwise(turned))).toEqual(['relu', 'relu']);
   });
 
   it('lets calls pass that have nothing to do with it', () => {
@@ -69,14 +40,14 @@ describe('fusePointwise', () => {
       const total = t.sum(row);
       return [t.relu(doubled), total];
     });
-    expect(names(fusePointwise(program))).toEqual(['sum', 'fused_mul_relu']);
+    expect(opNames(fusePointwise(program))).toEqual(['sum', 'fused_mul_relu']);
   });
 
   it('leaves live attributes, empty tensors and other compute types alone', () => {
     const mixed = programOf(() => [t.relu(t.cast(t.relu(x), 'float64'))]).program;
-    expect(names(fusePointwise(mixed))).toEqual(['relu', 'fused_cast_relu']);
+    expect(opNames(fusePointwise(mixed))).toEqual(['relu', 'fused_cast_relu']);
     const empty = programOf(() => [t.relu(t.relu(t.zeros([0])))]).program;
-    expect(names(fusePointwise(empty))).toEqual(['relu', 'relu']);
+    expect(opNames(fusePointwise(empty))).toEqual(['relu', 'relu']);
   });
 });
 
@@ -102,20 +73,9 @@ describe.skipIf(hostCompilerVersion() === null)('fused kernels on an emulated GP
       () => [t.relu(t.add(t.transpose(x, 0, 1), t.mul(t.expand(t.transpose(column, 0, 1), [5, 3]), 2)))],
     ],
   ] as [string, () => Tensor[]][])('give the bits of separate ones: %s', (_, fn) => {
-    const { program, results, kept } = programOf(fn);
-    const fused = fusePointwise(program);
-    expect(fused.calls.length).toBeLessThan(program.calls.length);
-    const bindings = new Map(
-      program.storages.flatMap(({ source }, number) =>
-        'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
-      ),
-    );
-    const made = new Interpreter(fused).run(bindings, []);
-    results.forEach((result, i) => {
-      const storage = made.get(kept[i]!)!.retain();
-      const again = new t.Tensor(storage, result.dtype, result.shape, result.strides, result.offset);
-      expect(again.toTypedArray()).toEqual(result.toTypedArray());
-    });
-    for (const storage of made.values()) storage.release();
+    const traced = programOf(fn);
+    const fused = fusePointwise(traced.program);
+    expect(fused.calls.length).toBeLessThan(traced.program.calls.length);
+    expectSameBits(traced, fused);
   });
 });

@@ -24,7 +24,7 @@ export const halve: Op<undefined> = defineOp({
   cuda: {
     kind: 'custom',
     copied: 1,
-    launch(context, [x], _, __, copies) {
+    launch(context, [x], _, __, ___, copies) {
       const addresses = [x!.address, copies?.[0]?.address ?? 0];
       context.kernel(halveKernel).launch([1, 1, 1], 32, 0, [...addresses, x!.size]);
     },

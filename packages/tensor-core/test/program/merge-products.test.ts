@@ -270,7 +270,7 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
   it('give what separate ones give, but for a sum that is rounded once', () => {
     const gpu = operands(device);
     const traced = programOf(() => layer(gpu));
-    const values = resultsOf(traced, optimize(traced.program));
+    const values = resultsOf(traced, optimize(traced.program, device.facts));
     const sum = values.pop()!;
     // The emulated products add exactly, so that an order shows nowhere.
     expect(values).toEqual(traced.results.slice(0, -1).map((result) => result.toFlatArray()));
@@ -285,7 +285,7 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
     const { x, weights } = operands(device);
     const [up, gate] = [weights[0]!, t.neg(weights[0]!)];
     const traced = programOf(() => [t.swiglu(t.linear(x, lowered(up)), t.linear(x, lowered(gate)))]);
-    const optimized = optimize(traced.program);
+    const optimized = optimize(traced.program, device.facts);
     expect(products(optimized)).toHaveLength(1);
     expect(resultsOf(traced, optimized)[0]).toEqual(traced.results[0]!.toFlatArray());
   });

@@ -3,6 +3,7 @@ import { apply } from '../../op/apply.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { computeDType } from '../../tensor/dtype.ts';
+import type { MemoryView } from '../../op/memory-view.ts';
 import { defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -11,7 +12,15 @@ import { add, mul, sub } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
+import {
+  checkNorm,
+  normEdges,
+  launchNorm,
+  launchNormBackward,
+  deferredNormSums,
+  type NormBackward,
+  checkEps,
+} from './norm-kernel.ts';
 
 interface LayerNormAttributes {
   readonly eps: number;
@@ -40,8 +49,11 @@ const layerNormOp = defineOp<LayerNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [x, weight, bias], [y, mean, rstd], { eps }) =>
-      launchNorm(context, { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! }, eps),
+    edges: normEdges,
+    launch(context, [x, weight, bias], [y, mean, rstd], { eps }, edges) {
+      const tensors = { x: x!, weight: weight!, bias: bias!, y: y!, mean: mean!, rstd: rstd! };
+      launchNorm(context, tensors, eps, edges);
+    },
   },
   cpu: {
     kind: 'onnx',
@@ -78,6 +90,10 @@ function centeredNorm(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: O
   return { y: graph.node('Add', [y!, overflow]), mean, rstd: graph.node('Add', [rstd!, overflow]) };
 }
 
+function backwardTensors([dy, x, weight, mean, rstd]: readonly MemoryView[], dx: MemoryView): NormBackward {
+  return { dy: dy!, x: x!, weight: weight!, mean: mean!, rstd: rstd!, dx };
+}
+
 /** dx, dweight and dbias from dy, x, weight, mean and rstd. */
 const layerNormBackwardOp = defineOp({
   name: 'layerNormBackward',
@@ -92,17 +108,10 @@ const layerNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [dy, x, weight, mean, rstd], [dx, dweight, dbias]) =>
-      launchNormBackward(context, {
-        dy: dy!,
-        x: x!,
-        weight: weight!,
-        mean: mean!,
-        rstd: rstd!,
-        dx: dx!,
-        dweight: dweight!,
-        dbias: dbias!,
-      }),
+    edges: normEdges,
+    deferred: deferredNormSums(backwardTensors),
+    launch: (context, inputs, [dx, ...rest], _, edges) =>
+      launchNormBackward(context, backwardTensors(inputs, dx!), rest, edges),
   },
   cpu: {
     kind: 'onnx',

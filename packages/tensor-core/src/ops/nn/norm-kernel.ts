@@ -1,24 +1,34 @@
 import { checkNumber } from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { TensorSpec } from '../../op/memory-view.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type {
+  CudaContext,
+  CudaProperties,
+  DeferredOutputs,
+  EdgePlaces,
+  KernelEdges,
+} from '../../op/cuda-lowering.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { byteSize } from '../../tensor/dtype.ts';
+import { computeDType } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { formatShape } from '../../tensor/shape.ts';
+import { denseWorkspace } from '../support/dense-memory.ts';
+import { noEdges } from '../support/no-edges.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
+import { foldRows } from './norm-fold.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
-const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplid');
-const backwardKernel = kernelVariants('nn/norm.cu', 'norm_backward', 'ppppppppli');
-const foldKernel = kernelVariants('nn/norm.cu', 'norm_fold', 'ppppii');
+const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplidT');
+const backwardKernel = kernelVariants('nn/norm_backward.cu', 'norm_backward', 'ppppppppliT');
 
 // The gradient holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };
 const backwardBlocksPerMultiprocessor = 2;
-const foldThreads = 1024;
-const foldColumns = 32;
+/** Threads keep a part of a row in registers up to this length at least, forward and backward. */
+const longestRow = 8192;
+/** Forward, x is loaded and y stored; backward, dy and dx. */
+export const normEdges: EdgePlaces = { input: 0, output: 0, longestRow };
 
 /** Throws a ShapeError or DTypeError unless `parameters` are vectors that fit the last dimension of `x`. */
 export function checkNorm(op: string, x: TensorSpec, parameters: Readonly<Record<string, TensorSpec>>): void {
@@ -43,7 +53,7 @@ export function checkEps(op: string, eps: number): void {
   checkNumber(op, 'eps', eps, 'a finite number of zero or more', (value) => value >= 0 && value < Infinity);
 }
 
-/** The tensors of kernels/nn/norm.cu; those that only layerNorm has are absent for rmsNorm. */
+/** The tensors of kernels/nn/norm.cu and norm_backward.cu; those that only layerNorm has are absent for rmsNorm. */
 export interface NormForward {
   readonly x: MemoryView;
   readonly weight: MemoryView;
@@ -53,7 +63,7 @@ export interface NormForward {
   readonly rstd: MemoryView;
 }
 
-export function launchNorm(context: CudaContext, tensors: NormForward, eps: number): void {
+export function launchNorm(context: CudaContext, tensors: NormForward, eps: number, edges = noEdges): void {
   const { x, weight, bias, y, mean, rstd } = tensors;
   if (x.size === 0) return;
   const columns = x.shape.at(-1)!;
@@ -61,7 +71,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
   const vectors = bias ? [x, y, weight, bias] : [x, y, weight];
   const { defines, rowsPerBlock } = rowPlan(x.dtype, columns, vectorLength(columns, vectors));
   context
-    .kernel(forwardKernel(variantOf(defines, tensors, y)))
+    .kernel(edges.kernel(forwardKernel(variantOf(defines, tensors, y))))
     .launch([Math.ceil(rows / rowsPerBlock), 1, 1], defines.BLOCK_THREADS, 0, [
       x.address,
       weight.address,
@@ -72,6 +82,7 @@ export function launchNorm(context: CudaContext, tensors: NormForward, eps: numb
       rows,
       columns,
       eps,
+      edges.argument,
     ]);
 }
 
@@ -82,57 +93,90 @@ export interface NormBackward {
   readonly mean?: MemoryView;
   readonly rstd: MemoryView;
   readonly dx: MemoryView;
-  readonly dweight: MemoryView;
-  readonly dbias?: MemoryView;
 }
 
-export function launchNormBackward(context: CudaContext, tensors: NormBackward): void {
-  const { dy, x, weight, mean, rstd, dx, dweight, dbias } = tensors;
+interface BackwardPlan extends RowPlan {
+  readonly rows: number;
+  readonly columns: number;
+  readonly blocks: number;
+}
+
+function backwardPlan(
+  { multiprocessors }: CudaProperties,
+  { dy, x, weight, dx }: NormBackward,
+): BackwardPlan {
   const columns = weight.size;
-  if (columns === 0) return;
   const rows = x.size / columns;
-  const { defines, rowsPerBlock } = rowPlan(
-    x.dtype,
-    columns,
-    vectorLength(columns, [x, dy, dx, weight]),
-    backwardBudget,
-  );
-  const variant = variantOf(defines, tensors, dy);
-  const most = backwardBlocksPerMultiprocessor * context.properties.multiprocessors;
-  const blocks = Math.min(Math.ceil(rows / rowsPerBlock), most);
-  const count = blocks * rowsPerBlock;
-  const partialBytes = count * columns * byteSize(rstd.dtype);
-  const partialWeight = context.workspace(partialBytes);
-  const partialBias = mean ? context.workspace(partialBytes) : 0;
-  if (blocks > 0) {
-    context
-      .kernel(backwardKernel(variant))
-      .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
-        dy.address,
-        x.address,
-        weight.address,
-        addressOf(mean),
-        rstd.address,
-        dx.address,
-        partialWeight,
-        partialBias,
-        rows,
-        columns,
-      ]);
-  }
+  const length = vectorLength(columns, [x, dy, dx, weight]);
+  const plan = rowPlan(x.dtype, columns, length, backwardBudget);
+  const most = backwardBlocksPerMultiprocessor * multiprocessors;
+  return { ...plan, rows, columns, blocks: Math.min(Math.ceil(rows / plan.rowsPerBlock), most) };
+}
+
+/** Of the sums by column that `launchNormBackwardRows` leaves for each of weight and bias, to be folded. */
+function partialSpec({ blocks, rowsPerBlock, columns }: BackwardPlan, x: TensorSpec): TensorSpec {
+  return { shape: [blocks * rowsPerBlock, columns], dtype: computeDType([x.dtype], []) };
+}
+
+/** dx, and sums by column of parts of the rows. */
+function launchNormBackwardRows(
+  context: CudaContext,
+  tensors: NormBackward,
+  partials: readonly { readonly address: number }[],
+  edges: KernelEdges,
+): void {
+  const { dy, x, weight, mean, rstd, dx } = tensors;
+  const { defines, blocks, rows, columns } = backwardPlan(context.properties, tensors);
+  if (blocks === 0) return;
   context
-    .kernel(foldKernel(variant))
-    .launch([Math.ceil(columns / foldColumns), mean ? 2 : 1, 1], foldThreads, 0, [
-      partialWeight,
-      dweight.address,
-      partialBias,
-      addressOf(dbias),
-      count,
+    .kernel(edges.kernel(backwardKernel(variantOf(defines, tensors, dy))))
+    .launch([blocks, 1, 1], defines.BLOCK_THREADS, 0, [
+      dy.address,
+      x.address,
+      weight.address,
+      addressOf(mean),
+      rstd.address,
+      dx.address,
+      partials[0]!.address,
+      partials[1]?.address ?? 0,
+      rows,
       columns,
+      edges.argument,
     ]);
 }
 
-/** The definitions of a kernel of norm.cu; `result` is y or its gradient. */
+/** dx, and with it the gradients of the weight and, if there is one, of the bias. */
+export function launchNormBackward(
+  context: CudaContext,
+  tensors: NormBackward,
+  parameterGradients: readonly MemoryView[],
+  edges = noEdges,
+): void {
+  if (tensors.weight.size === 0) return;
+  const spec = partialSpec(backwardPlan(context.properties, tensors), tensors.x);
+  const partials = parameterGradients.map(() => denseWorkspace(context, spec));
+  launchNormBackwardRows(context, tensors, partials, edges);
+  foldRows(context, partials, parameterGradients);
+}
+
+/** The gradients of parameters may be folded later, many at once; `tensorsOf` names an op's tensors. */
+export function deferredNormSums(
+  tensorsOf: (inputs: readonly MemoryView[], dx: MemoryView) => NormBackward,
+): DeferredOutputs {
+  return {
+    first: 1,
+    partials(properties, inputs, outputs) {
+      const tensors = tensorsOf(inputs, outputs[0]!);
+      const spec = partialSpec(backwardPlan(properties, tensors), tensors.x);
+      return outputs.slice(1).map(() => spec);
+    },
+    launch: (context, inputs, [dx, ...partials], edges = noEdges) =>
+      launchNormBackwardRows(context, tensorsOf(inputs, dx!), partials, edges),
+    finish: foldRows,
+  };
+}
+
+/** The definitions of a kernel of those files; `result` is y or its gradient. */
 function variantOf(
   defines: RowPlan['defines'],
   { weight, mean }: NormForward | NormBackward,

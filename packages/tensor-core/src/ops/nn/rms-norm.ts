@@ -4,6 +4,7 @@ import { apply } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type DType, checkDType, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError } from '../../errors.ts';
+import type { MemoryView } from '../../op/memory-view.ts';
 import { defineOp } from '../../op/op.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -12,7 +13,15 @@ import { add, mul } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
 import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
-import { checkNorm, launchNorm, launchNormBackward, checkEps } from './norm-kernel.ts';
+import {
+  type NormBackward,
+  checkEps,
+  checkNorm,
+  deferredNormSums,
+  launchNorm,
+  launchNormBackward,
+  normEdges,
+} from './norm-kernel.ts';
 
 interface RmsNormAttributes {
   readonly eps: number;
@@ -47,8 +56,9 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [x, weight], [y, rstd], { eps }) =>
-      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps),
+    edges: normEdges,
+    launch: (context, [x, weight], [y, rstd], { eps }, edges) =>
+      launchNorm(context, { x: x!, weight: weight!, y: y!, rstd: rstd! }, eps, edges),
   },
   cpu: {
     kind: 'onnx',
@@ -68,6 +78,10 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
   },
 });
 
+function backwardTensors([dy, x, weight, rstd]: readonly MemoryView[], dx: MemoryView): NormBackward {
+  return { dy: dy!, x: x!, weight: weight!, rstd: rstd!, dx };
+}
+
 /** dx and dweight from dy, x, weight and rstd. */
 const rmsNormBackwardOp = defineOp({
   name: 'rmsNormBackward',
@@ -82,15 +96,10 @@ const rmsNormBackwardOp = defineOp({
   }),
   cuda: {
     kind: 'custom',
-    launch: (context, [dy, x, weight, rstd], [dx, dweight]) =>
-      launchNormBackward(context, {
-        dy: dy!,
-        x: x!,
-        weight: weight!,
-        rstd: rstd!,
-        dx: dx!,
-        dweight: dweight!,
-      }),
+    edges: normEdges,
+    deferred: deferredNormSums(backwardTensors),
+    launch: (context, inputs, [dx, ...rest], _, edges) =>
+      launchNormBackward(context, backwardTensors(inputs, dx!), rest, edges),
   },
   cpu: {
     kind: 'onnx',

@@ -10,7 +10,7 @@ import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize, computeDType } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { type Layout, type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { add, mul, neg, sub } from '../elementwise/arithmetic.ts';
@@ -26,7 +26,7 @@ interface RopeAttributes {
   readonly inverse: boolean;
 }
 
-const kernel = kernelVariants('nn/rope.cu', 'rope', 'ppppiiiiillllf');
+const kernel = kernelVariants('nn/rope.cu', 'rope', 'ppppppiiiiillllllllf');
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;
@@ -75,7 +75,7 @@ const ropeOp: ComputeOp<RopeAttributes> = defineOp<RopeAttributes>({
     flops: 3 * sizeOf(outputs[0]!.shape),
     bytesMoved: bytesOf(inputs) + bytesOf(outputs),
   }),
-  cuda: { kind: 'custom', strided: true, launch },
+  cuda: { kind: 'custom', strided: true, takesTwo: true, writesStrided, launch },
   cpu: {
     kind: 'onnx',
     build: (graph, [x, cosine, sine], { inverse }) => {
@@ -112,49 +112,60 @@ function rotatePairs(graph: OnnxGraph, x: OnnxValue, cosine: OnnxValue, sine: On
   return graph.reshape(graph.node('Concat', [left, right], { axis: -1 }, { shape: pairs.shape }), x.shape);
 }
 
-/** x as the kernel reads it: [n0, n1, n2, T, d] with strides s0..s3 and 1, in vectors of so many elements. */
-interface KernelInput {
-  readonly address: number;
+/** The most leading dimensions that the kernel walks. */
+const mostLeading = 3;
+
+/** What the kernel walks: [n0, n1, n2, T, d] with strides of x and y for each but the last, in vectors of so many elements. */
+interface KernelWalk {
   readonly lengths: readonly number[];
-  readonly strides: readonly number[];
+  readonly xStrides: readonly number[];
+  readonly yStrides: readonly number[];
   readonly vectorLength: number;
 }
 
-/** The leading dimensions, with those that lie densely behind one another joined, as three; null if they are more. */
-function leadingDimensions(shape: Shape, strides: Shape): { lengths: number[]; strides: number[] } | null {
+/** Tensors of one layout. */
+interface Alike extends Pick<MemoryView, 'shape' | 'strides' | 'dtype'> {
+  readonly addresses: readonly number[];
+}
+
+/**
+ * The leading dimensions, those that lie densely behind one another in x and in y joined, as three; null if they are more.
+ */
+function leadingDimensions(shape: Shape, x: Shape, y: Shape) {
   // From the last on; what is left over in front is of length one.
-  const joined = { lengths: [1, 1, 1], strides: [0, 0, 0] };
-  const count = joined.lengths.length;
-  let at = count;
+  const joined = { lengths: [1, 1, 1], xStrides: [0, 0, 0], yStrides: [0, 0, 0] };
+  const { lengths, xStrides, yStrides } = joined;
+  let at = mostLeading;
   for (let i = shape.length - 3; i >= 0; i--) {
     const length = shape[i]!;
-    const stride = strides[i]!;
     if (length === 1) continue;
-    if (at < count && stride === joined.strides[at]! * joined.lengths[at]!) {
-      joined.lengths[at]! *= length;
+    const isDense = (strides: Shape, of: readonly number[]) => strides[i] === of[at]! * lengths[at]!;
+    if (at < mostLeading && isDense(x, xStrides) && isDense(y, yStrides)) {
+      lengths[at]! *= length;
       continue;
     }
     if (at === 0) return null;
     at--;
-    joined.lengths[at] = length;
-    joined.strides[at] = stride;
+    lengths[at] = length;
+    xStrides[at] = x[i]!;
+    yStrides[at] = y[i]!;
   }
   return joined;
 }
 
-/** Null for a layout that the kernel cannot read: apart or unaligned pairs, or more than three leading dimensions. */
-function kernelInput(
-  address: number,
-  { shape, strides, dtype }: Pick<Tensor, 'shape' | 'strides' | 'dtype'>,
-): KernelInput | null {
-  const dimensions = leadingDimensions(shape, strides);
-  if (!dimensions || strides.at(-1) !== 1) return null;
-  dimensions.strides.push(strides.at(-2)!);
+/** Null for layouts that the kernel cannot walk: apart or unaligned pairs, or more than three leading dimensions. */
+function kernelWalk(x: Alike, y: Alike): KernelWalk | null {
+  const { shape, dtype } = x;
+  const dimensions = leadingDimensions(shape, x.strides, y.strides);
+  if (!dimensions || x.strides.at(-1) !== 1 || y.strides.at(-1) !== 1) return null;
+  dimensions.xStrides.push(x.strides.at(-2)!);
+  dimensions.yStrides.push(y.strides.at(-2)!);
   const size = byteSize(dtype);
+  const addresses = [...x.addresses, ...y.addresses];
   for (let length = maxVectorBytes / size; length >= 2; length /= 2) {
-    const isWhole = isAligned(address, length * size) && shape.at(-1)! % length === 0;
-    if (isWhole && areMultiples(dimensions.strides, length)) {
-      return { address, ...dimensions, vectorLength: length };
+    const isWhole = shape.at(-1)! % length === 0 && addresses.every((at) => isAligned(at, length * size));
+    if (isWhole && areMultiples([...dimensions.xStrides, ...dimensions.yStrides], length)) {
+      return { ...dimensions, vectorLength: length };
     }
   }
   return null;
@@ -165,48 +176,68 @@ function areMultiples(strides: readonly number[], length: number): boolean {
   return true;
 }
 
-/** A contiguous copy of x, which the kernel can always read. */
-function copiedInput(context: CudaContext, x: MemoryView): KernelInput {
-  const { address, ...dimensions } = denseCopy(context, x);
-  return kernelInput(address, dimensions)!;
+/** Whether the kernel can write y: pairs side by side and aligned, and no more leading dimensions than it walks. */
+function writesStrided({ shape, strides, offset }: Layout): boolean {
+  return (
+    shape.length <= mostLeading + 2 &&
+    strides.at(-1) === 1 &&
+    areMultiples([offset, ...strides.slice(0, -1)], 2)
+  );
+}
+
+function alike(tensors: readonly MemoryView[]): Alike {
+  const { shape, strides, dtype } = tensors[0]!;
+  return { shape, strides, dtype, addresses: tensors.map(({ address }) => address) };
+}
+
+/** Contiguous copies, which the kernel can always read. */
+function copied(context: CudaContext, tensors: readonly MemoryView[]): Alike {
+  const copies = tensors.map((x) => denseCopy(context, x));
+  return { ...copies[0]!, addresses: copies.map(({ address }) => address) };
 }
 
 /** Where a table lies as the kernel reads it: dense, in vectors of half as many elements as x's. */
-function tableAddress(context: CudaContext, table: MemoryView, { vectorLength }: KernelInput): number {
+function tableAddress(context: CudaContext, table: MemoryView, { vectorLength }: KernelWalk): number {
   const isAligned = table.address % ((vectorLength / 2) * byteSize(table.dtype)) === 0;
   return table.isContiguous && isAligned ? table.address : denseCopy(context, table).address;
 }
 
 function launch(
   context: CudaContext,
-  [x, cosine, sine]: readonly MemoryView[],
-  [y]: readonly MemoryView[],
+  inputs: readonly MemoryView[],
+  outputs: readonly MemoryView[],
   { inverse }: RopeAttributes,
 ): void {
-  if (x!.size === 0) return;
-  const input = kernelInput(x!.address, x!) ?? copiedInput(context, x!);
-  const length = x!.shape.at(-2)!;
-  const columns = x!.shape.at(-1)!;
-  const matrices = matricesOf(x!);
-  const vectors = (length * columns) / input.vectorLength;
+  const tensors = inputs.slice(0, -2);
+  const [cosine, sine] = inputs.slice(-2);
+  const { size, shape, dtype } = tensors[0]!;
+  if (size === 0) return;
+  const y = alike(outputs);
+  let x = alike(tensors);
+  const walk = kernelWalk(x, y) ?? kernelWalk((x = copied(context, tensors)), y)!;
+  const length = shape.at(-2)!;
+  const columns = shape.at(-1)!;
+  const matrices = matricesOf(tensors[0]!);
+  const vectors = (length * columns) / walk.vectorLength;
   const threads = Math.min(maxThreads, Math.ceil(vectors / 32) * 32);
-  const grid = [Math.ceil(vectors / (threads * vectorsPerThread)), Math.min(matrices, maxGridY), 1] as const;
+  const blocks = Math.ceil(vectors / (threads * vectorsPerThread));
   const variant = {
-    ELEMENT: storageType(x!.dtype),
-    VECTOR_LENGTH: input.vectorLength,
+    ELEMENT: storageType(dtype),
+    VECTOR_LENGTH: walk.vectorLength,
     OFFSET: offsetType(Math.max(matrices, length * columns)),
   };
   context
     .kernel(kernel(variant))
-    .launch(grid, threads, 0, [
-      input.address,
-      tableAddress(context, cosine!, input),
-      tableAddress(context, sine!, input),
-      y!.address,
-      ...input.lengths,
+    .launch([blocks, Math.min(matrices, maxGridY), tensors.length], threads, 0, [
+      ...[x.addresses[0]!, x.addresses.at(-1)!],
+      tableAddress(context, cosine!, walk),
+      tableAddress(context, sine!, walk),
+      ...[y.addresses[0]!, y.addresses.at(-1)!],
+      ...walk.lengths,
       length,
       columns,
-      ...input.strides,
+      ...walk.xStrides,
+      ...walk.yStrides,
       inverse ? -1 : 1,
     ]);
 }

@@ -18,27 +18,34 @@ function readText(url: URL): string {
   return text;
 }
 
+/** Texts in the place of headers, by their names. */
+export type GivenHeaders = Readonly<Record<string, string>>;
+
 /**
  * The files that `source` includes by quotes, and those that they include, by name. They lie beside the source, atop its
- * package's folder `kernels`, or atop that of this package. Throws a DeviceError for one that is missing.
+ * package's folder `kernels`, or atop that of this package, unless they are given. Throws a DeviceError for one that is missing.
  */
-export function collectHeaders(source: string, folder: URL): Map<string, string> {
+export function collectHeaders(source: string, folder: URL, given: GivenHeaders = {}): Map<string, string> {
   const headers = new Map<string, string>();
   const folders = [folder, ...aboveRooms(folder)];
   const pending = [source];
   for (let text = pending.pop(); text !== undefined; text = pending.pop()) {
     for (const [, file] of text.matchAll(/^\s*#\s*include\s*"([^"]+)"/gm)) {
       if (headers.has(file!)) continue;
-      const url = [...folders.map((place) => new URL(file!, place)), kernelSource(file!)].find((candidate) =>
-        existsSync(candidate),
-      );
-      if (!url) throw new DeviceError(`#include "${file}": there is no such file in ${folder.pathname}.`);
-      const included = readText(url);
+      const included = given[file!] ?? headerText(file!, folders);
+      if (included === null)
+        throw new DeviceError(`#include "${file}": there is no such file in ${folder.pathname}.`);
       headers.set(file!, included);
       pending.push(included);
     }
   }
   return headers;
+}
+
+function headerText(file: string, folders: readonly URL[]): string | null {
+  const places = [...folders.map((folder) => new URL(file, folder)), kernelSource(file)];
+  const url = places.find((candidate) => existsSync(candidate));
+  return url ? readText(url) : null;
 }
 
 /** The folder `kernels` that `folder` is a room of, if it is one. */
@@ -62,8 +69,8 @@ export class KernelBuilder {
   }
 
   /** The machine code of a `.cu` file. Throws a KernelCompileError. */
-  buildFile(source: URL, defines: Defines = {}): Uint8Array {
-    return this.#build(this.#fileRequest(source, defines));
+  buildFile(source: URL, defines: Defines = {}, headers: GivenHeaders = {}): Uint8Array {
+    return this.#build(this.#fileRequest(source, defines, headers));
   }
 
   /** The machine code of a generated source. Throws a KernelCompileError. */
@@ -81,12 +88,18 @@ export class KernelBuilder {
     return this.#cache.read(key) !== undefined;
   }
 
-  #fileRequest(source: URL, defines: Defines): CompileRequest {
-    return this.#request(kernelFileName(source), readText(source), new URL('.', source), defines);
+  #fileRequest(source: URL, defines: Defines, given: GivenHeaders = {}): CompileRequest {
+    return this.#request(kernelFileName(source), readText(source), new URL('.', source), defines, given);
   }
 
-  #request(name: string, source: string, folder: URL, defines: Defines): CompileRequest {
-    const headers = collectHeaders(source, folder);
+  #request(
+    name: string,
+    source: string,
+    folder: URL,
+    defines: Defines,
+    given: GivenHeaders = {},
+  ): CompileRequest {
+    const headers = collectHeaders(source, folder, given);
     const options = Object.entries(defines).map(([macro, value]) => `--define-macro=${macro}=${value}`);
     return { name, source, headers, architecture: this.architecture, options };
   }

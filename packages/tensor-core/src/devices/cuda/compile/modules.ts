@@ -37,21 +37,15 @@ export class KernelModules {
   }
 
   #load(spec: KernelSpec): LoadedKernel {
-    const { source, name, parameters, defines = {}, dynamicSharedBytes = 0, overlapsPrevious = false } = spec;
-    const text = JSON.stringify([
-      source.href,
-      name,
-      parameters,
-      defines,
-      dynamicSharedBytes,
-      overlapsPrevious,
-    ]);
+    const { source, name, parameters, defines = {}, headers = {} } = spec;
+    const { dynamicSharedBytes = 0, overlapsPrevious = false } = spec;
+    const moduleText = JSON.stringify([source.href, defines, headers]);
+    const text = JSON.stringify([moduleText, name, parameters, dynamicSharedBytes, overlapsPrevious]);
     const known = this.#byText.get(text);
     if (known) return known;
-    const moduleText = JSON.stringify([source.href, defines]);
     let module = this.#modules.get(moduleText);
     if (module === undefined) {
-      module = this.#loadModule(this.#builder.buildFile(source, defines));
+      module = this.#loadModule(this.#builder.buildFile(source, defines, headers));
       this.#modules.set(moduleText, module);
     }
     const handle = this.#function(module, name);

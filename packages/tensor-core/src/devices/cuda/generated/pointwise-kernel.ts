@@ -179,16 +179,21 @@ __device__ __forceinline__ Index divide(const Layout& layout, Index x, int d) { 
 }
 
 function prologue(signature: PointwiseSignature, read: readonly number[]): string {
+  return `#include "prelude.cuh"
+
+constexpr int kThreads = ${blockSize};
+${evaluateSource(signature, read)}`;
+}
+
+/** `Compute`, the type to calculate in, and `evaluate` of the inputs read, the scalars and references to the outputs. */
+export function evaluateSource(signature: PointwiseSignature, read: readonly number[]): string {
   const { outputs, expressions, values = [] } = signature;
   const arguments_ = [
     ...read.map((i) => `Compute ${inputNames[i]}`),
     ...scalarNames(signature).map((name) => `Compute ${name}`),
     ...outputs.map((dtype, i) => `${storageType(dtype)}& y${i}`),
   ];
-  return `#include "prelude.cuh"
-
-constexpr int kThreads = ${blockSize};
-using Compute = ${computeType(scalarDType(signature))};
+  return `using Compute = ${computeType(scalarDType(signature))};
 
 __device__ __forceinline__ void evaluate(${arguments_.join(', ')}) {
 ${lines(values, ({ name, dtype, text }) => `  const Compute ${name} = as_stored<${storageType(dtype)}, Compute>(${text});`)}
@@ -210,7 +215,8 @@ function parameters(
   ].join(', ');
 }
 
-function evaluate(
+/** A call of `evaluate`, with what each input is read from and each output written to. */
+export function evaluate(
   signature: PointwiseSignature,
   read: readonly number[],
   value: (input: number) => string,
@@ -224,7 +230,8 @@ function evaluate(
   return `evaluate(${arguments_.join(', ')});`;
 }
 
-function scalarNames({ scalars }: PointwiseSignature): string[] {
+/** The names of the scalars in expressions. */
+export function scalarNames({ scalars }: PointwiseSignature): string[] {
   return Array.from({ length: scalars }, (_, i) => `s${i}`);
 }
 

@@ -3,7 +3,7 @@ import type { MemoryView } from '../../../op/memory-view.ts';
 import { observeReplay } from '../../../op/observers.ts';
 import { reopenRange } from '../../../op/range.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import { isFused } from './passes/fuse-pointwise.ts';
+import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
@@ -83,7 +83,7 @@ export class CudaProgram implements ProgramRunner {
 
   constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
     this.#autotunes = autotune;
-    this.#program = optimize(program);
+    this.#program = optimize(program, parts.device.facts);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(program, this.#program);
@@ -312,12 +312,14 @@ export class CudaProgram implements ProgramRunner {
   }
 }
 
-/** The bytes of the storages that the program makes and writes. */
+/** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
 function madeBytes({ calls, storages }: Program): number {
   const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
   let bytes = 0;
-  for (const number of written)
-    if (storages[number]!.source.kind === 'made') bytes += storages[number]!.byteLength;
+  for (const number of written) {
+    const { source, byteLength, isWorkspace = false } = storages[number]!;
+    if (source.kind === 'made' && !isWorkspace) bytes += byteLength;
+  }
   return bytes;
 }
 

@@ -50,6 +50,11 @@ const rows = storageTypes.flatMap((element) => [
 const with_ = (variants: readonly Definitions[], ...more: Definitions[]) =>
   variants.flatMap((variant) => more.map((defines) => ({ ...variant, ...defines })));
 const elements = [...storageTypes, 'double'].map((element) => ({ ELEMENT: element }));
+const norms = with_(
+  rows,
+  { RESULT: 'bfloat16', WEIGHT: 'float', CENTERED: 0 },
+  { RESULT: 'float', WEIGHT: 'bfloat16', CENTERED: 1 },
+);
 const indices = ['int32', 'int64'].map((index) => ({ INDEX: index }));
 
 /** The definitions that each file is compiled with here: every dtype, and each way that its code branches. */
@@ -91,11 +96,12 @@ const variantsOf: Readonly<Record<string, readonly Definitions[]>> = {
   'matmul/matmul_split_half.cu': splitHalfTiles.flatMap((tile) =>
     [0, 1, 2, 3].map((bits) => splitHalfDefines(tile, (bits & 1) === 1, bits > 1)),
   ),
-  'nn/norm.cu': with_(
-    rows,
-    { RESULT: 'bfloat16', WEIGHT: 'float', CENTERED: 0 },
-    { RESULT: 'float', WEIGHT: 'bfloat16', CENTERED: 1 },
-  ),
+  'nn/norm.cu': norms,
+  'nn/norm_backward.cu': norms,
+  'nn/norm_fold.cu': [
+    { ACCUMULATOR: 'float', RESULT: 'bfloat16', MOST: 32 },
+    { ACCUMULATOR: 'double', RESULT: 'double', MOST: 32 },
+  ],
   'random/random.cu': [...elements, { ELEMENT: 'int32' }, { ELEMENT: 'int64' }],
   'nn/rope.cu': with_(elements, { VECTOR_LENGTH: 2, OFFSET: 'int32' }, { VECTOR_LENGTH: 2, OFFSET: 'int64' }),
   'nn/softmax.cu': [...rows, row('double', 2, 256, 2)],

@@ -15,7 +15,7 @@ describe('offsetType', () => {
 
 /** [2, rows, columns] as `kernel` of lower_triangle.cu writes it, by two blocks that take several steps each. */
 const triangle = kernelVariants('shape/lower_triangle.cu', 'lower_triangle', 'ppliiif');
-const rope = kernelVariants('nn/rope.cu', 'rope', 'ppppiiiiillllf');
+const rope = kernelVariants('nn/rope.cu', 'rope', 'ppppppiiiiillllllllf');
 const launchShape = [[2, 2, 1], 32, 0] as const;
 
 describe.skipIf(!hostCompilerVersion()).each(['int32', 'int64'])('offsets of %s, emulated', (OFFSET) => {
@@ -58,10 +58,11 @@ describe.skipIf(!hostCompilerVersion()).each(['int32', 'int64'])('offsets of %s,
         kind: 'custom',
         launch: (context, [x, cosine, sine], [y]) =>
           context.kernel(rope(variant)).launch(...launchShape, [
-            ...[x!, cosine!, sine!, y!].map(({ address }) => address),
+            ...[x!, x!, cosine!, sine!, y!, y!].map(({ address }) => address),
             ...[2, 3, 2, 40, 6],
-            // Read as [2, 3, 2, 40, 6] out of [3, 2, 2, 40, 6]: the first two dimensions swapped.
-            ...[480, 960, 240, 6, 1],
+            // Read as [2, 3, 2, 40, 6] out of [3, 2, 2, 40, 6], the first two dimensions swapped, and written densely.
+            ...[480, 960, 240, 6],
+            ...[1440, 480, 240, 6, 1],
           ]),
       },
       cpu: { kind: 'host', run: () => {} },

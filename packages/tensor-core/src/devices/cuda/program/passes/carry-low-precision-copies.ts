@@ -206,7 +206,7 @@ function copyingOp(op: ComputeOp<never>, places: readonly number[]): ComputeOp<n
     const own = ownCount(outputs);
     const copies = new Array<MemoryView | null>(cuda.copied!).fill(null);
     places.forEach((place, i) => (copies[place] = outputs[own + i]!));
-    cuda.launch(context, inputs, outputs.slice(0, own), attributes, copies);
+    cuda.launch(context, inputs, outputs.slice(0, own), attributes, undefined, copies);
   };
   return {
     ...op,

@@ -1,10 +1,11 @@
-import { CompileError } from '../../../../errors.ts';
 import type { PointwiseValue } from '../../../../op/cuda-lowering.ts';
 import type { ComputeOp } from '../../../../op/op.ts';
 import { type DType, computeDType } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { inputNames, inputsRead } from '../../generated/pointwise-kernel.ts';
+import { fusedCall } from './fused-ops.ts';
+import { isSameOperand } from './operands.ts';
 
 // What one generated kernel takes.
 const mostInputs = 8;
@@ -111,7 +112,13 @@ class PointwiseGroup {
     const dtype = dtypeOf(this.#members[0]!);
     if (outputs.length === 0 || this.#inputs.length === 0 || computeDTypeOf(this.#inputs, outputs) !== dtype)
       return this.#members;
-    return [fusedCall(this.#members, this.#inputs, outputs)];
+    const kernel = writeKernel(this.#members, this.#inputs, outputs);
+    const cuda = {
+      kind: 'pointwise',
+      expressions: () => kernel.expressions,
+      values: () => kernel.values,
+    } as const;
+    return [fusedCall(this.#members, this.#inputs, outputs, { scalars: () => kernel.scalars, cuda })];
   }
 
   #hasShapeAndDType(call: Call): boolean {
@@ -159,48 +166,6 @@ function dtypeOf({ inputs, outputs }: Call): DType {
 function computeDTypeOf(inputs: readonly Operand[], outputs: readonly Operand[]): DType {
   const dtypes = (operands: readonly Operand[]) => operands.map(({ dtype }) => dtype);
   return computeDType(dtypes(inputs), dtypes(outputs));
-}
-
-function isSameOperand(a: Operand, b: Operand): boolean {
-  return (
-    a.storage === b.storage &&
-    a.offset === b.offset &&
-    a.dtype === b.dtype &&
-    sameShape(a.shape, b.shape) &&
-    sameShape(a.strides, b.strides)
-  );
-}
-
-const fusedOps = new WeakSet<ComputeOp<never>>();
-
-/** Whether `fusePointwise` made the op. */
-export function isFused(op: ComputeOp<never>): boolean {
-  return fusedOps.has(op);
-}
-
-function fusedCall(members: readonly Call[], inputs: readonly Operand[], outputs: readonly Operand[]): Call {
-  const kernel = writeKernel(members, inputs, outputs);
-  const names = members.map(({ op }) => op.name);
-  const op: ComputeOp<undefined> = {
-    kind: 'compute',
-    name: `fused_${names.join('_')}`,
-    autocast: 'none',
-    infer: () => outputs,
-    scalars: () => kernel.scalars,
-    variant: () => '',
-    cuda: { kind: 'pointwise', expressions: () => kernel.expressions, values: () => kernel.values },
-    cpu: {
-      kind: 'host',
-      run() {
-        throw new CompileError(
-          `${op.name}: calls are fused for GPUs alone; run the program that they come from.`,
-        );
-      },
-    },
-  };
-  fusedOps.add(op);
-  const { range } = members.at(-1)!;
-  return { op, inputs, outputs, attributes: undefined, live: null, range, members };
 }
 
 /** The members' expressions one after the other, each over the inputs and over what those before it made. */

@@ -1,16 +1,30 @@
 import type { Program } from '../../../../program/program.ts';
+import type { CudaProperties } from '../../../../op/cuda-lowering.ts';
 import { accumulateProducts } from './accumulate-products.ts';
 import { carryLowPrecisionCopies } from './carry-low-precision-copies.ts';
+import { finishTogether } from './finish-together.ts';
+import { foldCopies } from './fold-copies.ts';
+import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { mergeProducts } from './merge-products.ts';
+import { pairCalls } from './pair-calls.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
-type Pass = (program: Program) => Program;
+type Pass = (program: Program, properties: CudaProperties) => Program;
 
 /** In their order: what a pass leaves, those behind it see. */
-const passes: readonly Pass[] = [accumulateProducts, mergeProducts, carryLowPrecisionCopies, fusePointwise];
+const passes: readonly Pass[] = [
+  accumulateProducts,
+  mergeProducts,
+  carryLowPrecisionCopies,
+  foldCopies,
+  pairCalls,
+  finishTogether,
+  fusePointwise,
+  fuseEdges,
+];
 
-/** `program` as a GPU is to run it. */
-export function optimize(program: Program): Program {
-  return passes.reduce((before, pass) => pass(before), program);
+/** `program` as a GPU of these properties is to run it. */
+export function optimize(program: Program, properties: CudaProperties): Program {
+  return passes.reduce((before, pass) => pass(before, properties), program);
 }

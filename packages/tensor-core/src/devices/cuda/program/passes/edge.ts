@@ -1,0 +1,105 @@
+import type { PointwiseKernel } from '../../../../op/cuda-lowering.ts';
+import type { Call, Operand } from '../../../../program/program.ts';
+import { byteSize, computeDType } from '../../../../tensor/dtype.ts';
+import { sameShape } from '../../../../tensor/shape.ts';
+import type { EdgeSignature, EdgeWalk } from '../../generated/edges.ts';
+import { inputsRead } from '../../generated/pointwise-kernel.ts';
+import { isSameOperand } from './operands.ts';
+
+/** Kernels read and write edges by loads of so many bytes. */
+const alignment = 16;
+
+/** An element-wise call that shares one operand with a kernel before or behind it, and may run inside that. */
+export interface Edge {
+  readonly call: Call;
+  readonly shared: Operand;
+  /** Whether the shared operand is written to memory, too. */
+  readonly storesShared: boolean;
+  /** The inputs that the call's expressions read, by their places; the shared operand has no walk. */
+  readonly read: EdgeSignature['read'];
+}
+
+/** `call` as an edge of a kernel that works on the rows of `shared`, one of its outputs or inputs; null where it is none. */
+export function edgeOf(call: Call, shared: Operand, side: 'output' | 'input'): Edge | null {
+  const { op, inputs, outputs, live } = call;
+  if (op.cuda.kind !== 'pointwise' || live !== null) return null;
+  const overwrites = outputs.some(({ storage }) => storage === shared.storage);
+  if (side === 'input' && overwrites) return null;
+  if (!outputs.every((output) => isDense(output, shared)) || !isDense(shared, shared)) return null;
+  const dtype = computeDTypeOf(call);
+  if (dtype !== 'float32' && dtype !== 'float64') return null;
+  const read = placesRead(call).map((input) => {
+    const operand = inputs[input]!;
+    const isShared = side === 'input' && isSameOperand(operand, shared);
+    return { input, walk: isShared ? null : walkOf(operand, shared) };
+  });
+  const isReadable = read.every(
+    ({ input, walk }) => walk !== null || (side === 'input' && isSameOperand(inputs[input]!, shared)),
+  );
+  const isRead = side === 'output' || read.some(({ walk }) => walk === null);
+  return isReadable && isRead ? { call, shared, storesShared: true, read } : null;
+}
+
+/** What the kernel's header says of an edge. */
+export function signatureOf({ call, shared, storesShared, read }: Edge): EdgeSignature {
+  const { op, inputs, outputs, attributes } = call;
+  const cuda = op.cuda as PointwiseKernel<never>;
+  const isShared = (operand: Operand) => isSameOperand(operand, shared);
+  return {
+    pointwise: {
+      name: op.name,
+      inputs: inputs.map(({ dtype }) => dtype),
+      outputs: outputs.map(({ dtype }) => dtype),
+      expressions: cuda.expressions(attributes as never),
+      values: cuda.values?.(attributes as never) ?? [],
+      scalars: scalarsOf({ call }).length,
+    },
+    read,
+    stores: outputs.map((output) => storesShared || !isShared(output)),
+    storesResult: storesShared,
+    result: outputs.findIndex(isShared),
+  };
+}
+
+export function scalarsOf({ call: { op, attributes } }: Pick<Edge, 'call'>): readonly number[] {
+  return op.scalars?.(attributes as never) ?? [];
+}
+
+/** What an edge reads from memory and writes to it, in the order of its header's members. */
+export function inMemory({ call, shared, storesShared, read }: Edge): {
+  readonly inputs: readonly Operand[];
+  readonly outputs: readonly Operand[];
+} {
+  return {
+    inputs: read.filter(({ walk }) => walk !== null).map(({ input }) => call.inputs[input]!),
+    outputs: call.outputs.filter((output) => storesShared || !isSameOperand(output, shared)),
+  };
+}
+
+function placesRead({ op, inputs, attributes }: Call): number[] {
+  const cuda = op.cuda as PointwiseKernel<never>;
+  const values = cuda.values?.(attributes as never) ?? [];
+  const texts = [...values.map(({ text }) => text), ...cuda.expressions(attributes as never)];
+  return inputsRead(texts, inputs.length);
+}
+
+function computeDTypeOf({ inputs, outputs }: Call) {
+  const dtypes = (operands: readonly Operand[]) => operands.map(({ dtype }) => dtype);
+  return computeDType(dtypes(inputs), dtypes(outputs));
+}
+
+function walkOf(operand: Operand, rows: Operand): EdgeWalk | null {
+  if (isDense(operand, rows)) return 'dense';
+  if (operand.size === 1) return 'one';
+  const columns = rows.shape.at(-1)!;
+  const isRow = operand.size === columns && operand.shape.at(-1) === columns;
+  return isRow && operand.isContiguous && isAligned(operand) ? 'columns' : null;
+}
+
+function isDense(operand: Operand, rows: Operand): boolean {
+  return operand.isContiguous && sameShape(operand.shape, rows.shape) && isAligned(operand);
+}
+
+function isAligned({ offset, dtype }: Operand): boolean {
+  return (offset * byteSize(dtype)) % alignment === 0;
+}

@@ -1,0 +1,54 @@
+import { CompileError } from '../../../../errors.ts';
+import type { CudaLowering } from '../../../../op/cuda-lowering.ts';
+import type { ComputeOp } from '../../../../op/op.ts';
+import type { Call, Operand } from '../../../../program/program.ts';
+
+/** A name names kernels and files: beyond so many characters it counts the members that it leaves out. */
+const longestName = 72;
+
+const fusedOps = new WeakSet<ComputeOp<never>>();
+
+/** Whether `fusedCall` made the op. */
+export function isFused(op: ComputeOp<never>): boolean {
+  return fusedOps.has(op);
+}
+
+/** One call in the place of `members`, in their order, by an op that runs on GPUs alone. */
+export function fusedCall(
+  members: readonly Call[],
+  inputs: readonly Operand[],
+  outputs: readonly Operand[],
+  op: Pick<ComputeOp<undefined>, 'scalars'> & { readonly cuda: CudaLowering<undefined> },
+): Call {
+  // Those of a call that is fused already in its place.
+  const all = members.flatMap((member) => member.members ?? [member]);
+  const name = fusedName(all.map((member) => member.op.name));
+  const fused: ComputeOp<undefined> = {
+    ...op,
+    kind: 'compute',
+    name,
+    autocast: 'none',
+    infer: () => outputs,
+    variant: () => '',
+    cpu: {
+      kind: 'host',
+      run() {
+        throw new CompileError(
+          `${name}: calls are fused for GPUs alone; run the program that they come from.`,
+        );
+      },
+    },
+  };
+  fusedOps.add(fused);
+  const { range } = members.at(-1)!;
+  return { op: fused, inputs, outputs, attributes: undefined, live: null, range, members: all };
+}
+
+function fusedName(names: readonly string[]): string {
+  let name = 'fused';
+  for (const [i, next] of names.entries()) {
+    if (name.length + next.length > longestName) return `${name}_and_${names.length - i}_more`;
+    name += `_${next}`;
+  }
+  return name;
+}

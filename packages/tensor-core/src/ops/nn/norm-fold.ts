@@ -1,0 +1,38 @@
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { MemoryView, StridedMemory } from '../../op/memory-view.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+
+const kernel = kernelVariants('nn/norm_fold.cu', 'norm_fold', 'Tii');
+const threads = 1024;
+const columnsOfBlock = 32;
+
+/** The most sums that one launch makes. */
+const mostFolds = 32;
+
+/** Each result [columns] = the sum of the rows of its partials [count, columns], all of which are of one shape and dtype. */
+export function foldRows(
+  context: CudaContext,
+  partials: readonly StridedMemory[],
+  results: readonly MemoryView[],
+): void {
+  const { shape, dtype } = partials[0]!;
+  const [count, columns] = shape as [number, number];
+  const variant = {
+    ACCUMULATOR: storageType(dtype),
+    RESULT: storageType(results[0]!.dtype),
+    MOST: mostFolds,
+  };
+  for (let first = 0; first < partials.length; first += mostFolds) {
+    const folds = Math.min(mostFolds, partials.length - first);
+    const addresses = new BigUint64Array(2 * mostFolds);
+    for (let i = 0; i < folds; i++) {
+      addresses[i] = BigInt(partials[first + i]!.address);
+      addresses[mostFolds + i] = BigInt(results[first + i]!.address);
+    }
+    const blocks = Math.ceil(columns / columnsOfBlock);
+    context
+      .kernel(kernel(variant))
+      .launch([blocks, folds, 1], threads, 0, [new Uint8Array(addresses.buffer), count, columns]);
+  }
+}
