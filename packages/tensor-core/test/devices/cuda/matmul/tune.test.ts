@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { CudaDevice } from '../../../../src/devices/cuda/device.ts';
+import type { Block } from '../../../../src/devices/cuda/memory/block.ts';
 import type { MatmulRequest } from '../../../../src/op/cuda-lowering.ts';
 import {
   CublasLt,
@@ -82,26 +84,56 @@ describe('CublasLt', () => {
 describe('fastestAlgorithm', () => {
   const description = describeMatmul(request, false);
   const device = openEmulatedDevice();
-  const slow = device.allocate(2 ** 26);
 
-  /** Algorithms that take so many times the least. */
+  /** `device` by a clock that runs as `now` says. */
+  const timedBy = (now: () => number) => {
+    const { stream } = device;
+    const recordEvent = () => {
+      const timeMs = now();
+      return { timeMs, elapsedMs: (earlier: { timeMs: number }) => timeMs - earlier.timeMs };
+    };
+    return {
+      facts: device.facts,
+      allocateBlock: (byteLength: number) => device.allocateBlock(byteLength),
+      freeBlock: (block: Block) => device.freeBlock(block),
+      write: (...given: Parameters<CudaDevice['write']>) => device.write(...given),
+      stream: {
+        handle: stream.handle,
+        fill: (...given: Parameters<typeof stream.fill>) => stream.fill(...given),
+        copy: (...given: Parameters<typeof stream.copy>) => stream.copy(...given),
+        recordEvent,
+      },
+    } as unknown as CudaDevice;
+  };
+
+  /** Algorithms that take so many milliseconds, but for their first run, in the opposite order. */
   function chosen(durations: readonly number[], states = durations.map(() => 0)) {
+    let clock = 0;
     const runs = durations.map(() => 0);
     const { library } = libraryOf(states, (algorithm) => {
-      runs[algorithm]!++;
-      for (let i = 0; i < durations[algorithm]!; i++) device.stream.fill(slow.address, i, 2 ** 22);
+      clock += durations[algorithm]! * (runs[algorithm]!++ === 0 ? 1000 ** (3 - algorithm) : 1);
     });
     const before = device.memoryStatistics();
-    const algorithm = numberOf(fastestAlgorithm(device, library, description));
+    const fastest = fastestAlgorithm(
+      timedBy(() => clock),
+      library,
+      description,
+    );
+    device.synchronize();
     expect(device.memoryStatistics().allocatedBytes).toBe(before.allocatedBytes);
-    return { algorithm, runs };
+    return { algorithm: numberOf(fastest), runs };
   }
 
   it('takes the one that takes the least time, each tried equally often', () => {
-    const { algorithm, runs } = chosen([30, 200, 1, 30]);
+    const { algorithm, runs } = chosen([3, 4, 2, 3]);
     expect(algorithm).toBe(2);
     expect(runs).toEqual(runs.map(() => runs[0]));
     expect(runs[0]).toBeGreaterThan(3);
+  });
+
+  it('keeps to the first unless another is clearly faster', () => {
+    expect(chosen([1, 0.99])).toMatchObject({ algorithm: 0 });
+    expect(chosen([1, 0.97])).toMatchObject({ algorithm: 1 });
   });
 
   it('leaves out what cannot run, and tries nothing where there is no choice', () => {
