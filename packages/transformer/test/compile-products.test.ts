@@ -1,3 +1,4 @@
+import { AdamW } from '@roofline/optim';
 import {
   type Device,
   Generator,
@@ -87,5 +88,32 @@ describe.skipIf(hostCompilerVersion() === null)('compiled on an emulated GPU in 
     expect(names.filter((_, i) => own[i]! >= 2 * eagers[i]!)).toEqual([]);
     // Each has been trained by far more than it is off.
     expect(names.filter((_, i) => own[i]! > 0.5 * distance(begin[i]!, reference![i]!))).toEqual([]);
+  });
+
+  it('AdamW writes the joint weights of merged products', () => {
+    const run = (on: Device | 'cpu', dtype: 'float32' | 'bfloat16', isCompiled: boolean) => {
+      const { model } = new Training(on, dtype);
+      const optimizer = new AdamW(model.parameters(), { learningRate: 0.01 });
+      const step = (ids: Tensor, targets: Tensor) =>
+        scope(() => {
+          const forward = () => languageModelLoss(model, ids, targets);
+          (dtype === 'float32' ? forward() : autocast(dtype, forward)).backward();
+          optimizer.step();
+          optimizer.zeroGrad();
+        });
+      const compiled = compile(step);
+      const generator = new Generator(6);
+      for (let i = 0; i < steps; i++) {
+        const tokens = randint(0, config.vocabularySize, [2, 9], { generator, dtype: 'int64' }).to(on);
+        (isCompiled ? compiled : step)(slice(tokens, 1, 0, 8), slice(tokens, 1, 1, 9));
+      }
+      const values = [...model.parameters()].flatMap((x) => x.toFlatArray() as number[]);
+      return { values, explanation: compiled.explain()[0] };
+    };
+    const exact = run('cpu', 'float32', false).values;
+    const [eager, ours] = [run(gpu, 'bfloat16', false), run(gpu, 'bfloat16', true)];
+    // Of each layer seven, and the last one's.
+    expect(ours.explanation).toMatchObject({ mergedProducts: 2 * 8, carriedCasts: 2 * 7 + 1 });
+    expect(distance(ours.values, exact)).toBeLessThan(2 * distance(eager.values, exact));
   });
 });

@@ -131,6 +131,19 @@ describe('mergeProducts', () => {
     expect(alone!.offset).toBe(40 * 16);
   });
 
+  it('leaves products apart between whose weights another one’s lie', () => {
+    const program = merged(() => {
+      const low16 = weights.map((w) => lowered(w));
+      const together = low16.map((w) => t.neg(t.linear(x, w)));
+      const y = t.mul(x, 2);
+      const [a, b, c] = low16.map((w) => t.linear(y, w));
+      let later = t.add(t.sum(t.neg(a!)), t.sum(t.neg(c!)));
+      for (let i = 0; i < 40; i++) later = t.sin(later);
+      return [...together, later, t.neg(b!)];
+    });
+    expect(products(program)).toHaveLength(4);
+  });
+
   it('merges those that can be, and leaves the others', () => {
     const program = merged(() => {
       const [a, b, c] = weights.map((w) => t.linear(x, lowered(w)));

@@ -84,7 +84,10 @@ function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
     for (const maker of makers) if (rewrite.placeOf(maker) > first.at) rewrite.hoist(maker, first.call);
     stackRows(rewrite, weights);
   }
-  for (const group of groups) if (group.length > 1) mergeGroup(rewrite, group);
+  for (const group of groups) {
+    const joint = group.map(({ call }) => rewrite.moved(call.inputs[1]!));
+    if (group.length > 1 && liesStacked(joint)) mergeGroup(rewrite, group);
+  }
 }
 
 /** One product in the place of the first of a group, whose weights lie one behind the other. */
