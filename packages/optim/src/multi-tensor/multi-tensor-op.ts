@@ -63,9 +63,24 @@ export function multiTensorOp<A>(definition: MultiTensorDefinition<A>): MultiTen
   };
 }
 
+interface Split {
+  readonly lists: readonly (readonly MemoryView[])[];
+  readonly shared: readonly MemoryView[];
+}
+
+function splitOf(inputs: readonly MemoryView[], count: number, lists: number): Split {
+  const listAt = (list: number) => inputs.slice(list * count, (list + 1) * count);
+  return {
+    lists: Array.from({ length: lists }, (_, list) => listAt(list)),
+    shared: inputs.slice(lists * count),
+  };
+}
+
 /** Which inputs an op writes depends on the number of tensors, so each number has an op of its own. */
 function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number): ComputeOp<A> {
   const { written, lists, writesCopies = false, launch, cpu, ...rest } = definition;
+  // A compiled program's replays come with the same inputs, and their lists keep what `launchOverTensors` has prepared.
+  const splits = new WeakMap<readonly MemoryView[], Split>();
   return defineOp<A>({
     ...rest,
     autocast: 'none',
@@ -75,10 +90,9 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
       kind: 'custom',
       copied: writesCopies ? count : 0,
       launch(context, inputs, _, attributes, __, copies) {
-        const split = Array.from({ length: lists }, (_, list) =>
-          inputs.slice(list * count, (list + 1) * count),
-        );
-        launch(context, split, inputs.slice(lists * count), attributes, copies);
+        let split = splits.get(inputs);
+        if (!split) splits.set(inputs, (split = splitOf(inputs, count, lists)));
+        launch(context, split.lists, split.shared, attributes, copies);
       },
     },
     cpu,

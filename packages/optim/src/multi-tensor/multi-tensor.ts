@@ -62,16 +62,40 @@ export function launchOverTensors(
   rest: (blocksBefore: number, tensorsBefore: number) => readonly number[],
 ): void {
   const kernel = context.kernel(spec);
+  for (const { blocks, blocksBefore, from, table } of launchesFor(spec, lists))
+    kernel.launch([blocks, 1, 1], threads, 0, [table, ...rest(blocksBefore, from)]);
+}
+
+/** A launch over the tensors from `from` on, behind others of the same group. */
+interface TensorLaunch {
+  readonly blocks: number;
+  readonly blocksBefore: number;
+  readonly from: number;
+  readonly table: Uint8Array;
+}
+
+/** By their first list: who launches over the same lists again finds the tables made. */
+const prepared = new WeakMap<
+  Copies,
+  { readonly spec: KernelSpec; readonly launches: readonly TensorLaunch[] }
+>();
+
+function launchesFor(spec: KernelSpec, lists: readonly Copies[]): readonly TensorLaunch[] {
+  const known = prepared.get(lists[0]!);
+  if (known?.spec === spec) return known.launches;
   const tensors = lists[0] as readonly MemoryView[];
   const most = maxTensors(lists.length);
+  const launches: TensorLaunch[] = [];
   let blocksBefore = 0;
   for (let from = 0; from < tensors.length; from += most) {
     const blocks = blocksOf(tensors.slice(from, from + most));
     if (blocks === 0) continue;
-    const part = lists.map((list) => list.slice(from, from + most));
-    kernel.launch([blocks, 1, 1], threads, 0, [tensorTable(part), ...rest(blocksBefore, from)]);
+    const table = tensorTable(lists.map((list) => list.slice(from, from + most)));
+    launches.push({ blocks, blocksBefore, from, table });
     blocksBefore += blocks;
   }
+  prepared.set(lists[0]!, { spec, launches });
+  return launches;
 }
 
 // struct TensorTable: addresses by list, sizes, and the first block of each tensor.

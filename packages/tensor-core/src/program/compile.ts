@@ -9,7 +9,13 @@ import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
-import { CompiledProgram, type ProgramExplanation, standInFor, writeBack } from './compiled-program.ts';
+import {
+  CompiledProgram,
+  type ProgramExplanation,
+  standInFor,
+  writeBack,
+  writtenArguments,
+} from './compiled-program.ts';
 import type { PrepareOptions } from './program.ts';
 import { Trace, traced } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
@@ -178,7 +184,7 @@ class Compiled {
         // What runs no op has nothing to compile.
         else if (trace.device)
           this.#add(signature, new CompiledProgram(this.#fn.name, trace, result, this.#options));
-        writeBack(trace, tensors, (index) => standIns[index]!);
+        writeBack(writtenArguments(trace), tensors, (index) => standIns[index]!);
         return result;
       } catch (error) {
         trace.release();

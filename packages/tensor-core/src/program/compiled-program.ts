@@ -12,7 +12,15 @@ import type { Region } from '../tensor/storage/write-versions.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import { Interpreter } from './interpreter.ts';
-import type { Binding, Operand, PrepareOptions, Program, ProgramRunner, RunnerFacts } from './program.ts';
+import type {
+  Binding,
+  Operand,
+  PrepareOptions,
+  Program,
+  ProgramRunner,
+  RunnerFacts,
+  StorageSource,
+} from './program.ts';
 import { type Dependency, type Trace, type TouchedGradient, fillsStorage } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
@@ -20,6 +28,19 @@ import { checkResult, mapInstances } from './values.ts';
 interface CapturedHandle {
   readonly handle: Tensor;
   readonly requiresGrad: boolean;
+}
+
+/** What the program writes of a given storage: of this one, or of that which is bound to the number. */
+interface GivenWrite {
+  readonly number: number;
+  readonly region: Region;
+  readonly storage: Storage | null;
+}
+
+/** A storage that lies elsewhere in each run. */
+interface GivenStorage {
+  readonly number: number;
+  readonly source: Extract<StorageSource, { readonly kind: 'argument' | 'gradient' }>;
 }
 
 /** The gradient that a leaf has after a run; null for none. */
@@ -60,9 +81,16 @@ export class CompiledProgram {
   readonly #readGradients: ReadonlySet<Tensor>;
   readonly #touched: readonly TouchedGradient[];
   /** What it writes of given storages. */
-  readonly #writes: readonly { readonly number: number; readonly region: Region }[];
+  readonly #writes: readonly GivenWrite[];
+  readonly #writtenArguments: readonly number[];
   readonly #dependencies: readonly Dependency[];
   readonly #handles: readonly CapturedHandle[];
+  /** Captured storages. */
+  readonly #captured: readonly Storage[];
+  /** What lies where it lay, and, during a run, the storages that are given for it. */
+  readonly #bindings = new Map<number, Binding>();
+  /** The storages that are given for each run. */
+  readonly #given: readonly GivenStorage[];
 
   /**
    * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result.
@@ -88,10 +116,19 @@ export class CompiledProgram {
       this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
     this.#writes = writesOf(this.program);
+    this.#writtenArguments = writtenArguments(this.program);
     this.#dependencies = trace.dependencies;
     this.#handles = [...trace.captured]
       .filter(({ isDisposed }) => !isDisposed)
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
+    const { storages } = this.program;
+    this.#captured = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
+    this.#given = storages.flatMap(({ source }, number) =>
+      source.kind === 'argument' || source.kind === 'gradient' ? [{ number, source }] : [],
+    );
+    storages.forEach(({ source }, number) => {
+      if ('storage' in source) this.#bindings.set(number, { storage: source.storage, byteOffset: 0 });
+    });
     this.#runner = this.program.device.prepare(this.program, options);
     this.#interpreter = new Interpreter(this.program);
   }
@@ -109,9 +146,7 @@ export class CompiledProgram {
 
   /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
   get isAlive(): boolean {
-    return this.program.storages.every(
-      ({ source }) => source.kind !== 'captured' || source.storage.handles > 0,
-    );
+    return this.#captured.every(({ handles }) => handles > 0);
   }
 
   /** What became of the function. */
@@ -126,16 +161,16 @@ export class CompiledProgram {
     return scope(() => {
       const attributes = live.map((next) => next());
       const standIns = new Map<number, Tensor>();
-      const bindings = this.#bind(tensors, standIns);
+      this.#bind(tensors, standIns);
+      const bindings: ReadonlyMap<number, Binding> = this.#bindings;
       const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
-      this.#checkHolds(bindings);
+      this.#checkHolds();
       this.#forgetReplacedGradients();
       const made = runner.run(bindings, attributes);
       try {
-        for (const { number, region } of this.#writes)
-          (bindings.get(number)!.storage as Storage).noteWrite(region);
+        for (const write of this.#writes) this.#targetOf(write).noteWrite(write.region);
         runner.writesNoted?.();
-        writeBack(this.program, tensors, (index) => standIns.get(index)!);
+        writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
         return this.#deliver(made, bindings);
       } finally {
         for (const storage of made.values()) storage.release();
@@ -148,35 +183,39 @@ export class CompiledProgram {
     for (const { source } of this.program.storages) if ('storage' in source) source.storage.release();
   }
 
-  #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): Map<number, Binding> {
-    const bindings = new Map<number, Binding>();
-    this.program.storages.forEach(({ source }, number) => {
-      if ('storage' in source) bindings.set(number, { storage: source.storage, byteOffset: 0 });
-      else if (source.kind === 'gradient')
-        bindings.set(number, { storage: source.leaf.grad!.storage, byteOffset: 0 });
-      else if (source.kind === 'argument') {
-        const x = tensors[source.index]!;
-        if (x.isContiguous && !this.program.written.has(number)) {
-          bindings.set(number, { storage: x.storage, byteOffset: x.byteLength === 0 ? 0 : byteOffsetOf(x) });
-          return;
-        }
-        const standIn = standInFor(x);
-        standIns.set(source.index, standIn);
-        bindings.set(number, { storage: standIn.storage, byteOffset: 0 });
+  /** Those that were given for the run before go. */
+  #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): void {
+    for (const { number, source } of this.#given) {
+      if (source.kind === 'gradient') {
+        this.#bindings.set(number, { storage: source.leaf.grad!.storage, byteOffset: 0 });
+        continue;
       }
-    });
-    return bindings;
+      const x = tensors[source.index]!;
+      if (x.isContiguous && !this.program.written.has(number)) {
+        const byteOffset = x.byteLength === 0 ? 0 : byteOffsetOf(x);
+        this.#bindings.set(number, { storage: x.storage, byteOffset });
+        continue;
+      }
+      const standIn = standInFor(x);
+      standIns.set(source.index, standIn);
+      this.#bindings.set(number, { storage: standIn.storage, byteOffset: 0 });
+    }
   }
 
   /** Throws a DeviceError where something under way, such as a collective, works on memory that the program writes. */
-  #checkHolds(bindings: ReadonlyMap<number, Binding>): void {
-    for (const { number, region } of this.#writes) {
-      const [hold] = (bindings.get(number)!.storage as Storage).holdsOn(region);
+  #checkHolds(): void {
+    for (const write of this.#writes) {
+      const { region } = write;
+      const [hold] = this.#targetOf(write).holdsOn(region);
       if (!hold) continue;
       throw new DeviceError(
         `compile: the program writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.`,
       );
     }
+  }
+
+  #targetOf({ number, storage }: GivenWrite): Storage {
+    return storage ?? (this.#bindings.get(number)!.storage as Storage);
   }
 
   /** Gradients that the program does not read make room for those that take their place. */
@@ -212,14 +251,19 @@ export function standInFor(x: Tensor): Tensor {
 
 /** What was written into arguments goes to the caller's tensors, from what stood in for them. */
 export function writeBack(
-  { storages, written }: Pick<Program, 'storages' | 'written'>,
+  indices: readonly number[],
   tensors: readonly Tensor[],
   standIn: (index: number) => Tensor,
 ): void {
-  for (const number of written) {
+  for (const index of indices) noGrad(() => copyInPlace(tensors[index]!, standIn(index)));
+}
+
+/** The arguments, by their indices, that a program writes. */
+export function writtenArguments({ storages, written }: Pick<Program, 'storages' | 'written'>): number[] {
+  return [...written].flatMap((number) => {
     const { source } = storages[number]!;
-    if (source.kind === 'argument') noGrad(() => copyInPlace(tensors[source.index]!, standIn(source.index)));
-  }
+    return source.kind === 'argument' ? [source.index] : [];
+  });
 }
 
 function byteOffsetOf({ address, storage }: Tensor): number {
@@ -227,9 +271,13 @@ function byteOffsetOf({ address, storage }: Tensor): number {
 }
 
 /** The regions of given storages that calls write, each once. */
-function writesOf({ calls, written }: Program): { number: number; region: Region }[] {
+function writesOf({ calls, written, storages }: Program): GivenWrite[] {
   const outputs = calls.flatMap((call) => call.outputs).filter(({ storage }) => written.has(storage));
-  const writes = outputs.map((output) => ({ number: output.storage, region: extentOf(output) }));
+  const writes = outputs.map((output) => {
+    const { source } = storages[output.storage]!;
+    const storage = 'storage' in source ? source.storage : null;
+    return { number: output.storage, region: extentOf(output), storage };
+  });
   const byPlace = new Map(
     writes.map((write) => [`${write.number}:${write.region.start}-${write.region.end}`, write]),
   );

@@ -55,7 +55,7 @@ interface Captured {
   readonly live: readonly LiveCall[];
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
-  readonly addresses: ReadonlyMap<number, number>;
+  readonly addresses: readonly { readonly number: number; readonly address: number }[];
   /** The kept storages, in the program's own memory. */
   readonly kept: Map<number, Storage>;
 }
@@ -72,6 +72,7 @@ export class CudaProgram implements ProgramRunner {
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
+  readonly #argumentNumbers: readonly number[];
   readonly #copies: CarriedCopies;
   readonly #autotunes: boolean;
   readonly #bytesInRegisters: number;
@@ -88,6 +89,9 @@ export class CudaProgram implements ProgramRunner {
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(program, this.#program);
     this.#parts = parts;
+    this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
+      source.kind === 'argument' ? [number] : [],
+    );
     this.#lastUses = lastUses(
       this.#program,
       this.#program.calls.map((call) => [call]),
@@ -120,10 +124,10 @@ export class CudaProgram implements ProgramRunner {
     if (this.#lastStream && this.#lastStream !== stream)
       stream.waitFor(this.#lastStream.recordEvent({ timing: false }));
     this.#lastStream = stream;
-    const given = this.#fillArguments(bindings);
-    if (this.#captured && isAtSameAddresses(this.#captured.addresses, given))
+    this.#fillArguments(bindings);
+    if (this.#captured && isAtSameAddresses(this.#captured.addresses, bindings))
       this.#update(this.#captured, live);
-    else this.#capture(given, live);
+    else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
     this.#leaveGradientsToOthers(captured);
     this.#copies.refresh(stream);
@@ -147,19 +151,19 @@ export class CudaProgram implements ProgramRunner {
     this.#pool.release();
   }
 
-  #fillArguments(bindings: ReadonlyMap<number, Binding>): Map<number, Binding> {
-    const given = new Map<number, Binding>();
-    for (const [number, binding] of bindings) {
-      const { source, byteLength } = this.#program.storages[number]!;
-      if (source.kind !== 'argument') {
-        given.set(number, binding);
-        continue;
-      }
+  #fillArguments(bindings: ReadonlyMap<number, Binding>): void {
+    for (const number of this.#argumentNumbers) {
+      const { byteLength } = this.#program.storages[number]!;
+      const { storage, byteOffset } = bindings.get(number)!;
       const own = this.#argumentStorage(number, byteLength);
-      const from = binding.storage.buffer.address + binding.byteOffset;
-      this.#parts.device.stream.copy(own.buffer.address, from, byteLength);
-      given.set(number, { storage: own, byteOffset: 0 });
+      this.#parts.device.stream.copy(own.buffer.address, storage.buffer.address + byteOffset, byteLength);
     }
+  }
+
+  /** Where the graph finds what is given. */
+  #withOwnArguments(bindings: ReadonlyMap<number, Binding>): Map<number, Binding> {
+    const given = new Map(bindings);
+    for (const [number, storage] of this.#arguments) given.set(number, { storage, byteOffset: 0 });
     return given;
   }
 
@@ -215,7 +219,9 @@ export class CudaProgram implements ProgramRunner {
           });
         }),
       );
-      const addresses = new Map([...given].map(([number]) => [number, memory.addressOf(number)]));
+      const addresses = [...given.keys()]
+        .filter((number) => !this.#arguments.has(number))
+        .map((number) => ({ number, address: memory.addressOf(number) }));
       this.#captured = { graph, live, nodes, addresses, kept: memory.take() };
     } finally {
       memory.freeAll();
@@ -324,11 +330,13 @@ function madeBytes({ calls, storages }: Program): number {
 }
 
 function isAtSameAddresses(
-  addresses: ReadonlyMap<number, number>,
-  given: ReadonlyMap<number, Binding>,
+  addresses: Captured['addresses'],
+  bindings: ReadonlyMap<number, Binding>,
 ): boolean {
-  for (const [number, { storage, byteOffset }] of given)
-    if (addresses.get(number) !== storage.buffer.address + byteOffset) return false;
+  for (const { number, address } of addresses) {
+    const { storage, byteOffset } = bindings.get(number)!;
+    if (storage.buffer.address + byteOffset !== address) return false;
+  }
   return true;
 }
 
