@@ -16,6 +16,12 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
     ...['h200-attention-float32', 'h200-attention-bfloat16'],
     ...['h200-steps-flash', 'h200-steps-plain', 'h200-profile-flash'],
   ],
+  'h200-compiled': [
+    'h200-compiled-steps',
+    'h200-compiled-2.7b',
+    'h200-compiled-peer',
+    'h200-profile-compiled',
+  ],
   'cpu-float32': ['cpu-float32'],
 };
 
