@@ -51,6 +51,7 @@ const opDefinition: Parameters<typeof t.defineOp>[0] = {
   name: 'apply',
   autocast: 'none',
   infer: ([a]) => [a!],
+  variant: () => '',
   cuda: { kind: 'pointwise', expressions: () => ['a'] },
   cpu: { kind: 'onnx', build: (graph, [a]) => [graph.node('Identity', [a!])] },
 };
@@ -338,8 +339,12 @@ const table: HostileTable = {
   withoutAutocast: runs(),
 
   // Ops and what watches them
-  apply: { ...given(() => [op, [x()]]), whole: [0] },
-  applyOne: { ...given(() => [op, [x()]]), whole: [0], named: 'apply' },
+  apply: { ...given(() => [op, [x()], undefined, [x()]], { 2: anything, 3: 'undefined []' }), whole: [0] },
+  applyOne: {
+    ...given(() => [op, [x()], undefined, x()], { 2: anything, 3: 'undefined null' }),
+    whole: [0],
+    named: 'apply',
+  },
   applyLive: { ...given(() => [op, [x()], () => undefined], { 2: 'fn' }), whole: [0], named: 'apply' },
   applyView: { ...given(() => [view, x()]), whole: [0] },
   defineOp: given(() => [opDefinition], { '0.name': 'a', '0.infer': 'fn' }),

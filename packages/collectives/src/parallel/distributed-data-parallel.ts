@@ -54,6 +54,9 @@ const firstBucketBytes = mebibyte;
  *     loss(model, ownBatch).backward(); // the model is called as before
  *     optimizer.step();
  *
+ * Gradients of 'flat' and 'overlap' are views of the buckets, written there by the ops that make them where these can
+ * (`copiedBytes` counts the others); each later one is added.
+ *
  * A backward pass that reaches at least one parameter is one collective of all ranks. Where it reaches one from several
  * `checkpoint`s, take 'naive' or 'flat': 'overlap' would have sent the first part already.
  *
@@ -72,6 +75,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #bucketOf: ReadonlyMap<Tensor, GradientBucket>;
   readonly #removeHooks: (() => void)[];
   readonly #pass = new Pass();
+  #copiedBytes = 0;
   #unsynchronized = 0;
   #isOutOfStep = false;
 
@@ -98,7 +102,9 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       this.#buckets.flatMap((bucket) => bucket.parameters.map((parameter) => [parameter, bucket] as const)),
     );
     this.#removeHooks = [
-      ...trained.map(([, parameter]) => parameter.onGradientAccumulated(() => this.#arrived(parameter))),
+      ...trained.map(([, parameter]) =>
+        parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied)),
+      ),
       onBackwardFinished(
         () => this.#finish(),
         () => this.#fail(),
@@ -112,6 +118,15 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       names: parameters.map((parameter) => this.#names.get(parameter)!),
       bytes: parameters.reduce((sum, { byteLength }) => sum + byteLength, 0),
     }));
+  }
+
+  /**
+   * Bytes of gradients that have been copied into their buckets since the start. None where the ops that make gradients
+   * write them there; which do, Tensor.setGradientBuffer tells. A gradient that is set by hand, or that was there before,
+   * is copied too.
+   */
+  get copiedBytes(): number {
+    return this.#buckets.reduce((sum, { copiedBytes }) => sum + copiedBytes, this.#copiedBytes);
   }
 
   /**
@@ -144,7 +159,8 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     this.dispose();
   }
 
-  #arrived(parameter: Tensor): void {
+  #arrived(parameter: Tensor, wasCopied: boolean): void {
+    if (wasCopied) this.#copiedBytes += parameter.byteLength;
     if (this.#unsynchronized > 0) return;
     if (this.#isOutOfStep) throw outOfStep();
     this.#pass.arrive(this.#bucketOf.get(parameter)!, parameter);

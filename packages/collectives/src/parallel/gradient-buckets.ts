@@ -22,6 +22,8 @@ export interface GradientBucket {
   readonly parameters: readonly Tensor[];
   /** Gives a parameter that has no gradient one of zeros. */
   fillZeros(parameter: Tensor): void;
+  /** Bytes of gradients that `average` had to copy to their places, as they lay elsewhere. */
+  readonly copiedBytes: number;
   /** Begins to average the gradients, which all are there, over the group. */
   average(group: ProcessGroup): Work;
   /** Takes the gradients' memory away from the parameters, which keep the gradients that they have. */
@@ -30,6 +32,7 @@ export interface GradientBucket {
 
 /** One parameter's gradient, wherever the backward pass left it. */
 export class SingleGradient implements GradientBucket {
+  readonly copiedBytes = 0;
   readonly parameters: readonly [Tensor];
 
   constructor(parameter: Tensor) {
@@ -50,8 +53,12 @@ export class SingleGradient implements GradientBucket {
 /** Where kernels that load several elements at once want a tensor to begin. */
 const alignmentBytes = 64;
 
-/** A flat buffer, of which each parameter's gradient is a view: nothing is copied in before the call, nor out after it. */
+/**
+ * A flat buffer, of which each parameter's gradient is a view: nothing is copied out of it, and nothing into it that the
+ * backward pass can write there (see Tensor.setGradientBuffer).
+ */
 export class FlatBucket implements GradientBucket {
+  copiedBytes = 0;
   readonly parameters: readonly Tensor[];
   readonly #flat: Tensor;
   readonly #views: ReadonlyMap<Tensor, Tensor>;
@@ -94,6 +101,7 @@ export class FlatBucket implements GradientBucket {
     const [home, gradient] = [this.#views.get(parameter)!, gradientOf(parameter)];
     if (gradient.storage === home.storage && gradient.offset === home.offset) return;
     copyInPlace(home, gradient);
+    this.copiedBytes += home.byteLength;
     gradient.dispose();
     parameter.grad = keep(alias(home));
   }

@@ -7,6 +7,7 @@ import {
   device,
   full,
   keep,
+  linear,
   mul,
   ones,
   scope,
@@ -243,6 +244,85 @@ function failing(parameter: Tensor): () => void {
     throw new Error('stop');
   });
 }
+
+describe('gradients in buckets', () => {
+  /** Two layers, one of which is used twice, and a bias. */
+  class Layers implements ReplicatedModel {
+    readonly once = keep(full([4, 4], 0.5)).requiresGrad_();
+    readonly twice = keep(full([4, 4], 0.25)).requiresGrad_();
+    readonly bias = keep(full([4], 2)).requiresGrad_();
+    readonly parameters = [this.once, this.twice, this.bias];
+
+    *namedParameters(): Generator<[string, Tensor]> {
+      for (const [i, parameter] of this.parameters.entries()) yield [`${i}`, parameter];
+    }
+
+    backward(): void {
+      scope(() => {
+        const x = linear(linear(linear(ones([3, 4]), this.once), this.twice), this.twice);
+        sum(add(x, this.bias)).backward();
+      });
+    }
+
+    zeroGrad(): void {
+      for (const parameter of this.parameters) {
+        parameter.grad?.dispose();
+        parameter.grad = null;
+      }
+    }
+  }
+
+  const trained = (options: DistributedDataParallelOptions = {}) => {
+    const model = new Layers();
+    const parallel = new DistributedDataParallel(model, groupOn(new InstantBackend()), options);
+    return { model, parallel };
+  };
+  const values = ({ parameters }: Layers) => parameters.map(({ grad }) => grad!.toFlatArray());
+
+  it.each(['flat', 'overlap'] as const)('%s has products write them there, and copies the others', (mode) => {
+    const plain = new Layers();
+    plain.backward();
+    const { model, parallel } = trained({ mode });
+    for (let step = 1; step <= 2; step++) {
+      model.backward();
+      expect(values(model)).toEqual(values(plain));
+      expect(new Set(model.parameters.map(({ grad }) => grad!.storage)).size).toBe(1);
+      // The bias was broadcast: its gradient is a sum.
+      expect(parallel.copiedBytes).toBe(step * 16);
+      model.zeroGrad();
+    }
+    // Later ones are added, without a copy.
+    parallel.noSync(() => model.backward());
+    model.backward();
+    expect(parallel.copiedBytes).toBe(3 * 16);
+    expect(values(model)).toEqual(values(plain).map((each) => each.map((value) => 2 * value)));
+    parallel.dispose();
+  });
+
+  it('a gradient that was there before, or that the user has set, is brought home and counted', () => {
+    const model = new Layers();
+    model.backward();
+    const before = values(model);
+    const parallel = new DistributedDataParallel(model, groupOn(new InstantBackend()), { mode: 'flat' });
+    model.backward();
+    expect(values(model)).toEqual(before.map((each) => each.map((value) => 2 * value)));
+    expect(parallel.copiedBytes).toBe(64 + 64 + 16);
+    model.zeroGrad();
+    model.once.grad = keep(full([4, 4], 1));
+    model.backward();
+    expect(model.once.grad.toFlatArray()).toEqual(before[0]!.map((value) => value + 1));
+    expect(parallel.copiedBytes).toBe(64 + 64 + 16 + 64 + 16);
+    expect(model.once.grad.storage).toBe(model.twice.grad!.storage);
+    parallel.dispose();
+  });
+
+  it('naive has none, so nothing is copied', () => {
+    const { model, parallel } = trained({ mode: 'naive' });
+    model.backward();
+    expect(parallel.copiedBytes).toBe(0);
+    parallel.dispose();
+  });
+});
 
 describe('memory', () => {
   it.each(['naive', 'flat', 'overlap'] as const)('%s gives all back, in any order', (mode) => {

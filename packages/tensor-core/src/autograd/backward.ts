@@ -134,8 +134,10 @@ class BackwardPass {
 
   /** A pass that failed, in a rule or a hook, leaves no half of a graph behind. */
   #freeUnvisited(): void {
-    if (this.#retainGraph) return;
-    for (const edge of this.#arrivals.keys()) if (edge instanceof TapeNode) edge.freeSaved();
+    for (const edge of this.#arrivals.keys()) {
+      if (edge instanceof LeafNode) this.#freeBuffer(edge);
+      else if (!this.#retainGraph) edge.freeSaved();
+    }
   }
 
   /** How many gradients will reach each edge: an entry runs when the last has. */
@@ -160,11 +162,17 @@ class BackwardPass {
     const { gradients } = this.#arrivals.get(edge)!;
     if (edge instanceof LeafNode) {
       this.#arrivals.delete(edge);
-      if (gradients[0]) accumulate(edge, gradients[0]);
+      try {
+        if (gradients[0]) this.#accumulate(edge, gradients[0]);
+      } finally {
+        this.#freeBuffer(edge);
+      }
       return;
     }
     const inputs = gradients.some((gradient) => gradient)
-      ? resumeRange(edge.range, () => differentiate(edge, gradients))
+      ? resumeRange(edge.range, () =>
+          differentiate(edge, gradients, (input) => this.#destination(edge, input)),
+        )
       : null;
     this.#arrivals.delete(edge);
     for (const gradient of gradients) gradient?.dispose();
@@ -180,9 +188,73 @@ class BackwardPass {
     const arrivals = this.#arrivals.get(edge)!;
     if (gradient) {
       const before = arrivals.gradients[output];
-      arrivals.gradients[output] = before ? sumInto(before, gradient) : gradient;
+      arrivals.gradients[output] = before ? this.#sumInto(edge, before, gradient) : gradient;
     }
     if (--arrivals.pending === 0) this.#ready.push(edge);
+  }
+
+  /**
+   * The buffer of the leaf that input `index` of an entry was, for the first gradient that comes to it. It is given out
+   * once: another pass inside this one, as of a checkpoint, must not write over what lies there.
+   */
+  #destination(node: TapeNode, index: number): Tensor | null {
+    const leaf = node.edges[index];
+    if (!(leaf instanceof LeafNode) || leaf.gradientBuffer === null || leaf.bufferWriter !== null)
+      return null;
+    const { tensor, gradientBuffer } = leaf;
+    const isWanted = !tensor.isDisposed && tensor.requiresGrad && !gradientBuffer.isDisposed;
+    // A compiled program plans where gradients lie by itself.
+    if (!isWanted || tracing.active || tensor.grad || this.#arrivals.get(leaf)!.gradients[0]) return null;
+    leaf.bufferWriter = this;
+    return gradientBuffer;
+  }
+
+  #freeBuffer(leaf: LeafNode): void {
+    if (leaf.bufferWriter === this) leaf.bufferWriter = null;
+  }
+
+  /** The sum, written into `target` where nothing else can see it. */
+  #sumInto(edge: Edge, target: Tensor, addend: Tensor): Tensor {
+    const isInBuffer = edge instanceof LeafNode && edge.bufferWriter === this && liesInBuffer(edge, target);
+    if (isInBuffer || isExclusive(target)) {
+      addInPlace(target, addend);
+      addend.dispose();
+      return target;
+    }
+    const sum = add(target, addend);
+    target.dispose();
+    addend.dispose();
+    return sum;
+  }
+
+  #accumulate(leaf: LeafNode, gradient: Tensor): void {
+    const { tensor, hooks } = leaf;
+    // Nobody can read the gradient of a leaf that was disposed, or asks for that of one that requires none any more.
+    if (tensor.isDisposed || !tensor.requiresGrad) {
+      gradient.dispose();
+      return;
+    }
+    let wasCopied = false;
+    if (tensor.grad) {
+      addInPlace(tensor.grad, gradient);
+      gradient.dispose();
+    } else if (leaf.gradientBuffer && (leaf.bufferWriter ?? this) === this) {
+      wasCopied = !liesInBuffer(leaf, gradient);
+      if (wasCopied) copyInPlace(leaf.gradientBuffer, gradient);
+      else leaf.gradientBuffer.assertAlive('backward');
+      tensor.grad = keep(borrow(leaf.gradientBuffer));
+      gradient.dispose();
+    } else {
+      tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
+      if (tensor.grad !== gradient) gradient.dispose();
+    }
+    if (hooks.size > 0) {
+      tracing.active?.refuse(
+        'a hook runs when a gradient has come, as data parallelism has them',
+        'Call backward() outside, or compile a model without hooks',
+      );
+    }
+    for (const hook of [...hooks]) hook(tensor, wasCopied);
   }
 }
 
@@ -192,9 +264,13 @@ function borrow(tensor: Tensor): Tensor {
 }
 
 /** The gradients of an entry's inputs. Whatever else its rule makes is freed. */
-function differentiate(node: TapeNode, gradients: readonly (Tensor | null)[]): (Tensor | null)[] {
+function differentiate(
+  node: TapeNode,
+  gradients: readonly (Tensor | null)[],
+  destination: (input: number) => Tensor | null,
+): (Tensor | null)[] {
   return scope(() => {
-    const context = new RuleContext(node, gradients);
+    const context = new RuleContext(node, gradients, destination);
     const results = node.op.gradient!(context as never);
     const { needs } = node;
     const matched = new Array<Tensor | null>(needs.length).fill(null);
@@ -210,47 +286,13 @@ function differentiate(node: TapeNode, gradients: readonly (Tensor | null)[]): (
   });
 }
 
-/** The sum, written into `target` where nothing else can see it. */
-function sumInto(target: Tensor, addend: Tensor): Tensor {
-  if (isExclusive(target)) {
-    addInPlace(target, addend);
-    addend.dispose();
-    return target;
-  }
-  const sum = add(target, addend);
-  target.dispose();
-  addend.dispose();
-  return sum;
-}
-
 /** Whether nothing else sees the tensor's memory, and it is all of it: a slice would keep the whole alive. */
 function isExclusive({ storage, isContiguous, byteLength }: Tensor): boolean {
   return storage.references === 1 && isContiguous && storage.byteLength === byteLength;
 }
 
-function accumulate(leaf: LeafNode, gradient: Tensor): void {
-  const { tensor, hooks, gradientBuffer } = leaf;
-  // Nobody can read the gradient of a leaf that was disposed, or asks for that of one that requires none any more.
-  if (tensor.isDisposed || !tensor.requiresGrad) {
-    gradient.dispose();
-    return;
-  }
-  if (tensor.grad) {
-    addInPlace(tensor.grad, gradient);
-    gradient.dispose();
-  } else if (gradientBuffer) {
-    copyInPlace(gradientBuffer, gradient);
-    tensor.grad = keep(borrow(gradientBuffer));
-    gradient.dispose();
-  } else {
-    tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
-    if (tensor.grad !== gradient) gradient.dispose();
-  }
-  if (hooks.size > 0) {
-    tracing.active?.refuse(
-      'a hook runs when a gradient has come, as data parallelism has them',
-      'Call backward() outside, or compile a model without hooks',
-    );
-  }
-  for (const hook of [...hooks]) hook(tensor);
+/** Whether a tensor is a handle to all of the buffer that a leaf's gradient is to lie in. */
+function liesInBuffer({ gradientBuffer }: LeafNode, { storage, offset, isContiguous }: Tensor): boolean {
+  if (gradientBuffer === null || !isContiguous) return false;
+  return storage === gradientBuffer.storage && offset === gradientBuffer.offset;
 }

@@ -9,11 +9,17 @@ export class RuleContext implements GradientContext<unknown> {
   // Functions of their own, because rules take them out of the context.
   readonly input = (index: number): Tensor => restore(this.#node.savedInput(index));
   readonly output = (index: number): Tensor => restore(this.#node.savedOutput(index));
+  readonly destination: (index: number) => Tensor | null;
   readonly #node: TapeNode;
 
-  constructor(node: TapeNode, gradients: readonly (Tensor | null)[]) {
+  constructor(
+    node: TapeNode,
+    gradients: readonly (Tensor | null)[],
+    destination: (index: number) => Tensor | null,
+  ) {
     this.#node = node;
     this.gradients = gradients;
+    this.destination = destination;
   }
 
   get attributes(): unknown {

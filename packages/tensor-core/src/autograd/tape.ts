@@ -15,12 +15,17 @@ export interface DifferentiableOp {
   gradient?(context: GradientContext<never>): readonly (Tensor | null)[];
 }
 
+/** Told of a leaf whose gradient has come, and whether that had to be copied into the buffer that the leaf was given. */
+export type GradientHook = (parameter: Tensor, wasCopied: boolean) => void;
+
 /** The end of the tape at a leaf: gradients that arrive here are added to `tensor.grad`. */
 export class LeafNode {
   readonly tensor: Tensor;
   /** Where the first gradient is written; null to keep it where it is. */
   gradientBuffer: Tensor | null = null;
-  readonly hooks = new Set<(parameter: Tensor) => void>();
+  /** The backward pass that may have written a gradient there which `tensor.grad` does not show yet. */
+  bufferWriter: object | null = null;
+  readonly hooks = new Set<GradientHook>();
 
   constructor(tensor: Tensor) {
     this.tensor = tensor;

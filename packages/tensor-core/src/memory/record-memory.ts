@@ -165,7 +165,10 @@ class Recorder implements MemoryObserver, Observer, RangeListener {
   before(op: ComputeOp<never>, _: readonly Tensor[], outputs: readonly Tensor[]): void {
     this.#op = op.name;
     for (let i = 0; i < outputs.length; i++) {
-      if (op.mutates?.[i] === undefined) this.#nameOutput(op.name, outputs[i]!);
+      const output = outputs[i]!;
+      // What is written into memory that is there, a bucket of gradients say, does not name that.
+      const isMade = op.mutates?.[i] === undefined && output.storage.version === 0;
+      if (isMade) this.#nameOutput(op.name, output);
     }
   }
 

@@ -11,21 +11,37 @@ import { extentOf } from '../tensor/storage/extent.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { checkInPlace } from './in-place-rules.ts';
+import { outputIn } from './destination.ts';
 import { type Observer, observers, tellAfter, tellBefore } from './observers.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
 import { currentRange } from './range.ts';
 
+/** Where outputs are to lie, by their indices; null or nothing for memory of their own. */
+export type Destinations = readonly (Tensor | null)[];
+
+const anywhere: Destinations = [];
+
 /**
  * Runs an op: casts its inputs if autocast says so, infers its outputs, lowers it on its inputs' device, and
  * records it on the tape if an input requires a gradient. This is the only way that an op runs.
+ *
+ * Inside noGrad, as gradient rules are, an output is written to its destination and shares its storage. That is a hint:
+ * the output lies elsewhere where shape, dtype or device differ, where the destination is not contiguous or begins at no
+ * multiple of 16 bytes, where an input lies in its storage, or where a collective works on it.
  */
-export function apply<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+export function apply<A>(
+  op: ComputeOp<A>,
+  inputs: readonly Tensor[],
+  attributes: A,
+  destinations: Destinations = anywhere,
+): Tensor[] {
   requireComputeOp('apply', op);
   requireTensors(op.name, inputs);
+  if (destinations !== anywhere) checkDestinations(op.name, destinations);
   if (op.mutates) checkInPlace(op as ComputeOp<never>, inputs);
   const operands = autocastOperands(op.autocast, inputs, convert);
   try {
-    const outputs = run(op, operands, attributes);
+    const outputs = run(op, operands, attributes, destinations);
     if (op.gradient && isGradEnabled() && anyRequiresGrad(inputs)) {
       record(op as ComputeOp<never>, inputs, operands, outputs, attributes);
     }
@@ -40,17 +56,31 @@ export function requireComputeOp<A>(owner: string, op: ComputeOp<A>): void {
   if (op?.kind !== 'compute') throw wrongArgument(owner, 'the op', 'one that defineOp() gave', op);
 }
 
-function run<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor[] {
+function checkDestinations(op: string, destinations: Destinations): void {
+  if (!Array.isArray(destinations)) throw wrongArgument(op, 'the destinations', 'a list', destinations);
+  for (const destination of destinations) if (destination !== null) requireTensor(op, destination);
+}
+
+function run<A>(
+  op: ComputeOp<A>,
+  inputs: readonly Tensor[],
+  attributes: A,
+  destinations: Destinations,
+): Tensor[] {
   const device = commonDevice(op.name, inputs);
   const specs = op.infer(inputs, attributes);
   const outputs = new Array<Tensor>(specs.length);
   let made = 0;
   try {
     for (; made < specs.length; made++) {
-      const { dtype, shape } = specs[made]!;
+      const spec = specs[made]!;
       const mutated = op.mutates?.[made];
+      const destination = destinations[made] ?? null;
       outputs[made] =
-        mutated === undefined ? Tensor.allocate(device, dtype, shape) : aliasForWriting(inputs[mutated]!);
+        mutated !== undefined
+          ? aliasForWriting(inputs[mutated]!)
+          : ((destination && outputIn(destination, spec, device, inputs)) ??
+            Tensor.allocate(device, spec.dtype, spec.shape));
     }
     runOnDevice(device, op, inputs, outputs, attributes);
     return outputs;
@@ -93,12 +123,17 @@ function runObserved<A>(
 }
 
 function convert(x: Tensor, dtype: DType): Tensor {
-  return run(castOp, [x], { dtype })[0]!;
+  return run(castOp, [x], { dtype }, anywhere)[0]!;
 }
 
-/** Runs an op of one output. */
-export function applyOne<A>(op: ComputeOp<A>, inputs: readonly Tensor[], attributes: A): Tensor {
-  return apply(op, inputs, attributes)[0]!;
+/** Runs an op of one output, which `destination` says where to write, as those of `apply` do. */
+export function applyOne<A>(
+  op: ComputeOp<A>,
+  inputs: readonly Tensor[],
+  attributes: A,
+  destination: Tensor | null = null,
+): Tensor {
+  return apply(op, inputs, attributes, destination === null ? anywhere : [destination])[0]!;
 }
 
 /** Makes a view: the same storage, another layout. */

@@ -26,6 +26,12 @@ export interface GradientContext<A> {
   readonly outputSpecs: readonly TensorSpec[];
   input(index: number): Tensor;
   output(index: number): Tensor;
+  /**
+   * Where the gradient of input `index` had better lie, such as in a bucket of gradients, or null. Give it to the last op of
+   * that gradient alone, as `apply` and `applyOne` take it, and its output to no other input; each is given out once. A
+   * gradient that lies elsewhere is copied there.
+   */
+  destination(index: number): Tensor | null;
 }
 
 /** The inputs and outputs, by index, that the backward pass will read. */

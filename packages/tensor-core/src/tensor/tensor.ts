@@ -1,5 +1,5 @@
 import { checkFlag, checkFunction, wrongArgument } from './check-value.ts';
-import type { TapeNode } from '../autograd/tape.ts';
+import type { GradientHook, TapeNode } from '../autograd/tape.ts';
 import { LeafNode } from '../autograd/tape.ts';
 import type { Device } from '../devices/device.ts';
 import { AutogradError, DTypeError, DeviceError, DisposedError, ShapeError } from '../errors.ts';
@@ -147,9 +147,10 @@ export class Tensor extends Scoped implements MemoryView {
 
   /**
    * Calls `hook` after each backward pass has added its last contribution to `grad` of this leaf; data
-   * parallelism starts its all-reduce there. Returns a function that removes the hook.
+   * parallelism starts its all-reduce there. It is also told whether the gradient had to be copied into the buffer of
+   * `setGradientBuffer`. Returns a function that removes the hook.
    */
-  onGradientAccumulated(hook: (parameter: Tensor) => void): () => void {
+  onGradientAccumulated(hook: GradientHook): () => void {
     if (!this.#leaf) {
       throw new AutogradError(
         'onGradientAccumulated: hooks are for leaves that require a gradient; call requiresGrad_() first.',
@@ -163,8 +164,15 @@ export class Tensor extends Scoped implements MemoryView {
 
   /**
    * Has the gradient of this leaf lie in `buffer`, such as a slice of a flat one: where `grad` is null, a backward pass
-   * writes its gradient there and makes `grad` a handle to it; where there is a `grad`, it adds to that as always. The
-   * buffer stays the caller's, who keeps it alive; null takes it away again. Throws an AutogradError for a tensor that
+   * writes its gradient there and makes `grad` a handle to it; where there is a `grad`, it adds to that as always. Until
+   * then a pass may have left a part of a gradient in it.
+   *
+   * Products (`matmul`, `linear`), `embedding`, `rmsNorm` and `layerNorm` write the gradients of their parameters
+   * there at once, and further uses of a parameter add to that. Gradients of other ops, such as those summed over
+   * dimensions that were broadcast, are made elsewhere and copied, as are all where the buffer begins at no multiple of 16
+   * bytes or where the function is being compiled.
+   *
+   * The buffer stays the caller's, who keeps it alive; null takes it away again. Throws an AutogradError for a tensor that
    * collects no gradient, and a ShapeError, DTypeError or DeviceError for a buffer that is not contiguous or not like it.
    */
   setGradientBuffer(buffer: Tensor | null): void {

@@ -42,10 +42,10 @@ const embeddingOp = defineOp({
     return [{ shape: [...ids!.shape, weight!.shape[1]!], dtype: weight!.dtype }];
   },
   saves: () => ({ inputs: [1] }),
-  gradient: ({ gradients, input, inputSpecs }) => [
-    applyOne(embeddingBackwardOp, [gradients[0]!, input(1)], { vocabulary: inputSpecs[0]!.shape[0]! }),
-    null,
-  ],
+  gradient: ({ gradients, input, inputSpecs, destination }) => {
+    const attributes = { vocabulary: inputSpecs[0]!.shape[0]! };
+    return [applyOne(embeddingBackwardOp, [gradients[0]!, input(1)], attributes, destination(0)), null];
+  },
   reference: ([weight, ids]) => {
     const [{ size, shape }, columns] = [ids!, weight!.shape[1]!];
     const rows = expand(reshape(ids!, [size, 1]), [size, columns]);

@@ -54,18 +54,22 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
     return [{ shape: productShape(a!.shape, transposeB ? swapLastTwo(b!.shape) : b!.shape), dtype }];
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
-  gradient: ({ gradients, input, needs, inputSpecs, attributes: { scale, transposeB, columnsOfB } }) => {
+  gradient: ({ gradients, input, needs, inputSpecs, destination, attributes }) => {
+    const { scale, transposeB, columnsOfB } = attributes;
     const [specA, specB] = inputSpecs as [TensorSpec, TensorSpec];
     const rowsOf = (x: Tensor) => (isMatrix(specB) ? joinRows(x) : x);
     const g = isMatrix(specB) ? joinable(gradients[0]!) : gradients[0]!;
-    const product = (x: Tensor, y: Tensor, spec: TensorSpec) => gradientProduct(x, y, scale, spec);
-    const gradientOfA = () => product(g, transposeB ? input(1) : transpose(input(1)), specA);
+    const product = (x: Tensor, y: Tensor, spec: TensorSpec, into: Tensor | null = null) =>
+      gradientProduct(x, y, scale, spec, into);
+    const gradientOfA = () => product(g, transposeB ? input(1) : transpose(input(1)), specA, destination(0));
     // In the layout of b. Rows of the first operand may differ in magnitude at no cost to float32's kernel, as those
     // of transposed softmax weights do.
     const gradientOfB = () => {
       const [rows, a] = [rowsOf(g), rowsOf(input(0))];
-      if (transposeB) return product(transpose(rows), a, specB);
-      return columnsOfB ? transpose(product(transpose(rows), a, specB)) : product(transpose(a), rows, specB);
+      if (transposeB) return product(transpose(rows), a, specB, destination(1));
+      return columnsOfB
+        ? transpose(product(transpose(rows), a, specB))
+        : product(transpose(a), rows, specB, destination(1));
     };
     return [needs[0] ? gradientOfA() : null, needs[1] ? gradientOfB() : null];
   },
@@ -109,10 +113,17 @@ function joinable(x: Tensor): Tensor {
  * A product for the gradient of an input, in the precision of the operand that was multiplied; a float32 input that was
  * multiplied as a cast gets its sums unrounded.
  */
-function gradientProduct(x: Tensor, y: Tensor, scale: number, input: TensorSpec): Tensor {
+function gradientProduct(
+  x: Tensor,
+  y: Tensor,
+  scale: number,
+  input: TensorSpec,
+  destination: Tensor | null,
+): Tensor {
   const dtype = byteSize(x.dtype) < byteSize(y.dtype) ? x.dtype : y.dtype;
   const unrounded = input.dtype === 'float32' && dtype !== 'float32';
-  return matmul(cast(x, dtype), cast(y, dtype), unrounded ? { scale, dtype: 'float32' } : { scale });
+  const attributes: MatmulAttributes = unrounded ? { scale, dtype: 'float32' } : { scale };
+  return applyOne(matmulOp, [cast(x, dtype), cast(y, dtype)], attributes, destination);
 }
 
 /** Options of `matmul` and `linear`. */

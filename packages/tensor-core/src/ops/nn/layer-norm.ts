@@ -35,8 +35,13 @@ const layerNormOp = defineOp<LayerNormAttributes>({
     return [{ shape: x!.shape, dtype: x!.dtype }, statistics, statistics];
   },
   saves: () => ({ inputs: [0, 1], outputs: [1, 2] }),
-  gradient: ({ gradients, input, output }) =>
-    apply(layerNormBackwardOp, [gradients[0]!, input(0), input(1), output(1), output(2)], undefined),
+  gradient: ({ gradients, input, output, destination }) =>
+    apply(
+      layerNormBackwardOp,
+      [gradients[0]!, input(0), input(1), output(1), output(2)],
+      undefined,
+      [0, 1, 2].map(destination),
+    ),
   reference: ([x, weight, bias], { eps }) => {
     const wide = cast(x!, computeDType([x!.dtype], []));
     const centered = sub(wide, mean(wide, { dims: -1, keepDims: true }));

@@ -43,8 +43,13 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
     ];
   },
   saves: () => ({ inputs: [0, 1], outputs: [1] }),
-  gradient: ({ gradients, input, output }) =>
-    apply(rmsNormBackwardOp, [gradients[0]!, input(0), input(1), output(1)], undefined),
+  gradient: ({ gradients, input, output, destination }) =>
+    apply(
+      rmsNormBackwardOp,
+      [gradients[0]!, input(0), input(1), output(1)],
+      undefined,
+      [0, 1].map(destination),
+    ),
   reference: ([x, weight], { eps, dtype }) => {
     const wide = cast(x!, computeDType([x!.dtype], []));
     const rstd = rsqrt(add(mean(mul(wide, wide), { dims: -1, keepDims: true }), eps));

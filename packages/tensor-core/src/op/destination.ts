@@ -1,0 +1,31 @@
+import { isGradEnabled } from '../autograd/grad-mode.ts';
+import type { Device } from '../devices/device.ts';
+import { extentOf } from '../tensor/storage/extent.ts';
+import { sameShape } from '../tensor/shape.ts';
+import { Tensor } from '../tensor/tensor.ts';
+import type { TensorSpec } from './memory-view.ts';
+
+/** Kernels may write as many bytes at once, so that an output must begin at a multiple of them. */
+const widestWriteBytes = 16;
+
+/**
+ * A handle to `destination` as an op's output of `spec`; null where it cannot be one, so that the output needs memory of
+ * its own: it is not like the output, lies in the memory of an input, or something under way works on it.
+ */
+export function outputIn(
+  destination: Tensor,
+  { shape, dtype }: TensorSpec,
+  device: Device,
+  inputs: readonly Tensor[],
+): Tensor | null {
+  const { storage } = destination;
+  const isLike =
+    destination.dtype === dtype && destination.device === device && sameShape(destination.shape, shape);
+  if (!isLike || !destination.isContiguous || destination.isDisposed || isGradEnabled()) return null;
+  if (destination.address % widestWriteBytes !== 0) return null;
+  if (inputs.some((input) => input.storage === storage)) return null;
+  const region = extentOf(destination);
+  if (storage.holdsOn(region).length > 0) return null;
+  storage.noteWrite(region);
+  return new Tensor(storage.retain(), dtype, shape, destination.strides, destination.offset);
+}
