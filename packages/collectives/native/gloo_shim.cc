@@ -80,8 +80,8 @@ API int roofline_gloo_wait(void* group, int64_t ticket) {
   return guarded([&] { static_cast<Group*>(group)->wait(ticket); return 0; }, -1);
 }
 
-API int roofline_gloo_collect(void* group, int64_t ticket, char* text, int capacity) {
-  return guarded([&] { return static_cast<Group*>(group)->collect(ticket, text, capacity); }, -1);
+API int roofline_gloo_finish(void* group, int64_t ticket, int64_t* ranNs, char* text, int capacity) {
+  return guarded([&] { return static_cast<Group*>(group)->finish(ticket, ranNs, text, capacity); }, -1);
 }
 
 // Fails what is under way, ends the threads and the connections.

@@ -74,7 +74,7 @@ class Group {
   // Readable whenever jobs have finished.
   int notified() const { return notified_; }
 
-  // Returns a ticket for `wait` and `collect`.
+  // Returns a ticket for `wait` and `finish`.
   int64_t start(const std::shared_ptr<Job>& job) {
     // Sends to a peer keep their order, and so do receives from it; they do not wait for anything else.
     const int key = job->kind == kSend ? 1 + job->root : job->kind == kRecv ? -1 - job->root : 0;
@@ -100,8 +100,9 @@ class Group {
     finished_.wait(lock, [&] { return job->state != kPending; });
   }
 
-  // The state; of a finished job also its text, and the job is forgotten.
-  int collect(int64_t ticket, char* text, size_t capacity) {
+  // The state; of a finished job also its text and, in nanoseconds of the monotonic clock, when its data moved. The job is
+  // then forgotten.
+  int finish(int64_t ticket, int64_t* ranNs, char* text, size_t capacity) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto found = jobs_.find(ticket);
     if (found == jobs_.end()) throw std::invalid_argument("no such ticket");
@@ -111,11 +112,17 @@ class Group {
     const size_t length = std::min(job.text.size(), capacity - 1);
     memcpy(text, job.text.data(), length);
     text[length] = 0;
+    ranNs[0] = nanoseconds(job.began);
+    ranNs[1] = nanoseconds(job.ended);
     jobs_.erase(found);
     return state;
   }
 
  private:
+  static int64_t nanoseconds(Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  }
+
   void runLane(Lane& lane) {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
@@ -171,11 +178,17 @@ class Group {
         return kMismatch;
       }
     }
-    if (job.count == 0) return kDone;
+    job.began = Clock::now();
+    move(job, tag);
+    job.ended = Clock::now();
+    return kDone;
+  }
+
+  void move(Job& job, uint32_t tag) {
+    if (job.count == 0) return;
     if (size_ == 1) runAlone(job);
     else if (job.isPairwise()) movePairwise(mesh_, job, tag);
     else runCollective(mesh_, job, tag);
-    return kDone;
   }
 
   void connect(Job& job) {

@@ -42,6 +42,8 @@ struct Job {
   int state = kPending;
   std::string text;
   std::chrono::steady_clock::time_point deadline;
+  // When its data moved: from when all its ranks had come, to its end.
+  std::chrono::steady_clock::time_point began, ended;
   // Whether all its ranks have come: nobody is late then.
   std::atomic<bool> hasAgreed{false};
   // Of a send or receive: what the peer said.

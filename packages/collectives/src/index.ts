@@ -1,5 +1,5 @@
 export { CollectiveError, type CollectiveErrorDetails, StoreError } from './errors.ts';
-export type { Reduction } from './group/backend.ts';
+export type { Reduction, TimeSpan } from './group/backend.ts';
 export { type InitProcessGroupOptions, initProcessGroup } from './group/init-process-group.ts';
 export { type BackendDiagnosis, diagnoseGloo } from './gloo/diagnose-gloo.ts';
 export { runLaunchCommand } from './launch/launch-command.ts';
@@ -8,7 +8,7 @@ export type { LaunchOptions } from './launch/launch-options.ts';
 export type { RankFailure } from './launch/rank-process.ts';
 export type { ReduceOptions } from './group/collective-checks.ts';
 export type { ProcessGroup } from './group/process-group.ts';
-export type { Work } from './group/work.ts';
+export { observeWorks, type Work } from './group/work.ts';
 export {
   type DataParallelMode,
   DistributedDataParallel,

@@ -40,6 +40,8 @@ export class GlooBackend implements Backend {
   readonly #group: number;
   readonly #size: number;
   readonly #text = new HostMemory(textBytes);
+  readonly #ran = new HostMemory(2 * BigInt64Array.BYTES_PER_ELEMENT);
+  readonly #ranNs: BigInt64Array;
   readonly #notified: Socket;
   readonly #listeners = new Map<number, (outcome: Outcome) => void>();
   #isClosed = false;
@@ -47,6 +49,8 @@ export class GlooBackend implements Backend {
   /** Listens for its peers. Throws a RooflineError (code GLOO) where that is not possible. */
   constructor({ rank, size, host, interfaceName, timeoutMs }: GlooMeshOptions) {
     this.#size = size;
+    const { buffer, byteOffset } = this.#ran.bytes;
+    this.#ranNs = new BigInt64Array(buffer, byteOffset, 2);
     this.#group = this.#library.open(rank, size, host, interfaceName, timeoutMs);
     if (this.#group === 0) {
       const place = interfaceName === '' ? `address ${host}` : `interface ${interfaceName}`;
@@ -141,8 +145,9 @@ export class GlooBackend implements Backend {
   #tellIfSettled(ticket: number): void {
     // A listener may have closed the group.
     if (this.#isClosed) return;
-    const state = this.#library.collect(this.#group, ticket, this.#text.address, textBytes);
-    const outcome = readOutcome(state, this.#readText());
+    const { address } = this.#text;
+    const state = this.#library.finish(this.#group, ticket, this.#ran.address, address, textBytes);
+    const outcome = readOutcome(state, this.#readText(), this.#ranNs);
     if (!outcome) return;
     const listener = this.#listeners.get(ticket)!;
     this.#listeners.delete(ticket);

@@ -13,7 +13,8 @@ const prototypes = {
     'int64_t roofline_gloo_start(uintptr_t group, int kind, int dtype, int reduction, int root, uintptr_t in, ' +
     'uintptr_t out, int64_t count, const uint8_t *descriptor, int descriptorBytes)',
   wait: 'int roofline_gloo_wait(uintptr_t group, int64_t ticket)',
-  collect: 'int roofline_gloo_collect(uintptr_t group, int64_t ticket, uintptr_t text, int capacity)',
+  finish:
+    'int roofline_gloo_finish(uintptr_t group, int64_t ticket, uintptr_t ranNs, uintptr_t text, int capacity)',
   close: 'void roofline_gloo_close(uintptr_t group)',
 } as const;
 

@@ -1,5 +1,6 @@
 import type { DType } from '@roofline/tensor-core';
-import type { CollectiveKind, Loss, Outcome, Reduction } from '../group/backend.ts';
+import type { CollectiveKind, Loss, Outcome, Reduction, TimeSpan } from '../group/backend.ts';
+import { performanceTime } from './monotonic-clock.ts';
 
 // The numbers of the enumerations in native/gloo_shim.cc.
 
@@ -40,13 +41,17 @@ const pending = 0;
 const done = 1;
 const mismatch = 2;
 
-/** What a state and its text mean; null for a call that still runs. */
-export function readOutcome(state: number, text: string): Outcome | null {
+/** What a state, its text and its times mean; null for a call that still runs. */
+export function readOutcome(state: number, text: string, ranNs: BigInt64Array): Outcome | null {
   if (state === pending) return null;
-  if (state === done) return { status: 'done' };
+  if (state === done) return { status: 'done', ran: spanOf(ranNs) };
   if (state === mismatch) return { status: 'mismatch', descriptions: text.split('\n').slice(0, -1) };
   const [losses, ...message] = text.split('\n');
   return { status: 'failed', losses: readLosses(losses!), message: message.join('\n') };
+}
+
+function spanOf([startNs, endNs]: BigInt64Array): TimeSpan {
+  return { startMs: performanceTime(startNs!), endMs: performanceTime(endNs!) };
 }
 
 /** `2:gone,3:late` as a map. */

@@ -45,8 +45,15 @@ export interface PendingCall {
 /** How a rank was lost: its connection broke, it did not come in time, or it called something else. */
 export type Loss = 'gone' | 'late' | 'differs';
 
+/** By `performance.now()`. */
+export interface TimeSpan {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
 export type Outcome =
-  | { readonly status: 'done' }
+  /** `ran` is when its data moved, for backends that know: from when all ranks had come, to its end. */
+  | { readonly status: 'done'; readonly ran?: TimeSpan }
   /** One description a rank; of a send or receive, the peer's alone. */
   | { readonly status: 'mismatch'; readonly descriptions: readonly string[] }
   | { readonly status: 'failed'; readonly losses: ReadonlyMap<number, Loss>; readonly message: string };

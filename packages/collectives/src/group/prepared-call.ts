@@ -7,6 +7,7 @@ import type {
   PendingCall,
   Reduction,
   RunningCall,
+  TimeSpan,
 } from './backend.ts';
 import { type Members, describeCall, errorOf } from './describe-call.ts';
 import { type Operand, inputOperand, outputOperand } from './operands.ts';
@@ -37,7 +38,7 @@ export class PreparedCall implements PendingCall {
   readonly #operands: Operand[];
   #running: RunningCall | null = null;
   #isHandedOut = false;
-  #settle: ((error: Error | null) => void) | null = null;
+  #settle: ((error: Error | null, ran?: TimeSpan) => void) | null = null;
 
   constructor(
     { kind, details = [], reduction = 'sum', root = 0, input, output, like, count }: Call,
@@ -76,7 +77,8 @@ export class PreparedCall implements PendingCall {
   onSettled(outcome: Outcome): void {
     const { kind, description, root } = this.call;
     const peer = kind === 'send' || kind === 'recv' ? root : null;
-    this.end(errorOf(kind, outcome, this.#members, description, peer));
+    const error = errorOf(kind, outcome, this.#members, description, peer);
+    this.end(error, outcome.status === 'done' ? outcome.ran : undefined);
   }
 
   /** What its Work waits by, once it has begun. */
@@ -89,11 +91,11 @@ export class PreparedCall implements PendingCall {
     noteHeard(this.#members);
   }
 
-  end(error: Error | null): void {
+  end(error: Error | null, ran?: TimeSpan): void {
     const result = error ?? this.arrive();
     this.#release();
     if (result && this.#isHandedOut) noteUnheard(this.#members, result);
-    this.#settle!(result);
+    this.#settle!(result, ran);
     this.onEnded(result);
   }
 

@@ -1,4 +1,18 @@
-import type { RunningCall } from './backend.ts';
+import { checkFunction } from '@roofline/tensor-core';
+import type { RunningCall, TimeSpan } from './backend.ts';
+
+const observers = new Set<(work: Work) => void>();
+
+/**
+ * Calls `observer`, which must not throw, with every collective that begins, of any group. Returns a function that ends
+ * that. Throws a
+ * RooflineError (code ARGUMENT) for what is no function.
+ */
+export function observeWorks(observer: (work: Work) => void): () => void {
+  checkFunction('observeWorks', 'the observer', observer);
+  observers.add(observer);
+  return () => void observers.delete(observer);
+}
 
 /** A collective under way. Its tensors must not be written to until it is done; a disposed one lives on until then. */
 export class Work {
@@ -7,6 +21,7 @@ export class Work {
   readonly #onTold: () => void;
   #running: RunningCall | null = null;
   #isDone = false;
+  #ran: TimeSpan | null = null;
   #error: Error | null = null;
   #promise: { promise: Promise<void>; resolve: () => void; reject: (error: Error) => void } | null = null;
 
@@ -16,18 +31,27 @@ export class Work {
    */
   constructor(
     op: string,
-    start: (settle: (error: Error | null) => void) => RunningCall,
+    start: (settle: (error: Error | null, ran?: TimeSpan) => void) => RunningCall,
     onTold: () => void = () => {},
   ) {
     this.op = op;
     this.#onTold = onTold;
-    const running = start((error) => this.#settle(error));
+    const running = start((error, ran) => this.#settle(error, ran));
     if (!this.#isDone) this.#running = running;
+    for (const observer of [...observers]) observer(this);
   }
 
   /** Whether it has ended, well or not. */
   get isDone(): boolean {
     return this.#isDone;
+  }
+
+  /**
+   * When its data moved: from when all ranks had come, to its end. Null before it is done, where it failed, and with NCCL,
+   * whose kernels stand in a `profile`.
+   */
+  get ran(): TimeSpan | null {
+    return this.#ran;
   }
 
   /** Resolves when the result is there. Rejects with the CollectiveError that `wait` throws. */
@@ -51,8 +75,9 @@ export class Work {
     throw this.#error;
   }
 
-  #settle(error: Error | null): void {
+  #settle(error: Error | null, ran: TimeSpan | null = null): void {
     this.#isDone = true;
+    this.#ran = error ? null : ran;
     this.#running = null;
     this.#error = error;
     if (this.#promise) this.#tell();

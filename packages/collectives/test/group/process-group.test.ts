@@ -20,6 +20,7 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
+import { observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('what reaches a backend', () => {
@@ -94,6 +95,31 @@ describe('what reaches a backend', () => {
     const texts = backend.calls.map(({ description }) => description);
     expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(256);
     expect(texts[0]).not.toBe(texts[1]);
+  });
+});
+
+describe('works tell when their data moved', () => {
+  const ran = { startMs: 2, endMs: 5 };
+
+  it('where the backend knows, once they are done', () => {
+    const backend = new InstantBackend(null);
+    const work = groupOn(backend).allReduce(ones([2]));
+    expect(work.ran).toBeNull();
+    backend.settle({ status: 'done', ran });
+    expect(work.ran).toEqual(ran);
+    expect(groupOn(new InstantBackend()).allReduce(ones([2])).ran).toBeNull();
+  });
+
+  it('and are observed as long as one asks to', () => {
+    const group = groupOn(new InstantBackend());
+    const seen: string[] = [];
+    const ignore = observeWorks(({ op }) => seen.push(op));
+    group.allReduce(ones([2]));
+    group.barrier();
+    ignore();
+    ignore();
+    group.allReduce(ones([2]));
+    expect(seen).toEqual(['allReduce', 'barrier']);
   });
 });
 

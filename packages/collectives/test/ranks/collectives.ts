@@ -13,7 +13,13 @@ import {
   tensor,
   zeros,
 } from '@roofline/tensor-core';
-import { type ProcessGroup, type Reduction, initProcessGroup } from '../../src/index.ts';
+import {
+  type ProcessGroup,
+  type Reduction,
+  type Work,
+  initProcessGroup,
+  observeWorks,
+} from '../../src/index.ts';
 import { uniformStream } from '../../../../tooling/uniform-stream.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
 
@@ -311,12 +317,33 @@ async function checkSubGroups(): Promise<void> {
   }
 }
 
+/** One behind the other, between what this rank saw of them. */
+function checkTimes(): void {
+  const seen: Work[] = [];
+  const ignore = observeWorks((work) => seen.push(work));
+  const startMs = performance.now();
+  const works = [zeros([100_000]), zeros([0]), zeros([3])].map((x) => group.allReduce(x));
+  for (const work of works) work.wait();
+  const endMs = performance.now();
+  ignore();
+  group.barrier().wait();
+  deepStrictEqual(seen, works);
+  const times = works.flatMap(({ ran }) => [ran!.startMs, ran!.endMs]);
+  // Two clocks are read one behind the other.
+  const between = [startMs - 0.1, ...times, endMs + 0.1];
+  deepStrictEqual(
+    between,
+    between.toSorted((a, b) => a - b),
+  );
+}
+
 for (const dtype of travelling) {
   await checkReductions(dtype);
   checkMoves(dtype);
 }
 checkEmptyAndScalars();
 checkLarge();
+checkTimes();
 checkSpecialValues();
 await checkAsynchronous();
 checkPointToPoint();
