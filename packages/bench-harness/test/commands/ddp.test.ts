@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { ChromeTrace } from '../../src/benchmarks/profile/trace/chrome-trace.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { torchPython } from '../fixtures/torch.ts';
@@ -22,8 +23,18 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
       ['sharded', 'overlap', 'ok'],
     ]);
     expect(rows.map(({ buckets }) => buckets)).toEqual([12, 1]);
-    for (const { stepMs, communicationMs } of rows)
+    for (const { stepMs, communicationMs, overlapShare } of rows) {
       expect(Math.min(Number(stepMs), Number(communicationMs))).toBeGreaterThan(0);
+      expect(Number(overlapShare)).toBeGreaterThanOrEqual(0);
+      expect(Number(overlapShare)).toBeLessThanOrEqual(1);
+    }
+    // Every parameter is used by one op, which writes its gradient into the bucket.
+    expect(rows.map(({ copiedBytes }) => copiedBytes)).toEqual([0, 0]);
+    const traces = readdirSync(join(out, 'traces'));
+    expect(traces).toHaveLength(2);
+    const trace = JSON.parse(readFileSync(join(out, 'traces', traces[0]!), 'utf8')) as ChromeTrace;
+    const names = trace.traceEvents.map(({ name, args }) => args['name'] ?? name);
+    for (const name of ['rank 0', 'rank 1', 'cpu', 'gloo', 'allReduce']) expect(names).toContain(name);
     const report = await runCli(['report', out]);
     expect(report).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('a step takes') });
   });

@@ -5,8 +5,7 @@ const observers = new Set<(work: Work) => void>();
 
 /**
  * Calls `observer`, which must not throw, with every collective that begins, of any group. Returns a function that ends
- * that. Throws a
- * RooflineError (code ARGUMENT) for what is no function.
+ * that. Throws a RooflineError (code ARGUMENT) for what is no function.
  */
 export function observeWorks(observer: (work: Work) => void): () => void {
   checkFunction('observeWorks', 'the observer', observer);

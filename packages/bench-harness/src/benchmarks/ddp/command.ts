@@ -9,6 +9,7 @@ import {
   parseWholeNumber,
   parseWholeNumbers,
 } from '../../cli/option-values.ts';
+import { tell } from '../../cli/output.ts';
 import { printTable } from '../../cli/print-table.ts';
 import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
 
@@ -81,7 +82,8 @@ export const ddpCommand = defineCommand({
       import('../e2e/command.ts'),
     ]);
     const peer = args.peer === undefined ? null : await findPeer();
-    const { exitCode, records } = await runBenchmark(ddpBenchmark, {
+    const options = sweepOptions(args, 'ddp');
+    const { exitCode, records, isKept } = await runBenchmark(ddpBenchmark, {
       parameters: () => ({
         models,
         contexts: args.context,
@@ -99,12 +101,16 @@ export const ddpCommand = defineCommand({
       }),
       device: args.backend === 'nccl' ? 'cuda' : 'cpu',
       dtypes: [],
-      ...sweepOptions(args, 'ddp'),
+      ...options,
     });
     if (!args.json && records.some(({ status }) => status === 'ok')) {
       const { rankTable } = await import('./report.ts');
       printTable(rankTable(records));
     }
+    if (!isKept) return exitCode;
+    const { writeDdpTraces } = await import('./write-traces.ts');
+    for (const path of writeDdpTraces(records, options.out))
+      tell(`Trace: ${path} (open in ui.perfetto.dev).`);
     return exitCode;
   },
 });

@@ -1,5 +1,6 @@
 import type { CellRecord } from '../../records/record.ts';
 import { summarize } from '../../measuring/statistics.ts';
+import { type Overlap, overlapOf, splitPass } from './overlap.ts';
 import { type DdpCell, ddpCell } from './parameters.ts';
 import { type DdpResult, ddpResult } from './result.ts';
 
@@ -15,6 +16,8 @@ export interface DdpMeasurement {
   readonly exposedMs: number;
   /** The share of `communicationMs` that computation hides; null for one rank, which has nothing to hide. */
   readonly hiddenShare: number | null;
+  /** The share of the communication's time in which something was calculated, of all ranks' profiled passes. */
+  readonly overlap: ProfiledOverlap | null;
   readonly gradientBytes: number;
   /** PyTorch's step, and ours over it; null without a peer. */
   readonly peerMs: number | null;
@@ -22,6 +25,16 @@ export interface DdpMeasurement {
   /** nccl-tests' busbw: bytes · 2(n-1)/n over the time; null for one rank. */
   readonly busGigabytesPerSecond: number | null;
 }
+
+/** What the profiles of all ranks tell of one pass. */
+export type ProfiledOverlap =
+  | {
+      readonly status: 'ok';
+      /** What was taken for communication: NCCL's kernels, or the works of Gloo's threads. */
+      readonly communication: 'kernels' | 'works';
+      readonly share: number;
+    }
+  | { readonly status: 'failed'; readonly error: string };
 
 export interface DdpRecord {
   readonly cell: DdpCell;
@@ -54,6 +67,7 @@ function measure(result: DdpResult, worldSize: number): DdpMeasurement {
     communicationMs,
     exposedMs,
     hiddenShare: isAlone ? null : 1 - exposedMs / communicationMs,
+    overlap: isAlone ? null : profiledOverlap(result.profiledPasses),
     gradientBytes,
     peerMs,
     ratio: peerMs === null ? null : step.median / peerMs,
@@ -61,6 +75,23 @@ function measure(result: DdpResult, worldSize: number): DdpMeasurement {
       ? null
       : (gradientBytes * 2 * (worldSize - 1)) / worldSize / (communicationMs * 1e6),
   };
+}
+
+/** Null where nothing was profiled, or nothing communicated. */
+function profiledOverlap(passes: DdpResult['profiledPasses']): ProfiledOverlap | null {
+  const [first] = passes;
+  const failed = passes.find((pass) => pass.status === 'failed');
+  if (failed) return failed;
+  if (first?.status !== 'ok') return null;
+  const overlaps = passes
+    .filter((pass) => pass.status === 'ok')
+    .map((pass) => splitPass(pass))
+    .map(({ computation, communication }) => overlapOf(computation, communication));
+  const sum = (key: keyof Overlap) => overlaps.reduce((total, overlap) => total + overlap[key], 0);
+  const communicationUs = sum('communicationUs');
+  if (communicationUs === 0) return null;
+  const { communication } = first;
+  return { status: 'ok', communication, share: sum('hiddenUs') / communicationUs };
 }
 
 /** Bytes of AdamW's two float32 moments on a rank that has all of them, or by ZeRO stage 1 an even share. */

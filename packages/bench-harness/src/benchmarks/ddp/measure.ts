@@ -70,7 +70,7 @@ function joinPeers(peers: readonly RankResult['peer'][]): RankResult['peer'] {
 
 /** Each step takes as long as on its slowest rank. */
 export function joinRanks(results: readonly RankResult[]): DdpResult {
-  const { bucketBytes, parameterCount, threads, times } = results[0]!;
+  const { bucketBytes, copiedBytes, parameterCount, threads, times } = results[0]!;
   const slowest = (name: keyof RankResult['times']) =>
     times[name].map((_, step) => Math.max(...results.map((result) => result.times[name][step]!)));
   return {
@@ -83,7 +83,9 @@ export function joinRanks(results: readonly RankResult[]): DdpResult {
     },
     memory: results.map(({ rank, memory }) => ({ rank, ...memory })),
     bucketBytes,
+    copiedBytes,
     parameterCount,
+    profiledPasses: results.map(({ profiledPass }) => profiledPass),
     threads,
     peer: joinPeers(results.map(({ peer }) => peer)),
   };

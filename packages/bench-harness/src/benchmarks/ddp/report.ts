@@ -57,11 +57,19 @@ const timeColumns: readonly Column[] = [
   duration('exposedMs', 'Exposed', 'What they add to a forward and backward pass.'),
   {
     key: 'hiddenShare',
-    label: 'Hidden',
+    label: 'Saved',
     kind: 'percent',
     description:
       '1 less exposed over communication; below 0 where communication beside computation slows both.',
   },
+  {
+    key: 'overlapShare',
+    label: 'Hidden',
+    kind: 'percent',
+    description:
+      'Of the communication of a profiled pass, the share of its time in which something was calculated on the same rank.',
+  },
+  text('profileError', 'Profile failed'),
   {
     key: 'busGigabytesPerSecond',
     label: 'Bus (GB/s)',
@@ -70,6 +78,11 @@ const timeColumns: readonly Column[] = [
     description: 'Bytes of the gradients times 2(n-1)/n over the communication.',
   },
   { key: 'buckets', label: 'Reductions', kind: 'number', description: 'Calls of one step.' },
+  bytes(
+    'copiedBytes',
+    'Copied',
+    'Of the gradients of a pass, what was copied into its bucket; the others are written there at once.',
+  ),
 ];
 
 /** One row a cell. */
@@ -92,9 +105,14 @@ function cellRow({ record }: DdpRecord): Row {
 function timeRow(measurement: DdpRecord): Row {
   const row = cellRow(measurement);
   if (!measurement.measured) return row;
-  const { result, ...figures } = measurement.measured;
-  const peerError = result.peer?.status === 'failed' ? result.peer.error : null;
-  return { ...row, ...figures, peerError, buckets: result.bucketBytes.length };
+  const { result, overlap, ...figures } = measurement.measured;
+  const { copiedBytes } = result;
+  return {
+    ...{ ...row, ...figures, copiedBytes, buckets: result.bucketBytes.length },
+    peerError: result.peer?.status === 'failed' ? result.peer.error : null,
+    overlapShare: overlap?.status === 'ok' ? overlap.share : null,
+    profileError: overlap?.status === 'failed' ? overlap.error : null,
+  };
 }
 
 /** One row a rank of each cell. */
@@ -142,6 +160,7 @@ export function ddpReport(records: readonly CellRecord[]): Report {
         text: [
           'Each step is timed on each rank, all beginning together, and counts as its slowest rank has it. Passes with ' +
             'and without communication run in turn.',
+          ...overlapText(measured),
         ],
         blocks: [ddpTable(records), ...(measured.length > 0 ? [timePlot(measured)] : [])],
       },
@@ -156,15 +175,32 @@ function measuredOf(measurement: DdpRecord): Measured[] {
   return measurement.measured ? [measurement as Measured] : [];
 }
 
+/** Where the profile of a pass has its communication from. */
+function overlapText(measurements: readonly Measured[]): string[] {
+  const sources = new Set(
+    measurements.flatMap(({ measured: { overlap } }) =>
+      overlap?.status === 'ok' ? [overlap.communication] : [],
+    ),
+  );
+  return [...sources].map(
+    (source) =>
+      'Behind them one pass is profiled on each rank. Its communication is ' +
+      (source === 'kernels'
+        ? "NCCL's kernels, as CUPTI records them on their stream, those that wait for another rank too; "
+        : "the works of Gloo's threads, each from when all ranks had come to its end; ") +
+      'what of its time lies inside kernels of other streams, or on the CPU inside ops, is **hidden**.',
+  );
+}
+
 function stepSentence({ cell, measured }: Measured): string {
-  const { stepMs, communicationMs, exposedMs, hiddenShare } = measured;
-  const isTold = hiddenShare !== null && hiddenShare >= 0 && hiddenShare <= 1;
+  const { stepMs, communicationMs, exposedMs, hiddenShare, overlap } = measured;
   const communication =
     hiddenShare === null
       ? ''
-      : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}` +
-        (isTold ? `, so ${formatPercent(hiddenShare)} of it is hidden` : '');
-  return `${describeDdpCell(cell)}: a step takes **${formatDuration(stepMs)}**${communication}.`;
+      : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}`;
+  const hidden =
+    overlap?.status === 'ok' ? `; ${formatPercent(overlap.share)} of it ran beside computation` : '';
+  return `${describeDdpCell(cell)}: a step takes **${formatDuration(stepMs)}**${communication}${hidden}.`;
 }
 
 function timePlot(measurements: readonly Measured[]): Plot {

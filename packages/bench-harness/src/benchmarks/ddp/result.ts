@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sampleList } from '../../measuring/statistics.ts';
+import { packedProfile } from '../profile/packed-profile.ts';
 
 /** Milliseconds by one rank's clock, one sample a step. */
 const rankTimes = z.object({
@@ -28,6 +29,23 @@ const peerTimes = z
   ])
   .nullable();
 
+/** A forward and backward pass as one rank's profiler saw it. */
+const profiledPass = z.discriminatedUnion('status', [
+  z.object({
+    status: z.literal('ok'),
+    /**
+     * What its communication is: NCCL's kernels, or the works of Gloo's threads, which stand among the kernels on a stream
+     * of that name.
+     */
+    communication: z.enum(['kernels', 'works']),
+    /** When it began, by the clock that all processes of the machine share. */
+    startMs: z.number(),
+    profile: packedProfile,
+  }),
+  z.object({ status: z.literal('failed'), error: z.string() }),
+]);
+export type ProfiledPass = z.infer<typeof profiledPass>;
+
 /** What one rank tells. */
 export const rankResult = z.object({
   rank: z.int(),
@@ -35,8 +53,11 @@ export const rankResult = z.object({
   memory: rankMemory,
   /** Bytes of the reductions of one step, one element a call. */
   bucketBytes: z.array(z.number()),
+  /** Bytes of gradients that a pass copies into their buckets, since the ops that made them could not write there. */
+  copiedBytes: z.number(),
   parameterCount: z.number(),
   threads: z.number().nullable(),
+  profiledPass,
   peer: peerTimes,
 });
 export type RankResult = z.infer<typeof rankResult>;
@@ -46,7 +67,11 @@ export const ddpResult = z.object({
   times: rankTimes,
   memory: z.array(rankMemory.extend({ rank: z.int() })).min(1),
   bucketBytes: z.array(z.number()),
+  /** Of a pass, as a rank tells it; null in records from before it was counted. */
+  copiedBytes: z.number().nullable().default(null),
   parameterCount: z.number(),
+  /** One a rank; none in records from before passes were profiled. */
+  profiledPasses: z.array(profiledPass).default([]),
   /** Of each rank, on the CPU. */
   threads: z.number().nullable(),
   peer: peerTimes,

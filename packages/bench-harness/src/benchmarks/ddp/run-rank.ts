@@ -22,7 +22,8 @@ import { alternationBlocks } from '../../measuring/timing.ts';
 import { RankPeer } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { sendRankEvent } from './rank-lines.ts';
-import type { RankResult } from './result.ts';
+import { profilePass } from './profile-pass.ts';
+import type { ProfiledPass, RankResult } from './result.ts';
 
 /** What a rank is to measure. */
 export interface RankJob {
@@ -66,11 +67,12 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
     await peer?.run(count);
   }
   const { peakAllocatedBytes: peakBytes } = device.memoryStatistics();
-  const { bucketBytes, parameterCount } = training;
+  const { bucketBytes, copiedBytes, parameterCount } = training;
   sendRankEvent({
     type: 'result',
     result: {
-      ...{ rank: group.rank, times, memory: { ...memory, peakBytes }, bucketBytes, parameterCount, threads },
+      ...{ rank: group.rank, times, memory: { ...memory, peakBytes }, parameterCount, threads },
+      ...{ bucketBytes, copiedBytes, profiledPass: await training.profile() },
       peer: peer ? await peer.finish() : null,
     },
   });
@@ -81,6 +83,8 @@ class Training {
   readonly parameterCount: number;
   /** Bytes of each reduction of a step. */
   readonly bucketBytes: number[];
+  /** Bytes of gradients that the first pass copied into buckets. */
+  copiedBytes = 0;
   readonly #cell: DdpCell;
   readonly #device: Device;
   readonly #group: ProcessGroup;
@@ -115,6 +119,7 @@ class Training {
   /** The first step, in which the optimizer makes its state. */
   firstStep(): Pick<RankResult['memory'], 'beforeStepBytes' | 'afterStepBytes'> {
     this.#pass();
+    this.copiedBytes = this.#parallel.copiedBytes;
     const beforeStepBytes = this.#device.allocatedBytes;
     this.#optimizer.step();
     const afterStepBytes = this.#device.allocatedBytes;
@@ -131,6 +136,18 @@ class Training {
     this.#optimizer.zeroGrad();
     const communicationMs = this.#communicate();
     return { localMs, synchronizedMs, optimizerMs, communicationMs, stepMs: synchronizedMs + optimizerMs };
+  }
+
+  /** One pass with its communication, as the profiler sees it when it has warmed up. */
+  async profile(): Promise<ProfiledPass> {
+    const passes: ProfiledPass[] = [];
+    for (const _ of ['warm-up', 'counts']) {
+      this.#device.synchronize();
+      this.#group.barrier().wait();
+      passes.push(await profilePass(() => this.#pass()));
+      this.#optimizer.zeroGrad();
+    }
+    return passes.at(-1)!;
   }
 
   #pass(): void {

@@ -154,7 +154,7 @@ export function totalUs(spans: readonly Pick<KernelSpan, 'durationUs'>[]): numbe
 }
 
 /** Microseconds in which at least one of the kernels ran. The spans are of one step. */
-export function busyUs(spans: readonly KernelSpan[]): number {
+export function busyUs(spans: readonly Pick<KernelSpan, 'startUs' | 'durationUs'>[]): number {
   let busy = 0;
   let end = -Infinity;
   for (const { startUs, durationUs } of [...spans].sort((a, b) => a.startUs - b.startUs)) {

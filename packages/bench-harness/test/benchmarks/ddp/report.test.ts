@@ -1,11 +1,15 @@
 import { renderMarkdown } from '@roofline/reports';
+import type { ProfiledKernel } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { ddpBenchmark } from '../../../src/benchmarks/ddp/benchmark.ts';
 import { joinRanks } from '../../../src/benchmarks/ddp/measure.ts';
 import type { DdpCell } from '../../../src/benchmarks/ddp/parameters.ts';
 import { readRankEvent } from '../../../src/benchmarks/ddp/rank-lines.ts';
 import { rankTable } from '../../../src/benchmarks/ddp/report.ts';
-import type { RankResult } from '../../../src/benchmarks/ddp/result.ts';
+import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
+import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
+import { ddpTrace } from '../../../src/benchmarks/ddp/write-traces.ts';
+import { packProfile } from '../../../src/benchmarks/profile/packed-profile.ts';
 import { RankError } from '../../../src/errors.ts';
 import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
 
@@ -15,6 +19,26 @@ const cell: DdpCell = {
   ...{ optimizer: 'sharded', worldSize: 2, mode: 'overlap' },
 };
 const memory = { beforeStepBytes: 1000, afterStepBytes: 5000, peakBytes: 9000 };
+
+/** A pass of 10 ms of computation, whose communication of 4 ms runs beside it for 3 ms. */
+const profiledPass = (rank: number, stream = 'gloo', name = 'allReduce'): ProfiledPass => ({
+  status: 'ok',
+  communication: stream === 'gloo' ? 'works' : 'kernels',
+  startMs: 1000 + rank,
+  profile: packProfile({
+    ...{ ops: [], ranges: [], wallUs: 12_000, droppedRecords: 0 },
+    kernels: [
+      kernel('MatMul', 'cpu', 0, 6000),
+      kernel('Add', 'cpu', 6000, 10_000),
+      kernel(name, stream, 5000, 6000),
+      kernel(name, stream, 8000, 11_000),
+    ],
+  }),
+});
+const kernel = (name: string, stream: string, startUs: number, endUs: number): ProfiledKernel => ({
+  ...{ name, stream, startUs, durationUs: endUs - startUs, kind: 'kernel' },
+  ...{ op: null, byteLength: null, grid: null, block: null },
+});
 
 /** A rank whose passes take 30 ms without communication, which takes 10 ms alone, and 33 ms with it. */
 const ofRank = (rank: number, slower = 0): RankResult => ({
@@ -28,6 +52,8 @@ const ofRank = (rank: number, slower = 0): RankResult => ({
   },
   memory,
   bucketBytes: [2e6, 3e6],
+  copiedBytes: 100,
+  profiledPass: profiledPass(rank),
   parameterCount: 1000,
   threads: 1,
   peer:
@@ -69,6 +95,66 @@ describe('ranks', () => {
   });
 });
 
+describe('the profiled passes', () => {
+  const reportOf = (passes: readonly ProfiledPass[]) => {
+    const result = { ...joinRanks([ofRank(0), ofRank(1)]), profiledPasses: [...passes] };
+    const changed = toyRecord({}, { benchmark: 'ddp', parameters: { ...cell }, result });
+    return {
+      row: ddpBenchmark.toTable([changed]).rows[0]!,
+      text: renderMarkdown(ddpBenchmark.toReport([changed])),
+    };
+  };
+
+  it('say whether their communication is the works of Gloo or the kernels of NCCL', () => {
+    const works = reportOf([profiledPass(0), profiledPass(1)]);
+    expect(works.text).toContain("the works of Gloo's threads");
+    const name = 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)';
+    const kernels = reportOf([0, 1].map((rank) => profiledPass(rank, 'cuda:0 stream 20', name)));
+    expect(kernels.text).toContain("NCCL's kernels");
+    expect(kernels.row['overlapShare']).toBeCloseTo(0.75);
+  });
+
+  it('that fail on one rank, or communicate nothing, have no share', () => {
+    const failed = reportOf([profiledPass(0), { status: 'failed', error: 'no CUPTI' }]);
+    expect(failed.row).toMatchObject({ overlapShare: null, profileError: 'no CUPTI' });
+    const silent = reportOf([profiledPass(0, 'cpu', 'Mul'), profiledPass(1, 'cpu', 'Mul')]);
+    expect(silent.row['overlapShare']).toBeNull();
+    expect(reportOf([]).row['overlapShare']).toBeNull();
+  });
+
+  it('count time that several kernels share once', () => {
+    const span = (startUs: number, durationUs: number) => ({ startUs, durationUs });
+    expect(overlapOf([span(0, 4), span(2, 4)], [span(1, 2), span(2, 8)])).toEqual({
+      ...{ communicationUs: 9, hiddenUs: 5 },
+    });
+    expect(overlapOf([], [span(1, 2)])).toEqual({ communicationUs: 2, hiddenUs: 0 });
+    expect(overlapOf([span(1, 2)], [])).toEqual({ communicationUs: 0, hiddenUs: 0 });
+  });
+
+  it('stand in one trace, a process a rank, by one clock', () => {
+    const { traceEvents } = ddpTrace([
+      { status: 'failed', error: 'no CUPTI' },
+      profiledPass(1),
+      profiledPass(3),
+    ]);
+    const named = (name: string) =>
+      traceEvents.filter((event) => event.name === name).map(({ pid, args }) => [pid, args['name']]);
+    expect(named('process_name')).toEqual([
+      [1, 'rank 1'],
+      [2, 'rank 2'],
+    ]);
+    expect(named('thread_name').filter(([pid]) => pid === 2)).toEqual([
+      [2, 'Ranges'],
+      [2, 'cpu'],
+      [2, 'gloo'],
+    ]);
+    expect(traceEvents.filter(({ name }) => name === 'MatMul').map(({ pid, ts }) => [pid, ts])).toEqual([
+      [1, 0],
+      [2, 2000],
+    ]);
+  });
+});
+
 describe('the tables', () => {
   it('show what communication adds, and the share that is hidden', () => {
     const [row] = ddpBenchmark.toTable([record()]).rows;
@@ -79,7 +165,9 @@ describe('the tables', () => {
       exposedMs: 3,
       communicationMs: 10,
       buckets: 2,
+      copiedBytes: 100,
     });
+    expect(row!['overlapShare']).toBeCloseTo(0.75);
     expect(row!['hiddenShare']).toBeCloseTo(0.7);
     expect(row!['busGigabytesPerSecond']).toBeCloseTo(0.5);
   });
@@ -107,7 +195,7 @@ describe('the tables', () => {
 
   it('sum up in a sentence', () => {
     expect(ddpBenchmark.toReport([record()]).summary[0]).toContain(
-      'its communication takes 10.0 ms alone and adds 3.00 ms, so 70.0 % of it is hidden.',
+      'its communication takes 10.0 ms alone and adds 3.00 ms; 75.0 % of it ran beside computation.',
     );
   });
 });

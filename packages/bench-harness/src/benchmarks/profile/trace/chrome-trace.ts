@@ -22,16 +22,20 @@ const rangesTid = 1;
 const firstStreamTid = 2;
 
 /**
- * One step in the format of chrome://tracing, which Perfetto reads: ranges in a track above, one track for each
- * stream, memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
+ * One step of a process in the format of chrome://tracing, which Perfetto reads: ranges in a track above, one track for
+ * each stream, memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
  */
-export function chromeTrace(spans: readonly KernelSpan[], pid: number): ChromeTrace {
+export function chromeTrace(
+  spans: readonly KernelSpan[],
+  pid: number,
+  processName = 'roofline',
+): ChromeTrace {
   const streams = [...new Set(spans.map(({ stream }) => stream))].sort();
   const tidOf = (stream: string) => firstStreamTid + streams.indexOf(stream);
   return {
     displayTimeUnit: 'ns',
     traceEvents: [
-      named('process_name', pid, 0, 'roofline'),
+      named('process_name', pid, 0, processName),
       named('thread_name', pid, rangesTid, 'Ranges'),
       ...streams.map((stream) => named('thread_name', pid, tidOf(stream), stream)),
       ...rangeSlices(spans).map(({ name, startUs, endUs }): TraceEvent => ({

@@ -1,0 +1,40 @@
+import { busyUs, kernelSpans, type KernelSpan } from '../profile/kernel-spans.ts';
+import type { ProfiledPass } from './result.ts';
+
+/** The stream that stands for Gloo's threads. */
+export const glooStream = 'gloo';
+
+/** How much of a pass's communication ran while something was calculated. */
+export interface Overlap {
+  /** Microseconds in which communication ran. */
+  readonly communicationUs: number;
+  /** Those of them in which computation ran too. */
+  readonly hiddenUs: number;
+}
+
+type Interval = Pick<KernelSpan, 'startUs' | 'durationUs'>;
+
+/** The kernels of a pass, those of communication apart: Gloo's works, or all that runs on streams with NCCL's kernels. */
+export function splitPass({ profile }: Extract<ProfiledPass, { status: 'ok' }>): {
+  readonly computation: readonly KernelSpan[];
+  readonly communication: readonly KernelSpan[];
+} {
+  const spans = kernelSpans([profile]);
+  const streams = new Set(spans.filter(isCommunication).map(({ stream }) => stream));
+  const { true: communication = [], false: computation = [] } = Object.groupBy(spans, ({ stream }) =>
+    String(streams.has(stream)),
+  );
+  return { computation, communication };
+}
+
+/** NCCL's kernels are named ncclDevKernel_AllReduce_... or, before 2.19, ncclKernel_AllReduce_... */
+function isCommunication({ name, stream }: KernelSpan): boolean {
+  return stream === glooStream || /\bnccl\w*Kernel/.test(name);
+}
+
+/** What both have in common is what each takes, less what they take together. */
+export function overlapOf(computation: readonly Interval[], communication: readonly Interval[]): Overlap {
+  const communicationUs = busyUs(communication);
+  const togetherUs = busyUs([...computation, ...communication]);
+  return { communicationUs, hiddenUs: busyUs(computation) + communicationUs - togetherUs };
+}
