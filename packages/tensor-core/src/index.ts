@@ -49,7 +49,7 @@ export {
   checkText,
   describeValue,
 } from './tensor/check-value.ts';
-export { apply, applyOne, applyView } from './op/apply.ts';
+export { type Destinations, apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './program/compile.ts';
 export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
 export type { ProgramExplanation } from './program/compiled-program.ts';
@@ -83,6 +83,7 @@ export { checkpoint } from './autograd/checkpoint.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './autocast/autocast.ts';
+export type { GradientHook } from './autograd/tape.ts';
 export { enableGrad, isGradEnabled, noGrad } from './autograd/grad-mode.ts';
 
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';
