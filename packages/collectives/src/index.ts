@@ -9,12 +9,12 @@ export type { RankFailure } from './launch/rank-process.ts';
 export type { ReduceOptions } from './group/collective-checks.ts';
 export type { ProcessGroup } from './group/process-group.ts';
 export { observeWorks, type Work } from './group/work.ts';
-export {
-  type DataParallelMode,
-  DistributedDataParallel,
-  type DistributedDataParallelOptions,
-  type ReplicatedModel,
-} from './parallel/distributed-data-parallel.ts';
+export type {
+  DataParallelMode,
+  DistributedDataParallelOptions,
+  ReplicatedModel,
+} from './parallel/data-parallel-arguments.ts';
+export { DistributedDataParallel } from './parallel/distributed-data-parallel.ts';
 export type { ShardableState } from './parallel/shard-states.ts';
 export {
   type OptimizerClass,

@@ -1,49 +1,26 @@
 import {
   RooflineError,
   type Tensor,
-  checkCount,
-  checkFlag,
   checkFunction,
-  checkOptions,
-  describeValue,
   fromTypedArray,
   onBackwardFinished,
-  requireTensors,
   scope,
 } from '@roofline/tensor-core';
 import type { ProcessGroup } from '../group/process-group.ts';
 import type { Work } from '../group/work.ts';
-import { type NamedTensor, broadcastAll, checkAgreement, requireGroup } from './agree.ts';
+import { broadcastAll, checkAgreement, requireGroup } from './agree.ts';
+import {
+  type DataParallelMode,
+  type DistributedDataParallelOptions,
+  type ReplicatedModel,
+  checkedOptions,
+  namedTensors,
+  owner,
+} from './data-parallel-arguments.ts';
 import { FlatBucket, type GradientBucket, SingleGradient } from './gradient-buckets.ts';
 import { planBuckets } from './plan-buckets.ts';
 
-/** What is trained: a Module of @roofline/transformer, or anything else that names its parameters. */
-export interface ReplicatedModel {
-  namedParameters(): Iterable<NamedTensor>;
-}
-
-/** When gradients are reduced. */
-export const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
-/** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
-export type DataParallelMode = (typeof dataParallelModes)[number];
-
-/** Options of DistributedDataParallel; all ranks give the same. */
-export interface DistributedDataParallelOptions {
-  /** Default 'overlap'. */
-  readonly mode?: DataParallelMode;
-  /** When a bucket of 'overlap' is full. Default 25 MiB; the first one is full with 1 MiB. */
-  readonly bucketBytes?: number;
-  /**
-   * Whether the backward pass may leave parameters out: zeros are then reduced in place of their gradients, and those
-   * that no rank has used keep none. Default false: they are an error that names them.
-   */
-  readonly findUnusedParameters?: boolean;
-}
-
-const owner = 'DistributedDataParallel';
-const mebibyte = 2 ** 20;
-const defaultBucketBytes = 25 * mebibyte;
-const firstBucketBytes = mebibyte;
+const firstBucketBytes = 2 ** 20;
 
 /**
  * Data parallelism (as torch.nn.parallel.DistributedDataParallel, Li et al. 2020, "PyTorch Distributed"): each rank runs
@@ -257,42 +234,6 @@ class Pass {
     this.works = [];
     this.#arrived.clear();
   }
-}
-
-function checkedOptions(options: DistributedDataParallelOptions): Required<DistributedDataParallelOptions> {
-  checkOptions(owner, options, ['mode', 'bucketBytes', 'findUnusedParameters']);
-  const { mode = 'overlap', bucketBytes = defaultBucketBytes, findUnusedParameters = false } = options;
-  if (!dataParallelModes.includes(mode))
-    throw new RooflineError(
-      'ARGUMENT',
-      `${owner}: there is no mode ${describeValue(mode)}; take ${dataParallelModes.join(', ')}.`,
-    );
-  checkCount(owner, 'bucketBytes', bucketBytes, 1);
-  checkFlag(owner, 'findUnusedParameters', findUnusedParameters);
-  return { mode, bucketBytes, findUnusedParameters };
-}
-
-function namedTensors(model: ReplicatedModel): NamedTensor[] {
-  if (typeof model?.namedParameters !== 'function')
-    throw new RooflineError(
-      'ARGUMENT',
-      `${owner}: takes a model with namedParameters(), not ${describeValue(model)}.`,
-    );
-  const named = [...model.namedParameters()];
-  requireTensors(
-    owner,
-    named.map(([, tensor]) => tensor),
-  );
-  const seen = new Set<Tensor>();
-  for (const [name, tensor] of named) {
-    tensor.assertAlive(`${owner}: "${name}"`);
-    if (!tensor.isLeaf)
-      throw new RooflineError(
-        'PARAMETERS',
-        `${owner}: "${name}" was made by an op; only leaves are trained.`,
-      );
-  }
-  return named.filter(([, tensor]) => !seen.has(tensor) && seen.add(tensor));
 }
 
 /** The last parameters first: their gradients come first. */

@@ -177,7 +177,10 @@ describeOnDevices((open) => {
       const loss: Loss = ([weight]) => t.sum(t.mul(t.rmsNorm(counting(2, 4), weight!), counting(2, 4)));
       // The norm has written the gradient of its gain when that of its input fails.
       const half = t.sum(t.rmsNorm(failing(x), gain));
+      const { references } = flat.storage;
       expect(() => half.backward()).toThrow('half-way');
+      expect(flat.storage.references).toBe(references);
+      expect(gain.grad).toBeNull();
       forget(gain);
       const stop = gain.onGradientAccumulated(() => {
         throw new Error('a hook');

@@ -1,0 +1,77 @@
+import {
+  RooflineError,
+  type Tensor,
+  checkCount,
+  checkFlag,
+  checkOptions,
+  describeValue,
+  requireTensors,
+} from '@roofline/tensor-core';
+import type { NamedTensor } from './agree.ts';
+
+/** What is trained: a Module of @roofline/transformer, or anything else that names its parameters. */
+export interface ReplicatedModel {
+  namedParameters(): Iterable<NamedTensor>;
+}
+
+/** When gradients are reduced. */
+export const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
+/** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
+export type DataParallelMode = (typeof dataParallelModes)[number];
+
+/** Options of DistributedDataParallel; all ranks give the same. */
+export interface DistributedDataParallelOptions {
+  /** Default 'overlap'. */
+  readonly mode?: DataParallelMode;
+  /** When a bucket of 'overlap' is full. Default 25 MiB; the first one is full with 1 MiB. */
+  readonly bucketBytes?: number;
+  /**
+   * Whether the backward pass may leave parameters out: zeros are then reduced in place of their gradients, and those
+   * that no rank has used keep none. Default false: they are an error that names them.
+   */
+  readonly findUnusedParameters?: boolean;
+}
+
+/** What errors name. */
+export const owner = 'DistributedDataParallel';
+const defaultBucketBytes = 25 * 2 ** 20;
+
+/** The options with their defaults. Throws a RooflineError for what they are not. */
+export function checkedOptions(
+  options: DistributedDataParallelOptions,
+): Required<DistributedDataParallelOptions> {
+  checkOptions(owner, options, ['mode', 'bucketBytes', 'findUnusedParameters']);
+  const { mode = 'overlap', bucketBytes = defaultBucketBytes, findUnusedParameters = false } = options;
+  if (!dataParallelModes.includes(mode))
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: there is no mode ${describeValue(mode)}; take ${dataParallelModes.join(', ')}.`,
+    );
+  checkCount(owner, 'bucketBytes', bucketBytes, 1);
+  checkFlag(owner, 'findUnusedParameters', findUnusedParameters);
+  return { mode, bucketBytes, findUnusedParameters };
+}
+
+/** A model's tensors, each once. Throws a RooflineError for what is no model, or has tensors that cannot be trained. */
+export function namedTensors(model: ReplicatedModel): NamedTensor[] {
+  if (typeof model?.namedParameters !== 'function')
+    throw new RooflineError(
+      'ARGUMENT',
+      `${owner}: takes a model with namedParameters(), not ${describeValue(model)}.`,
+    );
+  const named = [...model.namedParameters()];
+  requireTensors(
+    owner,
+    named.map(([, tensor]) => tensor),
+  );
+  const seen = new Set<Tensor>();
+  for (const [name, tensor] of named) {
+    tensor.assertAlive(`${owner}: "${name}"`);
+    if (!tensor.isLeaf)
+      throw new RooflineError(
+        'PARAMETERS',
+        `${owner}: "${name}" was made by an op; only leaves are trained.`,
+      );
+  }
+  return named.filter(([, tensor]) => !seen.has(tensor) && seen.add(tensor));
+}
