@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import {
   type HostileCall,
   type HostileTable,
@@ -358,15 +359,18 @@ const table: HostileTable = {
       '1.autotune': flag,
     }),
   },
-  exportOnnx: given(
-    () => ['/dev/null', (a: t.Tensor) => t.mul(a, 2), [x()], { inputNames: ['x'], outputNames: ['y'] }],
-    {
-      0: 'a',
-      3: 'undefined {}',
-      '3.inputNames': 'undefined',
-      '3.outputNames': 'undefined',
-    },
-  ),
+  exportOnnx: {
+    ...given(
+      () => ['/dev/null', (a: t.Tensor) => t.mul(a, 2), [x()], { inputNames: ['x'], outputNames: ['y'] }],
+      {
+        0: 'a',
+        3: 'undefined {}',
+        '3.inputNames': 'undefined',
+        '3.outputNames': 'undefined',
+      },
+    ),
+    undo: () => rmSync('a', { force: true }),
+  },
   dependOn: given(() => [() => 1], { 0: 'fn' }),
   observeOps: given(() => [{}], { 0: '{}' }),
   onRange: given(() => [{ enter: () => {}, exit: () => {} }], { '0.enter': 'fn', '0.exit': 'fn' }),

@@ -25,7 +25,7 @@ const timed = z.discriminatedUnion('side', [
 export type Timed = z.infer<typeof timed>;
 
 export const flashResult = z.object({
-  timed: z.array(timed),
+  timed: z.array(timed).min(1),
   /** Bytes written between samples to flush the L2 cache; 0 where nothing was. */
   flushedBytes: z.number(),
   /** Of PyTorch; null where it did not run, or did not start. */
