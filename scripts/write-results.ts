@@ -23,6 +23,7 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
     'h200-profile-compiled',
   ],
   'cpu-float32': ['cpu-float32'],
+  'cpu-collectives': ['cpu-allreduce', 'cpu-ddp'],
 };
 
 /** A plot of the report of these records, the chart that it begins with if none is named, and a title of its own. */

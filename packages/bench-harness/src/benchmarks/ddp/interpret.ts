@@ -91,7 +91,7 @@ function profiledOverlap(passes: DdpResult['profiledPasses']): ProfiledOverlap |
   const communicationUs = sum('communicationUs');
   if (communicationUs === 0) return null;
   const { communication } = first;
-  return { status: 'ok', communication, share: sum('hiddenUs') / communicationUs };
+  return { status: 'ok', communication, share: Math.max(0, sum('hiddenUs')) / communicationUs };
 }
 
 /** Bytes of AdamW's two float32 moments on a rank that has all of them, or by ZeRO stage 1 an even share. */

@@ -36,5 +36,7 @@ function isCommunication({ name, stream }: KernelSpan): boolean {
 export function overlapOf(computation: readonly Interval[], communication: readonly Interval[]): Overlap {
   const communicationUs = busyUs(communication);
   const togetherUs = busyUs([...computation, ...communication]);
-  return { communicationUs, hiddenUs: busyUs(computation) + communicationUs - togetherUs };
+  // The difference of sums may round to less than nothing.
+  const hiddenUs = Math.max(0, busyUs(computation) + communicationUs - togetherUs);
+  return { communicationUs, hiddenUs };
 }
