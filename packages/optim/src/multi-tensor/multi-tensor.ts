@@ -74,7 +74,9 @@ interface TensorLaunch {
   readonly table: Uint8Array;
 }
 
-/** By their first list: who launches over the same lists again finds the tables made. */
+/**
+ * By their first list, which belongs to one call and its other lists: a compiled program's replay finds the tables made.
+ */
 const prepared = new WeakMap<
   Copies,
   { readonly spec: KernelSpec; readonly launches: readonly TensorLaunch[] }

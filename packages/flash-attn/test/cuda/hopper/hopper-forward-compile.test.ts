@@ -16,7 +16,10 @@ const everyTile = [
   [32, 8192],
 ] as const;
 
-/** The mask is a loop of its own, and a dtype one instruction: what they have in common is compiled once, unless all is asked for. */
+/**
+ * The mask is a loop of its own, and a dtype one instruction: what they have in common is compiled once, unless
+ * ROOFLINE_ALL_KERNELS=1 asks for all.
+ */
 const fewerTiles = process.env['ROOFLINE_ALL_KERNELS'] === '1' ? everyTile : everyTile.slice(-2);
 
 /** They take each tile that there is for a head dimension, and each number of blocks that share one. */

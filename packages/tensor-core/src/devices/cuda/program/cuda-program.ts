@@ -1,8 +1,5 @@
-import { CompileError } from '../../../errors.ts';
-import type { MemoryView } from '../../../op/memory-view.ts';
 import { observeReplay } from '../../../op/observers.ts';
 import { reopenRange } from '../../../op/range.ts';
-import type { ComputeOp } from '../../../op/op.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
@@ -12,7 +9,6 @@ import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
   type Call,
-  type Operand,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
@@ -22,37 +18,20 @@ import {
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
-import type { DeviceBuffer } from '../../device.ts';
-import type { CudaDevice } from '../device.ts';
-import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
-import type { Launcher } from '../launch/launch.ts';
-import type { CudaLowering } from '../lower.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
+import { type LiveCallParts, LiveCalls } from './live-calls.ts';
 
-export interface CudaProgramParts {
-  readonly device: CudaDevice;
-  readonly driver: CudaDriver;
-  readonly launcher: Launcher;
-  readonly lowering: CudaLowering;
-}
-
-/** A call with live attributes in a graph: its kernels get new arguments before each launch. */
-interface LiveCall {
-  readonly call: Call;
-  readonly inputs: readonly MemoryView[];
-  readonly outputs: readonly MemoryView[];
-  readonly nodes: readonly number[];
-  readonly workspaces: readonly DeviceBuffer[];
-}
+/** What a program stands on. */
+export type CudaProgramParts = LiveCallParts;
 
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured {
   readonly graph: CudaGraph;
-  readonly live: readonly LiveCall[];
+  readonly live: LiveCalls;
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
@@ -126,7 +105,7 @@ export class CudaProgram implements ProgramRunner {
     this.#lastStream = stream;
     this.#fillArguments(bindings);
     if (this.#captured && isAtSameAddresses(this.#captured.addresses, bindings))
-      this.#update(this.#captured, live);
+      this.#captured.live.update(this.#captured.graph, live);
     else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
     this.#leaveGradientsToOthers(captured);
@@ -201,7 +180,7 @@ export class CudaProgram implements ProgramRunner {
     this.#drop();
     const { device, driver } = this.#parts;
     const memory = new ProgramMemory(this.#program, new Map([...given, ...this.#copies.bindings()]));
-    const live: LiveCall[] = [];
+    const live = new LiveCalls(this.#parts);
     const nodes: number[] = [];
     let captured = 0;
     try {
@@ -211,7 +190,7 @@ export class CudaProgram implements ProgramRunner {
           this.#program.calls.forEach((call, i) => {
             const own = attributesOf(call, attributes);
             if (call.live === null) this.#captureCall(call, memory, own);
-            else live.push(this.#captureLive(call, memory, own));
+            else live.capture(call, memory, () => this.#captureCall(call, memory, own));
             memory.free(this.#lastUses[i]!);
             const before = captured;
             captured = CudaGraph.capturedNodes(driver, device.stream);
@@ -234,44 +213,6 @@ export class CudaProgram implements ProgramRunner {
     withOperands(call, memory, (inputs, outputs) =>
       reopenRange(call.range, () => this.#parts.device.run(call.op, inputs, outputs, attributes as never)),
     );
-  }
-
-  #captureLive(call: Call, memory: ProgramMemory, attributes: unknown): LiveCall {
-    const { device, driver, launcher, lowering } = this.#parts;
-    const nodes: number[] = [];
-    const workspaces: DeviceBuffer[] = [];
-    const place = (operand: Operand) => viewOf(operand, memory);
-    const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
-    lowering.notedWorkspaces = workspaces;
-    launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
-    try {
-      this.#captureCall(call, memory, attributes);
-    } finally {
-      launcher.launched = null;
-      lowering.notedWorkspaces = null;
-    }
-    return { call, inputs, outputs, nodes, workspaces };
-  }
-
-  /** Gives the kernels of live calls the arguments of this run. */
-  #update({ graph, live }: Captured, attributes: readonly unknown[]): void {
-    const { launcher, lowering } = this.#parts;
-    for (const { call, inputs, outputs, nodes, workspaces } of live) {
-      let next = 0;
-      lowering.givenWorkspaces = [...workspaces];
-      launcher.redirect = (launch) => {
-        const node = nodes[next++];
-        if (node === undefined) throw changedLaunches(call.op);
-        graph.setLaunch(node, launch);
-      };
-      try {
-        lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never);
-      } finally {
-        launcher.redirect = null;
-        lowering.givenWorkspaces = null;
-      }
-      if (next !== nodes.length) throw changedLaunches(call.op);
-    }
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
@@ -338,23 +279,4 @@ function isAtSameAddresses(
     if (storage.buffer.address + byteOffset !== address) return false;
   }
   return true;
-}
-
-/** An operand as lowerings see it, at the address that it has in the graph. */
-function viewOf(operand: Operand, memory: ProgramMemory): MemoryView {
-  const tensor = memory.tensor(operand);
-  const { address, offset, storage, shape, strides, dtype, size, byteLength, isContiguous } = tensor;
-  const { buffer } = storage;
-  tensor.dispose();
-  return {
-    ...{ address, offset, shape, strides, dtype, size, byteLength, isContiguous },
-    storage: { byteLength: storage.byteLength, buffer },
-  };
-}
-
-function changedLaunches({ name }: ComputeOp<never>): CompileError {
-  return new CompileError(
-    `compile: ${name} launches other kernels with the attributes of this run than when it was captured; only what its ` +
-      'kernels take as arguments may change, so let it stay out of next().',
-  );
 }

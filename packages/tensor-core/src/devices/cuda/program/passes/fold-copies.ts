@@ -1,6 +1,6 @@
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { type Layout, isContiguous } from '../../../../tensor/shape.ts';
-import { areIndependent, usesOf } from './operands.ts';
+import { areDisjoint, areIndependent, usesOf } from './operands.ts';
 
 /**
  * A program without copies that only change how a call's result lies in memory, where that call can write it so itself. The
@@ -52,6 +52,8 @@ function writingAs(writer: Call, copy: Call): Call | null {
     storage: to.storage,
     isContiguous: isContiguous(layout.shape, layout.strides),
   };
+  // What it reads may lie beside the copy, in a joint storage, but not in its way.
+  if (!writer.inputs.every((input) => areDisjoint(input, placed))) return null;
   return { ...writer, outputs: writer.outputs.map((other) => (other === output ? placed : other)) };
 }
 
