@@ -242,22 +242,32 @@ class Group {
     mesh_->wakeWaiters();
   }
 
-  // Ranks that had not come to the call; where all have, and data only had to move, those that give no sign of life.
+  // Of the ranks that had not come to the call, or, where all have and data only had to move, of all ranks, those that give
+  // no sign of life: one that lives may wait in the call before for one that stands still. Where all live, those that had
+  // not come.
   void noteLate(const Job& job, std::vector<char>& losses) {
     if (job.kind == kConnect && !isConnected_) return;
-    if (job.hasAgreed) awaitAnswers();
+    std::vector<int> missing;
     for (int peer = 0; peer < size_; peer++) {
       if (peer == rank_ || (job.isPairwise() && peer != job.root)) continue;
-      const bool hasCome = job.hasAgreed ? signals_.isThere(peer)
-          : job.isPairwise() ? job.heard[0] != 0 : agreement_.hasCome(peer);
-      if (!hasCome) losses[peer] = kLate;
+      const bool hasCome =
+          !job.hasAgreed && (job.isPairwise() ? job.heard[0] != 0 : agreement_.hasCome(peer));
+      if (!hasCome) missing.push_back(peer);
     }
+    const bool asks = job.hasAgreed || missing.size() > 1;
+    if (asks) awaitAnswers(missing);
+    const auto isThere = [this](int peer) { return signals_.isThere(peer); };
+    const bool allLive = asks && std::all_of(missing.begin(), missing.end(), isThere);
+    for (const int peer : missing)
+      if (!asks || !isThere(peer) || (allLive && !job.hasAgreed)) losses[peer] = kLate;
   }
 
-  void awaitAnswers() {
+  // As long as one of them is silent, and not for ever.
+  void awaitAnswers(const std::vector<int>& peers) {
     signals_.ask();
     std::unique_lock<std::mutex> lock(mutex_);
-    for (int look = 0; look < 4 && !isClosing_; look++) {
+    const auto isThere = [this](int peer) { return signals_.isThere(peer); };
+    for (int look = 0; look < 8 && !isClosing_ && !std::all_of(peers.begin(), peers.end(), isThere); look++) {
       closing_.wait_for(lock, watchInterval_);
       signals_.answer();
     }
