@@ -1,6 +1,9 @@
-/** Ways to run a step: op by op, or as the program that `compile` makes of it. */
-export const executions = ['eager', 'compiled'] as const;
+/** Ways to run a step: op by op, or as the program that `compile` makes of it, also with its products' algorithms timed. */
+export const executions = ['eager', 'compiled', 'autotuned'] as const;
 export type Execution = (typeof executions)[number];
+
+/** Those by `compile`. */
+export type CompiledExecution = Exclude<Execution, 'eager'>;
 
 /** Those of PyTorch: op by op, or by `torch.compile` in its modes (`compile` is the default one). */
 export const peerExecutions = ['eager', 'compile', 'reduce-overhead', 'max-autotune'] as const;

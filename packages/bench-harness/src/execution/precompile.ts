@@ -1,5 +1,6 @@
 import { type CompiledFunction, compile, type Device, type Tensor } from '@roofline/tensor-core';
 import type { Compilation } from './compilation.ts';
+import type { CompiledExecution } from './kinds.ts';
 
 /** A function as a program. */
 export interface Precompiled<R extends Tensor | undefined = Tensor | undefined> {
@@ -10,8 +11,12 @@ export interface Precompiled<R extends Tensor | undefined = Tensor | undefined> 
 }
 
 /** Compiles `fn`, and calls it until a call has run as a program. */
-export function precompile<R extends Tensor | undefined>(device: Device, fn: () => R): Precompiled<R> {
-  const compiled = compile(fn);
+export function precompile<R extends Tensor | undefined>(
+  device: Device,
+  fn: () => R,
+  execution: CompiledExecution,
+): Precompiled<R> {
+  const compiled = compile(fn, { autotune: execution === 'autotuned' });
   const call = () => compiled()?.dispose();
   device.synchronize();
   const start = performance.now();

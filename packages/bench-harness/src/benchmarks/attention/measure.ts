@@ -1,6 +1,7 @@
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { device as openDevice, scope, type Device, type Tensor } from '@roofline/tensor-core';
 import { attend, clearGradients, createOperands } from '../../attention/operands.ts';
+import type { CompiledExecution } from '../../execution/kinds.ts';
 import { precompile } from '../../execution/precompile.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { CellContext } from '../definition.ts';
@@ -22,8 +23,10 @@ export function timeAttention(
   settings: AttentionSettings,
   progress: CellContext<AttentionSettings>['progress'],
 ): Promise<AttentionResult> {
-  const time = cell.execution === 'compiled' ? timeCompiled : timeEager;
-  return time(device, cell, settings, progress);
+  const { execution } = cell;
+  return execution === 'eager'
+    ? timeEager(device, cell, settings, progress)
+    : timeCompiled(device, cell, execution, settings, progress);
 }
 
 /**
@@ -67,6 +70,7 @@ async function timeEager(
 async function timeCompiled(
   device: Device,
   cell: AttentionCell,
+  execution: CompiledExecution,
   { warmup, steps, seed }: AttentionSettings,
   progress: CellContext<AttentionSettings>['progress'],
 ): Promise<AttentionResult> {
@@ -78,7 +82,7 @@ async function timeCompiled(
   };
   const run = repeated(2 * (warmup + steps), progress);
   const time = async (fn: () => Tensor | undefined, what: string) => {
-    const { call, compiled, compilation } = precompile(device, fn);
+    const { call, compiled, compilation } = precompile(device, fn, execution);
     const pass = () => timeStep(device, call);
     await run(warmup, pass, 'warm-up');
     device.resetPeakMemory();

@@ -70,12 +70,14 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
     return loss;
   };
   let program: Precompiled | null = null;
-  const compiledStep = () => (program ??= precompile(device, seenStep)).call;
+  const { execution } = cell;
+  const compiledStep =
+    execution === 'eager' ? null : () => (program ??= precompile(device, seenStep, execution)).call;
   return {
     parameterCount: countParameters(config),
     work: phaseWork(config, cell.batch, cell.mode, cell.dtype),
-    step: cell.execution === 'compiled' ? () => compiledStep()() : step,
-    compile: () => void (cell.execution === 'compiled' && compiledStep()),
+    step: compiledStep ? () => compiledStep()() : step,
+    compile: () => void compiledStep?.(),
     get program() {
       return program;
     },

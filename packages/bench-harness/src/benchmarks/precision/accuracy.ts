@@ -73,8 +73,10 @@ async function compareIn(
     mul(loss, lossScales[dtype]).backward();
     return loss.detach();
   };
-  const isCompiled = cell.execution === 'compiled';
-  const loss = (isCompiled ? precompile(device, lossAndGradients).compiled : lossAndGradients)();
+  const { execution } = cell;
+  const run =
+    execution === 'eager' ? lossAndGradients : precompile(device, lossAndGradients, execution).compiled;
+  const loss = run();
   const { tensors: exact } = loadTensors(join(folder, 'exact.safetensors'));
   const norms = [...model.namedParameters()].map(([name, parameter]): SquaredNorms => {
     const theirs = torch.squaredErrors[name];

@@ -34,7 +34,7 @@ export function lossCurve(
     optimizer.zeroGrad();
     return loss.detach();
   };
-  const compiled = execution === 'compiled' ? compile(train) : null;
+  const compiled = execution === 'eager' ? null : compile(train, { autotune: execution === 'autotuned' });
   const losses: number[] = [];
   let skipped = 0;
   for (let step = 0; step < steps; step++) {

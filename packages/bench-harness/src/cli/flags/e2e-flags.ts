@@ -30,7 +30,8 @@ export const e2eFlags = {
   execution: {
     ...choicesOf('execution', executions),
     default: 'eager',
-    describe: 'Run steps op by op, or as compiled programs',
+    describe:
+      'Run steps op by op, or as compiled programs, autotuned with the algorithm of each product timed',
   },
   warmup: {
     type: 'string',

@@ -45,10 +45,12 @@ describe('the execution of a cell', () => {
     );
   });
 
-  it.each(modes)('compiles a step of %s that does the same work', (mode) => {
+  it.each(
+    modes.flatMap((mode) => (['compiled', 'autotuned'] as const).map((execution) => ({ mode, execution }))),
+  )('$execution makes a program of a step of $mode that does the same work', ({ mode, execution }) => {
     const [eager, program] = [
       { ...toyCell, mode },
-      { ...compiled, mode },
+      { ...compiled, mode, execution },
     ].map((cell) => createWorkload(cell, device('cpu'), 0));
     program!.compile();
     expect(program!.program!.compilation.calls).toBeGreaterThanOrEqual(2);
@@ -63,6 +65,11 @@ describe('the execution of a cell', () => {
     const [row] = compiledTable(records.map(interpretRecord))!.rows;
     expect(row).toMatchObject({ eagerMs: 10, compiledMs: 5, ratio: 0.5, compileMs: 204, paysAfter: 40 });
     expect(compiledTable([interpretRecord(records[1]!)])).toBeNull();
+    expect(row).not.toHaveProperty('execution');
+    const both = [...records, toyRecord({ ...compiled, execution: 'autotuned' }, { result })];
+    const table = compiledTable(both.map(interpretRecord))!;
+    expect(table.rows.map(({ execution }) => execution)).toEqual([undefined, 'autotuned']);
+    expect(table.columns.map(({ key }) => key)).toContain('execution');
     expect(renderHtml(e2eReport(records))).toContain('Compiled beside eager');
   });
 

@@ -46,6 +46,12 @@ describe('profiles of compiled steps', () => {
     expect(JSON.stringify(profileReport(recordsOn(onGpu)))).toContain('compiled-beside-eager');
     expect(compiledProfileTable(recordsOn(onGpu).slice(0, 1).map(interpretProfile))).toBeNull();
     expect(compiledProfileTable(recordsOn(onGpu).slice(1).map(interpretProfile))).toBeNull();
+    const autotuned = toyRecord(
+      { execution: 'autotuned' },
+      { benchmark: 'profile', settings, environment: onGpu, result: compiledResult },
+    );
+    const both = compiledProfileTable([...recordsOn(onGpu), autotuned].map(interpretProfile))!;
+    expect(both.rows.map(({ cell }) => cell)).toEqual(['small, compiled', 'small, autotuned']);
   });
 
   it('are of ops one by one on the CPU, which the report says', () => {

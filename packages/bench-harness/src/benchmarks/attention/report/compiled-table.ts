@@ -1,4 +1,4 @@
-import type { Row, Table } from '@roofline/reports';
+import type { Column, Row, Table } from '@roofline/reports';
 import type { Pass } from '../../../attention/work.ts';
 import { canonicalJson } from '../../../records/json.ts';
 import { attentionCaption, attentionColumns } from '../../../report/attention-columns.ts';
@@ -22,9 +22,9 @@ export function compiledAttentionTable(measurements: readonly AttentionMeasureme
     const { cell, measured: compiled } = each;
     const other = eager.get(canonicalJson({ ...cell, execution: 'eager' }));
     if (cell.execution === 'eager' || !compiled || !other) return [];
-    const { attention, batch, headDimension, sequence, dtype } = attentionRow(each);
+    const { attention, execution, batch, headDimension, sequence, dtype } = attentionRow(each);
     return (['forward', 'both'] as const).map((pass) => ({
-      ...{ attention, batch, headDimension, sequence, dtype },
+      ...{ attention, execution, batch, headDimension, sequence, dtype },
       pass: passes[pass],
       ...besideEager(
         wayOf(other.result, pass),
@@ -42,12 +42,15 @@ export function compiledAttentionTable(measurements: readonly AttentionMeasureme
     columns: [
       ...attentionColumns(rows),
       { key: 'attention', label: 'Attention', kind: 'text', emphasis: 'strong' },
+      ...(rows.some(({ execution }) => execution !== 'compiled') ? [executionColumn] : []),
       { key: 'pass', label: 'Pass', kind: 'text' },
       ...besideEagerColumns,
     ],
     rows,
   };
 }
+
+const executionColumn: Column = { key: 'execution', label: 'Execution', kind: 'text' };
 
 function wayOf(result: AttentionResult, pass: keyof typeof passes): TimedWay {
   const { peakForwardBytes, peakAllocatedBytes } = result.memory;

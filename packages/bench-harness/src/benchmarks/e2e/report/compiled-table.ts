@@ -15,7 +15,7 @@ export function compiledTable(measurements: readonly E2eMeasurement[]): Table | 
     measured.filter(({ cell }) => cell.execution === 'eager').map((each) => [work(each), each]),
   );
   const rows = measured
-    .filter(({ cell }) => cell.execution === 'compiled')
+    .filter(({ cell }) => cell.execution !== 'eager')
     .flatMap((each) => {
       const other = eager.get(work(each));
       return other ? [rowOf(each, other)] : [];
@@ -32,10 +32,15 @@ export function compiledTable(measurements: readonly E2eMeasurement[]): Table | 
 }
 
 function rowOf({ cell, record, measured: compiled }: MeasuredCell, { measured: eager }: MeasuredCell): Row {
-  const { execution: _, ...parameters } = cellRow(cell, record);
+  const { execution, ...parameters } = cellRow(cell, record);
   const way = ({ result: { deviceMs, wallMs, memory } }: Measured): TimedWay => ({
     ...{ deviceMs, wallMs },
     peakBytes: memory.peakAllocatedBytes,
   });
-  return { ...parameters, ...besideEager(way(eager), way(compiled), compiled.result.compilation) };
+  return {
+    ...parameters,
+    // The title says it of the others.
+    ...(execution === 'autotuned' && { execution }),
+    ...besideEager(way(eager), way(compiled), compiled.result.compilation),
+  };
 }

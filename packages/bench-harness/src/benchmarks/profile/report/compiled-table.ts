@@ -13,8 +13,8 @@ export function compiledProfileTable(measurements: readonly ProfileMeasurement[]
       .map(({ cell, profiled }) => [canonicalJson(cell), profiled]),
   );
   const names = cellNames(
-    measurements.map(({ cell }) => cell),
-    ['size', 'context', 'batch', 'attention', 'mode', 'dtype'],
+    measurements.map(({ cell }) => cell).filter(({ execution }) => execution !== 'eager'),
+    ['size', 'context', 'batch', 'attention', 'execution', 'mode', 'dtype'],
   );
   const rows = measurements.flatMap((measurement): Row[] => {
     const { cell, profiled: compiled } = measurement;
@@ -45,7 +45,7 @@ export function compiledProfileTable(measurements: readonly ProfileMeasurement[]
 
 /** On the CPU a program runs op by op while it is profiled, which says nothing of the program. */
 export function runsOpByOp({ cell, record }: ProfileMeasurement): boolean {
-  return cell.execution === 'compiled' && record.environment.device.type === 'cpu';
+  return cell.execution !== 'eager' && record.environment.device.type === 'cpu';
 }
 
 function rowOf(eager: Profiled, compiled: Profiled): Row {
