@@ -11,7 +11,13 @@ export { type LoadedCheckpoint, loadCheckpoint, saveCheckpoint } from './checkpo
 export { type CostOptions, type ModelCost, costOf } from './model/cost.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
 export { type GenerateOptions, generate, generateTokens } from './generation/generate.ts';
-export { KeyValueCache, type KeysAndValues, LayerCache } from './generation/key-value-cache.ts';
+export { CacheStep } from './generation/cache-step.ts';
+export {
+  type AttentionCache,
+  KeyValueCache,
+  type KeysAndValues,
+  LayerCache,
+} from './generation/key-value-cache.ts';
 export { Linear, type LinearOptions } from './layers/linear.ts';
 export { languageModelLoss } from './training/loss.ts';
 export { type ModelConfig, ModelConfigError } from './model/model-config.ts';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Generator, RooflineError, type Tensor, noGrad, ones, tensor } from '@roofline/tensor-core';
+import { Generator, RooflineError, type Tensor, noGrad, ones, tensor, zeros } from '@roofline/tensor-core';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as transformer from '../src/index.ts';
 
@@ -38,8 +38,11 @@ const attentionOptions = () => ({
 });
 const attentionLegal = { ...parameterLegal(0), '0.attention': 'undefined fn' };
 const heads = () => ones([1, 2, 3, 2]);
+const head = () => ones([1, 2, 1, 2]);
+const slot = () => zeros([8, 1, 1, 1], { dtype: 'bool' });
 const ids = () => tensor([[0, 1]], { dtype: 'int32' });
 const cache = () => new transformer.KeyValueCache(8);
+const position = () => tensor([1], { dtype: 'int32' });
 
 const path = join(import.meta.dirname, `hostile-arguments.${process.pid}.safetensors`);
 const file = () => {
@@ -55,7 +58,7 @@ const undo = () => {
   for (const written of [path, 'a']) rmSync(written, { force: true });
 };
 const generateOptions = () => ({
-  ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1 },
+  ...{ maxNewTokens: 1, stopToken: 0, seed: 0, useCache: true, windowStride: 1, compile: false },
   ...{ temperature: 1, topK: 1, topP: 1 },
 });
 const samplingLegal = (at: number) => ({
@@ -71,6 +74,7 @@ const generateLegal = {
   '2.seed': 'undefined 5',
   '2.useCache': 'undefined',
   '2.windowStride': 'undefined 5',
+  '2.compile': 'undefined',
 };
 /** Of the file that is not there. */
 const missing = 'SafetensorsFile|^a cannot be opened';
@@ -166,6 +170,20 @@ const table: HostileTable = {
   'KeyValueCache#dispose': { args: () => [cache()] },
   'new LayerCache': { args: () => [cache()] },
   'LayerCache#append': { args: () => [cache().layer(0), heads(), heads()] },
+  'LayerCache#write': {
+    args: () => {
+      const layer = cache().layer(0);
+      noGrad(() => layer.append(heads(), heads()));
+      return [layer, slot(), head(), head()];
+    },
+  },
+  'LayerCache#clear': { args: () => [cache().layer(0)] },
+  'new CacheStep': { args: () => [cache(), position()] },
+  'CacheStep#layer': {
+    args: () => [new transformer.CacheStep(cache(), position()), 0],
+    legal: { 1: '5' },
+    named: 'KeyValueCache.layer',
+  },
   'LayerCache#dispose': { args: () => [cache().layer(0)] },
   generate: { args: () => [model(), [0, 1], generateOptions()], legal: generateLegal },
   generateTokens: { args: () => [model(), [0, 1], generateOptions()], legal: generateLegal },

@@ -1,16 +1,20 @@
 import {
+  type CompiledFunction,
   RooflineError,
   type Tensor,
   checkCount,
   checkFlag,
   checkNumber,
   checkOptions,
+  compile,
   describeValue,
   fromTypedArray,
   noGrad,
+  reshape,
   scope,
   select,
 } from '@roofline/tensor-core';
+import { CacheStep } from './cache-step.ts';
 import { KeyValueCache } from './key-value-cache.ts';
 import { randomNumbers } from './random-numbers.ts';
 import { type SamplingOptions, checkSamplingOptions, drawToken } from './sampling.ts';
@@ -36,10 +40,16 @@ export interface GenerateOptions extends SamplingOptions {
    * the context it sees at least that half, and runs over one token for nearly every new one.
    */
   readonly windowStride?: number;
+  /**
+   * Whether the model runs over single tokens as one program (`compile` of tensor-core), whose attention is `plainAttention`
+   * over the whole cache. The first two of them take longer; the tokens are the same up to rounding. Needs the cache.
+   * Default false.
+   */
+  readonly compile?: boolean;
 }
 
 const generateOptions: readonly (keyof GenerateOptions)[] = [
-  ...(['maxNewTokens', 'stopToken', 'seed', 'useCache', 'windowStride'] as const),
+  ...(['maxNewTokens', 'stopToken', 'seed', 'useCache', 'windowStride', 'compile'] as const),
   ...(['temperature', 'topK', 'topP'] as const),
 ];
 
@@ -65,19 +75,23 @@ function* drawTokens(
   options: GenerateOptions,
 ): Generator<number, void> {
   const { maxNewTokens = 256, stopToken, seed = 0, useCache = true, windowStride = 1 } = options;
+  const { compile: isCompiled = false } = options;
   const { contextLength } = model.config;
   const random = randomNumbers(seed);
   const tokens = [...promptIds];
   // The last token drawn is never read.
   const capacity = Math.min(contextLength, tokens.length + maxNewTokens - 1);
   using cache = useCache && maxNewTokens > 0 ? new KeyValueCache(capacity) : null;
+  using program = isCompiled && cache ? new CompiledDecoding(model, cache) : null;
   let cachedFrom = 0;
   for (let step = 0; step < maxNewTokens; step++) {
     const start = windowStart(tokens.length, contextLength, windowStride);
     if (start !== cachedFrom) cache?.clear();
     cachedFrom = start;
     const unseen = tokens.slice(start + (cache?.length ?? 0));
-    const token = drawToken(nextLogits(model, unseen, cache), options, random);
+    const isStep = cache !== null && cache.length > 0;
+    const logits = program && isStep ? program.logitsBehind(unseen[0]!) : nextLogits(model, unseen, cache);
+    const token = drawToken(logits, options, random);
     tokens.push(token);
     yield token;
     if (token === stopToken) return;
@@ -97,6 +111,38 @@ export function generate(
 /** The first of `length` tokens that the model sees: it moves by whole strides, and no further than it must. */
 function windowStart(length: number, contextLength: number, stride: number): number {
   return Math.ceil(Math.max(0, length - contextLength) / stride) * stride;
+}
+
+/** The program of a token's step. */
+class CompiledDecoding {
+  readonly #model: TransformerLM;
+  readonly #cache: KeyValueCache;
+  readonly #step: CompiledFunction<(token: Tensor, position: Tensor) => Tensor>;
+
+  constructor(model: TransformerLM, cache: KeyValueCache) {
+    this.#model = model;
+    this.#cache = cache;
+    this.#step = compile((token: Tensor, position: Tensor) =>
+      model.forward(token, new CacheStep(cache, position)),
+    );
+  }
+
+  /** The logits of the token behind `id`, and behind those of the cache. */
+  logitsBehind(id: number): number[] {
+    this.#cache.checkRoom(1);
+    const logits = noGrad(() =>
+      scope(() => {
+        const position = reshape(rowOf(this.#model, [this.#cache.length]), [1]);
+        return this.#step(rowOf(this.#model, [id]), position).toFlatArray();
+      }),
+    );
+    this.#cache.advance(1);
+    return logits;
+  }
+
+  [Symbol.dispose](): void {
+    this.#step.dispose();
+  }
 }
 
 /** The logits of the token behind `ids`, and behind those of the cache. */
@@ -133,6 +179,11 @@ function checkCall(
   checkNumber(owner, 'windowStride', windowStride, strides, isStride);
   checkCount(owner, 'the seed', seed);
   checkFlag(owner, 'useCache', useCache);
+  const { compile: isCompiled = false } = options;
+  checkFlag(owner, 'compile', isCompiled);
+  if (isCompiled && !useCache) {
+    throw new RooflineError('OPTION', `${owner}: compile needs the cache; leave out useCache: false.`);
+  }
   if (stopToken !== undefined) checkToken(owner, stopToken, vocabularySize);
   if (!Array.isArray(promptIds) || promptIds.length === 0) {
     throw new RooflineError('RANGE', `${owner}: the prompt must be a list of at least one token.`);

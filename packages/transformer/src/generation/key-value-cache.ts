@@ -7,7 +7,7 @@ import {
   checkCount,
   copyInPlace,
   describeValue,
-  empty,
+  fillInPlace,
   formatShape,
   isGradEnabled,
   keep,
@@ -15,12 +15,24 @@ import {
   requireTensors,
   scope,
   slice,
+  where,
+  zeros,
 } from '@roofline/tensor-core';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {
   readonly keys: Tensor;
   readonly values: Tensor;
+  /** Which of them there are, [S] bool; all where it is not given. */
+  readonly visible?: Tensor;
+}
+
+/** What a layer's attention asks of its cache. */
+export interface AttentionCache {
+  /** That of the next call's first token: a number, or int32 or int64 [1]. */
+  readonly position: number | Tensor;
+  /** Stores keys and values [B, H, T, d] of the next T positions, and gives those of all positions up to them. */
+  append(keys: Tensor, values: Tensor): KeysAndValues;
 }
 
 /**
@@ -82,6 +94,7 @@ export class KeyValueCache {
   /** Forgets all positions, but keeps the memory. */
   clear(): void {
     this.#length = 0;
+    for (const layer of this.#layers) layer.clear();
   }
 
   /** Frees the memory. Disposing twice is harmless. */
@@ -100,10 +113,12 @@ export class KeyValueCache {
  * The keys and values of one layer, as [capacity, B, H, d]: positions outermost, so that those of a call are one
  * contiguous block, and the positions so far one slice of which a matrix product reads [B, H, S, d] as it lies.
  */
-export class LayerCache {
+export class LayerCache implements AttentionCache {
   readonly #cache: KeyValueCache;
   #keys: Tensor | null = null;
   #values: Tensor | null = null;
+  /** Whether attention has read all of the memory, so that what it leaves out must be numbers too. */
+  #isReadWhole = false;
 
   constructor(cache: KeyValueCache) {
     if (!(cache instanceof KeyValueCache)) {
@@ -123,30 +138,63 @@ export class LayerCache {
    * AutogradError where they would need a gradient: what is stored has none.
    */
   append(keys: Tensor, values: Tensor): KeysAndValues {
-    requireTensors('LayerCache.append', [keys, values]);
-    for (const { shape } of [keys, values]) {
-      if (shape.length === 4) continue;
-      throw new ShapeError(`LayerCache.append: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
-    }
-    if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
-      throw new AutogradError(
-        'KeyValueCache: gradients do not pass through stored keys and values; run the model in noGrad(), or ' +
-          'without a cache.',
-      );
-    }
+    checkStored('LayerCache.append', keys, values);
     this.#cache.checkRoom(keys.shape[2]!);
     this.#keys ??= this.#allocate(keys);
     this.#values ??= this.#allocate(values);
     return { keys: this.#store(this.#keys, keys), values: this.#store(this.#values, values) };
   }
 
+  /**
+   * Stores keys and values [B, H, 1, d] where `slot`, [capacity, 1, 1, 1] bool, is true, and gives views of the whole
+   * memory, [B, H, capacity, d]. Throws as `append`, and a ShapeError before any position is held.
+   */
+  write(slot: Tensor, keys: Tensor, values: Tensor): KeysAndValues {
+    requireTensors('LayerCache.write', [slot]);
+    checkStored('LayerCache.write', keys, values);
+    if (!this.#keys || !this.#values) {
+      throw new ShapeError(
+        'CacheStep: the cache holds nothing yet; give the model the first tokens with the KeyValueCache itself.',
+      );
+    }
+    this.#isReadWhole = true;
+    return { keys: this.#put(this.#keys, slot, keys), values: this.#put(this.#values, slot, values) };
+  }
+
+  /** Called when the positions are forgotten. */
+  clear(): void {
+    // What is left out has weight 0, and 0 · NaN would be seen.
+    if (this.#isReadWhole)
+      for (const stored of [this.#keys, this.#values]) if (stored) fillInPlace(stored, 0);
+  }
+
   #allocate({ shape, dtype, device }: Tensor): Tensor {
     const [batch, heads, , dimension] = shape as [number, number, number, number];
-    return keep(empty([this.#cache.capacity, batch, heads, dimension], { dtype, device }));
+    return keep(zeros([this.#cache.capacity, batch, heads, dimension], { dtype, device }));
   }
 
   #store(stored: Tensor, added: Tensor): Tensor {
-    const [batch, heads, length, dimension] = added.shape as [number, number, number, number];
+    this.#checkAlike(stored, added);
+    const { position } = this;
+    const end = position + added.shape[2]!;
+    return scope(() => {
+      copyInPlace(slice(stored, 0, position, end), permute(added, [2, 0, 1, 3]));
+      return permute(slice(stored, 0, 0, end), [1, 2, 0, 3]);
+    });
+  }
+
+  #put(stored: Tensor, slot: Tensor, added: Tensor): Tensor {
+    this.#checkAlike(stored, added);
+    if (added.shape[2] !== 1)
+      throw new ShapeError(`LayerCache.write: takes one token a sequence, not ${added.shape[2]}.`);
+    return scope(() => {
+      copyInPlace(stored, where(slot, permute(added, [2, 0, 1, 3]), stored));
+      return permute(stored, [1, 2, 0, 3]);
+    });
+  }
+
+  #checkAlike(stored: Tensor, added: Tensor): void {
+    const [batch, heads, , dimension] = added.shape as [number, number, number, number];
     const row = formatShape([batch, heads, dimension]);
     if (formatShape(stored.shape.slice(1)) !== row) {
       throw new ShapeError(
@@ -157,16 +205,25 @@ export class LayerCache {
     if (stored.dtype !== added.dtype) {
       throw new DTypeError(`KeyValueCache: it holds ${stored.dtype}, and got ${added.dtype}.`);
     }
-    const { position } = this;
-    return scope(() => {
-      copyInPlace(slice(stored, 0, position, position + length), permute(added, [2, 0, 1, 3]));
-      return permute(slice(stored, 0, 0, position + length), [1, 2, 0, 3]);
-    });
   }
 
   dispose(): void {
     this.#keys?.dispose();
     this.#values?.dispose();
     this.#keys = this.#values = null;
+  }
+}
+
+function checkStored(owner: string, keys: Tensor, values: Tensor): void {
+  requireTensors(owner, [keys, values]);
+  for (const { shape } of [keys, values]) {
+    if (shape.length === 4) continue;
+    throw new ShapeError(`${owner}: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
+  }
+  if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
+    throw new AutogradError(
+      'KeyValueCache: gradients do not pass through stored keys and values; run the model in noGrad(), or ' +
+        'without a cache.',
+    );
   }
 }

@@ -17,8 +17,9 @@ import {
   softmax,
   transpose,
   view,
+  where,
 } from '@roofline/tensor-core';
-import type { LayerCache } from '../generation/key-value-cache.ts';
+import type { AttentionCache } from '../generation/key-value-cache.ts';
 import { Linear } from './linear.ts';
 import { Module } from '../module/module.ts';
 import { type ParameterOptions, checkParameterOptions } from '../module/parameter.ts';
@@ -49,13 +50,28 @@ export const plainAttention: AttentionFunction = (q, k, v, settings) => {
   const { causal, scale } = settings;
   checkFlag('plainAttention', 'causal', causal);
   checkNumber('plainAttention', 'scale', scale);
+  return attend(q, k, v, scale, causal ? causalMask : null);
+};
+
+/** The same of the keys that are visible, [S] bool, to every query. */
+function attendTo(visible: Tensor, q: Tensor, k: Tensor, v: Tensor, scale: number): Tensor {
+  return attend(q, k, v, scale, (scores) => where(visible, scores, -Infinity));
+}
+
+function attend(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  scale: number,
+  mask: ((scores: Tensor) => Tensor) | null,
+): Tensor {
   const scores = range('attention.scores', () => matmul(q, transpose(k), { scale }));
-  const seen = causal ? range('attention.mask', () => causalMask(scores)) : scores;
+  const seen = mask ? range('attention.mask', () => mask(scores)) : scores;
   if (seen !== scores) scores.dispose();
   const weights = range('attention.softmax', () => softmax(seen, -1, { dtype: v.dtype }));
   seen.dispose();
   return range('attention.values', () => matmul(weights, v));
-};
+}
 
 export interface AttentionOptions extends ParameterOptions {
   readonly modelDimension: number;
@@ -96,7 +112,7 @@ export function checkAttentionOptions(
  * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
  * a cache, x are the tokens behind those that it holds, which they see too.
  */
-export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache], Tensor> {
+export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCache], Tensor> {
   readonly qProj: Linear;
   readonly kProj: Linear;
   readonly vProj: Linear;
@@ -121,18 +137,20 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: LayerCache],
     this.#settings = { causal: true, scale: 1 / Math.sqrt(modelDimension / heads) };
   }
 
-  protected override compute(x: Tensor, cache?: LayerCache): Tensor {
+  protected override compute(x: Tensor, cache?: AttentionCache): Tensor {
     const position = cache?.position ?? 0;
     const q = this.#turnedHeads(this.qProj, x, position);
     const k = this.#turnedHeads(this.kProj, x, position);
     const v = this.#splitHeads(this.vProj.forward(x));
-    const { keys, values } = cache?.append(k, v) ?? { keys: k, values: v };
-    const attended = this.#attention(q, keys, values, this.#settings);
+    const { keys, values, visible } = cache?.append(k, v) ?? { keys: k, values: v };
+    const attended = visible
+      ? attendTo(visible, q, keys, values, this.#settings.scale)
+      : this.#attention(q, keys, values, this.#settings);
     return this.outputProj.forward(reshape(transpose(attended, 1, 2), x.shape));
   }
 
   // In a scope of its own: what it was before it was turned is not needed beside the scores.
-  #turnedHeads(projection: Linear, x: Tensor, position: number): Tensor {
+  #turnedHeads(projection: Linear, x: Tensor, position: number | Tensor): Tensor {
     return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x)), position));
   }
 

@@ -1,6 +1,6 @@
 import { type Tensor, add, checkCount } from '@roofline/tensor-core';
 import { type AttentionOptions, CausalSelfAttention, checkAttentionOptions } from './attention.ts';
-import type { LayerCache } from '../generation/key-value-cache.ts';
+import type { AttentionCache } from '../generation/key-value-cache.ts';
 import { Module } from '../module/module.ts';
 import { RMSNorm } from './rms-norm.ts';
 import { SwiGLU } from './swiglu.ts';
@@ -10,7 +10,7 @@ export interface BlockOptions extends AttentionOptions {
 }
 
 /** A pre-norm layer: x + attention(norm(x)), then the same with the feed-forward network. [B, T, d] -> [B, T, d]. */
-export class TransformerBlock extends Module<[x: Tensor, cache?: LayerCache], Tensor> {
+export class TransformerBlock extends Module<[x: Tensor, cache?: AttentionCache], Tensor> {
   readonly attn: CausalSelfAttention;
   readonly ffn: SwiGLU;
   readonly ln1: RMSNorm;
@@ -28,7 +28,7 @@ export class TransformerBlock extends Module<[x: Tensor, cache?: LayerCache], Te
     this.ln2 = new RMSNorm(modelDimension, { device, dtype });
   }
 
-  protected override compute(x: Tensor, cache?: LayerCache): Tensor {
+  protected override compute(x: Tensor, cache?: AttentionCache): Tensor {
     const attended = add(x, this.attn.forward(this.ln1.forward(x), cache));
     return add(attended, this.ffn.forward(this.ln2.forward(attended)));
   }

@@ -9,6 +9,7 @@ import {
   checkOptions,
   describeValue,
   device,
+  embedding,
   formatShape,
   fromTypedArray,
   keep,
@@ -66,14 +67,18 @@ export class RotaryEmbedding {
   }
 
   /**
-   * Turns x [..., T, headDimension] by the positions `start` to `start` + T - 1. Throws a ShapeError for positions
-   * that are no whole numbers or lie outside the context.
+   * Turns x [..., T, headDimension] by the positions `start` to `start` + T - 1, or by those of a tensor, int32 or int64 [T].
+   * Throws a ShapeError for positions that are no whole numbers or lie outside the context, of a tensor as `embedding` does.
    */
-  apply(x: Tensor, start = 0): Tensor {
+  apply(x: Tensor, start: number | Tensor = 0): Tensor {
     requireTensor('RotaryEmbedding.apply', x);
     const length = x.shape.at(-2);
     if (length === undefined) {
       throw new ShapeError(`RotaryEmbedding.apply: x must be [..., T, d], not ${formatShape(x.shape)}.`);
+    }
+    if (typeof start === 'object') {
+      requireTensor('RotaryEmbedding.apply', start);
+      return scope(() => rope(x, ...this.#rowsAt(start)));
     }
     this.#checkPositions(start, length);
     if (start > 0) return scope(() => rope(x, ...this.#rows(start, length)));
@@ -110,6 +115,11 @@ export class RotaryEmbedding {
   #rows(start: number, length: number): Tables {
     const [cos, sin] = this.#whole;
     return [slice(cos, 0, start, start + length), slice(sin, 0, start, start + length)];
+  }
+
+  #rowsAt(positions: Tensor): Tables {
+    const [cos, sin] = this.#whole;
+    return [embedding(cos, positions), embedding(sin, positions)];
   }
 
   dispose(): void {

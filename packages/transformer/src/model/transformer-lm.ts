@@ -19,6 +19,7 @@ import {
 import type { AttentionFunction } from '../layers/attention.ts';
 import { TransformerBlock } from '../layers/block.ts';
 import { Embedding } from '../layers/embedding.ts';
+import { CacheStep } from '../generation/cache-step.ts';
 import { KeyValueCache } from '../generation/key-value-cache.ts';
 import { Linear, linearStd } from '../layers/linear.ts';
 import { type ModelConfig, checkConfig } from './model-config.ts';
@@ -53,7 +54,7 @@ export interface TransformerOptions {
  * console.log(generate(model, [1, 2, 3], { maxNewTokens: 5 }));
  * ```
  */
-export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], Tensor> {
+export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | CacheStep], Tensor> {
   readonly config: ModelConfig;
   readonly tokenEmbeddings: Embedding;
   readonly layers: readonly TransformerBlock[];
@@ -91,16 +92,19 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
     this.lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });
   }
 
-  protected override compute(ids: Tensor, cache?: KeyValueCache): Tensor {
+  protected override compute(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
     requireTensor('TransformerLM', ids);
-    if (cache !== undefined && !(cache instanceof KeyValueCache)) {
+    if (cache !== undefined && !(cache instanceof KeyValueCache) && !(cache instanceof CacheStep)) {
       throw new RooflineError(
         'ARGUMENT',
-        `TransformerLM: the cache must be a KeyValueCache, not ${describeValue(cache)}.`,
+        `TransformerLM: the cache must be a KeyValueCache or a CacheStep, not ${describeValue(cache)}.`,
       );
     }
     if (ids.rank !== 2) {
       throw new ShapeError(`TransformerLM: ids must be [batch, tokens], got ${formatShape(ids.shape)}.`);
+    }
+    if (cache instanceof CacheStep && ids.shape[1] !== 1) {
+      throw new ShapeError(`CacheStep: takes one token a sequence, not ${ids.shape[1]}.`);
     }
     let x = this.tokenEmbeddings.forward(ids);
     for (const [i, layer] of this.layers.entries()) {
@@ -109,7 +113,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache], 
       x.dispose();
       x = next;
     }
-    cache?.advance(ids.shape[1]!);
+    if (cache instanceof KeyValueCache) cache.advance(ids.shape[1]!);
     return this.lmHead.forward(this.lnFinal.forward(x));
   }
 
