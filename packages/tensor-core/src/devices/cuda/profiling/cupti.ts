@@ -26,11 +26,8 @@ const prototypes = {
 
 const noMoreRecords = 12;
 
-const invalidParameter = 1;
-
-// CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER and CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER
+// CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER
 const zeroedBuffers = 5;
-const buffersPerThread = 9;
 
 const enabledKinds = [
   activityKinds.driver,
@@ -99,7 +96,6 @@ export class Cupti {
       getResultString(result, text);
       return text[0] ?? `CUptiResult ${result}`;
     };
-    this.#shareBuffers();
     this.#registerCallbacks(handle.func('int cuptiActivityRegisterCallbacks(void *request, void *complete)'));
   }
 
@@ -107,8 +103,7 @@ export class Cupti {
   start(): void {
     const { cuptiActivityEnable, cuptiActivityEnableDriverApi, cuptiActivityEnableRuntimeApi } =
       this.#functions;
-    // Else CUPTI zeroes each buffer that it gets, on the thread whose work is timed.
-    this.#check(this.#setAttribute(zeroedBuffers, 1), 'cuptiActivitySetAttribute');
+    this.#takeZeroedBuffers();
     for (const kind of enabledKinds) this.#check(cuptiActivityEnable(kind), 'cuptiActivityEnable');
     this.#check(cuptiActivityEnableDriverApi(cuKernelGetAttribute, 0), 'cuptiActivityEnableDriverApi');
     this.#check(cuptiActivityEnableRuntimeApi(cudaGetDevice, 0), 'cuptiActivityEnableRuntimeApi');
@@ -136,22 +131,13 @@ export class Cupti {
     return { activities, queuedAtMs: new Map(middles), droppedRecords: this.#countDropped() };
   }
 
-  /**
-   * One buffer for the calls of all threads. With one for each, a thread of a library that launches kernels, such as
-   * NCCL's, would ask for its own, and wait for the event loop behind code that waits for that thread. A CUPTI that does
-   * not know the attribute has no others.
-   */
-  #shareBuffers(): void {
-    const result = this.#setAttribute(buffersPerThread, 0);
-    if (result !== invalidParameter) this.#check(result, 'cuptiActivitySetAttribute');
-  }
-
-  /** Of one byte. */
-  #setAttribute(attribute: number, value: number): number {
+  /** Else CUPTI zeroes each buffer that it gets, on the thread whose work is timed. */
+  #takeZeroedBuffers(): void {
     this.#result.writeInt64(0, 1);
-    this.#result.bytes[8] = value;
+    this.#result.bytes[8] = 1;
     const { address } = this.#result;
-    return this.#functions.cuptiActivitySetAttribute(attribute, address, address + 8);
+    const result = this.#functions.cuptiActivitySetAttribute(zeroedBuffers, address, address + 8);
+    this.#check(result, 'cuptiActivitySetAttribute');
   }
 
   #readClocks(): ClockReading {
