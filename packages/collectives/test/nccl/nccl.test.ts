@@ -18,6 +18,11 @@ describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${c
     for (const result of await run('nccl-collectives', size)) expect(result).toEqual(allRight);
   });
 
+  it('data parallelism on emulated GPUs, in all modes: the ranks are one, to rounding', async () => {
+    const scenarios = ['emulated', 'plain', 'autocast', 'sharded AdamW'];
+    for (const result of await run('data-parallel', 2, scenarios)) expect(result).toEqual(allRight);
+  });
+
   it('NCCL that cannot split: calls that are asked for their results', async () => {
     const old = { ...variables, STUB_NCCL_VERSION: '21703' };
     for (const result of await runRanks('nccl-collectives', 2, [], old))
