@@ -6,7 +6,7 @@ import { runRanks, withRanks } from '../support/run-ranks.ts';
 const count = cudaDeviceCount();
 const timeoutMs = 3000;
 /** How long the ranks that are left may ask a dead one how far it came, and processes take to notice. */
-const askingMs = 6000;
+const askingMs = 3000;
 const kills = 20;
 /** Pairs at once: start-up takes longer than all else. */
 const pairs = 5;

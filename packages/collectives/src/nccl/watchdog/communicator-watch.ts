@@ -39,6 +39,7 @@ export class CommunicatorWatch {
     const client = await StoreClient.connect(store);
     try {
       const alarms = new Alarms(client, prefix, rank, ranks.length);
+      await alarms.answerOnceGone(client);
       this.#compareCalls(new CallCheck(client, prefix, rank, ranks));
       // Without the store nobody hears of anything, but a time limit still counts.
       const heard = alarms
