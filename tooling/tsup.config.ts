@@ -5,7 +5,8 @@ import { defineConfig } from 'tsup';
 /** What packages export, and programs that they start; each lies atop `dist` once it is built. */
 const entries = [
   ...['src/index.ts', 'src/native.ts', 'src/testing.ts', 'src/op/nearest.ts'],
-  ...['src/devices/cuda/compile/compile-worker.ts', 'src/nccl-watchdog.ts'],
+  ...['src/devices/cuda/compile/compile-worker.ts', 'src/devices/cuda/profiling/cupti-thread.ts'],
+  'src/nccl-watchdog.ts',
   ...['src/cli.ts', 'src/cell.ts', 'src/lifeline.ts', 'src/collective-rank.ts', 'src/ddp-rank.ts'],
 ];
 

@@ -49,7 +49,8 @@ class ParallelWorkload(Workload):
                 broadcast_buffers=False,
             )
         if job["optimizer"] == "sharded":
-            self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW)
+            fused = {"fused": True} if self.optimizer.defaults.get("fused") else {}
+            self.optimizer = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW, **fused)
 
     def reduce_gradients(self):
         gradients = [parameter.grad for parameter in self.model.parameters()]
@@ -83,6 +84,10 @@ class ParallelWorkload(Workload):
 
 
 def average(tensor):
+    if dist.get_backend() == "nccl":
+        dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+        return
+    # Gloo has no averages.
     dist.all_reduce(tensor)
     tensor.div_(dist.get_world_size())
 

@@ -175,6 +175,10 @@ const table: HostileTable = {
     args: () => [client, 'key', 'before', 'after'],
     legal: { 1: anyText, 2: `null ${anyText}`, 3: anyText },
   },
+  'StoreClient#setOnceGone': {
+    args: () => [client, 'left', 'value'],
+    legal: { 1: anyText, 2: anyText },
+  },
   'StoreClient#deletePrefix': { args: () => [client, 'nothing'], legal: { 1: 'a' } },
   'StoreClient#close': exempt('takes nothing'),
   'StoreServer.listen': {

@@ -7,12 +7,20 @@ const completedWord = 2;
 const failureWord = 3;
 const checkedWord = 4;
 const watchedWord = 5;
+const attemptedWord = 6;
+const guardWord = 7;
 const wordBytes = 4;
+/** Behind the words: since when a thread has been inside. */
+const enteredByte = 32;
 const headBytes = 64;
 
 const free = 0;
 const entered = 1;
 const aborted = 2;
+
+const guarding = 0;
+const guardEnding = 1;
+const guardGone = 2;
 
 /**
  * What the thread that calls a communicator and its watchdog's thread both see: who is in the library with it, and which
@@ -21,19 +29,28 @@ const aborted = 2;
 export class CommunicatorState {
   readonly buffer: SharedArrayBuffer;
   readonly #words: Int32Array<SharedArrayBuffer>;
+  readonly #enteredMs: Float64Array;
   readonly #events: Float64Array;
   readonly #startedMs: Float64Array;
 
   constructor(buffer = new SharedArrayBuffer(headBytes + 2 * 8 * mostPending)) {
     this.buffer = buffer;
     this.#words = new Int32Array(buffer, 0, headBytes / wordBytes);
+    this.#enteredMs = new Float64Array(buffer, enteredByte, 1);
     this.#events = new Float64Array(buffer, headBytes, mostPending);
     this.#startedMs = new Float64Array(buffer, headBytes + 8 * mostPending, mostPending);
   }
 
   /** Whether this thread is now the one that may call the library; false also where there is nothing to call any more. */
   tryEnter(): boolean {
-    return Atomics.compareExchange(this.#words, lockWord, free, entered) === free;
+    if (Atomics.compareExchange(this.#words, lockWord, free, entered) !== free) return false;
+    this.#enteredMs[0] = Date.now();
+    return true;
+  }
+
+  /** How long the thread that is inside has been so; meaningless where none is. */
+  get insideMs(): number {
+    return Date.now() - this.#enteredMs[0]!;
   }
 
   /** Waits for the other thread; false if the communicator is gone. */
@@ -65,6 +82,31 @@ export class CommunicatorState {
 
   get hasFailed(): boolean {
     return Atomics.load(this.#words, failureWord) !== 0;
+  }
+
+  /**
+   * Whether the caller is now the one that must abort the guard, the communicator that is there to be aborted while a
+   * thread is inside the other. Where another does so, waits for its end: `noteGuardGone`.
+   */
+  claimGuard(): boolean {
+    if (Atomics.compareExchange(this.#words, guardWord, guarding, guardEnding) === guarding) return true;
+    while (Atomics.load(this.#words, guardWord) === guardEnding)
+      Atomics.wait(this.#words, guardWord, guardEnding, 1);
+    return false;
+  }
+
+  noteGuardGone(): void {
+    Atomics.store(this.#words, guardWord, guardGone);
+    Atomics.notify(this.#words, guardWord);
+  }
+
+  /** How many calls the program has made, of which the last may still be on its way into the library. */
+  get attempted(): number {
+    return Atomics.load(this.#words, attemptedWord);
+  }
+
+  noteAttempt(): void {
+    Atomics.add(this.#words, attemptedWord, 1);
   }
 
   /** How many calls have begun, and how many of them are known to have completed. */

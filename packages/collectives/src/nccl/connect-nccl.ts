@@ -43,6 +43,7 @@ export async function connectNccl(options: ConnectNcclOptions): Promise<NcclBack
   }
   const watchdog = new Watchdog({
     communicator: communicator.handle,
+    guard: communicator.guard,
     state: communicator.state.buffer,
     deviceIndex: device.index,
     ...{ rank, ranks, timeoutMs, prefix },

@@ -27,6 +27,7 @@ interface Flight {
   readonly sentChecks: number;
   /** Whether a program goes on with its results. */
   isHandedOut: boolean;
+  isSettled: boolean;
 }
 
 type Failure = Extract<Outcome, { status: 'failed' }>;
@@ -74,7 +75,7 @@ export class NcclBackend implements Backend {
     state.begin(event.handle);
     const flight = {
       ...{ calls, event, number: state.started },
-      ...{ sentChecks: this.#sentChecks, isHandedOut: false },
+      ...{ sentChecks: this.#sentChecks, isHandedOut: false, isSettled: false },
     };
     this.#flights.push(flight);
     this.#pollLater();
@@ -125,16 +126,20 @@ export class NcclBackend implements Backend {
     };
     const why = communicator.enqueue(calls.flatMap(({ call }) => ncclCallsOf(call, place)));
     if (why === null) return null;
+    // The watchdog has freed this thread: it knows more than the library then says.
+    const wasEnded = communicator.state.hasFailed;
     // The other ranks would wait for this one; without a store they find out when their time is over.
-    if (!communicator.state.hasFailed) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
+    if (!wasEnded) void alarms.raise(`rank ${rank} of the group: ${why}`).catch(() => {});
     communicator.abort();
+    if (wasEnded) return this.#findFailure();
     return { status: 'failed', losses: new Map(), message: why };
   }
 
   #wait(flight: Flight, blocks: boolean): void {
     if (blocks) flight.event.synchronize();
-    this.#poll();
-    if (!this.#flights.includes(flight)) return;
+    // What has not failed is waited for on the stream, whether it has run or not.
+    if (blocks || this.#parts.communicator.state.hasFailed) this.#poll();
+    if (flight.isSettled) return;
     flight.isHandedOut = true;
     this.device.stream.waitFor(flight.event);
   }
@@ -143,12 +148,14 @@ export class NcclBackend implements Backend {
   #poll({ waitsForChecks = true } = {}): void {
     const { state } = this.#parts.communicator;
     while (this.#flights.length > 0) {
-      const [{ calls, event, number, sentChecks }] = this.#flights as [Flight];
+      const [flight] = this.#flights as [Flight];
+      const { calls, event, number, sentChecks } = flight;
       const hasCompleted = event.hasCompleted() && (!waitsForChecks || state.checked >= sentChecks);
       const failure = this.#findFailure();
       if (failure) return this.#fail(failure, []);
       if (!hasCompleted) return;
       this.#flights.shift();
+      flight.isSettled = true;
       state.completeUpTo(number);
       event.dispose();
       for (const call of calls) call.onSettled({ status: 'done' });
@@ -159,8 +166,8 @@ export class NcclBackend implements Backend {
   #findFailure(): Failure | null {
     const { communicator, watchdog } = this.#parts;
     if (this.#failure || !communicator.state.hasFailed) return this.#failure;
-    // Waits for the end of the abort.
-    communicator.state.enter();
+    // Where the watchdog is at it, waits for its end.
+    communicator.abort();
     const told = watchdog.failure();
     const message = told?.message ?? 'the communicator has been aborted';
     return { status: 'failed', losses: new Map(told?.losses ?? []), message };
@@ -169,6 +176,7 @@ export class NcclBackend implements Backend {
   #fail(failure: Failure, further: readonly PendingCall[]): void {
     this.#failure ??= failure;
     const flights = this.#flights.splice(0);
+    for (const flight of flights) flight.isSettled = true;
     for (const call of [...flights.flatMap(({ calls }) => calls), ...further]) call.onSettled(failure);
   }
 

@@ -14,6 +14,7 @@ const prototypes = {
   ncclGetUniqueId: 'int ncclGetUniqueId(uintptr_t id)',
   ncclCommInitRankConfig:
     'int ncclCommInitRankConfig(uintptr_t comm, int ranks, ncclUniqueId id, int rank, uintptr_t config)',
+  ncclCommSplit: 'int ncclCommSplit(uintptr_t comm, int color, int key, uintptr_t newcomm, uintptr_t config)',
   ncclCommGetAsyncError: 'int ncclCommGetAsyncError(uintptr_t comm, uintptr_t result)',
   ncclCommAbort: 'int ncclCommAbort(uintptr_t comm)',
   ncclGroupStart: 'int ncclGroupStart()',
@@ -43,6 +44,8 @@ export interface NcclLibrary {
   readonly path: string;
   /** Such as 2.30.7. */
   readonly version: string;
+  /** Such as 23007. */
+  readonly versionNumber: number;
   /** What an ncclResult_t means, and the library's own words on what went wrong last. */
   describe(result: number, communicator: number): string;
 }
@@ -67,14 +70,15 @@ export function ncclLibrary(): NcclLibrary {
   const functions = declareFunctions(handle, prototypes, (name) => tooOld(`has no ${name}`));
   const version = new HostMemory(4);
   functions.ncclGetVersion(version.address);
-  if (version.readInt32(0) < oldestVersion) throw tooOld(`is NCCL ${formatVersion(version.readInt32(0))}`);
+  const versionNumber = version.readInt32(0);
+  if (versionNumber < oldestVersion) throw tooOld(`is NCCL ${formatVersion(versionNumber)}`);
   const meaning = handle.func('const char *ncclGetErrorString(int result)') as (result: number) => string;
   const lastError = handle.func('const char *ncclGetLastError(uintptr_t comm)') as (
     communicator: number,
   ) => string | null;
   const describe = (result: number, communicator: number) =>
     [meaning(result), lastError(communicator)?.trim()].filter(Boolean).join(': ');
-  loaded = { functions, path, version: formatVersion(version.readInt32(0)), describe };
+  loaded = { functions, path, version: formatVersion(versionNumber), versionNumber, describe };
   return loaded;
 }
 

@@ -2,11 +2,16 @@ import type { Socket } from 'node:net';
 import { FrameReader, encodeFrame } from './frames.ts';
 import type { KeyValues } from './key-values.ts';
 
+/** Keys that one client may leave behind. */
+const mostWills = 64;
+
 /** Answers the requests of a client that has shown that it knows the token. What is no request ends the connection. */
 export class MemberConnection {
   readonly #socket: Socket;
   readonly #values: KeyValues;
   readonly #giveUps = new Set<() => void>();
+  /** What is set once the client has gone. */
+  readonly #wills = new Map<string, Buffer>();
 
   constructor(socket: Socket, values: KeyValues, messageBytes: number) {
     this.#socket = socket;
@@ -22,6 +27,7 @@ export class MemberConnection {
     });
     socket.once('close', () => {
       for (const giveUp of this.#giveUps) giveUp();
+      this.#execute();
     });
   }
 
@@ -52,8 +58,24 @@ export class MemberConnection {
     }
     if (op === 'add' && second) return [this.#add(key, Number(second))];
     if (op === 'compareAndSet' && second && third) return this.#compareAndSet(key, second, third);
+    if (op === 'setOnceGone' && second) {
+      if (this.#wills.size >= mostWills) throw new RangeError(`it keeps ${mostWills} such keys of a client`);
+      this.#wills.set(key, Buffer.from(second));
+      return [];
+    }
     if (op === 'deletePrefix' && first) return [String(this.#values.deletePrefix(key))];
     throw new RangeError(`it knows no ${op} of ${fields.length} fields`);
+  }
+
+  #execute(): void {
+    for (const [key, value] of this.#wills) {
+      try {
+        if (this.#values.get(key) === undefined) this.#values.set(key, value);
+      } catch (error) {
+        // The store is full, and nobody is there to be told.
+        if (!(error instanceof RangeError)) throw error;
+      }
+    }
   }
 
   #add(key: string, amount: number): string {

@@ -126,6 +126,16 @@ export class StoreClient implements Store {
     return held!.length === 0 ? null : held!.subarray(1);
   }
 
+  /**
+   * Has the store set a key once this client's connection has ended, however it does, unless the key has a value by then.
+   * Others that wait for it learn at once of a process that was killed.
+   */
+  async setOnceGone(key: string, value: Uint8Array | string): Promise<void> {
+    checkText('setOnceGone', 'the key', key);
+    checkValue('setOnceGone', value);
+    await this.#ask('setOnceGone', [key, value]);
+  }
+
   async deletePrefix(prefix: string): Promise<number> {
     checkText('deletePrefix', 'the prefix', prefix);
     const [count] = await this.#ask('deletePrefix', [prefix]);

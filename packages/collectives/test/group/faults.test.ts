@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Told } from '../support/kill-ranks.ts';
 import { glooNote, hasGloo, runRanks, withRanks } from '../support/run-ranks.ts';
 
 const isEverySuccessful = async (fault: string, size: number) => {
@@ -6,15 +7,6 @@ const isEverySuccessful = async (fault: string, size: number) => {
   for (const { code, stdout, stderr } of results)
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
 };
-
-/** What a survivor of test/ranks/loop.ts prints. */
-interface Told {
-  readonly op: string;
-  readonly rank: number;
-  readonly peers: readonly number[];
-  readonly message: string;
-  readonly atMs: number;
-}
 
 describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
   it.each([

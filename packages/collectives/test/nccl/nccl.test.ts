@@ -18,8 +18,20 @@ describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${c
     for (const result of await run('nccl-collectives', size)) expect(result).toEqual(allRight);
   });
 
+  it('data parallelism on emulated GPUs, in all modes: the ranks are one, to rounding', async () => {
+    const scenarios = ['emulated', 'plain', 'autocast', 'sharded AdamW'];
+    for (const result of await run('data-parallel', 2, scenarios)) expect(result).toEqual(allRight);
+  });
+
+  it('NCCL that cannot split: calls that are asked for their results', async () => {
+    const old = { ...variables, STUB_NCCL_VERSION: '21703' };
+    for (const result of await runRanks('nccl-collectives', 2, [], old))
+      expect(result).toMatchObject(allRight);
+  });
+
   it.each([
     ['late'],
+    ['lateLater'],
     ['mismatch'],
     ['asynchronous'],
     ['refused'],

@@ -3,11 +3,13 @@ import { CollectiveError, initProcessGroup } from '../../src/index.ts';
 
 // All-reduces until one fails; then says what and when, and goes on with those left if asked to.
 
-const [elements = '100000', then = 'exit', firstTimeoutMs = '30000'] = process.argv.slice(2);
+const [elements = '100000', then = 'exit', firstTimeoutMs = '30000', backend = 'gloo', furtherMs = '10000'] =
+  process.argv.slice(2);
 // Each rank is more patient than the one before, so that it hears of that one's end first.
-const timeoutMs = Number(firstTimeoutMs) + 10_000 * Number(process.env['RANK']);
-const group = await initProcessGroup({ backend: 'gloo', timeoutMs });
-const x = full([Number(elements)], 1);
+const timeoutMs = Number(firstTimeoutMs) + Number(furtherMs) * Number(process.env['RANK']);
+const group = await initProcessGroup({ backend: backend as 'gloo' | 'nccl', timeoutMs });
+const device = group.device ?? 'cpu';
+const x = full([Number(elements)], 1, { device });
 let count = 0;
 try {
   for (;;) {
@@ -30,7 +32,7 @@ try {
   if (later !== message) console.log(`later: ${later}`);
   if (then === 'exit') throw error;
   const left = await group.subGroup(group.ranks.filter((member) => !peers.includes(member)));
-  const y = full([3], group.rank);
+  const y = full([3], group.rank, { device });
   left.allReduce(y).wait();
   console.log(`left ${left.ranks.join()}: ${y.toFlatArray().join()}`);
   left.dispose();

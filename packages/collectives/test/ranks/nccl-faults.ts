@@ -48,22 +48,29 @@ async function fails(
   deepStrictEqual(nccl.aborted(), 1);
 }
 
+/** Rank 1 does not call any more; its own watchdog tells of it. */
+async function lateIn(group: ProcessGroup): Promise<void> {
+  if (isFirst) {
+    const text = /rank 1 did not come in time \(timed out after 15000 ms/;
+    await fails(group, group.allReduce(onGpu([1])).done, [1], text);
+    return;
+  }
+  // Hears that the others have ended.
+  await abortion();
+  throws(() => group.allReduce(onGpu([1])).wait(), /the others have given up waiting for this rank/);
+}
+
 const faults: Record<string, () => Promise<void>> = {
-  /** Rank 1 is there, but does not call; its own watchdog tells of it. */
+  /** Rank 1 has joined and never calls: the other is blocked inside the library, which connects them, and is freed. */
   async late() {
+    await lateIn(await join(isFirst ? shortMs : 60_000));
+  },
+
+  /** The same once they are connected: calls return, and the stream waits. */
+  async lateLater() {
     const group = await join(isFirst ? shortMs : 60_000);
-    if (isFirst) {
-      await fails(
-        group,
-        group.allReduce(onGpu([1])).done,
-        [1],
-        /rank 1 did not come in time \(timed out after 15000 ms/,
-      );
-    } else {
-      // Hears that the others have ended.
-      await abortion();
-      throws(() => group.allReduce(onGpu([1])).wait(), /the others have given up waiting for this rank/);
-    }
+    group.allReduce(onGpu([1])).wait();
+    await lateIn(group);
   },
 
   /** The thread that calls is blocked by its stream when the other rank dies; those left go on. */
@@ -117,6 +124,7 @@ const faults: Record<string, () => Promise<void>> = {
   /** Results that were handed out turn out to be none, and nobody asks. */
   async unheard() {
     const group = await join(isFirst ? shortMs : 60_000);
+    group.allReduce(onGpu([1])).wait();
     if (isFirst) group.allReduce(onGpu([1])).wait();
     await abortion();
   },

@@ -36,6 +36,20 @@ describe('keys and values', () => {
     expect(await b.get('')).toHaveLength(0);
   });
 
+  it('sets a key once a client has gone, unless it has a value by then', async () => {
+    const [a, b] = [await join(), await join()];
+    await a.setOnceGone('left', 'by a');
+    await a.setOnceGone('kept', 'by a');
+    await b.set('kept', 'by b');
+    await expect(b.get('left', { timeoutMs: 50 })).rejects.toThrow(/"left"/);
+    const waiting = b.get('left');
+    a.close();
+    expect(textOf(await waiting)).toBe('by a');
+    expect(textOf(await b.get('kept'))).toBe('by b');
+    for (let i = 0; i < 64; i++) await b.setOnceGone(`of b ${i}`, '');
+    await expect(b.setOnceGone('one more', '')).rejects.toThrow('it keeps 64 such keys of a client');
+  });
+
   it('a large value comes whole', async () => {
     const [a, b] = [await join(), await join()];
     const value = Buffer.alloc(3_000_000, 7);

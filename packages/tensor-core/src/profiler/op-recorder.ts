@@ -40,13 +40,6 @@ export interface OpCall {
   readonly endMs: number;
 }
 
-/**
- * The most ops on GPUs in one profile. CUPTI's thread hands full buffers over and asks for new ones on the event loop,
- * which waits for the code that is recorded; once CUPTI's own queues are full, that code would wait for CUPTI. On an
- * H200 with CUPTI 13, 20,000 kernels went well; an op launches up to three.
- */
-export const maxGpuOps = 6000;
-
 /** A graph as it was launched. */
 interface Launch {
   readonly replay: ProgramReplay;
@@ -77,7 +70,6 @@ export class OpRecorder implements Observer {
   readonly #inputCounts: number[] = [];
   readonly #outputCounts: number[] = [];
   readonly #launches: Launch[] = [];
-  #gpuOps = 0;
   #stopObserving = () => {};
 
   /** Throws a DeviceError when a profile is under way. */
@@ -103,7 +95,6 @@ export class OpRecorder implements Observer {
     attributes: unknown,
   ): void {
     const { device } = inputs[0]!;
-    if (device.type === 'cuda') this.#countGpuOps(1);
     this.#ops.push(op);
     this.#attributes.push(attributes);
     this.#devices.push(device);
@@ -127,7 +118,6 @@ export class OpRecorder implements Observer {
   }
 
   beforeReplay(replay: ProgramReplay): void {
-    this.#countGpuOps(replay.calls.length);
     this.#launches.push({
       replay,
       opsBefore: this.#endMs.length,
@@ -141,14 +131,6 @@ export class OpRecorder implements Observer {
   afterReplay(_: ProgramReplay, failed: boolean): void {
     if (failed) this.#launches.pop();
     else this.#launches.at(-1)!.endMs = performance.now();
-  }
-
-  #countGpuOps(count: number): void {
-    this.#gpuOps += count;
-    if (this.#gpuOps <= maxGpuOps) return;
-    throw new DeviceError(
-      `profile: more than ${maxGpuOps} ops on a GPU in one profile; profile fewer steps at a time.`,
-    );
   }
 
   /** An op that threw has no time; what is profiled may have caught the error and gone on. */

@@ -70,8 +70,7 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
  * A compiled function is profiled on a GPU as it runs: each kernel of its graph with its op and its ranges, a fused one
  * with the ops that it holds. On the CPU its ops run one by one meanwhile, and none is fused.
  *
- * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way or
- * when `fn` runs more than 6,000 ops on GPUs: profile a few steps at a time.
+ * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way.
  */
 export function profile(fn: () => void | Promise<void>): Promise<Profile> {
   checkFunction('profile', 'what it runs', fn);

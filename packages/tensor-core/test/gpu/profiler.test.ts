@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { maxGpuOps } from '../../src/profiler/op-recorder.ts';
 
 const device = () => t.device('cuda');
 const size = 1024;
@@ -72,16 +71,14 @@ describe('profile on a GPU', () => {
     expect(bytes).toBe(4 * size * size);
   });
 
-  it('drops nothing and stays ordered over as many ops as one profile takes, and refuses more', async () => {
+  it('drops nothing and stays ordered over any number of ops', async () => {
+    const count = 60_000;
     const x = t.ones([64], { device: device() });
-    const run = (count: number) => () => {
+    const profile = await t.profile(() => {
       for (let i = 0; i < count; i++) t.scope(() => t.neg(x));
-    };
-    const profile = await t.profile(run(maxGpuOps));
+    });
     expect(profile.droppedRecords).toBe(0);
-    expect(profile.kernels.map(({ op }) => op)).toEqual(Array.from({ length: maxGpuOps }, (_, i) => i));
-    await expect(t.profile(run(maxGpuOps + 1))).rejects.toThrow('profile fewer steps at a time');
-    expect((await t.profile(run(1))).kernels).toHaveLength(1);
+    expect(profile.kernels.map(({ op }) => op)).toEqual(Array.from({ length: count }, (_, i) => i));
   });
 
   describe('of a compiled function', () => {

@@ -2,6 +2,7 @@ import { mean, max } from 'simple-statistics';
 import { describeFailure, peerPython } from '../../peer/cell-peer.ts';
 import { PeerError } from '../../peer/python-peer.ts';
 import type { CellContext } from '../definition.ts';
+import { measureLink } from './link.ts';
 import { measureLoopback } from './loopback.ts';
 import { type Placement, factsOf, pieceCount } from './operations.ts';
 import type { CollectiveCell, CollectiveSettings } from './parameters.ts';
@@ -130,6 +131,7 @@ class Peer {
   }
 }
 
+/** Bytes a second each way: what a plain copy reaches, or what NCCL's own sends do where that is more. */
 async function roofOf({ backend, ranks }: CollectiveCell, ours: OwnRanks): Promise<number | null> {
   if (ranks < 2) return null;
   if (backend === 'gloo') return await measureLoopback();
@@ -137,5 +139,6 @@ async function roofOf({ backend, ranks }: CollectiveCell, ours: OwnRanks): Promi
   const side = new Side(ours, cell);
   await side.prepare();
   await side.sample('out-of-place', { warmup: 2, iterations: 10, rounds: 1, peer: null });
-  return (roofBytes * 1000) / Math.min(...side.timings()['out-of-place']!.maxMs);
+  const sent = (roofBytes * 1000) / Math.min(...side.timings()['out-of-place']!.maxMs);
+  return Math.max(sent, measureLink() ?? 0);
 }

@@ -25,7 +25,7 @@ export const collectiveResult = z.object({
       failedPeer.extend({ status: z.literal('out-of-memory') }),
     ])
     .nullable(),
-  /** Bytes a second of one link: of loopback's by a plain copy, of NCCL's by sends between neighbours. */
+  /** Bytes a second of one link, each way: of loopback's by a plain copy, of GPUs' by the best of copies and NCCL's sends. */
   roofBytesPerSecond: z.number().nullable(),
 });
 export type CollectiveResult = z.infer<typeof collectiveResult>;

@@ -4,7 +4,7 @@ import { packedProfile } from '../profile/packed-profile.ts';
 
 /** Milliseconds by one rank's clock, one sample a step. */
 const rankTimes = z.object({
-  /** Forward, backward with its communication, and the optimizer's step. */
+  /** Forward, backward with its communication, and the optimizer's step, as one: as PyTorch's is timed. */
   stepMs: sampleList,
   /** Forward and backward alone, with communication and, in turn with that, without. */
   synchronizedMs: sampleList,

@@ -1,8 +1,11 @@
 import type { Loss } from '../../group/backend.ts';
 import type { Store } from '../../store/store.ts';
+import type { StoreClient } from '../../store/store-client.ts';
 import type { FailureMessage } from './messages.ts';
 
-/** Ranks that do not answer for so long are gone. */
+/** What the store says in place of a rank whose connection has ended. */
+const goneText = 'gone';
+/** Ranks that do not answer for so long are gone too, such as behind a network that is cut. */
 export const answerMs = 5000;
 /** Timers take little more. */
 const longMs = 2 ** 31 - 60_000;
@@ -25,6 +28,11 @@ export class Alarms {
     this.#size = size;
   }
 
+  /** Has the store answer in this rank's place once its process, or its watchdog, has ended. */
+  async answerOnceGone(client: StoreClient): Promise<void> {
+    await client.setOnceGone(this.#key(`answer/${this.#rank}`), goneText);
+  }
+
   async raise(message: string): Promise<void> {
     await this.#store.compareAndSet(this.#key('alarm'), null, message);
   }
@@ -41,7 +49,7 @@ export class Alarms {
     const calls = await Promise.all(
       Array.from({ length: this.#size }, (_, rank) =>
         this.#store.get(keyOf(rank), { timeoutMs: answerMs }).then(
-          (text) => Number(new TextDecoder().decode(text)),
+          (bytes) => callsOf(new TextDecoder().decode(bytes)),
           () => null,
         ),
       ),
@@ -56,4 +64,8 @@ export class Alarms {
   #key(name: string): string {
     return `${this.#prefix}/${name}`;
   }
+}
+
+function callsOf(answer: string): number | null {
+  return answer === goneText ? null : Number(answer);
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { StoreClient } from '../../store/store-client.ts';
 import { HostMemory } from '@roofline/tensor-core/native';
+import { endCommunicators } from '../communicator.ts';
 import { CommunicatorState } from '../communicator-state.ts';
 import { ncclInProgress, ncclSuccess } from '../nccl-codes.ts';
 import { ncclLibrary } from '../nccl-library.ts';
@@ -22,6 +23,8 @@ export class CommunicatorWatch {
   readonly #result = new HostMemory(8);
   /** What came of calls that were compared, in their order. */
   #checks: Promise<void> = Promise.resolve();
+  #isEnding = false;
+  #hasTold = false;
 
   constructor(order: WatchOrder, port: MessagePort) {
     this.#order = order;
@@ -36,10 +39,11 @@ export class CommunicatorWatch {
     const client = await StoreClient.connect(store);
     try {
       const alarms = new Alarms(client, prefix, rank, ranks.length);
+      await alarms.answerOnceGone(client);
       this.#compareCalls(new CallCheck(client, prefix, rank, ranks));
       // Without the store nobody hears of anything, but a time limit still counts.
       const heard = alarms
-        .hear(() => this.#state.started)
+        .hear(() => this.#state.attempted)
         .then(
           (failure) => this.#end(failure),
           () => {},
@@ -68,9 +72,11 @@ export class CommunicatorWatch {
 
   /** What has gone wrong; null as long as nothing has. */
   #trouble(): string | null {
-    const { communicator, timeoutMs } = this.#order;
-    // The other thread is inside: it notices by itself.
-    if (!this.#state.tryEnter()) return null;
+    const { communicator, guard, timeoutMs } = this.#order;
+    if (!this.#state.tryEnter()) {
+      // The other thread is inside. Unless the library blocks it, it notices by itself.
+      return guard !== 0 && this.#state.insideMs > timeoutMs ? timedOut(timeoutMs) : null;
+    }
     try {
       const { functions, describe } = ncclLibrary();
       const call = functions.ncclCommGetAsyncError(communicator, this.#result.address);
@@ -85,7 +91,7 @@ export class CommunicatorWatch {
       oldest = this.#state.oldest();
     }
     if (!oldest || Date.now() - oldest.startedMs < timeoutMs) return null;
-    return `timed out after ${timeoutMs} ms`;
+    return timedOut(timeoutMs);
   }
 
   #compareCalls(check: CallCheck): void {
@@ -101,14 +107,36 @@ export class CommunicatorWatch {
   }
 
   async #end(failure: FailureMessage): Promise<void> {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    const { communicator, guard } = this.#order;
     // The other thread may be inside for as long as it takes to connect.
     while (!this.#state.tryEnter()) {
       if (this.#state.isAborted) return;
+      if (guard !== 0) this.#free(failure);
       await sleep(1);
     }
-    this.#state.noteFailure();
-    this.#port.postMessage(failure, []);
-    ncclLibrary().functions.ncclCommAbort(this.#order.communicator);
+    this.#tell(failure);
+    endCommunicators(this.#state, communicator, guard);
     this.#state.leaveAborted();
   }
+
+  /** Frees the thread that is blocked inside. */
+  #free(failure: FailureMessage): void {
+    this.#tell(failure);
+    if (!this.#state.claimGuard()) return;
+    ncclLibrary().functions.ncclCommAbort(this.#order.guard);
+    this.#state.noteGuardGone();
+  }
+
+  #tell(failure: FailureMessage): void {
+    if (this.#hasTold) return;
+    this.#hasTold = true;
+    this.#port.postMessage(failure, []);
+    this.#state.noteFailure();
+  }
+}
+
+function timedOut(timeoutMs: number): string {
+  return `timed out after ${timeoutMs} ms`;
 }

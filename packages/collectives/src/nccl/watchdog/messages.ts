@@ -5,6 +5,8 @@ import type { StoreClientOptions } from '../../store/store-client.ts';
 /** What a communicator's watchdog must know. */
 export interface WatchOrder {
   readonly communicator: number;
+  /** What frees a thread that is blocked inside, where it is aborted; 0 for none. */
+  readonly guard: number;
   /** The buffer of its CommunicatorState. */
   readonly state: SharedArrayBuffer;
   /** The GPU, as the driver counts. */

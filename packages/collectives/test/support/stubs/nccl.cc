@@ -1,6 +1,7 @@
 // A stand-in for libnccl, for ranks without GPUs: calls are put on streams that a test plays, and move data between
 // processes through files. It watches how it is used: what breaks NCCL's rules is counted, and told by stub_faults.
 #include <immintrin.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -22,12 +24,21 @@
 
 namespace {
 
-enum { kSuccess = 0, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7 };
+enum { kSuccess = 0, kInternalError = 3, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7 };
 enum Kind { kAllReduce, kBroadcast, kReduce, kAllGather, kReduceScatter, kSend, kRecv };
 const char* const names[] = {"AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "Send", "Recv"};
 
 struct UniqueId { char internal[128]; };
-struct Config { size_t size; unsigned magic, version; int blocking; };
+struct Config {
+  size_t size;
+  unsigned magic, version;
+  int blocking, cgaClusterSize, minCTAs, maxCTAs;
+  const char* netName;
+  int splitShare, trafficClass;
+};
+// What NCCL before 2.18 takes, which can split nothing.
+const int splittingVersion = 21800;
+const size_t oldConfigBytes = 24;
 
 std::mutex logMutex;
 std::string logText, faultText;
@@ -42,8 +53,13 @@ struct Comm {
   long collectives = 0;
   std::map<int, long> sends, receives;
   std::atomic<bool> isAborted{false};
+  // Of all communicators that share their end.
+  std::shared_ptr<std::atomic<bool>> isOver = std::make_shared<std::atomic<bool>>(false);
   std::atomic<int> inside{0}, asyncError{0}, leftInProgress{3};
-  bool isConnected = false, hasCalled = false;
+  bool isConnected = false, hasCalled = false, blocks = false, sharesEnd = false;
+  // What is being split off, and where its caller finds it.
+  Comm* child = nullptr;
+  Comm** childOut = nullptr;
 };
 
 // Counts threads that are in the library with one communicator: there may be one.
@@ -143,7 +159,7 @@ void say(const Call& call) {
 // What a rank said, once it has; nothing where the communicator is aborted first.
 std::string hear(const Call& call, const std::string& name) {
   while (access(name.c_str(), F_OK) != 0) {
-    if (call.comm->isAborted) return "";
+    if (*call.comm->isOver) return "";
     usleep(200);
   }
   std::ifstream file(name, std::ios::binary);
@@ -174,7 +190,7 @@ void listen(const Call& call) {
   }
   std::vector<std::string> said;
   for (int peer = 0; peer < comm.size; peer++) said.push_back(hear(call, nameOf(call, peer)));
-  if (comm.isAborted) return;
+  if (*comm.isOver) return;
   // Ranks that do not fit: NCCL would read what lies behind.
   for (auto& text : said) text.resize(std::max(text.size(), call.count * comm.size * bytesOf(call.dtype)));
   const size_t bytes = call.count * bytesOf(call.dtype);
@@ -187,15 +203,33 @@ void listen(const Call& call) {
 
 void run(void* argument) {
   Task* task = static_cast<Task*>(argument);
-  for (auto& call : task->calls) if (!call.comm->isAborted) say(call);
-  for (auto& call : task->calls) if (!call.comm->isAborted) listen(call);
+  for (auto& call : task->calls) if (!*call.comm->isOver) say(call);
+  for (auto& call : task->calls) if (!*call.comm->isOver) listen(call);
   delete task;
 }
 
+bool areThere(const Comm* comm, const char* what) {
+  bool all = true;
+  for (int peer = 0; peer < comm->size; peer++)
+    all &= access((comm->folder + "/" + what + "-" + std::to_string(peer)).c_str(), F_OK) == 0;
+  return all;
+}
+
+void come(const Comm* comm, const char* what) {
+  std::ofstream(comm->folder + "/" + what + "-" + std::to_string(comm->rank)).put('j');
+}
+
 int flush(std::vector<Call> calls, uint64_t stream) {
+  // The first call connects; where calls block, until all ranks have come to theirs.
+  for (auto& call : calls)
+    if (call.comm->blocks && !call.comm->hasCalled) {
+      call.comm->hasCalled = true;
+      for (come(call.comm, "called"); !areThere(call.comm, "called"); usleep(200))
+        if (*call.comm->isOver) return kInternalError;
+    }
   auto task = new Task{calls};
   enqueue(stream, reinterpret_cast<uint64_t>(&run), reinterpret_cast<uint64_t>(task));
-  // The first call connects, which a communicator that does not block does meanwhile.
+  // A communicator that does not block connects meanwhile.
   for (auto& call : calls)
     if (!call.comm->hasCalled) {
       call.comm->hasCalled = true;
@@ -211,6 +245,7 @@ int begin(Comm* comm, Kind kind, const void* in, void* out, size_t count, int dt
                     std::to_string(op) + " peer " + std::to_string(peer) + " stream " + std::to_string(stream) +
                     (depth > 0 ? " grouped" : ""));
   if (!comm->isConnected) note(faultText, "a call before the communicator was connected");
+  if (comm->child) note(faultText, "a call on the communicator that another was split off");
   if (failNext != 0) {
     const int result = failNext;
     failNext = 0;
@@ -234,14 +269,26 @@ API void stub_fail_next(int result) { failNext = result; }
 API void stub_async_error(int result) { for (auto comm : comms) comm->asyncError = result; }
 API int stub_aborted() {
   int count = 0;
-  for (auto comm : comms) count += comm->isAborted;
+  for (auto comm : comms) count += comm->isAborted && !comm->child;
   return count;
 }
 
-API int ncclGetVersion(int* version) {
+int stubVersion() {
   const char* given = getenv("STUB_NCCL_VERSION");
-  *version = given ? atoi(given) : 23007;
+  return given ? atoi(given) : 23007;
+}
+
+API int ncclGetVersion(int* version) {
+  *version = stubVersion();
   return kSuccess;
+}
+
+bool isValid(const Config* config) {
+  if (config->magic != 0xcafebeef) return false;
+  if (stubVersion() < splittingVersion) return config->size == oldConfigBytes && config->version == 21400;
+  for (int field : {config->cgaClusterSize, config->minCTAs, config->maxCTAs, config->trafficClass})
+    if (field != INT_MIN) return false;
+  return config->size == sizeof(Config) && config->version == 21800 && !config->netName;
 }
 
 API int ncclGetUniqueId(UniqueId* id) {
@@ -251,34 +298,58 @@ API int ncclGetUniqueId(UniqueId* id) {
 }
 
 API int ncclCommInitRankConfig(Comm** out, int ranks, UniqueId id, int rank, const Config* config) {
-  if (config->magic != 0xcafebeef || config->size != sizeof(Config) || config->version != 21400) return kInvalidArgument;
-  if (config->blocking != 0) note(faultText, "a communicator that blocks");
+  if (!isValid(config)) return kInvalidArgument;
+  if (config->blocking != 0) note(faultText, "a communicator that blocks while it connects");
   auto comm = new Comm;
   comm->folder = id.internal;
   comm->rank = rank;
   comm->size = ranks;
+  comm->sharesEnd = config->size == sizeof(Config) && config->splitShare == 1;
   // One that never joins leaves the others connecting.
-  if (!getenv("STUB_NCCL_MUTE")) std::ofstream(comm->folder + "/joined-" + std::to_string(rank)).put('j');
+  if (!getenv("STUB_NCCL_MUTE")) come(comm, "joined");
   comms.push_back(*out = comm);
+  return kInProgress;
+}
+
+API int ncclCommSplit(Comm* comm, int color, int key, Comm** out, const Config* config) {
+  Entered entered(comm, "CommSplit");
+  if (!isValid(config) || color != 0 || key != comm->rank || !comm->isConnected || comm->child) return kInvalidArgument;
+  if (!comm->sharesEnd) note(faultText, "a communicator whose calls nobody can end");
+  auto child = new Comm;
+  child->folder = comm->folder + "/split";
+  mkdir(child->folder.c_str(), 0700);
+  child->rank = comm->rank;
+  child->size = comm->size;
+  child->blocks = config->blocking == 1;
+  child->isConnected = true;
+  child->leftInProgress = 0;
+  child->isOver = comm->isOver;
+  come(child, "joined");
+  comm->child = child;
+  comm->childOut = out;
+  comm->leftInProgress = 3;
   return kInProgress;
 }
 
 API int ncclCommGetAsyncError(Comm* comm, int* result) {
   Entered entered(comm, "GetAsyncError");
-  bool areThere = true;
-  for (int peer = 0; peer < comm->size; peer++)
-    areThere &= access((comm->folder + "/joined-" + std::to_string(peer)).c_str(), F_OK) == 0;
+  const bool isReady = areThere(comm, "joined") && (!comm->childOut || areThere(comm->child, "joined"));
   if (comm->asyncError != 0) *result = comm->asyncError;
-  else if (!areThere || comm->leftInProgress > 0) *result = kInProgress;
+  else if (!isReady || comm->leftInProgress > 0) *result = kInProgress;
   else *result = kSuccess;
-  if (areThere && comm->leftInProgress > 0) comm->leftInProgress--;
+  if (isReady && comm->leftInProgress > 0) comm->leftInProgress--;
   comm->isConnected |= *result == kSuccess;
+  if (*result == kSuccess && comm->childOut) {
+    comms.push_back(*comm->childOut = comm->child);
+    comm->childOut = nullptr;
+  }
   return kSuccess;
 }
 
 // Keeps the memory, so that what comes after it is noticed.
 API int ncclCommAbort(Comm* comm) {
   Entered entered(comm, "CommAbort");
+  *comm->isOver = true;
   comm->isAborted = true;
   return kSuccess;
 }

@@ -8,6 +8,7 @@ import {
   activityKinds,
   readActivityRecord,
 } from './cupti-records.ts';
+import { CuptiBuffers } from './cupti-buffers.ts';
 import { libraries, loadLibrary } from '../driver/library-search.ts';
 
 const prototypes = {
@@ -42,16 +43,8 @@ const enabledKinds = [
 const cuKernelGetAttribute = 686;
 const cudaGetDevice = 17;
 
-const bufferBytes = 32 * 2 ** 20;
-
 // Reading two clocks takes about a microsecond; the closest pair of so many counts.
 const clockReadings = 8;
-
-/** A buffer that CUPTI has filled. */
-interface FilledBuffer {
-  readonly memory: HostMemory;
-  readonly validBytes: number;
-}
 
 /** What CUPTI recorded between `start` and `stop`. */
 export interface RecordedActivities {
@@ -63,18 +56,13 @@ export interface RecordedActivities {
   readonly droppedRecords: number;
 }
 
-/**
- * NVIDIA's activity records, as Nsight Systems takes them. CUPTI hands buffers over from a thread of its own;
- * koffi carries those calls to the event loop, so a flush must run beside it: `stop` is asynchronous.
- */
+/** NVIDIA's activity records, as Nsight Systems takes them. */
 export class Cupti {
   readonly #functions: NativeFunctions<typeof prototypes>;
   readonly #flush: () => Promise<number>;
   readonly #describe: (result: number) => string;
   readonly #result = new HostMemory(64);
-  readonly #buffers = new Map<number, HostMemory>();
-  readonly #free: HostMemory[] = [];
-  #filled: FilledBuffer[] = [];
+  readonly #buffers: CuptiBuffers;
   #startedAt: ClockReading = { ns: 0n, ms: 0 };
 
   /** Throws a LibraryNotFoundError without CUPTI. */
@@ -96,7 +84,7 @@ export class Cupti {
       getResultString(result, text);
       return text[0] ?? `CUptiResult ${result}`;
     };
-    this.#registerCallbacks(handle.func('int cuptiActivityRegisterCallbacks(void *request, void *complete)'));
+    this.#buffers = new CuptiBuffers(this.#describe);
   }
 
   /** Begins to record, on all GPUs of this process. Throws a DeviceError if another profiler is attached. */
@@ -116,13 +104,8 @@ export class Cupti {
     this.#check(await this.#flush(), 'cuptiActivityFlushAll');
     for (const kind of enabledKinds)
       this.#check(this.#functions.cuptiActivityDisable(kind), 'cuptiActivityDisable');
-    const filled = this.#filled;
-    this.#filled = [];
-    const records = filled.flatMap((buffer) => this.#read(buffer));
-    for (const { memory, validBytes } of filled) {
-      memory.bytes.fill(0, 0, validBytes);
-      this.#free.push(memory);
-    }
+    const filled = await this.#buffers.collect();
+    const records = filled.flatMap((bytes) => this.#read(bytes));
     const { activities, calls } = sortRecords(records);
     const toHostMs = hostClock(this.#startedAt, endedAt);
     const middles = calls.map(
@@ -157,38 +140,11 @@ export class Cupti {
     return reading;
   }
 
-  #registerCallbacks(register: (request: unknown, complete: unknown) => number): void {
-    const koffi = ffi();
-    const request = koffi.proto(
-      'void RooflineBufferRequested(uintptr_t buffer, uintptr_t byteLength, uintptr_t maxRecords)',
-    );
-    const complete = koffi.proto(
-      'void RooflineBufferCompleted(uintptr_t context, uint stream, uintptr_t buffer, size_t byteLength, size_t validBytes)',
-    );
-    const requested = koffi.register((buffer: number, byteLength: number, maxRecords: number) => {
-      const memory = this.#free.pop() ?? this.#makeBuffer();
-      koffi.encode(buffer, 'uint64', memory.address);
-      koffi.encode(byteLength, 'uint64', memory.bytes.length);
-      koffi.encode(maxRecords, 'uint64', 0);
-    }, koffi.pointer(request));
-    const completed = koffi.register(
-      (_context: number, _stream: number, buffer: number, _byteLength: number, validBytes: number) => {
-        const memory = this.#buffers.get(Number(buffer))!;
-        this.#filled.push({ memory, validBytes: Number(validBytes) });
-      },
-      koffi.pointer(complete),
-    );
-    this.#check(register(requested, completed), 'cuptiActivityRegisterCallbacks');
-  }
-
-  #makeBuffer(): HostMemory {
-    const memory = new HostMemory(bufferBytes);
-    this.#buffers.set(memory.address, memory);
-    return memory;
-  }
-
-  #read({ memory, validBytes }: FilledBuffer): ActivityRecord[] {
+  #read(filled: Uint8Array): ActivityRecord[] {
+    const validBytes = filled.length;
     if (validBytes === 0) return [];
+    const memory = new HostMemory(validBytes);
+    memory.bytes.set(filled);
     const bytes = new DataView(memory.bytes.buffer, memory.bytes.byteOffset, validBytes);
     const context = { baseNs: this.#startedAt.ns, textAt: rememberedText() };
     const { cuptiActivityGetNextRecord } = this.#functions;

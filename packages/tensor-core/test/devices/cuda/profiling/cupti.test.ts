@@ -57,6 +57,26 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
     }
   });
 
+  it('gives buffers to threads that the blocked one waits for', async () => {
+    const cupti = open();
+    const launchElsewhere = ffi().load(library).func('int fakeLaunchElsewhere()');
+    cupti.start();
+    for (let i = 0; i < 3; i++) expect(launchElsewhere()).toBe(0);
+    expect((await cupti.stop()).activities).toHaveLength(3);
+  });
+
+  it('takes any number of full buffers while the thread that fills them never rests', async () => {
+    const [cupti, fakeLaunch] = [open(), launch()];
+    const limit = ffi().load(library).func('void fakeBufferLimit(size_t bytes)');
+    limit(1000);
+    cupti.start();
+    for (let i = 0; i < 200; i++) fakeLaunch(0);
+    const { activities, droppedRecords } = await cupti.stop();
+    limit(0);
+    expect(activities).toHaveLength(200);
+    expect(droppedRecords).toBe(3);
+  });
+
   it.skipIf(!hostCompilerVersion())(
     'lets a profile give every kernel of a GPU its op and ranges',
     async () => {

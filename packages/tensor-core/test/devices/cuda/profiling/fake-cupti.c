@@ -1,7 +1,9 @@
-// A libcupti for tests: every `fakeLaunch` becomes a call and a kernel, told of from a thread of its own as CUPTI does.
+// A libcupti for tests: every `fakeLaunch` becomes a call and a kernel. As CUPTI does, it asks for buffers on each thread
+// that launches, and tells of full ones from a thread of its own.
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 typedef void (*request_fn)(uint8_t **buffer, size_t *size, size_t *max_records);
@@ -11,17 +13,58 @@ enum { DRIVER = 4, KERNEL = 10, KERNEL_BYTES = 224, CALL_BYTES = 40, NO_MORE_REC
 
 static request_fn request;
 static complete_fn complete;
-static uint8_t *buffer;
-static size_t size, used, max_records;
+// The buffer that a thread writes to.
+struct filling {
+  uint8_t *bytes;
+  size_t size, used;
+  struct filling *next;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct filling *all;
+static __thread struct filling *own;
+static size_t limit = SIZE_MAX;
 static uint32_t correlation;
 static int kernels_enabled, launches_enabled, stale;
 
+static void hand_over(struct filling *filling) {
+  if (filling->bytes) complete(NULL, 0, filling->bytes, filling->size, filling->used);
+  filling->bytes = NULL;
+  filling->used = 0;
+}
+
+static void *hand_over_one(void *filling) {
+  hand_over(filling);
+  return NULL;
+}
+
+static void *hand_over_all(void *unused) {
+  for (struct filling *each = all; each; each = each->next) hand_over(each);
+  return unused;
+}
+
+static int on_another_thread(void *(*function)(void *), void *argument) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, function, argument);
+  return pthread_join(thread, NULL);
+}
+
 static uint8_t *append(size_t bytes) {
-  if (!buffer) request(&buffer, &size, &max_records);
-  uint8_t *record = buffer + used;
+  if (!own) {
+    own = calloc(1, sizeof *own);
+    pthread_mutex_lock(&mutex);
+    own->next = all;
+    all = own;
+    pthread_mutex_unlock(&mutex);
+  }
+  // CUPTI takes full ones from its own thread; here the one that launches waits for that.
+  if (own->bytes && own->used + bytes > limit) on_another_thread(hand_over_one, own);
+  size_t max_records;
+  if (!own->bytes) request(&own->bytes, &own->size, &max_records);
+  uint8_t *record = own->bytes + own->used;
   // Buffers must come zeroed: what is left of an earlier recording would show.
   for (size_t i = 0; i < bytes; i++) stale |= record[i];
-  used += bytes;
+  own->used += bytes;
   return record;
 }
 
@@ -82,18 +125,19 @@ int fakeLaunch(uint32_t micros, uint32_t kernels) {
   return 0;
 }
 
-static void *hand_over(void *unused) {
-  if (buffer) complete(NULL, 0, buffer, size, used);
-  buffer = NULL;
-  used = 0;
+// A launch by another thread, which this one waits for, as for those that NCCL has launch.
+static void *launch_one(void *unused) {
+  fakeLaunch(1, 1);
   return unused;
 }
+int fakeLaunchElsewhere(void) { return on_another_thread(launch_one, NULL); }
+
+// Buffers are full with so many bytes from now on; 0 for what they hold.
+void fakeBufferLimit(size_t bytes) { limit = bytes ? bytes : SIZE_MAX; }
 
 int cuptiActivityFlushAll(uint32_t flags) {
   (void)flags;
-  pthread_t worker;
-  pthread_create(&worker, NULL, hand_over, NULL);
-  return pthread_join(worker, NULL);
+  return on_another_thread(hand_over_all, NULL);
 }
 
 int cuptiActivityGetNextRecord(uint8_t *start, size_t valid, uint8_t **record) {

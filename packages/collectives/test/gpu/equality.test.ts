@@ -1,0 +1,19 @@
+import { cudaDeviceCount } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
+import { runRanks } from '../support/run-ranks.ts';
+
+const count = cudaDeviceCount();
+
+describe('what several GPUs do is what one does', () => {
+  it.for([
+    ['data-parallel', 1],
+    ['data-parallel', 2],
+    ['data-parallel', 4],
+    ['sharded-optimizer', 2],
+    ['sharded-optimizer', 4],
+  ] as const)('%s, %i ranks', { timeout: 180_000, concurrent: true }, async ([script, size], { skip }) => {
+    skip(count < size, `${count} GPUs`);
+    for (const { code, stdout, stderr } of await runRanks(script, size, ['nccl']))
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
+  });
+});

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Tests and measures NCCL between the GPUs of one machine: scripts/several-gpus.sh RANKS FOLDER [STEP ...]
+#
+# Records go to FOLDER/h200xRANKS-allreduce, -collectives and -ddp. Every step has a time limit, and those behind one that
+# fails run nevertheless; the last lines tell which failed. All steps, in their order, if none is named:
+#
+#   calls        1 MB all-reduces, with calls that block and calls that are asked for their results    40 s
+#   nccl         every collective and dtype                                                             40 s
+#   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes     30 s
+#   equality     data parallelism and the sharded optimizer are what one rank does                      90 s
+#   faults       20 kills, late ranks, mismatches, ranks that exit                                      120 s
+#   allreduce    all-reduce of 1 MB to 1 GB beside PyTorch's                                            90 s
+#   collectives  all-gather and reduce-scatter likewise                                                 160 s
+#   ddp          xl in bfloat16, the three modes beside PyTorch's DistributedDataParallel               180 s
+#   zero         the same with AdamW's state split over the ranks: memory by rank                       60 s
+set -u
+cd "$(dirname "$0")/.."
+ranks=$1
+folder=$2
+shift 2
+steps=${*:-calls nccl ddp-small equality faults allreduce collectives ddp zero}
+export PATH="$PWD/node_modules/.bin:$PATH"
+mkdir -p "$folder"
+failed=()
+
+roofline() { node --conditions=roofline-source --disable-warning=ExperimentalWarning packages/bench-harness/src/cli.ts "$@"; }
+gpu_tests() { (cd packages/collectives && vitest run --config ../../tooling/vitest.gpu.config.ts "$@"); }
+export -f roofline gpu_tests
+
+# step SECONDS NAME COMMAND...: runs it in a group of its own, all of which ends at the limit.
+step() {
+  local limit=$1 name=$2 began=$SECONDS code
+  shift 2
+  echo "== $name: $*"
+  timeout -k 5 "$limit" bash -c '"$@"' - "$@" 2>&1
+  code=$?
+  echo "== $name: exit code $code after $((SECONDS - began)) s"
+  [ $code -eq 0 ] || failed+=("$name")
+  return $code
+}
+
+descendants() {
+  local pid
+  # Behind the name, which may hold spaces, stand the state and the parent.
+  for pid in $(sed -nE "s/^([0-9]+) \\(.*\\) [A-Za-z] $1 .*/\\1/p" /proc/[0-9]*/stat 2> /dev/null); do
+    echo "$pid"
+    descendants "$pid"
+  done
+}
+
+# Where every thread of every process below this one is; a command that hangs is then killed by its limit.
+stacks() {
+  local pid
+  for pid in $(descendants "$1"); do
+    echo "-- process $pid: $(tr '\0' ' ' < "/proc/$pid/cmdline" | cut -c1-150)"
+    timeout 20 "$(command -v cuda-gdb || command -v gdb)" -p "$pid" -batch -ex 'set pagination off' -ex 'thread apply all bt 14' 2>/dev/null |
+      grep -E '^(Thread|#)' | cut -c1-160 | head -150
+  done
+}
+
+# watched SECONDS COMMAND...: its progress as a terminal would show it, and the stacks where it takes longer.
+watched() {
+  local limit=$1 log pid code
+  shift
+  log=$(mktemp)
+  script -qfec "$*" "$log" > /dev/null 2>&1 < /dev/null &
+  pid=$!
+  for _ in $(seq "$limit"); do
+    kill -0 $pid 2> /dev/null || break
+    sleep 1
+  done
+  if kill -0 $pid 2> /dev/null; then
+    echo "-- still running after $limit s; its last words:"
+    tr '\r' '\n' < "$log" | tail -3
+    stacks $pid
+    # By their numbers: a rank that hangs in a library hears nothing else.
+    kill -KILL $(descendants $pid) $pid 2> /dev/null
+    code=124
+  fi
+  wait $pid 2> /dev/null
+  code=${code:-$?}
+  tr '\r' '\n' < "$log" | tail -12
+  return "$code"
+}
+export -f watched stacks descendants
+
+for name in $steps; do
+  case $name in
+    calls)
+      small=(--nproc "$ranks" --size 1MB --rounds 3 --backend nccl --peer torch --force-new)
+      step 60 'calls that block' roofline allreduce "${small[@]}" --out "$folder/calls-blocking"
+      blocking=$?
+      ROOFLINE_NCCL_CALLS=polled step 60 'calls that are asked' roofline allreduce "${small[@]}" --out "$folder/calls-polled"
+      if [ $blocking -ne 0 ]; then
+        echo '== Calls that block have failed: all further steps ask for results (ROOFLINE_NCCL_CALLS=polled).'
+        export ROOFLINE_NCCL_CALLS=polled
+      fi
+      ;;
+    nccl) step 120 nccl gpu_tests test/gpu/nccl.test.ts ;;
+    ddp-small)
+      small="roofline ddp --backend nccl --nproc $ranks --size small --dtype bfloat16 --context 256 --steps 3 --warmup 1"
+      step 150 'ddp of small' watched 60 "$small --mode naive,overlap --out $(mktemp -d)"
+      step 150 'ddp of small beside PyTorch' watched 90 "$small --mode overlap --peer torch --out $(mktemp -d)"
+      ;;
+    equality) step 240 equality gpu_tests test/gpu/equality.test.ts ;;
+    faults) step 300 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
+    allreduce)
+      step 200 allreduce roofline allreduce --backend nccl --nproc "$ranks" --size 1MB,10MB,100MB,1GB --peer torch \
+        --out "$folder/h200x$ranks-allreduce"
+      ;;
+    collectives)
+      step 300 collectives roofline allreduce --op allgather,reducescatter --backend nccl --nproc "$ranks" \
+        --size 1MB,10MB,100MB,1GB --rounds 3 --peer torch --out "$folder/h200x$ranks-collectives"
+      ;;
+    ddp | zero)
+      model=(--backend nccl --nproc "$ranks" --size xl --dtype bfloat16 --context 256 --batch 4 --steps 8 --warmup 2)
+      which=()
+      [ "$name" = zero ] && which=(--mode overlap --optimizer sharded)
+      step 300 "$name" roofline ddp "${model[@]}" --peer torch "${which[@]}" --out "$folder/h200x$ranks-ddp"
+      ;;
+    *)
+      echo "There is no step $name."
+      failed+=("$name")
+      ;;
+  esac
+done
+echo "== failed: ${failed[*]:-none}; $SECONDS s in all"
+[ ${#failed[@]} -eq 0 ]
