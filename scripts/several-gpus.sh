@@ -4,7 +4,6 @@
 # Records go to FOLDER/h200xRANKS-allreduce, -collectives and -ddp. Every step has a time limit, and those behind one that
 # fails run nevertheless; the last lines tell which failed. All steps, in their order, if none is named:
 #
-#   calls        1 MB all-reduces, with calls that block and calls that are asked for their results    40 s
 #   nccl         every collective and dtype                                                             40 s
 #   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes     30 s
 #   equality     data parallelism and the sharded optimizer are what one rank does                      90 s
@@ -18,7 +17,7 @@ cd "$(dirname "$0")/.."
 ranks=$1
 folder=$2
 shift 2
-steps=${*:-calls nccl ddp-small equality faults allreduce collectives ddp zero}
+steps=${*:-nccl ddp-small equality faults allreduce collectives ddp zero}
 export PATH="$PWD/node_modules/.bin:$PATH"
 mkdir -p "$folder"
 failed=()
@@ -63,7 +62,7 @@ watched() {
   local limit=$1 log pid code
   shift
   log=$(mktemp)
-  script -qfec "$*" "$log" > /dev/null 2>&1 < /dev/null &
+  SHELL=$BASH script -qfec "$*" "$log" > /dev/null 2>&1 < /dev/null &
   pid=$!
   for _ in $(seq "$limit"); do
     kill -0 $pid 2> /dev/null || break
@@ -86,16 +85,6 @@ export -f watched stacks descendants
 
 for name in $steps; do
   case $name in
-    calls)
-      small=(--nproc "$ranks" --size 1MB --rounds 3 --backend nccl --peer torch --force-new)
-      step 60 'calls that block' roofline allreduce "${small[@]}" --out "$folder/calls-blocking"
-      blocking=$?
-      ROOFLINE_NCCL_CALLS=polled step 60 'calls that are asked' roofline allreduce "${small[@]}" --out "$folder/calls-polled"
-      if [ $blocking -ne 0 ]; then
-        echo '== Calls that block have failed: all further steps ask for results (ROOFLINE_NCCL_CALLS=polled).'
-        export ROOFLINE_NCCL_CALLS=polled
-      fi
-      ;;
     nccl) step 120 nccl gpu_tests test/gpu/nccl.test.ts ;;
     ddp-small)
       small="roofline ddp --backend nccl --nproc $ranks --size small --dtype bfloat16 --context 256 --steps 3 --warmup 1"
@@ -105,12 +94,12 @@ for name in $steps; do
     equality) step 240 equality gpu_tests test/gpu/equality.test.ts ;;
     faults) step 300 faults gpu_tests test/gpu/nccl-faults.test.ts ;;
     allreduce)
-      step 200 allreduce roofline allreduce --backend nccl --nproc "$ranks" --size 1MB,10MB,100MB,1GB --peer torch \
+      step 200 allreduce roofline allreduce --backend nccl --nproc "$ranks" --size 1MB,10MB,100MB,1GB --warmup 50 --iterations 100 --peer torch \
         --out "$folder/h200x$ranks-allreduce"
       ;;
     collectives)
       step 300 collectives roofline allreduce --op allgather,reducescatter --backend nccl --nproc "$ranks" \
-        --size 1MB,10MB,100MB,1GB --rounds 3 --peer torch --out "$folder/h200x$ranks-collectives"
+        --size 1MB,10MB,100MB,1GB --warmup 50 --iterations 100 --rounds 3 --peer torch --out "$folder/h200x$ranks-collectives"
       ;;
     ddp | zero)
       model=(--backend nccl --nproc "$ranks" --size xl --dtype bfloat16 --context 256 --batch 4 --steps 8 --warmup 2)

@@ -44,3 +44,4 @@ export {
   ffi,
 } from './native/ffi.ts';
 export { HostMemory, addressOf } from './native/host-memory.ts';
+export { keepLibrary } from './native/keep-library.ts';

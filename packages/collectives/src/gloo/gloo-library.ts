@@ -1,5 +1,5 @@
 import { LibraryNotFoundError, RooflineError } from '@roofline/tensor-core';
-import { type NativeFunctions, declareFunctions, ffi } from '@roofline/tensor-core/native';
+import { type NativeFunctions, declareFunctions, ffi, keepLibrary } from '@roofline/tensor-core/native';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -43,6 +43,7 @@ export function glooLibrary(): GlooLibrary {
   if (!existsSync(path)) throw new LibraryNotFoundError("gloo's shim", [path], remedy);
   try {
     const handle = ffi().load(path);
+    keepLibrary(path);
     const functions = declareFunctions(handle, prototypes, missingFunction);
     // A collected handle would unload the library under its functions.
     loaded = { handle, functions };

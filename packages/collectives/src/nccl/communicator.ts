@@ -73,7 +73,7 @@ export class Communicator {
   async connected(): Promise<void> {
     const deadline = performance.now() + this.#place.timeoutMs;
     let result = await this.#firstIsReady(deadline);
-    if (result === ncclSuccess && splits()) result = await this.#splitOff(deadline);
+    if (result === ncclSuccess && ncclLibrary().versionNumber >= splittingVersion) result = await this.#splitOff(deadline);
     if (result === ncclSuccess) return;
     const why = this.#describe(result);
     this.abort();
@@ -171,10 +171,6 @@ export function endCommunicators(state: CommunicatorState, handle: number, guard
   if (!isGuardLeft) return;
   ncclCommAbort(guard);
   state.noteGuardGone();
-}
-
-function splits(): boolean {
-  return ncclLibrary().versionNumber >= splittingVersion && process.env['ROOFLINE_NCCL_CALLS'] !== 'polled';
 }
 
 /** The first error, or else whether one is still in progress. */

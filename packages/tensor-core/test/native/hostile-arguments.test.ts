@@ -55,6 +55,8 @@ const table: HostileTable = {
     },
   },
   ffi: { args: () => [] },
+  // No such library is loaded, which it may be.
+  keepLibrary: { args: () => ['libnone.so'], legal: { 0: 'a' } },
   'new HostMemory': { args: () => [64], legal: { 0: numbers } },
   'HostMemory#readUint64': hot,
   'HostMemory#readInt32': hot,

@@ -1,4 +1,5 @@
 import { ffi } from '../../../native/ffi.ts';
+import { keepLibrary } from '../../../native/keep-library.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import { DeviceError, LibraryNotFoundError } from '../../../errors.ts';
 import { fixCpuThreads } from '../threads.ts';
@@ -251,7 +252,9 @@ function loadApi(): LoadedApi {
 function openLibrary(path: string) {
   disableTelemetry();
   try {
-    return ffi().load(path);
+    const library = ffi().load(path);
+    keepLibrary(path);
+    return library;
   } catch (cause) {
     throw new LibraryNotFoundError(
       'ONNX Runtime',

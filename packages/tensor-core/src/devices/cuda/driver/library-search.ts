@@ -6,6 +6,7 @@ import type { Environment } from '../../../host/environment.ts';
 import type koffi from 'koffi';
 import { LibraryNotFoundError } from '../../../errors.ts';
 import { ffi } from '../../../native/ffi.ts';
+import { keepLibrary } from '../../../native/keep-library.ts';
 
 /** A shared library and how to get it. */
 export interface LibraryDescription {
@@ -77,6 +78,7 @@ export function loadLibrary(description: LibraryDescription): LoadedLibrary {
     try {
       const handle = ffi().load(candidate);
       const library = { handle, path: candidate.includes('/') ? candidate : loadedPath(candidate) };
+      keepLibrary(library.path);
       loaded.set(description, library);
       return library;
     } catch (error) {
