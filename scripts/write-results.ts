@@ -20,8 +20,9 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
     'h200-compiled-steps',
     'h200-compiled-2.7b',
     'h200-compiled-peer',
-    'h200-profile-compiled',
+    ...['h200-profile-compiled', 'h200-compiled-float32', 'h200-compiled-float32-2.7b'],
   ],
+  'h200x2-collectives': ['h200x2-allreduce', 'h200x2-allreduce-few-calls', 'h200x2-ddp'],
   'cpu-float32': ['cpu-float32'],
   'cpu-collectives': ['cpu-allreduce', 'cpu-ddp'],
 };
