@@ -46,7 +46,7 @@ describe('gpuKernels', () => {
 
   describe('of a graph', () => {
     // Launched from 20 to 22: its first call is two nodes, its second none, its third one.
-    const graph = { name: 'step', firstCall: 1, nodes: [2, 0, 1] };
+    const graph = { name: 'step', firstCall: 1, nodes: [2, 0, 1], branches: null };
     const calls = [call(10, 11), { ...call(20, 20.5), graph }, { ...call(20.5, 21.5), graph }];
     calls.push({ ...call(21.5, 22), graph }, call(30, 31));
     const queuedAtMs = new Map([[1, 10.5], [2, 21], [3, 30.5]]); // prettier-ignore

@@ -221,6 +221,7 @@ export class CudaDevice implements Device {
       driver: this.#driver,
       launcher: this.#launcher,
       lowering: this.#lowering,
+      streams: this.#streams,
     };
     return new CudaProgram(program, parts, options);
   }

@@ -1,5 +1,4 @@
 import { observeReplay } from '../../../op/observers.ts';
-import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
@@ -8,32 +7,27 @@ import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
-  type Call,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
-  attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
-import { replayOf } from '../../../program/replay.ts';
+import { type ReplayedBranches, replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
+import { type Branches, planBranches } from './branches/branches.ts';
+import { type CapturedProgram, captureProgram, queueCall } from './capture-program.ts';
 import { CarriedCopies } from './carried-copies.ts';
-import { CudaGraph } from './cuda-graph.ts';
-import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+import type { LiveCallParts } from './live-calls.ts';
 
 /** What a program stands on. */
 export type CudaProgramParts = LiveCallParts;
 
 /** What was captured, and for which addresses of the storages that are given. */
-interface Captured {
-  readonly graph: CudaGraph;
-  readonly live: LiveCalls;
-  /** How many of the graph's nodes each call is. */
-  readonly nodes: readonly number[];
+interface Captured extends CapturedProgram {
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
   /** The kept storages, in the program's own memory. */
   readonly kept: Map<number, Storage>;
@@ -56,17 +50,19 @@ export class CudaProgram implements ProgramRunner {
   readonly #autotunes: boolean;
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
+  readonly #branches: Branches;
   #captured: Captured | null = null;
   /** What the graph's ops hand on to each other lies here. */
   #arena: Block[] = [];
   #lastStream: CudaStream | null = null;
 
-  constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
+  constructor(program: Program, parts: CudaProgramParts, { autotune, branches }: PrepareOptions = { autotune: false, branches: 1 }) {
     this.#autotunes = autotune;
     this.#program = optimize(program, parts.device.facts);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(program, this.#program);
+    this.#branches = planBranches(this.#program.calls, branches);
     this.#parts = parts;
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
@@ -82,13 +78,16 @@ export class CudaProgram implements ProgramRunner {
     const fused = new Map<string, number>();
     for (const { op } of this.#program.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
-    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null);
+    const { count, ofCalls } = this.#branches;
+    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null, ofCalls);
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,
       nodesBefore: nodesBefore(table),
       table,
       fused,
+      branches: count,
+      callsBeside: ofCalls.filter((branch) => branch !== 0).length,
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
       ...this.#products,
@@ -111,11 +110,16 @@ export class CudaProgram implements ProgramRunner {
     this.#leaveGradientsToOthers(captured);
     this.#copies.refresh(stream);
     observeReplay(
-      () => replayOf(this.#program, live, captured.nodes),
+      () => replayOf(this.#program, live, captured.nodes, this.#replayedBranches(captured)),
       () => captured.graph.launch(stream),
     );
     this.#returnArguments(bindings);
     return this.#results(captured);
+  }
+
+  #replayedBranches({ graph }: Captured): ReplayedBranches | null {
+    const { count, ofCalls, dependencies } = this.#branches;
+    return count === 1 ? null : { ofCalls, dependencies, shapes: graph.nodeShapes() };
   }
 
   writesNoted(): void {
@@ -178,41 +182,26 @@ export class CudaProgram implements ProgramRunner {
 
   #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
     this.#drop();
-    const { device, driver } = this.#parts;
+    const { device } = this.#parts;
     const memory = new ProgramMemory(this.#program, new Map([...given, ...this.#copies.bindings()]));
-    const live = new LiveCalls(this.#parts);
-    const nodes: number[] = [];
-    let captured = 0;
     try {
-      this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
-      const graph = device.withPool(this.#pool, () =>
-        CudaGraph.capture(driver, device.stream, () => {
-          this.#program.calls.forEach((call, i) => {
-            const own = attributesOf(call, attributes);
-            if (call.live === null) this.#captureCall(call, memory, own);
-            else live.capture(call, memory, () => this.#captureCall(call, memory, own));
-            memory.free(this.#lastUses[i]!);
-            const before = captured;
-            captured = CudaGraph.capturedNodes(driver, device.stream);
-            nodes.push(captured - before);
-          });
-        }),
+      this.#copies.capture(device.stream, (cast) =>
+        withOperands(cast, memory, (inputs, outputs) =>
+          queueCall(this.#parts, cast, inputs, outputs, cast.attributes),
+        ),
       );
+      const captured = captureProgram(this.#parts, {
+        ...{ program: this.#program, branches: this.#branches, lastUses: this.#lastUses },
+        ...{ memory, pool: this.#pool, attributes },
+      });
       const addresses = [...given.keys()]
         .filter((number) => !this.#arguments.has(number))
         .map((number) => ({ number, address: memory.addressOf(number) }));
-      this.#captured = { graph, live, nodes, addresses, kept: memory.take() };
+      this.#captured = { ...captured, addresses, kept: memory.take() };
     } finally {
       memory.freeAll();
     }
     this.#arena = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
-  }
-
-  /** Observers are not told: nothing runs yet. */
-  #captureCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
-    withOperands(call, memory, (inputs, outputs) =>
-      reopenRange(call.range, () => this.#parts.device.run(call.op, inputs, outputs, attributes as never)),
-    );
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */

@@ -1,0 +1,24 @@
+import { describe, vi } from 'vitest';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { itCompilesRandomPrograms } from './random-programs.ts';
+
+const seed = Number(process.env['PROGRAM_SEED'] ?? 29);
+const cases = Number(process.env['PROGRAM_CASES'] ?? 60);
+
+const drawn = vi.hoisted(() => ({ state: 1 }));
+
+// Any assignment must be right, so that the worst there are serve as well as good ones.
+vi.mock('../../src/devices/cuda/program/branches/assign-branches.ts', () => ({
+  assignBranches: (calls: readonly unknown[], _: unknown, branches: number) =>
+    calls.map(() => {
+      drawn.state = (Math.imul(drawn.state, 1664525) + 1013904223) >>> 0;
+      return (drawn.state >>> 16) % branches;
+    }),
+}));
+
+describe.skipIf(hostCompilerVersion() === null)('random programs on branches drawn at random', () => {
+  describe.each([2, 3, 4])('%d of them', (branches) => {
+    const device = openEmulatedDevice(2 ** 30, undefined, undefined, branches);
+    itCompilesRandomPrograms(() => device, seed + branches, cases, { branches });
+  });
+});
