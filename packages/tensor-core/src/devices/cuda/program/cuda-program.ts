@@ -3,7 +3,6 @@ import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
-import { lastUses } from '../../../program/dead-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import {
@@ -21,6 +20,7 @@ import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
+import { Arena } from './arena.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
@@ -35,8 +35,10 @@ interface Captured {
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
-  /** The kept storages, in the program's own memory. */
-  readonly kept: Map<number, Storage>;
+  /** The storages of gradients, in the program's own memory. */
+  readonly gradients: Map<number, Storage>;
+  /** The addresses of results, in the arena. */
+  readonly results: ReadonlyMap<number, number>;
 }
 
 /**
@@ -47,7 +49,7 @@ export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
   readonly #program: Program;
   readonly #parts: CudaProgramParts;
-  readonly #lastUses: readonly (readonly number[])[];
+  readonly #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
@@ -57,8 +59,8 @@ export class CudaProgram implements ProgramRunner {
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
   #captured: Captured | null = null;
-  /** What the graph's ops hand on to each other lies here. */
-  #arena: Block[] = [];
+  /** The arena and what of workspaces found no room in it: the graph works there. */
+  #held: Block[] = [];
   #lastStream: CudaStream | null = null;
 
   constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
@@ -71,10 +73,7 @@ export class CudaProgram implements ProgramRunner {
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
     );
-    this.#lastUses = lastUses(
-      this.#program,
-      this.#program.calls.map((call) => [call]),
-    );
+    this.#arena = new Arena(this.#program);
     this.#pool = parts.device.createPool();
   }
 
@@ -178,34 +177,61 @@ export class CudaProgram implements ProgramRunner {
 
   #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
     this.#drop();
-    const { device, driver } = this.#parts;
-    const memory = new ProgramMemory(this.#program, new Map([...given, ...this.#copies.bindings()]));
-    const live = new LiveCalls(this.#parts);
-    const nodes: number[] = [];
-    let captured = 0;
+    const { device } = this.#parts;
+    const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
+    const handedOn = this.#arena.bindings(arena);
+    const memory = new ProgramMemory(
+      this.#program,
+      new Map([...given, ...this.#copies.bindings(), ...handedOn]),
+    );
     try {
       this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
-      const graph = device.withPool(this.#pool, () =>
-        CudaGraph.capture(driver, device.stream, () => {
-          this.#program.calls.forEach((call, i) => {
-            const own = attributesOf(call, attributes);
-            if (call.live === null) this.#captureCall(call, memory, own);
-            else live.capture(call, memory, () => this.#captureCall(call, memory, own));
-            memory.free(this.#lastUses[i]!);
-            const before = captured;
-            captured = CudaGraph.capturedNodes(driver, device.stream);
-            nodes.push(captured - before);
-          });
-        }),
+      const calls = device.withPool(this.#pool, () =>
+        this.#captureCalls(memory, arena.buffer.address, attributes),
       );
       const addresses = [...given.keys()]
         .filter((number) => !this.#arguments.has(number))
         .map((number) => ({ number, address: memory.addressOf(number) }));
-      this.#captured = { graph, live, nodes, addresses, kept: memory.take() };
+      const results = new Map(
+        [...this.#program.kept]
+          .filter((number) => handedOn.has(number))
+          .map((number) => [number, memory.addressOf(number)]),
+      );
+      this.#captured = { ...calls, addresses, gradients: memory.take(), results };
     } finally {
       memory.freeAll();
+      arena.release();
     }
-    this.#arena = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+    this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+  }
+
+  #captureCalls(
+    memory: ProgramMemory,
+    arenaAddress: number,
+    attributes: readonly unknown[],
+  ): Pick<Captured, 'graph' | 'live' | 'nodes'> {
+    const { device, driver, lowering } = this.#parts;
+    const live = new LiveCalls(this.#parts);
+    const nodes: number[] = [];
+    let captured = 0;
+    const captureOne = (call: Call, at: number) => {
+      const own = attributesOf(call, attributes);
+      const workspaces = this.#arena.workspacesOf(at, arenaAddress);
+      lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
+      if (call.live === null) this.#captureCall(call, memory, own);
+      else live.capture(call, memory, () => this.#captureCall(call, memory, own));
+      for (const { offset, byteLength } of [...workspaces.taken, ...this.#arena.freedBehind(at)])
+        device.discard(arenaAddress + offset, byteLength);
+      const before = captured;
+      captured = CudaGraph.capturedNodes(driver, device.stream);
+      nodes.push(captured - before);
+    };
+    try {
+      const graph = CudaGraph.capture(driver, device.stream, () => this.#program.calls.forEach(captureOne));
+      return { graph, live, nodes };
+    } finally {
+      lowering.spareMemory = null;
+    }
   }
 
   /** Observers are not told: nothing runs yet. */
@@ -216,9 +242,9 @@ export class CudaProgram implements ProgramRunner {
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
-  #leaveGradientsToOthers({ kept }: Captured): void {
+  #leaveGradientsToOthers({ gradients }: Captured): void {
     for (const [number, leaf] of this.#program.gradients) {
-      const storage = kept.get(number)!;
+      const storage = gradients.get(number)!;
       const own = leaf.grad?.storage === storage ? 2 : 1;
       if (storage.references <= own) continue;
       const { device } = this.#parts;
@@ -228,23 +254,19 @@ export class CudaProgram implements ProgramRunner {
       storage.buffer = successor.buffer;
       successor.buffer = buffer;
       storage.release();
-      kept.set(number, successor);
+      gradients.set(number, successor);
     }
   }
 
-  #results({ kept }: Captured): Map<number, Storage> {
+  #results({ gradients, results }: Captured): Map<number, Storage> {
     const { device } = this.#parts;
-    const results = new Map<number, Storage>();
-    for (const [number, storage] of kept) {
-      if (this.#program.gradients.has(number)) {
-        results.set(number, storage.retain());
-        continue;
-      }
-      const result = new Storage(device, storage.byteLength);
-      results.set(number, result);
-      device.stream.copy(result.buffer.address, storage.buffer.address, storage.byteLength);
+    const kept = new Map([...gradients].map(([number, storage]) => [number, storage.retain()]));
+    for (const [number, address] of results) {
+      const result = new Storage(device, this.#program.storages[number]!.byteLength);
+      kept.set(number, result);
+      device.stream.copy(result.buffer.address, address, result.byteLength);
     }
-    return results;
+    return kept;
   }
 
   #drop(): void {
@@ -252,9 +274,9 @@ export class CudaProgram implements ProgramRunner {
     // What it launched may run still.
     this.#parts.device.synchronize();
     this.#captured.graph.dispose();
-    for (const storage of this.#captured.kept.values()) storage.release();
-    for (const block of this.#arena) this.#parts.device.freeBlock(block);
-    this.#arena = [];
+    for (const storage of this.#captured.gradients.values()) storage.release();
+    for (const block of this.#held) this.#parts.device.freeBlock(block);
+    this.#held = [];
     this.#captured = null;
   }
 }

@@ -1,0 +1,79 @@
+import { lastUses } from '../../../program/dead-calls.ts';
+import type { Binding, Program } from '../../../program/program.ts';
+import type { Storage } from '../../../tensor/storage/storage.ts';
+import type { DeviceBuffer } from '../../device.ts';
+import { type Gap, type PlacedPart, aligned, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
+
+/** A part of the arena, and the program's storage that it is. */
+interface StoragePart extends PlacedPart {
+  readonly number: number;
+}
+
+/** One piece of memory for what a program's calls hand on to each other and for its results: where each storage lies. */
+export class Arena {
+  /** 0 for a program that hands on nothing. */
+  readonly byteLength: number;
+  readonly #parts: readonly StoragePart[];
+
+  constructor(program: Program) {
+    const { calls, storages, kept, gradients } = program;
+    const groups = calls.map((call) => [call]);
+    const results = [...kept].filter((number) => !gradients.has(number));
+    const firstUses = new Map<number, number>();
+    calls.forEach(({ inputs, outputs }, at) => {
+      for (const { storage } of [...inputs, ...outputs])
+        if (!firstUses.has(storage)) firstUses.set(storage, at);
+    });
+    // Results stay behind the last call, until they are copied from there.
+    const parts = [...lastUses(program, groups), results].flatMap((numbers, last) =>
+      numbers.map((number) => {
+        const { byteLength } = storages[number]!;
+        return { number, byteLength, first: firstUses.get(number) ?? last, last };
+      }),
+    );
+    this.#parts = planArena(parts).map((placed, i) => ({ ...placed, number: parts[i]!.number }));
+    this.byteLength = arenaBytes(this.#parts);
+  }
+
+  /** Where the storages lie if the arena is `memory`. */
+  bindings(memory: Storage): Map<number, Binding> {
+    return new Map(
+      this.#parts.map(({ number, offset }) => [number, { storage: memory, byteOffset: offset }]),
+    );
+  }
+
+  /** The storages that no call behind `call` needs. */
+  freedBehind(call: number): Gap[] {
+    return this.#parts.filter(({ last }) => last === call);
+  }
+
+  /** What of the arena, if it begins at `address`, workspaces of `call` can have. */
+  workspacesOf(call: number, address: number): ArenaWorkspaces {
+    return new ArenaWorkspaces(gapsAt(this.#parts, call, this.byteLength), address);
+  }
+}
+
+/** What one call leaves free of an arena, for its workspaces. */
+export class ArenaWorkspaces {
+  readonly taken: Gap[] = [];
+  readonly #address: number;
+  #gaps: readonly Gap[];
+
+  constructor(gaps: readonly Gap[], address: number) {
+    this.#gaps = gaps;
+    this.#address = address;
+  }
+
+  /** From the smallest gap that is large enough; null without one. */
+  take(byteLength: number): DeviceBuffer | null {
+    const bytes = aligned(byteLength);
+    const fitting = this.#gaps.filter((gap) => gap.byteLength >= bytes);
+    if (fitting.length === 0) return null;
+    const gap = fitting.reduce((a, b) => (b.byteLength < a.byteLength ? b : a));
+    const { offset } = gap;
+    const rest = { offset: offset + bytes, byteLength: gap.byteLength - bytes };
+    this.#gaps = [...this.#gaps.filter((other) => other !== gap), rest];
+    this.taken.push({ offset, byteLength: bytes });
+    return { address: this.#address + offset, byteLength: bytes };
+  }
+}
