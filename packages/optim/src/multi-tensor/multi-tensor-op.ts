@@ -3,9 +3,11 @@ import {
   type CudaContext,
   type MemoryView,
   type Tensor,
+  type UpdateByTensor,
   applyLive,
   defineOp,
 } from '@roofline/tensor-core';
+import { packageKernels } from '@roofline/tensor-core/native';
 import type { Copies } from './multi-tensor.ts';
 
 /** What is special to an op over a number of tensors, in terms of its lists. */
@@ -27,9 +29,33 @@ export interface MultiTensorDefinition<A> extends Omit<
     attributes: A,
     copies?: Copies,
   ): void;
+  /** Of an update whose attributes are but a few numbers. */
+  readonly byCoefficients?: UpdateByCoefficients<A>;
   /** Over one tensor: its roles, then what is shared. Gives the written ones. */
   readonly cpu: ComputeOp<A>['cpu'];
 }
+
+/** How an update gets its numbers from memory, so that a compiled program can make several calls of it. */
+export interface UpdateByCoefficients<A> {
+  /** At most six. */
+  numbers(attributes: A): readonly number[];
+  /** As the definition's `launch`, with the address of these numbers in the place of attributes. */
+  launch(
+    context: CudaContext,
+    lists: readonly (readonly MemoryView[])[],
+    shared: readonly MemoryView[],
+    coefficients: number,
+    copies?: Copies,
+  ): void;
+}
+
+// As many as write_coefficients of kernels/multi_tensor.cu writes.
+const coefficientCount = 6;
+const coefficientsKernel = {
+  source: packageKernels(import.meta.url)('multi_tensor.cu'),
+  name: 'write_coefficients',
+  parameters: 'pffffff',
+};
 
 /**
  * Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. `next` gives the
@@ -78,7 +104,7 @@ function splitOf(inputs: readonly MemoryView[], count: number, lists: number): S
 
 /** Which inputs an op writes depends on the number of tensors, so each number has an op of its own. */
 function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number): ComputeOp<A> {
-  const { written, lists, writesCopies = false, launch, cpu, ...rest } = definition;
+  const { written, lists, writesCopies = false, byCoefficients, launch, cpu, ...rest } = definition;
   // A compiled program's replays come with the same inputs, and their lists keep what `launchOverTensors` has prepared.
   const splits = new WeakMap<readonly MemoryView[], Split>();
   return defineOp<A>({
@@ -94,7 +120,28 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
         if (!split) splits.set(inputs, (split = splitOf(inputs, count, lists)));
         launch(context, split.lists, split.shared, attributes, copies);
       },
+      ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
     },
     cpu,
   });
+}
+
+function byTensor<A>(
+  { written, lists }: MultiTensorDefinition<A>,
+  { numbers, launch }: UpdateByCoefficients<A>,
+): UpdateByTensor<A> {
+  return {
+    written,
+    roles: lists,
+    coefficientCount,
+    coefficients(context, { address }, attributes) {
+      const values = numbers(attributes);
+      const padding = new Array<number>(coefficientCount - values.length).fill(0);
+      context.kernel(coefficientsKernel).launch([1, 1, 1], 1, 0, [address, ...values, ...padding]);
+    },
+    launch(context, inputs, outputs, copies) {
+      const split = splitOf(inputs.slice(0, -1), outputs.length / written, lists);
+      launch(context, split.lists, split.shared, inputs.at(-1)!.address, copies);
+    },
+  };
 }

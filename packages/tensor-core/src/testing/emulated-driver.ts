@@ -15,15 +15,16 @@ import {
   results,
 } from './emulated-results.ts';
 
-/** What an emulated GPU claims to be. */
+/** What an emulated GPU claims to be: its L2 cache so small that small tensors do not fit. */
 export const emulatedMultiprocessors = 2;
+const l2Bytes = 128;
 
 const attributes: Record<number, number> = {
   13: 1_000_000,
   16: emulatedMultiprocessors,
   36: 1_000_000,
   37: 64,
-  38: 2 ** 20,
+  38: l2Bytes,
   39: 2048,
   75: 8,
   76: 0,

@@ -51,7 +51,7 @@ describe('assignBranches', () => {
     const layers = 8;
     const calls = passThrough(layers, 512);
     const dependencies = dependenciesOf(calls);
-    const branches = assignBranches(calls, dependencies, 2);
+    const { ofCalls: branches } = assignBranches(calls, dependencies, 2);
     const products = calls.flatMap(({ op }, i) => (op.name === 'matmul' ? [i] : []));
     const last = calls.length - 1;
     expect(branches.slice(0, products[layers])).toEqual(branches.slice(0, products[layers]).map(() => 0));

@@ -198,6 +198,11 @@ export class CudaDevice implements Device {
     this.#memory.freeBlock(block);
   }
 
+  /** Told of memory inside a block that holds nothing any more: tests have it filled, as freed blocks are. */
+  discard(address: number, byteLength: number): void {
+    this.#memory.poison(address, byteLength);
+  }
+
   write(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
     this.makeCurrent();
     if (this.#streams.areSeveral) buffer.usedBy(this.#streams.current);
@@ -215,7 +220,7 @@ export class CudaDevice implements Device {
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
-  prepare(program: Program, options?: PrepareOptions): ProgramRunner {
+  prepare(program: Program, options: PrepareOptions): ProgramRunner {
     const parts = {
       device: this,
       driver: this.#driver,

@@ -34,8 +34,8 @@ export interface AllocatorStatistics {
  * A caching allocator for memory that queues of work use in order. A block belongs to the queue that it was allocated
  * for: freed, it may be handed out to that queue again at once, since whatever uses it next runs later. One that other
  * queues have used too (`Block.usedBy`) is fenced: it rests until its own queue finds nothing else to hand out, which
- * then waits, on the device, for the points that the others had reached when the block was freed, the oldest fence
- * first. Best fit; blocks are split, and merged with free neighbours.
+ * then waits, on the device, for the points that the others had reached when the block was freed. Best fit; blocks are
+ * split, and merged with free neighbours.
  */
 export class CachingAllocator {
   /** Told of what happens here, if there is one. */
@@ -75,7 +75,6 @@ export class CachingAllocator {
     const pool = new MemoryPool(
       (released) => this.#giveBackSegments(released),
       (held, name) => this.#holdFree(held, name),
-      (fenced) => this.#passAllFences(fenced),
     );
     this.#pools.add(pool);
     return pool;
@@ -168,31 +167,23 @@ export class CachingAllocator {
   }
 
   #takeCached(owner: QueueBlocks, cached: CachedBlocks, size: number): Block | null {
-    let block = cached.free.takeBest(size);
-    while (!block && cached.fenced.length > 0) {
-      this.#passOldestFence(owner, cached);
-      block = cached.free.takeBest(size);
+    const block = cached.free.takeBest(size);
+    if (block || cached.fenced.length === 0) return block;
+    this.#passFences(owner, cached);
+    return cached.free.takeBest(size);
+  }
+
+  /** Makes all fenced blocks free, their queue waiting for the others first. */
+  #passFences({ queue }: QueueBlocks, cached: CachedBlocks): void {
+    const { fenced } = cached;
+    cached.fenced = [];
+    for (const { block, done } of fenced) {
+      for (const event of done) {
+        queue.waitFor(event);
+        event.dispose();
+      }
+      this.#retire(block);
     }
-    return block;
-  }
-
-  #passAllFences(pool: MemoryPool): void {
-    for (const owner of pool.allBlocks())
-      for (const cached of [owner.small, owner.large]) this.#passFences(owner, cached);
-  }
-
-  #passFences(owner: QueueBlocks, cached: CachedBlocks): void {
-    while (cached.fenced.length > 0) this.#passOldestFence(owner, cached);
-  }
-
-  /** Makes the block free that is fenced for longest, its queue waiting for the others first. */
-  #passOldestFence({ queue }: QueueBlocks, { fenced }: CachedBlocks): void {
-    const { block, done } = fenced.shift()!;
-    for (const event of done) {
-      queue.waitFor(event);
-      event.dispose();
-    }
-    this.#retire(block);
   }
 
   /** Puts a block among the free ones, merged with its free neighbours. */

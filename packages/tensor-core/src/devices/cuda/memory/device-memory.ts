@@ -61,6 +61,11 @@ export class DeviceMemory {
     return this.#take(byteLength, 'workspace');
   }
 
+  /** Fills a part of a block that is about to be used for something else, where freed memory is filled. */
+  poison(address: number, byteLength: number): void {
+    if (this.#parts.poisonsFreedMemory) this.#streams.current.fill(address, poison, byteLength);
+  }
+
   freeBlock(block: Block): void {
     this.allocator.free(block);
   }

@@ -23,7 +23,7 @@ interface FencedBlock {
 /** Blocks that nobody holds. */
 export class CachedBlocks {
   readonly free = new FreeBlocks();
-  readonly fenced: FencedBlock[] = [];
+  fenced: FencedBlock[] = [];
 }
 
 /** The cached blocks of one pool for one queue: those of small and of large segments. */
@@ -56,16 +56,10 @@ export class MemoryPool {
   readonly #byQueue = new Map<MemoryQueue, QueueBlocks>();
   readonly #giveBack: (pool: MemoryPool) => void;
   readonly #hold: (pool: MemoryPool, name: string) => Block[];
-  readonly #passFences: (pool: MemoryPool) => void;
 
-  constructor(
-    giveBack: (pool: MemoryPool) => void,
-    hold: (pool: MemoryPool, name: string) => Block[],
-    passFences: (pool: MemoryPool) => void,
-  ) {
+  constructor(giveBack: (pool: MemoryPool) => void, hold: (pool: MemoryPool, name: string) => Block[]) {
     this.#giveBack = giveBack;
     this.#hold = hold;
-    this.#passFences = passFences;
   }
 
   /** The blocks for `queue`. */
@@ -86,14 +80,6 @@ export class MemoryPool {
   holdFree(name: string): Block[] {
     checkText('holdFree', 'the name', name);
     return this.#hold(this, name);
-  }
-
-  /**
-   * Lets its queues wait for those that used what was given back. Inside and outside of a capture are worlds apart: what was
-   * given back in the one must not be waited for in the other.
-   */
-  passFences(): void {
-    this.#passFences(this);
   }
 
   /**

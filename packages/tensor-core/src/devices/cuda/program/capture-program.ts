@@ -1,24 +1,22 @@
-import type { MemoryView } from '../../../op/memory-view.ts';
 import { reopenRange } from '../../../op/range.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import { type Call, type Program, attributesOf } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { CudaStream } from '../driver/stream.ts';
-import type { Block } from '../memory/block.ts';
-import type { MemoryPool } from '../memory/memory-pool.ts';
+import type { Arena } from './arena.ts';
 import { BranchedCapture } from './branches/branched-capture.ts';
 import type { Branches } from './branches/branches.ts';
+import { MemoryUses } from './branches/memory-uses.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
 
-/** What is captured, and where its memory comes from. */
+/** What is captured, and where its memory lies. */
 export interface CaptureRequest {
   readonly program: Program;
   readonly branches: Branches;
-  /** For each call the made storages that no later one uses. */
-  readonly lastUses: readonly (readonly number[])[];
   readonly memory: ProgramMemory;
-  readonly pool: MemoryPool;
+  readonly arena: Arena;
+  readonly arenaAddress: number;
   /** Live attributes, in the order of `Program.live`. */
   readonly attributes: readonly unknown[];
 }
@@ -31,19 +29,12 @@ export interface CapturedProgram {
   readonly nodes: readonly number[];
 }
 
-/**
- * Captures a program on the current stream and streams beside it. Memory is planned as for one chain: what a call beside
- * the chain has used is handed out again where nothing else is left, behind that call.
- */
+/** Captures a program on the current stream and streams beside it, with memory from the current pool. */
 export function captureProgram(parts: LiveCallParts, request: CaptureRequest): CapturedProgram {
-  const { device, driver } = parts;
-  const { pool } = request;
   const live = new LiveCalls(parts);
   const nodes: number[] = [];
-  // What was given back outside of the capture cannot be waited for inside.
-  pool.passFences();
-  const graph = device.withPool(pool, () =>
-    CudaGraph.capture(driver, device.stream, () => captureCalls(parts, request, live, nodes)),
+  const graph = CudaGraph.capture(parts.driver, parts.device.stream, () =>
+    new ProgramCapture(parts, request, live).captureCalls(nodes),
   );
   return { graph, live, nodes };
 }
@@ -51,68 +42,104 @@ export function captureProgram(parts: LiveCallParts, request: CaptureRequest): C
 /** Queues a call on a stream. Observers are not told: nothing runs yet. */
 export function queueCall(
   { device, lowering }: LiveCallParts,
-  { op, range }: Call,
-  inputs: readonly MemoryView[],
-  outputs: readonly MemoryView[],
+  call: Call,
+  memory: ProgramMemory,
   attributes: unknown,
   stream: CudaStream = device.stream,
 ): void {
-  const queue = () => lowering.run(op, inputs, outputs, attributes as never);
-  reopenRange(range, () => (stream === device.stream ? queue() : device.onStream(stream, queue)));
+  withOperands(call, memory, (inputs, outputs) => {
+    const queue = () => lowering.run(call.op, inputs, outputs, attributes as never);
+    reopenRange(call.range, () => (stream === device.stream ? queue() : device.onStream(stream, queue)));
+  });
 }
 
-function captureCalls(
-  parts: LiveCallParts,
-  { program: { calls }, branches, lastUses, memory, pool, attributes }: CaptureRequest,
-  live: LiveCalls,
-  nodes: number[],
-): void {
-  const { device, driver, streams } = parts;
-  const chain = device.stream;
-  const beside = streams.beside(chain, branches.count - 1);
-  const lastNodes = (stream: CudaStream) => CudaGraph.lastNodes(driver, stream);
-  const branched = new BranchedCapture(branches, [chain, ...beside], lastNodes);
-  const settle = () => {
-    branched.join();
-    pool.passFences();
-  };
-  let captured = 0;
-  const newNodes = () => {
-    const before = captured;
-    captured = CudaGraph.capturedNodes(driver, chain);
-    return captured - before;
-  };
-  try {
-    calls.forEach((call, i) => {
-      const own = attributesOf(call, attributes);
-      withOperands(call, memory, (inputs, outputs) => {
-        const stream = branched.streamFor(i);
-        const queue = () => queueCall(parts, call, inputs, outputs, own, stream);
-        if (call.live === null) queue();
-        else live.capture(call, memory, stream, queue);
-        if (stream !== chain) noteUse(call, memory, stream);
-      });
-      branched.noteCaptured(i);
-      memory.free(lastUses[i]!);
-      nodes.push(newNodes());
-    });
-  } catch (error) {
-    try {
-      settle();
-    } catch {
-      // CUDA has ended the capture itself: why, the first error says.
-    }
-    throw error;
+class ProgramCapture {
+  readonly #parts: LiveCallParts;
+  readonly #request: CaptureRequest;
+  readonly #live: LiveCalls;
+  readonly #chain: CudaStream;
+  readonly #branched: BranchedCapture;
+  readonly #uses = new MemoryUses();
+
+  constructor(parts: LiveCallParts, request: CaptureRequest, live: LiveCalls) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#live = live;
+    this.#chain = parts.device.stream;
+    const { count, ofCalls } = request.branches;
+    // A fill between two uses of memory would order them, and hide where a wait between them is missing.
+    if (count > 1) parts.device.discard(request.arenaAddress, request.arena.byteLength);
+    this.#branched = new BranchedCapture(ofCalls, [
+      this.#chain,
+      ...parts.streams.beside(this.#chain, count - 1),
+    ]);
   }
-  settle();
-  // Poison, where it is asked for.
-  if (nodes.length > 0) nodes[nodes.length - 1]! += newNodes();
-}
 
-/** The chain's memory is handed out again only behind what `stream` does with it. */
-function noteUse({ inputs, outputs }: Call, memory: ProgramMemory, stream: CudaStream): void {
-  for (const { storage } of [...inputs, ...outputs]) {
-    const made = memory.existing(storage);
-    if (made) (made.storage.buffer as Block).usedBy(stream);
+  /** Notes how many nodes each call is. */
+  captureCalls(nodes: number[]): void {
+    const { driver } = this.#parts;
+    let captured = 0;
+    try {
+      this.#request.program.calls.forEach((call, i) => {
+        this.#capture(call, i);
+        const before = captured;
+        captured = CudaGraph.capturedNodes(driver, this.#chain);
+        nodes.push(captured - before);
+      });
+    } catch (error) {
+      try {
+        this.#branched.join();
+      } catch {
+        // CUDA has ended the capture itself: why, the first error says.
+      }
+      throw error;
+    }
+    this.#branched.join();
+  }
+
+  #capture(call: Call, i: number): void {
+    const { attributes, memory, branches } = this.#request;
+    const stream = this.#branched.streamOf(i);
+    this.#branched.waitFor(i, branches.dependencies[i]!);
+    this.#waitForMemory(call, i);
+    const queue = () => queueCall(this.#parts, call, memory, attributesOf(call, attributes), stream);
+    this.#withWorkspaces(i, () => {
+      if (call.live === null) queue();
+      else this.#live.capture(call, memory, stream, queue);
+    });
+    this.#branched.noteCaptured(i);
+  }
+
+  /** Of the storages that a call uses: what other branches do where they lie comes first. */
+  #waitForMemory({ inputs, outputs }: Call, i: number): void {
+    const { arena, branches } = this.#request;
+    if (branches.count === 1) return;
+    for (const number of new Set([...inputs, ...outputs].map(({ storage }) => storage))) {
+      const place = arena.placeOf(number);
+      if (!place) continue;
+      this.#branched.waitFor(i, this.#uses.behind(place, number));
+      this.#uses.noteStorage(number, place, i, branches.ofCalls[i]!);
+    }
+  }
+
+  #withWorkspaces(i: number, queue: () => void): void {
+    const { device, lowering } = this.#parts;
+    const { arena, arenaAddress, branches } = this.#request;
+    const workspaces = arena.workspacesOf(i, arenaAddress);
+    lowering.spareMemory = (byteLength) => {
+      const memory = workspaces.take(byteLength);
+      const place = workspaces.taken.at(-1);
+      if (memory && branches.count > 1) this.#branched.waitFor(i, this.#uses.behind(place!));
+      return memory;
+    };
+    try {
+      queue();
+    } finally {
+      lowering.spareMemory = null;
+    }
+    for (const place of workspaces.taken) this.#uses.noteWorkspace(place, i, branches.ofCalls[i]!);
+    if (branches.count > 1) return;
+    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(i)])
+      device.discard(arenaAddress + offset, byteLength);
   }
 }

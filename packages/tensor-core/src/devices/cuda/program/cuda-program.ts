@@ -2,9 +2,7 @@ import { observeReplay } from '../../../op/observers.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
-import { lastUses } from '../../../program/dead-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
-import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
   type PrepareOptions,
@@ -18,6 +16,8 @@ import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
+import type { Arena } from './arena.ts';
+import { branchedArena } from './branches/branched-arena.ts';
 import { type Branches, planBranches } from './branches/branches.ts';
 import { type CapturedProgram, captureProgram, queueCall } from './capture-program.ts';
 import { CarriedCopies } from './carried-copies.ts';
@@ -29,8 +29,10 @@ export type CudaProgramParts = LiveCallParts;
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured extends CapturedProgram {
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
-  /** The kept storages, in the program's own memory. */
-  readonly kept: Map<number, Storage>;
+  /** The storages of gradients, in the program's own memory. */
+  readonly gradients: Map<number, Storage>;
+  /** The addresses of results, in the arena. */
+  readonly results: ReadonlyMap<number, number>;
 }
 
 /**
@@ -41,7 +43,8 @@ export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
   readonly #program: Program;
   readonly #parts: CudaProgramParts;
-  readonly #lastUses: readonly (readonly number[])[];
+  readonly #branches: Branches;
+  readonly #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
@@ -50,27 +53,23 @@ export class CudaProgram implements ProgramRunner {
   readonly #autotunes: boolean;
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
-  readonly #branches: Branches;
   #captured: Captured | null = null;
-  /** What the graph's ops hand on to each other lies here. */
-  #arena: Block[] = [];
+  /** The arena and what of workspaces found no room in it: the graph works there. */
+  #held: Block[] = [];
   #lastStream: CudaStream | null = null;
 
-  constructor(program: Program, parts: CudaProgramParts, { autotune, branches }: PrepareOptions = { autotune: false, branches: 1 }) {
+  constructor(program: Program, parts: CudaProgramParts, { autotune, branches }: PrepareOptions) {
     this.#autotunes = autotune;
     this.#program = optimize(program, parts.device.facts);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
     this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(program, this.#program);
-    this.#branches = planBranches(this.#program.calls, branches);
     this.#parts = parts;
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
     );
-    this.#lastUses = lastUses(
-      this.#program,
-      this.#program.calls.map((call) => [call]),
-    );
+    this.#branches = planBranches(this.#program.calls, branches);
+    this.#arena = branchedArena(this.#program, this.#branches);
     this.#pool = parts.device.createPool();
   }
 
@@ -183,31 +182,40 @@ export class CudaProgram implements ProgramRunner {
   #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
     this.#drop();
     const { device } = this.#parts;
-    const memory = new ProgramMemory(this.#program, new Map([...given, ...this.#copies.bindings()]));
+    const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
+    const handedOn = this.#arena.bindings(arena);
+    const memory = new ProgramMemory(
+      this.#program,
+      new Map([...given, ...this.#copies.bindings(), ...handedOn]),
+    );
     try {
-      this.#copies.capture(device.stream, (cast) =>
-        withOperands(cast, memory, (inputs, outputs) =>
-          queueCall(this.#parts, cast, inputs, outputs, cast.attributes),
-        ),
+      this.#copies.capture(device.stream, (cast) => queueCall(this.#parts, cast, memory, cast.attributes));
+      const calls = device.withPool(this.#pool, () =>
+        captureProgram(this.#parts, {
+          ...{ program: this.#program, branches: this.#branches, arena: this.#arena },
+          ...{ memory, arenaAddress: arena.buffer.address, attributes },
+        }),
       );
-      const captured = captureProgram(this.#parts, {
-        ...{ program: this.#program, branches: this.#branches, lastUses: this.#lastUses },
-        ...{ memory, pool: this.#pool, attributes },
-      });
       const addresses = [...given.keys()]
         .filter((number) => !this.#arguments.has(number))
         .map((number) => ({ number, address: memory.addressOf(number) }));
-      this.#captured = { ...captured, addresses, kept: memory.take() };
+      const results = new Map(
+        [...this.#program.kept]
+          .filter((number) => handedOn.has(number))
+          .map((number) => [number, memory.addressOf(number)]),
+      );
+      this.#captured = { ...calls, addresses, gradients: memory.take(), results };
     } finally {
       memory.freeAll();
+      arena.release();
     }
-    this.#arena = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+    this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
-  #leaveGradientsToOthers({ kept }: Captured): void {
+  #leaveGradientsToOthers({ gradients }: Captured): void {
     for (const [number, leaf] of this.#program.gradients) {
-      const storage = kept.get(number)!;
+      const storage = gradients.get(number)!;
       const own = leaf.grad?.storage === storage ? 2 : 1;
       if (storage.references <= own) continue;
       const { device } = this.#parts;
@@ -217,23 +225,19 @@ export class CudaProgram implements ProgramRunner {
       storage.buffer = successor.buffer;
       successor.buffer = buffer;
       storage.release();
-      kept.set(number, successor);
+      gradients.set(number, successor);
     }
   }
 
-  #results({ kept }: Captured): Map<number, Storage> {
+  #results({ gradients, results }: Captured): Map<number, Storage> {
     const { device } = this.#parts;
-    const results = new Map<number, Storage>();
-    for (const [number, storage] of kept) {
-      if (this.#program.gradients.has(number)) {
-        results.set(number, storage.retain());
-        continue;
-      }
-      const result = new Storage(device, storage.byteLength);
-      results.set(number, result);
-      device.stream.copy(result.buffer.address, storage.buffer.address, storage.byteLength);
+    const kept = new Map([...gradients].map(([number, storage]) => [number, storage.retain()]));
+    for (const [number, address] of results) {
+      const result = new Storage(device, this.#program.storages[number]!.byteLength);
+      kept.set(number, result);
+      device.stream.copy(result.buffer.address, address, result.byteLength);
     }
-    return results;
+    return kept;
   }
 
   #drop(): void {
@@ -241,9 +245,9 @@ export class CudaProgram implements ProgramRunner {
     // What it launched may run still.
     this.#parts.device.synchronize();
     this.#captured.graph.dispose();
-    for (const storage of this.#captured.kept.values()) storage.release();
-    for (const block of this.#arena) this.#parts.device.freeBlock(block);
-    this.#arena = [];
+    for (const storage of this.#captured.gradients.values()) storage.release();
+    for (const block of this.#held) this.#parts.device.freeBlock(block);
+    this.#held = [];
     this.#captured = null;
   }
 }

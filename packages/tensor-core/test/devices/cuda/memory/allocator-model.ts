@@ -25,7 +25,7 @@ interface ModelSegment {
 
 /**
  * What CachingAllocator promises, by lists and searches: the smallest free block of the queue and pool that is large
- * enough, the latest freed among equals; else the fences are passed, the oldest first; else a new segment.
+ * enough, the latest freed among equals; else the fences are passed; else a new segment.
  */
 export class AllocatorModel {
   segments: ModelSegment[] = [];
@@ -47,9 +47,8 @@ export class AllocatorModel {
         (segment) => segment.queue === queue && segment.pool === pool && segment.isSmall === isSmall,
       );
     let found = this.#best(mine(), size);
-    for (const fenced of fencedOf(mine())) {
-      if (found) break;
-      this.#retire(fenced);
+    if (!found) {
+      this.#passFences(mine());
       found = this.#best(mine(), size);
     }
     if (!found) {
@@ -94,7 +93,7 @@ export class AllocatorModel {
 
   /** Gives back what is wholly free in `pool`; the addresses of these segments. */
   emptyCache(pool: number): number[] {
-    fencedOf(this.segments.filter((segment) => segment.pool === pool)).forEach((block) => this.#retire(block));
+    this.#passFences(this.segments.filter((segment) => segment.pool === pool));
     const gone = this.segments.filter(
       ({ pool: own, blocks }) => own === pool && blocks.length === 1 && blocks[0]!.state === 'free',
     );
@@ -140,6 +139,13 @@ export class AllocatorModel {
     return best;
   }
 
+  #passFences(segments: readonly ModelSegment[]): void {
+    segments
+      .flatMap(({ blocks }) => blocks.filter(({ state }) => state === 'fenced'))
+      .sort((a, b) => a.since - b.since)
+      .forEach((block) => this.#retire(block));
+  }
+
   #retire(block: ModelBlock): void {
     const segment = this.#segmentOf(block);
     Object.assign(block, { state: 'free', since: ++this.#clock });
@@ -160,11 +166,4 @@ export class AllocatorModel {
   #segmentOf(block: ModelBlock): ModelSegment {
     return this.segments.find(({ blocks }) => blocks.includes(block))!;
   }
-}
-
-/** Those that wait for other queues, the oldest first. */
-function fencedOf(segments: readonly ModelSegment[]): ModelBlock[] {
-  return segments
-    .flatMap(({ blocks }) => blocks.filter(({ state }) => state === 'fenced'))
-    .sort((a, b) => a.since - b.since);
 }

@@ -7,7 +7,6 @@ import { MemoryPool } from '../../../../src/devices/cuda/memory/memory-pool.ts';
 const owner = new MemoryPool(
   () => undefined,
   () => [],
-  () => undefined,
 ).blocksOf({
   recordEvent: () => ({ dispose: () => undefined }),
   waitFor: () => undefined,

@@ -11,29 +11,35 @@ const shortestUs = 4;
 /** How much later a call begins that waits for another branch instead of its own. */
 const hopUs = 3;
 
+/** The branch of each call, and when it would run. */
+export interface Assignment {
+  readonly ofCalls: readonly number[];
+  /** For each call the last one that other branches begin while it runs; itself where there is none. */
+  readonly doneBy: readonly number[];
+}
+
 /**
- * The branch of each call, 0 being the chain on which the longest way through the program lies. A call goes beside it when
- * the longest way is then done sooner, by estimates of what calls take: weight gradients, say, beside the gradients of
- * inputs. `dependencies` are those of `dependenciesOf`; any assignment is right, and some are
- * fast.
+ * Puts each call on a branch, 0 being the chain on which the longest way through the program lies. A call goes beside it
+ * when the longest way is then done sooner, by estimates of what calls take: weight gradients, say, beside the gradients of
+ * inputs. `dependencies` are those of `dependenciesOf`; any assignment is right, and some are fast.
  */
 export function assignBranches(
   calls: readonly Call[],
   dependencies: readonly ReadonlySet<number>[],
   branches: number,
-): number[] {
+): Assignment {
   const durationsUs = calls.map(durationOf);
   const { earliestUs, latestUs } = boundsOf(durationsUs, dependencies);
   const freeUs = new Array<number>(branches).fill(0);
-  const endUs: number[] = [];
-  const assigned: number[] = [];
+  const startsUs: number[] = [];
+  const endsUs: number[] = [];
+  const ofCalls: number[] = [];
   /** How far the chain is behind the longest way, for the other calls that it had to take on. */
   let lateUs = 0;
   const startOn = (branch: number, i: number) => {
-    // What goes beside runs behind all that the chain has been given.
-    let startUs = Math.max(freeUs[branch]!, branch === 0 ? 0 : freeUs[0]! + hopUs);
+    let startUs = freeUs[branch]!;
     for (const j of dependencies[i]!)
-      startUs = Math.max(startUs, endUs[j]! + (assigned[j] === branch ? 0 : hopUs));
+      startUs = Math.max(startUs, endsUs[j]! + (ofCalls[j] === branch ? 0 : hopUs));
     return startUs;
   };
   calls.forEach((_, i) => {
@@ -47,11 +53,24 @@ export function assignBranches(
       if (isWorthIt && (branch === 0 || sideUs < startUs)) [branch, startUs] = [side, sideUs];
     }
     if (branch === 0) lateUs = Math.max(lateUs, freeUs[0]! - earliestUs[i]!);
-    assigned.push(branch);
-    endUs.push(startUs + durationUs);
-    freeUs[branch] = endUs[i]!;
+    ofCalls.push(branch);
+    startsUs.push(startUs);
+    endsUs.push(startUs + durationUs);
+    freeUs[branch] = endsUs[i]!;
   });
-  return assigned;
+  return { ofCalls, doneBy: lastBegunMeanwhile(ofCalls, startsUs, endsUs) };
+}
+
+function lastBegunMeanwhile(
+  ofCalls: readonly number[],
+  startsUs: readonly number[],
+  endsUs: readonly number[],
+): number[] {
+  return ofCalls.map((branch, i) => {
+    const isMeanwhile = (startUs: number, j: number) =>
+      j > i && ofCalls[j] !== branch && startUs < endsUs[i]! + hopUs;
+    return Math.max(i, startsUs.findLastIndex(isMeanwhile));
+  });
 }
 
 /** When each call could begin, and when it would have to be done, if every call had a GPU of its own. */

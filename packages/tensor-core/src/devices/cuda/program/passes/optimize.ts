@@ -8,6 +8,7 @@ import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { mergeProducts } from './merge-products.ts';
 import { pairCalls } from './pair-calls.ts';
+import { updateEarly } from './update-early.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
 type Pass = (program: Program, properties: CudaProperties) => Program;
@@ -22,6 +23,7 @@ const passes: readonly Pass[] = [
   finishTogether,
   fusePointwise,
   fuseEdges,
+  updateEarly,
 ];
 
 /** `program` as a GPU of these properties is to run it. */
