@@ -71,7 +71,8 @@ function lanesOf(
   nodes.forEach((count, call) => {
     const lane = lanes[ofCalls[call]!]!;
     const behind = lanes.map(() => 0);
-    for (const earlier of dependencies[call]!) behind[ofCalls[earlier]!] = Math.max(behind[ofCalls[earlier]!]!, ends[earlier]!);
+    for (const earlier of dependencies[call]!)
+      behind[ofCalls[earlier]!] = Math.max(behind[ofCalls[earlier]!]!, ends[earlier]!);
     for (const shape of shapes.slice(first, first + count)) lane.push({ call, shape, behind });
     first += count;
     ends.push(lane.length);

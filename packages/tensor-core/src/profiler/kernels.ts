@@ -17,18 +17,26 @@ export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[
   return activities.map((activity, i) => {
     const { kind, name, startNs, endNs, device, stream, correlationId, byteLength, grid, block } = activity;
     const queuedMs = queuedAtMs.get(correlationId);
+    const op = inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs);
     return {
       name: demangle(name),
       kind,
       startUs: startNs / 1000,
       durationUs: (endNs - startNs) / 1000,
-      stream: `cuda:${device} stream ${stream}`,
-      op: inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs),
+      stream: `cuda:${device} stream ${stream}${branchOf(op, calls)}`,
+      op,
       byteLength,
       grid,
       block,
     };
   });
+}
+
+/** Of what runs beside the first branch of a graph: CUPTI may tell of branches by one stream, where they would overlap. */
+function branchOf(op: number | null, calls: readonly OpCall[]): string {
+  const graph = op === null ? null : calls[op]!.graph;
+  const branch = graph?.branches?.ofCalls[op! - graph.firstCall] ?? 0;
+  return branch === 0 ? '' : ` branch ${branch}`;
 }
 
 /**

@@ -1,9 +1,4 @@
-import {
-  captureIsolation,
-  captureUnjoined,
-  captureUnmatched,
-  capturedEvent,
-} from './emulated-results.ts';
+import { captureIsolation, captureUnjoined, captureUnmatched, capturedEvent } from './emulated-results.ts';
 
 /** Something that runs: a kernel where it has a grid and a block, x, y and z of each. */
 export interface Work {

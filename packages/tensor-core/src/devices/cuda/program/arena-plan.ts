@@ -49,12 +49,7 @@ export interface Gap {
 }
 
 /** What the calls from `call` to `until` leave free of an arena of so many bytes. */
-export function gapsAt(
-  parts: readonly PlacedPart[],
-  call: number,
-  byteLength: number,
-  until = call,
-): Gap[] {
+export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: number, until = call): Gap[] {
   const lying = parts
     .filter(({ first, last }) => first <= until && call <= last)
     .toSorted((a, b) => a.offset - b.offset);

@@ -104,7 +104,8 @@ export class CudaGraph {
   #shapeOf(node: number): NodeShape {
     const { functions } = this.#driver;
     const type = this.#driver.intFrom('cuGraphNodeGetType', (out) => functions.cuGraphNodeGetType(node, out));
-    if (type !== kernelNode) return { kind: type === copyNode ? 'memcpy' : 'memset', grid: null, block: null };
+    if (type !== kernelNode)
+      return { kind: type === copyNode ? 'memcpy' : 'memset', grid: null, block: null };
     const { address, words } = this.#parameters;
     this.#driver.check(functions.cuGraphKernelNodeGetParams(node, address), 'cuGraphKernelNodeGetParams');
     const [x, y, z, blockX, blockY, blockZ] = words.slice(gridOffset / 4);

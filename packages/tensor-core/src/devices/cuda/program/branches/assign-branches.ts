@@ -85,8 +85,7 @@ function boundsOf(durationsUs: readonly number[], dependencies: readonly Readonl
   });
   const latestUs = new Array<number>(durationsUs.length).fill(totalUs);
   for (let i = durationsUs.length - 1; i >= 0; i--)
-    for (const j of dependencies[i]!)
-      latestUs[j] = Math.min(latestUs[j]!, latestUs[i]! - durationsUs[i]!);
+    for (const j of dependencies[i]!) latestUs[j] = Math.min(latestUs[j]!, latestUs[i]! - durationsUs[i]!);
   return { earliestUs, latestUs };
 }
 

@@ -14,7 +14,8 @@ export class MemoryUses {
   behind(place: Gap, own?: number): number[] {
     const found: number[] = [];
     const look = (use: Use) => {
-      const isApart = use.offset + use.byteLength <= place.offset || place.offset + place.byteLength <= use.offset;
+      const isApart =
+        use.offset + use.byteLength <= place.offset || place.offset + place.byteLength <= use.offset;
       if (!isApart) for (const call of use.lastByBranch) if (call !== undefined) found.push(call);
     };
     for (const [number, use] of this.#storages) if (number !== own) look(use);
