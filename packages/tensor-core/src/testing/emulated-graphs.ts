@@ -2,7 +2,7 @@ import { HostMemory } from '../native/host-memory.ts';
 import { type GraphNode, type Work, drawOrder } from './emulated-captures.ts';
 import type { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
-import { invalidHandle, invalidValue } from './emulated-results.ts';
+import { invalidHandle } from './emulated-results.ts';
 
 /** What graphs ask of their driver. */
 export interface GraphDriver {

@@ -45,8 +45,8 @@ export function assignBranches(
   calls.forEach((_, i) => {
     let [branch, startUs] = [0, startOn(0, i)];
     const durationUs = durationsUs[i]!;
-    const isUrgent = latestUs[i]! - earliestUs[i]! - durationUs < 2 * hopUs;
-    for (let side = 1; side < branches && !isUrgent; side++) {
+    const hasTime = latestUs[i]! - earliestUs[i]! - durationUs >= 2 * hopUs;
+    for (let side = 1; side < (hasTime ? branches : 1); side++) {
       const sideUs = startOn(side, i);
       // On the chain it would take the chain's time.
       const isWorthIt = sideUs + durationUs + hopUs <= latestUs[i]! + lateUs + durationUs;
