@@ -13,6 +13,7 @@ interface StoragePart extends PlacedPart {
 export class Arena {
   /** 0 for a program that hands on nothing. */
   readonly byteLength: number;
+  /** In the order of their offsets. */
   readonly #parts: readonly StoragePart[];
 
   constructor(program: Program) {
@@ -31,7 +32,9 @@ export class Arena {
         return { number, byteLength, first: firstUses.get(number) ?? last, last };
       }),
     );
-    this.#parts = planArena(parts).map((placed, i) => ({ ...placed, number: parts[i]!.number }));
+    this.#parts = planArena(parts)
+      .map((placed, i) => ({ ...placed, number: parts[i]!.number }))
+      .toSorted((a, b) => a.offset - b.offset);
     this.byteLength = arenaBytes(this.#parts);
   }
 
@@ -49,7 +52,7 @@ export class Arena {
 
   /** What of the arena, if it begins at `address`, workspaces of `call` can have. */
   workspacesOf(call: number, address: number): ArenaWorkspaces {
-    return new ArenaWorkspaces(gapsAt(this.#parts, call, this.byteLength), address);
+    return new ArenaWorkspaces(() => gapsAt(this.#parts, call, this.byteLength), address);
   }
 }
 
@@ -57,16 +60,19 @@ export class Arena {
 export class ArenaWorkspaces {
   readonly taken: Gap[] = [];
   readonly #address: number;
-  #gaps: readonly Gap[];
+  readonly #findGaps: () => readonly Gap[];
+  /** Null until the first workspace: most calls have none. */
+  #gaps: readonly Gap[] | null = null;
 
-  constructor(gaps: readonly Gap[], address: number) {
-    this.#gaps = gaps;
+  constructor(findGaps: () => readonly Gap[], address: number) {
+    this.#findGaps = findGaps;
     this.#address = address;
   }
 
   /** From the smallest gap that is large enough; null without one. */
   take(byteLength: number): DeviceBuffer | null {
     const bytes = aligned(byteLength);
+    this.#gaps ??= this.#findGaps();
     const fitting = this.#gaps.filter((gap) => gap.byteLength >= bytes);
     if (fitting.length === 0) return null;
     const gap = fitting.reduce((a, b) => (b.byteLength < a.byteLength ? b : a));
