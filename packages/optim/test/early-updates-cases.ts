@@ -1,8 +1,6 @@
 import {
-  type Tensor,
   add,
   backward,
-  compile,
   copyInPlace,
   fillInPlace,
   matmul,
@@ -18,10 +16,7 @@ import { type Make, type Tower, adamw, bytesOf, expectSame, layers, opsIn, twins
 
 /** The ops behind the first update, and how many updates there are. */
 function updatesIn(compiled: ReturnType<typeof expectSame>): { updates: number; behindTheFirst: string[] } {
-  const names = compiled
-    .explain()
-    .at(-1)!
-    .table.map(({ op }) => op);
+  const names = opsIn(compiled);
   const isUpdate = (name: string) => /^(adamw|sgd|sgdMomentum)$/.test(name);
   const behindTheFirst = names.slice(names.findIndex(isUpdate)).filter((name) => !isUpdate(name));
   return { updates: names.filter(isUpdate).length, behindTheFirst };

@@ -9,7 +9,10 @@ interface StoragePart extends PlacedPart {
   readonly number: number;
 }
 
-/** One piece of memory for what a program's calls hand on to each other and for its results: where each storage lies. */
+/**
+ * One piece of memory for what a program's calls hand on to each other, its results and its gradients: where in it each
+ * storage lies.
+ */
 export class Arena {
   /** 0 for a program that hands on nothing. */
   readonly byteLength: number;
@@ -17,16 +20,15 @@ export class Arena {
   readonly #parts: readonly StoragePart[];
 
   constructor(program: Program) {
-    const { calls, storages, kept, gradients } = program;
+    const { calls, storages, kept } = program;
     const groups = calls.map((call) => [call]);
-    const results = [...kept].filter((number) => !gradients.has(number));
     const firstUses = new Map<number, number>();
     calls.forEach(({ inputs, outputs }, at) => {
       for (const { storage } of [...inputs, ...outputs])
         if (!firstUses.has(storage)) firstUses.set(storage, at);
     });
-    // Results stay behind the last call, until they are copied from there.
-    const parts = [...lastUses(program, groups), results].flatMap((numbers, last) =>
+    // Results and gradients stay behind the last call.
+    const parts = [...lastUses(program, groups), [...kept]].flatMap((numbers, last) =>
       numbers.map((number) => {
         const { byteLength } = storages[number]!;
         return { number, byteLength, first: firstUses.get(number) ?? last, last };
