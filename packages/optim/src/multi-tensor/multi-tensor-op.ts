@@ -1,6 +1,7 @@
 import {
   type ComputeOp,
   type CudaContext,
+  type InPlaceScaling,
   type MemoryView,
   type Tensor,
   type UpdateByTensor,
@@ -31,20 +32,28 @@ export interface MultiTensorDefinition<A> extends Omit<
   ): void;
   /** Of an update whose attributes are but a few numbers. */
   readonly byCoefficients?: UpdateByCoefficients<A>;
+  /** Of an op that multiplies its one list. */
+  readonly scales?: InPlaceScaling<A>;
   /** Over one tensor: its roles, then what is shared. Gives the written ones. */
   readonly cpu: ComputeOp<A>['cpu'];
+}
+
+/** Addresses: of coefficients, and of a factor of all gradients; 0 for none. */
+export interface NumbersInMemory {
+  readonly coefficients: number;
+  readonly factor: number;
 }
 
 /** How an update gets its numbers from memory, so that a compiled program can make several calls of it. */
 export interface UpdateByCoefficients<A> {
   /** At most six. */
   numbers(attributes: A): readonly number[];
-  /** As the definition's `launch`, with the address of these numbers in the place of attributes. */
+  /** As the definition's `launch`, by numbers in memory; the last list is that of gradients. */
   launch(
     context: CudaContext,
     lists: readonly (readonly MemoryView[])[],
     shared: readonly MemoryView[],
-    coefficients: number,
+    numbers: NumbersInMemory,
     copies?: Copies,
   ): void;
 }
@@ -104,7 +113,7 @@ function splitOf(inputs: readonly MemoryView[], count: number, lists: number): S
 
 /** Which inputs an op writes depends on the number of tensors, so each number has an op of its own. */
 function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number): ComputeOp<A> {
-  const { written, lists, writesCopies = false, byCoefficients, launch, cpu, ...rest } = definition;
+  const { written, lists, writesCopies = false, byCoefficients, scales, launch, cpu, ...rest } = definition;
   // A compiled program's replays come with the same inputs, and their lists keep what `launchOverTensors` has prepared.
   const splits = new WeakMap<readonly MemoryView[], Split>();
   return defineOp<A>({
@@ -121,6 +130,7 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
         launch(context, split.lists, split.shared, attributes, copies);
       },
       ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
+      ...(scales && { scales }),
     },
     cpu,
   });
@@ -139,9 +149,9 @@ function byTensor<A>(
       const padding = new Array<number>(coefficientCount - values.length).fill(0);
       context.kernel(coefficientsKernel).launch([1, 1, 1], 1, 0, [address, ...values, ...padding]);
     },
-    launch(context, inputs, outputs, copies) {
-      const split = splitOf(inputs.slice(0, -1), outputs.length / written, lists);
-      launch(context, split.lists, split.shared, inputs.at(-1)!.address, copies);
+    launch(context, inputs, outputs, inMemory, copies) {
+      const split = splitOf(inputs, outputs.length / written, lists);
+      launch(context, split.lists, split.shared, inMemory, copies);
     },
   };
 }

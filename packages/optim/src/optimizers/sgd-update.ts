@@ -2,8 +2,8 @@ import type { SGDOptions } from './sgd.ts';
 import { launchUpdate, updateKernel } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 
-const plainKernel = updateKernel('sgd', 'ffpp');
-const momentumKernel = updateKernel('sgd_momentum', 'ffffpp');
+const plainKernel = updateKernel('sgd', 'ffppp');
+const momentumKernel = updateKernel('sgd_momentum', 'ffffppp');
 
 function momentumNumbers({ learningRate, weightDecay, momentum, nesterov }: SGDOptions): number[] {
   return [learningRate, weightDecay, momentum, nesterov ? 1 : 0];
@@ -20,12 +20,15 @@ export const sgdUpdate = skippableOp<SGDOptions>({
   launch: (context, lists, [skip], { learningRate, weightDecay }, copies) =>
     launchUpdate(context, plainKernel, lists, copies, () => [
       ...[learningRate, weightDecay],
-      ...[skip?.address ?? 0, 0],
+      ...[skip?.address ?? 0, 0, 0],
     ]),
   byCoefficients: {
     numbers: ({ learningRate, weightDecay }) => [learningRate, weightDecay],
-    launch: (context, lists, [skip], address, copies) =>
-      launchUpdate(context, plainKernel, lists, copies, () => [0, 0, skip?.address ?? 0, address]),
+    launch: (context, lists, [skip], numbers, copies) =>
+      launchUpdate(context, plainKernel, lists, copies, () => [
+        ...[0, 0],
+        ...[skip?.address ?? 0, numbers.coefficients, numbers.factor],
+      ]),
   },
   cpu: {
     kind: 'onnx',
@@ -51,12 +54,15 @@ export const sgdMomentumUpdate = skippableOp<SGDOptions>({
   launch: (context, lists, [skip], options, copies) =>
     launchUpdate(context, momentumKernel, lists, copies, () => [
       ...momentumNumbers(options),
-      ...[skip?.address ?? 0, 0],
+      ...[skip?.address ?? 0, 0, 0],
     ]),
   byCoefficients: {
     numbers: momentumNumbers,
-    launch: (context, lists, [skip], address, copies) =>
-      launchUpdate(context, momentumKernel, lists, copies, () => [0, 0, 0, 0, skip?.address ?? 0, address]),
+    launch: (context, lists, [skip], numbers, copies) =>
+      launchUpdate(context, momentumKernel, lists, copies, () => [
+        ...[0, 0, 0, 0],
+        ...[skip?.address ?? 0, numbers.coefficients, numbers.factor],
+      ]),
   },
   cpu: {
     kind: 'onnx',

@@ -181,13 +181,27 @@ export interface UpdateByTensor<A> {
   readonly coefficientCount: number;
   /** Writes the numbers of a run, float32, for all calls of that run. */
   coefficients(context: CudaContext, memory: MemoryView, attributes: A): void;
-  /** The op over some of its tensors; the numbers are the last input. */
+  /**
+   * The op over some of its tensors, by numbers at these addresses: `coefficients` as written, and the float32 `factor`, 0
+   * for none, by which what the tensors are updated by, the roles that are not written, is multiplied first, each product
+   * rounded.
+   */
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],
     outputs: readonly MemoryView[],
+    numbers: { readonly coefficients: number; readonly factor: number },
     copies?: readonly (MemoryView | null)[],
   ): void;
+}
+
+/**
+ * An op that does nothing but to multiply its first inputs, one for each of its outputs, in place by one factor: a compiled
+ * program lets who updates by them alone multiply.
+ */
+export interface InPlaceScaling<A> {
+  /** Writes the factor, one float32; `shared` are the inputs behind those that are multiplied. */
+  factor(context: CudaContext, shared: readonly MemoryView[], memory: MemoryView, attributes: A): void;
 }
 
 /** An op with a kernel (or library call) of its own. */
@@ -217,6 +231,8 @@ export interface CustomKernel<A> {
   readonly deferred?: DeferredOutputs;
   /** How an update of several tensors is made in several calls. */
   readonly byTensor?: UpdateByTensor<A>;
+  /** By what an op multiplies tensors in place. */
+  readonly scales?: InPlaceScaling<A>;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],

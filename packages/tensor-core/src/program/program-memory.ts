@@ -56,11 +56,10 @@ export class ProgramMemory {
     }
   }
 
-  /** Those made here that outlive the run; they are the caller's now. */
+  /** Those that outlive the run; they are the caller's now. */
   take(): Map<number, Storage> {
     const kept = new Map<number, Storage>();
     for (const number of this.#program.kept) {
-      if (this.#given.has(number)) continue;
       kept.set(number, this.storage(number));
       this.#made.delete(number);
     }

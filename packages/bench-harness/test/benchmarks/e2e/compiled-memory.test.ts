@@ -5,12 +5,17 @@ import type { Execution } from '../../../src/execution/kinds.ts';
 import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
 
-/** The most bytes that a training step holds, on a GPU that counts them and does nothing else. */
-function peakBytes(size: keyof typeof presets, context: number, execution: Execution): number {
+/** The most bytes that a step holds, on a GPU that counts them and does nothing else. */
+function peakBytes(
+  size: keyof typeof presets,
+  context: number,
+  execution: Execution,
+  mode: E2eCell['mode'] = 'train-step',
+): number {
   const device = openPlanningDevice();
   const { contextLength: _, ...shape } = presets[size];
   const cell: E2eCell = {
-    ...{ size, shape, context, execution, batch: 4, mode: 'train-step', dtype: 'bfloat16' },
+    ...{ size, shape, context, execution, mode, batch: 4, dtype: 'bfloat16' },
     ...{ attention: 'flash', peerAttention: 'plain', peerExecution: 'eager' },
   };
   const workload = createWorkload(cell, device, 0);
@@ -27,6 +32,13 @@ describe('the memory of a training step in bfloat16', () => {
     // docs/results/h200-compiled-steps and h200-compiled-2.7b
     expect(peakBytes('small', 256, 'eager') / 2 ** 20).toBeCloseTo(2220.145, 2);
     expect(peakBytes('2.7b', 256, 'eager') / 2 ** 20).toBeCloseTo(52314.039, 2);
+  });
+
+  it('is compiled at most what it is eager where gradients stay, beside what comes and goes', () => {
+    const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+      peakBytes('small', 512, execution, 'forward-backward'),
+    );
+    expect(compiled! / eager!).toBeLessThanOrEqual(1);
   });
 
   it.each([

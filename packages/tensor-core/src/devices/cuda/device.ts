@@ -182,6 +182,15 @@ export class CudaDevice implements Device {
     return this.#memory.allocateStorage(byteLength);
   }
 
+  /** The same at a multiple of 512, inside what is free of the current pool. Throws a DeviceError where it is not free. */
+  allocateAt(address: number, byteLength: number): Block {
+    const block = this.#memory.allocateStorageAt(address, byteLength);
+    if (block) return block;
+    throw new DeviceError(
+      `allocateAt: ${byteLength} bytes at 0x${address.toString(16)} are not free in the current pool.`,
+    );
+  }
+
   free(buffer: Block): void {
     this.#memory.freeStorage(buffer);
   }

@@ -51,6 +51,13 @@ export class DeviceMemory {
     return block;
   }
 
+  /** The same at an address of the current pool; null where that is not free. */
+  allocateStorageAt(address: number, byteLength: number): Block | null {
+    const block = this.allocator.allocateAt(address, byteLength);
+    if (block) this.#liveStorages++;
+    return block;
+  }
+
   freeStorage(block: Block): void {
     this.allocator.free(block);
     this.#liveStorages--;

@@ -48,11 +48,9 @@ export interface Gap {
   readonly byteLength: number;
 }
 
-/** What the calls from `call` to `until` leave free of an arena of so many bytes. */
+/** What the calls from `call` to `until` leave free of an arena of so many bytes; the parts are in the order of their offsets. */
 export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: number, until = call): Gap[] {
-  const lying = parts
-    .filter(({ first, last }) => first <= until && call <= last)
-    .toSorted((a, b) => a.offset - b.offset);
+  const lying = parts.filter(({ first, last }) => first <= until && call <= last);
   const gaps: Gap[] = [];
   let end = 0;
   for (const part of [...lying, { offset: byteLength, byteLength: 0 }]) {
@@ -80,32 +78,29 @@ export function fullestCall(parts: readonly ArenaPart[]): { readonly call: numbe
 
 function placeInOrder(parts: readonly ArenaPart[]): Map<ArenaPart, PlacedPart> {
   const placed = new Map<ArenaPart, PlacedPart>();
-  // By their offsets, which never change.
+  // In the order of their offsets.
   const lying: PlacedPart[] = [];
   for (const part of parts) {
-    const offset = smallestGap(
-      lying.filter((other) => areTogether(part, other)),
-      aligned(part.byteLength),
-    );
-    const own = { ...part, offset };
+    const own = { ...part, offset: smallestGap(lying, part) };
     placed.set(part, own);
-    const after = lying.findIndex((other) => other.offset > offset);
+    const after = lying.findIndex(({ offset }) => offset > own.offset);
     lying.splice(after < 0 ? lying.length : after, 0, own);
   }
   return placed;
 }
 
-function areTogether(a: ArenaPart, b: ArenaPart): boolean {
-  return a.first <= b.last && b.first <= a.last;
-}
-
-/** Where the smallest gap of at least `bytes` begins between parts in the order of their offsets; else behind the last one. */
-function smallestGap(parts: readonly PlacedPart[], bytes: number): number {
+/** Where the smallest gap begins that takes a part; else the end of those that are needed when it is. */
+function smallestGap(lying: readonly PlacedPart[], { byteLength, first, last }: ArenaPart): number {
+  const bytes = aligned(byteLength);
   let [end, best, bestBytes] = [0, -1, Infinity];
-  for (const { offset, byteLength } of parts) {
-    const gap = offset - end;
-    if (gap >= bytes && gap < bestBytes) [best, bestBytes] = [end, gap];
-    end = Math.max(end, offset + aligned(byteLength));
+  for (const other of lying) {
+    if (other.first > last || first > other.last) continue;
+    const gap = other.offset - end;
+    if (gap >= bytes && gap < bestBytes) {
+      best = end;
+      bestBytes = gap;
+    }
+    end = Math.max(end, other.offset + aligned(other.byteLength));
   }
   return best < 0 ? end : best;
 }

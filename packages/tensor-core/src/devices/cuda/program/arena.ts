@@ -9,23 +9,26 @@ interface StoragePart extends PlacedPart {
   readonly number: number;
 }
 
-/** One piece of memory for what a program's calls hand on to each other and for its results: where each storage lies. */
+/**
+ * One piece of memory for what a program's calls hand on to each other, its results and its gradients: where in it each
+ * storage lies.
+ */
 export class Arena {
   /** 0 for a program that hands on nothing. */
   readonly byteLength: number;
+  /** In the order of their offsets. */
   readonly #parts: readonly StoragePart[];
-  readonly #doneBy: readonly number[];
   readonly #places: ReadonlyMap<number, Gap>;
+  readonly #doneBy: readonly number[];
 
   /**
    * `doneBy` gives for each call the last one that may begin before it ends: what a call uses is not handed out again until
    * then. Default: the call itself, which runs alone.
    */
   constructor(program: Program, doneBy: readonly number[] = program.calls.map((_, call) => call)) {
-    const { calls, storages, kept, gradients } = program;
+    const { calls, storages, kept } = program;
     this.#doneBy = doneBy;
     const groups = calls.map((call) => [call]);
-    const results = [...kept].filter((number) => !gradients.has(number));
     const firstUses = new Map<number, number>();
     const doneUses = new Map<number, number>();
     calls.forEach(({ inputs, outputs }, at) => {
@@ -34,15 +37,17 @@ export class Arena {
         doneUses.set(storage, Math.max(doneUses.get(storage) ?? 0, doneBy[at]!));
       }
     });
-    // Results stay behind the last call, until they are copied from there.
-    const parts = [...lastUses(program, groups), results].flatMap((numbers, last) =>
+    // Results and gradients stay behind the last call.
+    const parts = [...lastUses(program, groups), [...kept]].flatMap((numbers, last) =>
       numbers.map((number) => {
         const { byteLength } = storages[number]!;
         const first = firstUses.get(number) ?? last;
         return { number, byteLength, first, last: Math.max(last, doneUses.get(number) ?? 0) };
       }),
     );
-    this.#parts = planArena(parts).map((placed, i) => ({ ...placed, number: parts[i]!.number }));
+    this.#parts = planArena(parts)
+      .map((placed, i) => ({ ...placed, number: parts[i]!.number }))
+      .toSorted((a, b) => a.offset - b.offset);
     this.#places = new Map(this.#parts.map((part) => [part.number, part]));
     this.byteLength = arenaBytes(this.#parts);
   }
@@ -66,13 +71,9 @@ export class Arena {
 
   /** What of the arena, if it begins at `address`, workspaces of `call` can have. */
   workspacesOf(call: number, address: number): ArenaWorkspaces {
-    const gaps = gapsAt(this.#parts, call, this.byteLength);
-    const done = this.#doneBy[call]!;
-    return new ArenaWorkspaces(
-      done > call ? gapsAt(this.#parts, call, this.byteLength, done) : gaps,
-      gaps,
-      address,
-    );
+    return new ArenaWorkspaces((until) => gapsAt(this.#parts, call, this.byteLength, until), address, [
+      ...new Set([this.#doneBy[call]!, call]),
+    ]);
   }
 }
 
@@ -80,18 +81,24 @@ export class Arena {
 export class ArenaWorkspaces {
   readonly taken: Gap[] = [];
   readonly #address: number;
-  /** Those that stay free for as long as the call may run, and those that are free when it begins. */
-  readonly #choices: readonly (readonly Gap[])[];
+  /** Until which call they had better be free, in the order of preference. */
+  readonly #until: readonly number[];
+  readonly #findGaps: (until: number) => readonly Gap[];
+  /** Filled with the first workspace: most calls have none. */
+  readonly #gaps = new Map<number, readonly Gap[]>();
 
-  constructor(lasting: readonly Gap[], gaps: readonly Gap[], address: number) {
-    this.#choices = [lasting, gaps];
+  constructor(findGaps: (until: number) => readonly Gap[], address: number, until: readonly number[]) {
+    this.#findGaps = findGaps;
     this.#address = address;
+    this.#until = until;
   }
 
-  /** From the smallest gap that is large enough, one that lasts if there is one; null without any. */
+  /** From the smallest gap that is large enough; null without one. */
   take(byteLength: number): DeviceBuffer | null {
     const bytes = aligned(byteLength);
-    for (const gaps of this.#choices) {
+    for (const until of this.#until) {
+      const gaps = this.#gaps.get(until) ?? this.#findGaps(until);
+      this.#gaps.set(until, gaps);
       const fitting = gaps.flatMap((gap) => this.#leftOf(gap)).filter((gap) => gap.byteLength >= bytes);
       if (fitting.length === 0) continue;
       const { offset } = fitting.reduce((a, b) => (b.byteLength < a.byteLength ? b : a));

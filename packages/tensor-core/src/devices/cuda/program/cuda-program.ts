@@ -22,6 +22,7 @@ import { type Branches, planBranches } from './branches/branches.ts';
 import { type CapturedProgram, captureProgram, queueCall } from './capture-program.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import type { LiveCallParts } from './live-calls.ts';
+import { madeBytes } from './made-bytes.ts';
 
 /** What a program stands on. */
 export type CudaProgramParts = LiveCallParts;
@@ -29,10 +30,10 @@ export type CudaProgramParts = LiveCallParts;
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured extends CapturedProgram {
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
-  /** The storages of gradients, in the program's own memory. */
+  /** Where results and gradients lie in the arena. */
+  readonly kept: ReadonlyMap<number, number>;
+  /** The gradients' storages. */
   readonly gradients: Map<number, Storage>;
-  /** The addresses of results, in the arena. */
-  readonly results: ReadonlyMap<number, number>;
 }
 
 /**
@@ -199,17 +200,23 @@ export class CudaProgram implements ProgramRunner {
       const addresses = [...given.keys()]
         .filter((number) => !this.#arguments.has(number))
         .map((number) => ({ number, address: memory.addressOf(number) }));
-      const results = new Map(
-        [...this.#program.kept]
-          .filter((number) => handedOn.has(number))
-          .map((number) => [number, memory.addressOf(number)]),
-      );
-      this.#captured = { ...calls, addresses, gradients: memory.take(), results };
+      const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
+      this.#captured = { ...calls, addresses, kept, gradients: new Map() };
     } finally {
-      memory.freeAll();
       arena.release();
     }
+    this.#takeGradients(this.#captured);
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+  }
+
+  /** The parts of the arena that gradients are, which whoever has a gradient may keep. */
+  #takeGradients({ kept, gradients }: Captured): void {
+    const { device } = this.#parts;
+    for (const number of this.#program.gradients.keys()) {
+      const { byteLength } = this.#program.storages[number]!;
+      const part = device.withPool(this.#pool, () => device.allocateAt(kept.get(number)!, byteLength));
+      gradients.set(number, new Storage(device, byteLength, part));
+    }
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
@@ -229,15 +236,20 @@ export class CudaProgram implements ProgramRunner {
     }
   }
 
-  #results({ gradients, results }: Captured): Map<number, Storage> {
+  #results({ kept, gradients }: Captured): Map<number, Storage> {
     const { device } = this.#parts;
-    const kept = new Map([...gradients].map(([number, storage]) => [number, storage.retain()]));
-    for (const [number, address] of results) {
+    const results = new Map<number, Storage>();
+    for (const [number, address] of kept) {
+      const gradient = gradients.get(number);
+      if (gradient) {
+        results.set(number, gradient.retain());
+        continue;
+      }
       const result = new Storage(device, this.#program.storages[number]!.byteLength);
-      kept.set(number, result);
+      results.set(number, result);
       device.stream.copy(result.buffer.address, address, result.byteLength);
     }
-    return kept;
+    return results;
   }
 
   #drop(): void {
@@ -250,17 +262,6 @@ export class CudaProgram implements ProgramRunner {
     this.#held = [];
     this.#captured = null;
   }
-}
-
-/** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
-function madeBytes({ calls, storages }: Program): number {
-  const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
-  let bytes = 0;
-  for (const number of written) {
-    const { source, byteLength, isWorkspace = false } = storages[number]!;
-    if (source.kind === 'made' && !isWorkspace) bytes += byteLength;
-  }
-  return bytes;
 }
 
 function isAtSameAddresses(

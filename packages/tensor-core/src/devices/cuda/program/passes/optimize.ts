@@ -8,6 +8,7 @@ import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { mergeProducts } from './merge-products.ts';
 import { pairCalls } from './pair-calls.ts';
+import { scaleInUpdate } from './scale-in-update.ts';
 import { updateEarly } from './update-early.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
@@ -23,6 +24,7 @@ const passes: readonly Pass[] = [
   finishTogether,
   fusePointwise,
   fuseEdges,
+  scaleInUpdate,
   updateEarly,
 ];
 

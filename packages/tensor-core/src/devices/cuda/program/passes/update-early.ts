@@ -1,30 +1,23 @@
-import { CompileError } from '../../../../errors.ts';
-import type { CudaProperties, CustomKernel, UpdateByTensor } from '../../../../op/cuda-lowering.ts';
-import type { ComputeOp } from '../../../../op/op.ts';
+import type { CudaProperties } from '../../../../op/cuda-lowering.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
-import { byteSize } from '../../../../tensor/dtype.ts';
-import { withCopies, withoutCopies } from './copying-op.ts';
 import { areIndependent } from './operands.ts';
+import {
+  type TensorUpdate,
+  type Update,
+  hoistCoefficients,
+  partialUpdate,
+  updateOf,
+  updatedBy,
+} from './partial-update.ts';
 import { Rewrite } from './rewrite.ts';
 
-/** What a call updates of one tensor, and when it can. */
-interface TensorUpdate {
-  readonly inputs: readonly Operand[];
-  readonly outputs: readonly Operand[];
-  /** In lower precision. */
-  readonly copy: Operand | null;
-  /** The place of the last call that it must stay behind; -1 for none. */
+/** A tensor that can be updated before the call that does it. */
+interface EarlyTensor {
+  readonly tensor: TensorUpdate;
+  /** The place of the last call that its update must stay behind. */
   readonly readyBehind: number;
   /** Of what the program has made and nobody needs behind the update. */
   readonly freedBytes: number;
-}
-
-/** An update of several tensors, without the copies that it writes. */
-interface Update {
-  readonly call: Call;
-  readonly byTensor: UpdateByTensor<never>;
-  readonly shared: readonly Operand[];
-  readonly tensors: readonly TensorUpdate[];
 }
 
 /**
@@ -36,47 +29,44 @@ interface Update {
 export function updateEarly(program: Program, { l2Bytes }: Pick<CudaProperties, 'l2Bytes'>): Program {
   const rewrite = new Rewrite(program);
   const behind = new Map<number, Call[]>();
-  program.calls.forEach((call, at) => {
-    const update = updateOf(rewrite, call);
-    const groups = update ? earlyGroups(update, at, l2Bytes / 2) : [];
-    if (groups.length === 0) return;
-    const coefficients = coefficientsCall(rewrite, update!);
-    rewrite.hoist(coefficients, program.calls[0]!);
-    const early = new Set(groups.flat());
+  for (const call of program.calls) {
+    const update = updateOf(call);
+    const groups = update ? groupsOf(earlyTensors(rewrite, call, update), l2Bytes / 2) : [];
+    if (groups.length === 0) continue;
+    const numbers = { coefficients: hoistCoefficients(rewrite, update!), factor: null };
+    const early = new Set(groups.flat().map(({ tensor }) => tensor));
     const rest = update!.tensors.filter((tensor) => !early.has(tensor));
-    rewrite.replace(call, ...(rest.length > 0 ? [partialCall(update!, rest, coefficients)] : []));
+    rewrite.replace(call, ...(rest.length > 0 ? [partialUpdate(update!, rest, numbers)] : []));
     for (const group of groups) {
       const place = group.at(-1)!.readyBehind;
-      behind.set(place, [...(behind.get(place) ?? []), partialCall(update!, group, coefficients)]);
+      const tensors = group.map(({ tensor }) => tensor);
+      behind.set(place, [...(behind.get(place) ?? []), partialUpdate(update!, tensors, numbers)]);
     }
-  });
+  }
   for (const [place, parts] of behind) rewrite.addBehind(program.calls[place]!, parts);
   return rewrite.finish();
 }
 
-/** What a call updates, tensor by tensor; null for one that is no such update. */
-function updateOf(rewrite: Rewrite, call: Call): Update | null {
-  const { call: plain, copies } = withoutCopies(call);
-  const { cuda } = plain.op;
-  if (cuda.kind !== 'custom' || !cuda.byTensor) return null;
-  const { written, roles } = cuda.byTensor;
-  const count = plain.outputs.length / written;
-  const shared = plain.inputs.slice(roles * count);
-  const ofTensor = (operands: readonly Operand[], lists: number, tensor: number) =>
-    Array.from({ length: lists }, (_, role) => operands[role * count + tensor]!);
-  const tensors = Array.from({ length: count }, (_, tensor): TensorUpdate => {
-    const inputs = ofTensor(plain.inputs, roles, tensor);
-    const outputs = ofTensor(plain.outputs, written, tensor);
-    const copy = copies[tensor] ?? null;
-    const part = { ...plain, inputs: [...inputs, ...shared], outputs: copy ? [...outputs, copy] : outputs };
-    const freed = inputs.slice(written).filter((input) => isFreedBehind(rewrite, input, call));
-    return {
-      ...{ inputs, outputs, copy },
-      readyBehind: lastConflict(rewrite, part, rewrite.placeOf(call)),
-      freedBytes: freed.reduce((sum, { byteLength }) => sum + byteLength, 0),
-    };
-  });
-  return { call: plain, byTensor: cuda.byTensor, shared, tensors };
+/** Those of an update whose early update frees memory, by when they are ready. */
+function earlyTensors(rewrite: Rewrite, call: Call, update: Update): EarlyTensor[] {
+  const at = rewrite.placeOf(call);
+  return update.tensors
+    .map((tensor) => {
+      const { inputs, outputs, copy } = tensor;
+      const freed = updatedBy(update, tensor).filter((operand) => isFreedBehind(rewrite, operand, call));
+      const part = {
+        ...call,
+        inputs: [...inputs, ...update.shared],
+        outputs: copy ? [...outputs, copy] : outputs,
+      };
+      return {
+        tensor,
+        readyBehind: lastConflict(rewrite, part, at),
+        freedBytes: freed.reduce((sum, { byteLength }) => sum + byteLength, 0),
+      };
+    })
+    .filter(({ readyBehind, freedBytes }) => readyBehind >= 0 && readyBehind < at - 1 && freedBytes > 0)
+    .toSorted((x, y) => x.readyBehind - y.readyBehind);
 }
 
 /** The place of the last call in front of `before` that `call` may not change places with; -1 for none. */
@@ -96,16 +86,10 @@ function isFreedBehind({ program, uses }: Rewrite, { storage }: Operand, reader:
   );
 }
 
-/**
- * The tensors that are updated together before the update's own place, by when that is. Each group frees `mostBytes`, but
- * for what more is ready with its last tensor.
- */
-function earlyGroups({ tensors }: Update, at: number, mostBytes: number): TensorUpdate[][] {
-  const early = tensors
-    .filter(({ readyBehind, freedBytes }) => readyBehind >= 0 && readyBehind < at - 1 && freedBytes > 0)
-    .toSorted((x, y) => x.readyBehind - y.readyBehind);
-  const groups: TensorUpdate[][] = [];
-  let [waiting, bytes]: [TensorUpdate[], number] = [[], 0];
+/** Tensors that are updated together. Each group frees `mostBytes`, and what more is ready with its last tensor. */
+function groupsOf(early: readonly EarlyTensor[], mostBytes: number): EarlyTensor[][] {
+  const groups: EarlyTensor[][] = [];
+  let [waiting, bytes]: [EarlyTensor[], number] = [[], 0];
   early.forEach((tensor, i) => {
     waiting.push(tensor);
     bytes += tensor.freedBytes;
@@ -114,64 +98,4 @@ function earlyGroups({ tensors }: Update, at: number, mostBytes: number): Tensor
     [waiting, bytes] = [[], 0];
   });
   return groups;
-}
-
-/** Writes what all parts of an update read. */
-function coefficientsCall(rewrite: Rewrite, { call, byTensor }: Update): Call {
-  const size = byTensor.coefficientCount;
-  const byteLength = size * byteSize('float32');
-  const storage = rewrite.add({ byteLength, dtype: 'float32', source: { kind: 'made' } }, () => new Map());
-  const layout = { shape: [size], strides: [1], offset: 0, isContiguous: true };
-  const output: Operand = { storage, dtype: 'float32', size, byteLength, ...layout };
-  const op = partialOp(`${call.op.name}_coefficients`, {
-    kind: 'custom',
-    launch: (context, _, [memory], attributes) => byTensor.coefficients(context, memory!, attributes),
-  });
-  return { ...call, op, inputs: [], outputs: [output] };
-}
-
-/** The update of some of its tensors. */
-function partialCall(
-  { call, byTensor, shared }: Update,
-  tensors: readonly TensorUpdate[],
-  { outputs: [coefficients] }: Call,
-): Call {
-  const lists = (operandsOf: (tensor: TensorUpdate) => readonly Operand[], count: number) =>
-    Array.from({ length: count }, (_, role) => tensors.map((tensor) => operandsOf(tensor)[role]!)).flat();
-  const inputs = lists((tensor) => tensor.inputs, byTensor.roles);
-  const outputs = lists((tensor) => tensor.outputs, byTensor.written);
-  const { cost, mutates } = call.op;
-  const op = {
-    ...partialOp(call.op.name, {
-      kind: 'custom',
-      copied: tensors.length,
-      launch: (context, operands, written, _, __, copies) =>
-        byTensor.launch(context, operands, written, copies),
-    }),
-    ...(cost && { cost }),
-    ...(mutates && { mutates: outputs.map((_, i) => i) }),
-  };
-  const part = { ...call, op, inputs: [...inputs, ...shared, coefficients!], outputs, live: null };
-  return withCopies(
-    part,
-    tensors.map(({ copy }) => copy),
-  );
-}
-
-function partialOp(name: string, cuda: CustomKernel<never>): ComputeOp<never> {
-  return {
-    kind: 'compute',
-    name,
-    autocast: 'none',
-    infer: () => [],
-    cuda,
-    cpu: {
-      kind: 'host',
-      run() {
-        throw new CompileError(
-          `${name}: an update is made in parts on GPUs alone; run the program that they come from.`,
-        );
-      },
-    },
-  };
 }
