@@ -35,6 +35,26 @@ export function planArena(parts: readonly ArenaPart[]): PlacedPart[] {
   return parts.map((part) => plan.get(part)!);
 }
 
+/**
+ * The parts, each until the call of `until` if that is later, as far as never more than `bytes` are needed at one time. What
+ * they need without it may be more.
+ */
+export function lengthened(
+  parts: readonly ArenaPart[],
+  until: readonly number[],
+  bytes: number,
+): ArenaPart[] {
+  const needed: number[] = [];
+  const add = (call: number, part: ArenaPart) =>
+    (needed[call] = (needed[call] ?? 0) + aligned(part.byteLength));
+  for (const part of parts) for (let call = part.first; call <= part.last; call++) add(call, part);
+  return parts.map((part, i) => {
+    let { last } = part;
+    while (last < until[i]! && (needed[last + 1] ?? 0) + aligned(part.byteLength) <= bytes) add(++last, part);
+    return { ...part, last };
+  });
+}
+
 /** How long an arena of such parts is. */
 export function arenaBytes(parts: Iterable<PlacedPart>): number {
   let end = 0;

@@ -2,7 +2,15 @@ import { lastUses } from '../../../program/dead-calls.ts';
 import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
-import { type Gap, type PlacedPart, aligned, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
+import {
+  type Gap,
+  type PlacedPart,
+  aligned,
+  arenaBytes,
+  gapsAt,
+  lengthened,
+  planArena,
+} from './arena-plan.ts';
 
 /** A part of the arena, and the program's storage that it is. */
 interface StoragePart extends PlacedPart {
@@ -23,9 +31,13 @@ export class Arena {
 
   /**
    * `doneBy` gives for each call the last one that may begin before it ends: what a call uses is not handed out again until
-   * then. Default: the call itself, which runs alone.
+   * then, as far as no more than `bytes` are needed at a time. Default: the call itself, which runs alone.
    */
-  constructor(program: Program, doneBy: readonly number[] = program.calls.map((_, call) => call)) {
+  constructor(
+    program: Program,
+    doneBy: readonly number[] = program.calls.map((_, call) => call),
+    bytes = Infinity,
+  ) {
     const { calls, storages, kept } = program;
     this.#doneBy = doneBy;
     const groups = calls.map((call) => [call]);
@@ -41,11 +53,11 @@ export class Arena {
     const parts = [...lastUses(program, groups), [...kept]].flatMap((numbers, last) =>
       numbers.map((number) => {
         const { byteLength } = storages[number]!;
-        const first = firstUses.get(number) ?? last;
-        return { number, byteLength, first, last: Math.max(last, doneUses.get(number) ?? 0) };
+        return { number, byteLength, first: firstUses.get(number) ?? last, last };
       }),
     );
-    this.#parts = planArena(parts)
+    const until = parts.map(({ number }) => doneUses.get(number) ?? 0);
+    this.#parts = planArena(lengthened(parts, until, bytes))
       .map((placed, i) => ({ ...placed, number: parts[i]!.number }))
       .toSorted((a, b) => a.offset - b.offset);
     this.#places = new Map(this.#parts.map((part) => [part.number, part]));

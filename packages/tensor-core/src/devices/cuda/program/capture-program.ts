@@ -2,7 +2,10 @@ import { reopenRange } from '../../../op/range.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import { type Call, type Program, attributesOf } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
+import type { DeviceBuffer } from '../../device.ts';
 import type { CudaStream } from '../driver/stream.ts';
+import type { Block } from '../memory/block.ts';
+import type { Gap } from './arena-plan.ts';
 import type { Arena } from './arena.ts';
 import { BranchedCapture } from './branches/branched-capture.ts';
 import type { Branches } from './branches/branches.ts';
@@ -60,6 +63,8 @@ class ProgramCapture {
   readonly #chain: CudaStream;
   readonly #branched: BranchedCapture;
   readonly #uses = new MemoryUses();
+  /** What of workspaces has found no room in the arena; the branches share it. */
+  readonly #spilled: Block[] = [];
 
   constructor(parts: LiveCallParts, request: CaptureRequest, live: LiveCalls) {
     this.#parts = parts;
@@ -79,22 +84,27 @@ class ProgramCapture {
   captureCalls(nodes: number[]): void {
     const { driver } = this.#parts;
     let captured = 0;
+    const newNodes = () => {
+      const before = captured;
+      captured = CudaGraph.capturedNodes(driver, this.#chain);
+      return captured - before;
+    };
     try {
       this.#request.program.calls.forEach((call, i) => {
         this.#capture(call, i);
-        const before = captured;
-        captured = CudaGraph.capturedNodes(driver, this.#chain);
-        nodes.push(captured - before);
+        nodes.push(newNodes());
       });
     } catch (error) {
       try {
-        this.#branched.join();
+        this.#end();
       } catch {
         // CUDA has ended the capture itself: why, the first error says.
       }
       throw error;
     }
-    this.#branched.join();
+    this.#end();
+    // Fills of what was spilled, where tests ask for them.
+    if (nodes.length > 0) nodes[nodes.length - 1]! += newNodes();
   }
 
   #capture(call: Call, i: number): void {
@@ -126,10 +136,13 @@ class ProgramCapture {
     const { device, lowering } = this.#parts;
     const { arena, arenaAddress, branches } = this.#request;
     const workspaces = arena.workspacesOf(i, arenaAddress);
+    const taken: Gap[] = [];
     lowering.spareMemory = (byteLength) => {
-      const memory = workspaces.take(byteLength);
-      const place = workspaces.taken.at(-1);
-      if (memory && branches.count > 1) this.#branched.waitFor(i, this.#uses.behind(place!));
+      const memory = workspaces.take(byteLength) ?? this.#spill(byteLength, taken);
+      if (memory === null) return null;
+      const place = { offset: memory.address - arenaAddress, byteLength: memory.byteLength };
+      this.#branched.waitFor(i, this.#uses.behind(place));
+      taken.push(place);
       return memory;
     };
     try {
@@ -137,9 +150,28 @@ class ProgramCapture {
     } finally {
       lowering.spareMemory = null;
     }
-    for (const place of workspaces.taken) this.#uses.noteWorkspace(place, i, branches.ofCalls[i]!);
-    if (branches.count > 1) return;
+    if (branches.count > 1) {
+      for (const place of taken) this.#uses.noteWorkspace(place, i, branches.ofCalls[i]!);
+      return;
+    }
     for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(i)])
       device.discard(arenaAddress + offset, byteLength);
+  }
+  /** Beside the arena: what an earlier call had, or more; null for a chain, which the allocator serves as well. */
+  #spill(byteLength: number, taken: readonly Gap[]): DeviceBuffer | null {
+    const { device } = this.#parts;
+    const { arenaAddress, branches } = this.#request;
+    if (branches.count === 1) return null;
+    const isTaken = ({ address }: Block) => taken.some(({ offset }) => offset === address - arenaAddress);
+    const fitting = this.#spilled.find((block) => block.byteLength >= byteLength && !isTaken(block));
+    if (fitting) return fitting;
+    const block = device.onStream(this.#chain, () => device.allocateBlock(byteLength));
+    this.#spilled.push(block);
+    return block;
+  }
+
+  #end(): void {
+    this.#branched.join();
+    for (const block of this.#spilled) this.#parts.device.freeBlock(block);
   }
 }
