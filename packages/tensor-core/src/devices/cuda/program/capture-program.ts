@@ -157,6 +157,7 @@ class ProgramCapture {
     for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(i)])
       device.discard(arenaAddress + offset, byteLength);
   }
+
   /** Beside the arena: what an earlier call had, or more; null for a chain, which the allocator serves as well. */
   #spill(byteLength: number, taken: readonly Gap[]): DeviceBuffer | null {
     const { device } = this.#parts;
