@@ -11,11 +11,15 @@
 //   squared_norms      lists: gradient; one partial sum a block                       4
 //   finish_norm        the square root of the sum of all partial sums
 //   clip               lists: gradient; scaled only where the norm exceeds the limit  8 or 0
+//   clip_factor        what clip scales by, 1 where the norm is within the limit
 //   unscale            lists: gradient; *foundInf becomes 1 if one is infinite or NaN 8
 //   update_scale       the loss scale and the count of good steps behind a step
+//   write_coefficients the numbers that several calls of an update read
 //
 // grid (chunks of all tensors, 1, 1), block (THREADS, 1, 1); finish_norm: grid (1, 1, 1), block (1024, 1, 1);
-// update_scale: one thread. `skip` may be null; where it is not and *skip is not 0, an update changes nothing.
+// update_scale, clip_factor, write_coefficients: one thread. `skip` may be null; where it is not and *skip is not 0, an update changes
+// nothing. `coefficients` may be null; where it is not, it has the numbers that stand before the pointers, in their order.
+// `factor` may be null; where it is not, gradients are multiplied by it first.
 // All are bound by memory. Tensors whose data are not 16-byte aligned, and last chunks, go element by element.
 //
 // Where COPY is defined, as float16 or bfloat16, adamw, sgd and sgd_momentum also write the updated parameters in that
@@ -150,6 +154,17 @@ __device__ float sumOverBlock(float value) {
   return value;
 }
 
+// NaN where the norm is.
+__device__ float clipFactor(float norm, float maxNorm) {
+  const float scale = maxNorm / (norm + 1e-6f);
+  return scale >= 1 ? 1 : scale;
+}
+
+__device__ float factorAt(const float* factor) { return factor != nullptr ? *factor : 1; }
+
+// Rounded, as it would be in memory: nothing is added to it in the same operation.
+__device__ float scaled(float gradient, float factor) { return __fmul_rn(gradient, factor); }
+
 __device__ bool isSkipped(const float* skip) { return skip != nullptr && *skip != 0; }
 
 }  // namespace
@@ -158,15 +173,25 @@ __device__ bool isSkipped(const float* skip) { return skip != nullptr && *skip !
 // `corrections` is not null, the last two of tensor t are corrections[2t] and corrections[2t + 1].
 extern "C" __global__ void __launch_bounds__(THREADS) adamw(
     const __grid_constant__ TensorTable<4 + copies> table, float decay, float oneMinusBeta1, float beta2, float oneMinusBeta2,
-    float scaledEpsilon, float scaledStepSize, const float* corrections, const float* skip) {
+    float scaledEpsilon, float scaledStepSize, const float* corrections, const float* skip, const float* coefficients,
+    const float* factor) {
   if (isSkipped(skip)) return;
+  if (coefficients != nullptr) {
+    decay = coefficients[0];
+    oneMinusBeta1 = coefficients[1];
+    beta2 = coefficients[2];
+    oneMinusBeta2 = coefficients[3];
+    scaledEpsilon = coefficients[4];
+    scaledStepSize = coefficients[5];
+  }
   const Chunk<4> chunk = chunkOfBlock<4, copies>(table);
   if (corrections != nullptr) {
     scaledEpsilon = corrections[2 * chunk.tensor];
     scaledStepSize = corrections[2 * chunk.tensor + 1];
   }
+  const float scale = factorAt(factor);
   updateChunk<4, 3>(chunk, [=](float (&values)[4]) {
-    const float gradient = values[3];
+    const float gradient = scaled(values[3], scale);
     const float m = values[1] + oneMinusBeta1 * (gradient - values[1]);
     const float v = beta2 * values[2] + oneMinusBeta2 * gradient * gradient;
     values[0] = values[0] * decay - scaledStepSize * (m / (sqrtf(v) + scaledEpsilon));
@@ -190,22 +215,34 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    sgd(const __grid_constant__ TensorTable<2 + copies> table, float learningRate, float weightDecay,
-        const float* skip) {
+    sgd(const __grid_constant__ TensorTable<2 + copies> table, float learningRate, float weightDecay, const float* skip,
+        const float* coefficients, const float* factor) {
   if (isSkipped(skip)) return;
+  if (coefficients != nullptr) {
+    learningRate = coefficients[0];
+    weightDecay = coefficients[1];
+  }
+  const float scale = factorAt(factor);
   updateChunk<2, 1>(chunkOfBlock<2, copies>(table), [=](float (&values)[2]) {
-    values[0] -= learningRate * (values[1] + weightDecay * values[0]);
+    values[0] -= learningRate * (scaled(values[1], scale) + weightDecay * values[0]);
   });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     sgd_momentum(const __grid_constant__ TensorTable<3 + copies> table, float learningRate, float weightDecay, float momentum,
-                 int nesterov, const float* skip) {
+                 float nesterov, const float* skip, const float* coefficients, const float* factor) {
   if (isSkipped(skip)) return;
+  if (coefficients != nullptr) {
+    learningRate = coefficients[0];
+    weightDecay = coefficients[1];
+    momentum = coefficients[2];
+    nesterov = coefficients[3];
+  }
+  const float scale = factorAt(factor);
   updateChunk<3, 2>(chunkOfBlock<3, copies>(table), [=](float (&values)[3]) {
-    const float gradient = values[2] + weightDecay * values[0];
+    const float gradient = scaled(values[2], scale) + weightDecay * values[0];
     values[1] = momentum * values[1] + gradient;
-    values[0] -= learningRate * (nesterov ? gradient + momentum * values[1] : values[1]);
+    values[0] -= learningRate * (nesterov != 0 ? gradient + momentum * values[1] : values[1]);
   });
 }
 
@@ -230,10 +267,14 @@ extern "C" __global__ void __launch_bounds__(1024) finish_norm(const float* part
   if (threadIdx.x == 0) *norm = (float)sqrt(sums[0]);
 }
 
+extern "C" __global__ void clip_factor(const float* norm, float maxNorm, float* factor) {
+  *factor = clipFactor(*norm, maxNorm);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     clip(const __grid_constant__ TensorTable<1> table, const float* norm, float maxNorm) {
-  const float scale = maxNorm / (*norm + 1e-6f);
-  if (scale >= 1) return;
+  const float scale = clipFactor(*norm, maxNorm);
+  if (scale == 1) return;
   updateChunk<1, 1>(chunkOfBlock<1>(table), [=](float (&values)[1]) { values[0] *= scale; });
 }
 
@@ -259,4 +300,10 @@ extern "C" __global__ void update_scale(float* scale, long long* growthTracker, 
     if (grown <= 3.402823466e38f) *scale = grown;
     *growthTracker = 0;
   }
+}
+
+extern "C" __global__ void write_coefficients(float* coefficients, float c0, float c1, float c2, float c3, float c4,
+                                              float c5) {
+  const float values[] = {c0, c1, c2, c3, c4, c5};
+  for (int i = 0; i < 6; i++) coefficients[i] = values[i];
 }

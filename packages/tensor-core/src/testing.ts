@@ -5,5 +5,7 @@ export {
   hostCompilerVersion,
   openEmulatedDevice,
 } from './testing/emulated-device.ts';
+// One that only counts its memory.
+export { openPlanningDevice } from './testing/planning-device.ts';
 // What GPUs get their kernels from, which needs none.
 export { compileByNvrtc, nvrtcVersion } from './testing/runtime-compiler.ts';

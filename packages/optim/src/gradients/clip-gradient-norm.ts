@@ -22,6 +22,7 @@ const finishNormKernel = {
   parameters: 'pip',
 };
 const clipKernel = multiTensorKernel('clip', 'pf');
+const clipFactorKernel = { ...finishNormKernel, name: 'clip_factor', parameters: 'pfp' };
 const finishThreads = 1024;
 /** Elements that the CPU squares and adds up at once. */
 const longestPiece = 1024;
@@ -84,6 +85,10 @@ const clipByNorm = multiTensorOp<ClipAttributes>({
   variant: () => '',
   launch: (context, lists, [norm], { maxNorm }) =>
     launchOverTensors(context, clipKernel, lists, () => [norm!.address, maxNorm]),
+  scales: {
+    factor: (context, [norm], { address }, { maxNorm }) =>
+      context.kernel(clipFactorKernel).launch([1, 1, 1], 1, 0, [norm!.address, maxNorm, address]),
+  },
   cpu: {
     kind: 'onnx',
     overwrites: true,

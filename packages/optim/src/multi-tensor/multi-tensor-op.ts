@@ -1,11 +1,14 @@
 import {
   type ComputeOp,
   type CudaContext,
+  type InPlaceScaling,
   type MemoryView,
   type Tensor,
+  type UpdateByTensor,
   applyLive,
   defineOp,
 } from '@roofline/tensor-core';
+import { packageKernels } from '@roofline/tensor-core/native';
 import type { Copies } from './multi-tensor.ts';
 
 /** What is special to an op over a number of tensors, in terms of its lists. */
@@ -27,9 +30,41 @@ export interface MultiTensorDefinition<A> extends Omit<
     attributes: A,
     copies?: Copies,
   ): void;
+  /** Of an update whose attributes are but a few numbers. */
+  readonly byCoefficients?: UpdateByCoefficients<A>;
+  /** Of an op that multiplies its one list. */
+  readonly scales?: InPlaceScaling<A>;
   /** Over one tensor: its roles, then what is shared. Gives the written ones. */
   readonly cpu: ComputeOp<A>['cpu'];
 }
+
+/** Addresses: of coefficients, and of a factor of all gradients; 0 for none. */
+export interface NumbersInMemory {
+  readonly coefficients: number;
+  readonly factor: number;
+}
+
+/** How an update gets its numbers from memory, so that a compiled program can make several calls of it. */
+export interface UpdateByCoefficients<A> {
+  /** At most six. */
+  numbers(attributes: A): readonly number[];
+  /** As the definition's `launch`, by numbers in memory; the last list is that of gradients. */
+  launch(
+    context: CudaContext,
+    lists: readonly (readonly MemoryView[])[],
+    shared: readonly MemoryView[],
+    numbers: NumbersInMemory,
+    copies?: Copies,
+  ): void;
+}
+
+// As many as write_coefficients of kernels/multi_tensor.cu writes.
+const coefficientCount = 6;
+const coefficientsKernel = {
+  source: packageKernels(import.meta.url)('multi_tensor.cu'),
+  name: 'write_coefficients',
+  parameters: 'pffffff',
+};
 
 /**
  * Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. `next` gives the
@@ -78,7 +113,7 @@ function splitOf(inputs: readonly MemoryView[], count: number, lists: number): S
 
 /** Which inputs an op writes depends on the number of tensors, so each number has an op of its own. */
 function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number): ComputeOp<A> {
-  const { written, lists, writesCopies = false, launch, cpu, ...rest } = definition;
+  const { written, lists, writesCopies = false, byCoefficients, scales, launch, cpu, ...rest } = definition;
   // A compiled program's replays come with the same inputs, and their lists keep what `launchOverTensors` has prepared.
   const splits = new WeakMap<readonly MemoryView[], Split>();
   return defineOp<A>({
@@ -94,7 +129,29 @@ function defineForCount<A>(definition: MultiTensorDefinition<A>, count: number):
         if (!split) splits.set(inputs, (split = splitOf(inputs, count, lists)));
         launch(context, split.lists, split.shared, attributes, copies);
       },
+      ...(byCoefficients && { byTensor: byTensor(definition, byCoefficients) }),
+      ...(scales && { scales }),
     },
     cpu,
   });
+}
+
+function byTensor<A>(
+  { written, lists }: MultiTensorDefinition<A>,
+  { numbers, launch }: UpdateByCoefficients<A>,
+): UpdateByTensor<A> {
+  return {
+    written,
+    roles: lists,
+    coefficientCount,
+    coefficients(context, { address }, attributes) {
+      const values = numbers(attributes);
+      const padding = new Array<number>(coefficientCount - values.length).fill(0);
+      context.kernel(coefficientsKernel).launch([1, 1, 1], 1, 0, [address, ...values, ...padding]);
+    },
+    launch(context, inputs, outputs, inMemory, copies) {
+      const split = splitOf(inputs, outputs.length / written, lists);
+      launch(context, split.lists, split.shared, inMemory, copies);
+    },
+  };
 }

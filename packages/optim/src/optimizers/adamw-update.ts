@@ -35,7 +35,9 @@ function coefficients(options: AdamWStep): number[] {
   return [...fixedCoefficients(options), root * eps, root * stepSize];
 }
 
-const kernel = updateKernel('adamw', 'ffffffpp');
+const kernel = updateKernel('adamw', 'ffffffpppp');
+/** In the place of coefficients that a kernel finds in memory. */
+const inMemory = [0, 0, 0, 0, 0, 0];
 const correctionsKernel = multiTensorKernel('adamw_corrections', 'ppdddd');
 const bytesPerCorrection = 8;
 const flopsPerElement = 13;
@@ -76,7 +78,18 @@ export const adamwUpdate = skippableOp<AdamWStep>({
   cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 3)),
   writesCopies: true,
   launch: (context, lists, [skip], step, copies) =>
-    launchUpdate(context, kernel, lists, copies, () => [...coefficients(step), 0, skip?.address ?? 0]),
+    launchUpdate(context, kernel, lists, copies, () => [
+      ...coefficients(step),
+      ...[0, skip?.address ?? 0, 0, 0],
+    ]),
+  byCoefficients: {
+    numbers: coefficients,
+    launch: (context, lists, [skip], numbers, copies) =>
+      launchUpdate(context, kernel, lists, copies, () => [
+        ...inMemory,
+        ...[0, skip?.address ?? 0, numbers.coefficients, numbers.factor],
+      ]),
+  },
   cpu: {
     kind: 'onnx',
     chunked: true,
@@ -111,7 +124,7 @@ export const adamwCountedUpdate = skippableOp<AdamWOptions>({
     launchUpdate(context, kernel, [p!, m!, v!, g!], copies, (_, before) => [
       ...fixedCoefficients(options),
       ...[0, 0],
-      ...[at(before), skipAddress],
+      ...[at(before), skipAddress, 0, 0],
     ]);
   },
   cpu: {

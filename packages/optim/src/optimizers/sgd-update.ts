@@ -2,8 +2,12 @@ import type { SGDOptions } from './sgd.ts';
 import { launchUpdate, updateKernel } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 
-const plainKernel = updateKernel('sgd', 'ffp');
-const momentumKernel = updateKernel('sgd_momentum', 'fffip');
+const plainKernel = updateKernel('sgd', 'ffppp');
+const momentumKernel = updateKernel('sgd_momentum', 'ffffppp');
+
+function momentumNumbers({ learningRate, weightDecay, momentum, nesterov }: SGDOptions): number[] {
+  return [learningRate, weightDecay, momentum, nesterov ? 1 : 0];
+}
 
 /** One step over float32 tensors, in place; the lists are parameters p and gradients g: p ← p - η(g + λp). */
 export const sgdUpdate = skippableOp<SGDOptions>({
@@ -14,7 +18,18 @@ export const sgdUpdate = skippableOp<SGDOptions>({
   variant: () => '',
   writesCopies: true,
   launch: (context, lists, [skip], { learningRate, weightDecay }, copies) =>
-    launchUpdate(context, plainKernel, lists, copies, () => [learningRate, weightDecay, skip?.address ?? 0]),
+    launchUpdate(context, plainKernel, lists, copies, () => [
+      ...[learningRate, weightDecay],
+      ...[skip?.address ?? 0, 0, 0],
+    ]),
+  byCoefficients: {
+    numbers: ({ learningRate, weightDecay }) => [learningRate, weightDecay],
+    launch: (context, lists, [skip], numbers, copies) =>
+      launchUpdate(context, plainKernel, lists, copies, () => [
+        ...[0, 0],
+        ...[skip?.address ?? 0, numbers.coefficients, numbers.factor],
+      ]),
+  },
   cpu: {
     kind: 'onnx',
     chunked: true,
@@ -36,14 +51,19 @@ export const sgdMomentumUpdate = skippableOp<SGDOptions>({
   scalars: ({ learningRate, weightDecay, momentum }) => [learningRate, weightDecay, momentum],
   variant: ({ nesterov }) => (nesterov ? 'nesterov' : ''),
   writesCopies: true,
-  launch: (context, lists, [skip], { learningRate, weightDecay, momentum, nesterov }, copies) =>
+  launch: (context, lists, [skip], options, copies) =>
     launchUpdate(context, momentumKernel, lists, copies, () => [
-      learningRate,
-      weightDecay,
-      momentum,
-      nesterov ? 1 : 0,
-      skip?.address ?? 0,
+      ...momentumNumbers(options),
+      ...[skip?.address ?? 0, 0, 0],
     ]),
+  byCoefficients: {
+    numbers: momentumNumbers,
+    launch: (context, lists, [skip], numbers, copies) =>
+      launchUpdate(context, momentumKernel, lists, copies, () => [
+        ...[0, 0, 0, 0],
+        ...[skip?.address ?? 0, numbers.coefficients, numbers.factor],
+      ]),
+  },
   cpu: {
     kind: 'onnx',
     chunked: true,

@@ -167,6 +167,43 @@ export interface DeferredOutputs {
   finish(context: CudaContext, partials: readonly MemoryView[], outputs: readonly MemoryView[]): void;
 }
 
+/**
+ * An op that updates several tensors in place, each by itself, by numbers that are the same for all: a compiled program
+ * makes several calls of it, so that a tensor is updated, and what it is updated by is freed, before that of the last is
+ * there.
+ */
+export interface UpdateByTensor<A> {
+  /** How many of the roles, the first ones, are written: input and output `role * count + tensor` is that of a tensor. */
+  readonly written: number;
+  /** How many roles there are; inputs behind theirs are shared by all tensors. */
+  readonly roles: number;
+  /** How many numbers `coefficients` writes. */
+  readonly coefficientCount: number;
+  /** Writes the numbers of a run, float32, for all calls of that run. */
+  coefficients(context: CudaContext, memory: MemoryView, attributes: A): void;
+  /**
+   * The op over some of its tensors, by numbers at these addresses: `coefficients` as written, and the float32 `factor`, 0
+   * for none, by which what the tensors are updated by, the roles that are not written, is multiplied first, each product
+   * rounded.
+   */
+  launch(
+    context: CudaContext,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    numbers: { readonly coefficients: number; readonly factor: number },
+    copies?: readonly (MemoryView | null)[],
+  ): void;
+}
+
+/**
+ * An op that does nothing but to multiply its first inputs, one for each of its outputs, in place by one factor: a compiled
+ * program lets who updates by them alone multiply.
+ */
+export interface InPlaceScaling<A> {
+  /** Writes the factor, one float32; `shared` are the inputs behind those that are multiplied. */
+  factor(context: CudaContext, shared: readonly MemoryView[], memory: MemoryView, attributes: A): void;
+}
+
 /** An op with a kernel (or library call) of its own. */
 export interface CustomKernel<A> {
   readonly kind: 'custom';
@@ -192,6 +229,10 @@ export interface CustomKernel<A> {
   readonly edges?: EdgePlaces;
   /** What of the op may be done later, for many calls at once. */
   readonly deferred?: DeferredOutputs;
+  /** How an update of several tensors is made in several calls. */
+  readonly byTensor?: UpdateByTensor<A>;
+  /** By what an op multiplies tensors in place. */
+  readonly scales?: InPlaceScaling<A>;
   launch(
     context: CudaContext,
     inputs: readonly MemoryView[],

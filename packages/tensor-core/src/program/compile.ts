@@ -30,6 +30,12 @@ export interface CompileOptions {
    * needs memory for the operands of one product beside the program's own. On the CPU it changes nothing. Default false.
    */
   readonly autotune?: boolean;
+  /**
+   * How many branches a GPU's graph may have that run beside each other: weight gradients beside the gradients of inputs,
+   * say. The results are the same to the last bit. 1 gives a single chain of kernels. On the CPU it changes nothing.
+   * Default 2.
+   */
+  readonly branches?: number;
 }
 
 /** What a compiled function's cache has done. */
@@ -80,11 +86,12 @@ const mostPreparingCalls = 4;
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
-  checkOptions('compile', options, ['cacheSize', 'autotune']);
-  const { cacheSize = 16, autotune = false } = options;
+  checkOptions('compile', options, ['cacheSize', 'autotune', 'branches']);
+  const { cacheSize = 16, autotune = false, branches = 2 } = options;
   checkCount('compile', 'cacheSize', cacheSize);
   checkFlag('compile', 'autotune', autotune);
-  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune });
+  checkCount('compile', 'branches', branches);
+  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune, branches: Math.max(1, branches) });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   // A function that is dropped frees what its programs hold.
   dropped.register(call, compiled.programs);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { type DriverFunctions, notReady, outOfMemory } from '../devices/cuda/driver/driver.ts';
+import type { Work } from './emulated-captures.ts';
 import { EmulatedGraphs } from './emulated-graphs.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
@@ -14,15 +15,16 @@ import {
   results,
 } from './emulated-results.ts';
 
-/** What an emulated GPU claims to be. */
+/** What an emulated GPU claims to be: its L2 cache so small that small tensors do not fit. */
 export const emulatedMultiprocessors = 2;
+const l2Bytes = 128;
 
 const attributes: Record<number, number> = {
   13: 1_000_000,
   16: emulatedMultiprocessors,
   36: 1_000_000,
   37: 64,
-  38: 2 ** 20,
+  38: l2Bytes,
   39: 2048,
   75: 8,
   76: 0,
@@ -155,8 +157,8 @@ export class EmulatedDriver {
     return {
       cuStreamCreate: (out: number) => giveHandle(out, queues.createStream()),
       cuStreamSynchronize: (stream: number) =>
-        queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
-      cuStreamWaitEvent: (stream: number, event: number) => this.#after(() => queues.waitFor(stream, event)),
+        queues.captures.of(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
+      cuStreamWaitEvent: (stream: number, event: number) => queues.waitFor(stream, event) || this.#failure,
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
         this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
       cuEventCreate: (out: number) => giveHandle(out, queues.createEvent()),
@@ -176,7 +178,7 @@ export class EmulatedDriver {
     return this.#failure;
   }
 
-  #queue(stream: number, run: () => void): number {
+  #queue(stream: number, run: Work): number {
     return this.#after(() => this.queues.push(stream, run));
   }
 
@@ -244,7 +246,7 @@ export class EmulatedDriver {
 
   // Arguments are read during the call. `extra`, if there is one, holds the address of packed ones in its second word.
   #launch([handle, x, y, z, threads, , , sharedBytes, stream, parameters, extra]: number[]): number {
-    const isRepeated = this.queues.capturedBy(stream!) !== null;
+    const isRepeated = this.queues.captures.of(stream!) !== null;
     const work = this.#launchWork(
       [handle!, x!, y!, z!, threads!, 1, 1, sharedBytes!, stream!, parameters!, extra!],
       isRepeated,
@@ -259,19 +261,20 @@ export class EmulatedDriver {
   #launchWork(
     [handle, x, y, z, threads, , , sharedBytes, , parameters, extra]: readonly number[],
     isRepeated: boolean,
-  ): (() => void) | null {
+  ): Work | null {
     const kernel = this.#kernels[handle!];
     if (!kernel) return null;
     const packed = extra === 0 ? 0 : Number(readAt(extra!, 16).getBigUint64(8, true));
     const arguments_ = kernel.capture(packed, parameters!);
     const seed = this.queues.random();
-    return () => {
+    const run = () => {
       if (this.#failure !== 0) return;
       // Running frees the arguments.
       const own = isRepeated ? kernel.copy(arguments_) : arguments_;
       this.#failure = kernel.run(own, x!, y!, z!, threads!, sharedBytes!, seed);
       this.#failedKernel = kernel.name;
     };
+    return Object.assign(run, { launch: [x!, y!, z!, threads!, 1, 1] });
   }
 }
 

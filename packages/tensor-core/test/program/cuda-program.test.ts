@@ -106,6 +106,30 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(grads.map((grad) => grad.toFlatArray())).toEqual(kept);
   });
 
+  it('may hand on other things where a gradient will lie, but not over one that somebody holds', () => {
+    const size = 300;
+    const filled = (value: number, requiresGrad = false) =>
+      on(new Array<number>(size).fill(value), requiresGrad);
+    const weight = filled(0.5, true);
+    const f = compile((x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      // Tensors of the gradient's size come and go before it is there.
+      const total = sum(softmax(mul(add(x, 1), x), 0)).detach();
+      backward(sum(mul(mul(weight, weight), mul(total, add(sum(x), 1)))));
+      return total;
+    });
+    const held: Tensor[] = [];
+    for (let i = 0; i < 6; i++) {
+      expect(f(filled(i)).item()).toBeCloseTo(1, 5);
+      expect(weight.grad!.toFlatArray()[size - 1]).toBeCloseTo(size * i + 1, 1);
+      if (i === 3 || i === 4) held.push(weight.grad!.detach());
+    }
+    expect(held.map((gradient) => Math.round(gradient.toFlatArray()[7]!))).toEqual([901, 1201]);
+    f.dispose();
+    expect(weight.grad!.toFlatArray()[0]).toBeCloseTo(size * 5 + 1, 1);
+  });
+
   it('asks for live attributes before each run', () => {
     let factor = 1;
     const f = compile((x: Tensor) => {

@@ -182,6 +182,15 @@ export class CudaDevice implements Device {
     return this.#memory.allocateStorage(byteLength);
   }
 
+  /** The same at a multiple of 512, inside what is free of the current pool. Throws a DeviceError where it is not free. */
+  allocateAt(address: number, byteLength: number): Block {
+    const block = this.#memory.allocateStorageAt(address, byteLength);
+    if (block) return block;
+    throw new DeviceError(
+      `allocateAt: ${byteLength} bytes at 0x${address.toString(16)} are not free in the current pool.`,
+    );
+  }
+
   free(buffer: Block): void {
     this.#memory.freeStorage(buffer);
   }
@@ -196,6 +205,11 @@ export class CudaDevice implements Device {
     if (!(block instanceof Block))
       throw wrongArgument('freeBlock', 'the block', 'one of allocateBlock()', block);
     this.#memory.freeBlock(block);
+  }
+
+  /** Told of memory inside a block that holds nothing any more: tests have it filled, as freed blocks are. */
+  discard(address: number, byteLength: number): void {
+    this.#memory.poison(address, byteLength);
   }
 
   write(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
@@ -215,12 +229,13 @@ export class CudaDevice implements Device {
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
-  prepare(program: Program, options?: PrepareOptions): ProgramRunner {
+  prepare(program: Program, options: PrepareOptions): ProgramRunner {
     const parts = {
       device: this,
       driver: this.#driver,
       launcher: this.#launcher,
       lowering: this.#lowering,
+      streams: this.#streams,
     };
     return new CudaProgram(program, parts, options);
   }

@@ -57,6 +57,8 @@ export class CudaLowering implements CudaContext {
   notedWorkspaces: DeviceBuffer[] | null = null;
   /** These are the workspaces of ops, in their order, if there is a list: a graph has them at their old places. */
   givenWorkspaces: DeviceBuffer[] | null = null;
+  /** Asked first for the memory of workspaces, if there is one; what it gives is not freed. */
+  spareMemory: ((byteLength: number) => DeviceBuffer | null) | null = null;
 
   constructor(parts: LoweringParts) {
     const { device, streams, launcher, modules, properties, memory } = parts;
@@ -117,8 +119,14 @@ export class CudaLowering implements CudaContext {
   #workspaceBlock(byteLength: number): DeviceBuffer {
     const given = this.givenWorkspaces?.shift();
     if (given) return given;
-    const block = this.#memory.allocateBlock(byteLength);
+    const spare = this.spareMemory?.(byteLength);
+    const block = spare ?? this.#allocateWorkspace(byteLength);
     this.notedWorkspaces?.push(block);
+    return block;
+  }
+
+  #allocateWorkspace(byteLength: number): Block {
+    const block = this.#memory.allocateBlock(byteLength);
     this.#workspaces.push(block);
     return block;
   }

@@ -38,10 +38,11 @@ export class Storage {
   #holds: Set<Hold> | null = null;
   #references = 1;
 
-  constructor(device: Device, byteLength: number) {
+  /** `buffer` is memory of the device that it is to own. Default: it allocates its own. */
+  constructor(device: Device, byteLength: number, buffer: DeviceBuffer = device.allocate(byteLength)) {
     this.device = device;
     this.byteLength = byteLength;
-    this.buffer = device.allocate(byteLength);
+    this.buffer = buffer;
   }
 
   get references(): number {

@@ -1,5 +1,5 @@
 import type { KernelSpan } from '../kernel-spans.ts';
-import { memoryPoints, rangeSlices } from '../report/timeline.ts';
+import { memoryPoints, rangeTracks } from '../report/timeline.ts';
 
 /** An event of Chrome's trace format; `ts` and `dur` are microseconds. */
 interface TraceEvent {
@@ -18,12 +18,11 @@ export interface ChromeTrace {
   readonly traceEvents: readonly TraceEvent[];
 }
 
-const rangesTid = 1;
-const firstStreamTid = 2;
+const firstTid = 1;
 
 /**
- * One step of a process in the format of chrome://tracing, which Perfetto reads: ranges in a track above, one track for
- * each stream, memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
+ * One step of a process in the format of chrome://tracing, which Perfetto reads: ranges above, one track for each stream,
+ * memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
  */
 export function chromeTrace(
   spans: readonly KernelSpan[],
@@ -31,23 +30,26 @@ export function chromeTrace(
   processName = 'roofline',
 ): ChromeTrace {
   const streams = [...new Set(spans.map(({ stream }) => stream))].sort();
-  const tidOf = (stream: string) => firstStreamTid + streams.indexOf(stream);
+  const tracks = rangeTracks(spans).map((track, i) => ({ ...track, tid: firstTid + i }));
+  const tidOf = (stream: string) => firstTid + tracks.length + streams.indexOf(stream);
   return {
     displayTimeUnit: 'ns',
     traceEvents: [
       named('process_name', pid, 0, processName),
-      named('thread_name', pid, rangesTid, 'Ranges'),
+      ...tracks.map(({ name, tid }) => named('thread_name', pid, tid, name)),
       ...streams.map((stream) => named('thread_name', pid, tidOf(stream), stream)),
-      ...rangeSlices(spans).map(({ name, startUs, endUs }): TraceEvent => ({
-        name,
-        cat: 'range',
-        ph: 'X',
-        ts: startUs,
-        dur: endUs - startUs,
-        pid,
-        tid: rangesTid,
-        args: {},
-      })),
+      ...tracks.flatMap(({ slices, tid }) =>
+        slices.map(({ name, startUs, endUs }): TraceEvent => ({
+          name,
+          cat: 'range',
+          ph: 'X',
+          ts: startUs,
+          dur: endUs - startUs,
+          pid,
+          tid,
+          args: {},
+        })),
+      ),
       ...spans.map((span) => kernelEvent(span, pid, tidOf(span.stream))),
       ...memoryPoints(spans).map(([ts, bytes]): TraceEvent => ({
         name: 'Allocated',

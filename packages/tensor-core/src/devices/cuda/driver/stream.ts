@@ -116,6 +116,8 @@ export class Streams {
   current: CudaStream;
   readonly #parts: StreamParts;
   readonly #all: CudaStream[];
+  /** Streams for branches beside others. */
+  readonly #beside = new WeakMap<CudaStream, CudaStream[]>();
 
   constructor(parts: StreamParts) {
     this.#parts = parts;
@@ -132,6 +134,14 @@ export class Streams {
     const stream = new CudaStream(this.#parts);
     this.#all.push(stream);
     return stream;
+  }
+
+  /** So many streams, the same ones at every call, for branches of graphs that are captured from `stream`. */
+  beside(stream: CudaStream, count: number): readonly CudaStream[] {
+    let streams = this.#beside.get(stream);
+    if (!streams) this.#beside.set(stream, (streams = []));
+    while (streams.length < count) streams.push(this.create());
+    return streams.slice(0, count);
   }
 
   has(stream: CudaStream): boolean {

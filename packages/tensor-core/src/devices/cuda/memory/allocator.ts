@@ -89,7 +89,7 @@ export class CachingAllocator {
 
   /** Memory of at least `byteLength` bytes, aligned to 512; null if the device has no room, cache given back. */
   allocate(byteLength: number, kind: AllocationKind = 'storage'): Block | null {
-    const size = Math.max(granularity, Math.ceil(byteLength / granularity) * granularity);
+    const size = roundedSize(byteLength);
     const isSmall = size <= smallLimit;
     const owner = this.#current;
     const cached = isSmall ? owner.small : owner.large;
@@ -100,6 +100,26 @@ export class CachingAllocator {
     }
     this.#handOut(block, byteLength, kind);
     return block;
+  }
+
+  /** The same at `address`, of what is free of the current pool for the current queue; null where it is not. */
+  allocateAt(address: number, byteLength: number): Block | null {
+    const size = roundedSize(byteLength);
+    for (const { free } of [this.#current.small, this.#current.large]) {
+      for (const block of free) {
+        if (address < block.address || address + size > block.address + block.size) continue;
+        free.remove(block);
+        let own = block;
+        if (address > block.address) {
+          own = splitBlock(block, address - block.address);
+          free.add(block);
+        }
+        if (own.size > size) free.add(splitBlock(own, size));
+        this.#handOut(own, byteLength, 'storage');
+        return own;
+      }
+    }
+    return null;
   }
 
   #handOut(block: Block, byteLength: number, kind: AllocationKind, name: string | null = null): void {
@@ -244,6 +264,10 @@ export class CachingAllocator {
     this.#statistics.reservedBytes -= block.size;
     this.observer?.segmentReleased(block.address, block.size);
   }
+}
+
+function roundedSize(byteLength: number): number {
+  return Math.max(granularity, Math.ceil(byteLength / granularity) * granularity);
 }
 
 function segmentBytes(size: number): number {

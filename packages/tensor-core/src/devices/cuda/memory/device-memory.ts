@@ -2,7 +2,7 @@ import { OutOfMemoryError } from '../../../errors.ts';
 import type { AllocationKind } from '../../../memory/observer.ts';
 import type { MemoryStatistics } from '../../device.ts';
 import { type CudaDriver, outOfMemory } from '../driver/driver.ts';
-import type { CudaStream, StreamParts, Streams } from '../driver/stream.ts';
+import { CudaStream, type StreamParts, type Streams } from '../driver/stream.ts';
 import { CachingAllocator } from './allocator.ts';
 import type { Block } from './block.ts';
 import type { MemoryPool, MemoryQueue } from './memory-pool.ts';
@@ -28,6 +28,7 @@ export class DeviceMemory {
   readonly #streams: Streams;
   readonly #staging = new WeakMap<CudaStream, StagingBuffer>();
   #liveStorages = 0;
+  #zeroing: CudaStream | null = null;
 
   constructor(parts: MemoryParts) {
     this.#parts = parts;
@@ -50,6 +51,13 @@ export class DeviceMemory {
     return block;
   }
 
+  /** The same at an address of the current pool; null where that is not free. */
+  allocateStorageAt(address: number, byteLength: number): Block | null {
+    const block = this.allocator.allocateAt(address, byteLength);
+    if (block) this.#liveStorages++;
+    return block;
+  }
+
   freeStorage(block: Block): void {
     this.allocator.free(block);
     this.#liveStorages--;
@@ -60,13 +68,32 @@ export class DeviceMemory {
     return this.#take(byteLength, 'workspace');
   }
 
+  /** Fills a part of a block that is about to be used for something else, where freed memory is filled. */
+  poison(address: number, byteLength: number): void {
+    if (this.#parts.poisonsFreedMemory) this.#streams.current.fill(address, poison, byteLength);
+  }
+
   freeBlock(block: Block): void {
     this.allocator.free(block);
   }
 
-  /** The address of memory that is never freed, from the default pool whatever the current one. */
+  /**
+   * The address of zeroed memory that is never freed, from the default pool whatever the current one. A stream of its own
+   * zeroes it at once, memory that no other stream has used: the current one may be under capture, for a graph that is never
+   * launched.
+   */
   allocatePermanent(byteLength: number): number {
-    return this.within(this.allocator.defaultPool, () => this.allocateBlock(byteLength).address);
+    this.#zeroing ??= new CudaStream(this.#parts);
+    const before = this.allocator.pool;
+    this.allocator.select(this.allocator.defaultPool, this.#zeroing);
+    try {
+      const { address } = this.allocateBlock(byteLength);
+      this.#zeroing.fill(address, 0, byteLength);
+      this.#zeroing.synchronize();
+      return address;
+    } finally {
+      this.allocator.select(before, this.#streams.current);
+    }
   }
 
   /** Runs `fn` with allocations from `pool`. */

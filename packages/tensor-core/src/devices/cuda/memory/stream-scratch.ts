@@ -17,7 +17,7 @@ export class StreamScratch {
   readonly #allocate: (byteLength: number) => number;
   readonly #kept = new WeakMap<CudaStream, Map<string, KeptMemory>>();
 
-  /** `allocate` gives memory for the current stream that is never freed: a captured graph may hold its address. */
+  /** `allocate` gives zeroed memory that is never freed: a captured graph may hold its address. */
   constructor(streams: Streams, allocate: (byteLength: number) => number) {
     this.#streams = streams;
     this.#allocate = allocate;
@@ -32,7 +32,6 @@ export class StreamScratch {
     if (held && held.byteLength >= byteLength) return held.address;
     if (byteLength === 0) return 0;
     const address = this.#allocate(byteLength);
-    stream.fill(address, 0, byteLength);
     kept.set(name, { address, byteLength });
     return address;
   }

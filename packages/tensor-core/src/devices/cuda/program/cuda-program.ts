@@ -1,42 +1,39 @@
 import { observeReplay } from '../../../op/observers.ts';
-import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
-import { lastUses } from '../../../program/dead-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
-import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
-  type Call,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
-  attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
-import { replayOf } from '../../../program/replay.ts';
+import { type ReplayedBranches, replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
+import type { Arena } from './arena.ts';
+import { branchedArena } from './branches/branched-arena.ts';
+import { type Branches, planBranches } from './branches/branches.ts';
+import { type CapturedProgram, captureProgram, queueCall } from './capture-program.ts';
 import { CarriedCopies } from './carried-copies.ts';
-import { CudaGraph } from './cuda-graph.ts';
-import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+import type { LiveCallParts } from './live-calls.ts';
+import { madeBytes } from './made-bytes.ts';
 
 /** What a program stands on. */
 export type CudaProgramParts = LiveCallParts;
 
 /** What was captured, and for which addresses of the storages that are given. */
-interface Captured {
-  readonly graph: CudaGraph;
-  readonly live: LiveCalls;
-  /** How many of the graph's nodes each call is. */
-  readonly nodes: readonly number[];
+interface Captured extends CapturedProgram {
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
-  /** The kept storages, in the program's own memory. */
-  readonly kept: Map<number, Storage>;
+  /** Where results and gradients lie in the arena. */
+  readonly kept: ReadonlyMap<number, number>;
+  /** The gradients' storages. */
+  readonly gradients: Map<number, Storage>;
 }
 
 /**
@@ -47,7 +44,8 @@ export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
   readonly #program: Program;
   readonly #parts: CudaProgramParts;
-  readonly #lastUses: readonly (readonly number[])[];
+  readonly #branches: Branches;
+  readonly #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
@@ -57,11 +55,11 @@ export class CudaProgram implements ProgramRunner {
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
   #captured: Captured | null = null;
-  /** What the graph's ops hand on to each other lies here. */
-  #arena: Block[] = [];
+  /** The arena and what of workspaces found no room in it: the graph works there. */
+  #held: Block[] = [];
   #lastStream: CudaStream | null = null;
 
-  constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
+  constructor(program: Program, parts: CudaProgramParts, { autotune, branches }: PrepareOptions) {
     this.#autotunes = autotune;
     this.#program = optimize(program, parts.device.facts);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
@@ -71,10 +69,8 @@ export class CudaProgram implements ProgramRunner {
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
     );
-    this.#lastUses = lastUses(
-      this.#program,
-      this.#program.calls.map((call) => [call]),
-    );
+    this.#branches = planBranches(this.#program.calls, branches);
+    this.#arena = branchedArena(this.#program, this.#branches);
     this.#pool = parts.device.createPool();
   }
 
@@ -82,13 +78,16 @@ export class CudaProgram implements ProgramRunner {
     const fused = new Map<string, number>();
     for (const { op } of this.#program.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
-    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null);
+    const { count, ofCalls } = this.#branches;
+    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null, ofCalls);
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,
       nodesBefore: nodesBefore(table),
       table,
       fused,
+      branches: count,
+      callsBeside: ofCalls.filter((branch) => branch !== 0).length,
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
       ...this.#products,
@@ -111,11 +110,16 @@ export class CudaProgram implements ProgramRunner {
     this.#leaveGradientsToOthers(captured);
     this.#copies.refresh(stream);
     observeReplay(
-      () => replayOf(this.#program, live, captured.nodes),
+      () => replayOf(this.#program, live, captured.nodes, this.#replayedBranches(captured)),
       () => captured.graph.launch(stream),
     );
     this.#returnArguments(bindings);
     return this.#results(captured);
+  }
+
+  #replayedBranches({ graph }: Captured): ReplayedBranches | null {
+    const { count, ofCalls, dependencies } = this.#branches;
+    return count === 1 ? null : { ofCalls, dependencies, shapes: graph.nodeShapes() };
   }
 
   writesNoted(): void {
@@ -178,47 +182,47 @@ export class CudaProgram implements ProgramRunner {
 
   #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
     this.#drop();
-    const { device, driver } = this.#parts;
-    const memory = new ProgramMemory(this.#program, new Map([...given, ...this.#copies.bindings()]));
-    const live = new LiveCalls(this.#parts);
-    const nodes: number[] = [];
-    let captured = 0;
+    const { device } = this.#parts;
+    const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
+    const handedOn = this.#arena.bindings(arena);
+    const memory = new ProgramMemory(
+      this.#program,
+      new Map([...given, ...this.#copies.bindings(), ...handedOn]),
+    );
     try {
-      this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
-      const graph = device.withPool(this.#pool, () =>
-        CudaGraph.capture(driver, device.stream, () => {
-          this.#program.calls.forEach((call, i) => {
-            const own = attributesOf(call, attributes);
-            if (call.live === null) this.#captureCall(call, memory, own);
-            else live.capture(call, memory, () => this.#captureCall(call, memory, own));
-            memory.free(this.#lastUses[i]!);
-            const before = captured;
-            captured = CudaGraph.capturedNodes(driver, device.stream);
-            nodes.push(captured - before);
-          });
+      this.#copies.capture(device.stream, (cast) => queueCall(this.#parts, cast, memory, cast.attributes));
+      const calls = device.withPool(this.#pool, () =>
+        captureProgram(this.#parts, {
+          ...{ program: this.#program, branches: this.#branches, arena: this.#arena },
+          ...{ memory, arenaAddress: arena.buffer.address, attributes },
         }),
       );
       const addresses = [...given.keys()]
         .filter((number) => !this.#arguments.has(number))
         .map((number) => ({ number, address: memory.addressOf(number) }));
-      this.#captured = { graph, live, nodes, addresses, kept: memory.take() };
+      const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
+      this.#captured = { ...calls, addresses, kept, gradients: new Map() };
     } finally {
-      memory.freeAll();
+      arena.release();
     }
-    this.#arena = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+    this.#takeGradients(this.#captured);
+    this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
   }
 
-  /** Observers are not told: nothing runs yet. */
-  #captureCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
-    withOperands(call, memory, (inputs, outputs) =>
-      reopenRange(call.range, () => this.#parts.device.run(call.op, inputs, outputs, attributes as never)),
-    );
+  /** The parts of the arena that gradients are, which whoever has a gradient may keep. */
+  #takeGradients({ kept, gradients }: Captured): void {
+    const { device } = this.#parts;
+    for (const number of this.#program.gradients.keys()) {
+      const { byteLength } = this.#program.storages[number]!;
+      const part = device.withPool(this.#pool, () => device.allocateAt(kept.get(number)!, byteLength));
+      gradients.set(number, new Storage(device, byteLength, part));
+    }
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
-  #leaveGradientsToOthers({ kept }: Captured): void {
+  #leaveGradientsToOthers({ gradients }: Captured): void {
     for (const [number, leaf] of this.#program.gradients) {
-      const storage = kept.get(number)!;
+      const storage = gradients.get(number)!;
       const own = leaf.grad?.storage === storage ? 2 : 1;
       if (storage.references <= own) continue;
       const { device } = this.#parts;
@@ -228,21 +232,22 @@ export class CudaProgram implements ProgramRunner {
       storage.buffer = successor.buffer;
       successor.buffer = buffer;
       storage.release();
-      kept.set(number, successor);
+      gradients.set(number, successor);
     }
   }
 
-  #results({ kept }: Captured): Map<number, Storage> {
+  #results({ kept, gradients }: Captured): Map<number, Storage> {
     const { device } = this.#parts;
     const results = new Map<number, Storage>();
-    for (const [number, storage] of kept) {
-      if (this.#program.gradients.has(number)) {
-        results.set(number, storage.retain());
+    for (const [number, address] of kept) {
+      const gradient = gradients.get(number);
+      if (gradient) {
+        results.set(number, gradient.retain());
         continue;
       }
-      const result = new Storage(device, storage.byteLength);
+      const result = new Storage(device, this.#program.storages[number]!.byteLength);
       results.set(number, result);
-      device.stream.copy(result.buffer.address, storage.buffer.address, storage.byteLength);
+      device.stream.copy(result.buffer.address, address, result.byteLength);
     }
     return results;
   }
@@ -252,22 +257,11 @@ export class CudaProgram implements ProgramRunner {
     // What it launched may run still.
     this.#parts.device.synchronize();
     this.#captured.graph.dispose();
-    for (const storage of this.#captured.kept.values()) storage.release();
-    for (const block of this.#arena) this.#parts.device.freeBlock(block);
-    this.#arena = [];
+    for (const storage of this.#captured.gradients.values()) storage.release();
+    for (const block of this.#held) this.#parts.device.freeBlock(block);
+    this.#held = [];
     this.#captured = null;
   }
-}
-
-/** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
-function madeBytes({ calls, storages }: Program): number {
-  const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
-  let bytes = 0;
-  for (const number of written) {
-    const { source, byteLength, isWorkspace = false } = storages[number]!;
-    if (source.kind === 'made' && !isWorkspace) bytes += byteLength;
-  }
-  return bytes;
 }
 
 function isAtSameAddresses(

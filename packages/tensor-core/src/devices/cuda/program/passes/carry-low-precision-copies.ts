@@ -1,11 +1,8 @@
 import { castOp } from '../../../../autocast/cast-op.ts';
-import { bytesOf, costOf } from '../../../../op/cost.ts';
-import type { CustomKernel } from '../../../../op/cuda-lowering.ts';
-import type { MemoryView } from '../../../../op/memory-view.ts';
-import type { ComputeOp } from '../../../../op/op.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { extentOf } from '../../../../tensor/storage/extent.ts';
 import type { Region } from '../../../../tensor/storage/write-versions.ts';
+import { copiedOutputs, withCopies } from './copying-op.ts';
 
 /** A call of the program that casts all of a parameter. */
 interface ParameterCast {
@@ -160,7 +157,7 @@ class Plan {
     const calls = program.calls
       .filter((call) => !left.has(call))
       .map((call) =>
-        withCopies({ ...call, inputs: call.inputs.map((input) => this.#moved(input)) }, this.#places),
+        withCopiesOf({ ...call, inputs: call.inputs.map((input) => this.#moved(input)) }, this.#places),
       );
     const storages = program.storages.map((storage, number) => {
       const copy = this.#copies.get(number);
@@ -176,46 +173,13 @@ class Plan {
   }
 }
 
-function copiedOutputs({ cuda }: ComputeOp<never>): number {
-  return cuda.kind === 'custom' ? (cuda.copied ?? 0) : 0;
-}
-
 /** A call that writes parameters also writes those of their copies that there are. */
-function withCopies(call: Call, copies: ReadonlyMap<string, Operand>): Call {
+function withCopiesOf(call: Call, copies: ReadonlyMap<string, Operand>): Call {
   const written = call.outputs.slice(0, copiedOutputs(call.op));
-  const places = written.flatMap((output, place) => {
-    const copy = copies.get(keyOf(output));
-    return copy ? [{ place, copy }] : [];
-  });
-  if (places.length === 0) return call;
-  return {
-    ...call,
-    op: copyingOp(
-      call.op,
-      places.map(({ place }) => place),
-    ),
-    outputs: [...call.outputs, ...places.map(({ copy }) => copy)],
-  };
-}
-
-/** `op` with outputs behind its own: copies of those in `places`. */
-function copyingOp(op: ComputeOp<never>, places: readonly number[]): ComputeOp<never> {
-  const cuda = op.cuda as CustomKernel<never>;
-  const ownCount = <T>(outputs: readonly T[]) => outputs.length - places.length;
-  const launch: CustomKernel<never>['launch'] = (context, inputs, outputs, attributes) => {
-    const own = ownCount(outputs);
-    const copies = new Array<MemoryView | null>(cuda.copied!).fill(null);
-    places.forEach((place, i) => (copies[place] = outputs[own + i]!));
-    cuda.launch(context, inputs, outputs.slice(0, own), attributes, undefined, copies);
-  };
-  return {
-    ...op,
-    cuda: { ...cuda, launch },
-    cost(inputs, outputs, attributes) {
-      const cost = costOf(op, inputs, outputs.slice(0, ownCount(outputs)), attributes);
-      return { ...cost, bytesMoved: cost.bytesMoved + bytesOf(outputs.slice(ownCount(outputs))) };
-    },
-  };
+  return withCopies(
+    call,
+    written.map((output) => copies.get(keyOf(output)) ?? null),
+  );
 }
 
 function keyOf(operand: Operand): string {

@@ -8,6 +8,8 @@ import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { mergeProducts } from './merge-products.ts';
 import { pairCalls } from './pair-calls.ts';
+import { scaleInUpdate } from './scale-in-update.ts';
+import { updateEarly } from './update-early.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
 type Pass = (program: Program, properties: CudaProperties) => Program;
@@ -22,6 +24,8 @@ const passes: readonly Pass[] = [
   finishTogether,
   fusePointwise,
   fuseEdges,
+  scaleInUpdate,
+  updateEarly,
 ];
 
 /** `program` as a GPU of these properties is to run it. */

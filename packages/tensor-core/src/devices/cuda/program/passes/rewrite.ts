@@ -76,6 +76,11 @@ export class Rewrite {
     else this.#before.set(before, [call]);
   }
 
+  /** Lets `others` run behind what stands in the place of a call. */
+  addBehind(call: Call, others: readonly Call[]): void {
+    this.#replaced.set(call, [...(this.#replaced.get(call) ?? [call]), ...others]);
+  }
+
   /** The program with all changes; itself without any. */
   finish(): Program {
     if (this.#moves.size === 0 && this.#replaced.size === 0) return this.program;

@@ -1,0 +1,56 @@
+import { openPlanningDevice } from '@roofline/tensor-core/testing';
+import { presets } from '@roofline/transformer';
+import { describe, expect, it } from 'vitest';
+import type { Execution } from '../../../src/execution/kinds.ts';
+import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
+import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
+
+/** The most bytes that a step holds, on a GPU that counts them and does nothing else. */
+function peakBytes(
+  size: keyof typeof presets,
+  context: number,
+  execution: Execution,
+  mode: E2eCell['mode'] = 'train-step',
+): number {
+  const device = openPlanningDevice();
+  const { contextLength: _, ...shape } = presets[size];
+  const cell: E2eCell = {
+    ...{ size, shape, context, execution, mode, batch: 4, dtype: 'bfloat16' },
+    ...{ attention: 'flash', peerAttention: 'plain', peerExecution: 'eager' },
+  };
+  const workload = createWorkload(cell, device, 0);
+  workload.compile();
+  const step = () => workload.step((_phase, run) => run());
+  for (let i = 0; i < 3; i++) step();
+  device.resetPeakMemory();
+  step();
+  return device.memoryStatistics().peakAllocatedBytes;
+}
+
+describe('the memory of a training step in bfloat16', () => {
+  it('is counted as a GPU counts it', () => {
+    // docs/results/h200-compiled-steps and h200-compiled-2.7b
+    expect(peakBytes('small', 256, 'eager') / 2 ** 20).toBeCloseTo(2220.145, 2);
+    expect(peakBytes('2.7b', 256, 'eager') / 2 ** 20).toBeCloseTo(52314.039, 2);
+  });
+
+  it('is compiled at most what it is eager where gradients stay, beside what comes and goes', () => {
+    const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+      peakBytes('small', 512, execution, 'forward-backward'),
+    );
+    expect(compiled! / eager!).toBeLessThanOrEqual(1);
+  });
+
+  it.each([
+    ['small', 256],
+    ['small', 512],
+    ['medium', 512],
+    ['2.7b', 256],
+    ['2.7b', 512],
+  ] as const)('is compiled at most what it is eager: %s, context %i', (size, context) => {
+    const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+      peakBytes(size, context, execution),
+    );
+    expect(compiled! / eager!).toBeLessThanOrEqual(1);
+  });
+});

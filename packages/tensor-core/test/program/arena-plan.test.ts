@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type PlacedPart,
+  arenaBytes,
+  fullestCall,
+  gapsAt,
+  lengthened,
+  planArena,
+} from '../../src/devices/cuda/program/arena-plan.ts';
+
+const calls = 12;
+
+const part = fc
+  .record({
+    byteLength: fc.integer({ min: 0, max: 5000 }),
+    first: fc.integer({ min: 0, max: calls - 1 }),
+    length: fc.integer({ min: 1, max: calls }),
+  })
+  .map(({ byteLength, first, length }) => ({
+    ...{ byteLength, first },
+    last: Math.min(calls - 1, first + length - 1),
+  }));
+
+interface Extent {
+  readonly offset: number;
+  readonly byteLength: number;
+}
+
+function areApart(a: Extent, b: Extent): boolean {
+  return a.offset + a.byteLength <= b.offset || b.offset + b.byteLength <= a.offset;
+}
+
+function areTogether(a: PlacedPart, b: PlacedPart): boolean {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+describe('planArena', () => {
+  it('lets parts that are needed at one time lie apart, at multiples of 512', () => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
+        const placed = planArena(parts);
+        expect(placed).toMatchObject(parts);
+        for (const [i, a] of placed.entries()) {
+          expect(a.offset % 512).toBe(0);
+          expect(a.offset + a.byteLength).toBeLessThanOrEqual(arenaBytes(placed));
+          for (const b of placed.slice(i + 1)) if (areTogether(a, b)) expect(areApart(a, b)).toBe(true);
+        }
+        expect(arenaBytes(placed)).toBeGreaterThanOrEqual(fullestCall(parts).bytes);
+      }),
+    );
+  });
+
+  it('takes no more than is needed where parts come and go as in a stack', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 5000 }), { maxLength: calls }), (sizes) => {
+        const parts = sizes.map((byteLength, i) => ({ byteLength, first: i, last: 2 * sizes.length - i }));
+        expect(arenaBytes(planArena(parts))).toBe(fullestCall(parts).bytes);
+      }),
+    );
+  });
+
+  it('reuses what is freed', () => {
+    const parts = [0, 1, 2, 3].map((i) => ({ byteLength: 1000, first: 2 * i, last: 2 * i + 1 }));
+    expect(planArena(parts).map(({ offset }) => offset)).toEqual([0, 0, 0, 0]);
+    expect(arenaBytes(planArena([]))).toBe(0);
+  });
+
+  it('finds the fullest call', () => {
+    const parts = [
+      { byteLength: 512, first: 0, last: 3 },
+      { byteLength: 1000, first: 2, last: 2 },
+      { byteLength: 600, first: 3, last: 5 },
+    ];
+    expect(fullestCall(parts)).toEqual({ call: 2, bytes: 512 + 1024 });
+    expect(fullestCall([])).toEqual({ call: 0, bytes: 0 });
+  });
+});
+
+describe('gapsAt', () => {
+  it('gives all that a call needs nothing of', () => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 30 }), fc.nat(calls - 1), (parts, call) => {
+        const placed = planArena(parts).toSorted((a, b) => a.offset - b.offset);
+        const bytes = arenaBytes(placed);
+        const gaps = gapsAt(placed, call, bytes);
+        const lying = placed.filter(({ first, last }) => first <= call && call <= last);
+        const all = [...lying, ...gaps];
+        for (const gap of gaps) {
+          expect(gap.offset % 512).toBe(0);
+          for (const other of all) if (other !== gap) expect(areApart(gap, other)).toBe(true);
+        }
+        const used = lying.reduce(
+          (sum, { byteLength }) => sum + Math.max(512, Math.ceil(byteLength / 512) * 512),
+          0,
+        );
+        expect(gaps.reduce((sum, { byteLength }) => sum + byteLength, used)).toBe(bytes);
+      }),
+    );
+  });
+});
+
+describe('lengthened', () => {
+  it('keeps parts for longer where they never need more than the bytes that are given', () => {
+    const longer = fc.record({ part, until: fc.nat(calls + 3) });
+    fc.assert(
+      fc.property(fc.array(longer, { maxLength: 20 }), fc.nat(40_000), (drawn, spare) => {
+        const parts = drawn.map((each) => each.part);
+        const until = drawn.map((each) => each.until);
+        const before = fullestCall(parts).bytes;
+        const kept = lengthened(parts, until, spare);
+        expect(fullestCall(kept).bytes).toBeLessThanOrEqual(Math.max(before, spare));
+        kept.forEach(({ last, ...rest }, i) => {
+          expect(parts[i]).toMatchObject(rest);
+          expect(last).toBeGreaterThanOrEqual(parts[i]!.last);
+          expect(last).toBeLessThanOrEqual(Math.max(parts[i]!.last, until[i]!));
+        });
+        const free = lengthened(parts, until, Infinity);
+        expect(free.map(({ last }) => last)).toEqual(parts.map(({ last }, i) => Math.max(last, until[i]!)));
+      }),
+    );
+  });
+});
