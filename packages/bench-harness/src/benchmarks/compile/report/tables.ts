@@ -14,6 +14,11 @@ const count = (key: string, label: string, description?: string): Column => ({
 const bytes = (key: string, label: string, description: string): Column => ({
   ...{ key, label, kind: 'bytes' as const, description },
 });
+/** What is compared across a row. */
+const held = (key: string, label: string, description: string): Column => ({
+  ...bytes(key, label, description),
+  unitGroup: 'held',
+});
 const milliseconds = (key: string, label: string, description: string): Column => ({
   ...{ key, label, unit: 'ms', kind: 'duration' as const, description },
 });
@@ -30,13 +35,17 @@ const programColumns: readonly Column[] = [
   { ...count('nodes', 'After', 'Kernels, copies and fills of the graph.'), emphasis: 'strong' },
   bytes(
     'bytesInRegisters',
-    'Bytes saved',
+    'Traffic saved',
     'What fused ops hand on in registers: a write and a read less of each.',
   ),
   count('carriedCasts', 'Casts carried', 'Of parameters, which optimizers write for the next step.'),
-  bytes('carriedBytes', 'Bytes spared', 'What these casts would move, less what optimizers write for them.'),
-  bytes('arenaBytes', 'Arena', 'What the program holds of the device between its runs.'),
-  bytes('eagerPeakBytes', 'Eager peak', 'The most that what the step makes held at a time, run eagerly.'),
+  bytes(
+    'carriedBytes',
+    'Traffic spared',
+    'What these casts would move, less what optimizers write for them.',
+  ),
+  held('arenaBytes', 'Arena', 'What the program holds of the device between its runs.'),
+  held('eagerPeakBytes', 'Eager peak', 'The most that what the step makes held at a time, run eagerly.'),
   { key: 'arenaRatio', label: 'Arena / eager', kind: 'ratio', emphasis: 'strong' },
   milliseconds('compileMs', 'Compiling', 'By the wall clock, until the first step that ran as a program.'),
   milliseconds('hostMs', 'Host', 'Median until the host may go on.'),
