@@ -41,7 +41,7 @@ async function runSummarized(command, ...args) {
   };
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...env, ROOFLINE_TEST_SUMMARY: summary },
+    env: { ...env, ROOFLINE_TEST_SUMMARY: summary, ROOFLINE_TEST_BUILT: '1' },
     stdio: 'inherit',
     shell: process.platform === 'win32',
   });

@@ -38,6 +38,8 @@ export interface NvccOptions {
   readonly real?: readonly string[];
   /** Whether code is optimized in full, as GPUs run it, and the report tells what it takes; else it only has to compile. */
   readonly optimized?: boolean;
+  /** Of code that only has to compile: whether kernels are large, which compile fastest with the fewest optimizations. */
+  readonly large?: boolean;
 }
 
 /**
@@ -47,7 +49,7 @@ export interface NvccOptions {
 export async function compileByNvcc(
   virtual: string,
   variants: readonly KernelVariant[],
-  { kernels = [], real = [virtual], optimized = false }: NvccOptions = {},
+  { kernels = [], real = [virtual], optimized = false, large = false }: NvccOptions = {},
 ): Promise<string> {
   const folders = [coreKernels, ...kernels.map((url) => fileURLToPath(url))];
   const headers = folders.flatMap((folder) =>
@@ -58,7 +60,7 @@ export async function compileByNvcc(
   const flags = [
     `-gencode=arch=compute_${virtual},code=[${real.map((name) => `sm_${name}`).join()}]`,
     ...['-std=c++17', '-fatbin', '-Werror=all-warnings'],
-    ...(optimized ? ['-Xptxas', '-v'] : quickFlags()),
+    ...(optimized ? ['-Xptxas', '-v'] : quickFlags(large ? 'max' : 'mid')),
   ];
   const key = createHash('sha256')
     .update(JSON.stringify([version, flags, source, texts]))
@@ -122,10 +124,13 @@ function joinVariants(variants: readonly KernelVariant[], headers: readonly stri
     .join('\n');
 }
 
-/** Halves the time where code only has to compile; older compilers do not have it. */
-function quickFlags(): string[] {
+/**
+ * Halves the time where code only has to compile; older compilers do not have it. Of many small kernels `max` leaves more
+ * code to assemble than it saves in optimizing them.
+ */
+function quickFlags(level: 'mid' | 'max'): string[] {
   const { stdout: help } = spawnSync('nvcc', ['--help'], { encoding: 'utf8' });
-  return help.includes('--Ofast-compile') ? ['--Ofast-compile=mid'] : [];
+  return help.includes('--Ofast-compile') ? [`--Ofast-compile=${level}`] : [];
 }
 
 function keptReport(key: string): string | undefined {

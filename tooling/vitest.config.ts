@@ -33,7 +33,12 @@ export default defineConfig({
       // Tests that force garbage collections.
       {
         extends: true,
-        test: { name: 'lifetimes', include: ['test/lifetimes/**/*.test.ts'], execArgv: ['--expose-gc'] },
+        test: {
+          name: 'lifetimes',
+          include: ['test/lifetimes/**/*.test.ts'],
+          execArgv: ['--expose-gc'],
+          setupFiles: [fileURLToPath(new URL('./collect-garbage.ts', import.meta.url))],
+        },
       },
     ],
   },

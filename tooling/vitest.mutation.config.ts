@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import tests from './vitest.config.ts';
 
@@ -14,6 +15,7 @@ export default defineConfig({
   test: {
     ...options,
     execArgv: ['--expose-gc'],
+    setupFiles: [fileURLToPath(new URL('./collect-garbage.ts', import.meta.url))],
     include: ['packages/*/test/**/*.test.ts'],
     exclude: [
       '**/node_modules/**',

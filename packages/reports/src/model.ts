@@ -22,9 +22,12 @@ export interface Column {
   label: string;
   /**
    * For `number`, the unit the values are in. For `bytes` and `duration`, whose values are always bytes and
-   * milliseconds, the unit to show the whole column in; without it each cell takes the unit that fits it.
+   * milliseconds, the unit to show the whole column in; without it that of the median, or a smaller one where the
+   * smallest cell would need an exponent.
    */
   unit?: string;
+  /** Columns of bytes, or of durations, of the same group take their unit together, so that a row compares across them. */
+  unitGroup?: string;
   kind: ColumnKind;
   /** Significant digits; the digits before the decimal point are never rounded away. */
   digits?: number;

@@ -31,6 +31,7 @@ const table = (): Table => ({
     {
       ...{ key: 'time', label: 'Time', unit: 'ms', kind: 'duration', digits: 3, align: 'right' },
       ...{ description: 'By the clock', uncertaintyKey: 'std', emphasis: 'strong', spread: 0.5 },
+      unitGroup: 'times',
     } as const,
   ],
   rows: [{ time: 1, std: 2, status: 'ok', error: 'none' }],
@@ -47,6 +48,7 @@ const tableLegal: Legal = {
   'columns.0.align': 'undefined',
   'columns.0.description': `undefined ${words}`,
   'columns.0.uncertaintyKey': `undefined ${words}`,
+  'columns.0.unitGroup': `undefined ${words}`,
   'columns.0.emphasis': 'undefined',
   'columns.0.spread': 'undefined',
   rows: '[]',

@@ -6,9 +6,15 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace emulator {
+
+unsigned currentThread = 0;
+dim3_ block{}, grid{}, blockSize{};
+
 namespace {
 
 // What a launch that fails gives: CUDA_ERROR_ILLEGAL_ADDRESS and so on, from cuda.h.
@@ -28,12 +34,17 @@ struct Barrier {
   }
 };
 
+constexpr size_t kStackBytes = 128 * 1024;
+
+/** A stack that runs the same thread of one block after another: to make its context anew takes calls of the system. */
 struct Fiber {
   ucontext_t entry;
   jmp_buf resume;
-  std::unique_ptr<char[]> stack;
+  const std::unique_ptr<char[]> stack{new char[kStackBytes]};
   unsigned thread = 0;
-  bool started = false, finished = false;
+  /** Whether `resume` goes on in it: behind a launch that failed it begins anew. */
+  bool isEntered = false;
+  bool finished = false;
   Barrier* barrier = nullptr;
   unsigned long awaited = 0;
   unsigned long long slots[2] = {0, 0};
@@ -41,15 +52,9 @@ struct Fiber {
   bool is_blocked() const { return barrier && barrier->generation == awaited; }
 };
 
-/** Kept from launch to launch, for all kernels: their stacks are made once. */
-template <typename T>
-struct Shared {
-  static T value;
-};
-template <typename T>
-T Shared<T>::value;
-
-std::vector<Fiber>& fibers() { return Shared<std::vector<Fiber>>::value; }
+/** Kept from launch to launch; those of the launch at hand are its first `threadCount`. */
+std::vector<std::unique_ptr<Fiber>> fibers;
+unsigned threadCount = 0;
 
 std::vector<Barrier> warps;
 Barrier blockBarrier;
@@ -66,8 +71,6 @@ unsigned random_below(unsigned limit) {
   randomState ^= randomState << 5;
   return randomState % limit;
 }
-
-constexpr size_t kStackBytes = 128 * 1024;
 
 /** Ends the launch at hand. */
 [[noreturn]] void fail(int result) {
@@ -93,33 +96,40 @@ Barrier& own_warp() { return warps[current->thread / 32]; }
 void (*body)() = nullptr;
 
 void enter() {
-  body();
-  current->finished = true;
-  for (Barrier* barrier : {&blockBarrier, &own_warp()}) {
-    barrier->live--;
-    if (barrier->live > 0) barrier->release_if_complete();
+  for (;;) {
+    body();
+    current->finished = true;
+    for (Barrier* barrier : {&blockBarrier, &own_warp()}) {
+      barrier->live--;
+      if (barrier->live > 0) barrier->release_if_complete();
+    }
+    yield();
   }
-  _longjmp(scheduler, 1);
 }
 
 void resume(Fiber& fiber) {
   current = &fiber;
   currentThread = fiber.thread;
   if (_setjmp(scheduler)) return;
-  if (fiber.started) _longjmp(fiber.resume, 1);
-  fiber.started = true;
+  if (fiber.isEntered) _longjmp(fiber.resume, 1);
+  fiber.isEntered = true;
+  getcontext(&fiber.entry);
+  fiber.entry.uc_stack.ss_sp = fiber.stack.get();
+  fiber.entry.uc_stack.ss_size = kStackBytes;
+  fiber.entry.uc_link = nullptr;
+  makecontext(&fiber.entry, enter, 0);
   setcontext(&fiber.entry);
 }
 
 /** Runs the threads of a warp until each has returned or waits for the block; false if none could go on. */
 bool run_warp(unsigned warp) {
-  const unsigned first = warp * 32, end = std::min<unsigned>(first + 32, fibers().size());
+  const unsigned first = warp * 32, end = std::min(first + 32, threadCount);
   bool ran = false;
   for (bool running = true; running;) {
     running = false;
     for (unsigned i = first; i < end; i++) {
-      if (fibers()[i].finished || fibers()[i].is_blocked()) continue;
-      resume(fibers()[i]);
+      if (fibers[i]->finished || fibers[i]->is_blocked()) continue;
+      resume(*fibers[i]);
       if (failure) return false;
       running = ran = true;
     }
@@ -128,23 +138,17 @@ bool run_warp(unsigned warp) {
 }
 
 void run_block() {
-  const unsigned count = fibers().size();
-  blockBarrier = {count};
-  warps.assign((count + 31) / 32, {});
-  for (unsigned i = 0; i < count; i++) {
-    Fiber& fiber = fibers()[i];
+  blockBarrier = {threadCount};
+  warps.assign((threadCount + 31) / 32, {});
+  for (unsigned i = 0; i < threadCount; i++) {
+    Fiber& fiber = *fibers[i];
     fiber.thread = i;
-    fiber.started = fiber.finished = false;
+    fiber.finished = false;
     fiber.barrier = nullptr;
     warps[i / 32].live++;
-    getcontext(&fiber.entry);
-    fiber.entry.uc_stack.ss_sp = fiber.stack.get();
-    fiber.entry.uc_stack.ss_size = kStackBytes;
-    fiber.entry.uc_link = nullptr;
-    makecontext(&fiber.entry, enter, 0);
   }
-  const auto has_finished = [](const Fiber& fiber) { return fiber.finished; };
-  while (!std::all_of(fibers().begin(), fibers().end(), has_finished)) {
+  const auto has_finished = [](const auto& fiber) { return fiber->finished; };
+  while (!std::all_of(fibers.begin(), fibers.begin() + threadCount, has_finished)) {
     const unsigned warpCount = warps.size(), start = random_below(warpCount);
     bool ran = false;
     for (unsigned i = 0; i < warpCount; i++) ran |= run_warp((start + i) % warpCount);
@@ -164,7 +168,7 @@ struct DynamicShared {
   char* start() const { return memory + kMostBytes - (bytes + 15) / 16 * 16; }
 };
 
-DynamicShared& dynamicShared() { return Shared<DynamicShared>::value; }
+DynamicShared dynamicShared;
 
 /** Turns a trap of a kernel's own into the result of its launch, while it lives. */
 class TrapHandlers {
@@ -201,10 +205,10 @@ void exchange_bytes(void* value, size_t bytes, unsigned lane) {
   const unsigned long parity = own_warp().generation % 2;
   std::memcpy(&current->slots[parity], value, bytes);
   wait(own_warp());
-  std::memcpy(value, &fibers()[current->thread / 32 * 32 + lane % 32].slots[parity], bytes);
+  std::memcpy(value, &fibers[current->thread / 32 * 32 + lane % 32]->slots[parity], bytes);
 }
 
-char* dynamic_shared() { return dynamicShared().start(); }
+char* dynamic_shared() { return dynamicShared.start(); }
 
 int run_grid(void (*call)(), dim3_ size, unsigned threads, unsigned sharedBytes, unsigned seed) {
   const TrapHandlers handlers;
@@ -213,18 +217,19 @@ int run_grid(void (*call)(), dim3_ size, unsigned threads, unsigned sharedBytes,
   blockSize = {threads, 1, 1};
   failure = 0;
   randomState = seed | 1u;
-  dynamicShared().bytes = sharedBytes;
-  fibers().resize(threads);
-  for (Fiber& fiber : fibers()) if (!fiber.stack) fiber.stack.reset(new char[kStackBytes]);
+  dynamicShared.bytes = sharedBytes;
+  threadCount = threads;
+  while (fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
   const uint64_t count = static_cast<uint64_t>(size.x) * size.y * size.z;
   const uint64_t first = random_below(count < 1u << 31 ? count : 1u << 31);
   for (uint64_t i = 0; i < count && !failure; i++) {
     const uint64_t at = (first + i) % count;
     block = {static_cast<unsigned>(at % size.x), static_cast<unsigned>(at / size.x % size.y),
              static_cast<unsigned>(at / size.x / size.y)};
-    std::memset(dynamicShared().start(), 0xff, sharedBytes);
+    std::memset(dynamicShared.start(), 0xff, sharedBytes);
     run_block();
   }
+  if (failure) for (const auto& fiber : fibers) fiber->isEntered = false;
   return failure;
 }
 

@@ -3,13 +3,10 @@
 // drawn at random, and a warp runs as far as it can, so that a missing barrier shows. Only what this package's kernels
 // use is here; nothing about speed is. What all of them share is in cuda-on-host.cpp.
 #pragma once
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <tuple>
-#include <utility>
 
 #define __device__
 #define __host__
@@ -42,8 +39,8 @@ struct alignas(16) int4 {
 namespace emulator {
 
 /** The thread, its block and the grid, while a kernel runs. */
-inline unsigned currentThread = 0;
-inline dim3_ block{}, grid{}, blockSize{};
+extern unsigned currentThread;
+extern dim3_ block, grid, blockSize;
 
 /** Runs `call` as each thread of a grid; gives a CUresult. */
 int run_grid(void (*call)(), dim3_ size, unsigned threads, unsigned sharedBytes, unsigned seed);
@@ -63,45 +60,70 @@ T exchange(T value, unsigned lane) {
   return value;
 }
 
-/** Reads a value from an address that need not be aligned. */
 template <typename T>
-T value_at(const char* address) {
+constexpr size_t aligned(size_t offset) {
+  return (offset + alignof(T) - 1) / alignof(T) * alignof(T);
+}
+
+/** Reads a packed argument. */
+template <typename T>
+T argument(const char* packed, size_t& offset) {
   T value;
-  std::memcpy(static_cast<void*>(&value), address, sizeof(T));
+  offset = aligned<T>(offset);
+  std::memcpy(static_cast<void*>(&value), packed + offset, sizeof(T));
+  offset += sizeof(T);
   return value;
 }
 
-/** Reads a packed argument, aligned as C would. */
+/** Packs the argument at an address that need not be aligned. */
 template <typename T>
-T argument(const char* packed, size_t& offset) {
-  offset = (offset + alignof(T) - 1) / alignof(T) * alignof(T);
+void pack(char* packed, size_t& offset, const char* address) {
+  offset = aligned<T>(offset);
+  std::memcpy(packed + offset, address, sizeof(T));
   offset += sizeof(T);
-  return value_at<T>(packed + offset - sizeof(T));
 }
 
 template <auto kernel>
 struct Launch;
 
+/** A launch's arguments lie as C would pack them. No tuple of the library's: it would take most of a kernel's compilation. */
 template <typename... P, void (*kernel)(P...)>
 struct Launch<kernel> {
-  using Arguments = std::tuple<P...>;
-  static inline Arguments* arguments = nullptr;
+  /** Its braces read arguments in their order. */
+  struct Call {
+    Call(P... arguments) { kernel(arguments...); }
+  };
+  static inline const char* packedArguments = nullptr;
 
-  /** The arguments of a launch, for `run`; either packed as C would, or each by its address. */
+  static constexpr size_t byte_length() {
+    size_t offset = 0;
+    ((offset = aligned<P>(offset) + sizeof(P)), ...);
+    return offset;
+  }
+
+  /** The arguments of a launch, for `run`; either packed already, or each by its address. */
   static void* capture(const char* packed, const char* const* pointers) {
-    size_t offset = 0, index = 0;
-    return new Arguments{pointers ? value_at<P>(pointers[index++]) : argument<P>(packed, offset)...};
+    if (!pointers) return copy(packed);
+    char* const captured = static_cast<char*>(std::malloc(byte_length()));
+    size_t offset = 0;
+    (pack<P>(captured, offset, *pointers++), ...);
+    return captured;
   }
 
   /** The same arguments once more: a graph runs its launches again and again. */
-  static void* copy(const void* captured) { return new Arguments(*static_cast<const Arguments*>(captured)); }
+  static void* copy(const void* captured) { return std::memcpy(std::malloc(byte_length()), captured, byte_length()); }
 
-  static void call() { std::apply(kernel, Arguments(*arguments)); }
+  static void call() {
+    size_t offset = 0;
+    Call{argument<P>(packedArguments, offset)...};
+  }
 
   /** Gives a CUresult. */
   static int run(void* captured, dim3_ size, unsigned threads, unsigned sharedBytes, unsigned seed) {
-    const std::unique_ptr<Arguments> held(arguments = static_cast<Arguments*>(captured));
-    return run_grid(call, size, threads, sharedBytes, seed);
+    packedArguments = static_cast<const char*>(captured);
+    const int result = run_grid(call, size, threads, sharedBytes, seed);
+    std::free(captured);
+    return result;
   }
 };
 
@@ -220,7 +242,15 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 
 using std::cos, std::exp, std::exp2, std::expm1, std::fabs, std::log, std::log1p, std::pow, std::sin, std::sqrt, std::tanh;
-using std::erf, std::fma, std::fmax, std::fmin, std::isinf, std::isnan, std::max, std::min;
+using std::erf, std::fma, std::fmax, std::fmin, std::isinf, std::isnan;
+template <typename T>
+constexpr const T& max(const T& a, const T& b) {
+  return a < b ? b : a;
+}
+template <typename T>
+constexpr const T& min(const T& a, const T& b) {
+  return b < a ? b : a;
+}
 inline float rsqrt(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline float rsqrtf(float x) { return rsqrt(x); }

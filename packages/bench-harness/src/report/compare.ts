@@ -186,8 +186,8 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
     columns: [
       ...(isMixed ? [{ key: 'benchmark', label: 'Benchmark', kind: 'text' as const }] : []),
       ...names.map((name) => ({ key: name, label: capitalize(name), kind: 'text' as const })),
-      { key: 'beforeMs', label: 'Before', kind: 'duration' },
-      { key: 'afterMs', label: 'After', kind: 'duration' },
+      { key: 'beforeMs', label: 'Before', kind: 'duration', unitGroup: 'time' },
+      { key: 'afterMs', label: 'After', kind: 'duration', unitGroup: 'time' },
       { key: 'ratio', label: 'Ratio', kind: 'ratio', emphasis: 'strong' },
       { key: 'interval', label: '95 % interval', kind: 'text', align: 'right', detail: true },
       ...(hasMemory ? [{ key: 'memoryRatio', label: 'Memory', kind: 'ratio' as const }] : []),

@@ -1,16 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Device, type Tensor, device, ones, scope, sum } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
+import { collect } from '../../../../tooling/collect-garbage.ts';
 import { flashAttention, flashAttentionWithLse, tiledAttention } from '../../src/index.ts';
-
-/** Collects garbage until finalizers have run; needs --expose-gc. */
-async function collect(): Promise<void> {
-  for (let i = 0; i < 6; i++) {
-    globalThis.gc!();
-    await nextTurn();
-  }
-}
 
 const devices: readonly (readonly [string, Device])[] = [
   ['the CPU', device('cpu')],

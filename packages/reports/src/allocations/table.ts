@@ -34,7 +34,7 @@ export function allocationTable(plot: AllocationPlot): Table {
       { key: 'label', label: 'Label', kind: 'text' },
       { key: 'category', label: 'Category', kind: 'text' },
       { key: 'count', label: 'Allocations', kind: 'number' },
-      { key: 'bytes', label: 'Bytes', kind: 'bytes' },
+      { key: 'bytes', label: 'Size', kind: 'bytes' },
       { key: 'share', label: 'Of the peak', kind: 'percent' },
     ],
     rows: sorted.slice(0, MOST_ROWS).map((row) => ({ ...row, share: row.bytes / peak.bytes })),

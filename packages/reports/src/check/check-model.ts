@@ -60,6 +60,7 @@ const columnParts = partsOf({
   align: optional(oneOf(['left', 'right', 'center'])),
   description: optional(text),
   uncertaintyKey: optional(text),
+  unitGroup: optional(text),
   emphasis: optional(oneOf(['strong', 'roof'])),
   overflow: optional(oneOf(['wrap', 'shorten'])),
   detail: optional(flag),

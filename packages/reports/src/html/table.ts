@@ -6,6 +6,7 @@ import {
   statusMarker,
   tableTexts,
 } from '../table/cell-text.ts';
+import { withColumnUnits } from '../table/column-units.ts';
 import { headingUnit } from '../table/number-text.ts';
 import type { Column, Row, Table } from '../model.ts';
 import { spellNonFinite } from '../text/json.ts';
@@ -27,7 +28,8 @@ const FOLDED_ROWS = 10;
 const LONGEST_UNFOLDED = 12;
 
 /** A table with its tools and its data. `heading` is false where what surrounds it names it already. */
-export function tableHtml(table: Table, heading = true): string {
+export function tableHtml(given: Table, heading = true): string {
+  const table = withColumnUnits(given);
   const id = escapeXml(table.id);
   const classes = table.columns.map((column) => cellClass(table, column));
   const texts = tableTexts(table);

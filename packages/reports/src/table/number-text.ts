@@ -10,7 +10,7 @@ export type NumberForm = Pick<Column, 'kind' | 'unit' | 'digits'>;
 export type Notation = 'decimal' | 'exponent';
 
 /** Below it, and from the other on, decimals would be longer than an exponent. */
-const LEAST_DECIMAL = 1e-4;
+export const LEAST_DECIMAL = 1e-4;
 const LEAST_HUGE = 1e15;
 
 /** The one notation of a column of these values: one that needs an exponent gives it to all. */
@@ -64,11 +64,11 @@ export function measuredText(
   const digits = form.digits ?? defaultDigits(form.kind, value);
   if (deviation !== undefined)
     return uncertainText(value / size, deviation / size, digits, notation) + suffix;
-  const wholeBytes = suffix === ' B' && Number.isInteger(value);
+  const wholeBytes = form.kind === 'bytes' && size === 1 && Number.isInteger(value);
   return numberText(value / size, wholeBytes ? undefined : digits, notation) + suffix;
 }
 
-/** The unit that a column's heading shows; undefined where every cell carries its own. */
+/** The unit that a column's heading shows; undefined where every cell carries its own, and where there is none. */
 export function headingUnit(column: Pick<Column, 'kind' | 'unit'>): string | undefined {
   return column.kind === 'ratio' || column.kind === 'percent' ? undefined : column.unit;
 }

@@ -33,6 +33,11 @@ export function unitOf(kind: ColumnKind, name: string): Unit | undefined {
   return UNITS[kind]?.find((unit) => unit.name === name);
 }
 
+/** A unit and all smaller ones of its kind, the largest first. */
+export function smallerUnits(kind: ColumnKind, unit: Unit): readonly Unit[] {
+  return (UNITS[kind] ?? []).filter(({ size }) => size <= unit.size);
+}
+
 /** The unit that a value fits best; undefined for a kind whose unit is any word. */
 export function fittingUnit(kind: ColumnKind, value: number): Unit | undefined {
   const units = UNITS[kind];

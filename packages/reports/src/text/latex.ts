@@ -2,6 +2,7 @@ import { checkTable } from '../check/check-model.ts';
 import type { Table } from '../model.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
+import { withColumnUnits } from '../table/column-units.ts';
 import { LONGEST_CELL, isWide, typesetTable } from './typeset.ts';
 
 /** LaTeX's special characters, and those beyond ASCII that `format.ts` writes. */
@@ -85,6 +86,6 @@ export function latexForm(table: Table): TextForm {
  */
 export function renderLatex(table: Table): string {
   checkTable('renderLatex', table);
-  const typeset = typesetTable(table);
+  const typeset = typesetTable(withColumnUnits(table));
   return writeTable(latexForm(typeset), escape, typeset);
 }

@@ -4,6 +4,7 @@ import { checkModel } from '../check/check-model.ts';
 import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
 import type { Block, Column, Plot, Report, RooflinePlot, Table } from '../model.ts';
 import { blockTable } from '../table/block-table.ts';
+import { withColumnUnits } from '../table/column-units.ts';
 import { printable } from './printable.ts';
 import { escaper, writeRow } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
@@ -66,7 +67,8 @@ export function renderMarkdown(model: Report | Table, options: MarkdownOptions =
 /** A column is no wider in the source: one long kernel name would fill every other row with blanks. */
 const widestPadding = 48;
 
-function renderPipeTable(table: Table): string {
+function renderPipeTable(given: Table): string {
+  const table = withColumnUnits(given);
   const lines = [
     table.columns.map((column) => escape(headingText(column))),
     ...tableTexts(table).map((row) => row.map(escape)),

@@ -3,6 +3,7 @@ import { checkTable } from '../check/check-model.ts';
 import { flag, length, optionsOf, requireThat } from '../check/checks.ts';
 import { ReportError, type Row, type Table } from '../model.ts';
 import { alignmentOf, failureNotes, headingText, statusMarker, tableTexts } from '../table/cell-text.ts';
+import { withColumnUnits } from '../table/column-units.ts';
 import { displayWidth, longestWordWidth } from './display-width.ts';
 import { fitTable, GAP, type FittedColumn, type FittedTable } from './fit-columns.ts';
 import { shorten } from './shorten.ts';
@@ -55,6 +56,10 @@ const terminalOptions = optionsOf({ width: length, color: flag });
 export function renderTerminal(table: Table, options: TerminalOptions = {}): string {
   checkTable('renderTerminal', table);
   requireThat('renderTerminal', 'options', options, terminalOptions);
+  return drawTable(withColumnUnits(table), options);
+}
+
+function drawTable(table: Table, options: TerminalOptions): string {
   if (table.columns.length === 0) throw new ReportError(`table '${table.id}' has no columns`);
   const { width = 80, color = false } = options;
   const style = (code: number, text: string) => (color ? `\u001b[${code}m${text}\u001b[0m` : text);

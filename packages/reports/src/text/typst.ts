@@ -2,6 +2,7 @@ import { checkTable } from '../check/check-model.ts';
 import type { Table } from '../model.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
+import { withColumnUnits } from '../table/column-units.ts';
 import { LONGEST_CELL, isWide, typesetTable } from './typeset.ts';
 
 /** Cells are string literals, not markup, so that nothing in them means anything to Typst but these. */
@@ -62,6 +63,6 @@ function typstForm(table: Table): TextForm {
  */
 export function renderTypst(table: Table): string {
   checkTable('renderTypst', table);
-  const typeset = typesetTable(table);
+  const typeset = typesetTable(withColumnUnits(table));
   return writeTable(typstForm(typeset), escape, typeset);
 }

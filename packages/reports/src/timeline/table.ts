@@ -33,9 +33,9 @@ export function timelineTable(timeline: Timeline): Table {
       { key: 'track', label: 'Track', kind: 'text' },
       { key: 'name', label: 'Name', kind: 'text' },
       { key: 'count', label: 'Instances', kind: 'number' },
-      { key: 'totalMs', label: 'Total', kind: 'duration' },
-      { key: 'meanMs', label: 'Mean', kind: 'duration' },
-      { key: 'longestMs', label: 'Longest', kind: 'duration' },
+      { key: 'totalMs', label: 'Total', kind: 'duration', unitGroup: 'time' },
+      { key: 'meanMs', label: 'Mean', kind: 'duration', unitGroup: 'time' },
+      { key: 'longestMs', label: 'Longest', kind: 'duration', unitGroup: 'time' },
     ],
     rows: names.slice(0, MOST_ROWS).map(tableRow),
   };

@@ -7,11 +7,11 @@ it('aligns the pipe table and its source', () => {
   table.rows.splice(1, 1);
   expect(renderMarkdown(table)).toBe(
     [
-      '| Size  |  Time (ms) | Peak memory | Ours / PyTorch | Share of the roof |',
-      '| ----- | ---------: | ----------: | -------------: | ----------------: |',
-      '| small | 12.3 ± 0.4 |    3.00 GiB |          0.58× |            50.0 % |',
-      '| huge  |        OOM |         OOM |            OOM |               OOM |',
-      '| slow  |    timeout |     timeout |        timeout |           timeout |',
+      '| Size  |  Time (ms) | Peak memory (GiB) | Ours / PyTorch | Share of the roof |',
+      '| ----- | ---------: | ----------------: | -------------: | ----------------: |',
+      '| small | 12.3 ± 0.4 |              3.00 |          0.58× |            50.0 % |',
+      '| huge  |        OOM |               OOM |            OOM |               OOM |',
+      '| slow  |    timeout |           timeout |        timeout |           timeout |',
       '',
     ].join('\n'),
   );

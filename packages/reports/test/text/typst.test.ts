@@ -7,8 +7,8 @@ it('writes a figure that holds the table', () => {
   expect(text).toContain('caption: "Steps & more. Batch 4, 100% measured",');
   expect(text).toContain('columns: 5,');
   expect(text).toContain('align: (left, right, right, right, right,),');
-  expect(text).toContain('table.header(strong("Size"), strong("Time (ms)"),');
-  expect(text).toContain('    "small", "12.3 ± 0.4", "3.00 GiB", "0.58×", "50.0 %",\n');
+  expect(text).toContain('table.header(strong("Size"), strong("Time (ms)"), strong("Peak memory (GiB)"),');
+  expect(text).toContain('    "small", "12.3 ± 0.4", "3.00", "0.58×", "50.0 %",\n');
   expect(text).toContain('    "huge", "OOM", "OOM", "OOM", "OOM",\n');
   expect(text.trimEnd().endsWith(') <tab:steps>')).toBe(true);
 });

@@ -25,6 +25,8 @@ const flags = [
   ...['-std=c++17', '-O1', '-ffp-contract=off', '-w', '-shared', '-fPIC'],
   ...['-fsanitize=alignment', '-fsanitize-undefined-trap-on-error'],
 ];
+/** A kernel finds the libraries of C and C++ through the runtime: to link them takes as long as to compile it. */
+const kernelFlags = [...flags, '-nostdlib'];
 
 /** The host compiler's first version line; null if there is none. */
 export function hostCompilerVersion(): string | null {
@@ -44,7 +46,7 @@ export class EmulatedCompiler implements KernelCompiler {
   readonly #runtime: Runtime;
 
   constructor() {
-    const hash = createHash('sha256').update(flags.join(' '));
+    const hash = createHash('sha256').update(kernelFlags.join(' '));
     hash.update(readFileSync(new URL(import.meta.url)));
     for (const file of ['cuda-on-host.hpp', 'cuda-on-host.cpp', ...standIns])
       hash.update(readFileSync(runtimeFile(file)));
@@ -63,14 +65,14 @@ export class EmulatedCompiler implements KernelCompiler {
       execFileSync(
         'g++',
         [
-          ...flags,
+          ...kernelFlags,
           ...defines,
           '-include',
           this.#runtime.header,
           '-o',
           'kernel.so',
           'kernel.cpp',
-          this.#runtime.object,
+          this.#runtime.library,
         ],
         {
           cwd: folder,
@@ -86,28 +88,32 @@ export class EmulatedCompiler implements KernelCompiler {
   }
 }
 
-/** The runtime that kernels share: its header beside its precompiled form, and its code. */
+/** The runtime that kernels share: its header beside its precompiled form, and its code, loaded once a process. */
 interface Runtime {
   readonly header: string;
-  readonly object: string;
+  readonly library: string;
 }
 
 /** Compiles the runtime once a machine, into `folder`: it takes longer than most kernels. */
 function precompileRuntime(folder: string): Runtime {
-  const [header, object] = [join(folder, 'cuda-on-host.hpp'), join(folder, 'cuda-on-host.o')];
-  if (existsSync(object)) return { header, object };
+  const [header, library] = [join(folder, 'cuda-on-host.hpp'), join(folder, 'cuda-on-host.so')];
+  if (existsSync(library)) return { header, library };
   mkdirSync(folder, { recursive: true });
-  copyFileSync(runtimeFile('cuda-on-host.hpp'), header);
-  compileInto(`${header}.gch`, '-x', 'c++-header', header);
-  compileInto(object, '-c', fileURLToPath(runtimeFile('cuda-on-host.cpp')));
-  return { header, object };
+  makeInto(header, (path) => copyFileSync(runtimeFile('cuda-on-host.hpp'), path));
+  makeInto(`${header}.gch`, (path) => compileInto(path, '-x', 'c++-header', header));
+  makeInto(library, (path) => compileInto(path, fileURLToPath(runtimeFile('cuda-on-host.cpp'))));
+  return { header, library };
 }
 
-/** Several processes may do so at a time. */
-function compileInto(output: string, ...words: readonly string[]): void {
+/** Several processes may do so at a time: none sees half a file of another. */
+function makeInto(output: string, make: (path: string) => void): void {
   const temporary = `${output}.${process.pid}`;
-  execFileSync('g++', [...flags, ...words, '-o', temporary]);
+  make(temporary);
   renameSync(temporary, output);
+}
+
+function compileInto(output: string, ...words: readonly string[]): void {
+  execFileSync('g++', [...flags, ...words, '-o', output]);
 }
 
 // Dynamic shared memory has its size from the launch, which `dynamic_shared` knows; it is declared inside kernels.

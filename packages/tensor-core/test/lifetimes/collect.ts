@@ -1,13 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { collect } from '../../../../tooling/collect-garbage.ts';
 import * as t from '../../src/index.ts';
 
-/** Collects garbage until finalizers have run; needs --expose-gc. */
-export async function collect(): Promise<void> {
-  for (let i = 0; i < 6; i++) {
-    globalThis.gc!();
-    await nextTurn();
-  }
-}
+export { collect };
 
 /** Overwrites memory that is free by now: whoever still reads it reads NaN. */
 export function poisonFreeMemory(device: t.Device): void {

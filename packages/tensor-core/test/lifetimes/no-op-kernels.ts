@@ -1,36 +1,40 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
-import { KernelCache } from '../../src/devices/cuda/compile/kernel-cache.ts';
 import type { CompileRequest, KernelCompiler } from '../../src/devices/cuda/compile/nvrtc.ts';
 import { CudaDevice } from '../../src/devices/cuda/device.ts';
 import { CublasLt } from '../../src/devices/cuda/matmul/cublaslt.ts';
-import { CudaDriver } from '../../src/devices/cuda/driver/driver.ts';
+import { CudaDriver, type DriverFunctions } from '../../src/devices/cuda/driver/driver.ts';
 import { EmulatedDriver } from '../../src/testing/emulated-driver.ts';
+import { giveHandle, readAt } from '../../src/testing/out-parameters.ts';
 
-/** Gives every kernel an entry that does nothing: a compilation then takes milliseconds, not a second. */
+/** CUDA_ERROR_NOT_FOUND. */
+const notFound = 500;
+
+/** What it makes of a source are the names of its kernels. */
 class NoOpCompiler implements KernelCompiler {
-  readonly version = 'no-op 1';
+  readonly version = 'no-op';
 
   compile({ source }: CompileRequest): Uint8Array {
-    const folder = mkdtempSync(join(tmpdir(), 'roofline-no-op-'));
-    try {
-      const kernels = source.matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
-      const entries = [...new Set([...kernels].map(([, name]) => name))].map(
-        (name) =>
-          `void* capture_${name}() { return 0; }\nvoid* copy_${name}() { return 0; }\nint run_${name}() { return 0; }\n`,
-      );
-      const library = join(folder, 'kernel.so');
-      execFileSync('g++', ['-shared', '-fPIC', '-O0', '-x', 'c', '-', '-o', library], {
-        input: entries.join(''),
-      });
-      return new Uint8Array(readFileSync(library));
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const kernels = source.matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
+    return Buffer.from(Array.from(kernels, ([, name]) => name).join(' '));
   }
+}
+
+/** The driver's functions but for those of code: kernels are found by name, take their turn in a stream, and do nothing. */
+function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
+  const modules: string[][] = [];
+  const launch = (stream: number) => {
+    queues.push(stream, () => {});
+    return 0;
+  };
+  const code: { [K in keyof DriverFunctions]?: (...arguments_: never[]) => number } = {
+    cuModuleLoadData: (out: number, image: Uint8Array) =>
+      giveHandle(out, modules.push(Buffer.from(image).toString().split(' ')) - 1),
+    cuModuleGetFunction: (out: number, module: number, name: string) =>
+      modules[module]!.includes(name) ? giveHandle(out, 1) : notFound,
+    cuLaunchKernel: (...[, , , , , , , , stream]: number[]) => launch(stream!),
+    cuLaunchKernelEx: (config: number) => launch(Number(readAt(config, 40).getBigUint64(32, true))),
+  };
+  return { ...functions, ...code } as DriverFunctions;
 }
 
 /**
@@ -38,9 +42,9 @@ class NoOpCompiler implements KernelCompiler {
  * whatever its values are.
  */
 export function openNoOpDevice(): CudaDevice {
-  const cache = new KernelCache(join(tmpdir(), 'roofline-no-op-kernels'));
   const emulated = new EmulatedDriver(2 ** 30, () => {}, 1);
-  const driver = new CudaDriver(emulated.functions, (result) => emulated.describe(result));
+  const driver = new CudaDriver(withoutCode(emulated), (result) => emulated.describe(result));
+  const cache = { read: () => undefined, write: () => {} };
   return new CudaDevice(driver, 0, {
     makeBuilder: (architecture) => new KernelBuilder(architecture, () => new NoOpCompiler(), cache),
     makeFloat32Product: () => ({ tryRun: () => true }),

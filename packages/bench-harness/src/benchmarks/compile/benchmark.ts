@@ -20,7 +20,9 @@ export const compileBenchmark = defineBenchmark({
   parameters: compileParameters,
   cell: compileCell,
   result: compileResult,
-  settings: ({ steps, seed }: CompileParameters): CompileSettings => ({ steps, seed }),
+  settings: ({ steps, seed, coldAndWarm }: CompileParameters): CompileSettings => ({
+    ...{ steps, seed, coldAndWarm },
+  }),
   expand: expandCompileCells,
   describe: describeCell,
   async measure(cell: CompileCell, context) {

@@ -12,6 +12,11 @@ const { mode, dtype, attention, steps, seed } = e2eFlags;
 const flags = {
   ...{ ...modelFlags, ...sweptFlags, mode, dtype, attention },
   steps: { ...steps, describe: 'Steps to time, once compiled' },
+  'cold-and-warm': {
+    type: 'boolean',
+    default: true,
+    describe: 'On a GPU, time compiling in processes of its own, with the kernel cache empty and full',
+  },
   ...{ ...deviceFlag, seed, ...sweepFlags },
 } as const satisfies Flags;
 
@@ -30,7 +35,7 @@ export const compileCommand = defineCommand({
     const { compileBenchmark } = await import('./benchmark.ts');
     const sweep = stepSweep({ ...args, execution: ['compiled'] }, await chooseModels(args, 'small'));
     const { exitCode, records } = await runBenchmark(compileBenchmark, {
-      parameters: () => sweep,
+      parameters: () => ({ ...sweep, coldAndWarm: args['cold-and-warm'] }),
       device: args.device,
       dtypes: [],
       ...sweepOptions(args, 'compile'),

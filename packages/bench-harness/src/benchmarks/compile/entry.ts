@@ -5,9 +5,10 @@ export const compile: BenchmarkEntry = {
   definition: async () => (await import('./benchmark.ts')).compileBenchmark,
   command: {
     summary:
-      'Show the program of a compiled step: what was fused, kernels before and after, arena, compile time',
+      'Show the program of a compiled step: what was fused, kernels before and after, arena, compile time cold and warm',
     load: async () => (await import('./command.ts')).compileCommand,
   },
+  tasks: { 'compile-time': async () => (await import('./compile-times.ts')).compileTimeTask },
   pipeline: {
     quick: 'compile --size tiny --context 64 --steps 3',
     full: 'compile --size small,medium,2.7b --dtype float32,bfloat16',

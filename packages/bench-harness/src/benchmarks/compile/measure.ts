@@ -8,6 +8,7 @@ import {
 import { canonicalJson } from '../../records/json.ts';
 import type { CellContext } from '../definition.ts';
 import { createWorkload } from '../e2e/workload.ts';
+import { measureCompileTimes } from './compile-times.ts';
 import type { CompileCell, CompileSettings } from './parameters.ts';
 import type { CallGroup, CompileResult } from './result.ts';
 
@@ -17,6 +18,9 @@ export async function measureCompile(
   { settings, deviceLabel, progress }: CellContext<CompileSettings>,
 ): Promise<CompileResult> {
   const device = openDevice(deviceLabel as `cuda:${number}`);
+  const isAsked = settings.coldAndWarm && deviceLabel !== 'cpu';
+  // Before anything lies on the device: the other processes have it to themselves.
+  const compileTimes = isAsked ? await measureCompileTimes(cell, settings.seed, deviceLabel) : null;
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();
   const { call, compiled, compilation } = workload.program!;
@@ -32,15 +36,19 @@ export async function measureCompile(
     await turnOfTheEventLoop();
   }
   // The program that ran last: an optimizer's first step has one of its own.
-  return { compilation, ...described(compiled.explain().at(-1)!), deviceMs, hostMs };
+  return { compilation, compileTimes, ...described(compiled.explain().at(-1)!), deviceMs, hostMs };
 }
 
-function described(program: ProgramExplanation): Omit<CompileResult, 'compilation' | 'deviceMs' | 'hostMs'> {
+type Described = Omit<CompileResult, 'compilation' | 'compileTimes' | 'deviceMs' | 'hostMs'>;
+
+function described(program: ProgramExplanation): Described {
   const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
   const { bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
+  const { accumulatedProducts, mergedProducts, operandBytesSaved } = program;
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes },
     ...{ bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
+    ...{ accumulatedProducts, mergedProducts, operandBytesSaved },
     table: groupCalls(table),
   };
 }

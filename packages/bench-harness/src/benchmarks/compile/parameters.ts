@@ -2,12 +2,17 @@ import { z } from 'zod';
 import { e2eCell, e2eParameters, expandCells, type E2eCell } from '../e2e/parameters.ts';
 
 /** The steps of the end-to-end benchmark, each compiled. */
-export const compileParameters = e2eParameters.pick({
-  ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
-  ...{ steps: true, seed: true },
-});
+export const compileParameters = e2eParameters
+  .pick({
+    ...{ models: true, contexts: true, batches: true, modes: true, dtypes: true, attentions: true },
+    ...{ steps: true, seed: true },
+  })
+  .extend({
+    /** On a GPU, compile in two processes more: with no kernel compiled yet, and with all in the cache. */
+    coldAndWarm: z.boolean(),
+  });
 export type CompileParameters = z.infer<typeof compileParameters>;
-export type CompileSettings = Pick<CompileParameters, 'steps' | 'seed'>;
+export type CompileSettings = Pick<CompileParameters, 'steps' | 'seed' | 'coldAndWarm'>;
 
 export const compileCell = e2eCell;
 export type CompileCell = E2eCell;

@@ -22,6 +22,11 @@ export type CallGroup = z.infer<typeof callGroup>;
 /** What became of a step, as `explain()` tells it, and what running it takes. */
 export const compileResult = z.object({
   compilation,
+  /**
+   * Milliseconds that compiling takes in processes of its own, with no kernel compiled yet and with all in the cache; null
+   * where that was not asked for, and on the CPU, which compiles no kernels.
+   */
+  compileTimes: z.object({ coldMs: z.number(), warmMs: z.number() }).nullable().default(null),
   /** Calls of the function, and those of them that are needed. */
   tracedCalls: z.number(),
   calls: z.number(),
@@ -31,6 +36,11 @@ export const compileResult = z.object({
   bytesInRegisters: z.number(),
   carriedCasts: z.number().default(0),
   carriedBytes: z.number().default(0),
+  /** Products that add to something, and those that are parts of another one. */
+  accumulatedProducts: z.number().default(0),
+  mergedProducts: z.number().default(0),
+  /** Bytes of operands that merged products do not read again. */
+  operandBytesSaved: z.number().default(0),
   arenaBytes: z.number(),
   eagerPeakBytes: z.number(),
   table: z.array(callGroup),

@@ -28,6 +28,12 @@ const bytes = (key: string, label: string, description: string): Column => ({
   description,
 });
 
+/** What is compared across a row. */
+const held = (key: string, label: string, description: string): Column => ({
+  ...bytes(key, label, description),
+  unitGroup: 'held',
+});
+
 const cellColumns: readonly Column[] = [
   text('size', 'Size'),
   { key: 'context', label: 'Context', kind: 'number' },
@@ -127,11 +133,11 @@ export function rankTable(records: readonly CellRecord[]): Table {
     columns: [
       ...cellColumns.filter(({ key }) => key !== 'status'),
       { key: 'rank', label: 'Rank', kind: 'number' },
-      bytes('beforeStepBytes', 'Before the step', 'Parameters, gradients, batch and buckets.'),
-      bytes('afterStepBytes', 'After it', 'And the state of the optimizer.'),
-      bytes('stateBytes', 'State', 'The difference.'),
-      bytes('formulaBytes', 'Formula', 'What it would be with an even share.'),
-      bytes('peakBytes', 'Peak', 'Most bytes allocated at once in the steps that followed.'),
+      held('beforeStepBytes', 'Before the step', 'Parameters, gradients, batch and buckets.'),
+      held('afterStepBytes', 'After it', 'And the state of the optimizer.'),
+      held('stateBytes', 'State', 'The difference.'),
+      held('formulaBytes', 'Formula', 'What it would be with an even share.'),
+      held('peakBytes', 'Peak', 'Most bytes allocated at once in the steps that followed.'),
     ],
     rows: records.map(interpretDdp).flatMap(memoryRows),
   };

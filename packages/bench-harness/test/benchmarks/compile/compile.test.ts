@@ -5,6 +5,7 @@ import { groupCalls, measureCompile } from '../../../src/benchmarks/compile/meas
 import { compileParameters, expandCompileCells } from '../../../src/benchmarks/compile/parameters.ts';
 import { interpretCompile } from '../../../src/benchmarks/compile/report/interpret.ts';
 import { callTable, fusedTable, programTable } from '../../../src/benchmarks/compile/report/tables.ts';
+import type { JsonObject } from '../../../src/records/json.ts';
 import type { CompileResult } from '../../../src/benchmarks/compile/result.ts';
 import { toyCell, toyRecord } from '../../fixtures/records.ts';
 import { runMain } from '../../fixtures/run-main.ts';
@@ -15,7 +16,14 @@ const result: CompileResult = {
   compilation: { calls: 3, durationMs: 150 },
   ...{ tracedCalls: 30, calls: 28, launches: 1, nodesBefore: 33, nodes: 25 },
   ...{ bytesInRegisters: 4096, arenaBytes: 3 * 2 ** 20, eagerPeakBytes: 4 * 2 ** 20 },
-  ...{ carriedCasts: 7, carriedBytes: 2048 },
+  ...{
+    carriedCasts: 7,
+    carriedBytes: 2048,
+    accumulatedProducts: 5,
+    mergedProducts: 4,
+    operandBytesSaved: 1024,
+  },
+  compileTimes: { coldMs: 900, warmMs: 200 },
   table: [
     {
       op: 'fused_mul_add',
@@ -47,7 +55,7 @@ describe('roofline compile', () => {
     const sweep = compileParameters.parse({
       models: [{ size: toyCell.size, shape: toyCell.shape }],
       ...{ contexts: [8], batches: [2], modes: ['forward', 'train-step'], dtypes: ['float32'] },
-      ...{ attentions: ['plain', 'flash'], steps: 1, seed: 0 },
+      ...{ attentions: ['plain', 'flash'], steps: 1, seed: 0, coldAndWarm: false },
     });
     const cells = expandCompileCells(sweep);
     expect(cells).toHaveLength(4);
@@ -57,7 +65,7 @@ describe('roofline compile', () => {
   it('tells what became of a step, on the CPU', async () => {
     const told: number[][] = [];
     const measured = await measureCompile(cell, {
-      settings: { steps: 2, seed: 0 },
+      settings: { steps: 2, seed: 0, coldAndWarm: true },
       deviceLabel: 'cpu',
       progress: (...words) => void told.push(words.slice(0, 2) as number[]),
     });
@@ -65,6 +73,8 @@ describe('roofline compile', () => {
       [1, 2],
       [2, 2],
     ]);
+    // The CPU compiles no kernels, of which some could be there.
+    expect(measured.compileTimes).toBeNull();
     expect(measured.compilation.calls).toBeGreaterThanOrEqual(3);
     expect(measured.calls).toBeLessThanOrEqual(measured.tracedCalls);
     expect(measured.nodesBefore).toBe(measured.nodes);
@@ -72,6 +82,13 @@ describe('roofline compile', () => {
     const ranges = new Set(measured.table.map(({ range }) => range.split(' > ')[0]));
     expect(ranges).toEqual(new Set(['forward', 'backward', 'optimizer']));
     expect([measured.deviceMs, measured.hostMs].map(({ length }) => length)).toEqual([2, 2]);
+  });
+
+  it('reads records from before products were counted and compile times taken apart', () => {
+    const newer = { compileTimes: null, accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0 };
+    const older = Object.fromEntries(Object.entries(result).filter(([key]) => !(key in newer)));
+    const measurement = interpretCompile({ ...record(), result: older as JsonObject });
+    expect(measurement.result).toEqual({ ...older, ...newer });
   });
 
   it('groups calls that are alike in all layers', () => {
@@ -89,19 +106,33 @@ describe('roofline compile', () => {
   });
 
   it('has tables of programs, of what was fused, and of calls', () => {
-    const nothing = { table: [], arenaBytes: 0, bytesInRegisters: 0, carriedCasts: 0, carriedBytes: 0 };
+    const nothing = {
+      ...{ table: [], arenaBytes: 0, bytesInRegisters: 0, carriedCasts: 0, carriedBytes: 0 },
+      ...{ accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0, compileTimes: null },
+    };
     const records = [record(), record(nothing, 'forward')];
     const measurements = records.map(interpretCompile);
     const [first, second] = programTable(measurements).rows;
     expect(first).toMatchObject({
       ...{ tracedCalls: 30, calls: 28, nodesBefore: 33, nodes: 25, bytesInRegisters: 4096, arenaRatio: 0.75 },
-      ...{ compileMs: 150, hostMs: 0.2, deviceMs: 2, carriedCasts: 7, carriedBytes: 2048 },
+      ...{
+        compileMs: 150,
+        coldMs: 900,
+        warmMs: 200,
+        hostMs: 0.2,
+        deviceMs: 2,
+        carriedCasts: 7,
+        carriedBytes: 2048,
+      },
+      ...{ accumulatedProducts: 5, mergedProducts: 4, operandBytesSaved: 1024 },
     });
     expect(second).toMatchObject({ arenaBytes: null, arenaRatio: null, bytesInRegisters: null });
-    expect(second).not.toHaveProperty('carriedCasts');
     const columns = (rows: typeof measurements) => programTable(rows).columns.map(({ key }) => key);
-    expect(columns(measurements)).toContain('carriedCasts');
-    expect(columns([measurements[1]!])).not.toContain('carriedCasts');
+    for (const key of ['carriedCasts', 'mergedProducts', 'accumulatedProducts', 'coldMs', 'warmMs']) {
+      expect(second).not.toHaveProperty(key);
+      expect(columns(measurements)).toContain(key);
+      expect(columns([measurements[1]!])).not.toContain(key);
+    }
     expect(fusedTable(measurements)!.rows).toEqual([
       { cell: 'small, train-step', members: 'mul + add', calls: 8, nodesBefore: 16, nodes: 8 },
     ]);
@@ -119,6 +150,8 @@ describe('roofline compile', () => {
     expect(report.summary).toEqual([
       'Fusing leaves **0.76×** for small, train-step to **0.91×** for small, forward as many kernels.',
       'Compiling takes **150 ms** for small, train-step to **20.0 ms** for small, forward.',
+      'With no kernel compiled yet it takes **900 ms** for small, train-step to small, forward; with all of them in the ' +
+        'cache, **200 ms** for small, train-step to small, forward.',
     ]);
     const html = renderHtml(report);
     for (const text of ['What was fused', 'Program of small, train-step', 'mul + add'])

@@ -54,6 +54,6 @@ const cases = gpus.map(({ architecture, ...gpu }, i) => {
 
 describe.skipIf(!foundNvcc)('the tensor-core kernels of every GPU compile (needs nvcc)', () => {
   it.each(cases)('for sm_%s', async (architecture, variants) => {
-    expect(await compileByNvcc(architecture, variants, { kernels: [kernels] })).toBe('');
+    expect(await compileByNvcc(architecture, variants, { kernels: [kernels], large: true })).toBe('');
   });
 });

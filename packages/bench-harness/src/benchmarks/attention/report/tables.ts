@@ -42,12 +42,14 @@ const usedColumn: Column = {
   key: 'beforeBackwardBytes',
   label: 'Before backward',
   kind: 'bytes',
+  unitGroup: 'held',
   description: 'Bytes that tensors hold between the forward and the backward pass.',
 };
 const peakColumn: Column = {
   key: 'peakBytes',
   label: 'Peak memory',
   kind: 'bytes',
+  unitGroup: 'held',
   description: 'Most bytes held by tensors at once, forward and backward.',
 };
 
@@ -94,11 +96,12 @@ export function memoryTable(measurements: readonly AttentionMeasurement[]): Tabl
         key: 'neededBytes',
         label: 'Before backward, by formula',
         kind: 'bytes',
+        unitGroup: 'held',
         description: 'What is kept, q, k, v, the output and its gradient.',
       },
       { ...usedColumn, label: 'Before backward, measured' },
       { key: 'beforeBackwardRatio', label: 'Measured / formula', kind: 'ratio' },
-      { key: 'neededPeakBytes', label: 'Peak, by formula', kind: 'bytes' },
+      { key: 'neededPeakBytes', label: 'Peak, by formula', kind: 'bytes', unitGroup: 'held' },
       { ...peakColumn, label: 'Peak, measured' },
       { key: 'peakRatio', label: 'Measured / formula', kind: 'ratio' },
     ],

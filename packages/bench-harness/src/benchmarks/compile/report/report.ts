@@ -46,6 +46,8 @@ function summarySentences(measurements: readonly CompileMeasurement[]): string[]
     });
   const kernels = told(({ nodesBefore, nodes }) => (nodes && nodesBefore ? nodes / nodesBefore : null));
   const isFused = kernels.some(({ value }) => value < 1);
+  const cold = told(({ compileTimes }) => compileTimes?.coldMs ?? null);
+  const warm = told(({ compileTimes }) => compileTimes?.warmMs ?? null);
   const compiling = told(({ compilation }) => compilation.durationMs);
   return [
     ...(isFused
@@ -53,6 +55,12 @@ function summarySentences(measurements: readonly CompileMeasurement[]): string[]
       : []),
     ...(compiling.length > 0
       ? [`Compiling takes ${valuesInWords(compiling, (ms) => formatDuration(ms))}.`]
+      : []),
+    ...(cold.length > 0
+      ? [
+          `With no kernel compiled yet it takes ${valuesInWords(cold, (ms) => formatDuration(ms))}; with all of them in the ` +
+            `cache, ${valuesInWords(warm, (ms) => formatDuration(ms))}.`,
+        ]
       : []),
   ];
 }

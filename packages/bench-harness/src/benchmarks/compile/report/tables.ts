@@ -14,6 +14,11 @@ const count = (key: string, label: string, description?: string): Column => ({
 const bytes = (key: string, label: string, description: string): Column => ({
   ...{ key, label, kind: 'bytes' as const, description },
 });
+/** What is compared across a row. */
+const held = (key: string, label: string, description: string): Column => ({
+  ...bytes(key, label, description),
+  unitGroup: 'held',
+});
 const milliseconds = (key: string, label: string, description: string): Column => ({
   ...{ key, label, unit: 'ms', kind: 'duration' as const, description },
 });
@@ -30,15 +35,32 @@ const programColumns: readonly Column[] = [
   { ...count('nodes', 'After', 'Kernels, copies and fills of the graph.'), emphasis: 'strong' },
   bytes(
     'bytesInRegisters',
-    'Bytes saved',
+    'Traffic saved',
     'What fused ops hand on in registers: a write and a read less of each.',
   ),
   count('carriedCasts', 'Casts carried', 'Of parameters, which optimizers write for the next step.'),
-  bytes('carriedBytes', 'Bytes spared', 'What these casts would move, less what optimizers write for them.'),
-  bytes('arenaBytes', 'Arena', 'What the program holds of the device between its runs.'),
-  bytes('eagerPeakBytes', 'Eager peak', 'The most that what the step makes held at a time, run eagerly.'),
+  bytes(
+    'carriedBytes',
+    'Traffic spared',
+    'What these casts would move, less what optimizers write for them.',
+  ),
+  held('arenaBytes', 'Arena', 'What the program holds of the device between its runs.'),
+  held('eagerPeakBytes', 'Eager peak', 'The most that what the step makes held at a time, run eagerly.'),
+  count(
+    'mergedProducts',
+    'Merged products',
+    'Those that are parts of another one, with which they share an operand.',
+  ),
+  bytes('operandBytesSaved', 'Operands spared', 'What merged products do not read again.'),
+  count('accumulatedProducts', 'Accumulating products', 'Those that add to something as they go.'),
   { key: 'arenaRatio', label: 'Arena / eager', kind: 'ratio', emphasis: 'strong' },
   milliseconds('compileMs', 'Compiling', 'By the wall clock, until the first step that ran as a program.'),
+  milliseconds('coldMs', 'Compiling, cold', 'The same in a fresh process with no kernel compiled yet.'),
+  milliseconds(
+    'warmMs',
+    'Compiling, warm',
+    'The same in another one, with the kernels of the first in the cache.',
+  ),
   milliseconds('hostMs', 'Host', 'Median until the host may go on.'),
   { ...milliseconds('deviceMs', 'Device', 'Median between two events around a step.'), emphasis: 'strong' },
 ];
@@ -63,6 +85,7 @@ function programRow({ cell, record, result }: CompileMeasurement): Row {
 
 function programFields(result: CompileResult): Row {
   const { tracedCalls, calls, launches, nodesBefore, nodes, bytesInRegisters } = result;
+  const { accumulatedProducts, mergedProducts, operandBytesSaved } = result;
   const { carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes, compilation, hostMs, deviceMs } = result;
   // The CPU plans no arena: ONNX Runtime has its own.
   const arena = arenaBytes === 0 ? null : arenaBytes;
@@ -70,9 +93,12 @@ function programFields(result: CompileResult): Row {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes, eagerPeakBytes },
     bytesInRegisters: bytesInRegisters === 0 ? null : bytesInRegisters,
     ...(carriedCasts === 0 ? {} : { carriedCasts, carriedBytes }),
+    ...(mergedProducts === 0 ? {} : { mergedProducts, operandBytesSaved }),
+    ...(accumulatedProducts === 0 ? {} : { accumulatedProducts }),
     arenaBytes: arena,
     arenaRatio: arena && arena / eagerPeakBytes,
     compileMs: compilation.durationMs,
+    ...result.compileTimes,
     hostMs: summarize(hostMs).median,
     deviceMs: summarize(deviceMs).median,
   };

@@ -11,25 +11,36 @@ const bytes = (key: string, label: string, description?: string): Column => ({
   kind: 'bytes',
   ...(description === undefined ? {} : { description }),
 });
+/** What is compared across a row. */
+const held = (key: string, label: string, description?: string): Column => ({
+  ...bytes(key, label, description),
+  unitGroup: 'held',
+});
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
 
 const measuredColumns: Column[] = [
-  { ...bytes('peakBytes', 'Peak', 'Most bytes allocated at once.'), emphasis: 'strong' },
-  bytes('reservedBytes', 'Reserved', 'Most bytes that the allocator held of the system.'),
+  { ...held('peakBytes', 'Peak', 'Most bytes allocated at once.'), emphasis: 'strong' },
+  held('reservedBytes', 'Reserved', 'Most bytes that the allocator held of the system.'),
   {
     key: 'allocatedShare',
     label: 'Allocated',
     kind: 'percent',
     description: 'Peak over reserved: the rest is cached or lost between blocks.',
   },
-  bytes('forwardBytes', 'Peak forward'),
-  bytes('backwardBytes', 'Peak backward'),
-  bytes('optimizerBytes', 'Peak optimizer'),
-  bytes('stepBytes', 'Peak of a graph', 'A compiled step is one launch: its phases cannot be told apart.'),
-  bytes('arenaBytes', 'Arena', 'What a compiled step works in, laid out before it runs.'),
-  bytes('weightBytes', 'Weights'),
-  bytes('blockBytes', 'Saved by a block', 'What the tape keeps of one block for the backward pass.'),
-  bytes('residualBytes', 'Residual stream', 'Batch × context × model dimension × bytes of its dtype.'),
+  held('forwardBytes', 'Peak forward'),
+  held('backwardBytes', 'Peak backward'),
+  held('optimizerBytes', 'Peak optimizer'),
+  held('stepBytes', 'Peak of a graph', 'A compiled step is one launch: its phases cannot be told apart.'),
+  held('arenaBytes', 'Arena', 'What a compiled step works in, laid out before it runs.'),
+  held('weightBytes', 'Weights'),
+  {
+    ...bytes('blockBytes', 'Saved by a block', 'What the tape keeps of one block for the backward pass.'),
+    unitGroup: 'block',
+  },
+  {
+    ...bytes('residualBytes', 'Residual stream', 'Batch × context × model dimension × bytes of its dtype.'),
+    unitGroup: 'block',
+  },
   {
     key: 'blockPerResidual',
     label: 'Block / residual',
@@ -74,7 +85,7 @@ export function liveTable(measurement: MeasuredMemory): Table {
       text('phase', 'Phase'),
       text('what', 'What'),
       { key: 'count', label: 'Pieces', kind: 'number', digits: 1 },
-      bytes('held', 'Bytes'),
+      bytes('held', 'Size'),
       { key: 'share', label: 'Of the peak', kind: 'percent' },
     ],
     rows,
@@ -88,7 +99,7 @@ export function largestTable(measurement: MeasuredMemory): Table {
     title: 'The largest allocations',
     caption: nameOf(measurement),
     columns: [
-      bytes('bytes', 'Bytes'),
+      bytes('bytes', 'Size'),
       text('phase', 'Phase'),
       text('op', 'Op'),
       text('tensor', 'Tensor'),
@@ -115,7 +126,7 @@ export function savedTable(measurement: MeasuredMemory): Table | null {
     columns: [
       text('op', 'Read by the gradient of'),
       text('tensor', 'Tensor'),
-      bytes('bytes', 'Bytes'),
+      bytes('bytes', 'Size'),
       { key: 'share', label: 'Of the block', kind: 'percent' },
       { key: 'residuals', label: 'In residual streams', kind: 'ratio' },
       text('range', 'Range'),
