@@ -35,7 +35,8 @@ export async function collect(): Promise<void> {
     const [finalizedBefore, markedBefore] = [finalized, marked];
     leaveMarker();
     globalThis.gc!();
-    for (let turn = 0; marked === markedBefore; turn++) {
+    const hasRun = () => marked > markedBefore;
+    for (let turn = 0; !hasRun(); turn++) {
       if (turn === mostTurns) throw new Error('no finalizer ran after a collection');
       await nextTurn();
     }

@@ -10,6 +10,8 @@ import sys
 
 import torch
 
+from blas_library import describe_blas
+
 
 class NotAvailable(Exception):
     """What was asked for does not exist in this PyTorch or on this device; the message says why."""
@@ -21,6 +23,7 @@ def describe(job):
         "torch": torch.__version__,
         "python": platform.python_version(),
         "device": torch.cuda.get_device_name(job["device"]) if on_gpu else "cpu",
+        "blas": None if on_gpu else describe_blas(),
     }
 
 

@@ -3,7 +3,7 @@
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "mode", "dtype", "attention",
    "execution", "device", "seed", "threads"}
-      -> {"torch", "python", "device"}
+      -> {"torch", "python", "device", "blas"}
   {"command": "run", "steps": n}      -> {"deviceMs": [...], "wallMs": [...], "phasesMs": {...}}
   {"command": "profile"}              -> {"deviceMs", "busyUs", "strings", "kernels"}; see torch_profile.py
   {"command": "reset-peak-memory"}    -> {}

@@ -192,9 +192,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) adamw(
   const float scale = factorAt(factor);
   updateChunk<4, 3>(chunk, [=](float (&values)[4]) {
     const float gradient = scaled(values[3], scale);
-    const float m = values[1] + oneMinusBeta1 * (gradient - values[1]);
-    const float v = beta2 * values[2] + oneMinusBeta2 * gradient * gradient;
-    values[0] = values[0] * decay - scaledStepSize * (m / (sqrtf(v) + scaledEpsilon));
+    // Which products are rounded is said here: left to the compiler, the kernel that writes copies may round others.
+    const float m = fmaf(oneMinusBeta1, gradient - values[1], values[1]);
+    const float v = fmaf(oneMinusBeta2 * gradient, gradient, __fmul_rn(beta2, values[2]));
+    values[0] = fmaf(-scaledStepSize, m / (sqrtf(v) + scaledEpsilon), __fmul_rn(values[0], decay));
     values[1] = m;
     values[2] = v;
   });

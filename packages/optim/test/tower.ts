@@ -68,7 +68,8 @@ export class Tower {
     const forward = () =>
       this.weights.reduce((y, weight, i) => mul(matmul(y, weight), add(this.gains[i]!, 1)), x);
     const y = this.dtype === 'float32' ? forward() : autocast(this.dtype, forward);
-    return sum(mul(y, y));
+    // Of any width, so that steps of one size lead downhill in all.
+    return mul(sum(mul(y, y)), 1 / this.width);
   }
 
   train(x: Tensor): Tensor {

@@ -23,7 +23,7 @@ export { type TensorMapDescription, tensorMapBytes } from './devices/cuda/launch
 // The GPU behind a device or a lowering's context: streams, events, pools, pinned memory, tensor maps.
 export { cudaDevice } from './native/cuda-device.ts';
 export type { CudaDevice } from './devices/cuda/device.ts';
-export type { CudaStream } from './devices/cuda/driver/stream.ts';
+export type { CudaStream, StreamPriority } from './devices/cuda/driver/stream.ts';
 export type { CudaEvent, EventOptions } from './devices/cuda/driver/event.ts';
 export type { MemoryPool } from './devices/cuda/memory/memory-pool.ts';
 export type { PinnedMemory } from './devices/cuda/memory/pinned-memory.ts';

@@ -4,7 +4,13 @@ import type { JsonObject } from '../records/json.ts';
 import { PythonPeer } from './python-peer.ts';
 
 /** Versions of PyTorch and Python, and the device as PyTorch names it. */
-export const readyReply = z.object({ torch: z.string(), python: z.string(), device: z.string() });
+export const readyReply = z.object({
+  torch: z.string(),
+  python: z.string(),
+  device: z.string(),
+  /** On the CPU the library of its matrix products, with its kernels; see python/blas_library.py. */
+  blas: z.string().nullish(),
+});
 const runReply = z.object({
   deviceMs: sampleList,
   wallMs: sampleList,

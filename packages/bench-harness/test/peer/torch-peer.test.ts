@@ -35,6 +35,12 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(await peer.memory()).toEqual({ peakAllocatedBytes: null, peakReservedBytes: null });
   });
 
+  it("tells the library of PyTorch's products", async () => {
+    const { blas } = await startPeer().prepare(job);
+    // As in "libblas.so.3.11.0", "MKL" or "OpenBLAS 0.3.21, kernels for SkylakeX".
+    expect(blas).toMatch(/^(lib\w*blas\S+|MKL|OpenBLAS [\d.]+\S*, kernels for \w+)$/);
+  });
+
   it('profiles a step', async () => {
     const peer = startPeer();
     await peer.prepare(job);

@@ -94,6 +94,8 @@ export interface HostLowering<A> {
   readonly kind: 'host';
   /** The same as nodes, for graphs that leave this process: see `exportOnnx`. */
   readonly nodes?: OnnxLowering<A>['build'];
+  /** Whether it throws for some values of its inputs. In a compiled program nothing of what comes behind runs before it. */
+  readonly checksValues?: boolean;
   run(inputs: readonly HostArray[], outputs: readonly HostArray[], attributes: A): void;
 }
 

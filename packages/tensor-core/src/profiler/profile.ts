@@ -132,13 +132,13 @@ class RangeTable {
 }
 
 function describeOp(call: OpCall, range: number | null, profileStartMs: number): ProfiledOp {
-  const { op, inputs, members, startMs, endMs } = call;
+  const { op, inputs, outputs, members, startMs, endMs } = call;
   const cost = costOfCall(call);
   return {
     name: op.name,
     members: members.map((member) => member.op.name),
     isMatrixProduct: cost.boundBy === 'tensorCores',
-    dtype: inputs[0]!.dtype,
+    dtype: (inputs[0] ?? outputs[0]!).dtype,
     cost,
     range,
     allocatedBytes: call.allocatedBytes,

@@ -32,8 +32,7 @@ export interface CompileOptions {
   readonly autotune?: boolean;
   /**
    * How many branches a GPU's graph may have that run beside each other: weight gradients beside the gradients of inputs,
-   * say. The results are the same to the last bit. 1 gives a single chain of kernels. On the CPU it changes nothing.
-   * Default 2.
+   * say. The results are the same to the last bit. On the CPU it changes nothing. Default 1, a single chain of kernels.
    */
   readonly branches?: number;
 }
@@ -87,7 +86,7 @@ const mostPreparingCalls = 4;
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
   checkOptions('compile', options, ['cacheSize', 'autotune', 'branches']);
-  const { cacheSize = 16, autotune = false, branches = 2 } = options;
+  const { cacheSize = 16, autotune = false, branches = 1 } = options;
   checkCount('compile', 'cacheSize', cacheSize);
   checkFlag('compile', 'autotune', autotune);
   checkCount('compile', 'branches', branches);

@@ -155,7 +155,7 @@ export class EmulatedDriver {
   #ordering() {
     const { queues } = this;
     return {
-      cuStreamCreate: (out: number) => giveHandle(out, queues.createStream()),
+      cuStreamCreateWithPriority: (out: number) => giveHandle(out, queues.createStream()),
       cuStreamSynchronize: (stream: number) =>
         queues.captures.of(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
       cuStreamWaitEvent: (stream: number, event: number) => queues.waitFor(stream, event) || this.#failure,

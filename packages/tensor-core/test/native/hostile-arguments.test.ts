@@ -79,7 +79,10 @@ const description = () => ({
 
 const methods: HostileTable = {
   'CudaDevice#makeCurrent': { args: () => [device()] },
-  'CudaDevice#createStream': { args: () => [device()] },
+  'CudaDevice#createStream': {
+    args: () => [device(), { priority: 'beside' }],
+    legal: { 1: 'undefined {}', '1.priority': 'undefined' },
+  },
   'CudaDevice#onStream': { args: () => [device(), device().stream, () => {}], legal: { 2: 'fn' } },
   'CudaDevice#createPool': { args: () => [device()] },
   'CudaDevice#withPool': { args: () => [device(), device().createPool(), () => {}], legal: { 2: 'fn' } },
@@ -92,6 +95,8 @@ const methods: HostileTable = {
   },
   'CudaDevice#scratch': { args: () => [device(), 'kept', 64], legal: { 1: 'a', 2: numbers } },
   'CudaDevice#allocate': hot,
+  'CudaDevice#allocateAt': hot,
+  'CudaDevice#discard': hot,
   'CudaDevice#prepare': hot,
   'CudaDevice#free': hot,
   'CudaDevice#allocateBlock': { args: () => [device(), 64], legal: { 1: numbers } },

@@ -126,14 +126,17 @@ describe.skipIf(hostCompilerVersion() === null)('a program of branches', () => {
     });
     let isFailing = false;
     const x = t.ones([size, size], { device, requiresGrad: true });
-    const step = t.compile(() => {
-      for (const leaf of [x, ...weights]) {
-        leaf.grad?.dispose();
-        leaf.grad = null;
-      }
-      t.backward(t.sum(weights.reduce((y, weight) => t.matmul(y, weight), x as t.Tensor)));
-      return t.applyOne(fails, [x.grad!], undefined);
-    });
+    const step = t.compile(
+      () => {
+        for (const leaf of [x, ...weights]) {
+          leaf.grad?.dispose();
+          leaf.grad = null;
+        }
+        t.backward(t.sum(weights.reduce((y, weight) => t.matmul(y, weight), x as t.Tensor)));
+        return t.applyOne(fails, [x.grad!], undefined);
+      },
+      { branches: 2 },
+    );
     while (step.cache.hits === 0 && step.cache.misses < 2) step();
     isFailing = true;
     expect(() => step()).toThrow(new RangeError('inside'));

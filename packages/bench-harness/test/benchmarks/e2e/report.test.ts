@@ -68,6 +68,16 @@ describe('e2e report', () => {
     expect(labels(swept)).toContain('Batch');
   });
 
+  it("names the library of PyTorch's products, which is not told on a GPU", () => {
+    const withBlas = (blas: string | null) =>
+      toyRecord({}, { result: { ...toyResult(), peer: { ...peer, blas } } });
+    const prescott = withBlas('OpenBLAS 0.3.21, kernels for Prescott');
+    expect(e2eBenchmark.toTable([prescott, prescott]).caption).toBe(
+      "All rows: batch 2, float32. PyTorch's products: OpenBLAS 0.3.21, kernels for Prescott.",
+    );
+    expect(e2eBenchmark.toTable([withBlas(null)]).caption).toBe('All rows: batch 2, float32.');
+  });
+
   it('has a table of its own for PyTorch', () => {
     const tables = report.sections[0]!.blocks.filter((block) => block.kind === 'table');
     expect(tables.map(({ id }) => id)).toEqual(['step-times', 'beside-pytorch', 'phases']);

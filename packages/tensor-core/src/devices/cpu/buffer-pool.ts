@@ -2,6 +2,7 @@ import type { DeviceBuffer, MemoryStatistics } from '../device.ts';
 import { addressOf } from '../../native/host-memory.ts';
 import { OutOfMemoryError } from '../../errors.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from '../../memory/observer.ts';
+import { adviseHugePages } from './huge-pages.ts';
 
 /** Memory of the CPU device: a range of an array buffer, at an address that does not move. */
 export class CpuBuffer implements DeviceBuffer {
@@ -170,6 +171,7 @@ export class BufferPool {
   #newBlock(capacity: number, requestedBytes: number): Block {
     const memory = this.#memory(capacity + alignment, requestedBytes);
     const start = addressOf(new Uint8Array(memory));
+    adviseHugePages(start, memory.byteLength);
     const byteOffset = (alignment - (start % alignment)) % alignment;
     return { capacity, memory, byteOffset, address: start + byteOffset, requestedBytes: null };
   }

@@ -29,7 +29,8 @@ import { PinnedMemory } from './memory/pinned-memory.ts';
 import { type Scratch, StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
-import { type CudaStream, Streams } from './driver/stream.ts';
+import { type CudaStream, type StreamPriority, Streams, streamPriorities } from './driver/stream.ts';
+import { checkOptions } from '../../op/check-options.ts';
 import { refuseAsync, refusePromise } from '../../tensor/lifetime/synchronous.ts';
 
 /** The context that this thread's driver calls go to. */
@@ -99,9 +100,18 @@ export class CudaDevice implements Device {
     return this.#streams.current;
   }
 
-  /** A further stream of this device. It lives as long as the process. */
-  createStream(): CudaStream {
-    return this.#streams.create();
+  /** A further stream of this device, as urgent as its first one if no priority is given. It lives as long as the process. */
+  createStream(options: { readonly priority?: StreamPriority } = {}): CudaStream {
+    checkOptions('createStream', options, ['priority']);
+    const { priority = 'ops' } = options;
+    if (!Object.hasOwn(streamPriorities, priority))
+      throw wrongArgument(
+        'createStream',
+        'priority',
+        `one of ${Object.keys(streamPriorities).join(', ')}`,
+        priority,
+      );
+    return this.#streams.create(priority);
   }
 
   /**

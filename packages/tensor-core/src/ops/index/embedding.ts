@@ -55,6 +55,7 @@ const embeddingOp = defineOp({
   cuda: { kind: 'custom', launch: launchForward },
   cpu: {
     kind: 'host',
+    checksValues: true,
     nodes: (graph, [weight, ids], _, { outputs }) => [
       graph.node('Gather', [weight!, ids!], { axis: 0 }, { shape: outputs[0]!.shape }),
     ],

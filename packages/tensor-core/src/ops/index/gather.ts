@@ -71,6 +71,7 @@ const gatherOp = defineOp<GatherAttributes>({
   },
   cpu: {
     kind: 'host',
+    checksValues: true,
     nodes: (graph, [x, index], { dimension }) => [
       graph.node('GatherElements', [x!, index!], { axis: dimension }, { shape: index!.shape }),
     ],

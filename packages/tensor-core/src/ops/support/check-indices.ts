@@ -55,7 +55,11 @@ const checkIndicesOp = defineOp<IndexRange>({
       );
     },
   },
-  cpu: { kind: 'host', run: ([indices], _, range) => requireInRange(indices!.data, range) },
+  cpu: {
+    kind: 'host',
+    checksValues: true,
+    run: ([indices], _, range) => requireInRange(indices!.data, range),
+  },
 });
 
 /** Throws a ShapeError for an index out of range: on a GPU in the checked mode, on the CPU if `onCpu` says so. */

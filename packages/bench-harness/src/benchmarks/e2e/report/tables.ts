@@ -85,7 +85,17 @@ export function stepTable(measurements: readonly E2eMeasurement[]): Table {
   const rows = measurements.map(tableRow);
   const extra = [optimizerColumn, ...peerColumns].filter(({ key }) => isFilled(rows, key));
   const table = timeTable(measurements);
-  return { ...table, columns: [...table.columns, ...extra] };
+  const caption = [table.caption, productsOfPeer(measurements)].filter(Boolean).join(' ');
+  return { ...table, caption, columns: [...table.columns, ...extra] };
+}
+
+/** On the CPU, which library PyTorch's products came from: it decides most of its time. */
+function productsOfPeer(measurements: readonly E2eMeasurement[]): string {
+  const libraries = measurements.flatMap(({ measured }) => {
+    const peer = measured?.result.peer;
+    return peer?.status === 'ok' ? (peer.blas ?? []) : [];
+  });
+  return libraries.length === 0 ? '' : `PyTorch's products: ${[...new Set(libraries)].join('; ')}.`;
 }
 
 /** The part of it that a page has room for. */
@@ -124,7 +134,9 @@ export function peerTable(measurements: readonly E2eMeasurement[]): Table | null
     kind: 'table',
     id: 'beside-pytorch',
     title: 'Beside PyTorch',
-    caption: `Steps of both in turn, in one sitting. ${sharedCaption(rows)}`.trim(),
+    caption: ['Steps of both in turn, in one sitting.', sharedCaption(rows), productsOfPeer(measurements)]
+      .filter(Boolean)
+      .join(' '),
     columns: [...configurationColumns(rows), ours, ...peerColumns.filter(({ key }) => isFilled(rows, key))],
     rows,
   };

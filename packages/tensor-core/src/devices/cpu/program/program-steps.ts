@@ -1,4 +1,5 @@
 import type { Call, Program } from '../../../program/program.ts';
+import { hoistUpdates } from './hoist-updates.ts';
 import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
 
 /** What a program does in one go: a graph of several calls, or a call that no graph can hold. */
@@ -14,9 +15,9 @@ interface Draft {
   readonly builder: SegmentBuilder | null;
 }
 
-/** The program's calls in as few steps as their order allows. */
+/** The program's calls in as few steps as their order allows, updates as early as they can be. */
 export function stepsOf(program: Program): Step[] {
-  const drafts = draftsOf(program);
+  const drafts = hoistUpdates(draftsOf(program), program.storages, ({ builder }) => builder === null);
   const isNeeded = neededBehind(program, drafts);
   return drafts.map(({ calls, builder }, i) => ({
     calls,

@@ -30,7 +30,7 @@ const prototypes = {
     'uint blockZ, uint sharedBytes, uintptr_t stream, uintptr_t parameters, uintptr_t extra)',
   cuLaunchKernelEx:
     'int cuLaunchKernelEx(uintptr_t config, uintptr_t function, uintptr_t parameters, uintptr_t extra)',
-  cuStreamCreate: 'int cuStreamCreate(uintptr_t stream, uint flags)',
+  cuStreamCreateWithPriority: 'int cuStreamCreateWithPriority(uintptr_t stream, uint flags, int priority)',
   cuStreamSynchronize: 'int cuStreamSynchronize(uintptr_t stream)',
   cuStreamWaitEvent: 'int cuStreamWaitEvent(uintptr_t stream, uintptr_t event, uint flags)',
   cuLaunchHostFunc: 'int cuLaunchHostFunc(uintptr_t stream, uintptr_t function, uintptr_t argument)',

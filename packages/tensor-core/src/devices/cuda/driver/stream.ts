@@ -12,6 +12,13 @@ import { CudaEvent, type EventOptions, type EventPool } from './event.ts';
 
 const nonBlocking = 1;
 
+/**
+ * Which blocks of kernels a GPU begins first where streams work beside each other; CUDA gives lower numbers to what is more
+ * urgent. Other ranks wait for communication, and everything else for what ops are queued on.
+ */
+export const streamPriorities = { beside: 0, ops: -1, communication: -2 } as const;
+export type StreamPriority = keyof typeof streamPriorities;
+
 /** What a stream needs of its device. */
 export interface StreamParts {
   readonly driver: CudaDriver;
@@ -31,12 +38,12 @@ export class CudaStream {
   readonly #parts: StreamParts;
   readonly #driver: CudaDriver;
 
-  constructor(parts: StreamParts) {
+  constructor(parts: StreamParts, priority: StreamPriority = 'ops') {
     this.#parts = parts;
     this.#driver = parts.driver;
     parts.makeCurrent();
-    this.handle = this.#driver.handleFrom('cuStreamCreate', (out) =>
-      this.#driver.functions.cuStreamCreate(out, nonBlocking),
+    this.handle = this.#driver.handleFrom('cuStreamCreateWithPriority', (out) =>
+      this.#driver.functions.cuStreamCreateWithPriority(out, nonBlocking, streamPriorities[priority]),
     );
   }
 
@@ -130,8 +137,8 @@ export class Streams {
     return this.#all.length > 1;
   }
 
-  create(): CudaStream {
-    const stream = new CudaStream(this.#parts);
+  create(priority?: StreamPriority): CudaStream {
+    const stream = new CudaStream(this.#parts, priority);
     this.#all.push(stream);
     return stream;
   }
@@ -140,7 +147,7 @@ export class Streams {
   beside(stream: CudaStream, count: number): readonly CudaStream[] {
     let streams = this.#beside.get(stream);
     if (!streams) this.#beside.set(stream, (streams = []));
-    while (streams.length < count) streams.push(this.create());
+    while (streams.length < count) streams.push(this.create('beside'));
     return streams.slice(0, count);
   }
 
