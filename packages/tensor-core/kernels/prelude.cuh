@@ -80,18 +80,23 @@ __device__ __forceinline__ To convert(From x) {
   return Conversion<To>::from(to_compute(x));
 }
 
-/** A value that the compiler cannot join with what uses it, a product with a sum say. */
+/**
+ * A value that the compiler cannot join with what uses it, a product with a sum say. A sum whose rounding is said stays one
+ * in machine code too, and with -0 it changes no number.
+ */
 __device__ __forceinline__ float kept_apart(float x) {
 #ifdef __CUDA_ARCH__
-  asm("" : "+f"(x));
-#endif
+  return __fadd_rn(x, -0.0f);
+#else
   return x;
+#endif
 }
 __device__ __forceinline__ double kept_apart(double x) {
 #ifdef __CUDA_ARCH__
-  asm("" : "+d"(x));
-#endif
+  return __dadd_rn(x, -0.0);
+#else
   return x;
+#endif
 }
 template <typename T>
 __device__ __forceinline__ T kept_apart(T x) {

@@ -55,13 +55,7 @@ export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
 export type { ProgramExplanation } from './program/compiled-program.ts';
 export type { ExplainedCall, ExplainedOperand } from './program/explained-call.ts';
 export type { RunnerFacts } from './program/program.ts';
-export type {
-  NodeShape,
-  ProgramReplay,
-  ReplayedBranches,
-  ReplayedCall,
-  ReplayedOp,
-} from './program/replay.ts';
+export type { ProgramReplay, ReplayedCall, ReplayedOp } from './program/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/live-attributes.ts';
 export { alias } from './op/alias.ts';

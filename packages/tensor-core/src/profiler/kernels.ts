@@ -1,7 +1,6 @@
 import type { RecordedActivities } from '../devices/cuda/profiling/cupti.ts';
 import { DeviceError } from '../errors.ts';
 import { demangle } from './demangle.ts';
-import { callsOfActivities } from './graph-nodes.ts';
 import { nodeShares } from './node-shares.ts';
 import type { GraphLaunch, OpCall } from './op-recorder.ts';
 import type { ProfiledKernel } from './profile.ts';
@@ -17,14 +16,13 @@ export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[
   return activities.map((activity, i) => {
     const { kind, name, startNs, endNs, device, stream, correlationId, byteLength, grid, block } = activity;
     const queuedMs = queuedAtMs.get(correlationId);
-    const op = inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs);
     return {
       name: demangle(name),
       kind,
       startUs: startNs / 1000,
       durationUs: (endNs - startNs) / 1000,
-      stream: `cuda:${device} stream ${stream}${branchOf(op, calls)}`,
-      op,
+      stream: `cuda:${device} stream ${stream}`,
+      op: inGraphs.has(i) ? inGraphs.get(i)! : queuedMs === undefined ? null : callAt(calls, queuedMs),
       byteLength,
       grid,
       block,
@@ -32,17 +30,10 @@ export function gpuKernels(recorded: RecordedActivities, calls: readonly OpCall[
   });
 }
 
-/** Of what runs beside the first branch of a graph: CUPTI may tell of branches by one stream, where they would overlap. */
-function branchOf(op: number | null, calls: readonly OpCall[]): string {
-  const graph = op === null ? null : calls[op]!.graph;
-  const branch = graph?.branches?.ofCalls[op! - graph.firstCall] ?? 0;
-  return branch === 0 ? '' : ` branch ${branch}`;
-}
-
 /**
- * For what graphs ran the op, by the index of the activity; null where records were lost, so that nobody can tell, or
- * where kernels began as no order of the graph would have them. CUPTI's ids of nodes would not say more than order and
- * shape do: a graph that is made executable gets new ones, which CUPTI tells only whoever listened then.
+ * For what graphs ran the op, by the index of the activity; null where records were lost, so that nobody can tell. A
+ * graph is captured from one stream: its nodes run one behind the other in the order of their calls. CUPTI's ids of
+ * nodes would not say more: a graph that is made executable gets new ones, which CUPTI tells only whoever listened then.
  */
 function opsOfGraphs(
   { activities, queuedAtMs, droppedRecords }: RecordedActivities,
@@ -60,12 +51,10 @@ function opsOfGraphs(
   });
   const ops = new Map<number, number | null>();
   for (const { graph, activities: ran } of launches.values()) {
-    const captured = graph.nodes.reduce((sum, count) => sum + count, 0);
-    const isWhole = ran.length === captured;
-    if (!isWhole && droppedRecords === 0) throw otherNodes(graph, captured, ran.length);
-    const shapes = ran.map((activity) => activities[activity]!);
-    const callsOfGraph = isWhole ? callsOfActivities(graph, shapes) : null;
-    ran.forEach((activity, i) => ops.set(activity, callsOfGraph && graph.firstCall + callsOfGraph[i]!));
+    const ofNodes = graph.nodes.flatMap((count, i) => Array<number>(count).fill(graph.firstCall + i));
+    const isWhole = ran.length === ofNodes.length;
+    if (!isWhole && droppedRecords === 0) throw otherNodes(graph, ofNodes.length, ran.length);
+    ran.forEach((activity, i) => ops.set(activity, isWhole ? ofNodes[i]! : null));
   }
   return ops;
 }

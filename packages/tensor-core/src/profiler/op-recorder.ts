@@ -1,7 +1,6 @@
 import type { TensorSpec } from '../op/memory-view.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../program/replay.ts';
-import type { CapturedGraph } from './graph-nodes.ts';
 import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
@@ -11,10 +10,11 @@ import { type OpenRange, currentOpenRange, reopened } from '../op/range.ts';
 import type { Shape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
-/** A launch of a graph, and the index of its first call. */
-export interface GraphLaunch extends CapturedGraph {
+/** A launch of a graph: the index of its first call, and how many of its nodes each of its calls is. */
+export interface GraphLaunch {
   readonly name: string;
   readonly firstCall: number;
+  readonly nodes: readonly number[];
 }
 
 /**
@@ -194,8 +194,8 @@ function callsOf(
   { replay, outerRange, allocatedBytes, startMs, endMs }: Launch,
   firstCall: number,
 ): OpCall[] {
-  const { name, device, calls, branches } = replay;
-  const graph: GraphLaunch = { name, firstCall, nodes: calls.map(({ nodes }) => nodes), branches };
+  const { name, device, calls } = replay;
+  const graph: GraphLaunch = { name, firstCall, nodes: calls.map(({ nodes }) => nodes) };
   const callMs = (endMs - startMs) / calls.length;
   return calls.map(({ op, attributes, inputs, outputs, range, members }: ReplayedCall, i) => ({
     ...{ op, attributes, inputs, outputs, members, graph, allocatedBytes },

@@ -14,7 +14,7 @@ export interface ProfiledKernel {
   readonly kind: 'kernel' | 'memcpy' | 'memset';
   readonly startUs: number;
   readonly durationUs: number;
-  /** The queue it ran on: `cuda:0 stream 13`, `cuda:0 stream 13 branch 1` beside the first of a graph, or `cpu`. */
+  /** The queue it ran on: `cuda:0 stream 13`, or `cpu`. */
   readonly stream: string;
   /** Index of the op that queued it; null for what no op queued, such as copies to and from the host. */
   readonly op: number | null;

@@ -30,11 +30,6 @@ export interface CompileOptions {
    * needs memory for the operands of one product beside the program's own. On the CPU it changes nothing. Default false.
    */
   readonly autotune?: boolean;
-  /**
-   * How many branches a GPU's graph may have that run beside each other: weight gradients beside the gradients of inputs,
-   * say. The results are the same to the last bit. On the CPU it changes nothing. Default 1, a single chain of kernels.
-   */
-  readonly branches?: number;
 }
 
 /** What a compiled function's cache has done. */
@@ -85,12 +80,11 @@ const mostPreparingCalls = 4;
  */
 export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = {}): CompiledFunction<F> {
   refuseAsync('compile', fn);
-  checkOptions('compile', options, ['cacheSize', 'autotune', 'branches']);
-  const { cacheSize = 16, autotune = false, branches = 1 } = options;
+  checkOptions('compile', options, ['cacheSize', 'autotune']);
+  const { cacheSize = 16, autotune = false } = options;
   checkCount('compile', 'cacheSize', cacheSize);
   checkFlag('compile', 'autotune', autotune);
-  checkCount('compile', 'branches', branches);
-  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune, branches: Math.max(1, branches) });
+  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   // A function that is dropped frees what its programs hold.
   dropped.register(call, compiled.programs);

@@ -13,8 +13,6 @@ export interface ExplainedCall {
   readonly outputs: readonly ExplainedOperand[];
   /** Which launch it is a part of, from 0: on a GPU there is one, on the CPU one for each ONNX graph. */
   readonly launch: number;
-  /** Which branch of a GPU's graph it is on; 0 on the CPU. */
-  readonly branch: number;
   /** Its kernels, copies and fills; null on the CPU, and on a GPU before the program has run. */
   readonly nodes: number | null;
 }
@@ -29,12 +27,11 @@ export interface ExplainedOperand {
   readonly shape: Shape;
 }
 
-/** The table of launches of calls, in their order; `nodes` and `branches` are those of each call. */
+/** The table of launches of calls, in their order; `nodes` are those of each call. */
 export function explainCalls(
   { storages }: Pick<Program, 'storages'>,
   launches: readonly (readonly Call[])[],
   nodes: readonly number[] | null,
-  branches: readonly number[] = [],
 ): ExplainedCall[] {
   const operand = ({ storage, dtype, shape }: Call['inputs'][number]): ExplainedOperand => ({
     ...{ storage, dtype, shape },
@@ -48,7 +45,6 @@ export function explainCalls(
     inputs: call.inputs.map(operand),
     outputs: call.outputs.map(operand),
     launch,
-    branch: branches[i] ?? 0,
     nodes: nodes?.[i] ?? null,
   }));
 }

@@ -99,10 +99,6 @@ export interface RunnerFacts {
   readonly nodesBefore: number | null;
   /** Every call as the device runs it, in its order. */
   readonly table: readonly ExplainedCall[];
-  /** Chains of a GPU's graph that run beside each other, the longest way through the program being one; else 1. */
-  readonly branches: number;
-  /** Calls beside the first branch. */
-  readonly callsBeside: number;
   /** Names of ops that are one kernel, with the number of kernels of each name. */
   readonly fused: ReadonlyMap<string, number>;
   /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
@@ -123,8 +119,6 @@ export interface RunnerFacts {
 
 /** Of a device that runs each op as it is, over memory that it allocates as it goes. */
 export const nothingSpared = {
-  branches: 1,
-  callsBeside: 0,
   bytesInRegisters: 0,
   carriedCasts: 0,
   carriedBytes: 0,
@@ -138,7 +132,6 @@ export const nothingSpared = {
 export interface PrepareOptions {
   /** See `CompileOptions`. */
   readonly autotune: boolean;
-  readonly branches: number;
 }
 
 /** A program made ready to run on its device. */

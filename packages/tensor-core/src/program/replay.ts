@@ -23,40 +23,20 @@ export interface ReplayedCall extends ReplayedOp {
   readonly nodes: number;
 }
 
-/** What a node of a GPU's graph is: a kernel by its grid and block, or a copy or a fill. */
-export interface NodeShape {
-  readonly kind: 'kernel' | 'memcpy' | 'memset';
-  readonly grid: readonly [number, number, number] | null;
-  readonly block: readonly [number, number, number] | null;
-}
-
-/** Which calls of a graph may run beside each other. Those of one branch run one behind the other. */
-export interface ReplayedBranches {
-  /** The branch of each call. */
-  readonly ofCalls: readonly number[];
-  /** For each call earlier ones, by their indices, that it runs behind. */
-  readonly dependencies: readonly ReadonlySet<number>[];
-  /** The nodes of all calls. */
-  readonly shapes: readonly NodeShape[];
-}
-
 /** One launch of a program as a graph. */
 export interface ProgramReplay {
   /** Of the compiled function; empty for one without a name. */
   readonly name: string;
   readonly device: Device;
-  /** In the order in which they run, or were captured where there are branches. */
+  /** In the order in which they run. */
   readonly calls: readonly ReplayedCall[];
-  /** Null for a chain. */
-  readonly branches: ReplayedBranches | null;
 }
 
-/** A run of `program`, with the attributes of this run, the numbers of nodes of each call, and its branches. */
+/** A run of `program`, with the attributes of this run and the numbers of nodes of each call. */
 export function replayOf(
   { name, device, calls, storages }: Pick<Program, 'name' | 'device' | 'calls' | 'storages'>,
   live: readonly unknown[],
   nodes: readonly number[],
-  branches: ReplayedBranches | null = null,
 ): ProgramReplay {
   const layoutOf = ({ storage, shape, strides, offset, dtype }: Operand): OperandLayout => {
     const storageSize = Math.floor(storages[storage]!.byteLength / byteSize(dtype));
@@ -71,7 +51,6 @@ export function replayOf(
   return {
     name,
     device,
-    branches,
     calls: calls.map((call, i) => ({
       ...opOf(call),
       range: call.range,

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
 import { type DriverFunctions, notReady, outOfMemory } from '../devices/cuda/driver/driver.ts';
-import type { Work } from './emulated-captures.ts';
 import { EmulatedGraphs } from './emulated-graphs.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
@@ -157,8 +156,8 @@ export class EmulatedDriver {
     return {
       cuStreamCreateWithPriority: (out: number) => giveHandle(out, queues.createStream()),
       cuStreamSynchronize: (stream: number) =>
-        queues.captures.of(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
-      cuStreamWaitEvent: (stream: number, event: number) => queues.waitFor(stream, event) || this.#failure,
+        queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
+      cuStreamWaitEvent: (stream: number, event: number) => this.#after(() => queues.waitFor(stream, event)),
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
         this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
       cuEventCreate: (out: number) => giveHandle(out, queues.createEvent()),
@@ -178,7 +177,7 @@ export class EmulatedDriver {
     return this.#failure;
   }
 
-  #queue(stream: number, run: Work): number {
+  #queue(stream: number, run: () => void): number {
     return this.#after(() => this.queues.push(stream, run));
   }
 
@@ -246,7 +245,7 @@ export class EmulatedDriver {
 
   // Arguments are read during the call. `extra`, if there is one, holds the address of packed ones in its second word.
   #launch([handle, x, y, z, threads, , , sharedBytes, stream, parameters, extra]: number[]): number {
-    const isRepeated = this.queues.captures.of(stream!) !== null;
+    const isRepeated = this.queues.capturedBy(stream!) !== null;
     const work = this.#launchWork(
       [handle!, x!, y!, z!, threads!, 1, 1, sharedBytes!, stream!, parameters!, extra!],
       isRepeated,
@@ -261,20 +260,19 @@ export class EmulatedDriver {
   #launchWork(
     [handle, x, y, z, threads, , , sharedBytes, , parameters, extra]: readonly number[],
     isRepeated: boolean,
-  ): Work | null {
+  ): (() => void) | null {
     const kernel = this.#kernels[handle!];
     if (!kernel) return null;
     const packed = extra === 0 ? 0 : Number(readAt(extra!, 16).getBigUint64(8, true));
     const arguments_ = kernel.capture(packed, parameters!);
     const seed = this.queues.random();
-    const run = () => {
+    return () => {
       if (this.#failure !== 0) return;
       // Running frees the arguments.
       const own = isRepeated ? kernel.copy(arguments_) : arguments_;
       this.#failure = kernel.run(own, x!, y!, z!, threads!, sharedBytes!, seed);
       this.#failedKernel = kernel.name;
     };
-    return Object.assign(run, { launch: [x!, y!, z!, threads!, 1, 1] });
   }
 }
 

@@ -1,8 +1,12 @@
 import { HostMemory } from '../native/host-memory.ts';
-import { type GraphNode, type Work, drawOrder } from './emulated-captures.ts';
 import type { EmulatedQueues } from './emulated-queues.ts';
-import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
-import { invalidHandle } from './emulated-results.ts';
+import { giveHandle, giveInt, readAt } from './out-parameters.ts';
+import { invalidHandle, invalidValue } from './emulated-results.ts';
+
+/** A node of a graph: a launch whose arguments may be replaced, or any other work. */
+interface GraphNode {
+  run: () => void;
+}
 
 /** What graphs ask of their driver. */
 export interface GraphDriver {
@@ -10,27 +14,21 @@ export interface GraphDriver {
   /** The CUresult of a call that queues work or orders it. */
   after(action: () => void): number;
   /** What runs a launch as often as it is called; null for a kernel that is not there. */
-  launchWork(arguments_: readonly number[]): Work | null;
+  launchWork(arguments_: readonly number[]): (() => void) | null;
   /** A graph of as many nodes was launched. */
   launched(activities: number): void;
 }
 
-// CUgraphNodeType, and where CUDA_KERNEL_NODE_PARAMS has the grid; copies pass for fills.
-const [kernelNode, fillNode] = [0, 2];
-const gridOffset = 8;
-
-/** More than streams come together in one. */
-const mostEnds = 64;
-
-/** CUDA graphs of an emulated GPU: what captured streams were given, in any order that their events allow. */
+/** CUDA graphs of an emulated GPU: what a captured stream was given, as nodes that run one behind another. */
 export class EmulatedGraphs {
   readonly #driver: GraphDriver;
-  readonly #graphs: (readonly GraphNode[])[] = [];
-  /** The graphs that streams which began a capture are captured into. */
+  readonly #graphs: GraphNode[][] = [];
+  /** The graphs that streams are captured into. */
   readonly #captured = new Map<number, number>();
   readonly #nodes: GraphNode[] = [];
-  /** Where a capture's last nodes are told. */
-  readonly #ends = new HostMemory(8 * mostEnds);
+  readonly #nodesByWork = new Map<() => void, GraphNode>();
+  /** Where a capture's last node is told. */
+  readonly #lastNode = new HostMemory(8);
 
   constructor(driver: GraphDriver) {
     this.#driver = driver;
@@ -42,18 +40,18 @@ export class EmulatedGraphs {
   }
 
   #captures() {
-    const { captures } = this.#driver.queues;
+    const { queues } = this.#driver;
     return {
       cuStreamBeginCapture: (stream: number) => {
         this.#captured.set(stream, this.#graphs.push([]));
-        return this.#driver.after(() => captures.begin(stream));
+        return this.#driver.after(() => queues.beginCapture(stream));
       },
       cuStreamEndCapture: (stream: number, out: number) => {
-        const nodes = captures.end(stream);
-        if (typeof nodes === 'number') return nodes;
+        const nodes = queues.endCapture(stream);
+        if (!nodes) return invalidValue;
         const graph = this.#captured.get(stream)!;
         this.#captured.delete(stream);
-        this.#graphs[graph - 1] = nodes;
+        this.#graphs[graph - 1] = nodes.map((run) => this.#nodeOf(run));
         return giveHandle(out, graph);
       },
       cuStreamGetCaptureInfo: (
@@ -65,12 +63,13 @@ export class EmulatedGraphs {
         _edges: number,
         count: number,
       ) => {
-        const { ends } = captures.of(stream) ?? {};
-        giveInt(status, ends ? 1 : 0);
-        giveHandle(graph, ends ? this.#captured.get(captures.originOf(stream)!)! : 0);
-        giveHandle(count, ends?.length ?? 0);
-        ends?.forEach((node, i) => this.#ends.writeInt64(8 * i, this.#handleOf(node)));
-        return giveHandle(dependencies, this.#ends.address);
+        const captured = queues.capturedBy(stream);
+        const last = captured?.at(-1);
+        giveInt(status, captured ? 1 : 0);
+        giveHandle(graph, captured ? this.#captured.get(stream)! : 0);
+        giveHandle(count, last ? 1 : 0);
+        this.#lastNode.writeInt64(0, last ? this.#handleOf(this.#nodeOf(last)) : 0);
+        return giveHandle(dependencies, this.#lastNode.address);
       },
     };
   }
@@ -80,9 +79,8 @@ export class EmulatedGraphs {
     return {
       cuGraphInstantiate: (out: number, graph: number) => giveHandle(out, graph),
       cuGraphLaunch: (graph: number, stream: number) => {
-        const nodes = this.#graphs[graph - 1]!;
         // What a node is given later is for later launches.
-        const runs = drawOrder(nodes, () => queues.random()).map(({ run }) => run);
+        const runs = this.#graphs[graph - 1]!.map(({ run }) => run);
         const result = this.#driver.after(() =>
           queues.push(stream, () => {
             for (const run of runs) run();
@@ -93,25 +91,24 @@ export class EmulatedGraphs {
       },
       cuGraphExecKernelNodeSetParams: (_graph: number, node: number, parameters: number) =>
         this.#replaceLaunch(this.#nodes[node - 1]!, parameters),
-      cuGraphGetNodes: (graph: number, nodes: number, count: number) => {
-        const own = this.#nodesOf(graph);
-        if (nodes !== 0) own.forEach((node, i) => giveHandle(nodes + 8 * i, this.#handleOf(node)));
-        return giveHandle(count, own.length);
-      },
-      cuGraphNodeGetType: (node: number, type: number) =>
-        giveInt(type, this.#nodes[node - 1]!.run.launch ? kernelNode : fillNode),
-      cuGraphKernelNodeGetParams: (node: number, parameters: number) =>
-        give(parameters + gridOffset, new Int32Array(this.#nodes[node - 1]!.run.launch!)),
+      cuGraphGetNodes: (graph: number, _nodes: number, count: number) =>
+        giveHandle(count, this.#nodeCount(graph)),
       cuGraphDestroy: () => 0,
       cuGraphExecDestroy: () => 0,
     };
   }
 
-  /** Those of a graph, also while streams are captured into it. */
-  #nodesOf(graph: number): readonly GraphNode[] {
+  /** How many a graph has, also while a stream is captured into it. */
+  #nodeCount(graph: number): number {
     for (const [stream, own] of this.#captured)
-      if (own === graph) return this.#driver.queues.captures.of(stream)!.nodes;
-    return this.#graphs[graph - 1]!;
+      if (own === graph) return this.#driver.queues.capturedBy(stream)!.length;
+    return this.#graphs[graph - 1]!.length;
+  }
+
+  #nodeOf(run: () => void): GraphNode {
+    let node = this.#nodesByWork.get(run);
+    if (!node) this.#nodesByWork.set(run, (node = { run }));
+    return node;
   }
 
   #handleOf(node: GraphNode): number {

@@ -1,5 +1,3 @@
-import { type CapturedPoint, EmulatedCaptures, type Work } from './emulated-captures.ts';
-
 /** Something that was queued on a stream. */
 interface QueuedWork {
   /** False while it waits for an event. */
@@ -12,8 +10,6 @@ interface QueuedEvent {
   recorded: number;
   completed: number;
   timeMs: number;
-  /** Where it was recorded last, if that was in a stream under capture. */
-  point: CapturedPoint | null;
 }
 
 /** A queue longer than this runs a little without being asked, as a GPU would. */
@@ -25,8 +21,9 @@ const mostQueued = 256;
  * the same orders.
  */
 export class EmulatedQueues {
-  readonly captures = new EmulatedCaptures();
   readonly #queues = new Map<number, QueuedWork[]>();
+  /** What streams that are being captured were given. */
+  readonly #captured = new Map<number, (() => void)[]>();
   readonly #events = new Map<number, QueuedEvent>();
   #random: number;
   #queued = 0;
@@ -43,18 +40,35 @@ export class EmulatedQueues {
 
   createEvent(): number {
     const handle = this.#events.size + 1;
-    this.#events.set(handle, { recorded: 0, completed: 0, timeMs: 0, point: null });
+    this.#events.set(handle, { recorded: 0, completed: 0, timeMs: 0 });
     return handle;
   }
 
-  push(stream: number, run: Work): void {
-    if (!this.captures.add(stream, run)) this.#add(stream, { isReady: () => true, run });
+  push(stream: number, run: () => void): void {
+    const captured = this.#captured.get(stream);
+    if (captured) captured.push(run);
+    else this.#add(stream, { isReady: () => true, run });
+  }
+
+  /** From now on what the stream is given does not run, until `endCapture` gives it back. */
+  beginCapture(stream: number): void {
+    this.#captured.set(stream, []);
+  }
+
+  /** What the stream was given since `beginCapture`, in its order; null without one. */
+  endCapture(stream: number): (() => void)[] | null {
+    const captured = this.#captured.get(stream) ?? null;
+    this.#captured.delete(stream);
+    return captured;
+  }
+
+  /** What it was given so far; null where it is not being captured. */
+  capturedBy(stream: number): readonly (() => void)[] | null {
+    return this.#captured.get(stream) ?? null;
   }
 
   record(handle: number, stream: number): void {
     const event = this.#events.get(handle)!;
-    event.point = this.captures.pointOf(stream);
-    if (event.point) return;
     const record = ++event.recorded;
     this.push(stream, () => {
       event.completed = Math.max(event.completed, record);
@@ -62,14 +76,11 @@ export class EmulatedQueues {
     });
   }
 
-  /** Lets `stream` wait for the event as it was recorded last; gives a CUresult. */
-  waitFor(stream: number, handle: number): number {
+  /** Lets `stream` wait for the event as it was recorded last. */
+  waitFor(stream: number, handle: number): void {
     const event = this.#events.get(handle)!;
-    const { recorded, point } = event;
-    const result = this.captures.join(stream, point);
-    if (result === 0 && point === null)
-      this.#add(stream, { isReady: () => event.completed >= recorded, run: () => undefined });
-    return result;
+    const { recorded } = event;
+    this.#add(stream, { isReady: () => event.completed >= recorded, run: () => undefined });
   }
 
   /** Whether the last record of an event has run; each question lets a little more run. */

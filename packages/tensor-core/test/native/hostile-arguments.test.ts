@@ -80,7 +80,7 @@ const description = () => ({
 const methods: HostileTable = {
   'CudaDevice#makeCurrent': { args: () => [device()] },
   'CudaDevice#createStream': {
-    args: () => [device(), { priority: 'beside' }],
+    args: () => [device(), { priority: 'communication' }],
     legal: { 1: 'undefined {}', '1.priority': 'undefined' },
   },
   'CudaDevice#onStream': { args: () => [device(), device().stream, () => {}], legal: { 2: 'fn' } },

@@ -46,7 +46,7 @@ describe('gpuKernels', () => {
 
   describe('of a graph', () => {
     // Launched from 20 to 22: its first call is two nodes, its second none, its third one.
-    const graph = { name: 'step', firstCall: 1, nodes: [2, 0, 1], branches: null };
+    const graph = { name: 'step', firstCall: 1, nodes: [2, 0, 1] };
     const calls = [call(10, 11), { ...call(20, 20.5), graph }, { ...call(20.5, 21.5), graph }];
     calls.push({ ...call(21.5, 22), graph }, call(30, 31));
     const queuedAtMs = new Map([[1, 10.5], [2, 21], [3, 30.5]]); // prettier-ignore
@@ -55,31 +55,6 @@ describe('gpuKernels', () => {
 
     it('have the ops of its nodes, in their order', () => {
       expect(kernels([1, 2, 2, 3, 2]).map(({ op }) => op)).toEqual([0, 1, 1, 4, 3]);
-    });
-
-    it('have the ops of its branches by their shapes, and these for streams', () => {
-      const shape = (width: number) => ({
-        ...{ kind: 'kernel' as const, grid: [width, 1, 1] as const, block: [32, 1, 1] as const },
-      });
-      const branches = {
-        ofCalls: [0, 1, 0],
-        dependencies: [[], [0], []].map((earlier) => new Set(earlier)),
-        shapes: [5, 6, 7].map(shape),
-      };
-      const branched = { ...graph, nodes: [1, 1, 1], branches };
-      const withBranches = calls.map((each) => (each.graph ? { ...each, graph: branched } : each));
-      const ran = (...widths: number[]) =>
-        gpuKernels(
-          {
-            activities: widths.map((width) => ({ ...activity(2), ...shape(width) })),
-            ...{ queuedAtMs, droppedRecords: 0 },
-          },
-          withBranches,
-        ).map(({ op, stream }) => [op, stream]);
-      const [chain, beside] = ['cuda:1 stream 13', 'cuda:1 stream 13 branch 1'];
-      expect(ran(5, 6, 7)).toEqual([[1, chain], [2, beside], [3, chain]]); // prettier-ignore
-      expect(ran(5, 7, 6)).toEqual([[1, chain], [3, chain], [2, beside]]); // prettier-ignore
-      expect(ran(6, 5, 7)).toEqual([[null, chain], [null, chain], [null, chain]]); // prettier-ignore
     });
 
     it('must be as many as it has, where no record was lost; else have none', () => {

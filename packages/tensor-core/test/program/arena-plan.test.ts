@@ -5,7 +5,6 @@ import {
   arenaBytes,
   fullestCall,
   gapsAt,
-  lengthened,
   planArena,
 } from '../../src/devices/cuda/program/arena-plan.ts';
 
@@ -95,28 +94,6 @@ describe('gapsAt', () => {
           0,
         );
         expect(gaps.reduce((sum, { byteLength }) => sum + byteLength, used)).toBe(bytes);
-      }),
-    );
-  });
-});
-
-describe('lengthened', () => {
-  it('keeps parts for longer where they never need more than the bytes that are given', () => {
-    const longer = fc.record({ part, until: fc.nat(calls + 3) });
-    fc.assert(
-      fc.property(fc.array(longer, { maxLength: 20 }), fc.nat(40_000), (drawn, spare) => {
-        const parts = drawn.map((each) => each.part);
-        const until = drawn.map((each) => each.until);
-        const before = fullestCall(parts).bytes;
-        const kept = lengthened(parts, until, spare);
-        expect(fullestCall(kept).bytes).toBeLessThanOrEqual(Math.max(before, spare));
-        kept.forEach(({ last, ...rest }, i) => {
-          expect(parts[i]).toMatchObject(rest);
-          expect(last).toBeGreaterThanOrEqual(parts[i]!.last);
-          expect(last).toBeLessThanOrEqual(Math.max(parts[i]!.last, until[i]!));
-        });
-        const free = lengthened(parts, until, Infinity);
-        expect(free.map(({ last }) => last)).toEqual(parts.map(({ last }, i) => Math.max(last, until[i]!)));
       }),
     );
   });

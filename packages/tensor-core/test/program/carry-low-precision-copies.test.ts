@@ -111,7 +111,7 @@ describe('carryLowPrecisionCopies', () => {
       product(low(2, 0), low(2, 0), low(4, 4)),
       ...[update(p), update(q)],
     ]);
-    const runner = device.prepare(program, { autotune: false, branches: 2 });
+    const runner = device.prepare(program);
     const run = () => {
       const before = weights.toFlatArray() as number[];
       const given = new Map<number, Binding>([[0, { storage: weights.storage, byteOffset: 0 }]]);

@@ -63,13 +63,7 @@ export function groupCalls(table: readonly ExplainedCall[]): CallGroup[] {
   const groups = Map.groupBy(table.keys(), (call) => canonicalJson(alike[call]!));
   return [...groups.values()].map((group) => {
     const nodes = group.map((call) => table[call]!.nodes);
-    const beside = group.filter((call) => table[call]!.branch !== 0).length;
-    return {
-      ...alike[group[0]!]!,
-      calls: group.length,
-      beside,
-      nodes: nodes.includes(null) ? null : sum(nodes),
-    };
+    return { ...alike[group[0]!]!, calls: group.length, nodes: nodes.includes(null) ? null : sum(nodes) };
   });
 }
 

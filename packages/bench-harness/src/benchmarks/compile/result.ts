@@ -12,8 +12,6 @@ const callGroup = z.object({
   /** `float32 [4, 256, 512]`, the outputs between commas. */
   outputs: z.string(),
   calls: z.number(),
-  /** Those of them that run beside the longest way through the program. */
-  beside: z.number().default(0),
   /** Kernels, copies and fills; null where they are not known, as on the CPU. */
   nodes: z.number().nullable(),
 });

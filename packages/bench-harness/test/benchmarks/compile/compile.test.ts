@@ -25,25 +25,9 @@ const result: CompileResult = {
   },
   compileTimes: { coldMs: 900, warmMs: 200 },
   table: [
-    {
-      op: 'fused_mul_add',
-      members: ['mul', 'add'],
-      range: 'a',
-      outputs: 'float32 [2]',
-      calls: 6,
-      beside: 0,
-      nodes: 6,
-    },
-    { op: 'matmul', members: [], range: 'a', outputs: 'float32 [2]', calls: 16, beside: 4, nodes: 17 },
-    {
-      op: 'fused_mul_add',
-      members: ['mul', 'add'],
-      range: 'b',
-      outputs: 'float32 [3]',
-      calls: 2,
-      beside: 0,
-      nodes: 2,
-    },
+    { op: 'fused_mul_add', members: ['mul', 'add'], range: 'a', outputs: 'float32 [2]', calls: 6, nodes: 6 },
+    { op: 'matmul', members: [], range: 'a', outputs: 'float32 [2]', calls: 16, nodes: 17 },
+    { op: 'fused_mul_add', members: ['mul', 'add'], range: 'b', outputs: 'float32 [3]', calls: 2, nodes: 2 },
   ],
   ...{ deviceMs: [1, 2, 3], hostMs: [0.1, 0.2, 0.3] },
 };
@@ -92,16 +76,13 @@ describe('roofline compile', () => {
   });
 
   it('groups calls that are alike in all layers', () => {
-    const call = (layer: number, nodes: number | null, branch = 0) => ({
-      ...{ op: 'add', members: [], range: ['forward', `layers.${layer}`], launch: 0, branch },
-      ...{ inputs: [], nodes },
+    const call = (layer: number, nodes: number | null) => ({
+      ...{ op: 'add', members: [], range: ['forward', `layers.${layer}`], launch: 0, inputs: [], nodes },
       outputs: [{ storage: layer, source: 'made' as const, dtype: 'float32' as const, shape: [2, 3] }],
     });
     const row = { op: 'add', members: [], range: 'forward > layers.*', outputs: 'float32 [2, 3]' };
-    expect(groupCalls([call(0, 1), call(11, 2)])).toEqual([{ ...row, calls: 2, beside: 0, nodes: 3 }]);
-    expect(groupCalls([call(0, 1, 1), call(1, null)])).toEqual([
-      { ...row, calls: 2, beside: 1, nodes: null },
-    ]);
+    expect(groupCalls([call(0, 1), call(11, 2)])).toEqual([{ ...row, calls: 2, nodes: 3 }]);
+    expect(groupCalls([call(0, 1), call(1, null)])).toEqual([{ ...row, calls: 2, nodes: null }]);
     expect(groupCalls([call(0, 1), { ...call(1, 1), op: 'mul' }])).toHaveLength(2);
   });
 

@@ -39,40 +39,6 @@ describe('timeline', () => {
   });
 });
 
-describe('streams side by side', () => {
-  const beside = 'cuda:0 stream 7 branch 1';
-  // The backward pass's first kernel runs on a branch, from within the forward pass on.
-  const branched = spans.map((span, i) => (i === 3 ? { ...span, stream: beside, startUs: 25 } : span));
-
-  it('have ranges of their own, which would cut through each other', () => {
-    const { tracks } = stepTimeline(branched, 'timeline', 'One step');
-    expect(tracks.map(({ name, slices }) => [name, slices.length])).toEqual([
-      ['Ranges of cuda:0 stream 7', 3],
-      [`Ranges of ${beside}`, 2],
-      ['cuda:0 stream 7', 4],
-      [beside, 1],
-    ]);
-    const { traceEvents } = chromeTrace(branched, 42);
-    const names = new Map(
-      traceEvents.filter(({ name }) => name === 'thread_name').map(({ tid, args }) => [tid, args['name']]),
-    );
-    expect([...names.keys()]).toEqual([1, 2, 3, 4]);
-    for (const tid of names.keys()) {
-      const slices = traceEvents.filter((event) => event.ph === 'X' && event.tid === tid);
-      for (const a of slices)
-        for (const b of slices) {
-          const [end, other] = [a.ts! + a.dur!, b.ts! + b.dur!];
-          expect(
-            b.ts! >= end ||
-              a.ts! >= other ||
-              (a.ts! <= b.ts! && other <= end) ||
-              (b.ts! <= a.ts! && end <= other),
-          ).toBe(true);
-        }
-    }
-  });
-});
-
 describe('Chrome trace', () => {
   const { traceEvents } = chromeTrace(spans, 42);
 

@@ -239,13 +239,12 @@ export class CudaDevice implements Device {
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
-  prepare(program: Program, options: PrepareOptions): ProgramRunner {
+  prepare(program: Program, options?: PrepareOptions): ProgramRunner {
     const parts = {
       device: this,
       driver: this.#driver,
       launcher: this.#launcher,
       lowering: this.#lowering,
-      streams: this.#streams,
     };
     return new CudaProgram(program, parts, options);
   }

@@ -150,7 +150,6 @@ export function callTable(table: readonly CallGroup[], id: string): Table {
     { ...text('members', 'Ops in it'), overflow: 'shorten' },
     text('outputs', 'Outputs'),
     count('calls', 'Calls'),
-    count('beside', 'Beside', 'Calls on branches beside the longest way through the program.'),
     count('nodes', 'Kernels', 'Kernels, copies and fills.'),
   ];
   return {

@@ -27,21 +27,6 @@ export function rangeSlices(spans: readonly KernelSpan[]): RangeSlice[] {
   return [...slices.values()].sort((a, b) => a.startUs - b.startUs || a.depth - b.depth);
 }
 
-/** The ranges of one stream, which lie apart or inside each other. */
-export interface RangeTrack {
-  readonly name: string;
-  readonly slices: readonly RangeSlice[];
-}
-
-/** A track of ranges for each stream that has some: on streams side by side one may begin before another ends. */
-export function rangeTracks(spans: readonly KernelSpan[]): RangeTrack[] {
-  const streams = [...Map.groupBy(spans, ({ stream }) => stream)].filter(([, group]) =>
-    group.some(({ ranges }) => ranges.length > 0),
-  );
-  if (streams.length < 2) return [{ name: 'Ranges', slices: rangeSlices(spans) }];
-  return streams.map(([stream, group]) => ({ name: `Ranges of ${stream}`, slices: rangeSlices(group) }));
-}
-
 /** What tensors held when each kernel's op began, at the kernel's start. */
 export function memoryPoints(spans: readonly KernelSpan[]): [timeUs: number, bytes: number][] {
   const points: [number, number][] = [];
@@ -60,15 +45,15 @@ export function stepTimeline(spans: readonly KernelSpan[], id: string, title: st
     caption:
       'The last profiled step. A range reaches from the start of its first kernel to the end of its last.',
     tracks: [
-      ...rangeTracks(spans).map((track) => ({
-        name: track.name,
-        slices: track.slices.map(({ name, depth, startUs, endUs }) => ({
+      {
+        name: 'Ranges',
+        slices: rangeSlices(spans).map(({ name, depth, startUs, endUs }) => ({
           name,
           depth,
           startUs,
           durationUs: endUs - startUs,
         })),
-      })),
+      },
       ...[...Map.groupBy(spans, ({ stream }) => stream)].map(([name, group]) => ({
         name,
         slices: group.map(({ name, startUs, durationUs, op }) => ({

@@ -1,5 +1,5 @@
 import type { KernelSpan } from '../kernel-spans.ts';
-import { memoryPoints, rangeTracks } from '../report/timeline.ts';
+import { memoryPoints, rangeSlices } from '../report/timeline.ts';
 
 /** An event of Chrome's trace format; `ts` and `dur` are microseconds. */
 interface TraceEvent {
@@ -18,11 +18,12 @@ export interface ChromeTrace {
   readonly traceEvents: readonly TraceEvent[];
 }
 
-const firstTid = 1;
+const rangesTid = 1;
+const firstStreamTid = 2;
 
 /**
- * One step of a process in the format of chrome://tracing, which Perfetto reads: ranges above, one track for each stream,
- * memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
+ * One step of a process in the format of chrome://tracing, which Perfetto reads: ranges in a track above, one track for
+ * each stream, memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
  */
 export function chromeTrace(
   spans: readonly KernelSpan[],
@@ -30,26 +31,23 @@ export function chromeTrace(
   processName = 'roofline',
 ): ChromeTrace {
   const streams = [...new Set(spans.map(({ stream }) => stream))].sort();
-  const tracks = rangeTracks(spans).map((track, i) => ({ ...track, tid: firstTid + i }));
-  const tidOf = (stream: string) => firstTid + tracks.length + streams.indexOf(stream);
+  const tidOf = (stream: string) => firstStreamTid + streams.indexOf(stream);
   return {
     displayTimeUnit: 'ns',
     traceEvents: [
       named('process_name', pid, 0, processName),
-      ...tracks.map(({ name, tid }) => named('thread_name', pid, tid, name)),
+      named('thread_name', pid, rangesTid, 'Ranges'),
       ...streams.map((stream) => named('thread_name', pid, tidOf(stream), stream)),
-      ...tracks.flatMap(({ slices, tid }) =>
-        slices.map(({ name, startUs, endUs }): TraceEvent => ({
-          name,
-          cat: 'range',
-          ph: 'X',
-          ts: startUs,
-          dur: endUs - startUs,
-          pid,
-          tid,
-          args: {},
-        })),
-      ),
+      ...rangeSlices(spans).map(({ name, startUs, endUs }): TraceEvent => ({
+        name,
+        cat: 'range',
+        ph: 'X',
+        ts: startUs,
+        dur: endUs - startUs,
+        pid,
+        tid: rangesTid,
+        args: {},
+      })),
       ...spans.map((span) => kernelEvent(span, pid, tidOf(span.stream))),
       ...memoryPoints(spans).map(([ts, bytes]): TraceEvent => ({
         name: 'Allocated',

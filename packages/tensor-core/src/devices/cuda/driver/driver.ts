@@ -50,8 +50,6 @@ const prototypes = {
   cuGraphExecKernelNodeSetParams:
     'int cuGraphExecKernelNodeSetParams_v2(uintptr_t executable, uintptr_t node, uintptr_t parameters)',
   cuGraphGetNodes: 'int cuGraphGetNodes(uintptr_t graph, uintptr_t nodes, uintptr_t count)',
-  cuGraphNodeGetType: 'int cuGraphNodeGetType(uintptr_t node, uintptr_t type)',
-  cuGraphKernelNodeGetParams: 'int cuGraphKernelNodeGetParams_v2(uintptr_t node, uintptr_t parameters)',
   cuGraphDestroy: 'int cuGraphDestroy(uintptr_t graph)',
   cuGraphExecDestroy: 'int cuGraphExecDestroy(uintptr_t executable)',
   cuTensorMapEncodeTiled:

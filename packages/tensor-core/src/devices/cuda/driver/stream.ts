@@ -14,9 +14,9 @@ const nonBlocking = 1;
 
 /**
  * Which blocks of kernels a GPU begins first where streams work beside each other; CUDA gives lower numbers to what is more
- * urgent. Other ranks wait for communication, and everything else for what ops are queued on.
+ * urgent. Other ranks wait for communication.
  */
-export const streamPriorities = { beside: 0, ops: -1, communication: -2 } as const;
+export const streamPriorities = { ops: 0, communication: -1 } as const;
 export type StreamPriority = keyof typeof streamPriorities;
 
 /** What a stream needs of its device. */
@@ -123,8 +123,6 @@ export class Streams {
   current: CudaStream;
   readonly #parts: StreamParts;
   readonly #all: CudaStream[];
-  /** Streams for branches beside others. */
-  readonly #beside = new WeakMap<CudaStream, CudaStream[]>();
 
   constructor(parts: StreamParts) {
     this.#parts = parts;
@@ -141,14 +139,6 @@ export class Streams {
     const stream = new CudaStream(this.#parts, priority);
     this.#all.push(stream);
     return stream;
-  }
-
-  /** So many streams, the same ones at every call, for branches of graphs that are captured from `stream`. */
-  beside(stream: CudaStream, count: number): readonly CudaStream[] {
-    let streams = this.#beside.get(stream);
-    if (!streams) this.#beside.set(stream, (streams = []));
-    while (streams.length < count) streams.push(this.create('beside'));
-    return streams.slice(0, count);
   }
 
   has(stream: CudaStream): boolean {

@@ -35,26 +35,6 @@ export function planArena(parts: readonly ArenaPart[]): PlacedPart[] {
   return parts.map((part) => plan.get(part)!);
 }
 
-/**
- * The parts, each until the call of `until` if that is later, as far as never more than `bytes` are needed at one time. What
- * they need without it may be more.
- */
-export function lengthened(
-  parts: readonly ArenaPart[],
-  until: readonly number[],
-  bytes: number,
-): ArenaPart[] {
-  const needed: number[] = [];
-  const add = (call: number, part: ArenaPart) =>
-    (needed[call] = (needed[call] ?? 0) + aligned(part.byteLength));
-  for (const part of parts) for (let call = part.first; call <= part.last; call++) add(call, part);
-  return parts.map((part, i) => {
-    let { last } = part;
-    while (last < until[i]! && (needed[last + 1] ?? 0) + aligned(part.byteLength) <= bytes) add(++last, part);
-    return { ...part, last };
-  });
-}
-
 /** How long an arena of such parts is. */
 export function arenaBytes(parts: Iterable<PlacedPart>): number {
   let end = 0;
@@ -68,14 +48,14 @@ export interface Gap {
   readonly byteLength: number;
 }
 
-/** What the calls from `call` to `until` leave free of an arena of so many bytes; the parts are in the order of their offsets. */
-export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: number, until = call): Gap[] {
-  const lying = parts.filter(({ first, last }) => first <= until && call <= last);
+/** What a call leaves free of an arena of so many bytes; the parts are in the order of their offsets. */
+export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: number): Gap[] {
+  const lying = parts.filter(({ first, last }) => first <= call && call <= last);
   const gaps: Gap[] = [];
   let end = 0;
   for (const part of [...lying, { offset: byteLength, byteLength: 0 }]) {
     if (part.offset > end) gaps.push({ offset: end, byteLength: part.offset - end });
-    end = Math.max(end, part.offset + aligned(part.byteLength));
+    end = part.offset + aligned(part.byteLength);
   }
   return gaps;
 }

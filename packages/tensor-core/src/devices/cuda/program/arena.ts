@@ -2,15 +2,7 @@ import { lastUses } from '../../../program/dead-calls.ts';
 import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
-import {
-  type Gap,
-  type PlacedPart,
-  aligned,
-  arenaBytes,
-  gapsAt,
-  lengthened,
-  planArena,
-} from './arena-plan.ts';
+import { type Gap, type PlacedPart, aligned, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 
 /** A part of the arena, and the program's storage that it is. */
 interface StoragePart extends PlacedPart {
@@ -26,28 +18,14 @@ export class Arena {
   readonly byteLength: number;
   /** In the order of their offsets. */
   readonly #parts: readonly StoragePart[];
-  readonly #places: ReadonlyMap<number, Gap>;
-  readonly #doneBy: readonly number[];
 
-  /**
-   * `doneBy` gives for each call the last one that may begin before it ends: what a call uses is not handed out again until
-   * then, as far as no more than `bytes` are needed at a time. Default: the call itself, which runs alone.
-   */
-  constructor(
-    program: Program,
-    doneBy: readonly number[] = program.calls.map((_, call) => call),
-    bytes = Infinity,
-  ) {
+  constructor(program: Program) {
     const { calls, storages, kept } = program;
-    this.#doneBy = doneBy;
     const groups = calls.map((call) => [call]);
     const firstUses = new Map<number, number>();
-    const doneUses = new Map<number, number>();
     calls.forEach(({ inputs, outputs }, at) => {
-      for (const { storage } of [...inputs, ...outputs]) {
+      for (const { storage } of [...inputs, ...outputs])
         if (!firstUses.has(storage)) firstUses.set(storage, at);
-        doneUses.set(storage, Math.max(doneUses.get(storage) ?? 0, doneBy[at]!));
-      }
     });
     // Results and gradients stay behind the last call.
     const parts = [...lastUses(program, groups), [...kept]].flatMap((numbers, last) =>
@@ -56,11 +34,9 @@ export class Arena {
         return { number, byteLength, first: firstUses.get(number) ?? last, last };
       }),
     );
-    const until = parts.map(({ number }) => doneUses.get(number) ?? 0);
-    this.#parts = planArena(lengthened(parts, until, bytes))
+    this.#parts = planArena(parts)
       .map((placed, i) => ({ ...placed, number: parts[i]!.number }))
       .toSorted((a, b) => a.offset - b.offset);
-    this.#places = new Map(this.#parts.map((part) => [part.number, part]));
     this.byteLength = arenaBytes(this.#parts);
   }
 
@@ -71,11 +47,6 @@ export class Arena {
     );
   }
 
-  /** Where a storage lies; undefined for those that lie elsewhere. */
-  placeOf(number: number): Gap | undefined {
-    return this.#places.get(number);
-  }
-
   /** The storages that no call behind `call` needs. */
   freedBehind(call: number): Gap[] {
     return this.#parts.filter(({ last }) => last === call);
@@ -83,9 +54,7 @@ export class Arena {
 
   /** What of the arena, if it begins at `address`, workspaces of `call` can have. */
   workspacesOf(call: number, address: number): ArenaWorkspaces {
-    return new ArenaWorkspaces((until) => gapsAt(this.#parts, call, this.byteLength, until), address, [
-      ...new Set([this.#doneBy[call]!, call]),
-    ]);
+    return new ArenaWorkspaces(() => gapsAt(this.#parts, call, this.byteLength), address);
   }
 }
 
@@ -93,45 +62,26 @@ export class Arena {
 export class ArenaWorkspaces {
   readonly taken: Gap[] = [];
   readonly #address: number;
-  /** Until which call they had better be free, in the order of preference. */
-  readonly #until: readonly number[];
-  readonly #findGaps: (until: number) => readonly Gap[];
-  /** Filled with the first workspace: most calls have none. */
-  readonly #gaps = new Map<number, readonly Gap[]>();
+  readonly #findGaps: () => readonly Gap[];
+  /** Null until the first workspace: most calls have none. */
+  #gaps: readonly Gap[] | null = null;
 
-  constructor(findGaps: (until: number) => readonly Gap[], address: number, until: readonly number[]) {
+  constructor(findGaps: () => readonly Gap[], address: number) {
     this.#findGaps = findGaps;
     this.#address = address;
-    this.#until = until;
   }
 
   /** From the smallest gap that is large enough; null without one. */
   take(byteLength: number): DeviceBuffer | null {
     const bytes = aligned(byteLength);
-    for (const until of this.#until) {
-      const gaps = this.#gaps.get(until) ?? this.#findGaps(until);
-      this.#gaps.set(until, gaps);
-      const fitting = gaps.flatMap((gap) => this.#leftOf(gap)).filter((gap) => gap.byteLength >= bytes);
-      if (fitting.length === 0) continue;
-      const { offset } = fitting.reduce((a, b) => (b.byteLength < a.byteLength ? b : a));
-      this.taken.push({ offset, byteLength: bytes });
-      return { address: this.#address + offset, byteLength: bytes };
-    }
-    return null;
+    this.#gaps ??= this.#findGaps();
+    const fitting = this.#gaps.filter((gap) => gap.byteLength >= bytes);
+    if (fitting.length === 0) return null;
+    const gap = fitting.reduce((a, b) => (b.byteLength < a.byteLength ? b : a));
+    const { offset } = gap;
+    const rest = { offset: offset + bytes, byteLength: gap.byteLength - bytes };
+    this.#gaps = [...this.#gaps.filter((other) => other !== gap), rest];
+    this.taken.push({ offset, byteLength: bytes });
+    return { address: this.#address + offset, byteLength: bytes };
   }
-
-  /** What is left of a gap beside what has been taken. */
-  #leftOf(gap: Gap): Gap[] {
-    return this.taken.reduce<Gap[]>((left, taken) => left.flatMap((piece) => without(piece, taken)), [gap]);
-  }
-}
-
-/** The pieces of a gap before and behind what is taken. */
-function without(gap: Gap, taken: Gap): Gap[] {
-  const [end, takenEnd] = [gap.offset + gap.byteLength, taken.offset + taken.byteLength];
-  if (takenEnd <= gap.offset || end <= taken.offset) return [gap];
-  return [
-    { offset: gap.offset, byteLength: taken.offset - gap.offset },
-    { offset: takenEnd, byteLength: end - takenEnd },
-  ].filter(({ byteLength }) => byteLength > 0);
 }

@@ -2,7 +2,6 @@ import { ffi } from '../../../native/ffi.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
-import type { NodeShape } from '../../../program/replay.ts';
 import type { PreparedLaunch } from '../launch/launch.ts';
 
 // CU_STREAM_CAPTURE_MODE_RELAXED: memory may be reserved and modules loaded meanwhile.
@@ -13,9 +12,6 @@ const nodeParameterBytes = 72;
 const gridOffset = 8;
 const argumentsOffset = 40;
 const extraOffset = 48;
-
-// CUgraphNodeType of cuda.h; what a program captures beside these are fills.
-const [kernelNode, copyNode] = [0, 1];
 
 /** A CUDA graph that was captured from a stream, ready to be launched as a whole. */
 export class CudaGraph {
@@ -55,12 +51,11 @@ export class CudaGraph {
     return new CudaGraph(driver, graph);
   }
 
-  /** The nodes that what is queued next on a stream under capture will run behind. */
-  static lastNodes(driver: CudaDriver, stream: CudaStream): number[] {
+  /** The node of what was queued last on a stream that is being captured. */
+  static lastNode(driver: CudaDriver, stream: CudaStream): number {
     askCapture(driver, stream);
-    const [address, count] = [driver.result.readUint64(24), driver.result.readUint64(40)];
-    // They lie in the driver's memory.
-    return Array.from({ length: count }, (_, i) => Number(ffi().decode(BigInt(address + 8 * i), 'uint64_t')));
+    // The nodes lie in the driver's memory; a stream alone has one.
+    return Number(ffi().decode(BigInt(driver.result.readUint64(24)), 'uint64_t'));
   }
 
   /** The kernels, copies and fills that a stream has been given since its capture began. */
@@ -86,30 +81,6 @@ export class CudaGraph {
   /** Its kernels, copies and fills. */
   nodeCount(): number {
     return countNodes(this.#driver, this.#graph);
-  }
-
-  /** What its nodes are, in the order in which they were captured. */
-  nodeShapes(): NodeShape[] {
-    const { functions } = this.#driver;
-    const count = this.nodeCount();
-    const memory = new HostMemory(8 * Math.max(1, count));
-    this.#driver.result.writeInt64(0, count);
-    this.#driver.check(
-      functions.cuGraphGetNodes(this.#graph, memory.address, this.#driver.result.address),
-      'cuGraphGetNodes',
-    );
-    return Array.from({ length: count }, (_, i) => this.#shapeOf(memory.readUint64(8 * i)));
-  }
-
-  #shapeOf(node: number): NodeShape {
-    const { functions } = this.#driver;
-    const type = this.#driver.intFrom('cuGraphNodeGetType', (out) => functions.cuGraphNodeGetType(node, out));
-    if (type !== kernelNode)
-      return { kind: type === copyNode ? 'memcpy' : 'memset', grid: null, block: null };
-    const { address, words } = this.#parameters;
-    this.#driver.check(functions.cuGraphKernelNodeGetParams(node, address), 'cuGraphKernelNodeGetParams');
-    const [x, y, z, blockX, blockY, blockZ] = words.slice(gridOffset / 4);
-    return { kind: 'kernel', grid: [x!, y!, z!], block: [blockX!, blockY!, blockZ!] };
   }
 
   launch(stream: CudaStream): void {

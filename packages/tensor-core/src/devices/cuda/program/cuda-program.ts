@@ -1,34 +1,40 @@
 import { observeReplay } from '../../../op/observers.ts';
+import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
+import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
+  type Call,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
+  attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
-import { type ReplayedBranches, replayOf } from '../../../program/replay.ts';
+import { replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
-import type { Arena } from './arena.ts';
-import { branchedArena } from './branches/branched-arena.ts';
-import { type Branches, planBranches } from './branches/branches.ts';
-import { type CapturedProgram, captureProgram, queueCall } from './capture-program.ts';
+import { Arena } from './arena.ts';
 import { CarriedCopies } from './carried-copies.ts';
-import type { LiveCallParts } from './live-calls.ts';
+import { CudaGraph } from './cuda-graph.ts';
+import { type LiveCallParts, LiveCalls } from './live-calls.ts';
 import { madeBytes } from './made-bytes.ts';
 
 /** What a program stands on. */
 export type CudaProgramParts = LiveCallParts;
 
 /** What was captured, and for which addresses of the storages that are given. */
-interface Captured extends CapturedProgram {
+interface Captured {
+  readonly graph: CudaGraph;
+  readonly live: LiveCalls;
+  /** How many of the graph's nodes each call is. */
+  readonly nodes: readonly number[];
   readonly addresses: readonly { readonly number: number; readonly address: number }[];
   /** Where results and gradients lie in the arena. */
   readonly kept: ReadonlyMap<number, number>;
@@ -44,7 +50,6 @@ export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
   readonly #program: Program;
   readonly #parts: CudaProgramParts;
-  readonly #branches: Branches;
   readonly #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
@@ -59,7 +64,7 @@ export class CudaProgram implements ProgramRunner {
   #held: Block[] = [];
   #lastStream: CudaStream | null = null;
 
-  constructor(program: Program, parts: CudaProgramParts, { autotune, branches }: PrepareOptions) {
+  constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
     this.#autotunes = autotune;
     this.#program = optimize(program, parts.device.facts);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
@@ -69,8 +74,7 @@ export class CudaProgram implements ProgramRunner {
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
     );
-    this.#branches = planBranches(this.#program.calls, branches);
-    this.#arena = branchedArena(this.#program, this.#branches);
+    this.#arena = new Arena(this.#program);
     this.#pool = parts.device.createPool();
   }
 
@@ -78,16 +82,13 @@ export class CudaProgram implements ProgramRunner {
     const fused = new Map<string, number>();
     for (const { op } of this.#program.calls)
       if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
-    const { count, ofCalls } = this.#branches;
-    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null, ofCalls);
+    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null);
     return {
       launches: 1,
       nodes: this.#captured?.graph.nodeCount() ?? null,
       nodesBefore: nodesBefore(table),
       table,
       fused,
-      branches: count,
-      callsBeside: ofCalls.filter((branch) => branch !== 0).length,
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
       ...this.#products,
@@ -110,16 +111,11 @@ export class CudaProgram implements ProgramRunner {
     this.#leaveGradientsToOthers(captured);
     this.#copies.refresh(stream);
     observeReplay(
-      () => replayOf(this.#program, live, captured.nodes, this.#replayedBranches(captured)),
+      () => replayOf(this.#program, live, captured.nodes),
       () => captured.graph.launch(stream),
     );
     this.#returnArguments(bindings);
     return this.#results(captured);
-  }
-
-  #replayedBranches({ graph }: Captured): ReplayedBranches | null {
-    const { count, ofCalls, dependencies } = this.#branches;
-    return count === 1 ? null : { ofCalls, dependencies, shapes: graph.nodeShapes() };
   }
 
   writesNoted(): void {
@@ -190,12 +186,9 @@ export class CudaProgram implements ProgramRunner {
       new Map([...given, ...this.#copies.bindings(), ...handedOn]),
     );
     try {
-      this.#copies.capture(device.stream, (cast) => queueCall(this.#parts, cast, memory, cast.attributes));
+      this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
       const calls = device.withPool(this.#pool, () =>
-        captureProgram(this.#parts, {
-          ...{ program: this.#program, branches: this.#branches, arena: this.#arena },
-          ...{ memory, arenaAddress: arena.buffer.address, attributes },
-        }),
+        this.#captureCalls(memory, arena.buffer.address, attributes),
       );
       const addresses = [...given.keys()]
         .filter((number) => !this.#arguments.has(number))
@@ -217,6 +210,42 @@ export class CudaProgram implements ProgramRunner {
       const part = device.withPool(this.#pool, () => device.allocateAt(kept.get(number)!, byteLength));
       gradients.set(number, new Storage(device, byteLength, part));
     }
+  }
+
+  #captureCalls(
+    memory: ProgramMemory,
+    arenaAddress: number,
+    attributes: readonly unknown[],
+  ): Pick<Captured, 'graph' | 'live' | 'nodes'> {
+    const { device, driver, lowering } = this.#parts;
+    const live = new LiveCalls(this.#parts);
+    const nodes: number[] = [];
+    let captured = 0;
+    const captureOne = (call: Call, at: number) => {
+      const own = attributesOf(call, attributes);
+      const workspaces = this.#arena.workspacesOf(at, arenaAddress);
+      lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
+      if (call.live === null) this.#captureCall(call, memory, own);
+      else live.capture(call, memory, () => this.#captureCall(call, memory, own));
+      for (const { offset, byteLength } of [...workspaces.taken, ...this.#arena.freedBehind(at)])
+        device.discard(arenaAddress + offset, byteLength);
+      const before = captured;
+      captured = CudaGraph.capturedNodes(driver, device.stream);
+      nodes.push(captured - before);
+    };
+    try {
+      const graph = CudaGraph.capture(driver, device.stream, () => this.#program.calls.forEach(captureOne));
+      return { graph, live, nodes };
+    } finally {
+      lowering.spareMemory = null;
+    }
+  }
+
+  /** Observers are not told: nothing runs yet. */
+  #captureCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
+    withOperands(call, memory, (inputs, outputs) =>
+      reopenRange(call.range, () => this.#parts.device.run(call.op, inputs, outputs, attributes as never)),
+    );
   }
 
   /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */

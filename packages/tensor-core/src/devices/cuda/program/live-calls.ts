@@ -6,7 +6,6 @@ import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import type { CudaDevice } from '../device.ts';
 import type { CudaDriver } from '../driver/driver.ts';
-import type { CudaStream, Streams } from '../driver/stream.ts';
 import type { Launcher } from '../launch/launch.ts';
 import type { CudaLowering } from '../lower.ts';
 import { CudaGraph } from './cuda-graph.ts';
@@ -16,7 +15,6 @@ export interface LiveCallParts {
   readonly driver: CudaDriver;
   readonly launcher: Launcher;
   readonly lowering: CudaLowering;
-  readonly streams: Streams;
 }
 
 /** A call with live attributes in a graph. */
@@ -26,8 +24,6 @@ interface LiveCall {
   readonly outputs: readonly MemoryView[];
   readonly nodes: readonly number[];
   readonly workspaces: readonly DeviceBuffer[];
-  /** Which it was captured from: scratch is a stream's own. */
-  readonly stream: CudaStream;
 }
 
 /** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
@@ -39,31 +35,29 @@ export class LiveCalls {
     this.#parts = parts;
   }
 
-  /** Notes what `queue`, which queues `call` on `stream`, under capture, gives the graph. */
-  capture(call: Call, memory: ProgramMemory, stream: CudaStream, queue: () => void): void {
-    const { driver, launcher, lowering } = this.#parts;
+  /** Notes what `queue`, which queues `call` on a stream that is being captured, gives the graph. */
+  capture(call: Call, memory: ProgramMemory, queue: () => void): void {
+    const { device, driver, launcher, lowering } = this.#parts;
     const nodes: number[] = [];
     const workspaces: DeviceBuffer[] = [];
     const place = (operand: Operand) => viewOf(operand, memory);
     const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
     lowering.notedWorkspaces = workspaces;
-    launcher.launched = () => nodes.push(...CudaGraph.lastNodes(driver, stream));
+    launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
     try {
       queue();
     } finally {
       launcher.launched = null;
       lowering.notedWorkspaces = null;
     }
-    this.#calls.push({ call, inputs, outputs, nodes, workspaces, stream });
+    this.#calls.push({ call, inputs, outputs, nodes, workspaces });
   }
 
   /** Gives their kernels the arguments of this run; `attributes` are in the order of `Program.live`. */
   update(graph: CudaGraph, attributes: readonly unknown[]): void {
-    const { launcher, lowering, streams } = this.#parts;
-    const { current } = streams;
-    for (const { call, inputs, outputs, nodes, workspaces, stream } of this.#calls) {
+    const { launcher, lowering } = this.#parts;
+    for (const { call, inputs, outputs, nodes, workspaces } of this.#calls) {
       let next = 0;
-      streams.current = stream;
       lowering.givenWorkspaces = [...workspaces];
       launcher.redirect = (launch) => {
         const node = nodes[next++];
@@ -73,7 +67,6 @@ export class LiveCalls {
       try {
         lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never);
       } finally {
-        streams.current = current;
         launcher.redirect = null;
         lowering.givenWorkspaces = null;
       }
