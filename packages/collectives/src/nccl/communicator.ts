@@ -73,7 +73,8 @@ export class Communicator {
   async connected(): Promise<void> {
     const deadline = performance.now() + this.#place.timeoutMs;
     let result = await this.#firstIsReady(deadline);
-    if (result === ncclSuccess && ncclLibrary().versionNumber >= splittingVersion) result = await this.#splitOff(deadline);
+    if (result === ncclSuccess && ncclLibrary().versionNumber >= splittingVersion)
+      result = await this.#splitOff(deadline);
     if (result === ncclSuccess) return;
     const why = this.#describe(result);
     this.abort();

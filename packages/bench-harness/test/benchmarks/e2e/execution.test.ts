@@ -68,7 +68,7 @@ describe('the execution of a cell', () => {
     expect(row).not.toHaveProperty('execution');
     const both = [...records, toyRecord({ ...compiled, execution: 'autotuned' }, { result })];
     const table = compiledTable(both.map(interpretRecord))!;
-    expect(table.rows.map(({ execution }) => execution)).toEqual([undefined, 'autotuned']);
+    expect(table.rows.map(({ execution }) => execution)).toEqual(['compiled', 'autotuned']);
     expect(table.columns.map(({ key }) => key)).toContain('execution');
     expect(renderHtml(e2eReport(records))).toContain('Compiled beside eager');
   });

@@ -14,12 +14,13 @@ export function compiledTable(measurements: readonly E2eMeasurement[]): Table | 
   const eager = new Map(
     measured.filter(({ cell }) => cell.execution === 'eager').map((each) => [work(each), each]),
   );
-  const rows = measured
-    .filter(({ cell }) => cell.execution !== 'eager')
-    .flatMap((each) => {
-      const other = eager.get(work(each));
-      return other ? [rowOf(each, other)] : [];
-    });
+  const compiled = measured.filter(({ cell }) => cell.execution !== 'eager');
+  // The title says it where none is autotuned.
+  const saysExecution = compiled.some(({ cell }) => cell.execution === 'autotuned');
+  const rows = compiled.flatMap((each) => {
+    const other = eager.get(work(each));
+    return other ? [rowOf(each, other, saysExecution)] : [];
+  });
   if (rows.length === 0) return null;
   return {
     kind: 'table',
@@ -31,7 +32,11 @@ export function compiledTable(measurements: readonly E2eMeasurement[]): Table | 
   };
 }
 
-function rowOf({ cell, record, measured: compiled }: MeasuredCell, { measured: eager }: MeasuredCell): Row {
+function rowOf(
+  { cell, record, measured: compiled }: MeasuredCell,
+  { measured: eager }: MeasuredCell,
+  saysExecution: boolean,
+): Row {
   const { execution, ...parameters } = cellRow(cell, record);
   const way = ({ result: { deviceMs, wallMs, memory } }: Measured): TimedWay => ({
     ...{ deviceMs, wallMs },
@@ -39,8 +44,7 @@ function rowOf({ cell, record, measured: compiled }: MeasuredCell, { measured: e
   });
   return {
     ...parameters,
-    // The title says it of the others.
-    ...(execution === 'autotuned' && { execution }),
+    ...(saysExecution && { execution }),
     ...besideEager(way(eager), way(compiled), compiled.result.compilation),
   };
 }
