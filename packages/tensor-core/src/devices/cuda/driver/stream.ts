@@ -17,6 +17,7 @@ const nonBlocking = 1;
  * urgent. Other ranks wait for communication.
  */
 export const streamPriorities = { ops: 0, communication: -1 } as const;
+/** What a stream is for, by which a GPU begins its kernels before those of others or after them. */
 export type StreamPriority = keyof typeof streamPriorities;
 
 /** What a stream needs of its device. */
