@@ -24,6 +24,7 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
   ],
   'h200x2-collectives': ['h200x2-allreduce', 'h200x2-allreduce-few-calls', 'h200x2-ddp'],
   'cpu-float32': ['cpu-float32'],
+  'cpu-compiled': ['cpu-compiled'],
   'cpu-collectives': ['cpu-allreduce', 'cpu-ddp'],
 };
 
