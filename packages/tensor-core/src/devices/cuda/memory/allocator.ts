@@ -89,7 +89,7 @@ export class CachingAllocator {
 
   /** Memory of at least `byteLength` bytes, aligned to 512; null if the device has no room, cache given back. */
   allocate(byteLength: number, kind: AllocationKind = 'storage'): Block | null {
-    const size = roundedSize(byteLength);
+    const size = blockBytes(byteLength);
     const isSmall = size <= smallLimit;
     const owner = this.#current;
     const cached = isSmall ? owner.small : owner.large;
@@ -104,7 +104,7 @@ export class CachingAllocator {
 
   /** The same at `address`, of what is free of the current pool for the current queue; null where it is not. */
   allocateAt(address: number, byteLength: number): Block | null {
-    const size = roundedSize(byteLength);
+    const size = blockBytes(byteLength);
     for (const { free } of [this.#current.small, this.#current.large]) {
       for (const block of free) {
         if (address < block.address || address + size > block.address + block.size) continue;
@@ -266,7 +266,8 @@ export class CachingAllocator {
   }
 }
 
-function roundedSize(byteLength: number): number {
+/** The size of a block for so many bytes; blocks begin at multiples of the smallest. */
+export function blockBytes(byteLength: number): number {
   return Math.max(granularity, Math.ceil(byteLength / granularity) * granularity);
 }
 

@@ -1,3 +1,5 @@
+import { blockBytes } from '../memory/allocator.ts';
+
 /** Memory of the arena that something needs from one call of a program to another, both included. */
 export interface ArenaPart {
   readonly byteLength: number;
@@ -9,9 +11,6 @@ export interface ArenaPart {
 export interface PlacedPart extends ArenaPart {
   readonly offset: number;
 }
-
-/** What parts begin at multiples of, as the blocks of the allocator do. */
-const alignment = 512;
 
 /**
  * Where parts lie in one piece of memory so that those that are needed at one time lie apart, in their order. One after the
@@ -38,7 +37,7 @@ export function planArena(parts: readonly ArenaPart[]): PlacedPart[] {
 /** How long an arena of such parts is. */
 export function arenaBytes(parts: Iterable<PlacedPart>): number {
   let end = 0;
-  for (const { offset, byteLength } of parts) end = Math.max(end, offset + aligned(byteLength));
+  for (const { offset, byteLength } of parts) end = Math.max(end, offset + blockBytes(byteLength));
   return end;
 }
 
@@ -55,7 +54,7 @@ export function gapsAt(parts: readonly PlacedPart[], call: number, byteLength: n
   let end = 0;
   for (const part of [...lying, { offset: byteLength, byteLength: 0 }]) {
     if (part.offset > end) gaps.push({ offset: end, byteLength: part.offset - end });
-    end = part.offset + aligned(part.byteLength);
+    end = part.offset + blockBytes(part.byteLength);
   }
   return gaps;
 }
@@ -65,8 +64,8 @@ export function fullestCall(parts: readonly ArenaPart[]): { readonly call: numbe
   const changes = new Map<number, number>();
   const change = (at: number, bytes: number) => changes.set(at, (changes.get(at) ?? 0) + bytes);
   for (const { byteLength, first, last } of parts) {
-    change(first, aligned(byteLength));
-    change(last + 1, -aligned(byteLength));
+    change(first, blockBytes(byteLength));
+    change(last + 1, -blockBytes(byteLength));
   }
   let [call, bytes, sum] = [0, 0, 0];
   for (const [at, changed] of [...changes].toSorted(([a], [b]) => a - b)) {
@@ -91,7 +90,7 @@ function placeInOrder(parts: readonly ArenaPart[]): Map<ArenaPart, PlacedPart> {
 
 /** Where the smallest gap begins that takes a part; else the end of those that are needed when it is. */
 function smallestGap(lying: readonly PlacedPart[], { byteLength, first, last }: ArenaPart): number {
-  const bytes = aligned(byteLength);
+  const bytes = blockBytes(byteLength);
   let [end, best, bestBytes] = [0, -1, Infinity];
   for (const other of lying) {
     if (other.first > last || first > other.last) continue;
@@ -100,12 +99,7 @@ function smallestGap(lying: readonly PlacedPart[], { byteLength, first, last }: 
       best = end;
       bestBytes = gap;
     }
-    end = Math.max(end, other.offset + aligned(other.byteLength));
+    end = Math.max(end, other.offset + blockBytes(other.byteLength));
   }
   return best < 0 ? end : best;
-}
-
-/** `byteLength` up to where another part may begin. */
-export function aligned(byteLength: number): number {
-  return Math.max(alignment, Math.ceil(byteLength / alignment) * alignment);
 }

@@ -2,7 +2,8 @@ import { lastUses } from '../../../program/dead-calls.ts';
 import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
-import { type Gap, type PlacedPart, aligned, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
+import { blockBytes } from '../memory/allocator.ts';
+import { type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 
 /** A part of the arena, and the program's storage that it is. */
 interface StoragePart extends PlacedPart {
@@ -73,7 +74,7 @@ export class ArenaWorkspaces {
 
   /** From the smallest gap that is large enough; null without one. */
   take(byteLength: number): DeviceBuffer | null {
-    const bytes = aligned(byteLength);
+    const bytes = blockBytes(byteLength);
     this.#gaps ??= this.#findGaps();
     const fitting = this.#gaps.filter((gap) => gap.byteLength >= bytes);
     if (fitting.length === 0) return null;

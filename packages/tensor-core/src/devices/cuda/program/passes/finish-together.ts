@@ -1,8 +1,8 @@
-import { CompileError } from '../../../../errors.ts';
 import type { CustomKernel, CudaProperties, DeferredOutputs } from '../../../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../../../op/memory-view.ts';
 import type { ComputeOp } from '../../../../op/op.ts';
 import type { Call, Operand, Program, ProgramStorage } from '../../../../program/program.ts';
+import { gpuOp } from './gpu-op.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { contiguousStrides, sameShape, sizeOf } from '../../../../tensor/shape.ts';
 
@@ -111,21 +111,5 @@ function isFinishedAlike(a: Unfinished, b: Unfinished): boolean {
 }
 
 function finishOp({ opName, finish }: Unfinished): ComputeOp<never> {
-  const name = `finish_${opName}`;
-  const op: ComputeOp<undefined> = {
-    kind: 'compute',
-    name,
-    autocast: 'none',
-    infer: () => [],
-    cuda: { kind: 'custom', launch: (context, partials, outputs) => finish(context, partials, outputs) },
-    cpu: {
-      kind: 'host',
-      run() {
-        throw new CompileError(
-          `${name}: calls are finished together on GPUs alone; run the program that they come from.`,
-        );
-      },
-    },
-  };
-  return op;
+  return gpuOp(`finish_${opName}`, (context, partials, outputs) => finish(context, partials, outputs));
 }

@@ -1,7 +1,7 @@
-import { CompileError } from '../../../../errors.ts';
 import type { CudaLowering } from '../../../../op/cuda-lowering.ts';
 import type { ComputeOp } from '../../../../op/op.ts';
 import type { Call, Operand } from '../../../../program/program.ts';
+import { gpusAlone } from './gpu-op.ts';
 
 /** A name names kernels and files: beyond so many characters it counts the members that it leaves out. */
 const longestName = 72;
@@ -30,14 +30,7 @@ export function fusedCall(
     autocast: 'none',
     infer: () => outputs,
     variant: () => '',
-    cpu: {
-      kind: 'host',
-      run() {
-        throw new CompileError(
-          `${name}: calls are fused for GPUs alone; run the program that they come from.`,
-        );
-      },
-    },
+    cpu: gpusAlone(name),
   };
   fusedOps.add(fused);
   const { range } = members.at(-1)!;

@@ -1,9 +1,8 @@
-import { CompileError } from '../../../../errors.ts';
-import type { CustomKernel, UpdateByTensor } from '../../../../op/cuda-lowering.ts';
-import type { ComputeOp } from '../../../../op/op.ts';
+import type { UpdateByTensor } from '../../../../op/cuda-lowering.ts';
 import type { Call, Operand } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { withCopies, withoutCopies } from './copying-op.ts';
+import { gpuOp } from './gpu-op.ts';
 import type { Rewrite } from './rewrite.ts';
 
 /** What a call updates of one tensor. */
@@ -103,26 +102,4 @@ export function partialUpdate(
     part,
     tensors.map(({ copy }) => copy),
   );
-}
-
-/** An op of these passes alone. */
-export function gpuOp(
-  name: string,
-  launch: CustomKernel<never>['launch'],
-): ComputeOp<never> & { readonly cuda: CustomKernel<never> } {
-  return {
-    kind: 'compute',
-    name,
-    autocast: 'none',
-    infer: () => [],
-    cuda: { kind: 'custom', launch },
-    cpu: {
-      kind: 'host',
-      run() {
-        throw new CompileError(
-          `${name}: updates are made in parts on GPUs alone; run the program that they come from.`,
-        );
-      },
-    },
-  };
 }

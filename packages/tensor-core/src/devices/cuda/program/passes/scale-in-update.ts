@@ -1,10 +1,10 @@
 import type { InPlaceScaling } from '../../../../op/cuda-lowering.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
+import { gpuOp } from './gpu-op.ts';
 import { isSameOperand } from './operands.ts';
 import {
   type Update,
   addNumbers,
-  gpuOp,
   hoistCoefficients,
   partialUpdate,
   updateOf,
