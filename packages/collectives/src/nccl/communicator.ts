@@ -132,7 +132,7 @@ export class Communicator {
     const startMs = performance.now();
     let result = begun;
     for (;;) {
-      result = this.asyncError();
+      result = this.#asyncErrorOf(this.handle);
       const waitedMs = performance.now() - startMs;
       if (result !== ncclInProgress || waitedMs > this.#place.timeoutMs) return result;
       if (waitedMs > spinMs) Atomics.wait(idle, 0, 0, pollMs);
@@ -140,10 +140,6 @@ export class Communicator {
   }
 
   /** What has gone wrong since, an ncclResult_t. */
-  asyncError(): number {
-    return this.#asyncErrorOf(this.handle);
-  }
-
   #asyncErrorOf(handle: number): number {
     const result = ncclLibrary().functions.ncclCommGetAsyncError(handle, this.#result.address);
     return result === ncclSuccess ? this.#result.readInt32(0) : result;
