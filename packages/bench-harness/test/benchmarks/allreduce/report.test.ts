@@ -78,11 +78,11 @@ describe('the report of collectives', () => {
 
   it('sums up, and can be rendered', () => {
     expect(report.summary).toEqual([
-      '4 of 5 cells measured.',
       expect.stringContaining('**7.50 GB/s**'),
       'Bus bandwidth over that of torch.distributed, in turn: **2.00×** to **2.00×**.',
       'No element was wrong.',
       'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out-of-memory).',
+      '4 of 5 cells measured.',
     ]);
     expect(renderMarkdown(report)).toContain('#wrong');
     expect(renderHtml(report)).toContain('busbw');

@@ -41,11 +41,11 @@ function summaryOf(measurements: readonly CollectiveMeasurement[]): string[] {
   const ours = measurements.filter(({ side }) => side === 'ours');
   const measured = ours.filter(({ main }) => main !== null);
   return [
-    `${measured.length} of ${ours.length} ${ours.length === 1 ? 'cell' : 'cells'} measured.`,
     ...bestSentence(measured),
     ...peerSentence(measured),
     ...wrongSentence(measured),
     ...unmeasuredSentence(ours.filter(({ main }) => main === null)),
+    `${measured.length} of ${ours.length} ${ours.length === 1 ? 'cell' : 'cells'} measured.`,
   ];
 }
 
