@@ -7,6 +7,8 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -47,7 +49,6 @@ struct Fiber {
   bool finished = false;
   Barrier* barrier = nullptr;
   unsigned long awaited = 0;
-  unsigned long long slots[2] = {0, 0};
 
   bool is_blocked() const { return barrier && barrier->generation == awaited; }
 };
@@ -57,6 +58,8 @@ std::vector<std::unique_ptr<Fiber>> fibers;
 unsigned threadCount = 0;
 
 std::vector<Barrier> warps;
+/** By thread of a block; two each, as a fast lane may be one call ahead. */
+Passed passed[2][1024];
 Barrier blockBarrier;
 jmp_buf scheduler;
 Fiber* current = nullptr;
@@ -201,11 +204,11 @@ void sync_block(int line) {
   wait(blockBarrier);
 }
 
-void exchange_bytes(void* value, size_t bytes, unsigned lane) {
-  const unsigned long parity = own_warp().generation % 2;
-  std::memcpy(&current->slots[parity], value, bytes);
+const Passed* pass_bytes(const void* value, size_t bytes) {
+  Passed* const slots = passed[own_warp().generation % 2];
+  std::memcpy(slots[current->thread].bytes, value, bytes);
   wait(own_warp());
-  std::memcpy(value, &fibers[current->thread / 32 * 32 + lane % 32]->slots[parity], bytes);
+  return &slots[current->thread / 32 * 32];
 }
 
 char* dynamic_shared() { return dynamicShared.start(); }

@@ -1,12 +1,12 @@
 // CUDA C++ as a host compiler takes it: a kernel's threads run as fibers on one CPU thread, one block after
 // another, so that tests can hold kernels against references without a GPU. Which block and which warp goes first is
 // drawn at random, and a warp runs as far as it can, so that a missing barrier shows. Only what this package's kernels
-// use is here; nothing about speed is. What all of them share is in cuda-on-host.cpp.
+// use is here. What all of them share is in cuda-on-host.cpp. Each kernel reads this file anew, so it includes nothing: the
+// host's headers take longer than most kernels do.
 #pragma once
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
+#include "math-on-host.hpp"
+
+using size_t = decltype(sizeof(0));
 
 #define __device__
 #define __host__
@@ -50,14 +50,29 @@ void sync_block(int line);
 void wait_for_warp();
 char* dynamic_shared();
 
-/** Gives what `lane` of this warp passed in the same call. Two slots, as a fast lane may be one call ahead. */
-void exchange_bytes(void* value, size_t bytes, unsigned lane);
+/** What a lane passes to its warp at once. */
+struct alignas(8) Passed {
+  char bytes[32];
+};
+
+/** Gives what the lanes of this warp passed in the same call, until this lane passes something again. */
+const Passed* pass_bytes(const void* value, size_t bytes);
+
+/** A value of each lane of a warp. */
+template <typename T>
+struct WarpValues {
+  const Passed* passed;
+  T operator[](unsigned lane) const {
+    T value;
+    __builtin_memcpy(&value, passed[lane % 32].bytes, sizeof(T));
+    return value;
+  }
+};
 
 template <typename T>
-T exchange(T value, unsigned lane) {
-  static_assert(sizeof(T) <= 8);
-  exchange_bytes(&value, sizeof(T), lane);
-  return value;
+WarpValues<T> pass_to_warp(const T& value) {
+  static_assert(sizeof(T) <= sizeof(Passed));
+  return {pass_bytes(&value, sizeof(T))};
 }
 
 template <typename T>
@@ -70,7 +85,7 @@ template <typename T>
 T argument(const char* packed, size_t& offset) {
   T value;
   offset = aligned<T>(offset);
-  std::memcpy(static_cast<void*>(&value), packed + offset, sizeof(T));
+  __builtin_memcpy(static_cast<void*>(&value), packed + offset, sizeof(T));
   offset += sizeof(T);
   return value;
 }
@@ -79,7 +94,7 @@ T argument(const char* packed, size_t& offset) {
 template <typename T>
 void pack(char* packed, size_t& offset, const char* address) {
   offset = aligned<T>(offset);
-  std::memcpy(packed + offset, address, sizeof(T));
+  __builtin_memcpy(packed + offset, address, sizeof(T));
   offset += sizeof(T);
 }
 
@@ -104,14 +119,14 @@ struct Launch<kernel> {
   /** The arguments of a launch, for `run`; either packed already, or each by its address. */
   static void* capture(const char* packed, const char* const* pointers) {
     if (!pointers) return copy(packed);
-    char* const captured = static_cast<char*>(std::malloc(byte_length()));
+    char* const captured = static_cast<char*>(__builtin_malloc(byte_length()));
     size_t offset = 0;
     (pack<P>(captured, offset, *pointers++), ...);
     return captured;
   }
 
   /** The same arguments once more: a graph runs its launches again and again. */
-  static void* copy(const void* captured) { return std::memcpy(std::malloc(byte_length()), captured, byte_length()); }
+  static void* copy(const void* captured) { return __builtin_memcpy(__builtin_malloc(byte_length()), captured, byte_length()); }
 
   static void call() {
     size_t offset = 0;
@@ -122,7 +137,7 @@ struct Launch<kernel> {
   static int run(void* captured, dim3_ size, unsigned threads, unsigned sharedBytes, unsigned seed) {
     packedArguments = static_cast<const char*>(captured);
     const int result = run_grid(call, size, threads, sharedBytes, seed);
-    std::free(captured);
+    __builtin_free(captured);
     return result;
   }
 };
@@ -139,25 +154,26 @@ inline void __syncwarp(unsigned = ~0u) { emulator::wait_for_warp(); }
 
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, int mask, int = 32) {
-  return emulator::exchange(value, emulator::currentThread % 32 ^ mask);
+  return emulator::pass_to_warp(value)[emulator::currentThread % 32 ^ mask];
 }
 template <typename T>
 T __shfl_sync(unsigned, T value, int lane, int = 32) {
-  return emulator::exchange(value, lane);
+  return emulator::pass_to_warp(value)[lane];
 }
 template <typename T>
 T __shfl_down_sync(unsigned, T value, int distance, int = 32) {
   const unsigned lane = emulator::currentThread % 32;
-  return emulator::exchange(value, lane + distance < 32 ? lane + distance : lane);
+  return emulator::pass_to_warp(value)[lane + distance < 32 ? lane + distance : lane];
 }
 template <typename T>
 T __shfl_up_sync(unsigned, T value, int distance, int = 32) {
   const int lane = emulator::currentThread % 32;
-  return emulator::exchange(value, lane >= distance ? lane - distance : lane);
+  return emulator::pass_to_warp(value)[lane >= distance ? lane - distance : lane];
 }
 inline unsigned __ballot_sync(unsigned, int predicate) {
+  const auto predicates = emulator::pass_to_warp(predicate);
   unsigned bits = 0;
-  for (unsigned lane = 0; lane < 32; lane++) bits |= (emulator::exchange(predicate, lane) ? 1u : 0u) << lane;
+  for (unsigned lane = 0; lane < 32; lane++) bits |= (predicates[lane] ? 1u : 0u) << lane;
   return bits;
 }
 
@@ -208,7 +224,7 @@ inline bool __any_sync(unsigned mask, bool predicate) {
 template <typename To, typename From>
 To bits_as(From from) {
   To to;
-  std::memcpy(&to, &from, sizeof(To));
+  __builtin_memcpy(&to, &from, sizeof(To));
   return to;
 }
 inline float __int_as_float(int x) { return bits_as<float>(x); }
@@ -237,12 +253,10 @@ inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
-inline double __dsqrt_rn(double a) { return std::sqrt(a); }
+inline double __dsqrt_rn(double a) { return sqrt(a); }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 
-using std::cos, std::exp, std::exp2, std::expm1, std::fabs, std::log, std::log1p, std::pow, std::sin, std::sqrt, std::tanh;
-using std::erf, std::fma, std::fmax, std::fmin, std::isinf, std::isnan;
 template <typename T>
 constexpr const T& max(const T& a, const T& b) {
   return a < b ? b : a;
@@ -251,11 +265,11 @@ template <typename T>
 constexpr const T& min(const T& a, const T& b) {
   return b < a ? b : a;
 }
-inline float rsqrt(float x) { return 1 / std::sqrt(x); }
-inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline float rsqrt(float x) { return 1 / sqrt(x); }
+inline double rsqrt(double x) { return 1 / sqrt(x); }
 inline float rsqrtf(float x) { return rsqrt(x); }
-inline float __expf(float x) { return std::exp(x); }
-inline float __logf(float x) { return std::log(x); }
+inline float __expf(float x) { return exp(x); }
+inline float __logf(float x) { return log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
-inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
+inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 inline float normcdf(float x) { return static_cast<float>(normcdf(static_cast<double>(x))); }

@@ -14,8 +14,8 @@ inline float to_float(float16 x) {
   const unsigned exponent = x.bits >> 10 & 31u;
   const unsigned mantissa = x.bits & 0x3ffu;
   if (exponent == 31) return __uint_as_float(sign | 0x7f800000u | mantissa << 13);
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                        : std::ldexp(static_cast<float>(mantissa | 0x400u), static_cast<int>(exponent) - 25);
+  const float magnitude = exponent == 0 ? ldexp(static_cast<float>(mantissa), -24)
+                                        : ldexp(static_cast<float>(mantissa | 0x400u), static_cast<int>(exponent) - 25);
   return sign ? -magnitude : magnitude;
 }
 
@@ -24,11 +24,11 @@ inline float to_float(bfloat16 x) { return __uint_as_float(static_cast<unsigned>
 inline float16 to_float16(float x) {
   const unsigned bits = __float_as_uint(x);
   const unsigned short sign = bits >> 16 & 0x8000u;
-  const float magnitude = std::fabs(x);
+  const float magnitude = fabs(x);
   if (x != x) return {0x7fff};
   if (magnitude >= 65520.0f) return {static_cast<unsigned short>(sign | 0x7c00u)};
-  if (magnitude < std::ldexp(1.0f, -14)) {
-    return {static_cast<unsigned short>(sign | static_cast<unsigned>(std::nearbyint(std::ldexp(magnitude, 24))))};
+  if (magnitude < ldexp(1.0f, -14)) {
+    return {static_cast<unsigned short>(sign | static_cast<unsigned>(nearbyint(ldexp(magnitude, 24))))};
   }
   const unsigned rounded = __float_as_uint(magnitude) + 0xfffu + (bits >> 13 & 1u);
   return {static_cast<unsigned short>(sign | (rounded - (112u << 23)) >> 13)};

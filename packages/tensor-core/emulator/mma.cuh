@@ -9,20 +9,17 @@ inline unsigned lane_number() { return threadIdx.x % 32; }
 
 inline void load_matrices(uint32 (&words)[4], const void* row) {
   const unsigned lane = lane_number();
-  for (unsigned i = 0; i < 4; i++) {
-    words[i] = static_cast<const uint32*>(__shfl_sync(kFullWarp, row, 8 * i + lane / 4))[lane % 4];
-  }
+  const auto rows = emulator::pass_to_warp(row);
+  for (unsigned i = 0; i < 4; i++) words[i] = static_cast<const uint32*>(rows[8 * i + lane / 4])[lane % 4];
 }
 
 inline void load_matrices_transposed(uint32 (&words)[4], const void* row) {
   const unsigned lane = lane_number();
-  for (unsigned i = 0; i < 4; i++) {
-    uint32 halves[2];
-    for (unsigned j = 0; j < 2; j++) {
-      halves[j] = static_cast<const uint16*>(__shfl_sync(kFullWarp, row, 8 * i + 2 * (lane % 4) + j))[lane / 4];
-    }
-    words[i] = halves[0] | halves[1] << 16;
-  }
+  const auto rows = emulator::pass_to_warp(row);
+  const auto half = [&](unsigned matrix, unsigned j) {
+    return static_cast<const uint16*>(rows[8 * matrix + 2 * (lane % 4) + j])[lane / 4];
+  };
+  for (unsigned i = 0; i < 4; i++) words[i] = half(i, 0) | half(i, 1) << 16;
 }
 
 // They are there at once. What is not waited for could be late on a GPU, which no test here can see.
@@ -46,17 +43,23 @@ inline double number_in<float>(uint32 word, unsigned) {
   return __uint_as_float(word & 0xffffe000u);
 }
 
+/** What a lane holds of both matrices. */
+struct Operands {
+  uint32 a[4], b[2];
+};
+
 /** Not to the bit: tensor cores cut what they add, this rounds once. */
 template <typename T>
 void multiply(float (&sums)[4], const uint32 (&a)[4], const uint32 (&b)[2]) {
   constexpr unsigned kNumbers = sizeof(T) == 4 ? 1 : 2;
+  const auto operands = emulator::pass_to_warp(Operands{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}});
   const unsigned group = lane_number() / 4 * 4, column = lane_number() % 4 * 8;
   double totals[4] = {sums[0], sums[1], sums[2], sums[3]};
   for (unsigned half = 0; half < 2; half++) {
     for (unsigned t = 0; t < 4; t++) {
-      const uint32 upper = __shfl_sync(kFullWarp, a[2 * half], group + t);
-      const uint32 lower = __shfl_sync(kFullWarp, a[2 * half + 1], group + t);
-      const uint32 even = __shfl_sync(kFullWarp, b[half], column + t), odd = __shfl_sync(kFullWarp, b[half], column + 4 + t);
+      const Operands row = operands[group + t];
+      const uint32 upper = row.a[2 * half], lower = row.a[2 * half + 1];
+      const uint32 even = operands[column + t].b[half], odd = operands[column + 4 + t].b[half];
       for (unsigned i = 0; i < kNumbers; i++) {
         totals[0] += number_in<T>(upper, i) * number_in<T>(even, i);
         totals[1] += number_in<T>(upper, i) * number_in<T>(odd, i);

@@ -119,6 +119,7 @@ export { type RmsNormOptions, rmsNorm } from './ops/nn/rms-norm.ts';
 export { type CrossEntropyOptions, crossEntropy } from './ops/nn/cross-entropy.ts';
 export { embedding } from './ops/index/embedding.ts';
 export { gather } from './ops/index/gather.ts';
+export { indexCopyInPlace } from './ops/index/index-copy.ts';
 export { rope } from './ops/nn/rope.ts';
 export { swiglu } from './ops/nn/swiglu.ts';
 export { causalMask, tril } from './ops/shape/tril.ts';

@@ -20,6 +20,13 @@ export {
 } from './ops/support/row-kernel.ts';
 export { type TensorMapDescription, tensorMapBytes } from './devices/cuda/launch/tensor-map.ts';
 
+// Memory and shapes.
+export { sameShape } from './tensor/shape.ts';
+export { type StoredElements, shareMemory } from './tensor/storage/overlap.ts';
+
+// For what holds while a function runs.
+export { refuseAsync, refusePromise } from './tensor/lifetime/synchronous.ts';
+
 // The GPU behind a device or a lowering's context: streams, events, pools, pinned memory, tensor maps.
 export { cudaDevice } from './native/cuda-device.ts';
 export type { CudaDevice } from './devices/cuda/device.ts';

@@ -11,6 +11,7 @@ import {
 import { adamwCountedUpdate, adamwUpdate } from './adamw-update.ts';
 import { checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
+import { type SharedCount, StepCount, areEqual, isWhole, shareCount } from './step-count.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 
 /** AdamW's hyperparameters, of all parameters or of a group. */
@@ -35,10 +36,10 @@ interface Moments {
   readonly first: Tensor;
   readonly second: Tensor;
   /**
-   * Steps made: a number, until a step was made that the device may have skipped. From then on the device alone knows: a
-   * float64 scalar.
+   * Steps made: the host's count, until a step was made that the device may have skipped. From then on the device alone
+   * knows: a float64 scalar.
    */
-  steps: number | Tensor;
+  steps: StepCount | Tensor;
 }
 
 /**
@@ -83,21 +84,13 @@ export class AdamW extends Optimizer<AdamWOptions> {
       const moments = this.#momentsOf(parameter);
       if (skip) countOnDevice(moments);
       const { steps } = moments;
-      if (typeof steps !== 'number') counted.push(parameter);
-      else if (!bySteps.get(steps)?.push(parameter)) bySteps.set(steps, [parameter]);
+      if (!(steps instanceof StepCount)) counted.push(parameter);
+      else if (!bySteps.get(steps.made)?.push(parameter)) bySteps.set(steps.made, [parameter]);
     }
-    this.#dependOnCounts([...bySteps.values()], counted);
     if (counted.length > 0) this.#updateCounted(group, counted, skip);
-    for (const updated of bySteps.values()) this.#updateOfOneCount(group, updated);
-  }
-
-  /** A compiled step is used while these parameters make their steps together; others it would write down anew. */
-  #dependOnCounts(together: readonly (readonly Tensor[])[], counted: readonly Tensor[]): void {
-    const momentsOf = (parameters: readonly Tensor[]) =>
-      parameters.map((parameter) => this.#moments.get(parameter)!);
-    const lists = together.map(momentsOf);
-    const onDevice = momentsOf(counted);
-    dependOn(() => lists.every(areOfOneCount) && onDevice.every(({ steps }) => typeof steps !== 'number'));
+    const counts = [...bySteps.values()].map((updated) => this.#updateOfOneCount(group, updated));
+    // A compiled step is used while these parameters make their steps together; others it would write down anew.
+    dependOn(() => counts.every((together) => together.every(isWhole) && areEqual(together)));
   }
 
   #updateCounted(
@@ -110,18 +103,23 @@ export class AdamW extends Optimizer<AdamWOptions> {
     adamwCountedUpdate([p, m, v, steps, g], skip, () => group);
   }
 
-  #updateOfOneCount(group: ParameterGroup<AdamWOptions>, parameters: readonly Tensor[]): void {
+  /** Gives the counts of the kernels' parameters, as they are from now on. */
+  #updateOfOneCount(group: ParameterGroup<AdamWOptions>, parameters: readonly Tensor[]): SharedCount[] {
     const moments = parameters.map((parameter) => this.#moments.get(parameter)!);
-    let counting: readonly Moments[] = [];
+    const counts = new Map<number, SharedCount>();
+    let last: StepCount | null = null;
     try {
       adamwUpdate(this.#listsOf(parameters), null, (from, to) => {
-        counting = moments.slice(from, to);
-        return { ...group, step: countStep(counting) };
+        let shared = counts.get(from);
+        if (!shared || !isWhole(shared)) counts.set(from, (shared = shareCount(moments.slice(from, to))));
+        last = shared.count;
+        return { ...group, step: ++last.made };
       });
     } catch (error) {
-      for (const moment of counting) if (typeof moment.steps === 'number') moment.steps--;
+      if (last) (last as StepCount).made--;
       throw error;
     }
+    return [...counts.values()];
   }
 
   #listsOf(parameters: readonly Tensor[]): [p: readonly Tensor[], m: Tensor[], v: Tensor[], g: Tensor[]] {
@@ -133,7 +131,11 @@ export class AdamW extends Optimizer<AdamWOptions> {
   #momentsOf(parameter: Tensor): Moments {
     let moments = this.#moments.get(parameter);
     if (!moments) {
-      moments = { first: keep(zerosLike(parameter)), second: keep(zerosLike(parameter)), steps: 0 };
+      moments = {
+        first: keep(zerosLike(parameter)),
+        second: keep(zerosLike(parameter)),
+        steps: new StepCount(0),
+      };
       this.#moments.set(parameter, moments);
     }
     return moments;
@@ -171,7 +173,7 @@ export class AdamW extends Optimizer<AdamWOptions> {
     this.freeState();
     for (const { parameter, i } of stepped) {
       const [first, second] = [copies.get(firstName(i))!, copies.get(secondName(i))!];
-      this.#moments.set(parameter, { first, second, steps: steps[i]! });
+      this.#moments.set(parameter, { first, second, steps: new StepCount(steps[i]!) });
     }
   }
 
@@ -179,7 +181,7 @@ export class AdamW extends Optimizer<AdamWOptions> {
     for (const { first, second, steps } of this.#moments.values()) {
       first.dispose();
       second.dispose();
-      if (typeof steps !== 'number') steps.dispose();
+      if (!(steps instanceof StepCount)) steps.dispose();
     }
     this.#moments.clear();
   }
@@ -187,32 +189,15 @@ export class AdamW extends Optimizer<AdamWOptions> {
 
 /** Lets the device count the steps from here on. */
 function countOnDevice(moments: Moments): void {
-  if (typeof moments.steps !== 'number') return;
+  const { steps } = moments;
+  if (!(steps instanceof StepCount)) return;
   const { device } = moments.first;
-  moments.steps = keep(full([], moments.steps, { dtype: 'float64', device }));
+  moments.steps = keep(full([], steps.made, { dtype: 'float64', device }));
+  steps.members--;
 }
 
 function stepsOf({ steps }: Moments): number {
-  return typeof steps === 'number' ? steps : steps.item();
-}
-
-/** Counts a step of parameters that have made as many as each other; gives the number. */
-function countStep(moments: readonly Moments[]): number {
-  if (!areOfOneCount(moments)) {
-    throw new OptimizerStateError(
-      'AdamW: the parameters of a compiled step no longer have one number of steps, because steps were made for some of them, ' +
-        'or by a gradient scaler, in between; compile the step anew.',
-    );
-  }
-  const step = (moments[0]!.steps as number) + 1;
-  for (const moment of moments) moment.steps = step;
-  return step;
-}
-
-/** Whether the host counts the steps of all, and the same number. */
-function areOfOneCount(moments: readonly Moments[]): boolean {
-  const { steps } = moments[0]!;
-  return typeof steps === 'number' && moments.every((other) => other.steps === steps);
+  return steps instanceof StepCount ? steps.made : steps.item();
 }
 
 function firstName(parameter: number): string {

@@ -2,12 +2,13 @@
 //
 // kernel   embedding_backward(dy, positions, ranges, dweight, columns)
 //            dweight[row] = Σ dy[positions[i]] over the i in ranges[row], added in that order in float (double for
-//            double); rows with an empty range are written as zeros
+//            double); rows with an empty range are written as zeros. With ADDS, each sum, rounded as an element, is
+//            added to what is there, and rows with an empty range stay as they are
 //          dy: ELEMENT [any, columns], dweight: ELEMENT [vocabulary, columns]; positions: int32, ranges: int32
 //          [vocabulary, 2], as embedding_sort.cu leaves them; columns int32
 //            grid (vocabulary, ceil(columns / (block · VECTORS · VECTOR_LENGTH))); block: whole warps
-//   macros ELEMENT, VECTOR_LENGTH, VECTORS
-// Bound by memory: dweight is written once, and each row of dy read once.
+//   macros ELEMENT, VECTOR_LENGTH, VECTORS, ADDS
+// Bound by memory: dweight is written once, with ADDS its rows that were read alone, and each row of dy read once.
 #include "prelude.cuh"
 
 using Element = ELEMENT;
@@ -20,6 +21,7 @@ extern "C" __global__ void embedding_backward(const Element* dy, const int* posi
   const int64 firstColumn = (static_cast<int64>(blockIdx.y) * VECTORS * blockDim.x + threadIdx.x) * VECTOR_LENGTH;
   const int columnStep = blockDim.x * VECTOR_LENGTH;
   const Vector<int, 2> range = ranges[blockIdx.x];
+  if (ADDS && range[0] == range[1]) return;
   C sums[VECTORS][VECTOR_LENGTH] = {};
   for (int i = range[0]; i < range[1]; i += kRowsAtOnce) {
     Vector<Element, VECTOR_LENGTH> rows[kRowsAtOnce][VECTORS] = {};
@@ -46,9 +48,13 @@ extern "C" __global__ void embedding_backward(const Element* dy, const int* posi
   for (int v = 0; v < VECTORS; v++) {
     const int64 column = firstColumn + v * columnStep;
     if (column >= columns) continue;
+    Element* target = dweight + static_cast<int64>(blockIdx.x) * columns + column;
     Vector<Element, VECTOR_LENGTH> result;
+    if constexpr (ADDS) result = load_vector<VECTOR_LENGTH>(target);
 #pragma unroll
-    for (int i = 0; i < VECTOR_LENGTH; i++) result[i] = convert<Element>(sums[v][i]);
-    store_vector(dweight + static_cast<int64>(blockIdx.x) * columns + column, result);
+    for (int i = 0; i < VECTOR_LENGTH; i++) {
+      result[i] = convert<Element>(ADDS ? to_compute(result[i]) + as_stored<Element, C>(sums[v][i]) : sums[v][i]);
+    }
+    store_vector(target, result);
   }
 }

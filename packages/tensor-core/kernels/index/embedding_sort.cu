@@ -1,10 +1,11 @@
 // Where each row of a table was read: the positions of its ids, in ascending order, found in linear time.
 //
-// kernel   embedding_sort(ids, ranges, keys, positions, count, vocabulary, passes)
+// kernel   embedding_sort(ids, ranges, keys, positions, count, vocabulary, passes, zeroes)
 //            positions sorted by id and, within one id, ascending; ranges[row] = where row's positions begin and end,
-//            left alone where no id names the row. Ids out of range come last and are in no range.
-//          ids: INDEX [count]; ranges: int32 [vocabulary, 2], zeroed; keys and positions: int32 [2, count], of which
-//          an odd number of passes leaves the result in the first half, an even one in the second; the rest int32
+//            left alone, or zeroed, where no id names the row. Ids out of range come last and are in no range.
+//          ids: INDEX [count]; ranges: int32 [vocabulary, 2], zeroed where `zeroes` is 0; keys and positions: int32
+//          [2, count], of which an odd number of passes leaves the result in the first half, an even one in the second;
+//          the rest int32
 //          passes: as many as `vocabulary` has digits of 8 bits
 //            grid 1; block 1024
 //   macros INDEX
@@ -60,13 +61,17 @@ __device__ __forceinline__ void counts_to_places(int (&counts)[kWarps][kDigits])
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-    embedding_sort(const Index* ids, Vector<int, 2>* ranges, int* keys, int* positions, int count, int vocabulary, int passes) {
+    embedding_sort(const Index* ids, Vector<int, 2>* ranges, int* keys, int* positions, int count, int vocabulary, int passes,
+                   int zeroes) {
   __shared__ int counts[kWarps][kDigits];
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
   const int share = (count + kThreads - 1) / kThreads * 32;
   const int begin = warp * share;
   const int end = begin + share < count ? begin + share : count;
+  if (zeroes != 0) {
+    for (int row = threadIdx.x; row < vocabulary; row += kThreads) ranges[row] = {};
+  }
   for (int pass = 0; pass < passes; pass++) {
     // The first pass reads the ids themselves, and each later one what the one before it wrote.
     const int64 from = static_cast<int64>(pass % 2 == 0 ? 1 : 0) * count;

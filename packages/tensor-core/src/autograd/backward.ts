@@ -11,7 +11,7 @@ import { resumeRange } from '../op/range.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import { tracing } from '../tensor/tracing.ts';
+import { dependOn, tracing } from '../tensor/tracing.ts';
 import { noGrad } from './grad-mode.ts';
 import { matchSpec } from './match-spec.ts';
 import { LeafNode, TapeNode } from './tape.ts';
@@ -62,7 +62,9 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
   try {
     // In the dtypes that the forward pass worked in, wherever this is called.
     withoutAutocast(() => noGrad(() => scope(run)));
-    if (depth === 1) callAll(finishedHooks);
+    if (depth > 1) return;
+    if (dependOn(() => finishedHooks.size > 0)) refuseHook('a hook runs when a backward pass has ended');
+    callAll(finishedHooks);
   } catch (error) {
     if (depth === 1) callAll(failedHooks);
     throw error;
@@ -234,6 +236,8 @@ class BackwardPass {
       gradient.dispose();
       return;
     }
+    // Where one is set later, a program fits no more: see hasSuchGradient.
+    if (hooks.size > 0) refuseHook('a hook runs when a gradient has come, as data parallelism has them');
     let wasCopied = false;
     if (tensor.grad) {
       addInPlace(tensor.grad, gradient);
@@ -248,14 +252,13 @@ class BackwardPass {
       tensor.grad = keep(isExclusive(gradient) ? gradient : copy(gradient));
       if (tensor.grad !== gradient) gradient.dispose();
     }
-    if (hooks.size > 0) {
-      tracing.active?.refuse(
-        'a hook runs when a gradient has come, as data parallelism has them',
-        'Call backward() outside, or compile a model without hooks',
-      );
-    }
     for (const hook of [...hooks]) hook(tensor, wasCopied);
   }
+}
+
+/** Where a function is being compiled, whose replays would not run the hook. */
+function refuseHook(what: string): void {
+  tracing.active?.refuse(what, 'Call backward() outside, or compile a model without hooks');
 }
 
 /** A handle of its own to the same elements. */

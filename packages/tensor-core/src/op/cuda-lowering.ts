@@ -221,10 +221,10 @@ export interface CustomKernel<A> {
    */
   writesStrided?(output: Layout): boolean;
   /**
-   * Whether `launch` also takes two tensors that lie alike in the place of the first input, each with an output of its own
-   * in the place of the first: so that a compiled program makes one call of two.
+   * The inputs, by their places, in the place of each of which `launch` also takes two that lie alike, with two outputs in the
+   * place of the one: so that a compiled program makes one call of two. Default: none.
    */
-  readonly takesTwo?: boolean;
+  readonly takesTwo?: readonly number[];
   /** Where the op's kernel takes `edges`: an input or output that they make or take then has the address 0. */
   readonly edges?: EdgePlaces;
   /** What of the op may be done later, for many calls at once. */

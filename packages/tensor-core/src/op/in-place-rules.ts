@@ -2,7 +2,7 @@ import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { AutogradError, DeviceError, ShapeError } from '../errors.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
-import { shareElements } from '../tensor/storage/overlap.ts';
+import { shareElements, shareMemory } from '../tensor/storage/overlap.ts';
 import type { Hold } from '../tensor/storage/storage.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
@@ -55,11 +55,8 @@ function checkHistory(op: ComputeOp<never>, target: Tensor, inputs: readonly Ten
 
 function checkPartialOverlap(op: string, target: Tensor, source: Tensor): void {
   if (target.storage !== source.storage || source === target) return;
-  const [a, b] = [extentOf(target), extentOf(source)];
-  if (a.end <= b.start || b.end <= a.start) return;
   const isSame = target.offset === source.offset && sameShape(target.strides, source.strides);
-  // What cannot be told in time is taken for an overlap: it would be written wrongly without a word.
-  if (isSame || shareElements(target, source) === 'no') return;
+  if (isSame || !shareMemory(target, source)) return;
   throw new ShapeError(
     `${op}: the source ${formatShape(source.shape)} shares memory with the target ${formatShape(target.shape)} in ` +
       'another layout, so elements could be read after they were written; copy() the source.',

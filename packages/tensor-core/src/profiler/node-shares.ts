@@ -2,7 +2,7 @@ import type { OnnxLowering } from '../op/cpu-lowering.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chunkSize, lowerPiece } from '../devices/cpu/lowering/chunked-session.ts';
+import { chunkSize, lowerChunked } from '../devices/cpu/lowering/chunked-graph.ts';
 import type { OnnxGraphBuilder } from '../devices/cpu/onnx/onnx-graph.ts';
 import { lowerToGraph } from '../devices/cpu/lowering/op-graph.ts';
 import { Session } from '../devices/cpu/onnx/session.ts';
@@ -38,14 +38,14 @@ export function nodeShares(call: OpCall): readonly NodeShare[] {
   return shares;
 }
 
-/** An op that runs piece by piece runs one graph for all pieces but a shorter last one. */
+/** Of an op that runs piece by piece, that of one piece. */
 function graphOf(
   { op, inputs, outputs, attributes }: OpCall,
   lowering: OnnxLowering<never>,
 ): OnnxGraphBuilder {
   if (!lowering.chunked) return lowerToGraph(op, lowering, inputs, outputs, attributes as never).graph;
   const length = Math.min(sizeOf(outputs[0]!.shape), chunkSize());
-  return lowerPiece(op, lowering, inputs, outputs, attributes as never, length).graph;
+  return lowerChunked(op, lowering, inputs, outputs, attributes as never, length).graph;
 }
 
 /** A graph of one node needs no timing. One that divides integers cannot run over zeros and is told as a whole. */

@@ -5,18 +5,13 @@ import { CompileError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { checkCount, checkFlag } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
-import { scope } from '../tensor/lifetime/scope.ts';
+import { keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
-import {
-  CompiledProgram,
-  type ProgramExplanation,
-  standInFor,
-  writeBack,
-  writtenArguments,
-} from './compiled-program.ts';
-import type { PrepareOptions } from './program.ts';
+import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts';
+import { type PrepareOptions, writtenArguments } from './program.ts';
+import { standInFor, writeBack } from './stand-ins.ts';
 import { Trace, traced } from './trace.ts';
 import { describeArguments, mapInstances } from './values.ts';
 
@@ -68,7 +63,8 @@ const mostPreparingCalls = 4;
  * the first call.
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
- * tensors that stay behind the function at every call; and what `fn` throws.
+ * tensors that stay behind the function at every call, arguments that share memory with what it writes elsewhere (it works
+ * on copies of them); and what `fn` throws.
  *
  * @example
  * ```ts
@@ -173,7 +169,8 @@ class Compiled {
     return scope(() => {
       const standIns = tensors.map(standInFor);
       const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
-      const trace = new Trace(standIns);
+      const trace = new Trace(standIns, tensors);
+      let program: CompiledProgram | null = null;
       try {
         const result = refusePromise(
           'compile',
@@ -182,12 +179,15 @@ class Compiled {
         const left = leftBehind(trace, result);
         if (left) this.#expectNoMore(left);
         // What runs no op has nothing to compile.
-        else if (trace.device)
-          this.#add(signature, new CompiledProgram(this.#fn.name, trace, result, this.#options));
+        else if (trace.device) program = new CompiledProgram(this.#fn.name, trace, result, this.#options);
+        takeOutOfStandIns(trace, standIns);
         writeBack(writtenArguments(trace), tensors, (index) => standIns[index]!);
+        if (program) this.#add(signature, program);
+        else trace.release();
         return result;
       } catch (error) {
-        trace.release();
+        if (program) program.dispose();
+        else trace.release();
         throw error;
       }
     });
@@ -213,6 +213,22 @@ class Compiled {
     throw new CompileError(
       `compile: ${left} stays behind at every call, and a replay could not make another; return it, or make it outside.`,
     );
+  }
+}
+
+/** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
+function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
+  for (const { leaf } of gradients.values()) {
+    const { grad } = leaf;
+    if (
+      !grad ||
+      grad.isDisposed ||
+      leaf.isDisposed ||
+      !standIns.some(({ storage }) => storage === grad.storage)
+    )
+      continue;
+    leaf.grad = keep(standInFor(grad));
+    grad.dispose();
   }
 }
 

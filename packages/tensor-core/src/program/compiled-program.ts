@@ -1,52 +1,35 @@
-import { isGradEnabled, noGrad } from '../autograd/grad-mode.ts';
-import { withoutAutocast } from '../autocast/autocast.ts';
-import { CompileError, DeviceError } from '../errors.ts';
-import { copy } from '../ops/copy/contiguous.ts';
-import { copyInPlace } from '../ops/copy/in-place.ts';
+import { isGradEnabled } from '../autograd/grad-mode.ts';
+import { CompileError } from '../errors.ts';
 import { mustSeeOps } from '../op/observers.ts';
-import { formatShape, sameShape } from '../tensor/shape.ts';
+import { formatShape } from '../tensor/shape.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
-import { extentOf } from '../tensor/storage/extent.ts';
+import { byteSize } from '../tensor/dtype.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
-import type { Region } from '../tensor/storage/write-versions.ts';
 import { Tensor } from '../tensor/tensor.ts';
+import { GivenMemory } from './argument-memory.ts';
+import { CapturedState } from './captured-state.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
+import { GivenWrites } from './given-writes.ts';
+import { type GradientResult, gradientResults } from './gradient-results.ts';
 import { Interpreter } from './interpreter.ts';
-import type {
-  Binding,
-  Operand,
-  PrepareOptions,
-  Program,
-  ProgramRunner,
-  RunnerFacts,
-  StorageSource,
+import {
+  type Binding,
+  type Operand,
+  type PrepareOptions,
+  type Program,
+  type ProgramRunner,
+  type RunnerFacts,
+  type StorageSource,
+  writtenArguments,
 } from './program.ts';
-import { type Dependency, type Trace, type TouchedGradient, fillsStorage } from './trace.ts';
+import { ownConstants, standInFor, writeBack } from './stand-ins.ts';
+import type { Trace } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
-
-/** A handle to a captured storage, and whether it required a gradient. */
-interface CapturedHandle {
-  readonly handle: Tensor;
-  readonly requiresGrad: boolean;
-}
-
-/** What the program writes of a given storage: of this one, or of that which is bound to the number. */
-interface GivenWrite {
-  readonly number: number;
-  readonly region: Region;
-  readonly storage: Storage | null;
-}
 
 /** A storage that lies elsewhere in each run. */
 interface GivenStorage {
   readonly number: number;
   readonly source: Extract<StorageSource, { readonly kind: 'argument' | 'gradient' }>;
-}
-
-/** The gradient that a leaf has after a run; null for none. */
-interface GradientResult {
-  readonly leaf: Tensor;
-  readonly operand: Operand | null;
 }
 
 /** One program of a compiled function. */
@@ -79,14 +62,10 @@ export class CompiledProgram {
   readonly #gradients: readonly GradientResult[];
   /** Leaves whose gradients the program begins with. */
   readonly #readGradients: ReadonlySet<Tensor>;
-  readonly #touched: readonly TouchedGradient[];
-  /** What it writes of given storages. */
-  readonly #writes: readonly GivenWrite[];
+  readonly #givenMemory: GivenMemory;
+  readonly #state: CapturedState;
+  readonly #writes: GivenWrites;
   readonly #writtenArguments: readonly number[];
-  readonly #dependencies: readonly Dependency[];
-  readonly #handles: readonly CapturedHandle[];
-  /** Captured storages. */
-  readonly #captured: readonly Storage[];
   /** What lies where it lay, and, during a run, the storages that are given for it. */
   readonly #bindings = new Map<number, Binding>();
   /** The storages that are given for each run. */
@@ -104,8 +83,8 @@ export class CompiledProgram {
       slots.push(slot);
       return slot;
     });
-    this.#touched = [...trace.gradients.values()];
     this.#gradients = gradientResults(trace);
+    ownConstants(trace);
     this.program = programOf(
       name,
       trace,
@@ -115,14 +94,9 @@ export class CompiledProgram {
     this.#readGradients = new Set(
       this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
-    this.#writes = writesOf(this.program);
+    this.#givenMemory = new GivenMemory(this.program);
     this.#writtenArguments = writtenArguments(this.program);
-    this.#dependencies = trace.dependencies;
-    this.#handles = [...trace.captured]
-      .filter(({ isDisposed }) => !isDisposed)
-      .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
     const { storages } = this.program;
-    this.#captured = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#given = storages.flatMap(({ source }, number) =>
       source.kind === 'argument' || source.kind === 'gradient' ? [{ number, source }] : [],
     );
@@ -131,22 +105,19 @@ export class CompiledProgram {
     });
     this.#runner = this.program.device.prepare(this.program, options);
     this.#interpreter = new Interpreter(this.program);
+    // What these watch they leave alone once it is disposed of: nothing may fail behind them.
+    this.#writes = new GivenWrites(this.program);
+    this.#state = new CapturedState(trace, storages);
   }
 
   /** Whether what the program depends on beside its arguments is as it was; asked of those that are alive. */
   get fits(): boolean {
-    return (
-      this.#dependencies.every(({ read, value }) => Object.is(read(), value)) &&
-      this.#handles.every(
-        ({ handle, requiresGrad }) => !handle.isDisposed && handle.requiresGrad === requiresGrad,
-      ) &&
-      this.#touched.every((touched) => hasSuchGradient(touched))
-    );
+    return this.#state.isSame;
   }
 
-  /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
+  /** False once a captured tensor has been freed or replaced. */
   get isAlive(): boolean {
-    return this.#captured.every(({ handles }) => handles > 0);
+    return this.#state.isAlive;
   }
 
   /** What became of the function. */
@@ -157,29 +128,40 @@ export class CompiledProgram {
   }
 
   run(tensors: readonly Tensor[]): unknown {
-    const { live } = this.program;
-    return scope(() => {
-      const attributes = live.map((next) => next());
-      const standIns = new Map<number, Tensor>();
-      this.#bind(tensors, standIns);
-      const bindings: ReadonlyMap<number, Binding> = this.#bindings;
-      const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
-      this.#checkHolds();
-      this.#forgetReplacedGradients();
-      const made = runner.run(bindings, attributes);
-      try {
-        for (const write of this.#writes) this.#targetOf(write).noteWrite(write.region);
-        runner.writesNoted?.();
-        writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
-        return this.#deliver(made, bindings);
-      } finally {
-        for (const storage of made.values()) storage.release();
-      }
-    });
+    // One of them may be the gradient that is forgotten.
+    const given = tensors.map(({ storage }) => storage.retain());
+    try {
+      return scope(() => this.#runOn(tensors));
+    } finally {
+      for (const storage of given) storage.release();
+    }
+  }
+
+  #runOn(tensors: readonly Tensor[]): unknown {
+    this.#givenMemory.check(tensors);
+    const standIns = new Map<number, Tensor>();
+    this.#bind(tensors, standIns);
+    const bindings: ReadonlyMap<number, Binding> = this.#bindings;
+    this.#writes.checkHolds(bindings);
+    // What counts steps or draws random numbers counts those of runs alone.
+    const attributes = this.program.live.map((next) => next());
+    const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
+    this.#forgetReplacedGradients();
+    const made = runner.run(bindings, attributes);
+    try {
+      this.#writes.note(bindings);
+      runner.writesNoted?.();
+      writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
+      return this.#deliver(made, bindings);
+    } finally {
+      for (const storage of made.values()) storage.release();
+    }
   }
 
   dispose(): void {
     this.#runner.dispose();
+    this.#state.dispose();
+    this.#writes.dispose();
     for (const { source } of this.program.storages) if ('storage' in source) source.storage.release();
   }
 
@@ -202,86 +184,46 @@ export class CompiledProgram {
     }
   }
 
-  /** Throws a DeviceError where something under way, such as a collective, works on memory that the program writes. */
-  #checkHolds(): void {
-    for (const write of this.#writes) {
-      const { region } = write;
-      const [hold] = this.#targetOf(write).holdsOn(region);
-      if (!hold) continue;
-      throw new DeviceError(
-        `compile: the program writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.`,
-      );
-    }
-  }
-
-  #targetOf({ number, storage }: GivenWrite): Storage {
-    return storage ?? (this.#bindings.get(number)!.storage as Storage);
-  }
-
   /** Gradients that the program does not read make room for those that take their place. */
   #forgetReplacedGradients(): void {
-    for (const { leaf } of this.#gradients) {
+    for (const { leaf, disposes } of this.#gradients) {
       if (this.#readGradients.has(leaf)) continue;
-      leaf.grad?.dispose();
+      if (disposes) leaf.grad?.dispose();
       leaf.grad = null;
     }
   }
 
   #deliver(made: ReadonlyMap<number, Storage>, bindings: ReadonlyMap<number, Binding>): unknown {
     const tensorAt = ({ storage, dtype, shape, strides, offset }: Operand) => {
-      const memory = made.get(storage) ?? (bindings.get(storage)!.storage as Storage);
-      return new Tensor(memory.retain(), dtype, shape, strides, offset);
+      const { storage: memory, byteOffset } = bindings.get(storage) ?? {
+        storage: made.get(storage)!,
+        byteOffset: 0,
+      };
+      const start = byteOffset / byteSize(dtype);
+      return new Tensor((memory as Storage).retain(), dtype, shape, strides, start + offset);
     };
-    for (const { leaf, operand } of this.#gradients) {
+    const { storages, gradients } = this.program;
+    // What is the caller's already, or the program's, is copied: it gets a tensor of its own, as in the first call.
+    const ownTensorAt = (operand: Operand, isOthers: boolean) => {
+      const { kind } = storages[operand.storage]!.source;
+      return isOthers || kind === 'argument' || kind === 'constant'
+        ? standInFor(tensorAt(operand))
+        : tensorAt(operand);
+    };
+    for (const { leaf, operand, disposes } of this.#gradients) {
       const before = leaf.grad;
-      leaf.grad = operand && keep(tensorAt(operand));
-      before?.dispose();
+      leaf.grad = operand && keep(ownTensorAt(operand, false));
+      if (disposes) before?.dispose();
     }
-    // The next run may write a gradient's storage again; a result is the caller's.
-    const ownTensorAt = (operand: Operand) =>
-      this.program.gradients.has(operand.storage) ? standInFor(tensorAt(operand)) : tensorAt(operand);
-    return mapInstances(this.#result, Slot, ({ operand }) => ownTensorAt(operand));
+    // The next run may write a gradient's storage again.
+    return mapInstances(this.#result, Slot, ({ operand }) =>
+      ownTensorAt(operand, gradients.has(operand.storage)),
+    );
   }
-}
-
-/** A contiguous copy for a function to work on in the place of its caller's tensor. */
-export function standInFor(x: Tensor): Tensor {
-  return noGrad(() => withoutAutocast(() => copy(x)));
-}
-
-/** What was written into arguments goes to the caller's tensors, from what stood in for them. */
-export function writeBack(
-  indices: readonly number[],
-  tensors: readonly Tensor[],
-  standIn: (index: number) => Tensor,
-): void {
-  for (const index of indices) noGrad(() => copyInPlace(tensors[index]!, standIn(index)));
-}
-
-/** The arguments, by their indices, that a program writes. */
-export function writtenArguments({ storages, written }: Pick<Program, 'storages' | 'written'>): number[] {
-  return [...written].flatMap((number) => {
-    const { source } = storages[number]!;
-    return source.kind === 'argument' ? [source.index] : [];
-  });
 }
 
 function byteOffsetOf({ address, storage }: Tensor): number {
   return address - storage.buffer.address;
-}
-
-/** The regions of given storages that calls write, each once. */
-function writesOf({ calls, written, storages }: Program): GivenWrite[] {
-  const outputs = calls.flatMap((call) => call.outputs).filter(({ storage }) => written.has(storage));
-  const writes = outputs.map((output) => {
-    const { source } = storages[output.storage]!;
-    const storage = 'storage' in source ? source.storage : null;
-    return { number: output.storage, region: extentOf(output), storage };
-  });
-  const byPlace = new Map(
-    writes.map((write) => [`${write.number}:${write.region.start}-${write.region.end}`, write]),
-  );
-  return [...byPlace.values()];
 }
 
 function operandOfResult(trace: Trace, x: Tensor): Operand {
@@ -293,12 +235,6 @@ function operandOfResult(trace: Trace, x: Tensor): Operand {
     );
   }
   return trace.operand(x);
-}
-
-function gradientResults(trace: Trace): GradientResult[] {
-  return [...trace.gradients.values()]
-    .filter(({ leaf, before }) => !leaf.isDisposed && leaf.grad !== before)
-    .map(({ leaf }) => ({ leaf, operand: leaf.grad && trace.operand(leaf.grad) }));
 }
 
 function programOf(
@@ -319,11 +255,4 @@ function programOf(
   const alive = withoutDeadCalls({ calls, storages, kept });
   const facts = { tracedCalls: calls.length, eagerPeakBytes: trace.peakBytes };
   return { name, device, storages, written, kept, gradients, live, calls: alive, ...facts };
-}
-
-function hasSuchGradient({ leaf, before, within }: TouchedGradient): boolean {
-  const { grad } = leaf;
-  if (before === null || grad === null) return before === grad;
-  if (!sameShape(before.shape, grad.shape)) return false;
-  return within ? grad.storage === within && grad.offset === before.offset : fillsStorage(grad);
 }

@@ -11,10 +11,11 @@ import { byteSize } from '../tensor/dtype.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
+import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../tensor/transfer.ts';
-import { standInFor } from './compiled-program.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import type { Call, Operand, ProgramStorage } from './program.ts';
+import { standInFor } from './stand-ins.ts';
 import { Trace, traced } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
@@ -48,6 +49,7 @@ export function exportOnnx(
   requireTensors('exportOnnx', inputs);
   if (inputs.length === 0) throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
   checkOptions('exportOnnx', options, ['inputNames', 'outputNames']);
+  tracing.active?.refuse('exportOnnx() writes a file, which replays would not', 'Call it outside');
   const model = noGrad(() => withoutAutocast(() => scope(() => encode(fn, inputs, options))));
   writeFileSync(path, model);
 }

@@ -82,6 +82,14 @@ export function attributesOf({ attributes, live }: Call, liveAttributes: readonl
   return live === null ? attributes : liveAttributes[live];
 }
 
+/** The arguments, by their indices, that a program writes. */
+export function writtenArguments({ storages, written }: Pick<Program, 'storages' | 'written'>): number[] {
+  return [...written].flatMap((number) => {
+    const { source } = storages[number]!;
+    return source.kind === 'argument' ? [source.index] : [];
+  });
+}
+
 /** Where a given storage lies for one run. */
 export interface Binding {
   readonly storage: StoredMemory;
@@ -101,6 +109,8 @@ export interface RunnerFacts {
   readonly table: readonly ExplainedCall[];
   /** Names of ops that are one kernel, with the number of kernels of each name. */
   readonly fused: ReadonlyMap<string, number>;
+  /** Calls that would do again what an earlier one has done, and are left out. */
+  readonly repeatedCalls: number;
   /** Bytes that fused ops hand on in registers: a write and a read less of each in every run. */
   readonly bytesInRegisters: number;
   /** Casts of parameters that no run makes: it finds them as optimizers have left them. */
@@ -119,6 +129,7 @@ export interface RunnerFacts {
 
 /** Of a device that runs each op as it is, over memory that it allocates as it goes. */
 export const nothingSpared = {
+  repeatedCalls: 0,
   bytesInRegisters: 0,
   carriedCasts: 0,
   carriedBytes: 0,
@@ -140,8 +151,8 @@ export interface ProgramRunner {
   readonly tellsReplays: boolean;
   facts(): RunnerFacts;
   /**
-   * Runs it over the given storages; `live` are the attributes of this run, in the order of `Program.live`. Returns the kept
-   * storages by number, one reference of each, the caller's.
+   * Runs it over the given storages, of which the captured ones are watched; `live` are the attributes of this run, in the
+   * order of `Program.live`. Returns the kept storages by number, one reference of each, the caller's.
    */
   run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage>;
   /** Told behind a run, once its writes count as writes of the given storages. */

@@ -6,9 +6,11 @@ import type { ComputeOp } from '../op/op.ts';
 import { currentRange } from '../op/range.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
+import { shareMemory } from '../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { type Tracing, tracing } from '../tensor/tracing.ts';
+import { checkWrittenArgument, sharesWhatIsWritten } from './argument-memory.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
 
 /** Something beside tensors that the ops depended on. */
@@ -21,6 +23,8 @@ export interface Dependency {
 export interface TouchedGradient {
   readonly leaf: Tensor;
   readonly before: Tensor | null;
+  /** Where a backward pass would have written one. */
+  readonly buffer: Tensor | null;
   /** Where it lay: all of a storage of its own, or a part of this one, such as a flat buffer. */
   readonly within: Storage | null;
 }
@@ -50,8 +54,16 @@ export class Trace implements Tracing, Observer {
   readonly #constants = new Set<Storage>();
   readonly #gradientStorages = new Map<Storage, Tensor>();
 
-  /** `standIns` are the tensors that the function gets in the place of its caller's, in their order. */
-  constructor(standIns: readonly Tensor[]) {
+  /** Its caller's tensors, of those that it gets a copy of. */
+  readonly #originals: readonly Tensor[];
+  readonly #writtenOriginals = new Set<Tensor>();
+
+  /**
+   * `standIns` are the tensors that the function gets in the place of its caller's, in their order, and `originals` these,
+   * where they are to have what it writes.
+   */
+  constructor(standIns: readonly Tensor[], originals: readonly Tensor[] = []) {
+    this.#originals = originals;
     this.#arguments = new Map(standIns.map(({ storage }, index) => [storage, index]));
   }
 
@@ -71,6 +83,7 @@ export class Trace implements Tracing, Observer {
       live: this.#addLive(liveSourceOf(attributes)),
       range: this.#ownRange(),
     };
+    this.#checkWrites(inputs, outputs);
     this.calls.push(call);
     for (const { storage } of call.outputs)
       if (this.storages[storage]!.source.kind !== 'made') this.written.add(storage);
@@ -117,6 +130,8 @@ export class Trace implements Tracing, Observer {
   }
 
   depends(read: () => unknown, value: unknown): void {
+    // Asked at each run: once for what many layers read.
+    if (this.dependencies.some((known) => known.read === read && Object.is(known.value, value))) return;
     this.dependencies.push({ read, value });
   }
 
@@ -162,6 +177,33 @@ export class Trace implements Tracing, Observer {
     return next && this.live.push(next) - 1;
   }
 
+  /** Refuses what an op, which has not run yet, would write where replays, or the caller's tensors, would miss it. */
+  #checkWrites(inputs: readonly Tensor[], outputs: readonly Tensor[]): void {
+    for (const output of outputs) {
+      if (this.#constants.has(output.storage))
+        this.refuse('the numbers of arange() or linspace() are written to', 'Write to a copy() of them');
+      const index = this.#arguments.get(output.storage);
+      if (index === undefined) this.#refuseShared(this.#originals, output);
+      else if (this.#originals.length > 0) this.#noteWritten(this.#originals[index]!);
+    }
+    for (const original of this.#writtenOriginals) this.#refuseShared(inputs, original);
+  }
+
+  /** A caller's tensor whose copy is written to. */
+  #noteWritten(original: Tensor): void {
+    if (this.#writtenOriginals.has(original)) return;
+    checkWrittenArgument(original);
+    const others = this.#originals.filter((x) => x !== original);
+    this.#refuseShared([...others, ...this.captured], original);
+    if (this.#gradientStorages.has(original.storage)) throw sharesWhatIsWritten(original);
+    this.#writtenOriginals.add(original);
+  }
+
+  #refuseShared(tensors: readonly Tensor[], written: Tensor): void {
+    const sharing = tensors.find((x) => shareMemory(x, written));
+    if (sharing) throw sharesWhatIsWritten(sharing);
+  }
+
   #numberOf(x: Tensor, storage: Storage): number {
     let number = this.#numbers.get(storage);
     if (number === undefined) {
@@ -185,7 +227,8 @@ export class Trace implements Tracing, Observer {
   #touch(leaf: Tensor, before: Tensor | null): void {
     if (this.gradients.has(leaf)) return;
     const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
-    this.gradients.set(leaf, { leaf, before, within: isPart ? before.storage : null });
+    const { gradientBuffer: buffer } = leaf;
+    this.gradients.set(leaf, { leaf, before, buffer, within: isPart ? before.storage : null });
     if (before && !isPart) this.#gradientStorages.set(before.storage, leaf);
   }
 

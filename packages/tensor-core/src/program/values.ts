@@ -10,6 +10,8 @@ export interface DescribedArguments {
   readonly tensors: readonly Tensor[];
 }
 
+const nothing: DescribedArguments = { signature: '[]', tensors: [] };
+
 const identities = new WeakMap<object, number>();
 let identityCount = 0;
 
@@ -21,6 +23,7 @@ function identityOf(value: object): number {
 
 /** Throws a CompileError for tensors with history, whose gradient a replay would lose, and for what refers to itself. */
 export function describeArguments(values: readonly unknown[]): DescribedArguments {
+  if (values.length === 0) return nothing;
   const tensors = new Map<Tensor, number>();
   const open = new Set<object>();
   const describe = (value: unknown): string => {

@@ -55,10 +55,11 @@ function toFloat16(value: number): number {
 
 function fromFloat16(bits16: number): number {
   const sign = bits16 & 0x8000 ? -1 : 1;
-  const exponent = (bits16 >>> 10) & 0x1f;
-  const mantissa = bits16 & 0x3ff;
-  if (exponent === 31) return mantissa ? NaN : sign * Infinity;
-  return exponent === 0 ? sign * mantissa * 2 ** -24 : sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
+  const magnitude = bits16 & 0x7fff;
+  if (magnitude >= 0x7c00) return magnitude > 0x7c00 ? NaN : sign * Infinity;
+  // As a float32, whose exponents lie 112 higher; so do those of its subnormal numbers.
+  bits[0] = magnitude << 13;
+  return sign * float[0]! * 2 ** 112;
 }
 
 function roundHalfToEven(x: number): number {

@@ -3,10 +3,11 @@ import { fromBits16, toBits16 } from './float16.ts';
 
 /** The elements of a typed array as JavaScript numbers. */
 export function toNumbers(dtype: DType, data: TypedArray): number[] {
-  if (dtype === 'float16' || dtype === 'bfloat16') {
-    return Array.from(data as Uint16Array, (bits) => fromBits16(dtype, bits));
-  }
-  return Array.from<number | bigint, number>(data as Float64Array, Number);
+  const numbers: number[] = [];
+  // Array.from takes three times as long.
+  if (data instanceof Uint16Array) for (const bits of data) numbers.push(fromBits16(dtype, bits));
+  else for (let i = 0; i < data.length; i++) numbers.push(Number(data[i]));
+  return numbers;
 }
 
 /**

@@ -42,6 +42,7 @@ export function isContiguous(shape: Shape, strides: Shape): boolean {
   return true;
 }
 
+/** Whether two shapes have the same lengths in the same order; nothing is broadcast. */
 export function sameShape(a: Shape, b: Shape): boolean {
   if (a === b) return true;
   if (a.length !== b.length) return false;

@@ -10,6 +10,7 @@ import { type Held, watchForLeak, stopWatching } from './lifetime/leak-watch.ts'
 import { Scoped } from './lifetime/scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
 import { Storage } from './storage/storage.ts';
+import { watchedChanges } from './storage/watched-changes.ts';
 import { tracing } from './tracing.ts';
 
 /**
@@ -39,7 +40,7 @@ export class Tensor extends Scoped implements MemoryView {
   constructor(storage: Storage, dtype: DType, shape: Shape, strides?: Shape, offset = 0) {
     super();
     this.storage = storage;
-    storage.handles++;
+    storage.addHandle();
     this.dtype = dtype;
     this.shape = shape;
     this.size = sizeOf(shape);
@@ -85,7 +86,9 @@ export class Tensor extends Scoped implements MemoryView {
     if (grad !== null && !(grad instanceof Tensor))
       throw wrongArgument('grad', 'it', 'a tensor or null', grad);
     tracing.active?.gradientSet(this, this.#grad);
+    if (grad === this.#grad) return;
     this.#grad = grad;
+    if (this.storage.isWatched) watchedChanges.gradients++;
   }
 
   /** The tape entry that made this tensor; internal. */
@@ -142,6 +145,7 @@ export class Tensor extends Scoped implements MemoryView {
     else parameters.remove(region);
     if (this.#held) this.#held.region = requires ? region : null;
     this.#leaf = requires ? new LeafNode(this) : null;
+    if (this.storage.isWatched) watchedChanges.handles++;
     return this;
   }
 
@@ -159,6 +163,7 @@ export class Tensor extends Scoped implements MemoryView {
     checkFunction('onGradientAccumulated', 'the hook', hook);
     const { hooks } = this.#leaf;
     hooks.add(hook);
+    if (this.storage.isWatched) watchedChanges.gradients++;
     return () => hooks.delete(hook);
   }
 
@@ -183,6 +188,17 @@ export class Tensor extends Scoped implements MemoryView {
     }
     if (buffer !== null) this.#checkGradientBuffer(buffer);
     this.#leaf.gradientBuffer = buffer;
+    if (this.storage.isWatched) watchedChanges.gradients++;
+  }
+
+  /** What `setGradientBuffer` has set; null for none. */
+  get gradientBuffer(): Tensor | null {
+    return this.#leaf?.gradientBuffer ?? null;
+  }
+
+  /** Whether `onGradientAccumulated` has any to call. */
+  get hasGradientHooks(): boolean {
+    return this.#leaf !== null && this.#leaf.hooks.size > 0;
   }
 
   #checkGradientBuffer(buffer: Tensor): void {
@@ -217,7 +233,7 @@ export class Tensor extends Scoped implements MemoryView {
     this.#disposed = true;
     this.#stopWatching();
     if (this.#leaf) this.storage.parameters.remove(extentOf(this));
-    this.storage.handles--;
+    this.storage.dropHandle();
     this.storage.release();
     this.#node?.release();
     this.#grad?.dispose();

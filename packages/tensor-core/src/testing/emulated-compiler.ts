@@ -1,15 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +9,7 @@ import { packageRoot } from '../host/package-root.ts';
 import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
+const sharedHeader = fileURLToPath(runtimeFile('cuda-on-host.hpp'));
 /** Headers of PTX, which the emulator has in C++. */
 const standIns = ['exp2.cuh', 'float16.cuh', 'mma.cuh'];
 // x86 takes misaligned addresses and a GPU does not: such an access traps, and the launch fails.
@@ -26,7 +18,7 @@ const flags = [
   ...['-fsanitize=alignment', '-fsanitize-undefined-trap-on-error'],
 ];
 /** A kernel finds the libraries of C and C++ through the runtime: to link them takes as long as to compile it. */
-const kernelFlags = [...flags, '-nostdlib'];
+const kernelFlags = [...flags, '-nostdlib', '-fno-exceptions', '-fno-asynchronous-unwind-tables'];
 
 /** The host compiler's first version line; null if there is none. */
 export function hostCompilerVersion(): string | null {
@@ -43,16 +35,17 @@ export function hostCompilerVersion(): string | null {
 /** Compiles kernels for the CPU: a shared library with `capture_NAME`, `copy_NAME` and `run_NAME` for each kernel NAME. */
 export class EmulatedCompiler implements KernelCompiler {
   readonly version: string;
-  readonly #runtime: Runtime;
+  /** The code that kernels share, loaded once a process. */
+  readonly #runtime: string;
 
   constructor() {
     const hash = createHash('sha256').update(kernelFlags.join(' '));
     hash.update(readFileSync(new URL(import.meta.url)));
-    for (const file of ['cuda-on-host.hpp', 'cuda-on-host.cpp', ...standIns])
+    for (const file of ['cuda-on-host.hpp', 'math-on-host.hpp', 'cuda-on-host.cpp', ...standIns])
       hash.update(readFileSync(runtimeFile(file)));
     hash.update(String(hostCompilerVersion()));
     this.version = `emulator ${hash.digest('hex')}`;
-    this.#runtime = precompileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
+    this.#runtime = compileRuntime(join(tmpdir(), `roofline-${this.version.replace(' ', '-')}`));
   }
 
   compile({ name, source, headers, options }: CompileRequest): Uint8Array {
@@ -68,11 +61,11 @@ export class EmulatedCompiler implements KernelCompiler {
           ...kernelFlags,
           ...defines,
           '-include',
-          this.#runtime.header,
+          sharedHeader,
           '-o',
           'kernel.so',
           'kernel.cpp',
-          this.#runtime.library,
+          this.#runtime,
         ],
         {
           cwd: folder,
@@ -88,32 +81,16 @@ export class EmulatedCompiler implements KernelCompiler {
   }
 }
 
-/** The runtime that kernels share: its header beside its precompiled form, and its code, loaded once a process. */
-interface Runtime {
-  readonly header: string;
-  readonly library: string;
-}
-
-/** Compiles the runtime once a machine, into `folder`: it takes longer than most kernels. */
-function precompileRuntime(folder: string): Runtime {
-  const [header, library] = [join(folder, 'cuda-on-host.hpp'), join(folder, 'cuda-on-host.so')];
-  if (existsSync(library)) return { header, library };
+/** Compiles the runtime once a machine, into `folder`; gives its path. */
+function compileRuntime(folder: string): string {
+  const library = join(folder, 'cuda-on-host.so');
+  if (existsSync(library)) return library;
   mkdirSync(folder, { recursive: true });
-  makeInto(header, (path) => copyFileSync(runtimeFile('cuda-on-host.hpp'), path));
-  makeInto(`${header}.gch`, (path) => compileInto(path, '-x', 'c++-header', header));
-  makeInto(library, (path) => compileInto(path, fileURLToPath(runtimeFile('cuda-on-host.cpp'))));
-  return { header, library };
-}
-
-/** Several processes may do so at a time: none sees half a file of another. */
-function makeInto(output: string, make: (path: string) => void): void {
-  const temporary = `${output}.${process.pid}`;
-  make(temporary);
-  renameSync(temporary, output);
-}
-
-function compileInto(output: string, ...words: readonly string[]): void {
-  execFileSync('g++', [...flags, ...words, '-o', output]);
+  // Several processes may do so at a time: none sees half a file of another.
+  const temporary = `${library}.${process.pid}`;
+  execFileSync('g++', [...flags, fileURLToPath(runtimeFile('cuda-on-host.cpp')), '-o', temporary]);
+  renameSync(temporary, library);
+  return library;
 }
 
 // Dynamic shared memory has its size from the launch, which `dynamic_shared` knows; it is declared inside kernels.

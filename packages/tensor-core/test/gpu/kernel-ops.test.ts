@@ -9,6 +9,7 @@ import { describeEinsum, describeEinsumGradients } from '../op-cases/matrix/eins
 import { describeEmbedding } from '../op-cases/index/embedding.ts';
 import { describeExtrema, describeExtremaGradients } from '../op-cases/reduce/extrema.ts';
 import { describeGather } from '../op-cases/index/gather.ts';
+import { describeIndexCopy } from '../op-cases/index/index-copy.ts';
 import { describeNorms } from '../op-cases/nn/norm.ts';
 import { describeRandom } from '../op-cases/random/random.ts';
 import { describeReduce } from '../op-cases/reduce/reduce.ts';
@@ -36,6 +37,9 @@ describe('embedding on CUDA', () => {
 });
 describe('gather on CUDA', () => {
   describeGather(cuda);
+});
+describe('indexCopyInPlace on CUDA', () => {
+  describeIndexCopy(cuda);
 });
 describe('reductions on CUDA', () => {
   describeReduce(cuda);

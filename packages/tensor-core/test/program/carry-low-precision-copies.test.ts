@@ -27,6 +27,8 @@ const product = (a: Operand, b: Operand, output: Operand) => call(lowProduct as 
 const update = (parameter: Operand) => call(halve as Op<never>, [parameter], [parameter]);
 
 const weights = tensor([1, 2, 3, 4], { device });
+// As whoever hands a program to its device sees to it.
+weights.storage.watch();
 const halves = [0, 2].map((start) => slice(weights, 0, start, start + 2).requiresGrad_());
 const [p, q] = [at(0, 0, 'float32'), at(0, 2, 'float32')];
 

@@ -24,7 +24,7 @@ function sameAsFirst(op: string, [target, source]: readonly TensorSpec[]): reado
   return [target!];
 }
 
-const addInPlaceOp = defineOp({
+export const addInPlaceOp = defineOp({
   name: 'add_',
   autocast: 'none',
   infer: (inputs) => {
@@ -99,11 +99,11 @@ export function copyInPlace(target: Tensor, source: Tensor, ...rest: []): void {
   applyOne(copyInPlaceOp, [target, source], undefined).dispose();
 }
 
-interface FillAttributes {
+export interface FillAttributes {
   readonly value: number;
 }
 
-const fillOp = defineOp<FillAttributes>({
+export const fillOp = defineOp<FillAttributes>({
   name: 'fill_',
   autocast: 'none',
   infer: ([x]) => [x!],

@@ -19,10 +19,12 @@ import { vectorLength } from '../support/row-kernel.ts';
 import { gather } from './gather.ts';
 
 const forwardKernel = kernelVariants('index/embedding.cu', 'embedding', 'pppil');
-const sortKernel = kernelVariants('index/embedding_sort.cu', 'embedding_sort', 'ppppiii');
+const sortKernel = kernelVariants('index/embedding_sort.cu', 'embedding_sort', 'ppppiiii');
 const backwardKernel = kernelVariants('index/embedding_backward.cu', 'embedding_backward', 'ppppi');
 const sortThreads = 1024;
 const sortDigitBits = 8;
+/** Ranges of so many rows the block that sorts zeroes sooner than a fill by itself would begin. */
+const mostRowsZeroed = 2 ** 14;
 const maxThreads = 256;
 const maxVectors = 4;
 
@@ -34,7 +36,7 @@ function checkOperands(weight: TensorSpec, ids: TensorSpec): void {
   );
 }
 
-const embeddingOp = defineOp({
+export const embeddingOp = defineOp({
   name: 'embedding',
   autocast: 'none',
   infer: ([weight, ids]) => {
@@ -69,17 +71,21 @@ const embeddingOp = defineOp({
   },
 });
 
-interface EmbeddingBackwardAttributes {
+export interface EmbeddingBackwardAttributes {
   readonly vocabulary: number;
 }
 
 /** dweight[v] = Σ dy[n] over the n with ids[n] = v, dense, in ascending n. */
-const embeddingBackwardOp = defineOp<EmbeddingBackwardAttributes>({
+export const embeddingBackwardOp = defineOp<EmbeddingBackwardAttributes>({
   name: 'embeddingBackward',
   autocast: 'none',
   infer: ([dy], { vocabulary }) => [{ shape: [vocabulary, dy!.shape.at(-1)!], dtype: dy!.dtype }],
   cost: ([dy, ids], outputs) => ({ flops: sizeOf(dy!.shape), bytesMoved: bytesOf([dy!, ids!, ...outputs]) }),
-  cuda: { kind: 'custom', launch: launchBackward },
+  cuda: {
+    kind: 'custom',
+    launch: (context, inputs, [dweight], attributes) =>
+      launchEmbeddingBackward(context, inputs, dweight!, attributes, { adds: false }),
+  },
   cpu: {
     kind: 'host',
     run([dy, ids], [dweight], { vocabulary }) {
@@ -157,26 +163,29 @@ function launchForward(
     .launch([ids!.size, 1, 1], wholeWarps(units), 0, [from, ids!.address, to, units, vocabulary]);
 }
 
-function launchBackward(
+/** Writes the gradient, or adds it to what is there, which only the rows that were read need. */
+export function launchEmbeddingBackward(
   context: CudaContext,
   [dy, ids]: readonly MemoryView[],
-  [dweight]: readonly MemoryView[],
+  dweight: MemoryView,
   { vocabulary }: EmbeddingBackwardAttributes,
+  { adds }: { readonly adds: boolean },
 ): void {
-  if (dweight!.size === 0) return;
+  if (dweight.size === 0) return;
   const { positions, ranges } = sortIds(context, ids!, vocabulary);
-  const columns = dweight!.shape[1]!;
-  const length = vectorLength(columns, [dy!, dweight!]);
+  const columns = dweight.shape[1]!;
+  const length = vectorLength(columns, [dy!, dweight]);
   const threads = wholeWarps(columns / length);
   const vectors = Math.min(maxVectors, Math.ceil(columns / length / threads));
-  const variant = { ELEMENT: storageType(dweight!.dtype), VECTOR_LENGTH: length, VECTORS: vectors };
+  const element = { ELEMENT: storageType(dweight.dtype), VECTOR_LENGTH: length, VECTORS: vectors };
+  const variant = { ...element, ADDS: Number(adds) };
   context
     .kernel(backwardKernel(variant))
     .launch([vocabulary, Math.ceil(columns / (length * threads * vectors)), 1], threads, 0, [
       dy!.address,
       positions,
       ranges,
-      dweight!.address,
+      dweight.address,
       columns,
     ]);
 }
@@ -185,7 +194,8 @@ function launchBackward(
 function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
   const rangeBytes = 8 * vocabulary;
   const ranges = context.workspace(rangeBytes);
-  context.fillBytes(ranges, 0, rangeBytes);
+  const zeroes = ids.size > 0 && vocabulary <= mostRowsZeroed;
+  if (!zeroes) context.fillBytes(ranges, 0, rangeBytes);
   const halfBytes = 4 * ids.size;
   const [keys, positions] = [context.workspace(2 * halfBytes), context.workspace(2 * halfBytes)];
   // Ids out of range are sorted as `vocabulary`, which must have its digits too.
@@ -201,6 +211,7 @@ function sortIds(context: CudaContext, ids: MemoryView, vocabulary: number) {
         ids.size,
         vocabulary,
         passes,
+        Number(zeroes),
       ]);
   }
   return { positions: passes % 2 === 1 ? positions : positions + halfBytes, ranges };

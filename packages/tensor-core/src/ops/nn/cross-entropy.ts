@@ -7,7 +7,7 @@ import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { byteSize, computeDType } from '../../tensor/dtype.ts';
+import { type DType, byteSize, computeDType } from '../../tensor/dtype.ts';
 import { ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { checkWhole, formatShape, sizeOf } from '../../tensor/shape.ts';
@@ -27,7 +27,7 @@ import { rowPlan, vectorLength } from '../support/row-kernel.ts';
 import { logSoftmax } from './log-softmax.ts';
 import { logSoftmaxNode } from './softmax-graph.ts';
 
-interface CrossEntropyAttributes {
+export interface CrossEntropyAttributes {
   readonly ignoreIndex: number;
 }
 
@@ -64,7 +64,7 @@ function checkTargets(targets: Tensor, classes: number, ignoreIndex: number): vo
   checkIndices(targets, range, { onCpu: true });
 }
 
-const crossEntropyOp = defineOp<CrossEntropyAttributes>({
+export const crossEntropyOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropy',
   // Reads low precision as float32 and gives a float32 loss itself; a cast of the logits would only cost memory.
   autocast: 'none',
@@ -117,7 +117,7 @@ const crossEntropyOp = defineOp<CrossEntropyAttributes>({
 });
 
 /** dlogits = (softmax(logits) - onehot(targets)) · dloss · inverseCount; 0 in rows that are ignored. */
-const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
+export const crossEntropyBackwardOp = defineOp<CrossEntropyAttributes>({
   name: 'crossEntropyBackward',
   autocast: 'none',
   infer: ([, logits]) => [{ shape: logits!.shape, dtype: logits!.dtype }],
@@ -179,10 +179,15 @@ function sumAll(graph: OnnxGraph, x: OnnxValue): OnnxValue {
   return sumNode(graph, x, [...x.shape.keys()], false);
 }
 
-/** The plan for rows of the logits, and the definitions of the kernels that work on them. */
-function planRows(context: CudaContext, tensors: readonly MemoryView[], targets: MemoryView) {
+/** The plan for rows of the logits, as of elements of `dtype`, and the definitions of the kernels that work on them. */
+export function planRows(
+  tensors: readonly MemoryView[],
+  targets: MemoryView,
+  dtype: DType = tensors[0]!.dtype,
+) {
   const [rows, columns] = tensors[0]!.shape as [number, number];
-  const plan = rowPlan(tensors[0]!.dtype, columns, vectorLength(columns, tensors));
+  const most = 16 / byteSize(dtype);
+  const plan = rowPlan(dtype, columns, Math.min(most, vectorLength(columns, tensors)));
   const variant = { ...plan.defines, INDEX: storageType(targets.dtype) };
   return { rows, columns, variant, grid: [Math.ceil(rows / plan.rowsPerBlock), 1, 1] as const };
 }
@@ -193,7 +198,7 @@ function launchForward(
   [loss, logSumExp, inverseCount]: readonly MemoryView[],
   { ignoreIndex }: CrossEntropyAttributes,
 ): void {
-  const { rows, columns, variant, grid } = planRows(context, [logits!], targets!);
+  const { rows, columns, variant, grid } = planRows([logits!], targets!);
   const losses = context.workspace(rows * byteSize(loss!.dtype));
   context
     .kernel(rowsKernel(variant))
@@ -225,7 +230,7 @@ function launchBackward(
   { ignoreIndex }: CrossEntropyAttributes,
 ): void {
   const [, logits, targets] = inputs;
-  const { rows, columns, variant, grid } = planRows(context, [logits!, dlogits!], targets!);
+  const { rows, columns, variant, grid } = planRows([logits!, dlogits!], targets!);
   context
     .kernel(backwardKernel(variant))
     .launch(grid, variant.BLOCK_THREADS, 0, [

@@ -26,7 +26,7 @@ export function reportLeaks(listener: ((description: string) => void) | null): v
 
 const collected = new FinalizationRegistry<Held>(({ storage, node, region, dtype, shape }) => {
   if (region) storage.parameters.remove(region);
-  storage.handles--;
+  storage.dropHandle();
   storage.release();
   node?.release();
   onLeak?.(`${dtype} ${formatShape(shape)} on ${storage.device.label}`);

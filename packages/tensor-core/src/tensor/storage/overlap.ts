@@ -1,4 +1,21 @@
+import type { DType } from '../dtype.ts';
 import type { Layout } from '../shape.ts';
+import { extentOf } from './extent.ts';
+import type { Storage } from './storage.ts';
+
+/** Elements of a storage, such as a tensor's. */
+export interface StoredElements extends Layout {
+  readonly storage: Storage;
+  readonly dtype: DType;
+}
+
+/** Whether two tensors have an element in common. What cannot be told in time is taken for one. */
+export function shareMemory(a: StoredElements, b: StoredElements): boolean {
+  if (a.storage !== b.storage) return false;
+  const [one, other] = [extentOf(a), extentOf(b)];
+  if (one.end <= other.start || other.end <= one.start) return false;
+  return a.dtype !== b.dtype || shareElements(a, b) !== 'no';
+}
 
 /** Steps of one length that may be taken 0 to `most` times. */
 interface Step {

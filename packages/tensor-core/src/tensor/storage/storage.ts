@@ -1,6 +1,9 @@
 import type { Device, DeviceBuffer } from '../../devices/device.ts';
 import { DisposedError } from '../../errors.ts';
+import { tracing } from '../tracing.ts';
 import { ParameterRegions } from './parameter-regions.ts';
+import { watchedChanges } from './watched-changes.ts';
+import type { JointTime } from './write-time.ts';
 import { type Region, WriteVersions } from './write-versions.ts';
 
 /** A part of a storage that something works on beside the ops, and its name. */
@@ -10,12 +13,18 @@ export interface Hold {
 }
 
 const noHolds: readonly Hold[] = [];
+let holdCount = 0;
 
 let made = 0;
 
 /** How many storages this process has made: those made from now on have higher serial numbers. */
 export function storagesMade(): number {
   return made;
+}
+
+/** Whether anything is held, of any storage; see `hold`. */
+export function isAnyHeld(): boolean {
+  return holdCount > 0;
 }
 
 /**
@@ -28,21 +37,58 @@ export class Storage {
   readonly serial = ++made;
   readonly device: Device;
   readonly byteLength: number;
-  /** Replaced by devices that write "in place" into a fresh buffer. */
-  buffer: DeviceBuffer;
-  /** Live tensor handles: with one alone, nothing else sees what it writes. */
-  handles = 0;
   /** Null until the first write: most storages are written by the op that makes them, and never again. */
   #writes: WriteVersions | null = null;
   #parameters: ParameterRegions | null = null;
   #holds: Set<Hold> | null = null;
+  #buffer: DeviceBuffer;
+  #handles = 0;
+  #watchers = 0;
   #references = 1;
 
   /** `buffer` is memory of the device that it is to own. Default: it allocates its own. */
   constructor(device: Device, byteLength: number, buffer: DeviceBuffer = device.allocate(byteLength)) {
     this.device = device;
     this.byteLength = byteLength;
-    this.buffer = buffer;
+    this.#buffer = buffer;
+  }
+
+  get buffer(): DeviceBuffer {
+    return this.#buffer;
+  }
+
+  /** For devices that write "in place" into a fresh buffer. */
+  set buffer(buffer: DeviceBuffer) {
+    this.#buffer = buffer;
+    if (this.#watchers > 0) watchedChanges.handles++;
+  }
+
+  /** Live tensor handles: with one alone, nothing else sees what it writes. */
+  get handles(): number {
+    return this.#handles;
+  }
+
+  addHandle(): void {
+    this.#handles++;
+  }
+
+  dropHandle(): void {
+    this.#handles--;
+    if (this.#watchers > 0) watchedChanges.handles++;
+  }
+
+  /** Whether what happens to it is counted, in `watchedChanges`. */
+  get isWatched(): boolean {
+    return this.#watchers > 0;
+  }
+
+  /** To be taken back by `unwatch`. */
+  watch(): void {
+    this.#watchers++;
+  }
+
+  unwatch(): void {
+    this.#watchers--;
   }
 
   get references(): number {
@@ -59,10 +105,10 @@ export class Storage {
   /** Throws a DisposedError if nobody holds a reference. */
   release(): void {
     if (this.#references <= 0) throw this.#gone('release');
-    if (--this.#references === 0) this.device.free(this.buffer);
+    if (--this.#references === 0) this.device.free(this.#buffer);
   }
 
-  /** Counts writes after creation; see `writtenSince`. */
+  /** Grows with each write after creation, which does not count; see `writtenSince`. */
   get version(): number {
     return this.#writes?.version ?? 0;
   }
@@ -72,6 +118,17 @@ export class Storage {
     this.#writes ??= new WriteVersions();
     if (region.start === 0 && region.end === this.byteLength) this.#writes.recordWhole();
     else this.#writes.record(region);
+    if (this.#watchers > 0) watchedChanges.writes++;
+  }
+
+  /** From now on each of `write`'s notes is a write of `region`, until `leaveWrite`. */
+  joinWrite(write: JointTime, region: Region): void {
+    this.#writes ??= new WriteVersions();
+    this.#writes.join(write, region);
+  }
+
+  leaveWrite(write: JointTime): void {
+    this.#writes?.leave(write);
   }
 
   /** Whether a byte of `region` was written since `version` was read. */
@@ -82,15 +139,22 @@ export class Storage {
   /**
    * Keeps the memory, at its place, for something that works on `region` beside the ops, such as a collective under
    * way. In-place ops may not write there meanwhile; their error names the holder. Returns a function that lets go.
-   * Throws a DisposedError if the memory has gone back to the device already.
+   * Throws a DisposedError if the memory has gone back to the device already, and a CompileError in a compiled function.
    */
   hold(region: Region, holder: string): () => void {
+    tracing.active?.refuse(
+      `${holder} works on memory beside the ops, which replays would not repeat`,
+      'Call it outside, on what the compiled function returns',
+    );
     this.retain();
     const hold = { region, holder };
     this.#holds ??= new Set();
     this.#holds.add(hold);
+    holdCount++;
     return () => {
-      if (this.#holds!.delete(hold)) this.release();
+      if (!this.#holds!.delete(hold)) return;
+      holdCount--;
+      this.release();
     };
   }
 

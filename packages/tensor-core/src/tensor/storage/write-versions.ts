@@ -1,13 +1,20 @@
+import { type JointTime, nextWriteTime } from './write-time.ts';
+
 /** A part of a storage, in bytes from its start: `start` included, `end` not. */
 export interface Region {
   readonly start: number;
   readonly end: number;
 }
 
-interface WrittenRegion {
-  start: number;
-  end: number;
-  version: number;
+interface WrittenRegion extends Region {
+  /** When it was written. */
+  readonly time: number;
+}
+
+/** A region that is written with others elsewhere, and when. */
+interface JointRegion {
+  readonly region: Region;
+  readonly write: JointTime;
 }
 
 /**
@@ -15,53 +22,79 @@ interface WrittenRegion {
  * write of a flat buffer's slice says nothing of the slices beside it. Regions do not overlap and are in order.
  */
 export class WriteVersions {
-  #version = 0;
+  /** Of the last write, joint ones aside. */
+  #last = 0;
   /** Of the last write to the whole storage. */
   #whole = 0;
   #regions: WrittenRegion[] = [];
+  #joint: JointRegion[] = [];
 
-  /** Counts all writes. */
+  /** The time of the last write; 0 where there was none. */
   get version(): number {
-    return this.#version;
+    return this.#joint.reduce((version, { write }) => Math.max(version, write.time), this.#last);
   }
 
   recordWhole(): void {
-    this.#whole = ++this.#version;
+    this.#last = this.#whole = nextWriteTime();
     if (this.#regions.length > 0) this.#regions = [];
   }
 
-  record({ start, end }: Region): void {
-    const version = ++this.#version;
-    if (start >= end) return;
+  record(region: Region): void {
+    this.#recordAt(region, nextWriteTime());
+  }
+
+  /** Counts each of `write`'s notes as a write of `region`. */
+  join(write: JointTime, region: Region): void {
+    if (region.start < region.end) this.#joint.push({ region, write });
+  }
+
+  /** Keeps what `write` has noted, and hears no more of it. */
+  leave(write: JointTime): void {
+    const left = this.#joint.filter((joint) => joint.write === write);
+    this.#joint = this.#joint.filter((joint) => joint.write !== write);
+    if (write.time === 0) return;
+    for (const { region } of left) this.#recordAt(region, write.time);
+  }
+
+  /** Whether a byte of the region was written after `version`. */
+  writtenSince(version: number, region: Region): boolean {
+    const { start, end } = region;
+    if (start >= end) return false;
+    if (this.#whole > version) return true;
+    if (this.#joint.some((joint) => joint.write.time > version && doOverlap(joint.region, region)))
+      return true;
+    if (this.#last <= version) return false;
+    for (let i = this.#firstEndingAfter(start); i < this.#regions.length; i++) {
+      const written = this.#regions[i]!;
+      if (written.start >= end) return false;
+      if (written.time > version) return true;
+    }
+    return false;
+  }
+
+  /** What was written later stays as it is. */
+  #recordAt({ start, end }: Region, time: number): void {
+    this.#last = Math.max(this.#last, time);
+    if (start >= end || this.#whole > time) return;
     const regions = this.#regions;
     const first = this.#firstEndingAfter(start);
-    const same = regions[first];
-    if (same && same.start === start && same.end === end) {
-      same.version = version;
-      return;
-    }
     const replaced: WrittenRegion[] = [];
+    let from = start;
     let last = first;
     for (; last < regions.length && regions[last]!.start < end; last++) {
       const region = regions[last]!;
+      if (region.time > time) {
+        if (from < region.start) replaced.push({ start: from, end: region.start, time });
+        replaced.push(region);
+        from = region.end;
+        continue;
+      }
       if (region.start < start) replaced.push({ ...region, end: start });
       if (region.end > end) replaced.push({ ...region, start: end });
     }
-    replaced.push({ start, end, version });
+    if (from < end) replaced.push({ start: from, end, time });
     replaced.sort((a, b) => a.start - b.start);
     regions.splice(first, last - first, ...replaced);
-  }
-
-  /** Whether a byte of the region was written after `version` writes. */
-  writtenSince(version: number, { start, end }: Region): boolean {
-    if (this.#version === version || start >= end) return false;
-    if (this.#whole > version) return true;
-    for (let i = this.#firstEndingAfter(start); i < this.#regions.length; i++) {
-      const region = this.#regions[i]!;
-      if (region.start >= end) return false;
-      if (region.version > version) return true;
-    }
-    return false;
   }
 
   #firstEndingAfter(position: number): number {
@@ -73,4 +106,8 @@ export class WriteVersions {
     }
     return low;
   }
+}
+
+function doOverlap(a: Region, b: Region): boolean {
+  return a.start < b.end && b.start < a.end;
 }

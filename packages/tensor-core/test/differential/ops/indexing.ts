@@ -1,6 +1,15 @@
 import * as t from '../../../src/index.ts';
+import type { DType } from '../../../src/index.ts';
 import type { OpEntry } from '../programs/program.ts';
-import { drawDType, drawLength, drawMostlyFloat, drawShape, drawTensor } from '../programs/tensor-input.ts';
+import type { RandomSource } from '../programs/random-source.ts';
+import {
+  type TensorInput,
+  drawDType,
+  drawLength,
+  drawMostlyFloat,
+  drawShape,
+  drawTensor,
+} from '../programs/tensor-input.ts';
 import { indexInput } from './nn.ts';
 import { drawDimension, tensorOf } from './operands.ts';
 
@@ -45,4 +54,64 @@ const gather: OpEntry = {
   },
 };
 
-export const indexingOps: readonly OpEntry[] = [embedding, gather];
+/** Indices without a repetition, whose order PyTorch leaves open, but for a few that are outside. */
+function drawPlaces(random: RandomSource, length: number): number[] {
+  const places = Array.from({ length }, (_, i) => i).sort(() => random.integer(-1, 1));
+  const chosen = places.slice(0, random.integer(0, length));
+  return random.chance(0.03) ? [...chosen, random.pick([length, -1])] : chosen;
+}
+
+function drawSlices(random: RandomSource, target: TensorInput, requiresGrad?: false) {
+  const dimension = drawDimension(random, target.shape.length);
+  const place = dimension < 0 ? dimension + target.shape.length : dimension;
+  const places = drawPlaces(random, target.shape[place] ?? 1);
+  const chosen = random.chance(0.02) ? places.length + 1 : places.length;
+  const shape = target.shape.map((own, i) => (i === place ? chosen : own));
+  const dtype = random.chance(0.97) ? target.dtype : drawDType(random);
+  const source = drawTensor(random, { dtype, shape, requiresGrad, values: 'ordinary' });
+  const index = indexInput(places, [places.length], random.chance(0.3) ? 'int32' : 'int64');
+  return { dimension, index, source };
+}
+
+const indexCopyInPlace: OpEntry = {
+  name: 'indexCopyInPlace',
+  rule: 'exact',
+  mutates: true,
+  draw: (random) => {
+    const requiresGrad = random.chance(0.1) ? undefined : false;
+    const target = drawTensor(random, { shape: drawShape(random, 1), requiresGrad });
+    const { dimension, index, source } = drawSlices(random, target, false);
+    return {
+      operands: [target, index, source],
+      ours: ([target, index, source]) => {
+        t.indexCopyInPlace(tensorOf(target), dimension, tensorOf(index), tensorOf(source));
+        return tensorOf(target);
+      },
+      torch: ([target, index, source]) => `${target}.index_copy_(${dimension}, ${index}.long(), ${source})`,
+    };
+  },
+};
+
+/** The same into a tensor that the tape knows: recorded, or refused. */
+const recordedIndexCopy: OpEntry = {
+  name: 'indexCopyInPlace',
+  rule: 'exact',
+  draw: (random) => {
+    const dtype = random.pick<DType>(['float32', 'float64', 'float16', 'bfloat16']);
+    const target = drawTensor(random, { dtype, shape: drawShape(random, 1), values: 'ordinary' });
+    const { dimension, index, source } = drawSlices(random, target);
+    return {
+      operands: [target, index, source],
+      ours: ([target, index, source]) =>
+        t.scope(() => {
+          const result = t.mul(tensorOf(target), 2);
+          t.indexCopyInPlace(result, dimension, tensorOf(index), t.mul(tensorOf(source), 3));
+          return result;
+        }),
+      torch: ([target, index, source]) =>
+        `torch.mul(${target}, 2).index_copy_(${dimension}, ${index}.long(), torch.mul(${source}, 3))`,
+    };
+  },
+};
+
+export const indexingOps: readonly OpEntry[] = [embedding, gather, indexCopyInPlace, recordedIndexCopy];

@@ -6,7 +6,9 @@ import { uniformStream } from '../../../../../tooling/uniform-stream.ts';
 /** `count` numbers, evenly spread over [low, high). */
 export function sampleNumbers(count: number, [low, high]: readonly [number, number], seed: number): number[] {
   const next = uniformStream(seed);
-  return Array.from({ length: count }, () => low + (high - low) * next());
+  const numbers: number[] = [];
+  while (numbers.length < count) numbers.push(low + (high - low) * next());
+  return numbers;
 }
 
 export function tensorOf(values: readonly number[], shape: Shape, dtype: DType, device: Device): Tensor {

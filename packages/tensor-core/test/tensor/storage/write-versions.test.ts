@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ParameterRegions } from '../../../src/tensor/storage/parameter-regions.ts';
+import { JointTime, nextWriteTime } from '../../../src/tensor/storage/write-time.ts';
 import { WriteVersions } from '../../../src/tensor/storage/write-versions.ts';
 
 const bytes = 24;
@@ -8,21 +9,50 @@ const region = fc
   .tuple(fc.nat(bytes), fc.nat(bytes))
   .map(([a, b]) => ({ start: Math.min(a, b), end: Math.max(a, b) }));
 
-it('knows of each byte when it was written last', () => {
+/** Writes by themselves, those noted with others, and the end of the latter. */
+const event = fc.oneof(
+  region.map((written) => ({ kind: 'write' as const, written })),
+  fc.nat(2).map((joint) => ({ kind: 'note' as const, joint })),
+  fc.nat(2).map((joint) => ({ kind: 'leave' as const, joint })),
+);
+const joints = fc.tuple(region, region, region);
+
+it('knows of each byte when it was written last, by itself or with others', () => {
   fc.assert(
-    fc.property(fc.array(region, { maxLength: 30 }), region, fc.nat(31), (writes, asked, since) => {
-      const versions = new WriteVersions();
-      const lastWrite = new Array<number>(bytes).fill(0);
-      for (const written of writes) {
-        if (written.start === 0 && written.end === bytes) versions.recordWhole();
-        else versions.record(written);
-        lastWrite.fill(versions.version, written.start, written.end);
-      }
-      expect(versions.version).toBe(writes.length);
-      const expected = lastWrite.slice(asked.start, asked.end).some((version) => version > since);
-      expect(versions.writtenSince(since, asked)).toBe(expected);
-    }),
-    { numRuns: 3000 },
+    fc.property(
+      fc.array(event, { maxLength: 30 }),
+      joints,
+      region,
+      fc.nat(31),
+      (events, regions, asked, ago) => {
+        const versions = new WriteVersions();
+        const times = regions.map(() => new JointTime());
+        const joined = new Set(times);
+        regions.forEach((of, i) => versions.join(times[i]!, of));
+        const lastWrite = new Array<number>(bytes).fill(0);
+        const before = nextWriteTime();
+        for (const happened of events) {
+          if (happened.kind === 'leave') {
+            joined.delete(times[happened.joint]!);
+            versions.leave(times[happened.joint]!);
+            continue;
+          }
+          const written = happened.kind === 'note' ? regions[happened.joint]! : happened.written;
+          if (happened.kind === 'note') {
+            if (!joined.has(times[happened.joint]!)) continue;
+            times[happened.joint]!.note();
+          } else if (written.start === 0 && written.end === bytes) versions.recordWhole();
+          else versions.record(written);
+          lastWrite.fill(versions.version, written.start, written.end);
+        }
+        expect(Math.max(...lastWrite)).toBeLessThanOrEqual(versions.version);
+        const since = before + ago;
+        const expected = lastWrite.slice(asked.start, asked.end).some((time) => time > since);
+        expect(versions.writtenSince(since, asked)).toBe(expected);
+        expect(versions.writtenSince(versions.version, asked)).toBe(false);
+      },
+    ),
+    { numRuns: 5000 },
   );
 });
 

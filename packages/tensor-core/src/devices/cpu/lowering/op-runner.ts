@@ -4,24 +4,20 @@ import { DeviceError } from '../../../errors.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { formatShape } from '../../../tensor/shape.ts';
 import type { BufferPool } from '../buffer-pool.ts';
-import {
-  ChunkedSession,
-  checkChunkable,
-  checkReadBeforeWritten,
-  chunkSize,
-  lowerPiece,
-} from './chunked-session.ts';
+import { lowerChunked } from './chunked-graph.ts';
+import { ChunkedSession, checkChunkable } from './chunked-session.ts';
 import { runHostLowering } from './host-lowering.ts';
 import { lowerToGraph, operandLayout } from './op-graph.ts';
 import { OpSession } from './op-session.ts';
+import { checkReadBeforeWritten } from './read-before-written.ts';
 import { SessionCache } from './session-cache.ts';
-import { callSignature, pieceSignature } from './signature.ts';
+import { callSignature, chunkedSignature } from './signature.ts';
 
 /** Runs ops on the CPU by their lowerings. */
 export class OpRunner {
   readonly #pool: BufferPool;
   readonly #sessions = new SessionCache<OpSession>();
-  readonly #pieceSessions = new SessionCache<ChunkedSession>();
+  readonly #chunkedSessions = new SessionCache<ChunkedSession>();
 
   constructor(pool: BufferPool) {
     this.#pool = pool;
@@ -53,7 +49,7 @@ export class OpRunner {
   ): void {
     const session = this.#sessions.get(callSignature(op, attributes, inputs, outputs), () => {
       const graph = lowerToGraph(op, lowering, inputs.map(operandLayout), outputs, attributes);
-      if (lowering.overwrites) checkReadBeforeWritten(op, graph);
+      if (lowering.overwrites) checkReadBeforeWritten(op, graph.graph);
       return new OpSession(this.#pool, graph, op.mutates, lowering.overwrites);
     });
     session.run(inputs, outputs, op.scalars?.(attributes));
@@ -68,15 +64,11 @@ export class OpRunner {
   ): void {
     checkChunkable(op.name, [...inputs, ...outputs]);
     const { size } = outputs[0]!;
-    const scalars = op.scalars?.(attributes);
-    for (let start = 0; start < size; start += chunkSize()) {
-      const length = Math.min(chunkSize(), size - start);
-      const session = this.#pieceSessions.get(
-        pieceSignature(op, attributes, inputs, outputs, length),
-        () => new ChunkedSession(lowerPiece(op, lowering, inputs, outputs, attributes, length)),
-      );
-      session.run(inputs, outputs, start, scalars);
-    }
+    const session = this.#chunkedSessions.get(
+      chunkedSignature(op, attributes, inputs, outputs, size),
+      () => new ChunkedSession(lowerChunked(op, lowering, inputs, outputs, attributes, size)),
+    );
+    session.run(inputs, outputs, op.scalars?.(attributes));
   }
 }
 

@@ -18,15 +18,15 @@ export function callSignature<A>(
   return signature;
 }
 
-/** The same for a session on pieces of `length` elements. */
-export function pieceSignature<A>(
+/** The same for a session that runs piece by piece over `size` elements, however they are shaped. */
+export function chunkedSignature<A>(
   op: ComputeOp<A>,
   attributes: A,
   inputs: readonly TensorSpec[],
   outputs: readonly TensorSpec[],
-  length: number,
+  size: number,
 ): string {
-  let signature = `${variantSignature(op, attributes)}#${length}`;
+  let signature = `${variantSignature(op, attributes)}#${size}`;
   for (const { dtype } of inputs) signature += `|${dtype}`;
   for (const { dtype } of outputs) signature += `>${dtype}`;
   return signature;

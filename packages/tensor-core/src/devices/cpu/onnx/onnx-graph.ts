@@ -1,6 +1,7 @@
 import { type DType, type TypedArray, isFloatingPoint, typedArray } from '../../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../../errors.ts';
 import type {
+  OnnxAttribute,
   OnnxAttributes,
   OnnxGraph,
   OnnxNodeOptions,
@@ -19,7 +20,7 @@ export interface OnnxNode {
   /** Names of values; an empty one stands for an optional input that is left out. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  readonly attributes: OnnxAttributes;
+  readonly attributes: Readonly<Record<string, OnnxAttribute | OnnxGraphBuilder>>;
 }
 
 /** Constants of up to this many bytes are compared by value, so that equal ones are written once. */
@@ -39,7 +40,13 @@ export class OnnxGraphBuilder implements OnnxGraph {
   dividesIntegers = false;
   readonly #constantsByContent = new Map<string, OnnxValue>();
   readonly #notYetOutputs = new Set<string>();
+  readonly #prefix: string;
   #valueCount = 0;
+
+  /** `prefix` begins the names of its values, which differ from those of a graph that has this one as a `scan`'s body. */
+  constructor(prefix = 'v') {
+    this.#prefix = prefix;
+  }
 
   /** A value that whoever runs the graph gives, by that name if it has one. */
   input(dtype: DType, shape: Shape, name?: string): OnnxValue {
@@ -88,17 +95,22 @@ export class OnnxGraphBuilder implements OnnxGraph {
     outputs: readonly TensorSpec[],
     options: { readonly domain?: string } = {},
   ): OnnxValue[] {
-    const values = outputs.map((spec) => this.#value(spec));
-    for (const { name } of values) this.#notYetOutputs.add(name);
     if (opType === 'Div' || opType === 'Mod') this.dividesIntegers ||= !isFloatingPoint(outputs[0]!.dtype);
-    this.operations.push({
-      opType,
-      domain: options.domain ?? '',
-      inputs: inputs.map((input) => input?.name ?? ''),
-      outputs: values.map(({ name }) => name),
-      attributes,
-    });
-    return values;
+    return this.#add(opType, options.domain ?? '', inputs, attributes, outputs);
+  }
+
+  /**
+   * Runs `body` over the first elements of the inputs' first dimension, then over the second ones, and so on: they are
+   * its inputs, and its outputs are those of the results, in whose memory it writes them. Its nodes may read values of
+   * this graph, too.
+   */
+  scan(body: OnnxGraphBuilder, inputs: readonly OnnxValue[]): OnnxValue[] {
+    const outputs = body.outputs.map(({ dtype, shape }) => ({
+      dtype,
+      shape: [inputs[0]!.shape[0]!, ...shape],
+    }));
+    this.dividesIntegers ||= body.dividesIntegers;
+    return this.#add('Scan', '', inputs, { body, num_scan_inputs: inputs.length }, outputs);
   }
 
   /** `value` as `dtype`: itself, if it already is. */
@@ -144,6 +156,25 @@ export class OnnxGraphBuilder implements OnnxGraph {
     return encodeModel(this);
   }
 
+  #add(
+    opType: string,
+    domain: string,
+    inputs: readonly (OnnxValue | null)[],
+    attributes: OnnxNode['attributes'],
+    outputs: readonly TensorSpec[],
+  ): OnnxValue[] {
+    const values = outputs.map((spec) => this.#value(spec));
+    for (const { name } of values) this.#notYetOutputs.add(name);
+    this.operations.push({
+      opType,
+      domain,
+      inputs: inputs.map((input) => input?.name ?? ''),
+      outputs: values.map(({ name }) => name),
+      attributes,
+    });
+    return values;
+  }
+
   #constant(dtype: DType, shape: Shape, data: TypedArray): OnnxValue {
     const value = this.#value({ dtype, shape });
     this.constants.push({ ...value, data });
@@ -151,7 +182,7 @@ export class OnnxGraphBuilder implements OnnxGraph {
   }
 
   #value({ dtype, shape }: TensorSpec): OnnxValue {
-    return { name: `v${this.#valueCount++}`, dtype, shape };
+    return { name: `${this.#prefix}${this.#valueCount++}`, dtype, shape };
   }
 }
 

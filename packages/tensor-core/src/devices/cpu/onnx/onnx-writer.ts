@@ -1,4 +1,4 @@
-import type { OnnxAttribute, OnnxTensor, OnnxValue } from '../../../op/cpu-lowering.ts';
+import type { OnnxTensor, OnnxValue } from '../../../op/cpu-lowering.ts';
 import type { TypedArray } from '../../../tensor/dtype.ts';
 import type { OnnxGraphBuilder, OnnxNode } from './onnx-graph.ts';
 import { onnxTypes } from './onnx-types.ts';
@@ -7,7 +7,7 @@ import { ProtobufWriter } from './protobuf-writer.ts';
 // Field numbers are those of onnx.proto (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
 const irVersion = 10;
 const opset = 21;
-const attributeTypes = { float: 1, int: 2, string: 3, tensor: 4, ints: 7 };
+const attributeTypes = { float: 1, int: 2, string: 3, tensor: 4, graph: 5, ints: 7 };
 
 /** Attributes that ONNX declares as `float`; other numbers are `int`. */
 const floatAttributes = new Set([
@@ -59,7 +59,7 @@ function writeNode(writer: ProtobufWriter, node: OnnxNode): void {
   if (node.domain !== '') writer.string(7, node.domain);
 }
 
-function writeAttribute(writer: ProtobufWriter, name: string, value: OnnxAttribute): void {
+function writeAttribute(writer: ProtobufWriter, name: string, value: OnnxNode['attributes'][string]): void {
   writer.string(1, name);
   if (typeof value === 'number') {
     if (floatAttributes.has(name)) {
@@ -72,6 +72,9 @@ function writeAttribute(writer: ProtobufWriter, name: string, value: OnnxAttribu
   } else if (typeof value === 'string') {
     writer.string(4, value);
     writer.integer(20, attributeTypes.string);
+  } else if ('operations' in value) {
+    writer.message(6, () => writeGraph(writer, value));
+    writer.integer(20, attributeTypes.graph);
   } else if ('data' in value) {
     writer.message(5, () => writeTensor(writer, value));
     writer.integer(20, attributeTypes.tensor);

@@ -15,7 +15,12 @@ interface Draft {
   readonly builder: SegmentBuilder | null;
 }
 
-/** The program's calls in as few steps as their order allows, updates as early as they can be. */
+/**
+ * The program's calls in as few steps as their order allows, updates as early as they can be. One graph of all would be no
+ * faster: of a step of 1.6 s (small's sizes, three layers, one thread) all that is not inside the graphs, embeddings in
+ * JavaScript included, takes about 1 %. And ONNX Runtime orders the nodes of a graph itself, while the place of an update
+ * decides how many gradients there are at a time, and that no parameter is written before its last reader.
+ */
 export function stepsOf(program: Program): Step[] {
   const drafts = hoistUpdates(draftsOf(program), program.storages, ({ builder }) => builder === null);
   const isNeeded = neededBehind(program, drafts);

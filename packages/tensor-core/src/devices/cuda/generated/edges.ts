@@ -9,8 +9,19 @@ import {
   scalarNames,
 } from './pointwise-kernel.ts';
 
-/** How a kernel that works on [rows, columns] reads an operand: element by element, one for each column, or one for all. */
-export type EdgeWalk = 'dense' | 'columns' | 'one';
+/**
+ * How a kernel that works on [rows, columns] reads an operand: element by element, one for each column, one for all, or by
+ * rows of a table whose numbers lie in memory.
+ */
+export type EdgeWalk = 'dense' | 'columns' | 'one' | 'rows';
+
+/** A table whose rows an edge reads by their numbers. */
+export interface EdgeLookup {
+  /** Of the numbers. */
+  readonly ids: DType;
+  readonly rows: number;
+  readonly columns: number;
+}
 
 /** Element-wise work at an edge of a kernel, whose operands but one lie in memory. */
 export interface EdgeSignature {
@@ -23,6 +34,8 @@ export interface EdgeSignature {
   readonly storesResult: boolean;
   /** Before a kernel: which output it works on. */
   readonly result: number;
+  /** Before a kernel: of the operand that is read by rows. */
+  readonly lookup?: EdgeLookup;
 }
 
 /** What stands before and behind a kernel; null for nothing. */
@@ -56,6 +69,7 @@ struct Edges {
 
 function beforeSource(edge: EdgeSignature): string {
   return `${evaluateSource(edge.pointwise, placesRead(edge))}
+${edge.lookup ? lookupSource(edge.lookup) : ''}
 struct Edge {
 ${members(edge)}
 
@@ -67,6 +81,20 @@ ${calculation(edge, `x[j] = kept_apart(result${edge.result}[j]);`)}
     return x;
   }
 };`;
+}
+
+/** As the op embedding looks rows up: NaN where there is none. */
+function lookupSource({ ids, rows, columns }: EdgeLookup): string {
+  return `template <int N, typename Stored>
+__device__ __forceinline__ WideVector<Stored, N> looked_up(const Stored* table, const ${storageType(ids)}* ids, int64 at, int column) {
+  const int64 id = ids[at / ${columns}];
+  if (id >= 0 && id < ${rows}) return load_wide<N>(table + id * ${columns} + column);
+  WideVector<Stored, N> none;
+#pragma unroll
+  for (int j = 0; j < N; j++) none[j] = convert<Stored>(lowest<Compute>() - lowest<Compute>());
+  return none;
+}
+`;
 }
 
 function afterSource(edge: EdgeSignature): string {
@@ -113,10 +141,11 @@ function placesRead({ read }: EdgeSignature): number[] {
   return read.map(({ input }) => input);
 }
 
-function members({ pointwise, read, stores }: EdgeSignature): string {
+function members({ pointwise, read, stores, lookup }: EdgeSignature): string {
   const { inputs, outputs } = pointwise;
   return [
     ...inMemory({ read }).map(({ input }) => `  const ${storageType(inputs[input]!)}* in${input};`),
+    ...(lookup ? [`  const ${storageType(lookup.ids)}* ids;`] : []),
     ...outputs.flatMap((dtype, i) => (stores[i] ? [`  ${storageType(dtype)}* out${i};`] : [])),
     ...scalarNames(pointwise).map((name) => `  Compute ${name};`),
   ].join('\n');
@@ -129,6 +158,7 @@ function elementsType({ pointwise }: EdgeSignature, input: number, walk: EdgeWal
 
 function load({ input, walk }: EdgeSignature['read'][number]): string {
   if (walk === 'one') return `in${input}[0]`;
+  if (walk === 'rows') return `looked_up<N>(in${input}, ids, at, column)`;
   return `load_wide<N>(in${input} + ${walk === 'columns' ? 'column' : 'at'})`;
 }
 

@@ -1,6 +1,8 @@
 import { observeReplay } from '../../../op/observers.ts';
 import { bytesOf } from '../../../op/cost.ts';
 import type { Binding, Call, Program, StorageSource } from '../../../program/program.ts';
+import { watchedChanges } from '../../../tensor/storage/watched-changes.ts';
+import { JointTime } from '../../../tensor/storage/write-time.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import { type ProgramReplay, replayOf } from '../../../program/replay.ts';
@@ -18,6 +20,11 @@ export class CarriedCopies {
   readonly #copies = new Map<number, LowPrecisionCopy>();
   /** Casts all of them. */
   #graph: CudaGraph | null = null;
+  /** The end of the program's last run. */
+  readonly #run = new JointTime();
+  /** Where and at which count of `watchedChanges` all copies were fresh. */
+  #freshOn: CudaStream | null = null;
+  #freshAt = -1;
 
   constructor(program: Program, driver: CudaDriver) {
     this.#program = program;
@@ -54,7 +61,9 @@ export class CarriedCopies {
       if (this.#copies.has(number)) continue;
       const { byteLength } = this.#program.storages[number]!;
       const parameters = casts.map((cast) => this.#copiedBy(cast));
-      this.#copies.set(number, LowPrecisionCopy.of(parameters, byteLength));
+      const copy = LowPrecisionCopy.of(parameters, byteLength);
+      copy.freshBehind(this.#run);
+      this.#copies.set(number, copy);
     }
     const bindingOf = ({ memory }: LowPrecisionCopy) => ({ storage: memory, byteOffset: 0 });
     return new Map([...this.#copies].map(([number, copy]) => [number, bindingOf(copy)]));
@@ -72,6 +81,7 @@ export class CarriedCopies {
 
   /** Casts the copies if one of them is not what its parameters are; work queued on `stream` behind this finds them. */
   refresh(stream: CudaStream): void {
+    if (this.#freshOn === stream && this.#freshAt === watchedChanges.writes) return;
     let isOneStale = false;
     // What was cast at one time is waited for once.
     let waitedFor: CastTime | null = null;
@@ -81,6 +91,8 @@ export class CarriedCopies {
       stream.waitFor(lastCast.event);
       waitedFor = lastCast;
     }
+    this.#freshOn = stream;
+    this.#freshAt = watchedChanges.writes;
     if (!isOneStale) return;
     observeReplay(
       () => this.#replay(),
@@ -92,13 +104,17 @@ export class CarriedCopies {
 
   /** Behind a run, once its writes count as writes of the parameters: it wrote none without its copy. */
   noteWritten(): void {
-    for (const copy of this.#copies.values()) copy.noteFresh();
+    this.#run.note();
+    this.#freshAt = watchedChanges.writes;
   }
 
   dispose(): void {
     this.#graph?.dispose();
     this.#graph = null;
-    for (const { memory } of this.#copies.values()) memory.release();
+    for (const copy of this.#copies.values()) {
+      copy.noMoreRuns(this.#run);
+      copy.memory.release();
+    }
     this.#copies.clear();
   }
 

@@ -3,6 +3,7 @@ import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
+import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import {
@@ -23,6 +24,7 @@ import type { MemoryPool } from '../memory/memory-pool.ts';
 import { Arena } from './arena.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
+import { GivenPlaces } from './given-places.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
 import { madeBytes } from './made-bytes.ts';
 
@@ -35,7 +37,7 @@ interface Captured {
   readonly live: LiveCalls;
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
-  readonly addresses: readonly { readonly number: number; readonly address: number }[];
+  readonly places: GivenPlaces;
   /** Where results and gradients lie in the arena. */
   readonly kept: ReadonlyMap<number, number>;
   /** The gradients' storages. */
@@ -57,6 +59,7 @@ export class CudaProgram implements ProgramRunner {
   readonly #argumentNumbers: readonly number[];
   readonly #copies: CarriedCopies;
   readonly #autotunes: boolean;
+  readonly #repeatedCalls: number;
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
   #captured: Captured | null = null;
@@ -66,10 +69,12 @@ export class CudaProgram implements ProgramRunner {
 
   constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
     this.#autotunes = autotune;
-    this.#program = optimize(program, parts.device.facts);
+    const distinct = withoutRepeatedCalls(program);
+    this.#repeatedCalls = program.calls.length - distinct.calls.length;
+    this.#program = optimize(distinct, parts.device.facts);
     this.#copies = new CarriedCopies(this.#program, parts.driver);
-    this.#bytesInRegisters = madeBytes(program) - madeBytes(this.#program) - this.#copies.castBytes;
-    this.#products = productFacts(program, this.#program);
+    this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#program) - this.#copies.castBytes;
+    this.#products = productFacts(distinct, this.#program);
     this.#parts = parts;
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
@@ -89,6 +94,7 @@ export class CudaProgram implements ProgramRunner {
       nodesBefore: nodesBefore(table),
       table,
       fused,
+      repeatedCalls: this.#repeatedCalls,
       bytesInRegisters: this.#bytesInRegisters,
       ...this.#copies.facts(),
       ...this.#products,
@@ -104,7 +110,7 @@ export class CudaProgram implements ProgramRunner {
       stream.waitFor(this.#lastStream.recordEvent({ timing: false }));
     this.#lastStream = stream;
     this.#fillArguments(bindings);
-    if (this.#captured && isAtSameAddresses(this.#captured.addresses, bindings))
+    if (this.#captured && this.#captured.places.areThoseOf(bindings))
       this.#captured.live.update(this.#captured.graph, live);
     else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
@@ -190,11 +196,10 @@ export class CudaProgram implements ProgramRunner {
       const calls = device.withPool(this.#pool, () =>
         this.#captureCalls(memory, arena.buffer.address, attributes),
       );
-      const addresses = [...given.keys()]
-        .filter((number) => !this.#arguments.has(number))
-        .map((number) => ({ number, address: memory.addressOf(number) }));
+      const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));
+      const places = new GivenPlaces(this.#program, numbers, memory);
       const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
-      this.#captured = { ...calls, addresses, kept, gradients: new Map() };
+      this.#captured = { ...calls, places, kept, gradients: new Map() };
     } finally {
       arena.release();
     }
@@ -291,15 +296,4 @@ export class CudaProgram implements ProgramRunner {
     this.#held = [];
     this.#captured = null;
   }
-}
-
-function isAtSameAddresses(
-  addresses: Captured['addresses'],
-  bindings: ReadonlyMap<number, Binding>,
-): boolean {
-  for (const { number, address } of addresses) {
-    const { storage, byteOffset } = bindings.get(number)!;
-    if (storage.buffer.address + byteOffset !== address) return false;
-  }
-  return true;
 }

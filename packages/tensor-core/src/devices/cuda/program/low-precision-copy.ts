@@ -1,6 +1,7 @@
 import type { Operand } from '../../../program/program.ts';
 import { extentOf } from '../../../tensor/storage/extent.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
+import { type JointTime, nextWriteTime } from '../../../tensor/storage/write-time.ts';
 import type { Region } from '../../../tensor/storage/write-versions.ts';
 import type { CudaEvent } from '../driver/event.ts';
 import type { CudaStream } from '../driver/stream.ts';
@@ -22,8 +23,6 @@ export interface CastTime {
 interface Part {
   readonly source: Storage;
   readonly region: Region;
-  /** Of the source, when the copy was made last or written with it; null before. */
-  version: number | null;
 }
 
 /** Copies by the storages of their first parameters: programs over the same parameters share them. */
@@ -35,13 +34,12 @@ export class LowPrecisionCopy {
   readonly memory: Storage;
   readonly #parts: readonly Part[];
   #lastCast: CastTime | null = null;
+  /** When it held what its parameters held, to the knowledge of programs that are gone, and of those that are not. */
+  #freshAt = 0;
+  readonly #freshBehind = new Set<JointTime>();
 
   private constructor(parameters: readonly CopiedParameter[], byteLength: number) {
-    this.#parts = parameters.map(({ source, parameter }) => ({
-      source,
-      region: extentOf(parameter),
-      version: null,
-    }));
+    this.#parts = parameters.map(({ source, parameter }) => ({ source, region: extentOf(parameter) }));
     this.memory = new Storage(parameters[0]!.source.device, byteLength);
   }
 
@@ -63,9 +61,10 @@ export class LowPrecisionCopy {
 
   /** Whether it is to be cast, for the first time or because a parameter has been written without it. */
   get isStale(): boolean {
-    return this.#parts.some(
-      ({ source, region, version }) => version === null || source.writtenSince(version, region),
-    );
+    let freshAt = this.#freshAt;
+    for (const { time } of this.#freshBehind) freshAt = Math.max(freshAt, time);
+    if (freshAt === 0) return true;
+    return this.#parts.some(({ source, region }) => source.writtenSince(freshAt, region));
   }
 
   /** Null before the first. */
@@ -75,12 +74,18 @@ export class LowPrecisionCopy {
 
   noteCast(time: CastTime): void {
     this.#lastCast = time;
-    this.noteFresh();
+    this.#freshAt = nextWriteTime();
   }
 
-  /** It holds what its parameters hold now. */
-  noteFresh(): void {
-    for (const part of this.#parts) part.version = part.source.version;
+  /** It holds what its parameters hold whenever `run` is noted: behind the runs of a program that writes both or neither. */
+  freshBehind(run: JointTime): void {
+    this.#freshBehind.add(run);
+  }
+
+  /** That program is gone. */
+  noMoreRuns(run: JointTime): void {
+    this.#freshAt = Math.max(this.#freshAt, run.time);
+    this.#freshBehind.delete(run);
   }
 }
 

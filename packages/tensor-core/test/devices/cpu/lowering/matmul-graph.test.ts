@@ -45,6 +45,28 @@ describe('buildMatmul', () => {
     ]);
   });
 
+  it('turns the first of two matrices before Gemm where the product has many columns', () => {
+    const turned = (rows: number, columns: number, options = {}) =>
+      graphOf({ shape: [4, rows], transposed: true }, { shape: [4, columns] }, [rows, columns], options)
+        .nodes;
+    expect(turned(16, 512, { scale: 0.5 })).toEqual([
+      'Transpose perm=1,0',
+      'Gemm transA=0 transB=0 alpha=0.5',
+    ]);
+    expect(turned(16, 511)).toEqual(['Gemm transA=1 transB=0 alpha=1']);
+    expect(turned(15, 512)).toEqual(['Gemm transA=1 transB=0 alpha=1']);
+    expect(turned(16, 512, float64)).toEqual(['Gemm transA=1 transB=0']);
+    const both = graphOf(
+      { shape: [4, 16], transposed: true },
+      { shape: [512, 4], transposed: true },
+      [16, 512],
+    );
+    expect(both.nodes).toEqual(['Transpose perm=1,0', 'Gemm transA=0 transB=1 alpha=1']);
+    expect(graphOf({ shape: [16, 4] }, { shape: [4, 512] }, [16, 512]).nodes).toEqual([
+      'Gemm transA=0 transB=0 alpha=1',
+    ]);
+  });
+
   it('scales a product of float64 behind Gemm, whose factor is float32', () => {
     expect(graphOf(matrix, other, [3, 5], { ...float64, scale: 0.1 })).toMatchObject({
       nodes: ['Gemm transA=0 transB=0', 'Mul'],

@@ -28,6 +28,21 @@ const matmulOp = defineOp<{ scale: number }>({
   },
 });
 
+/** Gemm alone, which turns its first operand itself. */
+const gemmOp = defineOp<undefined>({
+  name: 'gemm',
+  autocast: 'lower',
+  infer: ([a, b]) => [{ shape: [a!.shape[0]!, b!.shape[1]!], dtype: a!.dtype }],
+  cuda: { kind: 'custom', launch: () => {} },
+  cpu: {
+    kind: 'onnx',
+    strided: true,
+    build: (graph, [a, b], _, { outputs }) => [
+      graph.node('Gemm', [a!, b!], { transA: Number(a!.transposed ?? false) }, { shape: outputs[0]!.shape }),
+    ],
+  },
+});
+
 /** Small whole numbers, exact in every dtype. */
 function small(shape: Shape, seed: number, dtype: DType): Tensor {
   return tensorOf(
@@ -128,4 +143,38 @@ describe('layouts', () => {
     const product = applyOne(matmulOp, [tensorOf([2, 0]), tensorOf([0, 3])], { scale: 1 });
     expect(valuesOf(product)).toEqual([0, 0, 0, 0, 0, 0]);
   });
+});
+
+test.each([
+  [16, 512, 1],
+  [19, 513, 130],
+  [96, 1000, 257],
+])(
+  'a first operand that is turned before a product of %i×%i gives the bits of Gemm',
+  (rows, columns, terms) => {
+    const wild = (shape: Shape, seed: number) =>
+      tensorOf(
+        shape,
+        Array.from({ length: sizeOf(shape) }, (_, i) => Math.sin(seed + i * 1.7) * 10 ** (i % 5)),
+      );
+    const [a, b] = [transposed(wild([terms, rows], 1)), wild([terms, columns], 2)];
+    const product = valuesOf(applyOne(matmulOp, [a, b], { scale: 1 }));
+    expect(product).toEqual(valuesOf(applyOne(gemmOp, [a, b], undefined)));
+    expect(new Set(product).size).toBeGreaterThan(1000);
+  },
+);
+
+test('NaN and infinities of a turned operand stay in their rows', () => {
+  const [rows, columns] = [16, 512];
+  const values = Array.from({ length: 2 * rows }, (_, i) => (i === 3 ? NaN : i === rows + 5 ? Infinity : 1));
+  const product = valuesOf(
+    applyOne(matmulOp, [transposed(tensorOf([2, rows], values)), small([2, columns], 3, 'float32')], {
+      scale: 1,
+    }),
+  );
+  const finite = (row: number) => product.slice(row * columns, (row + 1) * columns).filter(Number.isFinite);
+  expect(Array.from({ length: rows }, (_, row) => finite(row).length === columns)).toEqual(
+    Array.from({ length: rows }, (_, row) => row !== 3 && row !== 5),
+  );
+  expect(finite(3)).toEqual([]);
 });

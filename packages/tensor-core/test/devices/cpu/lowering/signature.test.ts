@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../../src/index.ts';
 import type { MemoryView, TensorSpec } from '../../../../src/index.ts';
 import { defineOp } from '../../../../src/op/op.ts';
-import { callSignature, pieceSignature } from '../../../../src/devices/cpu/lowering/signature.ts';
+import { callSignature, chunkedSignature } from '../../../../src/devices/cpu/lowering/signature.ts';
 import { tensorOf, viewOf } from '../fixtures.ts';
 
 const makeOp = (variant?: (attributes: object) => string) =>
@@ -68,12 +68,12 @@ describe("a session's key", () => {
   it('of pieces tells ops, attributes, lengths and dtypes apart', () => {
     const int = { ...output, dtype: 'int32' as const };
     const keys = [
-      pieceSignature(op, { n: 1 }, [output], [output], 8),
-      pieceSignature(other, { n: 1 }, [output], [output], 8),
-      pieceSignature(op, { n: 2 }, [output], [output], 8),
-      pieceSignature(op, { n: 1 }, [output], [output], 9),
-      pieceSignature(op, { n: 1 }, [int], [output], 8),
-      pieceSignature(op, { n: 1 }, [output], [int], 8),
+      chunkedSignature(op, { n: 1 }, [output], [output], 8),
+      chunkedSignature(other, { n: 1 }, [output], [output], 8),
+      chunkedSignature(op, { n: 2 }, [output], [output], 8),
+      chunkedSignature(op, { n: 1 }, [output], [output], 9),
+      chunkedSignature(op, { n: 1 }, [int], [output], 8),
+      chunkedSignature(op, { n: 1 }, [output], [int], 8),
     ];
     expect(new Set(keys).size).toBe(keys.length);
   });

@@ -51,6 +51,35 @@ describe('OnnxGraphBuilder', () => {
     expect(run(graph, [1, 2, 3, 4])).toEqual([[1, 2, 2.5, 2.5], [3, 4], [1, 2], [3, 4], [1, 2, 3, 4], [7]]);
   });
 
+  test('a body runs over one row after another, with values of the graph around it', () => {
+    const graph = new OnnxGraphBuilder();
+    const [x, y] = [graph.input('float32', [3, 2]), graph.input('float32', [3, 2])];
+    const factor = graph.input('float32', []);
+    const body = new OnnxGraphBuilder('row');
+    const [a, b] = [body.input('float32', [2]), body.input('float32', [2])];
+    body.output(body.node('Add', [body.node('Mul', [a, factor]), body.scalar('float32', 0.5)]));
+    body.output(body.node('ReduceSum', [b, body.integers([0])], { keepdims: 0 }, { shape: [] }));
+    body.output(a);
+    const [scaled, sums, same] = graph.scan(body, [x, y]);
+    expect([scaled, sums, same].map((value) => value!.shape)).toEqual([[3, 2], [3], [3, 2]]);
+    for (const value of [sums!, scaled!, same!]) graph.output(value);
+    expect(run(graph, [1, 2, 3, 4, 5, 6], [1, 1, 2, 2, 3, 4], [10])).toEqual([
+      [2, 4, 7],
+      [10.5, 20.5, 30.5, 40.5, 50.5, 60.5],
+      [1, 2, 3, 4, 5, 6],
+    ]);
+  });
+
+  test('a body that divides integers is told', () => {
+    const graph = new OnnxGraphBuilder();
+    const body = new OnnxGraphBuilder('row');
+    const n = body.input('int32', [2]);
+    body.output(body.node('Div', [n, n]));
+    expect(graph.dividesIntegers).toBe(false);
+    graph.scan(body, [graph.input('int32', [3, 2])]);
+    expect(graph.dividesIntegers).toBe(true);
+  });
+
   test('equal constants are written once, whatever they are told apart by', () => {
     const graph = new OnnxGraphBuilder();
     expect(graph.scalar('float32', 1)).toBe(graph.scalar('float32', 1));

@@ -22,15 +22,15 @@ double plane_at(const TensorMap& map, int column, int row, int plane, int batch)
   return to_float(*reinterpret_cast<const float16*>(address));
 }
 
-double cut(double x, double quantum) { return std::trunc(x / quantum) * quantum; }
+double cut(double x, double quantum) { return trunc(x / quantum) * quantum; }
 
 /** The unit of the last of `bits` significant bits of x. */
-double last_bit(double x, int bits) { return x == 0 ? 1 : std::ldexp(1.0, std::ilogb(x) + 1 - bits); }
+double last_bit(double x, int bits) { return x == 0 ? 1 : ldexp(1.0, ilogb(x) + 1 - bits); }
 
 /** sum + Σ a·b over 16 of K. */
 double multiply_step(double sum, const double* a, const double* b) {
-  double largest = std::fabs(sum);
-  for (int i = 0; i < kStep; i++) largest = std::fmax(largest, std::fabs(a[i] * b[i]));
+  double largest = fabs(sum);
+  for (int i = 0; i < kStep; i++) largest = fmax(largest, fabs(a[i] * b[i]));
   const double quantum = last_bit(largest, 26);
   double total = cut(sum, quantum);
   for (int i = 0; i < kStep; i++) total += cut(a[i] * b[i], quantum);

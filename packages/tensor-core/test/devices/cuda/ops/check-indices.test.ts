@@ -25,6 +25,10 @@ describe.skipIf(!hostCompilerVersion())('ROOFLINE_CHECK_INDICES=1 on the emulate
       'gather: index -1 at position 1 is outside a dimension of length 3.',
     );
     expectShapeError(
+      () => t.indexCopyInPlace(t.ones([3, 2], { device }), 0, ids([2, 3], dtype), t.ones([2, 2], { device })),
+      'indexCopyInPlace: index 3 at position 1 is outside a dimension of length 3.',
+    );
+    expectShapeError(
       () => t.crossEntropy(t.ones([2, 3], { device }), ids([-100, 3], dtype)),
       'crossEntropy: target 3 at position 1 is outside the 3 classes 0..2 (and is not the ignored -100).',
     );

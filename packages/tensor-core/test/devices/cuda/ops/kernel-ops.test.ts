@@ -7,6 +7,7 @@ import { describeCumsum } from '../../../op-cases/reduce/cumsum.ts';
 import { describeDropout } from '../../../op-cases/random/dropout.ts';
 import { describeEmbedding } from '../../../op-cases/index/embedding.ts';
 import { describeGather } from '../../../op-cases/index/gather.ts';
+import { describeIndexCopy } from '../../../op-cases/index/index-copy.ts';
 import { describeExtrema } from '../../../op-cases/reduce/extrema.ts';
 import { describeNorms } from '../../../op-cases/nn/norm.ts';
 import { describeRandom } from '../../../op-cases/random/random.ts';
@@ -40,6 +41,9 @@ describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_00
   });
   describe('gather', () => {
     describeGather(open, dtypes);
+  });
+  describe('indexCopyInPlace', () => {
+    describeIndexCopy(open);
   });
   describe('reductions', () => {
     describeReduce(open);

@@ -4,6 +4,7 @@ import { matmulOp } from '../../../../ops/matrix/matmul.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
+import { isOp } from './is-op.ts';
 import { areDisjoint, isSameOperand, usesOf } from './operands.ts';
 
 /** A sum of a product, and the calls that become one. */
@@ -42,10 +43,6 @@ export function accumulateProducts(program: Program): Program {
 /** Whether a call is what `accumulateProducts` makes. */
 export function isAccumulation({ op }: Call): boolean {
   return isOp(op, addmmOp) || isOp(op, addmmInPlaceOp);
-}
-
-export function isOp<A>(op: ComputeOp<never>, other: ComputeOp<A>): boolean {
-  return op === (other as ComputeOp<never>);
 }
 
 /** What may be a product in a sum, and what it is added to; of two, the one that was made later first. */

@@ -1,15 +1,17 @@
 import type { PointwiseKernel } from '../../../../op/cuda-lowering.ts';
 import type { Call, Operand } from '../../../../program/program.ts';
+import { embeddingOp } from '../../../../ops/index/embedding.ts';
 import { byteSize, computeDType } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
 import type { EdgeSignature, EdgeWalk } from '../../generated/edges.ts';
 import { inputsRead } from '../../generated/pointwise-kernel.ts';
+import { isOp } from './is-op.ts';
 import { isSameOperand } from './operands.ts';
 
 /** Kernels read and write edges by loads of so many bytes. */
 const alignment = 16;
 
-/** An element-wise call that shares one operand with a kernel before or behind it, and may run inside that. */
+/** An element-wise call, or an embedding, that shares one operand with a kernel before or behind it, and may run inside that. */
 export interface Edge {
   readonly call: Call;
   readonly shared: Operand;
@@ -17,11 +19,14 @@ export interface Edge {
   readonly storesShared: boolean;
   /** The inputs that the call's expressions read, by their places; the shared operand has no walk. */
   readonly read: EdgeSignature['read'];
+  /** The numbers of the rows that an embedding looks up. */
+  readonly ids?: Operand;
 }
 
 /** `call` as an edge of a kernel that works on the rows of `shared`, one of its outputs or inputs; null where it is none. */
 export function edgeOf(call: Call, shared: Operand, side: 'output' | 'input'): Edge | null {
   const { op, inputs, outputs, live } = call;
+  if (isOp(op, embeddingOp)) return side === 'output' ? lookupOf(call, shared) : null;
   if (op.cuda.kind !== 'pointwise' || live !== null) return null;
   const overwrites = outputs.some(({ storage }) => storage === shared.storage);
   if (side === 'input' && overwrites) return null;
@@ -40,8 +45,21 @@ export function edgeOf(call: Call, shared: Operand, side: 'output' | 'input'): E
   return isReadable && isRead ? { call, shared, storesShared: true, read } : null;
 }
 
+/** An embedding whose rows are those that a kernel works on. */
+function lookupOf(call: Call, shared: Operand): Edge | null {
+  const [table, ids] = call.inputs as readonly [Operand, Operand];
+  const [rows] = call.outputs as readonly [Operand];
+  const dtype = computeDType([table.dtype], []);
+  const isFloat = dtype === 'float32' || dtype === 'float64';
+  const isPlain = table.isContiguous && isAligned(table) && ids.isContiguous && isDense(rows, shared);
+  if (call.live !== null || !isFloat || !isPlain) return null;
+  return { call, shared, storesShared: true, read: [{ input: 0, walk: 'rows' }], ids };
+}
+
 /** What the kernel's header says of an edge. */
-export function signatureOf({ call, shared, storesShared, read }: Edge): EdgeSignature {
+export function signatureOf(edge: Edge): EdgeSignature {
+  const { call, shared, storesShared, read, ids } = edge;
+  if (ids) return lookupSignature(edge, ids);
   const { op, inputs, outputs, attributes } = call;
   const cuda = op.cuda as PointwiseKernel<never>;
   const isShared = (operand: Operand) => isSameOperand(operand, shared);
@@ -61,17 +79,42 @@ export function signatureOf({ call, shared, storesShared, read }: Edge): EdgeSig
   };
 }
 
+function lookupSignature(
+  { call: { op, inputs, outputs }, storesShared, read }: Edge,
+  ids: Operand,
+): EdgeSignature {
+  const [rows, columns] = inputs[0]!.shape as readonly [number, number];
+  return {
+    pointwise: {
+      name: op.name,
+      inputs: [inputs[0]!.dtype],
+      outputs: [outputs[0]!.dtype],
+      expressions: ['a'],
+      values: [],
+      scalars: 0,
+    },
+    read,
+    stores: [storesShared],
+    storesResult: storesShared,
+    result: 0,
+    lookup: { ids: ids.dtype, rows, columns },
+  };
+}
+
 export function scalarsOf({ call: { op, attributes } }: Pick<Edge, 'call'>): readonly number[] {
   return op.scalars?.(attributes as never) ?? [];
 }
 
 /** What an edge reads from memory and writes to it, in the order of its header's members. */
-export function inMemory({ call, shared, storesShared, read }: Edge): {
+export function inMemory({ call, shared, storesShared, read, ids }: Edge): {
   readonly inputs: readonly Operand[];
   readonly outputs: readonly Operand[];
 } {
   return {
-    inputs: read.filter(({ walk }) => walk !== null).map(({ input }) => call.inputs[input]!),
+    inputs: [
+      ...read.filter(({ walk }) => walk !== null).map(({ input }) => call.inputs[input]!),
+      ...(ids ? [ids] : []),
+    ],
     outputs: call.outputs.filter((output) => storesShared || !isSameOperand(output, shared)),
   };
 }

@@ -6,8 +6,9 @@ import { areIndependent, isSameOperand } from './operands.ts';
 
 /**
  * A program in which kernels that take element-wise work along, as norms do, make an input themselves out of what an
- * element-wise call would make it of, and give on an output as the element-wise call behind it would. Results are the same
- * bits: what goes from one to the other is rounded as memory would round it.
+ * element-wise call would make it of, and give on an output as the element-wise call behind it would. An embedding in front
+ * is looked up as the input is loaded. Results are the same bits: what goes from one to the other is rounded as memory would
+ * round it.
  */
 export function fuseEdges(program: Program): Program {
   const fusion = new EdgeFusion(program);

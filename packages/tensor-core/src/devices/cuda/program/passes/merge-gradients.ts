@@ -4,7 +4,7 @@ import type { ComputeOp } from '../../../../op/op.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isContiguous, sizeOf } from '../../../../tensor/shape.ts';
-import { isOp } from './accumulate-products.ts';
+import { isOp } from './is-op.ts';
 import {
   fillsMadeStorage,
   isMadeInRows,

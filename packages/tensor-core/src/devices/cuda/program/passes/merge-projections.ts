@@ -2,7 +2,8 @@ import { type MatmulAttributes, matmulOp } from '../../../../ops/matrix/matmul.t
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../../../tensor/shape.ts';
-import { expressionOf, isOp } from './accumulate-products.ts';
+import { expressionOf } from './accumulate-products.ts';
+import { isOp } from './is-op.ts';
 import { fillsMadeStorage, isWhole, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
 import { areDisjoint, isSameOperand } from './operands.ts';
 import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';

@@ -1,11 +1,13 @@
 import type { Program } from '../../../../program/program.ts';
 import type { CudaProperties } from '../../../../op/cuda-lowering.ts';
+import { accumulateEmbeddings } from './accumulate-embeddings.ts';
 import { accumulateProducts } from './accumulate-products.ts';
 import { carryLowPrecisionCopies } from './carry-low-precision-copies.ts';
 import { finishTogether } from './finish-together.ts';
 import { foldCopies } from './fold-copies.ts';
 import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
+import { joinCrossEntropy } from './join-cross-entropy.ts';
 import { mergeProducts } from './merge-products.ts';
 import { pairCalls } from './pair-calls.ts';
 import { scaleInUpdate } from './scale-in-update.ts';
@@ -18,6 +20,8 @@ type Pass = (program: Program, properties: CudaProperties) => Program;
 const passes: readonly Pass[] = [
   accumulateProducts,
   mergeProducts,
+  joinCrossEntropy,
+  accumulateEmbeddings,
   carryLowPrecisionCopies,
   foldCopies,
   pairCalls,

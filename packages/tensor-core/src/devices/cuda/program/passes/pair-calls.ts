@@ -9,7 +9,7 @@ const farthest = 12;
 
 /**
  * A program in which two calls that do the same to tensors that lie alike are one kernel, where the op's kernel takes two:
- * the rotation of queries and keys, say.
+ * the rotation of queries and keys, say, or what writes keys and values to a cache.
  */
 export function pairCalls(program: Program): Program {
   const calls = [...program.calls];
@@ -33,8 +33,14 @@ export function pairCalls(program: Program): Program {
   return { ...program, calls };
 }
 
-function takesTwo({ op: { cuda }, inputs, outputs, live }: Call): boolean {
-  if (cuda.kind !== 'custom' || !cuda.takesTwo || live !== null || outputs.length !== 1) return false;
+/** The places of the inputs of which there are two in a pair. */
+function doubledIn({ op: { cuda } }: Call): readonly number[] {
+  return cuda.kind === 'custom' ? (cuda.takesTwo ?? []) : [];
+}
+
+function takesTwo(call: Call): boolean {
+  const { inputs, outputs, live } = call;
+  if (doubledIn(call).length === 0 || live !== null || outputs.length !== 1) return false;
   return inputs.slice(1).every(({ storage }) => storage !== outputs[0]!.storage);
 }
 
@@ -43,18 +49,22 @@ function doAlike(a: Call, b: Call): boolean {
     a.op === b.op &&
     takesTwo(b) &&
     isDeepStrictEqual(a.attributes, b.attributes) &&
-    a.inputs.every((input, i) => i === 0 || isSameOperand(input, b.inputs[i]!)) &&
-    liesAlike(a.inputs[0]!, b.inputs[0]!) &&
+    a.inputs.every((input, i) =>
+      (doubledIn(a).includes(i) ? liesAlike : isSameOperand)(input, b.inputs[i]!),
+    ) &&
     liesAlike(a.outputs[0]!, b.outputs[0]!)
   );
 }
 
 function liesAlike(a: Operand, b: Operand): boolean {
-  return a.dtype === b.dtype && sameShape(a.shape, b.shape) && sameShape(a.strides, b.strides);
+  const step = ({ shape, strides }: Operand, d: number) => (shape[d] === 1 ? 0 : strides[d]);
+  return (
+    a.dtype === b.dtype && sameShape(a.shape, b.shape) && a.strides.every((_, d) => step(a, d) === step(b, d))
+  );
 }
 
 function pairOf(a: Call, b: Call): Call {
-  const inputs = [a.inputs[0]!, ...b.inputs];
+  const inputs = a.inputs.flatMap((input, i) => (doubledIn(a).includes(i) ? [input, b.inputs[i]!] : [input]));
   const outputs = [a.outputs[0]!, b.outputs[0]!];
   return { ...fusedCall([a, b], inputs, outputs, { cuda: a.op.cuda as never }), attributes: a.attributes };
 }

@@ -1,6 +1,7 @@
 import { matmulOp } from '../../../../ops/matrix/matmul.ts';
 import type { Call, Program, RunnerFacts } from '../../../../program/program.ts';
-import { isAccumulation, isOp } from './accumulate-products.ts';
+import { isAccumulation } from './accumulate-products.ts';
+import { isOp } from './is-op.ts';
 
 /** What has become of a program's matrix products. */
 export type ProductFacts = Pick<RunnerFacts, 'accumulatedProducts' | 'mergedProducts' | 'operandBytesSaved'>;

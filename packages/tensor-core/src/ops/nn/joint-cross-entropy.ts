@@ -1,0 +1,60 @@
+import type { CudaContext, KernelSpec } from '../../op/cuda-lowering.ts';
+import type { MemoryView } from '../../op/memory-view.ts';
+import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { type DType, byteSize } from '../../tensor/dtype.ts';
+import { kernelVariants } from '../support/kernel-variants.ts';
+import { planRows } from './cross-entropy.ts';
+
+const countKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_count', 'pppll');
+const jointKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_joint', 'pdppppppplil');
+const countThreads = 1024;
+/** What a block needs of shared memory beside a row. */
+const ownSharedBytes = 1024;
+
+/** By what the gradient of the logits is multiplied: one element of memory, or a number. */
+export type LossGradient = { readonly memory: MemoryView } | { readonly value: number };
+
+/**
+ * The loss of `crossEntropy` and the gradient of its logits by one pass over them, the same bits as by two. Targets and
+ * `ignoreIndex` are the op's, whose logits are of `dtype`: what is read and written may be what was cast to it, and what it
+ * is cast to.
+ */
+export function launchJointCrossEntropy(
+  context: CudaContext,
+  dloss: LossGradient,
+  [logits, targets]: readonly MemoryView[],
+  [loss, dlogits]: readonly MemoryView[],
+  { ignoreIndex, dtype }: { readonly ignoreIndex: number; readonly dtype: DType },
+): void {
+  const { rows, columns, variant, grid } = planRows([logits!, dlogits!], targets!, dtype);
+  const bytes = byteSize(loss!.dtype);
+  const losses = context.workspace(rows * bytes);
+  const counts = context.workspace(2 * bytes);
+  const finished = context.workspace(4);
+  const { maxSharedBytesPerBlock } = context.properties;
+  const rowBytes = columns * byteSize(logits!.dtype);
+  const isStaged = variant.ROW_VECTORS === 0 && rowBytes <= maxSharedBytesPerBlock - ownSharedBytes;
+  const types = { ELEMENT: storageType(logits!.dtype), RESULT: storageType(dlogits!.dtype) };
+  const defines = { ...variant, ...types, STAGED: Number(isStaged) };
+  context
+    .kernel(countKernel(defines))
+    .launch([1, 1, 1], countThreads, 0, [targets!.address, counts, finished, rows, ignoreIndex]);
+  const spec = jointKernel(defines);
+  const [address, value] = 'memory' in dloss ? [dloss.memory.address, 0] : [0, dloss.value];
+  context
+    .kernel(isStaged ? withSharedBytes(spec, maxSharedBytesPerBlock - ownSharedBytes) : spec)
+    .launch(grid, variant.BLOCK_THREADS, isStaged ? rowBytes : 0, [
+      ...[address, value, logits!.address, targets!.address, counts, losses, finished],
+      ...[loss!.address, dlogits!.address, rows, columns, ignoreIndex],
+    ]);
+}
+
+const announced = new WeakMap<KernelSpec, KernelSpec>();
+
+/** The same spec for the same one. */
+function withSharedBytes(spec: KernelSpec, dynamicSharedBytes: number): KernelSpec {
+  let known = announced.get(spec);
+  if (known?.dynamicSharedBytes !== dynamicSharedBytes)
+    announced.set(spec, (known = { ...spec, dynamicSharedBytes }));
+  return known!;
+}

@@ -1,0 +1,94 @@
+import { CompileError, DeviceError, ShapeError } from '../errors.ts';
+import { type Layout, formatShape } from '../tensor/shape.ts';
+import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
+import { shareMemory } from '../tensor/storage/overlap.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import { type Operand, type Program, writtenArguments } from './program.ts';
+
+/** Where a function works on copies of its arguments, one would not see what is written to the other. */
+export function sharesWhatIsWritten({ shape }: Layout): CompileError {
+  return new CompileError(
+    `compile: an argument ${formatShape(shape)} shares memory with another tensor of the function, which writes to one of ` +
+      'them; the function works on a copy of it, which the other would not be. Pass a copy() of it, or let the function find ' +
+      'both outside, not among its arguments.',
+  );
+}
+
+/** Throws unless a function's caller may get back what it writes into an argument. */
+export function checkWrittenArgument(x: Tensor): void {
+  if (overlapsItself(x)) {
+    throw new ShapeError(
+      `compile: the function writes to an argument ${formatShape(x.shape)} with strides ${formatShape(x.strides)}, of ` +
+        'which several elements lie at one place, as after expand(); pass a contiguous() copy.',
+    );
+  }
+  const [hold] = x.storage.holdsOn(extentOf(x));
+  if (!hold) return;
+  throw new DeviceError(
+    `compile: the function writes to an argument ${formatShape(x.shape)} that ${hold.holder} works on; wait for it first.`,
+  );
+}
+
+/** What a program uses of a storage that it finds outside. */
+interface GivenUse {
+  readonly operand: Operand;
+  readonly isWritten: boolean;
+}
+
+/** The memory that a program finds outside of its arguments, and where these must not lie. */
+export class GivenMemory {
+  readonly #writtenArguments: ReadonlySet<number>;
+  readonly #captured = new Map<Storage, GivenUse[]>();
+  readonly #gradients: { readonly leaf: Tensor; readonly uses: GivenUse[] }[] = [];
+  readonly #writes: boolean;
+
+  constructor({ calls, storages, written }: Pick<Program, 'calls' | 'storages' | 'written'>) {
+    this.#writes = written.size > 0;
+    this.#writtenArguments = new Set(writtenArguments({ storages, written }));
+    const uses = usesByStorage(calls);
+    storages.forEach(({ source }, number) => {
+      if (source.kind === 'captured') this.#captured.set(source.storage, uses.get(number) ?? []);
+      if (source.kind === 'gradient')
+        this.#gradients.push({ leaf: source.leaf, uses: uses.get(number) ?? [] });
+    });
+  }
+
+  /** Throws where one of these arguments is memory that the program writes elsewhere too, before it has written any. */
+  check(tensors: readonly Tensor[]): void {
+    if (!this.#writes) return;
+    tensors.forEach((x, index) => {
+      const isWritten = this.#writtenArguments.has(index);
+      if (isWritten) checkWrittenArgument(x);
+      const meetsArgument = tensors.some(
+        (other, i) => i < index && (isWritten || this.#writtenArguments.has(i)) && shareMemory(x, other),
+      );
+      if (meetsArgument || this.#usesOf(x.storage).some((use) => meets(x, use, isWritten)))
+        throw sharesWhatIsWritten(x);
+    });
+  }
+
+  #usesOf(storage: Storage): readonly GivenUse[] {
+    const captured = this.#captured.get(storage);
+    if (captured) return captured;
+    return this.#gradients.find(({ leaf }) => leaf.grad?.storage === storage)?.uses ?? [];
+  }
+}
+
+function meets(x: Tensor, { operand, isWritten }: GivenUse, isArgumentWritten: boolean): boolean {
+  return (isWritten || isArgumentWritten) && shareMemory(x, { ...operand, storage: x.storage });
+}
+
+function usesByStorage(calls: Program['calls']): Map<number, GivenUse[]> {
+  const uses = new Map<number, GivenUse[]>();
+  const add = (operand: Operand, isWritten: boolean) => {
+    const known = uses.get(operand.storage);
+    if (known) known.push({ operand, isWritten });
+    else uses.set(operand.storage, [{ operand, isWritten }]);
+  };
+  for (const { inputs, outputs } of calls) {
+    for (const input of inputs) add(input, false);
+    for (const output of outputs) add(output, true);
+  }
+  return uses;
+}

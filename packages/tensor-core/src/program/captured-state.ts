@@ -1,0 +1,81 @@
+import type { Storage } from '../tensor/storage/storage.ts';
+import { watchedChanges } from '../tensor/storage/watched-changes.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import { hasSuchGradient } from './gradient-results.ts';
+import type { ProgramStorage } from './program.ts';
+import type { Dependency, TouchedGradient, Trace } from './trace.ts';
+
+/** A handle to a captured storage, and whether it required a gradient. */
+interface CapturedHandle {
+  readonly handle: Tensor;
+  readonly requiresGrad: boolean;
+}
+
+/**
+ * What a program depends on beside its arguments. It is asked before each run, and looks at its hundreds of parameters only
+ * where something has happened to one of some program: their storages are watched.
+ */
+export class CapturedState {
+  readonly #dependencies: readonly Dependency[];
+  readonly #handles: readonly CapturedHandle[];
+  readonly #touched: readonly TouchedGradient[];
+  readonly #storages: readonly Storage[];
+  readonly #watched: ReadonlySet<Storage>;
+  /** The counts of `watchedChanges` at which all was well. */
+  #aliveAt = -1;
+  #handlesSameAt = -1;
+  #gradientsSameAt = -1;
+
+  constructor(trace: Trace, storages: readonly ProgramStorage[]) {
+    this.#dependencies = trace.dependencies;
+    this.#touched = [...trace.gradients.values()];
+    this.#handles = [...trace.captured]
+      .filter(({ isDisposed }) => !isDisposed)
+      .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
+    this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
+    this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);
+    for (const storage of this.#watched) storage.watch();
+  }
+
+  /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
+  get isAlive(): boolean {
+    if (this.#aliveAt === watchedChanges.handles) return true;
+    const isAlive = this.#storages.every(({ handles }) => handles > 0);
+    if (isAlive) this.#aliveAt = watchedChanges.handles;
+    return isAlive;
+  }
+
+  /** Whether all is as it was; asked of those that are alive. */
+  get isSame(): boolean {
+    return this.#areDependenciesSame() && this.#areHandlesSame() && this.#areGradientsSame();
+  }
+
+  dispose(): void {
+    for (const storage of this.#watched) storage.unwatch();
+  }
+
+  #areDependenciesSame(): boolean {
+    // By Object.is, which is slower: 0 is not -0.
+    for (const { read, value } of this.#dependencies) {
+      const now = read();
+      if ((now !== value || now === 0) && !Object.is(now, value)) return false;
+    }
+    return true;
+  }
+
+  #areHandlesSame(): boolean {
+    if (this.#handlesSameAt === watchedChanges.handles) return true;
+    const areSame = this.#handles.every(
+      ({ handle, requiresGrad }) => !handle.isDisposed && handle.requiresGrad === requiresGrad,
+    );
+    if (areSame) this.#handlesSameAt = watchedChanges.handles;
+    return areSame;
+  }
+
+  #areGradientsSame(): boolean {
+    if (this.#gradientsSameAt === watchedChanges.gradients) return true;
+    const areSame = this.#touched.every(hasSuchGradient);
+    if (areSame) this.#gradientsSameAt = watchedChanges.gradients;
+    return areSame;
+  }
+}

@@ -1,0 +1,43 @@
+import { CompileError } from '../errors.ts';
+import { formatShape, sameShape } from '../tensor/shape.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import type { Operand } from './program.ts';
+import { type TouchedGradient, type Trace, fillsStorage } from './trace.ts';
+
+/** The gradient that a leaf has after a run; null for none. */
+export interface GradientResult {
+  readonly leaf: Tensor;
+  readonly operand: Operand | null;
+  /** Whether the function disposed of the gradient that it found; else whoever holds it keeps it. */
+  readonly disposes: boolean;
+}
+
+function operandOfGradient(trace: Trace, grad: Tensor): Operand {
+  if (!grad.isDisposed) return trace.operand(grad);
+  throw new CompileError(
+    `compile: the gradient of a leaf ${formatShape(grad.shape)} was freed with what else the function made; keep() it.`,
+  );
+}
+
+/**
+ * The gradients that a function has put in the place of those that it found. Throws a CompileError for one that its scope
+ * has freed.
+ */
+export function gradientResults(trace: Trace): GradientResult[] {
+  return [...trace.gradients.values()]
+    .filter(({ leaf, before }) => !leaf.isDisposed && leaf.grad !== before)
+    .map(({ leaf, before }) => ({
+      leaf,
+      operand: leaf.grad && operandOfGradient(trace, leaf.grad),
+      disposes: before?.isDisposed ?? true,
+    }));
+}
+
+/** Whether a leaf's gradient is there, and lies, as the function found it, and goes where it went. */
+export function hasSuchGradient({ leaf, before, buffer, within }: TouchedGradient): boolean {
+  const { grad } = leaf;
+  if (leaf.hasGradientHooks || leaf.gradientBuffer !== buffer) return false;
+  if (before === null || grad === null) return before === grad;
+  if (!sameShape(before.shape, grad.shape)) return false;
+  return within ? grad.storage === within && grad.offset === before.offset : fillsStorage(grad);
+}

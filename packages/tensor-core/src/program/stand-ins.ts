@@ -1,0 +1,32 @@
+import { withoutAutocast } from '../autocast/autocast.ts';
+import { noGrad } from '../autograd/grad-mode.ts';
+import { copy } from '../ops/copy/contiguous.ts';
+import { copyInPlace } from '../ops/copy/in-place.ts';
+import { byteSize } from '../tensor/dtype.ts';
+import { Tensor } from '../tensor/tensor.ts';
+import type { Trace } from './trace.ts';
+
+/** A contiguous copy for a function to work on in the place of its caller's tensor. */
+export function standInFor(x: Tensor): Tensor {
+  return noGrad(() => withoutAutocast(() => copy(x)));
+}
+
+/** What was written into arguments goes to the caller's tensors, from what stood in for them. */
+export function writeBack(
+  indices: readonly number[],
+  tensors: readonly Tensor[],
+  standIn: (index: number) => Tensor,
+): void {
+  for (const index of indices) noGrad(() => copyInPlace(tensors[index]!, standIn(index)));
+}
+
+/** A program's constants become its own: the function may have handed them to somebody who writes to them. */
+export function ownConstants({ storages }: Trace): void {
+  storages.forEach((storage, number) => {
+    const { dtype, byteLength, source } = storage;
+    if (source.kind !== 'constant' || byteLength === 0) return;
+    using shared = new Tensor(source.storage, dtype, [byteLength / byteSize(dtype)]);
+    using own = standInFor(shared);
+    storages[number] = { ...storage, source: { kind: 'constant', storage: own.storage.retain() } };
+  });
+}

@@ -1,0 +1,87 @@
+import { describe, expect, it, vi } from 'vitest';
+import * as t from '../../src/index.ts';
+import { type Tensor, compile } from '../../src/index.ts';
+
+const layers = 5;
+
+/** A function of many parameters, compiled and run until it is a program. */
+function makeProgram() {
+  let runs = 0;
+  const weights = Array.from({ length: layers }, (_, i) => t.tensor([i + 1, 1]).requiresGrad_());
+  const call = compile((x: Tensor) => {
+    runs++;
+    const y = weights.reduce((product, weight) => t.mul(product, weight), x);
+    return t.sum(y).detach();
+  });
+  const x = t.tensor([1, 2]);
+  const run = () => t.scope(() => call(x).item() as number);
+  expect([run(), run()]).toEqual([122, 122]);
+  return { weights, run, runs: () => runs, dispose: () => call.dispose() };
+}
+
+describe('a program looks at what it has captured', () => {
+  it('not at all where nothing has happened to it', () => {
+    const { weights, run, runs, dispose } = makeProgram();
+    run();
+    const looks = vi.spyOn(t.Tensor.prototype, 'requiresGrad', 'get');
+    // What happens to tensors that no program has captured is no reason.
+    t.scope(() => t.addInPlace(t.tensor([1, 2]), t.tensor([1, 2])));
+    expect(run()).toBe(122);
+    expect(looks.mock.contexts.filter((x) => weights.includes(x as Tensor))).toEqual([]);
+    expect(runs()).toBe(1);
+    looks.mockRestore();
+    dispose();
+  });
+
+  const happenings: [string, (weights: Tensor[]) => void, number, number][] = [
+    ['written', ([w]) => t.noGrad(() => t.copyInPlace(w!, t.mul(w!, 2))), 244, 1],
+    ['written in part', ([w]) => t.noGrad(() => t.copyInPlace(t.slice(w!, 0, 0, 1), t.tensor([2]))), 242, 1],
+    ['made to need no gradient', ([w]) => w!.requiresGrad_(false), 122, 2],
+    ['given another handle', ([w]) => t.noGrad(() => t.slice(w!, 0, 0, 1)).dispose(), 122, 1],
+    ['given a gradient', ([w]) => (w!.grad = t.tensor([1, 1])), 122, 1],
+  ];
+  it.each(happenings)('once one of them is %s', (_, happen, expected, expectedRuns) => {
+    const { weights, run, runs, dispose } = makeProgram();
+    for (let i = 0; i < 3; i++) run();
+    t.scope(() => {
+      happen(weights);
+      weights[0]!.grad = null;
+    });
+    expect([run(), run()]).toEqual([expected, expected]);
+    expect(runs()).toBe(expectedRuns);
+    dispose();
+  });
+
+  it('where others train the same parameters in turn', () => {
+    const weight = t.tensor([1, 2]).requiresGrad_();
+    const train = compile((x: Tensor) => {
+      t.sum(t.mul(x, weight)).backward();
+      t.noGrad(() => t.addInPlace(weight, t.mul(weight.grad!, -1)));
+      weight.grad!.dispose();
+      weight.grad = null;
+    });
+    const evaluate = compile((x: Tensor) => t.noGrad(() => t.sum(t.mul(x, weight))));
+    const x = t.tensor([1, 1]);
+    const seen: unknown[] = [];
+    for (let i = 0; i < 6; i++) {
+      train(x);
+      seen.push(evaluate(x).item());
+      if (i === 3) t.noGrad(() => t.addInPlace(weight, t.tensor([10, 10])));
+    }
+    expect(seen).toEqual([1, -1, -3, -5, 13, 11]);
+    expect(train.cache.misses + evaluate.cache.misses).toBe(2);
+    // Its writes are known still when the program is gone.
+    const saved = t.sum(t.mul(weight, weight));
+    train(x);
+    train.dispose();
+    expect(() => saved.backward()).toThrow(t.AutogradError);
+  });
+
+  it('and leaves them alone once it is gone', () => {
+    const { weights, dispose } = makeProgram();
+    expect(weights.every(({ storage }) => storage.isWatched)).toBe(true);
+    dispose();
+    expect(weights.some(({ storage }) => storage.isWatched)).toBe(false);
+    for (const weight of weights) weight.dispose();
+  });
+});

@@ -1,0 +1,8 @@
+import { describe } from 'vitest';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { describeLookups } from './fuse-lookups-cases.ts';
+
+describe.skipIf(hostCompilerVersion() === null)('rows of a table in front of norms', () => {
+  const device = openEmulatedDevice();
+  describeLookups(() => device);
+});
