@@ -62,3 +62,25 @@ it('an evaluating module is another program than a training one', () => {
   });
   expect(runs).toBe(2);
 });
+
+it('finds a parameter or a block that was put in the place of another', () => {
+  const model = new TransformerLM(smallPresets[0]![1], { seed: 1 });
+  const other = new TransformerLM(smallPresets[0]![1], { seed: 2 });
+  const compiled = compile((ids: Tensor) => model.forward(ids));
+  const ids = randint(0, 61, [1, 12], { dtype: 'int64' });
+  const logitsOf = (forward: (ids: Tensor) => Tensor) =>
+    noGrad(() => scope(() => forward(ids).toFlatArray()));
+  const change = {
+    nothing() {},
+    'the head': () => ((model.lmHead as { weight: Tensor }).weight = other.lmHead.weight),
+    'a block': () => ((model.layers as unknown[])[0] = other.layers[0]),
+  };
+  const seen = Object.values(change).map((make) => {
+    make();
+    const eager = logitsOf((x) => model.forward(x));
+    for (let call = 0; call < 3; call++) expect(logitsOf(compiled)).toEqual(eager);
+    return eager;
+  });
+  expect(new Set(seen.map(String)).size).toBe(3);
+  expect(compiled.cache).toMatchObject({ misses: 3, hits: 6 });
+});

@@ -18,9 +18,11 @@ export function setFlashKernels(kernels: FlashKernels): void {
 
 /** The families that kernels are chosen among: see `setFlashKernels`. */
 export function getFlashKernels(): FlashKernels {
-  return dependOn(
-    () => (chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto')),
-  );
+  return dependOn(readChosen);
+}
+
+function readChosen(): FlashKernels {
+  return (chosen ??= checked('ROOFLINE_FLASH_KERNELS', process.env.ROOFLINE_FLASH_KERNELS ?? 'auto'));
 }
 
 function checked(source: string, kernels: string): FlashKernels {

@@ -5,11 +5,9 @@ import {
   type Tensor,
   arange,
   describeValue,
-  equal,
   formatShape,
   lessEqual,
   requireTensor,
-  view,
 } from '@roofline/tensor-core';
 import { KeyValueCache, type AttentionCache } from './key-value-cache.ts';
 
@@ -23,16 +21,14 @@ import { KeyValueCache, type AttentionCache } from './key-value-cache.ts';
  *     const logits = noGrad(() => step(token, tensor([cache.length], { dtype: 'int32' }))); // [B, 1] ids
  *     cache.advance(1);
  *
- * Throws a DTypeError or ShapeError for a position that is not int32 or int64 [1]. A position outside the cache is not
- * noticed: ask `checkRoom` before.
+ * Throws a DTypeError or ShapeError for a position that is not int32 or int64 [1]. A position outside the cache is noticed
+ * on the CPU alone, see `indexCopyInPlace`: ask `checkRoom` before.
  */
 export class CacheStep {
   readonly #cache: KeyValueCache;
   readonly #position: Tensor;
   /** [capacity] bool. */
   readonly #visible: Tensor;
-  /** The same shape as a cache's memory, [capacity, 1, 1, 1] bool. */
-  readonly #slot: Tensor;
 
   constructor(cache: KeyValueCache, position: Tensor) {
     if (!(cache instanceof KeyValueCache)) {
@@ -51,7 +47,6 @@ export class CacheStep {
     this.#position = position;
     const places = arange(0, cache.capacity, 1, { dtype, device });
     this.#visible = lessEqual(places, position);
-    this.#slot = view(equal(places, position), [cache.capacity, 1, 1, 1]);
   }
 
   /** The part of one layer of the model, counted from 0. */
@@ -60,7 +55,7 @@ export class CacheStep {
     return {
       position: this.#position,
       append: (keys, values) => ({
-        ...layer.write(this.#slot, keys, values),
+        ...layer.write(this.#position, keys, values),
         visible: this.#visible,
       }),
     };

@@ -9,13 +9,13 @@ import {
   describeValue,
   fillInPlace,
   formatShape,
+  indexCopyInPlace,
   isGradEnabled,
   keep,
   permute,
   requireTensors,
   scope,
   slice,
-  where,
   zeros,
 } from '@roofline/tensor-core';
 
@@ -146,11 +146,11 @@ export class LayerCache implements AttentionCache {
   }
 
   /**
-   * Stores keys and values [B, H, 1, d] where `slot`, [capacity, 1, 1, 1] bool, is true, and gives views of the whole
-   * memory, [B, H, capacity, d]. Throws as `append`, and a ShapeError before any position is held.
+   * Stores keys and values [B, H, 1, d] at `position`, int32 or int64 [1], and gives views of the whole memory,
+   * [B, H, capacity, d]. Throws as `append` and as `indexCopyInPlace`, and a ShapeError before any position is held.
    */
-  write(slot: Tensor, keys: Tensor, values: Tensor): KeysAndValues {
-    requireTensors('LayerCache.write', [slot]);
+  write(position: Tensor, keys: Tensor, values: Tensor): KeysAndValues {
+    requireTensors('LayerCache.write', [position]);
     checkStored('LayerCache.write', keys, values);
     if (!this.#keys || !this.#values) {
       throw new ShapeError(
@@ -158,7 +158,7 @@ export class LayerCache implements AttentionCache {
       );
     }
     this.#isReadWhole = true;
-    return { keys: this.#put(this.#keys, slot, keys), values: this.#put(this.#values, slot, values) };
+    return { keys: this.#put(this.#keys, position, keys), values: this.#put(this.#values, position, values) };
   }
 
   /** Called when the positions are forgotten. */
@@ -183,12 +183,12 @@ export class LayerCache implements AttentionCache {
     });
   }
 
-  #put(stored: Tensor, slot: Tensor, added: Tensor): Tensor {
+  #put(stored: Tensor, position: Tensor, added: Tensor): Tensor {
     this.#checkAlike(stored, added);
     if (added.shape[2] !== 1)
       throw new ShapeError(`LayerCache.write: takes one token a sequence, not ${added.shape[2]}.`);
     return scope(() => {
-      copyInPlace(stored, where(slot, permute(added, [2, 0, 1, 3]), stored));
+      indexCopyInPlace(stored, 0, position, permute(added, [2, 0, 1, 3]));
       return permute(stored, [1, 2, 0, 3]);
     });
   }

@@ -29,6 +29,9 @@ import { type StateMatch, type StateMatchOptions, matchState, overwriteParameter
 export abstract class Module<Inputs extends readonly unknown[], Output> {
   #name = '';
   #training = true;
+  readonly #readTraining = () => this.#training;
+  /** What gives each of its parameters, and each module of its arrays; null before the first call. */
+  #partReads: readonly (() => unknown)[] | null = null;
 
   /** The calculation. Call `forward`, which frees what is made here and not returned, and names it. */
   protected abstract compute(...inputs: Inputs): Output;
@@ -36,6 +39,9 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   /** Runs the module in a scope and in a range of its name: its property's in its parent, or its class's. */
   forward(...inputs: Inputs): Output {
     if (this.#name === '') this.#nameFrom(this.constructor.name);
+    this.#partReads ??= [...partReadsOf(this)];
+    // A compiled function that found others here runs anew.
+    for (const read of this.#partReads) dependOn(read);
     return scope(() => range(this.#name, () => this.compute(...inputs)));
   }
 
@@ -109,7 +115,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   /** Whether the module, as `train` and `eval` have set it, is being trained. Modules start so. */
   get training(): boolean {
-    return dependOn(() => this.#training);
+    return dependOn(this.#readTraining);
   }
 
   /** Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. */
@@ -194,6 +200,16 @@ export interface NamedParametersOptions {
 /** A tensor of its own: a state may hold the very parameters that it is loaded into, under other names. */
 function copyTo(device: Device, tensor: Tensor): Tensor {
   return tensor.device === device ? copy(tensor) : toDevice(tensor, device);
+}
+
+function* partReadsOf(module: AnyModule): Generator<() => unknown> {
+  const parts = module as unknown as Record<string, unknown>;
+  for (const [property, value] of Object.entries(parts)) {
+    if (value instanceof Tensor) yield () => parts[property];
+    else if (Array.isArray(value))
+      for (const [i, item] of value.entries())
+        if (item instanceof Module) yield () => (parts[property] as unknown[] | undefined)?.[i];
+  }
 }
 
 function joinNames(prefix: string, name: string): string {

@@ -97,16 +97,20 @@ describe.skipIf(!cudaAvailable())('compiled on a GPU', () => {
   it('takes the host less than 60 µs a replay of the small model', () => {
     const step = compiledStep('small', 'bfloat16');
     const samplesUs: number[] = [];
-    for (let i = 0; i < 300; i++) {
+    // V8 compiles what is hot: training makes thousands.
+    for (let i = 0; i < 1500; i++) {
       device('cuda').synchronize();
       const start = performance.now();
       const loss = step();
       samplesUs.push((performance.now() - start) * 1000);
       loss.dispose();
     }
-    const medianUs = samplesUs.slice(100).toSorted((a, b) => a - b)[100]!;
-    console.log(`host time of a replay: ${medianUs.toFixed(1)} µs`);
-    expect(medianUs).toBeLessThan(60);
+    const medianUs = (from: number, to: number) =>
+      samplesUs.slice(from, to).toSorted((a, b) => a - b)[(to - from) >> 1]!;
+    console.log(
+      `host time of a replay: ${medianUs(100, 300).toFixed(1)} µs, then ${medianUs(1000, 1500).toFixed(1)} µs`,
+    );
+    expect(medianUs(1000, 1500)).toBeLessThan(60);
     step.dispose();
   });
 });

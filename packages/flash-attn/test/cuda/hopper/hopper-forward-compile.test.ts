@@ -16,21 +16,25 @@ const everyTile = [
   [32, 8192],
 ] as const;
 
+const everyHeadDimension = [16, 32, 64, 72, 80, 96, 128, 192, 256] as const;
+
 /**
  * The mask is a loop of its own, and a dtype one instruction: what they have in common is compiled once, unless
  * ROOFLINE_ALL_KERNELS=1 asks for all.
  */
-const fewerTiles = process.env['ROOFLINE_ALL_KERNELS'] === '1' ? everyTile : everyTile.slice(-2);
+const all = process.env['ROOFLINE_ALL_KERNELS'] === '1';
+const fewerTiles = all ? everyTile : everyTile.slice(-2);
+const fewerHeadDimensions = all ? everyHeadDimension : ([64, 128] as const);
 
 /** They take each tile that there is for a head dimension, and each number of blocks that share one. */
 const problems: readonly KernelProblem[] = (
   [
-    ['bfloat16', true, everyTile],
-    ['bfloat16', false, fewerTiles],
-    ['float16', true, fewerTiles],
+    ['bfloat16', true, everyTile, everyHeadDimension],
+    ['bfloat16', false, fewerTiles, everyHeadDimension],
+    ['float16', true, fewerTiles, fewerHeadDimensions],
   ] as const
-).flatMap(([dtype, causal, sizes]) =>
-  [16, 32, 64, 72, 80, 96, 128, 192, 256].flatMap((headDimension) =>
+).flatMap(([dtype, causal, sizes, headDimensions]) =>
+  headDimensions.flatMap((headDimension) =>
     sizes.map(([heads, length]) => ({
       ...{
         kernels: 'auto' as const,
