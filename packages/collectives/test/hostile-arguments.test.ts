@@ -238,6 +238,7 @@ const methods: HostileTable = {
   'ProcessGroup#recv': { args: () => [group(), ones([2]), 1] },
   'ProcessGroup#barrier': exempt('takes nothing'),
   'ProcessGroup#allGatherObject': exempt('takes any value; the collectives of test/ranks run it'),
+  'ProcessGroup#onCurrentStream': { args: () => [group(), () => {}], legal: { 1: 'fn' } },
   'ProcessGroup#coalesce': { args: () => [group(), () => {}], legal: { 1: 'fn' } },
   'ProcessGroup#subGroup': { args: () => [group(), [0, 1]] },
   'ProcessGroup#dispose': exempt('takes nothing'),

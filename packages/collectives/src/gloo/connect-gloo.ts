@@ -29,14 +29,14 @@ export async function connectGloo(options: ConnectGlooOptions): Promise<GlooBack
 }
 
 function notConnected(
-  { rank, ranks }: ConnectGlooOptions,
+  { rank, ranks, op }: ConnectGlooOptions,
   { losses, message }: Extract<Outcome, { status: 'failed' }>,
 ): CollectiveError {
   const peers = [...losses.keys()].map((member) => ranks[member]!);
   const who = peers.length > 0 ? namesOf(peers) : 'the other ranks';
   return new CollectiveError(
-    `initProcessGroup: rank ${ranks[rank]} could not connect to ${who}: ${message}. Gloo listens at any free port: is ` +
+    `${op}: rank ${ranks[rank]} could not connect to ${who}: ${message}. Gloo listens at any free port: is ` +
       'one blocked between the machines, or the wrong network interface taken (give { host } or GLOO_SOCKET_IFNAME)?',
-    { op: 'initProcessGroup', rank: ranks[rank]!, peers },
+    { op, rank: ranks[rank]!, peers },
   );
 }

@@ -36,6 +36,7 @@ export class GlooBackend implements Backend {
   readonly name = 'gloo';
   readonly deviceType = 'cpu';
   readonly device = null;
+  readonly ordersPairs = false;
   readonly #library: GlooLibrary = glooLibrary();
   readonly #group: number;
   readonly #size: number;

@@ -10,14 +10,22 @@ export interface Rendezvous {
   /** Begins the keys of this group. */
   readonly prefix: string;
   readonly timeoutMs: number;
+  /** The call by which this rank joins. */
+  readonly op: 'initProcessGroup' | 'subGroup';
 }
+
+/** What may keep the others away from a call. */
+const remedies = {
+  initProcessGroup: 'has it started, with the same WORLD_SIZE and store?',
+  subGroup: 'does it call subGroup() too, with the same list of ranks in the same order?',
+} as const;
 
 /**
  * Leaves `word` for the other ranks of a group and waits until all have come. Returns what each has left. Throws a
  * CollectiveError that names those that did not come.
  */
 export async function awaitMembers(
-  { rank, ranks, store, prefix, timeoutMs }: Rendezvous,
+  { rank, ranks, store, prefix, timeoutMs, op }: Rendezvous,
   word = '',
 ): Promise<string[]> {
   const keyOf = (member: number) => `${prefix}/member/${member}`;
@@ -30,9 +38,9 @@ export async function awaitMembers(
     const { missingKeys } = cause;
     const late = ranks.filter((_, member) => missingKeys.includes(keyOf(member)));
     throw new CollectiveError(
-      `initProcessGroup: ${namesOf(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ` +
-        `${ranks.length} waited); has it started, with the same WORLD_SIZE and store?`,
-      { op: 'initProcessGroup', rank: ranks[rank]!, peers: late },
+      `${op}: ${namesOf(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ${ranks.length} waited); ` +
+        remedies[op],
+      { op, rank: ranks[rank]!, peers: late },
       { cause },
     );
   }

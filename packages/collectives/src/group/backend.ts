@@ -34,6 +34,8 @@ export interface BackendCall {
   readonly description: string;
   /** The memory that it reads and writes. */
   readonly buffers: readonly DeviceBuffer[];
+  /** On a GPU, whether it is queued among the ops of the current stream, and not beside them. */
+  readonly onCurrentStream: boolean;
 }
 
 /** A call that a backend is to begin, and what is told once how it ended. */
@@ -74,6 +76,8 @@ export interface Backend {
   readonly deviceType: 'cpu' | 'cuda';
   /** The only device whose tensors it takes; null where any of the type will do. */
   readonly device: Device | null;
+  /** Whether sends and receives run in the order of all calls, and not beside the others. */
+  readonly ordersPairs: boolean;
   /** Begins calls, several as one, and returns; they run in the order of their start. */
   start(calls: readonly PendingCall[]): RunningCall;
   /** Ends the connections: what is under way fails. */

@@ -1,18 +1,13 @@
-import { RooflineError, checkFunction } from '@roofline/tensor-core';
+import { refuseAsync, refusePromise } from '@roofline/tensor-core/native';
 import type { Backend } from './backend.ts';
 import { type PreparedCall, startTogether } from './prepared-call.ts';
 import { Work } from './work.ts';
 
 /** Runs `calls`, which fills `collected`, and begins what is there as one; ends it all where `calls` throws. */
 export function collectCalls(collected: readonly PreparedCall[], calls: () => void, backend: Backend): Work {
-  checkFunction('coalesce', 'what makes the calls', calls);
+  refuseAsync('coalesce', calls);
   try {
-    const result: unknown = calls();
-    if (typeof result === 'object' && result !== null && 'then' in result)
-      throw new RooflineError(
-        'ARGUMENT',
-        'coalesce: takes a function that is not async; make the calls before any await.',
-      );
+    refusePromise('coalesce', calls());
   } catch (error) {
     for (const call of collected) call.end(error as Error);
     throw error;

@@ -6,6 +6,7 @@ import {
   formatShape,
   isFloatingPoint,
 } from '@roofline/tensor-core';
+import { sameShape } from '@roofline/tensor-core/native';
 import { CollectiveError } from '../errors.ts';
 import type { Backend, Reduction } from './backend.ts';
 import { checkRank, checkReduction } from './check-call.ts';
@@ -61,7 +62,7 @@ export class CollectiveChecks {
       );
     const shapes = [[this.#size, ...piece.shape]];
     if (piece.rank > 0) shapes.push([piece.shape[0]! * this.#size, ...piece.shape.slice(1)]);
-    if (shapes.some((shape) => formatShape(shape) === formatShape(whole.shape))) return;
+    if (shapes.some((shape) => sameShape(shape, whole.shape))) return;
     throw new ShapeError(
       `${op}: beside ${formatShape(piece.shape)} the ${name} must be ${shapes.map(formatShape).join(' or ')}, a piece ` +
         `for each of ${this.#size} ranks, not ${formatShape(whole.shape)}.`,
@@ -99,7 +100,7 @@ export function checkAlike(op: string, output: Tensor, input: Tensor): void {
     throw new DTypeError(
       `${op}: input and output must have one dtype, not ${input.dtype} and ${output.dtype}.`,
     );
-  if (formatShape(output.shape) === formatShape(input.shape)) return;
+  if (sameShape(output.shape, input.shape)) return;
   throw new ShapeError(
     `${op}: input and output must have one shape, not ${formatShape(input.shape)} and ${formatShape(output.shape)}.`,
   );

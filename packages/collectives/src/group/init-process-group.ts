@@ -26,6 +26,7 @@ import {
 } from '../ranks/rank-environment.ts';
 import { StoreClient } from '../store/store-client.ts';
 import { StoreServer } from '../store/store-server.ts';
+import type { Rendezvous } from './await-members.ts';
 import type { Backend } from './backend.ts';
 import type { Members } from './describe-call.ts';
 import { ProcessGroup } from './process-group.ts';
@@ -61,7 +62,7 @@ const optionNames: readonly (keyof InitProcessGroupOptions)[] = [
 const defaultTimeoutMs = 30_000;
 
 /** Connects the ranks of one group; the keys that begin with `prefix` are its own. */
-type Connect = (members: Members, prefix: string) => Promise<Backend>;
+type Connect = (members: Members, place: Pick<Rendezvous, 'prefix' | 'op'>) => Promise<Backend>;
 
 /**
  * Joins the group of all ranks, once all have called it; see `rankEnvironment` for who they are. Throws a
@@ -83,17 +84,18 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
     const connection = (store = await StoreClient.connect(storePlace));
     const common = { store, timeoutMs };
     const connect: Connect = gpu
-      ? (members, prefix) =>
+      ? (members, place) =>
           connectNccl({
-            ...{ ...members, ...common, prefix, storePlace, device: gpu },
+            ...{ ...members, ...common, ...place, storePlace, device: gpu },
             checkCalls: checkCalls ?? false,
           })
-      : (members, prefix) =>
-          connectGloo({ ...members, ...common, prefix, ...listeningPlace(host, connection) });
+      : (members, place) =>
+          connectGloo({ ...members, ...common, ...place, ...listeningPlace(host, connection) });
     const members = { ranks: Array.from({ length: worldSize }, (_, member) => member), rank };
     const place = `${storeHost}:${storePort}`;
     const earlier = worldsJoined.get(place) ?? 0;
-    const group = await joinGroup(connect, { world: earlier, made: new Map() }, members, () => {
+    const generations = { world: earlier, made: new Map<string, number>() };
+    const group = await joinGroup('initProcessGroup', connect, generations, members, () => {
       connection.close();
       server?.close();
     });
@@ -117,6 +119,7 @@ interface Generations {
 }
 
 async function joinGroup(
+  op: Rendezvous['op'],
   connect: Connect,
   generations: Generations,
   members: Members,
@@ -126,11 +129,11 @@ async function joinGroup(
   const { world, made } = generations;
   const generation = (made.get(name) ?? 0) + 1;
   made.set(name, generation);
-  const backend = await connect(members, `world/${world}/group/${name}/${generation}`);
+  const backend = await connect(members, { op, prefix: `world/${world}/group/${name}/${generation}` });
   return new ProcessGroup(
     members,
     backend,
-    (fewer) => joinGroup(connect, generations, fewer, () => {}),
+    (fewer) => joinGroup('subGroup', connect, generations, fewer, () => {}),
     onDispose,
   );
 }

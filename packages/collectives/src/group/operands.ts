@@ -16,6 +16,7 @@ import {
   requireTensor,
 } from '@roofline/tensor-core';
 import type { Backend } from './backend.ts';
+import { noteUse } from './memory-under-way.ts';
 
 /** dtypes that travel: a bool is no number to reduce. */
 export const collectiveDTypes = ['float32', 'float16', 'bfloat16', 'float64', 'int32', 'int64'] as const;
@@ -60,8 +61,12 @@ export function checkTarget(op: string, x: Tensor, backend: Backend): void {
     );
 }
 
-/** A tensor to read: itself where it is contiguous, else a copy. */
-export function inputOperand(op: string, x: Tensor): Operand {
+/** A tensor to read: itself where it is contiguous, else a copy. Calls of one `order` run one after the other. */
+export function inputOperand(op: string, x: Tensor, order: object): Operand {
+  return noted(noteUse(op, x, { isWrite: false, order }), () => readOperand(op, x));
+}
+
+function readOperand(op: string, x: Tensor): Operand {
   if (x.isContiguous) {
     const { buffer } = x.storage;
     return { address: x.address, buffer, finish: () => {}, release: hold(op, x) };
@@ -72,8 +77,27 @@ export function inputOperand(op: string, x: Tensor): Operand {
 }
 
 /** A tensor to write to, or to read and write: itself where it is contiguous, else a copy that is copied back. */
-export function outputOperand(op: string, x: Tensor): Operand {
-  return x.isContiguous ? contiguousOutput(op, x) : stridedOutput(x);
+export function outputOperand(op: string, x: Tensor, order: object): Operand {
+  return noted(noteUse(op, x, { isWrite: true, order }), () =>
+    x.isContiguous ? contiguousOutput(op, x) : stridedOutput(x),
+  );
+}
+
+/** An operand whose release ends its use of the memory. */
+function noted(endUse: () => void, make: () => Operand): Operand {
+  try {
+    const operand = make();
+    return {
+      ...operand,
+      release() {
+        endUse();
+        operand.release();
+      },
+    };
+  } catch (error) {
+    endUse();
+    throw error;
+  }
 }
 
 function contiguousOutput(op: string, x: Tensor): Operand {

@@ -26,6 +26,7 @@ export interface Call {
   /** What all ranks must have alike, and how many elements of it are one rank's piece. */
   readonly like?: Tensor;
   readonly count?: number;
+  readonly onCurrentStream?: boolean;
 }
 
 /** A call whose memory is held, on its way to a backend; its Work is there before it begins. */
@@ -41,12 +42,24 @@ export class PreparedCall implements PendingCall {
   #settle: ((error: Error | null, ran?: TimeSpan) => void) | null = null;
 
   constructor(
-    { kind, details = [], reduction = 'sum', root = 0, input, output, like, count }: Call,
+    {
+      kind,
+      details = [],
+      reduction = 'sum',
+      root = 0,
+      input,
+      output,
+      like,
+      count,
+      onCurrentStream = false,
+    }: Call,
     members: Members,
+    backend: Backend,
   ) {
     const isPairwise = kind === 'send' || kind === 'recv';
-    const written = output ? outputOperand(kind, output) : null;
-    const separate = input && input !== output ? inputOperand(kind, input) : null;
+    const order = isPairwise && !backend.ordersPairs ? this : backend;
+    const written = output ? outputOperand(kind, output, order) : null;
+    const separate = input && input !== output ? inputBeside(written, kind, input, order) : null;
     const from = input === output ? written : separate;
     // The root's tensor is what a broadcast writes, to others.
     const to = kind === 'broadcast' ? (written ?? separate) : written;
@@ -62,6 +75,7 @@ export class PreparedCall implements PendingCall {
       count: count ?? like?.size ?? 0,
       description: describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null),
       buffers: this.#operands.map(({ buffer }) => buffer),
+      onCurrentStream,
     };
     this.work = new Work(
       kind,
@@ -126,6 +140,16 @@ export class PreparedCall implements PendingCall {
 
   #release(): void {
     for (const operand of this.#operands.splice(0)) operand.release();
+  }
+}
+
+/** What a call reads beside what it writes, which is let go of where that fails. */
+function inputBeside(written: Operand | null, op: string, x: Tensor, order: object): Operand {
+  try {
+    return inputOperand(op, x, order);
+  } catch (error) {
+    written?.release();
+    throw error;
   }
 }
 

@@ -6,6 +6,7 @@ import {
   checkOptions,
   formatShape,
 } from '@roofline/tensor-core';
+import { refuseAsync, refusePromise } from '@roofline/tensor-core/native';
 import type { Backend } from './backend.ts';
 import { checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
@@ -36,6 +37,7 @@ export class ProcessGroup {
   readonly #onDispose: () => void;
   /** The calls of `coalesce` so far, while it collects them. */
   #together: PreparedCall[] | null = null;
+  #onCurrentStream = false;
 
   /** Made by `initProcessGroup` and `subGroup`. */
   constructor(members: Members, backend: Backend, regroup: Regroup, onDispose: () => void) {
@@ -208,6 +210,24 @@ export class ProcessGroup {
   }
 
   /**
+   * Runs `calls`, whose calls on this group are queued among the ops of the current stream instead of beside them, as
+   * PyTorch's without `async_op` are, and gives what it returns. They are sooner done, for no stream waits for another,
+   * which is most of the time of a small call; nothing overlaps with them, and their time limit also counts what is queued
+   * before them. `coalesce` must stand inside or around all of them. On the CPU nothing is different. Throws a
+   * RooflineError for an async function.
+   */
+  onCurrentStream<T>(calls: () => T): T {
+    refuseAsync('onCurrentStream', calls);
+    const outside = this.#onCurrentStream;
+    this.#onCurrentStream = true;
+    try {
+      return refusePromise('onCurrentStream', calls());
+    } finally {
+      this.#onCurrentStream = outside;
+    }
+  }
+
+  /**
    * All ranks' values, in the order of ranks: what `structuredClone` takes. Like a collective, all ranks must call it
    * in the same place.
    */
@@ -238,7 +258,11 @@ export class ProcessGroup {
   }
 
   #start(call: Call): Work {
-    const prepared = new PreparedCall(call, this.#members);
+    const prepared = new PreparedCall(
+      { ...call, onCurrentStream: this.#onCurrentStream },
+      this.#members,
+      this.#backend,
+    );
     if (this.#together) this.#together.push(prepared);
     else startTogether([prepared], this.#backend);
     return prepared.work;

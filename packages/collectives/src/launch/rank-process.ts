@@ -20,6 +20,8 @@ export interface RankCommand {
 }
 
 const keptLines = 40;
+/** How long the output of a rank that has ended may still come. */
+const lastOutputMs = 1000;
 
 /** What a launcher sends. */
 export const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const;
@@ -61,7 +63,17 @@ export class RankProcess {
 
   async #watch(): Promise<RankFailure | null> {
     const [exitCode, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
-      this.#child.once('close', (code, by) => resolve([code, by]));
+      this.#child.once('exit', (code, by) => {
+        // What it started may hold its output open for ever.
+        const timer = setTimeout(() => {
+          this.#child.stdout?.destroy();
+          this.#child.stderr?.destroy();
+        }, lastOutputMs);
+        this.#child.once('close', () => {
+          clearTimeout(timer);
+          resolve([code, by]);
+        });
+      });
       this.#child.once('error', (error) => {
         this.#lastLines.push(error.message);
         resolve([127, null]);

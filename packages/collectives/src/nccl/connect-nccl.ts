@@ -1,7 +1,7 @@
 import type { CudaDevice } from '@roofline/tensor-core/native';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CollectiveError } from '../errors.ts';
-import { awaitMembers } from '../group/await-members.ts';
+import { type Rendezvous, awaitMembers } from '../group/await-members.ts';
 import type { Store } from '../store/store.ts';
 import type { StoreClientOptions } from '../store/store-client.ts';
 import { Communicator, createUniqueId } from './communicator.ts';
@@ -20,6 +20,8 @@ export interface ConnectNcclOptions {
   readonly prefix: string;
   readonly device: CudaDevice;
   readonly timeoutMs: number;
+  /** The call by which this rank joins. */
+  readonly op: Rendezvous['op'];
   readonly checkCalls: boolean;
 }
 
@@ -70,11 +72,11 @@ function explained<T>(options: ConnectNcclOptions, connect: () => T): T {
   }
 }
 
-function notConnected({ rank, ranks, device }: ConnectNcclOptions, cause: Error): CollectiveError {
+function notConnected({ rank, ranks, device, op }: ConnectNcclOptions, cause: Error): CollectiveError {
   return new CollectiveError(
-    `initProcessGroup: NCCL could not connect rank ${ranks[rank]}, on ${device.label}, to the others: ${cause.message}. ` +
+    `${op}: NCCL could not connect rank ${ranks[rank]}, on ${device.label}, to the others: ${cause.message}. ` +
       'Has each rank a GPU of its own, and is the network interface right (NCCL_SOCKET_IFNAME)? NCCL_DEBUG=INFO tells more.',
-    { op: 'initProcessGroup', rank: ranks[rank]!, peers: [] },
+    { op, rank: ranks[rank]!, peers: [] },
     { cause },
   );
 }

@@ -21,6 +21,7 @@ export interface NcclBackendParts {
 /** Calls on the stream, and the event behind them. */
 interface Flight {
   readonly calls: readonly PendingCall[];
+  readonly stream: CudaStream;
   readonly event: CudaEvent;
   readonly number: number;
   /** How many calls of the group have been sent to be compared by now. */
@@ -39,9 +40,10 @@ const scratchBytes = 4;
 const open = new Set<NcclBackend>();
 let abortsAtExit = false;
 
-/** NCCL, on a stream of the group's own. */
+/** NCCL, on a stream of the group's own or on that of the ops around a call. */
 export class NcclBackend implements Backend {
   readonly name = 'nccl';
+  readonly ordersPairs = true;
   readonly deviceType = 'cuda';
   readonly device: CudaDevice;
   readonly #parts: NcclBackendParts;
@@ -65,17 +67,19 @@ export class NcclBackend implements Backend {
 
   start(calls: readonly PendingCall[]): RunningCall {
     this.#poll();
-    const failure = this.#findFailure() ?? this.#enqueue(calls);
+    const onCurrentStream = calls.every(({ call }) => call.onCurrentStream);
+    const stream = onCurrentStream ? this.device.stream : this.#stream;
+    const failure = this.#findFailure() ?? this.#enqueue(calls, stream);
     if (failure) {
       this.#fail(failure, calls);
       return { wait: () => {} };
     }
-    const event = this.#stream.recordEvent({ timing: false });
+    const event = stream.recordEvent({ timing: false });
     const { state } = this.#parts.communicator;
     state.begin(event.handle);
     const flight = {
-      ...{ calls, event, number: state.started },
-      ...{ sentChecks: this.#sentChecks, isHandedOut: false, isSettled: false },
+      ...{ calls, stream, event, number: state.started },
+      ...{ sentChecks: this.#sentChecks, isHandedOut: onCurrentStream, isSettled: false },
     };
     this.#flights.push(flight);
     this.#pollLater();
@@ -101,18 +105,17 @@ export class NcclBackend implements Backend {
     if (this.#flights.length > 0) this.#parts.communicator.abort();
   }
 
-  /** Puts the calls on the stream, behind what the current one has so far. Gives why that failed, or null. */
-  #enqueue(calls: readonly PendingCall[]): Failure | null {
+  /** Puts the calls on `stream`, behind what the current one has so far. Gives why that failed, or null. */
+  #enqueue(calls: readonly PendingCall[], stream: CudaStream): Failure | null {
     const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
     if (this.#flights.length >= mostPending) {
       this.#flights[0]!.event.synchronize();
       this.#poll({ waitsForChecks: false });
     }
     device.makeCurrent();
-    using inputsReady = device.recordEvent({ timing: false });
-    this.#stream.waitFor(inputsReady);
+    this.#queueBehind(stream);
     for (const { call } of calls) {
-      for (const buffer of call.buffers) device.recordStream(buffer, this.#stream);
+      for (const buffer of call.buffers) device.recordStream(buffer, stream);
       if (!checkCalls) continue;
       watchdog.check({ description: call.description, pair: pairOf(call, rank) });
       this.#sentChecks++;
@@ -121,7 +124,7 @@ export class NcclBackend implements Backend {
       rank,
       size,
       communicator: communicator.handle,
-      stream: this.#stream.handle,
+      stream: stream.handle,
       scratch: this.#scratch.address,
     };
     const why = communicator.enqueue(calls.flatMap(({ call }) => ncclCallsOf(call, place)));
@@ -135,13 +138,22 @@ export class NcclBackend implements Backend {
     return { status: 'failed', losses: new Map(), message: why };
   }
 
+  /** Has `stream` wait for the current one, and for the call before, which may be on another: all ranks run them in order. */
+  #queueBehind(stream: CudaStream): void {
+    const before = this.#flights.at(-1);
+    if (before && before.stream !== stream) stream.waitFor(before.event);
+    if (stream === this.device.stream) return;
+    using inputsReady = this.device.recordEvent({ timing: false });
+    stream.waitFor(inputsReady);
+  }
+
   #wait(flight: Flight, blocks: boolean): void {
     if (blocks) flight.event.synchronize();
     // What has not failed is waited for on the stream, whether it has run or not.
     if (blocks || this.#parts.communicator.state.hasFailed) this.#poll();
     if (flight.isSettled) return;
     flight.isHandedOut = true;
-    this.device.stream.waitFor(flight.event);
+    if (flight.stream !== this.device.stream) this.device.stream.waitFor(flight.event);
   }
 
   /** Settles what has run, in order, or all of it where the communicator is gone. */

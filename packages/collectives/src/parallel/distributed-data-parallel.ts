@@ -51,6 +51,8 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #buckets: readonly GradientBucket[];
   readonly #bucketOf: ReadonlyMap<Tensor, GradientBucket>;
   readonly #removeHooks: (() => void)[];
+  /** Of the end of the pass that runs; null while none does, so that others' functions can be compiled. */
+  #stopListening: (() => void) | null = null;
   readonly #pass = new Pass();
   #copiedBytes = 0;
   #unsynchronized = 0;
@@ -78,15 +80,9 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     this.#bucketOf = new Map(
       this.#buckets.flatMap((bucket) => bucket.parameters.map((parameter) => [parameter, bucket] as const)),
     );
-    this.#removeHooks = [
-      ...trained.map(([, parameter]) =>
-        parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied)),
-      ),
-      onBackwardFinished(
-        () => this.#finish(),
-        () => this.#fail(),
-      ),
-    ];
+    this.#removeHooks = trained.map(([, parameter]) =>
+      parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied)),
+    );
   }
 
   /** What is reduced together, in this order: the names of its parameters, and the bytes of their gradients. */
@@ -129,6 +125,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   /** Lets go of the model: its gradients are its own again. Disposing twice is harmless. */
   dispose(): void {
     for (const remove of this.#removeHooks.splice(0)) remove();
+    this.#endPass();
     for (const bucket of this.#buckets) bucket.dispose();
   }
 
@@ -140,6 +137,10 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     if (wasCopied) this.#copiedBytes += parameter.byteLength;
     if (this.#unsynchronized > 0) return;
     if (this.#isOutOfStep) throw outOfStep();
+    this.#stopListening ??= onBackwardFinished(
+      () => this.#finish(),
+      () => this.#fail(),
+    );
     this.#pass.arrive(this.#bucketOf.get(parameter)!, parameter);
     if (this.mode === 'overlap') this.#startComplete();
   }
@@ -155,8 +156,6 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
 
   #finish(): void {
     const { works } = this.#pass;
-    // Another model's pass, or one that is not to be reduced.
-    if (this.#pass.isEmpty) return;
     try {
       // What came in passes before, inside noSync, is there to be reduced.
       const missing = [...this.#names.keys()].filter(({ grad }) => grad === null);
@@ -169,7 +168,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       for (const parameter of unused) forgetGradient(parameter);
       if (!this.#findUnused && missing.length > 0) throw this.#unusedParameters(missing);
     } finally {
-      this.#pass.reset();
+      this.#endPass();
     }
   }
 
@@ -182,6 +181,12 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
         work.wait();
       } catch {}
     }
+    this.#endPass();
+  }
+
+  #endPass(): void {
+    this.#stopListening?.();
+    this.#stopListening = null;
     this.#pass.reset();
   }
 
@@ -214,11 +219,6 @@ class Pass {
   /** Of the buckets, in their order, as far as they are under way. */
   works: Work[] = [];
   readonly #arrived = new Map<GradientBucket, Set<Tensor>>();
-
-  /** Whether no gradient has come. */
-  get isEmpty(): boolean {
-    return this.#arrived.size === 0;
-  }
 
   arrive(bucket: GradientBucket, parameter: Tensor): void {
     const arrived = this.#arrived.get(bucket);

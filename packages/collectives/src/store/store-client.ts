@@ -48,10 +48,7 @@ export class StoreClient implements Store {
     this.#socket = socket;
     this.#timeoutMs = timeoutMs ?? defaultTimeoutMs;
     this.#where = `the store at ${host}:${port}`;
-    socket.on('data', (chunk: Buffer) => {
-      for (const [id, status, ...fields] of reader.read(chunk))
-        this.#settle(String(id), { status: String(status), fields });
-    });
+    socket.on('data', (chunk: Buffer) => this.#hear(reader, chunk));
     socket.on('close', () => this.#fail(new StoreError(`${this.#where} has closed the connection.`)));
     socket.unref();
   }
@@ -182,6 +179,17 @@ export class StoreClient implements Store {
     return values;
   }
 
+  #hear(reader: FrameReader, chunk: Buffer): void {
+    try {
+      for (const [id, status, ...fields] of reader.read(chunk))
+        this.#settle(String(id), { status: String(status), fields });
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      this.#fail(new StoreError(`${this.#where} answers what is no answer: ${error.message}.`));
+      this.#socket.destroy();
+    }
+  }
+
   #settle(id: string, reply: Reply): void {
     const pending = this.#pending.get(id);
     if (!pending) return;
@@ -218,8 +226,10 @@ async function enter(
       let hasAnswered = false;
       socket.on('data', (chunk: Buffer) => {
         if (hasAnswered) {
+          const isWelcome = readsWelcome(reader, chunk);
+          if (isWelcome === null) return;
           clearTimeout(timer);
-          if (readsWelcome(reader, chunk)) resolve();
+          if (isWelcome) resolve();
           else reject(new Error('what answers there is no store'));
           return;
         }
@@ -250,9 +260,11 @@ async function enter(
   return { socket, reader };
 }
 
-function readsWelcome(reader: FrameReader, chunk: Buffer): boolean {
+/** Null as long as it is not whole. */
+function readsWelcome(reader: FrameReader, chunk: Buffer): boolean | null {
   try {
-    return reader.read(chunk).some(([word]) => String(word) === 'welcome');
+    const [message] = reader.read(chunk);
+    return message ? String(message[0]) === 'welcome' : null;
   } catch {
     return false;
   }

@@ -18,6 +18,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['disposed', 2],
     ['written', 2],
     ['absent', 2],
+    ['alone', 2],
     ['again', 2],
   ] as const)('%s, %i ranks', isEverySuccessful);
 

@@ -1,9 +1,11 @@
 import {
   AutogradError,
   DTypeError,
+  DeviceError,
   DisposedError,
   RooflineError,
   ShapeError,
+  type Tensor,
   cast,
   empty,
   expand,
@@ -20,7 +22,7 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
-import { observeWorks } from '../../src/group/work.ts';
+import { type Work, observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('what reaches a backend', () => {
@@ -41,6 +43,7 @@ describe('what reaches a backend', () => {
         count: 6,
         description: 'allReduce(sum) float32 [2, 3]',
         buffers: [x.storage.buffer],
+        onCurrentStream: false,
       },
     ]);
   });
@@ -153,6 +156,45 @@ describe('memory', () => {
     expect(probe.device.memoryStatistics().liveStorages).toBe(before);
   });
 
+  it('that a call may find before or behind another one has written it is refused', () => {
+    const rows = zeros([2, 3]);
+    const [first, second] = [0, 1].map((column) => select(rows, 1, column)) as [Tensor, Tensor];
+    const row = select(rows, 0, 1);
+    const [group, other] = [groupOn(new InstantBackend(null)), groupOn(new InstantBackend(null))];
+    const pairs = groupOn(new InstantBackend(null, false));
+    const refused = (call: () => Work) => {
+      const { references } = rows.storage;
+      expect(call).toThrow(DeviceError);
+      expect(call).toThrow(/which is under way, works on memory of the tensor .*; wait\(\) for that first/);
+      expect(rows.storage.references).toBe(references);
+    };
+    // Each pair of calls: the second is refused while the first is under way, and is fine behind it.
+    const racing: [() => Work, () => Work][] = [
+      [() => group.allReduce(first), () => group.allReduce(first)],
+      [() => group.allReduce(rows), () => group.allReduce(first)],
+      [() => group.allReduce(first), () => group.allReduce(rows)],
+      [() => group.allReduce(rows), () => group.allReduce(first, { output: zeros([2]) })],
+      [() => group.allReduce(rows), () => other.allReduce(rows)],
+      [() => group.broadcast(rows, 0), () => other.broadcast(rows, 1)],
+      [() => pairs.recv(rows, 1), () => pairs.send(row, 1)],
+      [() => pairs.send(rows, 1), () => pairs.allReduce(rows)],
+    ];
+    for (const [begin, follow] of racing) {
+      const work = begin();
+      refused(follow);
+      work.wait();
+      follow().wait();
+    }
+    const inTurn: [() => Work, () => Work][] = [
+      [() => group.allReduce(rows), () => group.allReduce(rows)],
+      [() => group.allReduce(first), () => group.allReduce(second)],
+      [() => group.broadcast(rows, 0), () => other.broadcast(rows, 0)],
+      [() => group.broadcast(first, 0), () => other.allReduce(rows)],
+      [() => group.recv(rows, 1), () => group.allReduce(rows)],
+    ];
+    for (const calls of inTurn) for (const work of calls.map((call) => call())) work.wait();
+  });
+
   it('a write is noted: backward through what was saved before throws', () => {
     const x = full([3], 2);
     const weight = ones([3]).requiresGrad_();
@@ -203,7 +245,7 @@ describe('coalesced calls', () => {
   it('cannot be nested, async, or waited for inside', () => {
     const group = groupOn(new InstantBackend());
     expect(() => group.coalesce(() => void group.coalesce(() => {}))).toThrow(/inside another/);
-    expect(() => group.coalesce(async () => {})).toThrow(/not async/);
+    expect(() => group.coalesce(async () => {})).toThrow(/is async/);
     expect(() => group.coalesce(() => group.allReduce(ones([2])).wait())).toThrow(/wait\(\) behind that/);
   });
 });

@@ -3,14 +3,13 @@ import { spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type LaunchOptions, type LaunchResult, launch } from '../../src/index.ts';
-import { glooNote, hasGloo, rankScript } from '../support/run-ranks.ts';
+import { glooNote, hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
 const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
-const nodeOptions = ['--conditions=roofline-source', '--disable-warning=ExperimentalWarning'];
 
 /** Runs the command to its end. */
 function command(...args: string[]): { code: number | null; stdout: string; stderr: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...nodeOptions, program, ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...nodeFlags, program, ...args], {
     encoding: 'utf8',
     env: { ...process.env, CUDA_VISIBLE_DEVICES: '4,6' },
   });
@@ -41,10 +40,18 @@ describe('the command', () => {
     expect(performance.now() - startMs).toBeLessThan(30_000);
   });
 
+  it('a rank that leaves a child behind, which holds its output, ends all as well', async () => {
+    const result = await launchScript({ processes: 2, args: ['leaves a child', '1'], write: () => {} });
+    expect(result).toMatchObject({ exitCode: 4, failure: { rank: 1, exitCode: 4, signal: null } });
+    const [, child] = /^child (\d+)$/.exec(result.failure!.lastLines[0]!)!;
+    // It lives: nobody waited for it.
+    process.kill(Number(child), 'SIGKILL');
+  }, 30_000);
+
   it('passes signals on', async () => {
     const child = spawn(
       process.execPath,
-      [...nodeOptions, program, '--nproc', '2', '--', rankScript('misbehave'), 'signals'],
+      [...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave'), 'signals'],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     let output = '';
@@ -89,7 +96,7 @@ describe('the command', () => {
 function launchScript(options: Omit<LaunchOptions, 'script'>): Promise<LaunchResult> {
   const { execArgv } = process;
   // The ranks run by the options that this process was started with.
-  process.execArgv = nodeOptions;
+  process.execArgv = [...nodeFlags];
   try {
     return launch({ script: rankScript('misbehave'), ...options });
   } finally {
@@ -121,7 +128,7 @@ describe.skipIf(!hasGloo)(`ranks that meet${glooNote}`, () => {
       spawn(
         process.execPath,
         [
-          ...[...nodeOptions, program, '--nproc', '2', '--nnodes', '2', '--node-rank', String(nodeRank)],
+          ...[...nodeFlags, program, '--nproc', '2', '--nnodes', '2', '--node-rank', String(nodeRank)],
           ...['--rdzv', `127.0.0.1:${port}`, '--', rankScript('hello')],
         ],
         { stdio: ['ignore', 'pipe', 'inherit'] },

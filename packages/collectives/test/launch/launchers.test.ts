@@ -1,15 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { hasProgram } from '../support/has-program.ts';
-import { glooNote, hasGloo, rankScript } from '../support/run-ranks.ts';
+import { glooNote, hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 import { SlurmCluster, freePort, hasSlurm } from '../support/slurm.ts';
+import { standaloneFlags, torchrunFlags } from '../support/torchrun.ts';
 
-const command = [
-  process.execPath,
-  '--conditions=roofline-source',
-  '--disable-warning=ExperimentalWarning',
-  rankScript('hello'),
-];
+const command = [process.execPath, ...nodeFlags, rankScript('hello')];
 
 /** Runs two ranks of the smallest script by a launcher of others, and expects what they print. */
 function expectHello(program: string, args: readonly string[], variables: Record<string, string> = {}): void {
@@ -26,10 +22,8 @@ const note = (isThere: boolean, remedy: string) => (isThere ? '' : ` (skipped: $
 describe.skipIf(!hasGloo)(`the launchers that clusters have${glooNote}`, () => {
   const hasTorchrun = hasProgram('torchrun');
   it.skipIf(!hasTorchrun)(`torchrun${note(hasTorchrun, 'no torchrun')}`, async () => {
-    // Without a mapping of redirects, that of a rank that there is not, torchrun 1.13 fails on Python 3.11.
-    const args = ['--nproc_per_node', '2', '--no_python', '--redirects', '9:1', '--tee', '9:1'];
-    expectHello('torchrun', [...args, '--standalone']);
-    expectHello('torchrun', [...args, '--master_port', String(await freePort())]);
+    expectHello('torchrun', [...torchrunFlags, ...(await standaloneFlags())]);
+    expectHello('torchrun', [...torchrunFlags, '--master_port', String(await freePort())]);
   });
 
   const hasMpirun = hasProgram('mpirun');

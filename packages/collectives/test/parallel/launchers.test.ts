@@ -2,12 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { hasProgram } from '../support/has-program.ts';
-import { glooNote, hasGloo } from '../support/run-ranks.ts';
+import { glooNote, hasGloo, nodeFlags } from '../support/run-ranks.ts';
 import { SlurmCluster, hasSlurm } from '../support/slurm.ts';
+import { standaloneFlags, torchrunFlags } from '../support/torchrun.ts';
 
 const fileAt = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const ranks = '2';
-const node = [process.execPath, '--conditions=roofline-source', '--disable-warning=ExperimentalWarning'];
+const node = [process.execPath, ...nodeFlags];
 const example = [fileAt('examples/data-parallel.ts'), '10'];
 
 /** What two ranks of the example print, in order. */
@@ -36,19 +37,8 @@ describe.skipIf(!hasGloo)(`the example gives the same loss to the last bit${gloo
   });
 
   const hasTorchrun = hasProgram('torchrun');
-  it.skipIf(!hasTorchrun)(`by torchrun${note(hasTorchrun, 'no torchrun')}`, () => {
-    // Without a mapping of redirects, that of a rank that there is not, torchrun 1.13 fails on Python 3.11.
-    const args = [
-      '--standalone',
-      '--nproc_per_node',
-      ranks,
-      '--redirects',
-      '9:1',
-      '--tee',
-      '9:1',
-      '--no_python',
-    ];
-    expect(trained(['torchrun', ...args, ...node])).toEqual(ours);
+  it.skipIf(!hasTorchrun)(`by torchrun${note(hasTorchrun, 'no torchrun')}`, async () => {
+    expect(trained(['torchrun', ...torchrunFlags, ...(await standaloneFlags()), ...node])).toEqual(ours);
   });
 
   const hasMpirun = hasProgram('mpirun');

@@ -186,6 +186,17 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     deepStrictEqual([error.op, error.peers], ['initProcessGroup', [2, 3]]);
     match(error.message, /ranks 2 and 3 did not come within 4000 ms/);
   },
+
+  /** A sub-group that one rank alone asks for. */
+  async alone() {
+    const group = await initProcessGroup({ backend: 'gloo', timeoutMs: 4000 });
+    if (group.rank === 0) {
+      const error = await group.subGroup([0, 1]).catch((e: unknown) => e);
+      ok(error instanceof CollectiveError, String(error));
+      deepStrictEqual([error.op, error.peers], ['subGroup', [1]]);
+      match(error.message, /subGroup: rank 1 did not come within 4000 ms.*does it call subGroup\(\) too/);
+    } else await sleep(6000);
+  },
 };
 
 await faults[fault!]!();

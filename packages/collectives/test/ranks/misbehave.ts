@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { initProcessGroup } from '../../src/index.ts';
 
@@ -20,6 +21,11 @@ if (fault === 'variables') {
   if (isVictim) await sleep(300);
   if (isVictim) process.exit(3);
   await sleep(60_000);
+} else if (fault === 'leaves a child') {
+  if (!isVictim) await sleep(60_000);
+  const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'inherit' });
+  console.error(`child ${child.pid}`);
+  setTimeout(() => process.exit(4), 50);
 } else if (fault === 'signals') {
   process.on('SIGINT', () => {
     console.log('got SIGINT');

@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, ok } from 'node:assert/strict';
+import { deepStrictEqual, match, ok, throws } from 'node:assert/strict';
 import {
   type DType,
   type Tensor,
@@ -9,6 +9,7 @@ import {
   toDevice,
   zeros,
 } from '@roofline/tensor-core';
+import type { CudaDevice } from '@roofline/tensor-core/native';
 import { type Reduction, initProcessGroup } from '../../src/index.ts';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
@@ -183,11 +184,62 @@ async function checkGroups(): Promise<void> {
   );
 }
 
+/** Calls among the ops and beside them in turn, on several streams of ops. */
+function checkInterleaved(): void {
+  const other = (device as CudaDevice).createStream();
+  const x = onGpu([rank, 1], 'float32');
+  let expected = [rank, 1];
+  for (let round = 0; round < 6; round++) {
+    const call = () => group.allReduce(x).wait();
+    const among = () => group.onCurrentStream(call);
+    if (round % 3 === 0) call();
+    else if (round % 3 === 1) among();
+    else {
+      const ready = (device as CudaDevice).recordEvent({ timing: false });
+      other.waitFor(ready);
+      (device as CudaDevice).onStream(other, among);
+      (device as CudaDevice).stream.waitFor(other.recordEvent({ timing: false }));
+    }
+    expected =
+      round === 0 ? [everyone.reduce((a, b) => a + b, 0), size] : expected.map((value) => value * size);
+  }
+  expectValues('calls on several streams', x, expected);
+  // Nobody waits in between: they run in one order on all ranks nevertheless.
+  for (let round = 0; round < 10; round++) {
+    const [beside, among] = [onGpu([rank, round], 'float32'), onGpu([rank, round, 1], 'float64')];
+    const works = [
+      group.allReduce(beside),
+      group.onCurrentStream(() => group.allReduce(among, { op: 'max' })),
+    ];
+    for (const work of works) work.wait();
+    expectValues('beside', beside, [everyone.reduce((a, b) => a + b, 0), round * size]);
+    expectValues('among', among, [size - 1, round, 1]);
+  }
+  throws(() => group.onCurrentStream(async () => {}), /is async/);
+  throws(() => group.onCurrentStream(null as never), /a function/);
+}
+
 for (const dtype of travelling) {
   checkReductions(dtype);
   checkMoves(dtype);
 }
 checkStrided();
+const logged = emulated?.nccl.log().length ?? 0;
+group.onCurrentStream(() => {
+  checkReductions('float32');
+  checkMoves('bfloat16');
+  checkStrided();
+});
+if (emulated) {
+  const streams = [
+    ...emulated.nccl
+      .log()
+      .slice(logged)
+      .matchAll(/stream (\d+)/g),
+  ].map(([, stream]) => Number(stream));
+  ok(streams.length > 0 && streams.every((stream) => stream === emulated.device.stream.handle));
+}
+const among = emulated?.nccl.log().length ?? 0;
 await checkStreams();
 await checkCoalesced();
 await checkGroups();
@@ -197,10 +249,12 @@ deepStrictEqual(select(toDevice(zeros([1, 0]), device), 0, 0).size, 0);
 if (emulated) {
   const log = emulated.nccl.log();
   match(log, /AllReduce 12 dtype 7 op 0/);
-  // Calls go to one stream, which is not that of ops.
-  const streams = new Set([...log.matchAll(/stream (\d+)/g)].map(([, stream]) => Number(stream)));
+  // All other calls go to a stream that is not that of ops.
+  const beside = log.slice(0, logged) + log.slice(among);
+  const streams = new Set([...beside.matchAll(/stream (\d+)/g)].map(([, stream]) => Number(stream)));
   ok(!streams.has(emulated.device.stream.handle));
 }
+checkInterleaved();
 group.barrier().wait();
 group.dispose();
 deepStrictEqual(emulated?.nccl.faults() ?? '', '');

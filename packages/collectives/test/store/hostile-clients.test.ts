@@ -1,4 +1,4 @@
-import { type Socket, connect } from 'node:net';
+import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { StoreError } from '../../src/errors.ts';
@@ -184,7 +184,6 @@ describe('with it', () => {
 });
 
 it('a server that is no store is not taken for one', async () => {
-  const { createServer } = await import('node:net');
   const impostor = createServer((socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 400 Bad Request and some more\r\n');
@@ -197,4 +196,48 @@ it('a server that is no store is not taken for one', async () => {
     /no store/,
   );
   impostor.close();
+});
+
+describe('a server that knows how to begin', () => {
+  /** What answers a client's token as a store does, and then as `answer` says. */
+  async function impostorOf(answer: (socket: Socket) => Promise<void>): Promise<number> {
+    await listen();
+    const impostor = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      socket.write(Buffer.alloc(challengeBytes));
+      socket.once('data', () => void answer(socket));
+    });
+    impostor.unref();
+    await new Promise<void>((resolve) => impostor.listen(0, '127.0.0.1', resolve));
+    return (impostor.address() as AddressInfo).port;
+  }
+
+  const welcome = encodeFrame(['welcome']);
+
+  it('may take its time, byte by byte', async () => {
+    const port = await impostorOf(async (socket) => {
+      for (const byte of welcome) {
+        socket.write(Buffer.of(byte));
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+    });
+    const client = await StoreClient.connect({ host: '127.0.0.1', port, token, timeoutMs: 5000 });
+    client.close();
+  });
+
+  it.each([
+    ['too long a message', Buffer.alloc(8, 255), /4294967295 bytes is too long/],
+    ['a field beyond its message', Buffer.of(4, 0, 0, 0, 9, 0, 0, 0), /a field is longer than its message/],
+  ])('and then sends %s gives those who wait an error', async (_, bytes, reason) => {
+    const port = await impostorOf(async (socket) => {
+      socket.write(welcome);
+      socket.once('data', () => socket.write(bytes));
+    });
+    const client = await StoreClient.connect({ host: '127.0.0.1', port, token, timeoutMs: 5000 });
+    const call = client.get('key');
+    await expect(call).rejects.toThrow(reason);
+    await expect(call).rejects.toThrow(StoreError);
+    await expect(client.get('key')).rejects.toThrow(/answers what is no answer/);
+  });
 });

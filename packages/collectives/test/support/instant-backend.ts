@@ -6,6 +6,7 @@ export class InstantBackend implements Backend {
   readonly name = 'instant';
   readonly deviceType = 'cpu';
   readonly device = null;
+  readonly ordersPairs: boolean;
   readonly calls: BackendCall[] = [];
   /** How many calls began together, each time. */
   readonly starts: number[] = [];
@@ -14,7 +15,8 @@ export class InstantBackend implements Backend {
   readonly #outcome: Outcome | null;
 
   /** How each call ends, at once; null to leave it under way until `settle`. */
-  constructor(outcome: Outcome | null = { status: 'done' }) {
+  constructor(outcome: Outcome | null = { status: 'done' }, ordersPairs = true) {
+    this.ordersPairs = ordersPairs;
     this.#outcome = outcome;
   }
 
