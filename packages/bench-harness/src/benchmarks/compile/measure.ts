@@ -43,11 +43,11 @@ type Described = Omit<CompileResult, 'compilation' | 'compileTimes' | 'deviceMs'
 
 function described(program: ProgramExplanation): Described {
   const { tracedCalls, calls, launches, nodesBefore, nodes, table } = program;
-  const { bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
+  const { repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes } = program;
   const { accumulatedProducts, mergedProducts, operandBytesSaved } = program;
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes },
-    ...{ bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
+    ...{ repeatedCalls, bytesInRegisters, carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes },
     ...{ accumulatedProducts, mergedProducts, operandBytesSaved },
     table: groupCalls(table),
   };

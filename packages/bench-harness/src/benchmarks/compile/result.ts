@@ -31,6 +31,8 @@ export const compileResult = z.object({
   launches: z.number(),
   nodesBefore: z.number().nullable(),
   nodes: z.number().nullable(),
+  /** Calls that are left out because an earlier one does the same. */
+  repeatedCalls: z.number().default(0),
   bytesInRegisters: z.number(),
   carriedCasts: z.number().default(0),
   carriedBytes: z.number().default(0),

@@ -15,7 +15,7 @@ const cell = { ...toyCell, execution: 'compiled' } as const;
 const result: CompileResult = {
   compilation: { calls: 3, durationMs: 150 },
   ...{ tracedCalls: 30, calls: 28, launches: 1, nodesBefore: 33, nodes: 25 },
-  ...{ bytesInRegisters: 4096, arenaBytes: 3 * 2 ** 20, eagerPeakBytes: 4 * 2 ** 20 },
+  ...{ repeatedCalls: 3, bytesInRegisters: 4096, arenaBytes: 3 * 2 ** 20, eagerPeakBytes: 4 * 2 ** 20 },
   ...{
     carriedCasts: 7,
     carriedBytes: 2048,
@@ -69,7 +69,10 @@ describe('roofline compile', () => {
   });
 
   it('reads records from before products were counted and compile times taken apart', () => {
-    const newer = { compileTimes: null, accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0 };
+    const newer = {
+      ...{ compileTimes: null, accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0 },
+      repeatedCalls: 0,
+    };
     const older = Object.fromEntries(Object.entries(result).filter(([key]) => !(key in newer)));
     const measurement = interpretCompile({ ...record(), result: older as JsonObject });
     expect(measurement.result).toEqual({ ...older, ...newer });
@@ -88,7 +91,14 @@ describe('roofline compile', () => {
 
   it('has tables of programs, of what was fused, and of calls', () => {
     const nothing = {
-      ...{ table: [], arenaBytes: 0, bytesInRegisters: 0, carriedCasts: 0, carriedBytes: 0 },
+      ...{
+        table: [],
+        arenaBytes: 0,
+        repeatedCalls: 0,
+        bytesInRegisters: 0,
+        carriedCasts: 0,
+        carriedBytes: 0,
+      },
       ...{ accumulatedProducts: 0, mergedProducts: 0, operandBytesSaved: 0, compileTimes: null },
     };
     const records = [record(), record(nothing, 'forward')];
@@ -105,11 +115,18 @@ describe('roofline compile', () => {
         carriedCasts: 7,
         carriedBytes: 2048,
       },
-      ...{ accumulatedProducts: 5, mergedProducts: 4, operandBytesSaved: 1024 },
+      ...{ accumulatedProducts: 5, mergedProducts: 4, operandBytesSaved: 1024, repeatedCalls: 3 },
     });
     expect(second).toMatchObject({ arenaBytes: null, arenaRatio: null, bytesInRegisters: null });
     const columns = (rows: typeof measurements) => programTable(rows).columns.map(({ key }) => key);
-    for (const key of ['carriedCasts', 'mergedProducts', 'accumulatedProducts', 'coldMs', 'warmMs']) {
+    for (const key of [
+      'repeatedCalls',
+      'carriedCasts',
+      'mergedProducts',
+      'accumulatedProducts',
+      'coldMs',
+      'warmMs',
+    ]) {
       expect(second).not.toHaveProperty(key);
       expect(columns(measurements)).toContain(key);
       expect(columns([measurements[1]!])).not.toContain(key);

@@ -162,7 +162,7 @@ describe('e2e report', () => {
 
   it('sums up what the data say', () => {
     expect(report.summary).toEqual([
-      'Of the time of PyTorch 2.11.0 eager, mode `train-step` takes **0.50×**.',
+      'Of the time of PyTorch 2.11.0 (eager), mode `train-step` takes **0.50×**.',
       expect.stringMatching(/^Closest to the roof: \*\*200 %\*\* \(small, forward/),
       expect.stringMatching(/^Farthest from it: \*\*50\.0 %\*\* \(small, train-step/),
       'Peak memory is 0.50× that of PyTorch.',

@@ -36,7 +36,7 @@ describe('profile report', () => {
       'Profiled: small; large (context 16, batch 2, train-step, float32).',
     ]);
     expect(summary[0]).toBe(
-      'Of the wall time of a step the device idles **61.0 %** for small to **71.0 %** for large.',
+      'Of the time of a step that is not profiled the device idles **61.0 %** for small to **71.0 %** for large.',
     );
   });
 

@@ -105,10 +105,11 @@ describe('shares', () => {
   });
 
   it('tells how long the device idles and what profiling costs', () => {
-    const row = stepRow(spans, toyProfileResult);
+    const row = stepRow(spans, { ...toyProfileResult, plainMs: [0.05, 0.06, 0.05] });
     expect(row).toMatchObject({ kernels: 5, kernelMs: 0.039, wallMs: 0.1, droppedRecords: 0 });
-    expect(row['idleShare']).toBeCloseTo(0.61, 10);
-    expect(row['overhead']).toBeCloseTo(0.05, 10);
+    // Of what a step takes that is not profiled.
+    expect(row['idleShare']).toBeCloseTo(0.22, 10);
+    expect(stepRow(spans, toyProfileResult)['overhead']).toBeCloseTo(0.05, 10);
   });
 
   it('finds the top kernel of phases', () => {

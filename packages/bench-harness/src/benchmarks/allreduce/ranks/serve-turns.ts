@@ -4,7 +4,7 @@ import {
   type StoreClientOptions,
   initProcessGroup,
 } from '@roofline/collectives';
-import { type Device, device as openDevice, scope } from '@roofline/tensor-core';
+import { type Device, device as openDevice } from '@roofline/tensor-core';
 import type { CollectiveBackend } from '../parameters.ts';
 import { type TurnReply, type TurnRequest, turnRequest } from './turns.ts';
 import { Workload } from './workload.ts';
@@ -61,7 +61,7 @@ class TurnServer {
   }
 
   #sample({ placement, warmup, iterations }: Extract<TurnRequest, { command: 'sample' }>): number[] {
-    const call = () => scope(() => this.#workload!.start(placement).wait());
+    const call = () => this.#workload!.run(placement);
     for (let i = 0; i < warmup; i++) call();
     this.#device.synchronize();
     this.#group.barrier().wait();

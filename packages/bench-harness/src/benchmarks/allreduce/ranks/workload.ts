@@ -2,6 +2,7 @@ import type { ProcessGroup, Work } from '@roofline/collectives';
 import {
   type Device,
   type Tensor,
+  alias,
   cast,
   copyInPlace,
   fromTypedArray,
@@ -29,6 +30,8 @@ export class Workload {
   readonly #brought: Tensor;
   readonly #input: Tensor;
   readonly #output: Tensor;
+  /** This rank's piece of each. */
+  readonly #pieces: { readonly input: Tensor; readonly output: Tensor };
 
   constructor(group: ProcessGroup, device: Device, op: CollectiveOp, count: number, dtype: CollectiveDType) {
     this.#group = group;
@@ -45,20 +48,17 @@ export class Workload {
       keep(zeros([lengthOf('input')], { dtype, device })),
       keep(zeros([lengthOf('output')], { dtype, device })),
     ]);
+    this.#pieces = scope(() => ({
+      input: keep(this.#own(this.#input)),
+      output: keep(this.#own(this.#output)),
+    }));
     const values = Float32Array.from({ length: lengthOf('input') }, (_, i) => broughtBy(group.rank, i));
     this.#brought = scope(() => keep(cast(toDevice(fromTypedArray(values, [values.length]), device), dtype)));
   }
 
-  /** Begins the op. */
-  start(placement: Placement): Work {
-    const { rank } = this.#group;
-    const count = this.#count;
-    if (placement === 'out-of-place') return this.#startOn(this.#input, this.#output);
-    // One rank's piece of the larger tensor.
-    const piece = (whole: Tensor) => slice(whole, 0, rank * count, (rank + 1) * count);
-    if (this.#op === 'allgather') return this.#startOn(piece(this.#output), this.#output);
-    if (this.#op === 'reducescatter') return this.#startOn(this.#input, piece(this.#input));
-    return this.#startOn(this.#input, this.#input);
+  /** Runs the op, on a GPU among what else is queued there. */
+  run(placement: Placement): void {
+    this.#group.onCurrentStream(() => this.#start(placement)).wait();
   }
 
   /** Runs it once on known values; gives how many of the elements that this rank gets are wrong. */
@@ -66,15 +66,14 @@ export class Workload {
     return scope(() => {
       const { rank, size } = this.#group;
       const count = this.#count;
-      const own = (whole: Tensor) => slice(whole, 0, rank * count, (rank + 1) * count);
       const isGathered = this.#op === 'allgather' && placement === 'in-place';
-      noGrad(() => copyInPlace(isGathered ? own(this.#output) : this.#input, this.#brought));
-      this.start(placement).wait();
+      noGrad(() => copyInPlace(isGathered ? this.#pieces.output : this.#input, this.#brought));
+      this.run(placement);
       const expected = expectedAt(this.#op, rank, size, count);
       if (expected === null) return 0;
       const isInInput = placement === 'in-place' && this.#op !== 'allgather';
       const held = isInInput ? this.#input : this.#output;
-      const result = isInInput && this.#op === 'reducescatter' ? own(held) : held;
+      const result = isInInput && this.#op === 'reducescatter' ? this.#pieces.input : held;
       const got = cast(result, 'float32').toTypedArray() as Float32Array;
       let wrong = 0;
       for (let i = 0; i < got.length; i++) if (got[i] !== expected(i)) wrong++;
@@ -83,7 +82,23 @@ export class Workload {
   }
 
   dispose(): void {
-    for (const tensor of [this.#brought, this.#input, this.#output]) tensor.dispose();
+    const { input, output } = this.#pieces;
+    for (const tensor of [this.#brought, input, output, this.#input, this.#output]) tensor.dispose();
+  }
+
+  /** This rank's part of a tensor of all; the whole where it has no more. */
+  #own(whole: Tensor): Tensor {
+    const { rank } = this.#group;
+    const count = this.#count;
+    return whole.size === count ? alias(whole) : slice(whole, 0, rank * count, (rank + 1) * count);
+  }
+
+  #start(placement: Placement): Work {
+    if (placement === 'out-of-place') return this.#startOn(this.#input, this.#output);
+    // One rank's piece of the larger tensor.
+    if (this.#op === 'allgather') return this.#startOn(this.#pieces.output, this.#output);
+    if (this.#op === 'reducescatter') return this.#startOn(this.#input, this.#pieces.input);
+    return this.#startOn(this.#input, this.#input);
   }
 
   #startOn(input: Tensor, output: Tensor): Work {

@@ -33,6 +33,7 @@ const programColumns: readonly Column[] = [
   ),
   count('nodesBefore', 'Kernels before', 'With every fused op by itself; on the CPU nodes of the graphs.'),
   { ...count('nodes', 'After', 'Kernels, copies and fills of the graph.'), emphasis: 'strong' },
+  count('repeatedCalls', 'Repeated calls', 'Left out: an earlier one does the same.'),
   bytes(
     'bytesInRegisters',
     'Traffic saved',
@@ -84,7 +85,7 @@ function programRow({ cell, record, result }: CompileMeasurement): Row {
 }
 
 function programFields(result: CompileResult): Row {
-  const { tracedCalls, calls, launches, nodesBefore, nodes, bytesInRegisters } = result;
+  const { tracedCalls, calls, launches, nodesBefore, nodes, repeatedCalls, bytesInRegisters } = result;
   const { accumulatedProducts, mergedProducts, operandBytesSaved } = result;
   const { carriedCasts, carriedBytes, arenaBytes, eagerPeakBytes, compilation, hostMs, deviceMs } = result;
   // The CPU plans no arena: ONNX Runtime has its own.
@@ -92,6 +93,7 @@ function programFields(result: CompileResult): Row {
   return {
     ...{ tracedCalls, calls, launches, nodesBefore, nodes, eagerPeakBytes },
     bytesInRegisters: bytesInRegisters === 0 ? null : bytesInRegisters,
+    ...(repeatedCalls === 0 ? {} : { repeatedCalls }),
     ...(carriedCasts === 0 ? {} : { carriedCasts, carriedBytes }),
     ...(mergedProducts === 0 ? {} : { mergedProducts, operandBytesSaved }),
     ...(accumulatedProducts === 0 ? {} : { accumulatedProducts }),

@@ -119,6 +119,6 @@ function ratioPlot(measurements: readonly E2eMeasurement[], label: Label): Plot 
     title: 'Our time over that of PyTorch',
     caption: 'Ratio of the medians of steps measured in turn, with its 95 % interval; lower is faster.',
     y: { label: 'Ours / PyTorch', scale: 'linear' },
-    references: [{ label: 'PyTorch, eager', y: 1 }],
+    references: [{ label: 'PyTorch', y: 1 }],
   });
 }

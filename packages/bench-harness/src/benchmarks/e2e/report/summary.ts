@@ -62,10 +62,11 @@ function ratioSentence(measured: readonly MeasuredCell[]): string[] {
     return [`${mean} (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`];
   });
   if (told.length === 0) return [];
-  const peers = measured.flatMap(({ measured: { result } }) =>
-    result.peer?.status === 'ok' ? result.peer.torch : [],
+  const peers = measured.flatMap(({ cell, measured: { result } }) =>
+    result.peer?.status === 'ok' ? [{ version: result.peer.torch, execution: cell.peerExecution }] : [],
   );
-  return [`Of the time of PyTorch ${peers[0]} eager, ${told.join(', ')}.`];
+  const ways = [...new Set(peers.map(({ execution }) => execution))].join(' and ');
+  return [`Of the time of PyTorch ${peers[0]!.version} (${ways}), ${told.join(', ')}.`];
 }
 
 function memorySentence(measured: readonly MeasuredCell[]): string[] {

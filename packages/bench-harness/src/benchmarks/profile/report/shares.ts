@@ -85,8 +85,9 @@ export function stepRow(spans: readonly KernelSpan[], { steps, profiledMs, plain
     kernelMs: perStep(totalUs),
     deviceMs: profiled,
     wallMs,
-    idleShare: Math.max(0, 1 - busyMs / wallMs),
     plainMs: plain,
+    // Profiled, the device also waits for the profiler.
+    idleShare: Math.max(0, 1 - busyMs / plain),
     overhead: profiled / plain - 1,
     droppedRecords: steps.reduce((sum, { droppedRecords }) => sum + droppedRecords, 0),
   };

@@ -79,9 +79,9 @@ function topSentence(label: string, phases: readonly string[], profiles: readonl
 function timeSentence(profiles: readonly NamedProfile[]): string {
   const steps = profiles.map(({ name, spans, result }): Row => ({ name, ...stepRow(spans, result) }));
   const idle = valuesInWords(valuesOf(steps, 'idleShare'), formatPercent);
-  if (steps.length > 1) return `Of the wall time of a step the device idles ${idle}.`;
+  if (steps.length > 1) return `Of the time of a step that is not profiled the device idles ${idle}.`;
   const time = (key: string) => formatDuration(Number(steps[0]![key]));
-  return `Kernels take ${time('kernelMs')} of a step of ${time('wallMs')}; the device idles ${idle} of it.`;
+  return `Kernels take ${time('kernelMs')} of a step of ${time('plainMs')}; the device idles ${idle} of it.`;
 }
 
 function productSentence(profiles: readonly NamedProfile[]): string {

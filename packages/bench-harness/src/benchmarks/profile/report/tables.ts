@@ -102,13 +102,13 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
       milliseconds('kernelMs', 'Kernel time', 'The sum of all kernels, copies and fills.'),
       milliseconds('deviceMs', 'Device', 'Between two events on the device around the step.'),
       milliseconds('wallMs', 'Wall clock', "By the host's clock, from an idle device to an idle device."),
+      milliseconds('plainMs', 'Device, not profiled', 'Of the plain steps between the profiled ones.'),
       {
         key: 'idleShare',
         label: 'Idle',
         kind: 'percent',
-        description: 'The share of the wall time in which no kernel ran.',
+        description: 'The share of the time of a plain step, on the device, in which no kernel runs.',
       },
-      milliseconds('plainMs', 'Device, not profiled', 'Of the plain steps between the profiled ones.'),
       {
         key: 'overhead',
         label: 'Cost of profiling',
