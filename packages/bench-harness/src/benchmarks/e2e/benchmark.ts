@@ -20,7 +20,10 @@ export const e2eBenchmark = defineBenchmark({
   parameters: e2eParameters,
   cell: e2eCell,
   result: e2eResult,
-  settings: ({ warmup, steps, seed, peer }: E2eParameters): E2eSettings => ({ warmup, steps, seed, peer }),
+  settings: ({ warmup, steps, seed, peer, executions = ['eager'] }: E2eParameters): E2eSettings => ({
+    ...{ warmup, steps, seed, peer },
+    ...(executions.length > 1 && executions.includes('eager') && { sweepsEager: true as const }),
+  }),
   expand: expandCells,
   describe: describeCell,
   async measure(cell: E2eCell, context) {

@@ -63,7 +63,10 @@ export const e2eCell = z.object({
 });
 export type E2eCell = z.infer<typeof e2eCell>;
 
-export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'peer'>;
+export type E2eSettings = Pick<E2eParameters, 'warmup' | 'steps' | 'seed' | 'peer'> & {
+  /** Eager steps are swept too. Left out otherwise, as in records from before it was asked. */
+  readonly sweepsEager?: true;
+};
 
 /** All combinations: models outermost, modes innermost. */
 export function expandCells(parameters: E2eParameters): E2eCell[] {

@@ -38,6 +38,8 @@ export const e2eResult = stepTimes.extend({
   loss: z.number().nullable(),
   /** What it took to compile the step; null for eager steps. */
   compilation: compilation.nullable().default(null),
+  /** Of eager steps of the same model in turn with compiled ones; null where they were not. */
+  eagerInTurn: stepTimes.nullable().default(null),
   peer: peerResult.nullable(),
 });
 export type E2eResult = z.infer<typeof e2eResult>;

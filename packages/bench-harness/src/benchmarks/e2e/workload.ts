@@ -22,6 +22,8 @@ export interface Workload {
   readonly parameterCount: number;
   readonly work: E2eResult['work'];
   step(phase: Phase): void;
+  /** The step without its program, on the same parameters. */
+  eagerStep(phase: Phase): void;
   /** Makes a program of a step that runs compiled, as its first run would; does nothing for an eager one. */
   compile(): void;
   /** Null before `compile`, and for an eager step. */
@@ -55,7 +57,7 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
   };
   const forward = (phase: Phase): Tensor =>
     phase('forward', () => range('forward', () => noGrad(() => inPrecision(() => model.forward(ids)))));
-  const step = (phase: Phase): void =>
+  const eagerStep = (phase: Phase): void =>
     scope(() => {
       if (cell.mode === 'forward') return void forward(phase);
       train(phase);
@@ -76,7 +78,8 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
   return {
     parameterCount: countParameters(config),
     work: phaseWork(config, cell.batch, cell.mode, cell.dtype),
-    step: compiledStep ? () => compiledStep()() : step,
+    step: compiledStep ? () => compiledStep()() : eagerStep,
+    eagerStep,
     compile: () => void compiledStep?.(),
     get program() {
       return program;

@@ -11,6 +11,7 @@ import {
 import { interpretRecord } from '../../../src/benchmarks/e2e/report/interpret.ts';
 import { e2eReport } from '../../../src/benchmarks/e2e/report/report.ts';
 import { compiledTable } from '../../../src/benchmarks/e2e/report/compiled-table.ts';
+import { e2eBenchmark } from '../../../src/benchmarks/e2e/benchmark.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 import { runMain } from '../../fixtures/run-main.ts';
@@ -57,6 +58,24 @@ describe('the execution of a cell', () => {
     for (let i = 0; i < program!.program!.compilation.calls + 2; i++) eager!.step((_, work) => work());
     for (let i = 0; i < 2; i++) program!.step((_, work) => work());
     expect(program!.loss()).toBe(eager!.loss());
+  });
+
+  it('of both in turn is beside the eager steps of the same minutes', () => {
+    const { deviceMs, wallMs, phasesMs } = toyResult(2);
+    const result = { ...toyResult(0.5), eagerInTurn: { deviceMs, wallMs, phasesMs } };
+    const table = compiledTable([toyRecord(), toyRecord(compiled, { result })].map(interpretRecord))!;
+    expect(table.rows[0]).toMatchObject({ eagerMs: 20, compiledMs: 5, ratio: 0.25 });
+    expect(table.caption).toMatch(/^Steps of both in turn, of one model\. /);
+  });
+
+  it('makes the sweep measure both in turn', () => {
+    const settings = (executions?: ('eager' | 'compiled')[]) => {
+      const { settings } = e2eBenchmark;
+      return settings({ ...{ warmup: 0, steps: 1, seed: 0, peer: null }, executions } as never);
+    };
+    expect(settings(['eager', 'compiled'])).toHaveProperty('sweepsEager', true);
+    for (const executions of [undefined, ['eager' as const], ['compiled' as const]])
+      expect(settings(executions)).not.toHaveProperty('sweepsEager');
   });
 
   it('has a table of both, with what compiling took', () => {

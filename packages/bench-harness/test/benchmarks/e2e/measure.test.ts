@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { measureE2e } from '../../../src/benchmarks/e2e/measure.ts';
+import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
 import type { Phase } from '../../../src/measuring/timing.ts';
 import { PeerError } from '../../../src/peer/python-peer.ts';
 import { FakeDevice } from '../../fixtures/fake-device.ts';
@@ -50,6 +51,11 @@ beforeEach(() => {
       device.memory.peakAllocatedBytes = Math.max(device.memory.peakAllocatedBytes, peak);
       device.memory.peakReservedBytes = Math.max(device.memory.peakReservedBytes, 2 * peak);
     },
+    eagerStep(phase: Phase) {
+      log.push('eager');
+      phase('forward', () => device.run(50));
+      device.memory.peakAllocatedBytes = Math.max(device.memory.peakAllocatedBytes, 5000);
+    },
   });
 });
 
@@ -69,6 +75,7 @@ describe('measureE2e', () => {
       memory: { peakAllocatedBytes: 105, peakReservedBytes: 210 },
       loss: 4.5,
       compilation: null,
+      eagerInTurn: null,
       peer: null,
     });
     expect(mocks.device).toHaveBeenCalledWith('cuda:2');
@@ -80,6 +87,37 @@ describe('measureE2e', () => {
       [4, 5, 'steps'],
       [5, 5, 'steps'],
     ]);
+  });
+
+  describe('where eager steps are swept too', () => {
+    const compiled = { ...toyCell, execution: 'compiled' } as const;
+    const inTurn = (cell: E2eCell, type: 'cpu' | 'cuda') => {
+      device = new FakeDevice(type);
+      mocks.device.mockReturnValue(device);
+      const settings = { warmup: 1, steps: 7, seed: 3, peer: null, sweepsEager: true } as const;
+      return measureE2e(cell, { settings, deviceLabel: 'cpu', progress });
+    };
+
+    it('times compiled steps on a CPU in turn with eager ones, whose memory does not count', async () => {
+      const { deviceMs, eagerInTurn, memory } = await inTurn(compiled, 'cpu');
+      const times = (name: string, count: number) => Array.from({ length: count }, () => name);
+      expect(log).toEqual([
+        ...['ours', 'eager', ...times('ours', 3), ...times('eager', 3)],
+        ...[...times('ours', 4), ...times('eager', 4)],
+      ]);
+      expect(deviceMs).toHaveLength(7);
+      expect(eagerInTurn!.deviceMs).toEqual(times('', 7).map(() => 50));
+      expect(memory.peakAllocatedBytes).toBe(108);
+      expect(progress.mock.calls.at(-1)).toEqual([16, 16, 'steps']);
+    });
+
+    it.each([
+      [toyCell, 'cpu'],
+      [compiled, 'cuda'],
+    ] as const)('times eager steps, and those on a GPU, alone', async (cell, type) => {
+      expect((await inTurn(cell, type)).eagerInTurn).toBeNull();
+      expect(log).not.toContain('eager');
+    });
   });
 
   it.each([

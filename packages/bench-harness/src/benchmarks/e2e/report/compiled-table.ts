@@ -22,11 +22,12 @@ export function compiledTable(measurements: readonly E2eMeasurement[]): Table | 
     return other ? [rowOf(each, other, saysExecution)] : [];
   });
   if (rows.length === 0) return null;
+  const isInTurn = compiled.some(({ measured: { result } }) => result.eagerInTurn !== null);
   return {
     kind: 'table',
     id: 'compiled-beside-eager',
     title: 'Compiled beside eager',
-    caption: sharedCaption(rows),
+    caption: `${isInTurn ? 'Steps of both in turn, of one model. ' : ''}${sharedCaption(rows)}`,
     columns: [...configurationColumns(rows), ...besideEagerColumns],
     rows,
   };
@@ -45,6 +46,10 @@ function rowOf(
   return {
     ...parameters,
     ...(saysExecution && { execution }),
-    ...besideEager(way(eager), way(compiled), compiled.result.compilation),
+    ...besideEager(
+      { ...way(eager), ...compiled.result.eagerInTurn },
+      way(compiled),
+      compiled.result.compilation,
+    ),
   };
 }
