@@ -32,7 +32,7 @@ export { cudaDevice } from './native/cuda-device.ts';
 export type { CudaDevice } from './devices/cuda/device.ts';
 export type { CudaStream, StreamPriority } from './devices/cuda/driver/stream.ts';
 export type { CudaEvent, EventOptions } from './devices/cuda/driver/event.ts';
-export type { MemoryPool } from './devices/cuda/memory/memory-pool.ts';
+export type { MemoryPool, SegmentSize } from './devices/cuda/memory/memory-pool.ts';
 export type { PinnedMemory } from './devices/cuda/memory/pinned-memory.ts';
 
 // Libraries and host memory.

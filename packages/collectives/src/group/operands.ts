@@ -68,8 +68,9 @@ export function inputOperand(op: string, x: Tensor, order: object): Operand {
 
 function readOperand(op: string, x: Tensor): Operand {
   if (x.isContiguous) {
-    const { buffer } = x.storage;
-    return { address: x.address, buffer, finish: () => {}, release: hold(op, x) };
+    // It may move the memory to where it then stays.
+    const release = hold(op, x);
+    return { address: x.address, buffer: x.storage.buffer, finish: () => {}, release };
   }
   const packed = noGrad(() => keep(copy(x)));
   const { buffer } = packed.storage;
@@ -101,11 +102,11 @@ function noted(endUse: () => void, make: () => Operand): Operand {
 }
 
 function contiguousOutput(op: string, x: Tensor): Operand {
-  const { storage, address } = x;
+  const { storage } = x;
   const region = regionOf(x);
   storage.noteWrite(region);
-  const { buffer } = storage;
-  return { address, buffer, finish: () => storage.noteWrite(region), release: hold(op, x) };
+  const release = hold(op, x);
+  return { address: x.address, buffer: storage.buffer, finish: () => storage.noteWrite(region), release };
 }
 
 function stridedOutput(x: Tensor): Operand {

@@ -2,9 +2,13 @@ import { deepStrictEqual, match, ok, throws } from 'node:assert/strict';
 import {
   type DType,
   type Tensor,
+  backward,
+  compile,
   isFloatingPoint,
+  mul,
   select,
   slice,
+  sum,
   tensor,
   toDevice,
   zeros,
@@ -184,6 +188,30 @@ async function checkGroups(): Promise<void> {
   );
 }
 
+/** What a program has made is reduced while the program runs on. */
+function checkCompiled(): void {
+  const weight = toDevice(tensor([2, 3]), device).requiresGrad_();
+  const step = compile((x: Tensor) => {
+    weight.grad?.dispose();
+    weight.grad = null;
+    const product = mul(x, weight);
+    backward(sum(product));
+    return product.detach();
+  });
+  const total = everyone.reduce((a, b) => a + b, 0);
+  for (let i = 0; i < 6; i++) {
+    const result = step(onGpu([rank, i], 'float32'));
+    const gradient = weight.grad!.detach();
+    const works = [group.allReduce(result), group.allReduce(gradient)];
+    step(onGpu([9, 9], 'float32')).dispose();
+    for (const work of works) work.wait();
+    expectValues('the result of a program', result, [2 * total, 3 * i * size]);
+    expectValues('a gradient of a program', gradient, [total, i * size]);
+    expectValues('the gradient behind it', weight.grad!, [9, 9]);
+  }
+  step.dispose();
+}
+
 /** Calls among the ops and beside them in turn, on several streams of ops. */
 function checkInterleaved(): void {
   const other = (device as CudaDevice).createStream();
@@ -240,6 +268,7 @@ if (emulated) {
   ok(streams.length > 0 && streams.every((stream) => stream === emulated.device.stream.handle));
 }
 const among = emulated?.nccl.log().length ?? 0;
+checkCompiled();
 await checkStreams();
 await checkCoalesced();
 await checkGroups();

@@ -67,7 +67,7 @@ export class Tensor extends Scoped implements MemoryView {
     return this.size * byteSize(this.dtype);
   }
 
-  /** Where the first element lies in the device's memory. */
+  /** Where the first element lies in the device's memory, now: in-place ops on the CPU and replays of programs may move it. */
   get address(): number {
     return this.storage.buffer.address + this.offset * byteSize(this.dtype);
   }

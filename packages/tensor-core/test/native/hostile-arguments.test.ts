@@ -88,7 +88,10 @@ const methods: HostileTable = {
     legal: { 1: 'undefined {}', '1.priority': 'undefined' },
   },
   'CudaDevice#onStream': { args: () => [device(), device().stream, () => {}], legal: { 2: 'fn' } },
-  'CudaDevice#createPool': { args: () => [device()] },
+  'CudaDevice#createPool': {
+    args: () => [device(), { segmentSize: 'exact' }],
+    legal: { 1: 'undefined {}', '1.segmentSize': 'undefined' },
+  },
   'CudaDevice#withPool': { args: () => [device(), device().createPool(), () => {}], legal: { 2: 'fn' } },
   'CudaDevice#recordStream': { args: () => [device(), device().allocateBlock(8), stream()] },
   'CudaDevice#allocatePinned': { args: () => [device(), 64], legal: { 1: numbers } },

@@ -41,6 +41,13 @@ describe('the memory of a training step in bfloat16', () => {
     expect(compiled! / eager!).toBeLessThanOrEqual(1);
   });
 
+  it('is compiled at most what it is eager where only the forward pass runs, whose logits are a result', () => {
+    const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+      peakBytes('small', 256, execution, 'forward'),
+    );
+    expect(compiled! / eager!).toBeLessThanOrEqual(1);
+  });
+
   it.each([
     ['small', 256],
     ['small', 512],

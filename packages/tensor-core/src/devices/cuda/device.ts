@@ -24,7 +24,7 @@ import { CudaLowering } from './lower.ts';
 import { KernelModules } from './compile/modules.ts';
 import { Block } from './memory/block.ts';
 import { DeviceMemory } from './memory/device-memory.ts';
-import { MemoryPool } from './memory/memory-pool.ts';
+import { MemoryPool, type SegmentSize, segmentSizes } from './memory/memory-pool.ts';
 import { PinnedMemory } from './memory/pinned-memory.ts';
 import { type Scratch, StreamScratch } from './memory/stream-scratch.ts';
 import { startNvtx } from './profiling/nvtx.ts';
@@ -131,9 +131,13 @@ export class CudaDevice implements Device {
     }
   }
 
-  /** A memory pool of its own; see `MemoryPool`. */
-  createPool(): MemoryPool {
-    return this.#memory.allocator.createPool();
+  /** A memory pool of its own, whose segments are `rounded` if nothing is said; see `MemoryPool`. */
+  createPool(options: { readonly segmentSize?: SegmentSize } = {}): MemoryPool {
+    checkOptions('createPool', options, ['segmentSize']);
+    const { segmentSize = 'rounded' } = options;
+    if (!segmentSizes.includes(segmentSize))
+      throw wrongArgument('createPool', 'segmentSize', `one of ${segmentSizes.join(', ')}`, segmentSize);
+    return this.#memory.allocator.createPool(segmentSize);
   }
 
   /**

@@ -42,6 +42,8 @@ export class Storage {
   #parameters: ParameterRegions | null = null;
   #holds: Set<Hold> | null = null;
   #buffer: DeviceBuffer;
+  /** Where the buffer is only lent: gives this storage memory of its own, with the same elements. */
+  settle: (() => void) | null = null;
   #handles = 0;
   #watchers = 0;
   #references = 1;
@@ -146,6 +148,7 @@ export class Storage {
       `${holder} works on memory beside the ops, which replays would not repeat`,
       'Call it outside, on what the compiled function returns',
     );
+    this.settle?.();
     this.retain();
     const hold = { region, holder };
     this.#holds ??= new Set();

@@ -1,7 +1,13 @@
 import { DeviceError } from '../../../errors.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from '../../../memory/observer.ts';
 import { Block, absorbNext, describeSegment, splitBlock } from './block.ts';
-import { type CachedBlocks, MemoryPool, type MemoryQueue, type QueueBlocks } from './memory-pool.ts';
+import {
+  type CachedBlocks,
+  MemoryPool,
+  type MemoryQueue,
+  type QueueBlocks,
+  type SegmentSize,
+} from './memory-pool.ts';
 
 /** Where an allocator gets memory from, in large segments. */
 export interface SegmentSource {
@@ -71,8 +77,9 @@ export class CachingAllocator {
     return this.#defaultPool;
   }
 
-  createPool(): MemoryPool {
+  createPool(segmentSize: SegmentSize = 'rounded'): MemoryPool {
     const pool = new MemoryPool(
+      segmentSize,
       (released) => this.#giveBackSegments(released),
       (held, name) => this.#holdFree(held, name),
     );
@@ -227,7 +234,7 @@ export class CachingAllocator {
   }
 
   #newSegment(owner: QueueBlocks, size: number, isSmall: boolean): Block | null {
-    const bytes = segmentBytes(size);
+    const bytes = owner.pool.segmentSize === 'exact' ? size : segmentBytes(size);
     let address = this.#source.reserve(bytes);
     if (address === null) {
       this.emptyCache();

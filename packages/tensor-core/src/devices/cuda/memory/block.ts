@@ -38,6 +38,19 @@ export class Block implements DeviceBuffer {
     if (this.users === null) this.users = [queue];
     else if (!this.users.includes(queue)) this.users.push(queue);
   }
+
+  /** Makes `queue` wait for what others have been given to do with this block so far. */
+  awaitUsers(queue: MemoryQueue): void {
+    const { users } = this;
+    if (users === null) return;
+    this.users = null;
+    for (const user of users) {
+      if (user === queue) continue;
+      const event = user.recordEvent({ timing: false });
+      queue.waitFor(event);
+      event.dispose();
+    }
+  }
 }
 
 /** Cuts `block` down to `size`; returns the rest, which is free. */

@@ -3,6 +3,13 @@ import { checkText } from '../../../tensor/check-value.ts';
 import type { Block } from './block.ts';
 import { FreeBlocks } from './free-blocks.ts';
 
+/**
+ * How large a segment is that a pool takes for a block: `rounded` up, so that others find room there, or `exact`ly as large,
+ * for memory that is allocated once and held.
+ */
+export const segmentSizes = ['rounded', 'exact'] as const;
+export type SegmentSize = (typeof segmentSizes)[number];
+
 /** A point on a queue that another can wait for. */
 export interface QueueEvent {
   dispose(): void;
@@ -49,6 +56,7 @@ export class MemoryPool {
   allocatedBytes = 0;
   reservedBytes = 0;
   isReleased = false;
+  readonly segmentSize: SegmentSize;
   /** How many calls of `withPool` allocate from it now, nested ones included. */
   entered = 0;
   /** The first block of each segment: splits and merges keep it. */
@@ -57,7 +65,12 @@ export class MemoryPool {
   readonly #giveBack: (pool: MemoryPool) => void;
   readonly #hold: (pool: MemoryPool, name: string) => Block[];
 
-  constructor(giveBack: (pool: MemoryPool) => void, hold: (pool: MemoryPool, name: string) => Block[]) {
+  constructor(
+    segmentSize: SegmentSize,
+    giveBack: (pool: MemoryPool) => void,
+    hold: (pool: MemoryPool, name: string) => Block[],
+  ) {
+    this.segmentSize = segmentSize;
     this.#giveBack = giveBack;
     this.#hold = hold;
   }

@@ -26,6 +26,7 @@ import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { GivenPlaces } from './given-places.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+import { LentParts } from './lent-parts.ts';
 import { madeBytes } from './made-bytes.ts';
 
 /** What a program stands on. */
@@ -38,15 +39,13 @@ interface Captured {
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
   readonly places: GivenPlaces;
-  /** Where results and gradients lie in the arena. */
-  readonly kept: ReadonlyMap<number, number>;
-  /** The gradients' storages. */
-  readonly gradients: Map<number, Storage>;
+  /** The results and gradients. */
+  readonly lent: LentParts;
 }
 
 /**
  * A program as one CUDA graph: the kernels that its ops launch, over memory of its own that they share by liveness.
- * Arguments are copied to where the graph reads them, results from where it writes them; gradients stay there.
+ * Arguments are copied to where the graph reads them; results and gradients are lent from where it writes them.
  */
 export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
@@ -80,7 +79,7 @@ export class CudaProgram implements ProgramRunner {
       source.kind === 'argument' ? [number] : [],
     );
     this.#arena = new Arena(this.#program);
-    this.#pool = parts.device.createPool();
+    this.#pool = parts.device.createPool({ segmentSize: 'exact' });
   }
 
   facts(): RunnerFacts {
@@ -114,14 +113,14 @@ export class CudaProgram implements ProgramRunner {
       this.#captured.live.update(this.#captured.graph, live);
     else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
-    this.#leaveGradientsToOthers(captured);
+    captured.lent.takeBack();
     this.#copies.refresh(stream);
     observeReplay(
       () => replayOf(this.#program, live, captured.nodes),
       () => captured.graph.launch(stream),
     );
     this.#returnArguments(bindings);
-    return this.#results(captured);
+    return captured.lent.lend();
   }
 
   writesNoted(): void {
@@ -141,6 +140,8 @@ export class CudaProgram implements ProgramRunner {
       const { byteLength } = this.#program.storages[number]!;
       const { storage, byteOffset } = bindings.get(number)!;
       const own = this.#argumentStorage(number, byteLength);
+      // It may be freed before this stream has come so far.
+      (storage.buffer as Block).usedBy(this.#parts.device.stream);
       this.#parts.device.stream.copy(own.buffer.address, storage.buffer.address + byteOffset, byteLength);
     }
   }
@@ -191,6 +192,7 @@ export class CudaProgram implements ProgramRunner {
       this.#program,
       new Map([...given, ...this.#copies.bindings(), ...handedOn]),
     );
+    let made: Omit<Captured, 'lent'> & { readonly kept: ReadonlyMap<number, number> };
     try {
       this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
       const calls = device.withPool(this.#pool, () =>
@@ -199,22 +201,12 @@ export class CudaProgram implements ProgramRunner {
       const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));
       const places = new GivenPlaces(this.#program, numbers, memory);
       const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
-      this.#captured = { ...calls, places, kept, gradients: new Map() };
+      made = { ...calls, places, kept };
     } finally {
       arena.release();
     }
-    this.#takeGradients(this.#captured);
+    this.#captured = { ...made, lent: new LentParts(this.#program, made.kept, this.#pool) };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
-  }
-
-  /** The parts of the arena that gradients are, which whoever has a gradient may keep. */
-  #takeGradients({ kept, gradients }: Captured): void {
-    const { device } = this.#parts;
-    for (const number of this.#program.gradients.keys()) {
-      const { byteLength } = this.#program.storages[number]!;
-      const part = device.withPool(this.#pool, () => device.allocateAt(kept.get(number)!, byteLength));
-      gradients.set(number, new Storage(device, byteLength, part));
-    }
   }
 
   #captureCalls(
@@ -253,45 +245,12 @@ export class CudaProgram implements ProgramRunner {
     );
   }
 
-  /** Who still holds a gradient of an earlier run keeps its elements: the graph is about to write its memory again. */
-  #leaveGradientsToOthers({ gradients }: Captured): void {
-    for (const [number, leaf] of this.#program.gradients) {
-      const storage = gradients.get(number)!;
-      const own = leaf.grad?.storage === storage ? 2 : 1;
-      if (storage.references <= own) continue;
-      const { device } = this.#parts;
-      const successor = new Storage(device, storage.byteLength);
-      device.stream.copy(successor.buffer.address, storage.buffer.address, storage.byteLength);
-      const { buffer } = storage;
-      storage.buffer = successor.buffer;
-      successor.buffer = buffer;
-      storage.release();
-      gradients.set(number, successor);
-    }
-  }
-
-  #results({ kept, gradients }: Captured): Map<number, Storage> {
-    const { device } = this.#parts;
-    const results = new Map<number, Storage>();
-    for (const [number, address] of kept) {
-      const gradient = gradients.get(number);
-      if (gradient) {
-        results.set(number, gradient.retain());
-        continue;
-      }
-      const result = new Storage(device, this.#program.storages[number]!.byteLength);
-      results.set(number, result);
-      device.stream.copy(result.buffer.address, address, result.byteLength);
-    }
-    return results;
-  }
-
   #drop(): void {
     if (!this.#captured) return;
+    this.#captured.lent.dispose();
     // What it launched may run still.
     this.#parts.device.synchronize();
     this.#captured.graph.dispose();
-    for (const storage of this.#captured.gradients.values()) storage.release();
     for (const block of this.#held) this.#parts.device.freeBlock(block);
     this.#held = [];
     this.#captured = null;

@@ -5,6 +5,7 @@ import { FreeBlocks } from '../../../../src/devices/cuda/memory/free-blocks.ts';
 import { MemoryPool } from '../../../../src/devices/cuda/memory/memory-pool.ts';
 
 const owner = new MemoryPool(
+  'rounded',
   () => undefined,
   () => [],
 ).blocksOf({

@@ -17,6 +17,22 @@ describe('withPool', () => {
     expect(device.memorySegments().map(({ bytes }) => bytes)).toEqual([2 * mebibyte, 2 * mebibyte]);
   });
 
+  it('takes segments no larger than its blocks where they are to be exact', () => {
+    const device = openEmulatedDevice();
+    const pool = device.createPool({ segmentSize: 'exact' });
+    const blocks = device.withPool(pool, () =>
+      [1000, 3 * mebibyte, 21 * mebibyte + 1].map((bytes) => device.allocate(bytes)),
+    );
+    expect(device.memorySegments().map(({ bytes }) => bytes)).toEqual([
+      1024,
+      3 * mebibyte,
+      21 * mebibyte + 512,
+    ]);
+    for (const block of blocks) device.free(block);
+    expect(device.withPool(pool, () => device.allocate(700).address)).toBe(blocks[0]!.address);
+    expect(pool.reservedBytes).toBe(24 * mebibyte + 1536);
+  });
+
   it('allocates at a place that is free, and nowhere else', () => {
     const device = openEmulatedDevice();
     const pool = device.createPool();

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import { type Tensor, backward, compile, mul, sum, tensor } from '../../src/index.ts';
+import type { CudaDevice } from '../../src/devices/cuda/device.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+
+const size = 300;
+const seeds = Array.from({ length: 12 }, (_, i) => i + 1);
+
+describe.skipIf(hostCompilerVersion() === null)('results and gradients of a replay', () => {
+  const device = openEmulatedDevice();
+  const filled = (value: number, on: CudaDevice = device, requiresGrad = false) =>
+    tensor(new Array<number>(size).fill(value), { device: on, requiresGrad });
+
+  /** Of `x`: x · weight as the result, x as the weight's gradient. */
+  function step(on: CudaDevice = device) {
+    const weight = filled(2, on, true);
+    const f = compile((x: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const product = mul(x, weight);
+      backward(sum(product));
+      return product.detach();
+    });
+    for (let i = 0; i < 3; i++) f(filled(i, on)).dispose();
+    return { f, weight };
+  }
+
+  it('are copied for nobody who lets go of them before the next run', () => {
+    const { f } = step();
+    const x = filled(1);
+    f(x).dispose();
+    device.resetPeakMemory();
+    const { allocatedBytes } = device.memoryStatistics();
+    for (let i = 0; i < 3; i++) f(x).dispose();
+    expect(device.memoryStatistics().peakAllocatedBytes).toBe(allocatedBytes);
+    f.dispose();
+  });
+
+  it('stay what they are for who holds them, run after run, and behind the end of the program', () => {
+    const { f, weight } = step();
+    const held: [Tensor, Tensor][] = [];
+    for (let i = 5; i < 9; i++) held.push([f(filled(i)), weight.grad!.detach()]);
+    f.dispose();
+    held.forEach(([result, gradient], i) => {
+      expect(result.toFlatArray()).toEqual(new Array(size).fill(2 * (i + 5)));
+      expect(gradient.toFlatArray()).toEqual(new Array(size).fill(i + 5));
+    });
+    expect(weight.grad!.toFlatArray()[0]).toBe(8);
+  });
+
+  it('keep no arena behind the end of the program', () => {
+    const before = device.memorySegments().length;
+    const { f, weight } = step();
+    const result = f(filled(4));
+    f.dispose();
+    device.emptyCache();
+    const own = device.memorySegments().flatMap(({ blocks }) => blocks);
+    expect(device.memorySegments().length).toBeLessThanOrEqual(before + 1);
+    expect(own.map(({ name }) => name)).not.toContain('arena of a compiled function');
+    expect(result.toFlatArray()[0]).toBe(8);
+    expect(weight.grad!.toFlatArray()[0]).toBe(4);
+  });
+
+  it('can be an argument of the next run', () => {
+    const { f } = step();
+    let x = filled(1);
+    for (let i = 0; i < 5; i++) x = f(x);
+    expect(x.toFlatArray()[0]).toBe(32);
+    f.dispose();
+  });
+
+  it('may be empty', () => {
+    const f = compile((x: Tensor) => [mul(x, 2), mul(x, 3)] as const);
+    const empty = tensor([], { device, dtype: 'float32' });
+    for (let i = 0; i < 4; i++) expect(f(empty).map((y) => y.shape)).toEqual([[0], [0]]);
+    f.dispose();
+  });
+
+  it.each(['result', 'gradient'] as const)(
+    'stay in their place, a %s, for what works on it beside the ops, while the program runs on',
+    (which) => {
+      const { f, weight } = step();
+      const result = f(filled(4));
+      const watched = which === 'result' ? result : weight.grad!.detach();
+      const value = which === 'result' ? 8 : 4;
+      const release = watched.storage.hold({ start: 0, end: watched.byteLength }, 'all_reduce');
+      const { address } = watched;
+      for (let i = 5; i < 8; i++) f(filled(i)).dispose();
+      expect(watched.address).toBe(address);
+      expect(watched.toFlatArray()).toEqual(new Array(size).fill(value));
+      release();
+      f.dispose();
+    },
+  );
+
+  it.each(seeds)('wait for other streams that read them, in order %i', (seed) => {
+    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+    const { f, weight } = step(on);
+    const other = on.createStream();
+    const seen: Tensor[] = [];
+    for (let i = 5; i < 9; i++) {
+      const result = f(filled(i, on));
+      const gradient = weight.grad!.detach();
+      other.waitFor(on.recordEvent());
+      seen.push(...on.onStream(other, () => [mul(result, 3), mul(gradient, 3)]));
+      result.dispose();
+      gradient.dispose();
+    }
+    on.synchronize();
+    const first = seen.map((x) => x.toFlatArray()[0]);
+    expect(first).toEqual([5, 6, 7, 8].flatMap((i) => [6 * i, 3 * i]));
+  });
+
+  it.each(seeds)('are of the arguments that a run on another stream was given, in order %i', (seed) => {
+    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+    const { f } = step(on);
+    const other = on.createStream();
+    const results: Tensor[] = [];
+    for (let i = 5; i < 9; i++) {
+      const x = filled(i, on);
+      other.waitFor(on.recordEvent());
+      results.push(on.onStream(other, () => f(x)));
+      x.dispose();
+      filled(99, on).dispose();
+    }
+    on.synchronize();
+    expect(results.map((y) => y.toFlatArray()[0])).toEqual([10, 12, 14, 16]);
+  });
+});
