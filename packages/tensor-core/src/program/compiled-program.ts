@@ -229,9 +229,10 @@ function byteOffsetOf({ address, storage }: Tensor): number {
 function operandOfResult(trace: Trace, x: Tensor): Operand {
   x.assertAlive('compile: the result');
   if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
+    const maker = trace.writerOf(x.storage);
     throw new CompileError(
-      `compile: the result ${formatShape(x.shape)} has a history, and a replay records none: call backward() inside the ` +
-        'compiled function, or run it in noGrad(), or return detach() of it.',
+      `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
+        'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
     );
   }
   return trace.operand(x);

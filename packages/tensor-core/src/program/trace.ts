@@ -1,5 +1,6 @@
 import type { Device } from '../devices/device.ts';
 import { CompileError } from '../errors.ts';
+import { userPlace } from '../host/user-place.ts';
 import { liveSourceOf } from '../op/live-attributes.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
@@ -57,13 +58,15 @@ export class Trace implements Tracing, Observer {
   /** Its caller's tensors, of those that it gets a copy of. */
   readonly #originals: readonly Tensor[];
   readonly #writtenOriginals = new Set<Tensor>();
+  readonly #namesMakers: boolean;
 
   /**
    * `standIns` are the tensors that the function gets in the place of its caller's, in their order, and `originals` these,
-   * where they are to have what it writes.
+   * where they are to have what it writes. `namesMakers` if an error may have to say where a tensor was made.
    */
-  constructor(standIns: readonly Tensor[], originals: readonly Tensor[] = []) {
+  constructor(standIns: readonly Tensor[], originals: readonly Tensor[] = [], namesMakers = false) {
     this.#originals = originals;
+    this.#namesMakers = namesMakers;
     this.#arguments = new Map(standIns.map(({ storage }, index) => [storage, index]));
   }
 
@@ -75,18 +78,16 @@ export class Trace implements Tracing, Observer {
   ): void {
     this.#useDevice(op, inputs[0]!);
     this.#notePeak();
-    const call: Call = {
-      op,
+    const operands = {
       inputs: inputs.map((input) => this.operand(input)),
       outputs: outputs.map((output) => this.operand(output)),
-      attributes,
-      live: this.#addLive(liveSourceOf(attributes)),
-      range: this.#ownRange(),
     };
     this.#checkWrites(inputs, outputs);
-    this.calls.push(call);
-    for (const { storage } of call.outputs)
-      if (this.storages[storage]!.source.kind !== 'made') this.written.add(storage);
+    const given = operands.outputs.filter(({ storage }) => this.storages[storage]!.source.kind !== 'made');
+    for (const { storage } of given) this.written.add(storage);
+    const live = this.#addLive(liveSourceOf(attributes));
+    const place = this.#namesMakers || given.length > 0 || live !== null ? userPlace() : null;
+    this.calls.push({ op, ...operands, attributes, live, place, range: this.#ownRange() });
   }
 
   after(_: ComputeOp<never>, failed: boolean): void {
@@ -149,15 +150,25 @@ export class Trace implements Tracing, Observer {
     return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
   }
 
+  /** The call that made a storage, or wrote to it first, and what of it; null where no op did. */
+  writerOf(storage: Storage): { call: Call; output: Operand } | null {
+    const number = this.#numbers.get(storage);
+    for (const call of this.calls) {
+      const output = call.outputs.find((operand) => operand.storage === number);
+      if (output) return { call, output };
+    }
+    return null;
+  }
+
   /** Gives back what the trace has taken of captured and constant storages. */
   release(): void {
     for (const { source } of this.storages) if ('storage' in source) source.storage.release();
   }
 
-  /** The storages that the function made, by their numbers, with those that no op has seen. */
-  *madeStorages(): Generator<[number, Storage]> {
+  /** The storages that the function made, with those that no op has seen. */
+  *madeStorages(): Generator<Storage> {
     for (const [storage, number] of this.#numbers)
-      if (this.storages[number]!.source.kind === 'made') yield [number, storage];
+      if (this.storages[number]!.source.kind === 'made') yield storage;
   }
 
   /** Outputs are allocated when an op is about to run; those of the first stand for the start. */
