@@ -56,8 +56,9 @@ const mostPreparingCalls = 4;
  * A function that does what `fn` does, and from its second call on without running its JavaScript: the first call with
  * a signature runs eagerly and is written down op by op as a program, which later calls run as a whole. `fn` may take and
  * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
- * shapes, dtypes and devices of the arguments, other arguments by value, grad mode, autocast, the leaves that require a
- * gradient and what `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own.
+ * shapes, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
+ * what may change in them `fn` reads by `dependOn`), grad mode, autocast, the leaves that require a gradient and what
+ * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own.
  *
  * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
  * observers of ops alone, its ops run one by one, unfused (see `Observer`). Range listeners hear of what the host does: of

@@ -26,7 +26,7 @@ export interface TouchedGradient {
   readonly before: Tensor | null;
   /** Where a backward pass would have written one. */
   readonly buffer: Tensor | null;
-  /** Where it lay: all of a storage of its own, or a part of this one, such as a flat buffer. */
+  /** Where it lay: all of a storage of its own, or this one, which others may look at too, such as a flat buffer. */
   readonly within: Storage | null;
 }
 
@@ -237,7 +237,7 @@ export class Trace implements Tracing, Observer {
 
   #touch(leaf: Tensor, before: Tensor | null): void {
     if (this.gradients.has(leaf)) return;
-    const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
+    const isPart = before !== null && !before.isDisposed && (!fillsStorage(before) || isShared(before));
     const { gradientBuffer: buffer } = leaf;
     this.gradients.set(leaf, { leaf, before, buffer, within: isPart ? before.storage : null });
     if (before && !isPart) this.#gradientStorages.set(before.storage, leaf);
@@ -263,6 +263,11 @@ export function traced<T>(trace: Trace, fn: () => T): T {
     tracing.active = null;
     stop();
   }
+}
+
+/** Whether other handles see what is written to a tensor. */
+function isShared({ storage }: Tensor): boolean {
+  return storage.handles > 1;
 }
 
 /** Whether a tensor is all of its storage. */
