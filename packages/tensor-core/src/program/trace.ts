@@ -54,6 +54,8 @@ export class Trace implements Tracing, Observer {
   readonly #rangesAround = currentRange().length;
   readonly #constants = new Set<Storage>();
   readonly #gradientStorages = new Map<Storage, Tensor>();
+  /** Of these, those that were looked at by other handles too when the function found them. */
+  readonly #sharedGradients = new Set<Storage>();
 
   /** Its caller's tensors, of those that it gets a copy of. */
   readonly #originals: readonly Tensor[];
@@ -146,7 +148,10 @@ export class Trace implements Tracing, Observer {
   operand(x: Tensor): Operand {
     const { storage, shape, strides, offset, dtype, size, byteLength, isContiguous } = x;
     const number = this.#numberOf(x, storage);
-    if (this.storages[number]!.source.kind === 'captured') this.captured.add(x);
+    const { source } = this.storages[number]!;
+    if (source.kind === 'captured') this.captured.add(x);
+    if (source.kind === 'gradient' && this.#sharedGradients.has(storage) && this.#isOther(x, source.leaf))
+      this.#pinGradient(source.leaf);
     return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
   }
 
@@ -237,10 +242,27 @@ export class Trace implements Tracing, Observer {
 
   #touch(leaf: Tensor, before: Tensor | null): void {
     if (this.gradients.has(leaf)) return;
-    const isPart = before !== null && !before.isDisposed && (!fillsStorage(before) || isShared(before));
+    const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
     const { gradientBuffer: buffer } = leaf;
     this.gradients.set(leaf, { leaf, before, buffer, within: isPart ? before.storage : null });
-    if (before && !isPart) this.#gradientStorages.set(before.storage, leaf);
+    if (!before || isPart) return;
+    if (before.storage.handles > 1) this.#sharedGradients.add(before.storage);
+    const other = this.#gradientStorages.get(before.storage);
+    if (other) this.#pinGradient(other);
+    // An op may have taken another handle to it before.
+    if (other || this.#numbers.has(before.storage)) this.#pinGradient(leaf);
+    else this.#gradientStorages.set(before.storage, leaf);
+  }
+
+  /** Whether `x` is another handle than the gradient that the function found. */
+  #isOther(x: Tensor, leaf: Tensor): boolean {
+    return x !== this.gradients.get(leaf)!.before;
+  }
+
+  /** The program is one of a gradient in this very storage: another handle to it would not go to the next one with it. */
+  #pinGradient(leaf: Tensor): void {
+    const touched = this.gradients.get(leaf)!;
+    this.gradients.set(leaf, { ...touched, within: touched.before!.storage });
   }
 
   #useDevice({ name }: ComputeOp<never>, { device }: Tensor): void {
@@ -263,11 +285,6 @@ export function traced<T>(trace: Trace, fn: () => T): T {
     tracing.active = null;
     stop();
   }
-}
-
-/** Whether other handles see what is written to a tensor. */
-function isShared({ storage }: Tensor): boolean {
-  return storage.handles > 1;
 }
 
 /** Whether a tensor is all of its storage. */
