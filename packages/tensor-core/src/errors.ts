@@ -86,8 +86,8 @@ export interface CompileErrorOptions extends ErrorOptions {
  * line of the user's code.
  */
 export class CompileError extends RooflineError {
-  constructor(message: string, { place, ...options }: CompileErrorOptions = {}) {
-    const at = place ?? userPlace();
+  constructor(message: string, options: CompileErrorOptions = {}) {
+    const at = options.place ?? userPlace();
     super('COMPILE', at ? `${message} At ${formatPlace(at)}.` : message, options);
   }
 }

@@ -6,7 +6,7 @@ import {
   checkOptions,
   formatShape,
 } from '@roofline/tensor-core';
-import { refuseAsync, refusePromise } from '@roofline/tensor-core/native';
+import { currentTrace, refuseAsync, refusePromise } from '@roofline/tensor-core/native';
 import type { Backend } from './backend.ts';
 import { checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
@@ -260,6 +260,11 @@ export class ProcessGroup {
   }
 
   #start(call: Call): Work {
+    // Also where nothing is held, as for copies.
+    currentTrace()?.refuse(
+      `${call.kind} works on memory beside the ops, which replays would not repeat`,
+      'Call it outside, on what the compiled function returns',
+    );
     const prepared = new PreparedCall(
       { ...call, onCurrentStream: this.#onCurrentStream },
       this.#members,
