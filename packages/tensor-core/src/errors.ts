@@ -1,3 +1,5 @@
+import { type Place, formatPlace, userPlace } from './host/user-place.ts';
+
 /**
  * Every error that Roofline throws on purpose. `code` is stable and meant for programs; the message is meant
  * for people: it names the op, the shapes or values, and the remedy.
@@ -73,10 +75,20 @@ export class OutOfMemoryError extends RooflineError {
   }
 }
 
-/** What `compile` cannot put into a program: what it read, wrote or kept that a replay could not. */
+/** Where a CompileError arose. */
+export interface CompileErrorOptions extends ErrorOptions {
+  /** Where the user called the op in question. Default: where this error is made, in the user's code. */
+  readonly place?: Place | null;
+}
+
+/**
+ * What `compile` cannot put into a program: what it read, wrote or kept that a replay could not. The message ends with the
+ * line of the user's code.
+ */
 export class CompileError extends RooflineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('COMPILE', message, options);
+  constructor(message: string, options: CompileErrorOptions = {}) {
+    const at = options.place ?? userPlace();
+    super('COMPILE', at ? `${message} At ${formatPlace(at)}.` : message, options);
   }
 }
 

@@ -17,6 +17,7 @@ export { type Layout, type Shape, formatShape, sizeOf } from './tensor/shape.ts'
 export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './devices/device.ts';
 export { type DeviceSpec, checkDevice, device } from './devices/device-registry.ts';
 export * from './errors.ts';
+export type { Place } from './host/user-place.ts';
 
 export {
   type NestedNumbers,

@@ -24,7 +24,8 @@ export { type TensorMapDescription, tensorMapBytes } from './devices/cuda/launch
 export { sameShape } from './tensor/shape.ts';
 export { type StoredElements, shareMemory } from './tensor/storage/overlap.ts';
 
-// For what holds while a function runs.
+// For what holds while a function runs, or is compiled.
+export { currentTrace } from './tensor/tracing.ts';
 export { refuseAsync, refusePromise } from './tensor/lifetime/synchronous.ts';
 
 // The GPU behind a device or a lowering's context: streams, events, pools, pinned memory, tensor maps.

@@ -26,6 +26,8 @@ import {
 } from '../ranks/rank-environment.ts';
 import { StoreClient } from '../store/store-client.ts';
 import { StoreServer } from '../store/store-server.ts';
+import { agreeOnMembers } from './agree-on-members.ts';
+import { AskBoard } from './ask-board.ts';
 import type { Rendezvous } from './await-members.ts';
 import type { Backend } from './backend.ts';
 import type { Members } from './describe-call.ts';
@@ -94,13 +96,15 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
     const members = { ranks: Array.from({ length: worldSize }, (_, member) => member), rank };
     const place = `${storeHost}:${storePort}`;
     const earlier = worldsJoined.get(place) ?? 0;
-    const generations = { world: earlier, made: new Map<string, number>() };
-    const group = await joinGroup('initProcessGroup', connect, generations, members, () => {
+    const prefix = `world/${earlier}`;
+    const world = { connect, timeoutMs, board: new AskBoard(connection, prefix, rank) };
+    const keys = { op: 'initProcessGroup', prefix: `${prefix}/group` } as const;
+    const backend = await connect(members, keys);
+    worldsJoined.set(place, earlier + 1);
+    return groupOn(backend, world, members, () => {
       connection.close();
       server?.close();
     });
-    worldsJoined.set(place, earlier + 1);
-    return group;
   } catch (error) {
     store?.close();
     server?.close();
@@ -111,31 +115,21 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
 /** How often this process has joined the group of all ranks by a store, which may keep the keys of the earlier ones. */
 const worldsJoined = new Map<string, number>();
 
-/** What tells a group from those before it: each has keys of its own. */
-interface Generations {
-  readonly world: number;
-  /** How many groups of the same ranks were made in this world. */
-  readonly made: Map<string, number>;
+/** What groups of the same ranks of all have in common. */
+interface World {
+  readonly connect: Connect;
+  readonly timeoutMs: number;
+  readonly board: AskBoard;
 }
 
-async function joinGroup(
-  op: Rendezvous['op'],
-  connect: Connect,
-  generations: Generations,
-  members: Members,
-  onDispose: () => void,
-): Promise<ProcessGroup> {
-  const name = members.ranks.join(',');
-  const { world, made } = generations;
-  const generation = (made.get(name) ?? 0) + 1;
-  made.set(name, generation);
-  const backend = await connect(members, { op, prefix: `world/${world}/group/${name}/${generation}` });
-  return new ProcessGroup(
-    members,
-    backend,
-    (fewer) => joinGroup('subGroup', connect, generations, fewer, () => {}),
-    onDispose,
-  );
+function groupOn(backend: Backend, world: World, members: Members, onDispose: () => void): ProcessGroup {
+  return new ProcessGroup(members, backend, (fewer) => subGroupOf(world, fewer), onDispose);
+}
+
+async function subGroupOf(world: World, members: Members): Promise<ProcessGroup> {
+  const { connect, timeoutMs, board } = world;
+  const prefix = await agreeOnMembers(board, members.ranks, timeoutMs);
+  return groupOn(await connect(members, { op: 'subGroup', prefix }), world, members, () => {});
 }
 
 /** The GPU that was asked for; else that of the local rank, or the only one that a launcher shows to this rank. */

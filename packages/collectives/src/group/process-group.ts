@@ -6,7 +6,7 @@ import {
   checkOptions,
   formatShape,
 } from '@roofline/tensor-core';
-import { refuseAsync, refusePromise } from '@roofline/tensor-core/native';
+import { currentTrace, refuseAsync, refusePromise } from '@roofline/tensor-core/native';
 import type { Backend } from './backend.ts';
 import { checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';
@@ -236,8 +236,10 @@ export class ProcessGroup {
   }
 
   /**
-   * A group of some of this one's ranks, given by their places here; only those call it, each with the same list. Works
-   * after a rank was lost too, as long as the store's host lives. Throws a CollectiveError that names who did not come.
+   * A group of some of this one's ranks, given by their places here; only those call it, each with the same list, and two
+   * ranks make the groups that they share in one order. Works after a rank was lost too, as long as the store's host lives.
+   * Throws a CollectiveError that names who asks for other ranks, once that is seen, or who did not come in time; this group
+   * goes on.
    */
   async subGroup(members: readonly number[]): Promise<ProcessGroup> {
     checkSubGroupRanks('subGroup', members, this.rank, this.size);
@@ -258,6 +260,11 @@ export class ProcessGroup {
   }
 
   #start(call: Call): Work {
+    // Also where nothing is held, as for copies.
+    currentTrace()?.refuse(
+      `${call.kind} works on memory beside the ops, which replays would not repeat`,
+      'Call it outside, on what the compiled function returns',
+    );
     const prepared = new PreparedCall(
       { ...call, onCurrentStream: this.#onCurrentStream },
       this.#members,

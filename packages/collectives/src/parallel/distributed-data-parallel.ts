@@ -155,21 +155,29 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   }
 
   #finish(): void {
-    const { works } = this.#pass;
+    let missing: readonly Tensor[];
     try {
-      // What came in passes before, inside noSync, is there to be reduced.
-      const missing = [...this.#names.keys()].filter(({ grad }) => grad === null);
-      for (const parameter of missing) this.#bucketOf.get(parameter)!.fillZeros(parameter);
-      // Ranks on which nothing is missing wait for these.
-      while (works.length < this.#buckets.length)
-        works.push(this.#buckets[works.length]!.average(this.group));
-      const unused = this.#findUnused ? this.#unusedByAll(new Set(missing)) : missing;
-      for (const work of works) work.wait();
-      for (const parameter of unused) forgetGradient(parameter);
-      if (!this.#findUnused && missing.length > 0) throw this.#unusedParameters(missing);
-    } finally {
-      this.#endPass();
+      missing = this.#reduceRest();
+    } catch (error) {
+      this.#fail();
+      throw error;
     }
+    this.#endPass();
+    if (!this.#findUnused && missing.length > 0) throw this.#unusedParameters(missing);
+  }
+
+  /** Reduces what is not under way yet, and waits for all of it; gives the parameters that have got no gradient. */
+  #reduceRest(): readonly Tensor[] {
+    const { works } = this.#pass;
+    // What came in passes before, inside noSync, is there to be reduced.
+    const missing = [...this.#names.keys()].filter(({ grad }) => grad === null);
+    for (const parameter of missing) this.#bucketOf.get(parameter)!.fillZeros(parameter);
+    // Ranks on which nothing is missing wait for these.
+    while (works.length < this.#buckets.length) works.push(this.#buckets[works.length]!.average(this.group));
+    const unused = this.#findUnused ? this.#unusedByAll(new Set(missing)) : missing;
+    for (const work of works) work.wait();
+    for (const parameter of unused) forgetGradient(parameter);
+    return missing;
   }
 
   /** The pass has failed: what was sent of it cannot be taken back. Its error counts, not those of what was sent. */

@@ -22,19 +22,21 @@ export async function gatherState(
     metadata,
     tensors: mapValues(own.tensors, planOf),
   });
-  const gathered: StatePart<Tensor>[] = [];
-  for (const [from, part] of parts.entries()) {
-    const tensors: Record<string, Tensor> = {};
-    for (const [name, plan] of Object.entries(part.tensors)) {
-      const source = from === group.rank ? own.tensors[name]! : null;
-      const tensor = root === null || root === group.rank ? received(source, plan, device) : null;
-      if (root === null) await group.broadcast(tensor!, from).done;
-      else await pass(group, { from, to: root }, source, tensor);
-      if (tensor) tensors[name] = tensor;
+  return await freedOnFailure(async (received) => {
+    const gathered: StatePart<Tensor>[] = [];
+    for (const [from, part] of parts.entries()) {
+      const tensors: Record<string, Tensor> = {};
+      for (const [name, plan] of Object.entries(part.tensors)) {
+        const source = from === group.rank ? own.tensors[name]! : null;
+        const tensor = root === null || root === group.rank ? received(source, plan, device) : null;
+        if (root === null) await group.broadcast(tensor!, from).done;
+        else await pass(group, { from, to: root }, source, tensor);
+        if (tensor) tensors[name] = tensor;
+      }
+      gathered.push({ ...part, tensors });
     }
-    gathered.push({ ...part, tensors });
-  }
-  return root === null || root === group.rank ? joinStates(gathered) : null;
+    return root === null || root === group.rank ? joinStates(gathered) : null;
+  });
 }
 
 /**
@@ -52,15 +54,32 @@ export async function scatterState(
   const [plans, texts] = (await group.allGatherObject([mapValues(tensors, planOf), metadata] as const))[
     root
   ]!;
-  const scattered: Record<string, Tensor> = {};
-  for (const [name, plan] of Object.entries(plans)) {
-    const to = owners[splitName(name, owners.length).number]!;
-    const source = root === group.rank ? tensors[name]! : null;
-    const tensor = to === group.rank ? received(source, plan, device) : null;
-    await pass(group, { from: root, to }, source, tensor);
-    if (tensor) scattered[name] = tensor;
+  return await freedOnFailure(async (received) => {
+    const scattered: Record<string, Tensor> = {};
+    for (const [name, plan] of Object.entries(plans)) {
+      const to = owners[splitName(name, owners.length).number]!;
+      const source = root === group.rank ? tensors[name]! : null;
+      const tensor = to === group.rank ? received(source, plan, device) : null;
+      await pass(group, { from: root, to }, source, tensor);
+      if (tensor) scattered[name] = tensor;
+    }
+    return { tensors: scattered, metadata: texts };
+  });
+}
+
+/** What `run` gives, which makes tensors by the function that it gets; frees these where it fails. */
+async function freedOnFailure<T>(run: (make: typeof received) => Promise<T>): Promise<T> {
+  const made: Tensor[] = [];
+  try {
+    return await run((...parameters) => {
+      const tensor = received(...parameters);
+      made.push(tensor);
+      return tensor;
+    });
+  } catch (error) {
+    for (const tensor of made) tensor.dispose();
+    throw error;
   }
-  return { tensors: scattered, metadata: texts };
 }
 
 /** From one rank to another; what stays has been copied. */

@@ -20,6 +20,8 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['absent', 2],
     ['alone', 2],
     ['again', 2],
+    ['lists', 2],
+    ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);
 
   it('a process ends by itself, with calls that nobody waits for', async () => {

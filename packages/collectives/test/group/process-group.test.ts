@@ -7,6 +7,8 @@ import {
   ShapeError,
   type Tensor,
   cast,
+  compile,
+  device,
   empty,
   expand,
   full,
@@ -22,6 +24,7 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
+import type { ProcessGroup } from '../../src/group/process-group.ts';
 import { type Work, observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
@@ -327,6 +330,26 @@ describe('is refused', () => {
     const x = ones([2]);
     x.dispose();
     expect(() => group.allReduce(x)).toThrow(DisposedError);
+  });
+
+  it.each<[string, (group: ProcessGroup, x: Tensor) => unknown]>([
+    ['allReduce', (group, x) => group.allReduce(x).wait()],
+    ['allReduce', (group, x) => group.allReduce(transpose(x, 0, 1)).wait()],
+    ['send', (group, x) => group.send(transpose(x, 0, 1), 1).wait()],
+    ['broadcast', (group, x) => group.broadcast(expand(slice(x, 0, 0, 1), [2, 2]), 0)],
+    ['barrier', (group) => group.barrier().wait()],
+    ['allReduce', (group, x) => group.coalesce(() => group.allReduce(transpose(x, 0, 1))).wait()],
+  ])('%s in a compiled function, whose replays would not call it', (op, use) => {
+    const backend = new InstantBackend();
+    const live = device('cpu').memoryStatistics().liveStorages;
+    const f = compile((x: Tensor) => {
+      use(groupOn(backend), x);
+      return mul(x, 2);
+    });
+    const message = `compile: ${op} works on memory beside the ops, which replays would not repeat`;
+    expect(() => scope(() => void f(ones([2, 2])))).toThrow(message);
+    expect(backend.calls).toEqual([]);
+    expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
   });
 
   it('nothing of all that reaches the others', () => {

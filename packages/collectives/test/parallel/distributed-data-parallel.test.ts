@@ -5,6 +5,7 @@ import {
   add,
   checkpoint,
   device,
+  expand,
   full,
   keep,
   linear,
@@ -193,6 +194,27 @@ describe('a pass', () => {
     expect(backend.calls).toHaveLength(1);
     parallel.dispose();
     model.dispose();
+  });
+
+  it('whose gradients cannot all be sent behind it leaves the ranks out of step, too', () => {
+    const live = device('cpu').memoryStatistics().liveStorages;
+    const { backend, model, parallel } = parallelOf({ mode: 'naive' });
+    const second = model.parameters[1]!;
+    // All its elements lie at one place.
+    const remove = second.onGradientAccumulated(() => {
+      second.grad!.dispose();
+      second.grad = keep(expand(ones([1]), [16]));
+    });
+    expect(() => backward(model)).toThrow(/several elements/);
+    expect(backend.calls).toHaveLength(2);
+    remove();
+    model.zeroGrad();
+    expect(() => backward(model)).toThrow(/out of step/);
+    expect(backend.calls).toHaveLength(2);
+    model.zeroGrad();
+    parallel.dispose();
+    model.dispose();
+    expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
   });
 
   it('that fails half-way leaves the ranks out of step, which is said', () => {

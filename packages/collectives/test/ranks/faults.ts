@@ -187,6 +187,37 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     match(error.message, /ranks 2 and 3 did not come within 4000 ms/);
   },
 
+  /** Sub-groups of which ranks have different lists; the group goes on, and makes others. */
+  async lists() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    const { rank, size } = group;
+    const everyone = Array.from({ length: size }, (_, member) => member);
+    const cases: readonly ((member: number) => number[])[] = [
+      (member) => (member === 1 ? everyone.toReversed() : everyone),
+      (member) => (member === size - 1 ? [member, 0] : everyone),
+    ];
+    for (const listOf of cases) {
+      // One comes when the others have given up, and they wait for it in the next call.
+      if (rank === 1 && size > 2) await sleep(3000);
+      const own = listOf(rank).join(', ');
+      const startMs = performance.now();
+      const error = await group.subGroup(listOf(rank)).catch((e: unknown) => e);
+      ok(error instanceof CollectiveError, String(error));
+      ok(performance.now() - startMs < 20_000, 'within the timeout');
+      deepStrictEqual([error.op, error.rank], ['subGroup', rank]);
+      ok(
+        error.peers.length > 0 && error.peers.every((peer) => listOf(peer).join(', ') !== own),
+        `${error.peers}`,
+      );
+      for (const peer of [rank, ...error.peers])
+        match(error.message, new RegExp(`ranks? [^:]*${peer}[^:]*: ${listOf(peer).join(', ')}[;)]`));
+      stillWorks(group);
+      const again = await group.subGroup(everyone);
+      stillWorks(again);
+      again.dispose();
+    }
+  },
+
   /** A sub-group that one rank alone asks for. */
   async alone() {
     const group = await initProcessGroup({ backend: 'gloo', timeoutMs: 4000 });

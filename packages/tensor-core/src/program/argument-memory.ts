@@ -1,17 +1,22 @@
 import { CompileError, DeviceError, ShapeError } from '../errors.ts';
+import type { Place } from '../host/user-place.ts';
 import { type Layout, formatShape } from '../tensor/shape.ts';
 import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
 import { shareMemory } from '../tensor/storage/overlap.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import { type Operand, type Program, writtenArguments } from './program.ts';
+import type { Operand, Program } from './program.ts';
 
-/** Where a function works on copies of its arguments, one would not see what is written to the other. */
-export function sharesWhatIsWritten({ shape }: Layout): CompileError {
+/**
+ * Where a function works on copies of its arguments, one would not see what is written to the other. `place` is that of an
+ * op that writes; by default where the user's code is.
+ */
+export function sharesWhatIsWritten({ shape }: Layout, place?: Place | null): CompileError {
   return new CompileError(
     `compile: an argument ${formatShape(shape)} shares memory with another tensor of the function, which writes to one of ` +
       'them; the function works on a copy of it, which the other would not be. Pass a copy() of it, or let the function find ' +
       'both outside, not among its arguments.',
+    { place },
   );
 }
 
@@ -34,20 +39,23 @@ export function checkWrittenArgument(x: Tensor): void {
 interface GivenUse {
   readonly operand: Operand;
   readonly isWritten: boolean;
+  readonly place: Place | null;
 }
 
 /** The memory that a program finds outside of its arguments, and where these must not lie. */
 export class GivenMemory {
-  readonly #writtenArguments: ReadonlySet<number>;
+  /** Where each argument that is written is so first, by its index. */
+  readonly #writtenArguments = new Map<number, Place | null>();
   readonly #captured = new Map<Storage, GivenUse[]>();
   readonly #gradients: { readonly leaf: Tensor; readonly uses: GivenUse[] }[] = [];
   readonly #writes: boolean;
 
   constructor({ calls, storages, written }: Pick<Program, 'calls' | 'storages' | 'written'>) {
     this.#writes = written.size > 0;
-    this.#writtenArguments = new Set(writtenArguments({ storages, written }));
     const uses = usesByStorage(calls);
     storages.forEach(({ source }, number) => {
+      if (source.kind === 'argument' && written.has(number))
+        this.#writtenArguments.set(source.index, placeOfWrite(uses.get(number)));
       if (source.kind === 'captured') this.#captured.set(source.storage, uses.get(number) ?? []);
       if (source.kind === 'gradient')
         this.#gradients.push({ leaf: source.leaf, uses: uses.get(number) ?? [] });
@@ -60,11 +68,12 @@ export class GivenMemory {
     tensors.forEach((x, index) => {
       const isWritten = this.#writtenArguments.has(index);
       if (isWritten) checkWrittenArgument(x);
-      const meetsArgument = tensors.some(
-        (other, i) => i < index && (isWritten || this.#writtenArguments.has(i)) && shareMemory(x, other),
-      );
-      if (meetsArgument || this.#usesOf(x.storage).some((use) => meets(x, use, isWritten)))
-        throw sharesWhatIsWritten(x);
+      const place = this.#writtenArguments.get(index);
+      for (let i = 0; i < index; i++)
+        if ((isWritten || this.#writtenArguments.has(i)) && shareMemory(x, tensors[i]!))
+          throw sharesWhatIsWritten(x, place ?? this.#writtenArguments.get(i));
+      const met = this.#usesOf(x.storage).find((use) => meets(x, use, isWritten));
+      if (met) throw sharesWhatIsWritten(x, met.isWritten ? met.place : place);
     });
   }
 
@@ -79,16 +88,20 @@ function meets(x: Tensor, { operand, isWritten }: GivenUse, isArgumentWritten: b
   return (isWritten || isArgumentWritten) && shareMemory(x, { ...operand, storage: x.storage });
 }
 
+function placeOfWrite(uses: readonly GivenUse[] = []): Place | null {
+  return uses.find(({ isWritten }) => isWritten)?.place ?? null;
+}
+
 function usesByStorage(calls: Program['calls']): Map<number, GivenUse[]> {
   const uses = new Map<number, GivenUse[]>();
-  const add = (operand: Operand, isWritten: boolean) => {
+  const add = (operand: Operand, isWritten: boolean, place: Place | null) => {
     const known = uses.get(operand.storage);
-    if (known) known.push({ operand, isWritten });
-    else uses.set(operand.storage, [{ operand, isWritten }]);
+    if (known) known.push({ operand, isWritten, place });
+    else uses.set(operand.storage, [{ operand, isWritten, place }]);
   };
-  for (const { inputs, outputs } of calls) {
-    for (const input of inputs) add(input, false);
-    for (const output of outputs) add(output, true);
+  for (const { inputs, outputs, place = null } of calls) {
+    for (const input of inputs) add(input, false, place);
+    for (const output of outputs) add(output, true, place);
   }
   return uses;
 }

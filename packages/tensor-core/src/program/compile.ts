@@ -2,6 +2,7 @@ import { autocastDType } from '../autocast/autocast.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { getFloat32MatmulPrecision } from '../devices/cuda/matmul/float32-matmul-precision.ts';
 import { CompileError } from '../errors.ts';
+import type { Place } from '../host/user-place.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { checkCount, checkFlag } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
@@ -55,9 +56,10 @@ const mostPreparingCalls = 4;
  * A function that does what `fn` does, and from its second call on without running its JavaScript: the first call with
  * a signature runs eagerly and is written down op by op as a program, which later calls run as a whole. `fn` may take and
  * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
- * shapes, dtypes and devices of the arguments, other arguments by value, grad mode, autocast, the leaves that require a
- * gradient and what `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own; on a GPU they and
- * gradients lie where the program writes them, until it runs again: then whoever still holds one finds its elements elsewhere,
+ * shapes, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
+ * what may change in them `fn` reads by `dependOn`), grad mode, autocast, the leaves that require a gradient and what
+ * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own; on a GPU they and
+ * gradients lie where the program writes them until it runs again: whoever still holds one then finds its elements elsewhere,
  * at another `address` (`Storage.hold` keeps it in place).
  *
  * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
@@ -171,7 +173,7 @@ class Compiled {
     return scope(() => {
       const standIns = tensors.map(standInFor);
       const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
-      const trace = new Trace(standIns, tensors);
+      const trace = new Trace(standIns, tensors, this.#preparing > 0);
       let program: CompiledProgram | null = null;
       try {
         const result = refusePromise(
@@ -210,10 +212,11 @@ class Compiled {
   }
 
   /** An optimizer's first step makes its moments: the next call finds them. */
-  #expectNoMore(left: string): void {
+  #expectNoMore({ what, place }: LeftBehind): void {
     if (++this.#preparing <= mostPreparingCalls) return;
     throw new CompileError(
-      `compile: ${left} stays behind at every call, and a replay could not make another; return it, or make it outside.`,
+      `compile: ${what} stays behind at every call, and a replay could not make another; return it, or make it outside.`,
+      { place },
     );
   }
 }
@@ -234,19 +237,27 @@ function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): v
   }
 }
 
+/** A tensor that stays behind, in words, and where it was made. */
+interface LeftBehind {
+  readonly what: string;
+  readonly place: Place | null;
+}
+
 /** A tensor that the function made and that lives on, but is neither in its result nor a gradient; null for none. */
-function leftBehind(trace: Trace, result: unknown): string | null {
+function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
   const references = new Map<object, number>();
   const count = ({ storage }: Tensor) => references.set(storage, (references.get(storage) ?? 0) + 1);
   const seen = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => seen.add(x));
   for (const { leaf } of trace.gradients.values()) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
   seen.forEach(count);
-  for (const [number, storage] of trace.madeStorages()) {
+  for (const storage of trace.madeStorages()) {
     if (storage.references <= (references.get(storage) ?? 0)) continue;
-    const maker = trace.calls.find(({ outputs }) => outputs.some((output) => output.storage === number));
-    const output = maker?.outputs.find((operand) => operand.storage === number);
-    return `a tensor ${formatShape(output?.shape ?? [])} of the op ${maker?.op.name ?? 'empty'}`;
+    const { call, output } = trace.writerOf(storage) ?? {};
+    return {
+      what: `a tensor ${formatShape(output?.shape ?? [])} of the op ${call?.op.name ?? 'empty'}`,
+      place: call?.place ?? null,
+    };
   }
   return null;
 }

@@ -70,6 +70,8 @@ export class CompiledProgram {
   readonly #bindings = new Map<number, Binding>();
   /** The storages that are given for each run. */
   readonly #given: readonly GivenStorage[];
+  #isRunning = false;
+  #isDisposed = false;
 
   /**
    * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result.
@@ -110,9 +112,12 @@ export class CompiledProgram {
     this.#state = new CapturedState(trace, storages);
   }
 
-  /** Whether what the program depends on beside its arguments is as it was; asked of those that are alive. */
+  /**
+   * Whether a run would do what the function does: what it depends on beside its arguments is as it was. Asked of those that
+   * are alive. A run does not fit into one that is under way, from an observer or what asks for live attributes.
+   */
   get fits(): boolean {
-    return this.#state.isSame;
+    return !this.#isRunning && this.#state.isSame;
   }
 
   /** False once a captured tensor has been freed or replaced. */
@@ -130,9 +135,12 @@ export class CompiledProgram {
   run(tensors: readonly Tensor[]): unknown {
     // One of them may be the gradient that is forgotten.
     const given = tensors.map(({ storage }) => storage.retain());
+    this.#isRunning = true;
     try {
       return scope(() => this.#runOn(tensors));
     } finally {
+      this.#isRunning = false;
+      if (this.#isDisposed) this.#free();
       for (const storage of given) storage.release();
     }
   }
@@ -158,7 +166,13 @@ export class CompiledProgram {
     }
   }
 
+  /** Frees what it holds, once a run that is under way has ended. */
   dispose(): void {
+    this.#isDisposed = true;
+    if (!this.#isRunning) this.#free();
+  }
+
+  #free(): void {
     this.#runner.dispose();
     this.#state.dispose();
     this.#writes.dispose();
@@ -229,9 +243,10 @@ function byteOffsetOf({ address, storage }: Tensor): number {
 function operandOfResult(trace: Trace, x: Tensor): Operand {
   x.assertAlive('compile: the result');
   if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
+    const maker = trace.writerOf(x.storage);
     throw new CompileError(
-      `compile: the result ${formatShape(x.shape)} has a history, and a replay records none: call backward() inside the ` +
-        'compiled function, or run it in noGrad(), or return detach() of it.',
+      `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
+        'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
     );
   }
   return trace.operand(x);

@@ -1,16 +1,19 @@
 import { DeviceError } from '../errors.ts';
+import { formatPlace } from '../host/user-place.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { type Storage, isAnyHeld } from '../tensor/storage/storage.ts';
 import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import { JointTime } from '../tensor/storage/write-time.ts';
 import type { Region } from '../tensor/storage/write-versions.ts';
-import type { Binding, Program } from './program.ts';
+import type { Binding, Call, Program } from './program.ts';
 
 /** A region of a storage that calls write: of this one, or of that which is bound to the number. */
 interface GivenWrite {
   readonly number: number;
   readonly region: Region;
   readonly storage: Storage | null;
+  /** One that does so. */
+  readonly call: Call;
 }
 
 /** What a program writes of storages that are not its own. */
@@ -31,11 +34,12 @@ export class GivenWrites {
   checkHolds(bindings: ReadonlyMap<number, Binding>): void {
     if (!isAnyHeld()) return;
     for (const write of this.#writes) {
-      const { region } = write;
+      const { region, call } = write;
       const [hold] = targetOf(write, bindings).holdsOn(region);
       if (!hold) continue;
       throw new DeviceError(
-        `compile: the program writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.`,
+        `compile: the program writes ${region.end - region.start} bytes that ${hold.holder} works on; wait for it first.` +
+          describeWriter(call),
       );
     }
   }
@@ -55,16 +59,22 @@ export class GivenWrites {
 
 /** The regions of given storages that calls write, each once. */
 function writesOf({ calls, written, storages }: Program): GivenWrite[] {
-  const outputs = calls.flatMap((call) => call.outputs).filter(({ storage }) => written.has(storage));
-  const writes = outputs.map((output) => {
-    const { source } = storages[output.storage]!;
-    const storage = 'storage' in source ? source.storage : null;
-    return { number: output.storage, region: extentOf(output), storage };
-  });
+  const outputs = calls.flatMap((call) => call.outputs.map((output) => ({ call, output })));
+  const writes = outputs
+    .filter(({ output }) => written.has(output.storage))
+    .map(({ call, output }) => {
+      const { source } = storages[output.storage]!;
+      const storage = 'storage' in source ? source.storage : null;
+      return { number: output.storage, region: extentOf(output), storage, call };
+    });
   const byPlace = new Map(
     writes.map((write) => [`${write.number}:${write.region.start}-${write.region.end}`, write]),
   );
   return [...byPlace.values()];
+}
+
+function describeWriter({ op, place }: Call): string {
+  return place ? ` The op ${op.name} at ${formatPlace(place)} does so.` : ` The op ${op.name} does so.`;
 }
 
 function targetOf({ number, storage }: GivenWrite, bindings: ReadonlyMap<number, Binding>): Storage {

@@ -14,8 +14,10 @@ export interface GradientResult {
 
 function operandOfGradient(trace: Trace, grad: Tensor): Operand {
   if (!grad.isDisposed) return trace.operand(grad);
+  const maker = trace.writerOf(grad.storage);
   throw new CompileError(
-    `compile: the gradient of a leaf ${formatShape(grad.shape)} was freed with what else the function made; keep() it.`,
+    `compile: the gradient of a leaf ${formatShape(grad.shape)} was freed with what else the function made` +
+      `${maker ? `, a result of the op ${maker.call.op.name}` : ''}; keep() it.`,
   );
 }
 

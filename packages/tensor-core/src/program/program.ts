@@ -1,4 +1,5 @@
 import type { Device } from '../devices/device.ts';
+import type { Place } from '../host/user-place.ts';
 import type { ExplainedCall } from './explained-call.ts';
 import type { ComputeOp } from '../op/op.ts';
 import type { StoredMemory, TensorSpec } from '../op/memory-view.ts';
@@ -24,6 +25,8 @@ export interface Call {
   readonly attributes: unknown;
   /** Which of the program's live attributes are this call's; null where they stay. See `applyLive`. */
   readonly live: number | null;
+  /** Where the user's code called it; of those alone that errors name later, for a stack takes long to look at. */
+  readonly place?: Place | null;
   /** The names of the ranges around it in the function, outermost first. */
   readonly range: readonly string[];
   /** The calls that it does the work of, in their order, where it is several in one. */

@@ -1,5 +1,6 @@
 import type { Device } from '../devices/device.ts';
 import { CompileError } from '../errors.ts';
+import { userPlace } from '../host/user-place.ts';
 import { liveSourceOf } from '../op/live-attributes.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
@@ -25,7 +26,7 @@ export interface TouchedGradient {
   readonly before: Tensor | null;
   /** Where a backward pass would have written one. */
   readonly buffer: Tensor | null;
-  /** Where it lay: all of a storage of its own, or a part of this one, such as a flat buffer. */
+  /** Where it lay: all of a storage of its own, or this one, which others may look at too, such as a flat buffer. */
   readonly within: Storage | null;
 }
 
@@ -53,17 +54,21 @@ export class Trace implements Tracing, Observer {
   readonly #rangesAround = currentRange().length;
   readonly #constants = new Set<Storage>();
   readonly #gradientStorages = new Map<Storage, Tensor>();
+  /** Of these, those that were looked at by other handles too when the function found them. */
+  readonly #sharedGradients = new Set<Storage>();
 
   /** Its caller's tensors, of those that it gets a copy of. */
   readonly #originals: readonly Tensor[];
   readonly #writtenOriginals = new Set<Tensor>();
+  readonly #namesMakers: boolean;
 
   /**
    * `standIns` are the tensors that the function gets in the place of its caller's, in their order, and `originals` these,
-   * where they are to have what it writes.
+   * where they are to have what it writes. `namesMakers` if an error may have to say where a tensor was made.
    */
-  constructor(standIns: readonly Tensor[], originals: readonly Tensor[] = []) {
+  constructor(standIns: readonly Tensor[], originals: readonly Tensor[] = [], namesMakers = false) {
     this.#originals = originals;
+    this.#namesMakers = namesMakers;
     this.#arguments = new Map(standIns.map(({ storage }, index) => [storage, index]));
   }
 
@@ -75,18 +80,16 @@ export class Trace implements Tracing, Observer {
   ): void {
     this.#useDevice(op, inputs[0]!);
     this.#notePeak();
-    const call: Call = {
-      op,
+    const operands = {
       inputs: inputs.map((input) => this.operand(input)),
       outputs: outputs.map((output) => this.operand(output)),
-      attributes,
-      live: this.#addLive(liveSourceOf(attributes)),
-      range: this.#ownRange(),
     };
     this.#checkWrites(inputs, outputs);
-    this.calls.push(call);
-    for (const { storage } of call.outputs)
-      if (this.storages[storage]!.source.kind !== 'made') this.written.add(storage);
+    const given = operands.outputs.filter(({ storage }) => this.storages[storage]!.source.kind !== 'made');
+    for (const { storage } of given) this.written.add(storage);
+    const live = this.#addLive(liveSourceOf(attributes));
+    const place = this.#namesMakers || given.length > 0 || live !== null ? userPlace() : null;
+    this.calls.push({ op, ...operands, attributes, live, place, range: this.#ownRange() });
   }
 
   after(_: ComputeOp<never>, failed: boolean): void {
@@ -145,8 +148,21 @@ export class Trace implements Tracing, Observer {
   operand(x: Tensor): Operand {
     const { storage, shape, strides, offset, dtype, size, byteLength, isContiguous } = x;
     const number = this.#numberOf(x, storage);
-    if (this.storages[number]!.source.kind === 'captured') this.captured.add(x);
+    const { source } = this.storages[number]!;
+    if (source.kind === 'captured') this.captured.add(x);
+    if (source.kind === 'gradient' && this.#sharedGradients.has(storage) && this.#isOther(x, source.leaf))
+      this.#pinGradient(source.leaf);
     return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
+  }
+
+  /** The call that made a storage, or wrote to it first, and what of it; null where no op did. */
+  writerOf(storage: Storage): { call: Call; output: Operand } | null {
+    const number = this.#numbers.get(storage);
+    for (const call of this.calls) {
+      const output = call.outputs.find((operand) => operand.storage === number);
+      if (output) return { call, output };
+    }
+    return null;
   }
 
   /** Gives back what the trace has taken of captured and constant storages. */
@@ -154,10 +170,10 @@ export class Trace implements Tracing, Observer {
     for (const { source } of this.storages) if ('storage' in source) source.storage.release();
   }
 
-  /** The storages that the function made, by their numbers, with those that no op has seen. */
-  *madeStorages(): Generator<[number, Storage]> {
+  /** The storages that the function made, with those that no op has seen. */
+  *madeStorages(): Generator<Storage> {
     for (const [storage, number] of this.#numbers)
-      if (this.storages[number]!.source.kind === 'made') yield [number, storage];
+      if (this.storages[number]!.source.kind === 'made') yield storage;
   }
 
   /** Outputs are allocated when an op is about to run; those of the first stand for the start. */
@@ -229,7 +245,24 @@ export class Trace implements Tracing, Observer {
     const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
     const { gradientBuffer: buffer } = leaf;
     this.gradients.set(leaf, { leaf, before, buffer, within: isPart ? before.storage : null });
-    if (before && !isPart) this.#gradientStorages.set(before.storage, leaf);
+    if (!before || isPart) return;
+    if (before.storage.handles > 1) this.#sharedGradients.add(before.storage);
+    const other = this.#gradientStorages.get(before.storage);
+    if (other) this.#pinGradient(other);
+    // An op may have taken another handle to it before.
+    if (other || this.#numbers.has(before.storage)) this.#pinGradient(leaf);
+    else this.#gradientStorages.set(before.storage, leaf);
+  }
+
+  /** Whether `x` is another handle than the gradient that the function found. */
+  #isOther(x: Tensor, leaf: Tensor): boolean {
+    return x !== this.gradients.get(leaf)!.before;
+  }
+
+  /** The program is one of a gradient in this very storage: another handle to it would not go to the next one with it. */
+  #pinGradient(leaf: Tensor): void {
+    const touched = this.gradients.get(leaf)!;
+    this.gradients.set(leaf, { ...touched, within: touched.before!.storage });
   }
 
   #useDevice({ name }: ComputeOp<never>, { device }: Tensor): void {

@@ -26,19 +26,48 @@ export function describeArguments(values: readonly unknown[]): DescribedArgument
   if (values.length === 0) return nothing;
   const tensors = new Map<Tensor, number>();
   const open = new Set<object>();
-  const describe = (value: unknown): string => {
-    if (value instanceof Tensor) return describeTensor(value, tensors);
+  /** Tensors in maps and sets are found where they are: no other takes their place. */
+  const describe = (value: unknown, isReplaced = true): string => {
+    if (value instanceof Tensor) return isReplaced ? describeTensor(value, tensors) : `@${identityOf(value)}`;
     if (typeof value === 'function') return `@${identityOf(value)}`;
     if (typeof value !== 'object' || value === null) return describePrimitive(value);
-    if (!isContainer(value)) return `@${identityOf(value)}`;
     if (open.has(value))
       throw new CompileError('compile: an argument holds itself; pass it without the circle.');
     open.add(value);
-    const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${describe(item)}`);
+    const text = describeObject(value, (item, stays) => describe(item, isReplaced && !stays));
     open.delete(value);
-    return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
+    return text;
   };
   return { signature: describe(values), tensors: [...tensors.keys()] };
+}
+
+/** What may hold others at the next call is known by these; the rest by itself. */
+function describeObject(value: object, describe: (item: unknown, stays?: boolean) => string): string {
+  if (isContainer(value)) {
+    refuseSymbolKeys(value);
+    const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${describe(item)}`);
+    return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
+  }
+  if (value instanceof Map || value instanceof Set)
+    return `${value.constructor.name}(${[...value].map((item: unknown) => describe(item, true)).join()})`;
+  if (value instanceof Date) return `Date(${value.getTime()})`;
+  if (ArrayBuffer.isView(value))
+    return `${value.constructor.name}(${textOf(value.buffer, value.byteOffset, value.byteLength)})`;
+  if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer)
+    return `ArrayBuffer(${textOf(value, 0, value.byteLength)})`;
+  return `@${identityOf(value)}`;
+}
+
+function textOf(buffer: ArrayBufferLike, byteOffset: number, byteLength: number): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+}
+
+function refuseSymbolKeys(value: object): void {
+  const [symbol] = Object.getOwnPropertySymbols(value);
+  if (symbol === undefined) return;
+  throw new CompileError(
+    `compile: ${String(symbol)} is no key that arguments can be compared by; take text instead.`,
+  );
 }
 
 function describeTensor(x: Tensor, tensors: Map<Tensor, number>): string {

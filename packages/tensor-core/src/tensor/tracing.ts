@@ -17,6 +17,14 @@ export interface Tracing {
 export const tracing: { active: Tracing | null } = { active: null };
 
 /**
+ * The compiled function that is being written down, each time another object; null outside of one. Its `refuse(what, remedy)`
+ * throws a CompileError: for what changes state on the host, which a replay would not.
+ */
+export function currentTrace(): Pick<Tracing, 'refuse'> | null {
+  return tracing.active;
+}
+
+/**
  * What `read` gives. Code that decides by it which ops run, whether a module trains say, reads it through this, so that a
  * compiled program is used only while `read` gives the same (by Object.is). Throws what `read` throws, and a RooflineError
  * (code ARGUMENT) for what is no function.

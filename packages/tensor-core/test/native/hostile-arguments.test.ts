@@ -34,6 +34,7 @@ const table: HostileTable = {
   rowPlan: launching,
   sameShape: exempt('is asked about the shapes of tensors, which are right'),
   refuseAsync: exempt('is the check of a function that a caller was given'),
+  currentTrace: exempt('takes nothing'),
   refusePromise: exempt('takes whatever a function has returned'),
   shareMemory: exempt('is asked about tensors, which are right'),
   vectorLength: launching,

@@ -84,4 +84,19 @@ describe('a program looks at what it has captured', () => {
     expect(weights.some(({ storage }) => storage.isWatched)).toBe(false);
     for (const weight of weights) weight.dispose();
   });
+
+  it('and tells gradients from other handles to their memory, which may part', () => {
+    const [a, b] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4]).requiresGrad_()];
+    const held = t.tensor([1, 1]);
+    a.grad = t.alias(held);
+    b.grad = t.alias(held);
+    const differences = compile(() => [t.sub(a.grad!, held), t.sub(a.grad!, b.grad!)]);
+    const seen = () => differences().map((x) => x.toFlatArray());
+    expect([seen(), seen()]).toEqual([[[0, 0], [0, 0]], [[0, 0], [0, 0]]]); // prettier-ignore
+    a.grad = t.tensor([7, 7]);
+    expect(seen()).toEqual([[6, 6], [6, 6]]); // prettier-ignore
+    b.grad = t.tensor([5, 6]);
+    expect([seen(), seen()]).toEqual([[[6, 6], [2, 1]], [[6, 6], [2, 1]]]); // prettier-ignore
+    expect(differences.cache.misses).toBe(3);
+  });
 });

@@ -21,6 +21,7 @@ import {
   tensor,
 } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { halve, halveKernel } from './lowered-ops.ts';
 
 const scaled = defineOp<{ readonly factor: number }>({
   name: 'scaled',
@@ -144,6 +145,32 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
       [120, 240],
       [300, 600],
     ]);
+  });
+
+  it('refuses live attributes that change what an op launches, and names its line', () => {
+    let times = 1;
+    const repeated = defineOp<{ readonly times: number }>({
+      name: 'repeated',
+      autocast: 'none',
+      infer: ([x]) => [x!],
+      mutates: [0],
+      cpu: halve.cpu as never,
+      cuda: {
+        kind: 'custom',
+        launch(context, [x], _, options) {
+          for (let i = 0; i < options.times; i++)
+            context.kernel(halveKernel).launch([1, 1, 1], 32, 0, [x!.address, 0, x!.size]);
+        },
+      },
+    });
+    const x = on([64, 32]);
+    const f = compile(() => void noGrad(() => applyLive(repeated, [x], () => ({ times }))));
+    for (let i = 0; i < 3; i++) f();
+    expect(x.toFlatArray()).toEqual([8, 4]);
+    times = 2;
+    expect(() => f()).toThrow(
+      /repeated launches other kernels.*next\(\)\. At test.program.cuda-program\.test\.ts:\d+:\d+/,
+    );
   });
 
   it('holds its arena, which recordings name, for as long as it is there', () => {

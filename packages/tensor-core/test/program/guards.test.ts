@@ -35,6 +35,37 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(7);
   });
 
+  it('for arrays of numbers, dates, maps and sets that have changed', () => {
+    const x = t.tensor([1]);
+    const numbers = Float32Array.of(2, -0);
+    const map = new Map<string, unknown>([['factor', 2]]);
+    const set = new Set<unknown>([2]);
+    const date = new Date(2);
+    const list: unknown[] = [x, 2];
+    const { call, runs } = counting((x: Tensor, _given: object, factor: () => number) => t.mul(x, factor()));
+    const cases: readonly [object, () => number, () => void][] = [
+      [numbers, () => numbers[0]!, () => (numbers[0] = 5)],
+      [new DataView(numbers.buffer), () => numbers[0]!, () => (numbers[0] = 6)],
+      [{ numbers: numbers.buffer }, () => numbers[0]!, () => (numbers[0] = 7)],
+      [map, () => map.get('factor') as number, () => map.set('factor', 5)],
+      [map.set('list', list), () => list.at(-1) as number, () => list.push(6)],
+      [set, () => [...set][0] as number, () => (set.clear(), set.add(5))],
+      [[date], () => date.getTime(), () => date.setTime(5)],
+    ];
+    for (const [given, factor, change] of cases) {
+      for (let i = 0; i < 3; i++) expect(values(call(x, given, factor))).toEqual([factor()]);
+      change();
+      const before = runs();
+      for (let i = 0; i < 3; i++) expect(values(call(x, given, factor))).toEqual([factor()]);
+      expect(runs()).toBe(before + 1);
+    }
+    // 0 is not -0.
+    const zero = () => numbers[1]!;
+    expect(values(t.div(1, call(x, numbers, zero)))).toEqual([-Infinity]);
+    numbers[1] = 0;
+    expect(values(t.div(1, call(x, numbers, zero)))).toEqual([Infinity]);
+  });
+
   it('once what dependOn reads has changed', () => {
     let factor = 2;
     const { call, runs } = counting((x: Tensor) =>
@@ -170,6 +201,9 @@ describe('a compiled function refuses', () => {
     const circle: unknown[] = [];
     circle.push(circle);
     expect(() => call(circle)).toThrow(/holds itself/);
+    const map = new Map<unknown, unknown>();
+    expect(() => call(map.set('map', map))).toThrow(/holds itself/);
+    expect(() => call({ [Symbol('key')]: 1 })).toThrow(/Symbol\(key\) is no key/);
   });
 });
 

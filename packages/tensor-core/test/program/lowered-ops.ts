@@ -9,7 +9,7 @@ export const lowProduct: Op<undefined> = defineOp({
   cpu: { kind: 'onnx', build: (graph, [a, b]) => [graph.node('Mul', [a!, b!])] },
 });
 
-const halveKernel: KernelSpec = {
+export const halveKernel: KernelSpec = {
   source: new URL('halve.cu', import.meta.url),
   name: 'halve',
   parameters: 'ppl',

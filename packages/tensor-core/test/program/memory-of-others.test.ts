@@ -8,6 +8,17 @@ const values = (x: Tensor | null) => x && x.toFlatArray();
 /** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
 const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
 
+/** Multiplies by a factor that each run asks for. */
+const scaled = t.defineOp<{ readonly factor: number }>({
+  name: 'scaled',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  scalars: ({ factor }) => [factor],
+  variant: () => '',
+  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
+  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
+});
+
 describe('on the CPU', () => keepsMemoryApart(() => t.device('cpu')));
 
 describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
@@ -17,6 +28,41 @@ describe.skipIf(hostCompilerVersion() === null)('on an emulated GPU', () => {
 
 function keepsMemoryApart(deviceOf: () => Device): void {
   const on = (numbers: number[] | number[][]) => t.tensor(numbers, { device: deviceOf() });
+
+  it('a run keeps its own, whatever it calls or frees on its way', () => {
+    let happen = () => {};
+    const f = compile(
+      (x: Tensor) => {
+        const numbers = t.arange(0, x.size, 1, { device: deviceOf(), dtype: 'float32' });
+        const [y] = t.applyLive(scaled, [x], () => (happen(), { factor: 2 }));
+        return t.add(t.add(y!, x), numbers);
+      },
+      { cacheSize: 1 },
+    );
+    const run = (...numbers: number[]) => values(f(on(numbers)));
+    const once = (act: () => void) => () => {
+      happen = () => {};
+      act();
+    };
+    let inner: unknown = null;
+    const happenings = [
+      () => void (inner = run(100, 100)),
+      () => void (inner = run(7, 8, 9)),
+      () => f.dispose(),
+    ];
+    for (const act of happenings) {
+      expect(calls(() => run(1, 2))).toEqual(calls(() => [3, 7]));
+      happen = once(act);
+      expect(run(1, 2)).toEqual([3, 7]);
+      run(1, 2);
+      const stop = t.observeOps({ before: ({ name }) => name === 'scaled' && happen() });
+      happen = once(act);
+      expect(run(1, 2)).toEqual([3, 7]);
+      stop();
+      if (act !== happenings[2]) expect(inner).toEqual(act === happenings[0] ? [300, 301] : [21, 25, 29]);
+    }
+    happen = () => {};
+  });
 
   it('results that are parts of an argument have its elements, and are copies', () => {
     const rows = on([[1, 2], [3, 4]]); // prettier-ignore

@@ -6,6 +6,7 @@ import {
   type Tensor,
   checkCount,
   copyInPlace,
+  dependOn,
   describeValue,
   fillInPlace,
   formatShape,
@@ -18,6 +19,7 @@ import {
   slice,
   zeros,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {
@@ -45,11 +47,17 @@ export interface AttentionCache {
  * It takes 2 · layers · capacity · B · modelDimension elements, from the first call on. Positions are absolute:
  * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
  * cannot be dropped alone; `clear` it and give the model the tokens that remain.
+ *
+ * A compiled function may make one, and use it; one that was there before it reads through a `CacheStep`, for a replay would
+ * count no positions: what does so throws a CompileError there.
  */
 export class KeyValueCache {
   /** The most positions that it holds. */
   readonly capacity: number;
   readonly #layers: LayerCache[] = [];
+  /** The compiled function that makes it. */
+  readonly #maker = currentTrace();
+  readonly #readLength = () => this.#length;
   #length = 0;
   #disposed = false;
 
@@ -60,7 +68,7 @@ export class KeyValueCache {
 
   /** Positions held; the next call's tokens stand behind them. */
   get length(): number {
-    return this.#length;
+    return currentTrace() === this.#maker ? this.#length : dependOn(this.#readLength);
   }
 
   /** The part of one layer of the model, counted from 0. */
@@ -76,6 +84,7 @@ export class KeyValueCache {
   advance(count: number): void {
     checkCount('KeyValueCache.advance', 'the count', count);
     this.checkRoom(count);
+    this.#refuseReplays('advance');
     this.#length += count;
   }
 
@@ -93,6 +102,7 @@ export class KeyValueCache {
 
   /** Forgets all positions, but keeps the memory. */
   clear(): void {
+    this.#refuseReplays('clear');
     this.#length = 0;
     for (const layer of this.#layers) layer.clear();
   }
@@ -106,6 +116,15 @@ export class KeyValueCache {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  #refuseReplays(method: string): void {
+    const trace = currentTrace();
+    if (trace === this.#maker) return;
+    trace?.refuse(
+      `KeyValueCache.${method} counts positions on the host, which replays would not`,
+      'Give the model a CacheStep, and count outside; or make the cache inside',
+    );
   }
 }
 

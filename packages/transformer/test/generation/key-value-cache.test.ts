@@ -1,9 +1,24 @@
-import { autocast, concat, device, noGrad, ones, scope, slice } from '@roofline/tensor-core';
+import {
+  CompileError,
+  type Tensor,
+  autocast,
+  compile,
+  concat,
+  device,
+  full,
+  mul,
+  noGrad,
+  ones,
+  scope,
+  slice,
+} from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import {
   type AttentionFunction,
   KeyValueCache,
   type TransformerOptions,
+  generate,
+  generateTokens,
   plainAttention,
 } from '../../src/index.ts';
 import { idsOf, toyConfig, toyModel } from '../toy-model.ts';
@@ -138,5 +153,83 @@ describe('KeyValueCache', () => {
     expect(() => new KeyValueCache(4).layer(0).append(keys.detach(), keys)).toThrow(/gradients do not pass/);
     run([[4]], cache);
     expect(cache.length).toBe(4);
+  });
+});
+
+describe('a KeyValueCache in a compiled function', () => {
+  const model = toyModel();
+  const live = () => device('cpu').memoryStatistics().liveStorages;
+
+  it('is refused where it was there before: a replay would stay at one position', () => {
+    const before = live();
+    {
+      using cache = new KeyValueCache(8);
+      using ids = idsOf([[1, 2]]);
+      const f = compile((given: Tensor) => model.forward(given, cache));
+      const run = () => noGrad(() => scope(() => void f(ids)));
+      for (let i = 0; i < 3; i++)
+        expect(run).toThrow(
+          /KeyValueCache\.advance counts positions on the host.*Give the model a CacheStep/,
+        );
+      expect(cache.length).toBe(0);
+      const clears = compile((given: Tensor) => (cache.clear(), mul(given, 2)));
+      expect(() => clears(ids)).toThrow(/KeyValueCache\.clear counts positions/);
+    }
+    expect(live()).toBe(before);
+  });
+
+  it('is written where its positions are: they are counted outside', () => {
+    using cache = new KeyValueCache(4);
+    const f = compile((keys: Tensor) => cache.layer(0).append(keys, mul(keys, 2)).keys);
+    const row = (value: number) => full([1, 1, 1, 2], value);
+    const seen = noGrad(() =>
+      [1, 2, 3, 4].map((value) => {
+        const keys = scope(() => f(row(value)).toFlatArray());
+        cache.advance(1);
+        return keys;
+      }),
+    );
+    expect(seen).toEqual([[1, 1], [1, 1, 2, 2], [1, 1, 2, 2, 3, 3], [1, 1, 2, 2, 3, 3, 4, 4]]); // prettier-ignore
+    f.dispose();
+  });
+
+  it('may be made there, and is one program', () => {
+    const f = compile((ids: Tensor) => {
+      using cache = new KeyValueCache(8);
+      const [first, rest] = [slice(ids, 1, 0, 3), slice(ids, 1, 3, 8)];
+      return concat([model.forward(first, cache), model.forward(rest, cache)], 1);
+    });
+    const ids = idsOf(rows);
+    noGrad(() => {
+      const expected = model.forward(ids).toFlatArray();
+      for (let i = 0; i < 3; i++)
+        expect(difference(f(ids).toFlatArray(), expected)).toBeLessThan(48 * 2 ** -24 * 12);
+    });
+    expect(f.cache).toMatchObject({ size: 1, hits: 2 });
+    f.dispose();
+  });
+
+  it('of generate leaves nothing behind its CompileError', () => {
+    const before = live();
+    const twice = (use: () => void) =>
+      compile((x: Tensor) => {
+        use();
+        return mul(x, 2);
+      });
+    using x = full([2], 1);
+    const here = live();
+    for (const isCompiled of [false, true]) {
+      const options = { maxNewTokens: 6, compile: isCompiled };
+      for (let i = 0; i < 2; i++)
+        expect(() => twice(() => generate(model, [1, 2], options))(x)).toThrow(CompileError);
+      for (const begun of [1, 2, 3]) {
+        const tokens = generateTokens(model, [1, 2], options);
+        for (let i = 0; i < begun; i++) tokens.next();
+        expect(live()).toBeGreaterThan(here);
+        expect(() => twice(() => void tokens.next())(x)).toThrow(CompileError);
+        expect(live()).toBe(here);
+      }
+    }
+    expect(here).toBe(before + 1);
   });
 });

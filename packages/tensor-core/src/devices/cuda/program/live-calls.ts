@@ -1,6 +1,5 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
-import type { ComputeOp } from '../../../op/op.ts';
 import { type Call, type Operand, attributesOf } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { DeviceBuffer } from '../../device.ts';
@@ -61,7 +60,7 @@ export class LiveCalls {
       lowering.givenWorkspaces = [...workspaces];
       launcher.redirect = (launch) => {
         const node = nodes[next++];
-        if (node === undefined) throw changedLaunches(call.op);
+        if (node === undefined) throw changedLaunches(call);
         graph.setLaunch(node, launch);
       };
       try {
@@ -70,7 +69,7 @@ export class LiveCalls {
         launcher.redirect = null;
         lowering.givenWorkspaces = null;
       }
-      if (next !== nodes.length) throw changedLaunches(call.op);
+      if (next !== nodes.length) throw changedLaunches(call);
     }
   }
 }
@@ -87,9 +86,10 @@ function viewOf(operand: Operand, memory: ProgramMemory): MemoryView {
   };
 }
 
-function changedLaunches({ name }: ComputeOp<never>): CompileError {
+function changedLaunches({ op: { name }, place }: Call): CompileError {
   return new CompileError(
     `compile: ${name} launches other kernels with the attributes of this run than when it was captured; only what its ` +
       'kernels take as arguments may change, so let it stay out of next().',
+    { place },
   );
 }
