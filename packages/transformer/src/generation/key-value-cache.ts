@@ -220,6 +220,11 @@ function checkStored(owner: string, keys: Tensor, values: Tensor): void {
     if (shape.length === 4) continue;
     throw new ShapeError(`${owner}: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
   }
+  if (formatShape(keys.shape) !== formatShape(values.shape)) {
+    throw new ShapeError(
+      `${owner}: keys ${formatShape(keys.shape)} and values ${formatShape(values.shape)} must be of one shape.`,
+    );
+  }
   if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
     throw new AutogradError(
       'KeyValueCache: gradients do not pass through stored keys and values; run the model in noGrad(), or ' +

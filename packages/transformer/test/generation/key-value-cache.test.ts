@@ -136,6 +136,11 @@ describe('KeyValueCache', () => {
     expect(() => run([[1]], wide)).toThrow(/9 tokens is longer than the context of 8/);
     const keys = ones([1, 2, 1, 4], { requiresGrad: true });
     expect(() => new KeyValueCache(4).layer(0).append(keys.detach(), keys)).toThrow(/gradients do not pass/);
+    const layer = new KeyValueCache(4).layer(0);
+    expect(() => layer.append(ones([1, 2, 1, 4]), ones([1, 2, 2, 4]))).toThrow(
+      /LayerCache\.append: keys \[1, 2, 1, 4\] and values \[1, 2, 2, 4\] must be of one shape/,
+    );
+    expect(layer.append(ones([1, 2, 1, 4]), ones([1, 2, 1, 4])).values.shape).toEqual([1, 2, 1, 4]);
     run([[4]], cache);
     expect(cache.length).toBe(4);
   });
