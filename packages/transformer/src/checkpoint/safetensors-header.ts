@@ -100,7 +100,8 @@ export function decodeHeaderLength(file: string, first: Uint8Array, fileBytes: n
   const length = Number(new DataView(first.buffer, first.byteOffset, lengthBytes).getBigUint64(0, true));
   if (length > maxHeaderBytes || lengthBytes + length > fileBytes) {
     throw new SafetensorsError(
-      `${file} is no safetensors file, or is cut off: its header would take ${length} bytes, the file has ${fileBytes}.`,
+      `${file} is no safetensors file, or is cut off: its header would take ${length} bytes, the file has ${fileBytes}. ` +
+        'Fetch or write it anew.',
     );
   }
   return length;
@@ -218,7 +219,8 @@ function checkCoverage(
   }
   if (end !== fileBytes) {
     throw new SafetensorsError(
-      `${file} is cut off or overlong: its tensors end at byte ${end}, the file at ${fileBytes}.`,
+      `${file} is cut off or overlong: its tensors end at byte ${end}, the file at ${fileBytes}. Fetch or ` +
+        'write it anew.',
     );
   }
 }

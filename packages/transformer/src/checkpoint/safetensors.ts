@@ -65,7 +65,9 @@ export class SafetensorsFile implements SafetensorsHeader {
     try {
       const fileBytes = fstatSync(this.#file).size;
       if (fileBytes < lengthBytes)
-        throw new SafetensorsError(`${path} is no safetensors file: it has ${fileBytes} bytes.`);
+        throw new SafetensorsError(
+          `${path} is no safetensors file: it has ${fileBytes} bytes. Fetch or write it anew.`,
+        );
       const length = decodeHeaderLength(path, this.#read(0, lengthBytes), fileBytes);
       const { tensors, metadata } = decodeHeader(path, this.#read(lengthBytes, length), fileBytes);
       this.tensors = tensors;

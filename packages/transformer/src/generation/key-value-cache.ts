@@ -203,7 +203,10 @@ export class LayerCache implements AttentionCache {
       );
     }
     if (stored.dtype !== added.dtype) {
-      throw new DTypeError(`KeyValueCache: it holds ${stored.dtype}, and got ${added.dtype}.`);
+      throw new DTypeError(
+        `KeyValueCache: it holds ${stored.dtype}, and got ${added.dtype}; give all calls of a cache one model, all inside ` +
+          'autocast or all outside of it.',
+      );
     }
   }
 

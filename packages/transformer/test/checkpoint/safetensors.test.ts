@@ -182,7 +182,7 @@ describe('safetensors', () => {
   it('refuses what is no safetensors file at all', () => {
     writeFileSync(path('short'), 'abc');
     writeFileSync(path('text'), 'This is a letter, not a file of tensors.');
-    expect(() => new SafetensorsFile(path('short'))).toThrow(/has 3 bytes/);
+    expect(() => new SafetensorsFile(path('short'))).toThrow(/has 3 bytes\. Fetch or write it anew/);
     expect(() => new SafetensorsFile(path('text'))).toThrow(/no safetensors file, or is cut off/);
     expect(() => new SafetensorsFile(path('absent'))).toThrow(/ENOENT/);
     expect(() => new SafetensorsFile(path('.'))).toThrow(/ is a folder, not a safetensors file/);
