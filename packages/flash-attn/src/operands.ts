@@ -3,9 +3,11 @@ import {
   ShapeError,
   Tensor,
   type TensorSpec,
+  describeValue,
   formatShape,
   isFloatingPoint,
 } from '@roofline/tensor-core';
+import { autocastOperandDType } from './dtypes.ts';
 
 /** The lengths that the operands of attention have: q [batch, heads, queries, headDimension], and so on. */
 export interface AttentionSizes {
@@ -52,19 +54,20 @@ function refusal(op: string, q: TensorSpec, k: TensorSpec, v: TensorSpec, proble
 }
 
 /**
- * The sizes of operands that a caller gave. Throws a DTypeError for what is no tensor, a DisposedError, or as
+ * The sizes of operands that a caller gave, and that autocast may make alike. Throws a DTypeError for what is no tensor, a DisposedError, or as
  * `attentionSizes` does.
  */
 export function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): AttentionSizes {
   for (const operand of [q, k, v]) {
     if (!(operand instanceof Tensor)) {
       throw new DTypeError(
-        `${op}: takes tensors q, k and v, not ${String(operand)}; make them with tensor().`,
+        `${op}: takes tensors q, k and v, not ${describeValue(operand)}; make them with tensor().`,
       );
     }
     operand.assertAlive(op);
   }
-  return attentionSizes(op, q, k, v);
+  const lowered = ({ shape, dtype }: Tensor) => ({ shape, dtype: autocastOperandDType(dtype) });
+  return attentionSizes(op, lowered(q), lowered(k), lowered(v));
 }
 
 function checkDTypes(op: string, q: TensorSpec, k: TensorSpec, v: TensorSpec): void {

@@ -1,4 +1,4 @@
-import { RooflineError, checkOptions } from '@roofline/tensor-core';
+import { RooflineError, checkOptions, describeValue } from '@roofline/tensor-core';
 import type { AttentionSizes } from './operands.ts';
 
 export interface AttentionOptions {
@@ -33,7 +33,7 @@ export function attentionSettings(
   const { causal = false, scale = 1 / Math.sqrt(headDimension) } = options;
   checkFlag(op, 'causal', causal);
   if (typeof scale !== 'number' || !Number.isFinite(scale)) {
-    throw new RooflineError('OPTION', `${op}: scale must be a finite number, not ${String(scale)}.`);
+    throw new RooflineError('OPTION', `${op}: scale must be a finite number, not ${describeValue(scale)}.`);
   }
   return { causal, scale };
 }
@@ -41,6 +41,6 @@ export function attentionSettings(
 /** Throws a RooflineError (code OPTION) unless the option is true or false. */
 export function checkFlag(op: string, name: string, value: boolean): void {
   if (typeof value !== 'boolean') {
-    throw new RooflineError('OPTION', `${op}: ${name} must be true or false, not ${String(value)}.`);
+    throw new RooflineError('OPTION', `${op}: ${name} must be true or false, not ${describeValue(value)}.`);
   }
 }

@@ -19,7 +19,7 @@ import {
   where,
   zeros,
 } from '@roofline/tensor-core';
-import { accumulatorDType, lowestFloat32 } from './dtypes.ts';
+import { accumulatorDType, lowestScore } from './dtypes.ts';
 import { attentionSizes } from './operands.ts';
 import type { AttentionSettings } from './options.ts';
 
@@ -42,7 +42,7 @@ export function plainAttention(
   const products = matmul(groupedQ, transpose(sharedK), { scale });
   const scores = cast(causal ? causalMask(products) : products, wide);
   // Nothing depends on what is subtracted, so neither does a gradient.
-  const shift = maximum(max(scores.detach(), { dims: -1, keepDims: true }), lowestFloat32);
+  const shift = maximum(max(scores.detach(), { dims: -1, keepDims: true }), lowestScore(wide));
   const exponentials = exp(sub(scores, shift));
   const sums = sum(exponentials, { dims: -1, keepDims: true });
   const isEmpty = equal(sums, 0);

@@ -5,7 +5,6 @@ import {
   add,
   addInPlace,
   arange,
-  autocastDType,
   cast,
   checkOptions,
   concat,
@@ -32,7 +31,7 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { type Block, blocksOf, keysSeenBy, seesAll } from './blocks.ts';
-import { accumulatorDType, lowestFloat32 } from './dtypes.ts';
+import { accumulatorDType, autocastOperandDType, lowestScore } from './dtypes.ts';
 import { type AttentionSizes, checkOperands } from './operands.ts';
 import {
   type AttentionOptions,
@@ -73,9 +72,10 @@ export function tiledAttention(q: Tensor, k: Tensor, v: Tensor, options: TiledAt
     backward: (context, gradient) => backward(problem, context.saved, gradient!),
   });
   // As a whole it is one op to autocast, whose inputs are lowered; what happens inside stays as it is.
-  const low = autocastDType();
-  const lowered = (x: Tensor) => (low === null || x.dtype === 'float64' ? x : cast(x, low));
-  return scope(() => withoutAutocast(() => attention(lowered(q), lowered(k), lowered(v))));
+  return scope(() => {
+    const lowered = [q, k, v].map((x) => cast(x, autocastOperandDType(x.dtype)));
+    return withoutAutocast(() => attention(...lowered));
+  });
 }
 
 function checkBlockSize(blockSize: { readonly queries: number; readonly keys: number }): void {
@@ -93,11 +93,14 @@ function checkBlockSize(blockSize: { readonly queries: number; readonly keys: nu
 
 /** Algorithm 1. Heads that share keys and values lie in a dimension of their own, along which k and v repeat. */
 function forward(context: FunctionContext, problem: Problem, [q, k, v]: [Tensor, Tensor, Tensor]): Tensor {
+  if (q.size === 0) {
+    context.save(q, k, v);
+    return zeros(q.shape, { dtype: q.dtype, device: q.device });
+  }
   const [groupedQ, sharedK, sharedV] = [groupHeads(q, problem), unsqueeze(k, 2), unsqueeze(v, 2)];
   const rows = blocksOf(problem.queries, problem.blockSize.queries).map((block) =>
     scope(() => rowsOfOutput(problem, block, rowsOf(groupedQ, block), sharedK, sharedV)),
   );
-  if (rows.length === 0) return zeros(q.shape, { dtype: q.dtype, device: q.device });
   const joined = (name: keyof ForwardRows) =>
     concat(
       rows.map((row) => row[name]),
@@ -123,6 +126,7 @@ interface ForwardRows {
 /** The outer loop's body: one block of queries over all keys that it sees. */
 function rowsOfOutput(problem: Problem, rows: Block, q: Tensor, k: Tensor, v: Tensor): ForwardRows {
   const wide = accumulatorDType(q.dtype);
+  const lowest = lowestScore(wide);
   const column = { dtype: wide, device: q.device };
   const statistics = [...q.shape.slice(0, -1), 1];
   let largest = full(statistics, -Infinity, column);
@@ -132,9 +136,9 @@ function rowsOfOutput(problem: Problem, rows: Block, q: Tensor, k: Tensor, v: Te
     const next = scope(() => {
       const scores = scoresOf(problem, rows, columns, q, rowsOf(k, columns));
       const grown = maximum(largest, max(scores, { dims: -1, keepDims: true }));
-      const weights = exp(sub(scores, maximum(grown, lowestFloat32)));
+      const weights = exp(sub(scores, maximum(grown, lowest)));
       // What was summed before was weighted by the maximum before.
-      const factor = exp(sub(largest, maximum(grown, lowestFloat32)));
+      const factor = exp(sub(largest, maximum(grown, lowest)));
       const product = wideProduct(cast(weights, v.dtype), rowsOf(v, columns));
       return {
         largest: grown,
@@ -146,12 +150,13 @@ function rowsOfOutput(problem: Problem, rows: Block, q: Tensor, k: Tensor, v: Te
     ({ largest, sums, output } = next);
   }
   const divisor = where(equal(sums, 0), 1, sums);
-  return { output: cast(div(output, divisor), q.dtype), shift: maximum(largest, lowestFloat32), divisor };
+  return { output: cast(div(output, divisor), q.dtype), shift: maximum(largest, lowest), divisor };
 }
 
 /** Algorithm 2: the gradients of q, k and v. */
 function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor): Tensor[] {
   const [q, k, v, output, shift, divisor] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor, Tensor];
+  if (q.size === 0) return [q, k, v].map((x) => zeros(x.shape, { dtype: x.dtype, device: x.device }));
   const wide = { dtype: accumulatorDType(q.dtype), device: q.device };
   const grouped = (x: Tensor) => groupHeads(x, problem);
   const [groupedQ, gradO] = [grouped(q), grouped(gradient)];

@@ -80,6 +80,23 @@ describe('flashAttention on the CPU', () => {
     });
   });
 
+  it.each([
+    ['flashAttention', flashAttention],
+    ['tiledAttention', tiledAttention],
+  ])('takes operands of several dtypes inside autocast, which lowers them: %s', (_, attention) => {
+    scope(() => {
+      const [q, k, v] = (['float32', 'bfloat16', 'float16'] as const).map((dtype) =>
+        cast(fromTypedArray(normals(24, 7), [1, 1, 3, 8]), dtype),
+      ) as [Tensor, Tensor, Tensor];
+      const lowered = attention(cast(q, 'bfloat16'), k, cast(v, 'bfloat16'));
+      expect(autocast('bfloat16', () => attention(q, k, v)).toFlatArray()).toEqual(lowered.toFlatArray());
+      const wide = cast(q, 'float64');
+      expect(() => autocast('bfloat16', () => attention(wide, k, v))).toThrow(
+        /q, k and v are float64, bfloat16 and bfloat16; cast\(\)/,
+      );
+    });
+  });
+
   it('takes more scores than exist at a time, in memory linear in the sequence', () => {
     scope(() => {
       // 2^26 scores, in 16 blocks of queries.
@@ -123,6 +140,7 @@ describe('flashAttention refuses', () => {
     expect(() => flashAttention(q, q, cast(q, 'float16'))).toThrow(/float32, float32 and float16; cast\(\)/);
     expect(() => flashAttention(ids, ids, ids)).toThrow(/must be floating-point, not int32/);
     expect(() => flashAttention(q, q, 3 as unknown as Tensor)).toThrow(/takes tensors q, k and v, not 3/);
+    expect(() => flashAttention(q, q, Object.create(null) as Tensor)).toThrow(/q, k and v, not an object/);
   });
 
   it.each([
@@ -131,6 +149,8 @@ describe('flashAttention refuses', () => {
     [{ deterministic: 'no' }, /deterministic must be true or false/],
     [{ scale: NaN }, /scale must be a finite number, not NaN/],
     [{ scale: '1' }, /scale must be a finite number/],
+    [{ scale: Object.create(null) }, /scale must be a finite number, not an object/],
+    [{ causal: Object.create(null) }, /causal must be true or false, not an object/],
     [null, /options are an object/],
   ])('options %j', (options, message) => {
     const call = () => flashAttention(q, q, q, options as FlashAttentionOptions);

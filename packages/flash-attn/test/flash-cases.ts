@@ -81,6 +81,21 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
       expect(values.every((value) => Number.isFinite(value))).toBe(true);
   });
 
+  it('weighs float64 scores that float32 could not hold', () => {
+    const device = open();
+    scope(() => {
+      const operand = (values: readonly number[]) =>
+        fromTypedArray(Float64Array.from(values), [1, 1, values.length, 1], { device }).requiresGrad_();
+      // Scores of -1e40, of -1e40 and of -2e40.
+      const [q, k, v] = [operand([1e20]), operand([-1e20, -1e20, -2e20]), operand([1, 2, 3])];
+      const { output, lse } = flashAttentionWithLse(q, k, v);
+      sum(output).backward();
+      expect(output.item()).toBe(1.5);
+      expect(lse.item()).toBe(-1e40);
+      expect(v.grad!.toFlatArray()).toEqual([0.5, 0.5, 0]);
+    });
+  });
+
   it.each([
     ['no keys', [2, 2, 5, 16], [2, 2, 0, 16]],
     ['no queries', [2, 2, 0, 16], [2, 2, 5, 16]],

@@ -1,7 +1,19 @@
-import { cast, checkGradients, device, fromTypedArray, ones, pow, scope, sum } from '@roofline/tensor-core';
+import {
+  type Tensor,
+  cast,
+  checkGradients,
+  device,
+  fromTypedArray,
+  ones,
+  pow,
+  scope,
+  sum,
+  zeros,
+} from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type TiledAttentionOptions, flashAttentionWithLse, tiledAttention } from '../src/index.ts';
 import { type Attention, expectAccurate } from './attempt.ts';
+import { plainAttention } from '../src/reference.ts';
 import { describeProblem, normals, randomProblem } from './problems.ts';
 
 /** The tiled form with the log-sum-exp, which it does not give, of the op. */
@@ -28,6 +40,36 @@ describe('tiledAttention', () => {
     );
     const blockSize = { queries: 2, keys: 3 };
     checkGradients((q, k, v) => pow(tiledAttention(q!, k!, v!, { causal: true, blockSize }), 2), operands);
+  });
+
+  it.each([
+    ['queries', [1, 2, 0, 4], [1, 2, 3, 4]],
+    ['keys', [1, 2, 3, 4], [1, 2, 0, 4]],
+    ['heads', [1, 0, 3, 4], [1, 0, 3, 4]],
+    ['sequences', [0, 2, 3, 4], [0, 2, 3, 4]],
+  ])('is zeros of no %s, and so are its gradients', (_, shapeQ, shapeK) => {
+    const operands = [shapeQ, shapeK, shapeK].map((shape) => ones(shape).requiresGrad_());
+    const [q, k, v] = operands as [Tensor, Tensor, Tensor];
+    const output = tiledAttention(q, k, v, { causal: true });
+    sum(output).backward();
+    expect(output.toArray()).toEqual(zeros(shapeQ).toArray());
+    for (const operand of operands) expect(operand.grad!.toArray()).toEqual(zeros(operand.shape).toArray());
+  });
+
+  it.each([
+    ['tiledAttention', (q: Tensor, k: Tensor, v: Tensor) => tiledAttention(q, k, v)],
+    [
+      'its reference',
+      (...qkv: [Tensor, Tensor, Tensor]) => plainAttention(qkv, { causal: false, scale: 1 }).output,
+    ],
+  ])('weighs float64 scores that float32 could not hold: %s', (_, attention) => {
+    const operand = (values: readonly number[]) =>
+      fromTypedArray(Float64Array.from(values), [1, 1, values.length, 1]).requiresGrad_();
+    const [q, k, v] = [operand([1e20]), operand([-1e20, -1e20, -2e20]), operand([1, 2, 3])];
+    const output = attention(q, k, v);
+    sum(output).backward();
+    expect(output.item()).toBe(1.5);
+    expect(v.grad!.toFlatArray()).toEqual([0.5, 0.5, 0]);
   });
 
   it('keeps no scores for the backward pass', () => {

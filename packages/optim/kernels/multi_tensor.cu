@@ -189,11 +189,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) adamw(
     scaledEpsilon = corrections[2 * chunk.tensor];
     scaledStepSize = corrections[2 * chunk.tensor + 1];
   }
+  const float beta1 = 1 - oneMinusBeta1;
   const float scale = factorAt(factor);
   updateChunk<4, 3>(chunk, [=](float (&values)[4]) {
     const float gradient = scaled(values[3], scale);
     // Which products are rounded is said here: left to the compiler, the kernel that writes copies may round others.
-    const float m = fmaf(oneMinusBeta1, gradient - values[1], values[1]);
+    const float m = fmaf(oneMinusBeta1, gradient, __fmul_rn(beta1, values[1]));
     const float v = fmaf(oneMinusBeta2 * gradient, gradient, __fmul_rn(beta2, values[2]));
     values[0] = fmaf(-scaledStepSize, m / (sqrtf(v) + scaledEpsilon), __fmul_rn(values[0], decay));
     values[1] = m;

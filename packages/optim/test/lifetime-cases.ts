@@ -6,6 +6,7 @@ import {
   type Tensor,
   backward,
   copy,
+  device as deviceOf,
   fromTypedArray,
   keep,
   mul,
@@ -18,6 +19,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, type Optimizer, SGD, clipGradientNorm } from '../src/index.ts';
 import { makesStep, parameterOf, setGradient, slicesOfOne } from './parameters.ts';
+import { worstRoundings } from './reference.ts';
 
 const kinds: readonly [name: string, make: (parameters: Tensor[]) => Optimizer<{ learningRate: number }>][] =
   [
@@ -113,6 +115,38 @@ export function describeLifetimes(device: Device): void {
       }
       second.grad = zeros([3, 2], { device });
       expect(() => optimizer.step()).toThrow(ShapeError);
+    });
+
+    it.skipIf(device.type === 'cpu')('update parameters of several devices, in any order', () => {
+      const train = (first: Device, second: Device) => {
+        const [a, b, c] = [
+          parameterOf([3], 1, first),
+          parameterOf([4], 2, first),
+          parameterOf([5], 3, second),
+        ];
+        for (const parameter of [a, b, c]) setGradient(parameter, 1);
+        make([a, c, b]).step();
+        return values([a, b, c]);
+      };
+      const cpu = deviceOf('cpu');
+      const expected = train(cpu, cpu);
+      for (const [first, second] of [
+        [cpu, device],
+        [device, cpu],
+      ] as const)
+        train(first, second).forEach((ours, i) =>
+          expect(worstRoundings(ours as number[], expected[i] as number[])).toBeLessThan(16),
+        );
+    });
+
+    it.skipIf(device.type === 'cpu')('write nothing where what skips a step is on another device', () => {
+      const parameters = [parameterOf([3], 1), parameterOf([3], 1, device)];
+      for (const parameter of parameters) setGradient(parameter, 1);
+      const before = values(parameters);
+      expect(() => make(parameters).stepUnless(zeros([]))).toThrow(
+        /stepUnless: skip is on cpu, and a parameter \[3\] on cuda:0; .*an optimizer for each device/,
+      );
+      expect(values(parameters)).toEqual(before);
     });
 
     it('end with dispose: no step, no state, but no error at the second time', () => {

@@ -10,6 +10,7 @@ import {
   referenceAdamW,
   referenceNorm,
   referenceSGD,
+  relativeError,
   worstRoundings,
 } from './reference.ts';
 
@@ -88,6 +89,29 @@ export function describeUpdates(device: Device): void {
       setGradient(parameter, 0, new Float32Array(5));
       new AdamW([parameter], { ...adamw, weightDecay: 0 }).step();
       expect(values(parameter)).toEqual(before);
+    });
+
+    it.each([
+      ['a small gradient behind a large one, of which nothing stays', [0, 0.5], [1, 1e-8]],
+      ['gradients whose squares are infinite in float32', [0.9, 0.999], [1e20, -2e20]],
+    ] as const)('follows the rule, to the digits of float32, with %s', (_, betas, gradients) => {
+      const options = { ...adamw, betas };
+      const parameter = parameterOf([5], 1, device);
+      const reference = { p: float64(parameter), m: new Float64Array(5), v: new Float64Array(5) };
+      const optimizer = new AdamW([parameter], options);
+      gradients.forEach((gradient, i) => {
+        setGradient(parameter, 0, new Float32Array(5).fill(gradient));
+        referenceAdamW(reference, parameter.grad!.toFlatArray() as number[], i + 1, options);
+        optimizer.step();
+      });
+      const { tensors } = optimizer.stateDict();
+      const most = roundingsOfStep * gradients.length * 2 ** -24;
+      for (const [ours, theirs] of [
+        [parameter, reference.p],
+        [tensors['exp_avg.0']!, reference.m],
+        [tensors['exp_avg_sq.0']!, reference.v],
+      ] as const)
+        expect(relativeError(values(ours), theirs)).toBeLessThan(most);
     });
 
     it('counts 13 operations and 28 bytes an element', () => {

@@ -1,6 +1,6 @@
 import type { OnnxGraph, OnnxValue, Shape } from '@roofline/tensor-core';
 import { type Block, blocksOf, keysSeenBy, seesAll } from '../blocks.ts';
-import { lowestFloat32 } from '../dtypes.ts';
+import { lowestScore } from '../dtypes.ts';
 import type { AttentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
 
@@ -123,7 +123,7 @@ export class AttentionGraph {
 
   /** x, or the most negative number where that is -∞. */
   finite(x: OnnxValue): OnnxValue {
-    return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestFloat32)]);
+    return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestScore(x.dtype))]);
   }
 
   #masked(scores: OnnxValue, queries: Block, keys: Block): OnnxValue {

@@ -188,14 +188,18 @@ export class GradientScaler {
     return this.#foundInf.get(optimizer)!.item() !== 0;
   }
 
-  /** Adapts the scale to what the steps since the last update met. */
+  /**
+   * Adapts the scale to what was found in all gradients unscaled since the last update, whether a step was made by them or
+   * not. Throws a RooflineError (code ORDER) if there was no step at all.
+   */
   update(): void {
     if (!this.#options.enabled) return;
     if (this.#stepped.size === 0) {
       throw outOfOrder('GradientScaler.update: call step() first; there is nothing to adapt the scale to.');
     }
-    const { scale, growthTracker } = this.#state!;
-    const [foundInf, ...others] = [...this.#stepped].map((optimizer) => this.#foundInf.get(optimizer)!);
+    const [foundInf, ...others] = this.#foundInf.values();
+    // A state that was loaded since the step is not on the device yet.
+    const { scale, growthTracker } = this.#stateOn('GradientScaler.update', foundInf!.device);
     inOptimizer(() => {
       for (const other of others) addInPlace(foundInf!, other);
       updateScale(scale, growthTracker, foundInf!, this.#options);

@@ -49,16 +49,19 @@ function costOf(parameters: readonly TensorSpec[]) {
   return { flops: flopsPerElement * elements, bytesMoved: bytesPerElement * elements };
 }
 
-/** p, m and v behind a step, of float32 coefficients. */
+/**
+ * p, m and v behind a step, of float32 coefficients. A square that float32 cannot hold may well be held once its share is
+ * taken, so that is taken of g before it is squared.
+ */
 function stepNodes(graph: OnnxGraph, [p, m, v, g]: readonly OnnxValue[], coefficients: readonly OnnxValue[]) {
-  const [decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEps, scaledStepSize] = coefficients;
+  const [decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEps, scaledStepSize, beta1] = coefficients;
   const node = (type: string, ...operands: (OnnxValue | undefined)[]) =>
     graph.node(
       type,
       operands.map((operand) => operand!),
     );
-  const newM = node('Add', m, node('Mul', node('Sub', g, m), oneMinusBeta1));
-  const newV = node('Add', node('Mul', v, beta2), node('Mul', node('Mul', g, g), oneMinusBeta2));
+  const newM = node('Add', node('Mul', m, beta1), node('Mul', g, oneMinusBeta1));
+  const newV = node('Add', node('Mul', v, beta2), node('Mul', node('Mul', g, oneMinusBeta2), g));
   const fraction = node('Div', newM, node('Add', node('Sqrt', newV), scaledEps));
   const change = node('Mul', fraction, scaledStepSize);
   return [node('Sub', node('Mul', p, decay), change), newM, newV];
@@ -67,13 +70,13 @@ function stepNodes(graph: OnnxGraph, [p, m, v, g]: readonly OnnxValue[], coeffic
 /**
  * One AdamW step over float32 tensors, in place (Loshchilov & Hutter 2019, algorithm 2); the lists are
  * parameters p, first moments m, second moments v and gradients g:
- * m ← m + (1-β₁)(g-m), v ← β₂v + (1-β₂)g², p ← p(1-ηλ) - η/(1-β₁ᵗ) · m/(√v/√(1-β₂ᵗ) + ε).
+ * m ← β₁m + (1-β₁)g, v ← β₂v + (1-β₂)g², p ← p(1-ηλ) - η/(1-β₁ᵗ) · m/(√v/√(1-β₂ᵗ) + ε).
  */
 export const adamwUpdate = skippableOp<AdamWStep>({
   name: 'adamw',
   lists: 4,
   written: 3,
-  scalars: coefficients,
+  scalars: (step) => [...coefficients(step), step.betas[0]],
   variant: () => '',
   cost: (_, outputs) => costOf(outputs.slice(0, outputs.length / 3)),
   writesCopies: true,
@@ -137,7 +140,8 @@ export const adamwCountedUpdate = skippableOp<AdamWOptions>({
       const root = graph.node('Sqrt', [rest(beta2!)]);
       const stepSize = graph.node('Div', [learningRate!, rest(beta1!)]);
       const corrections = [eps!, stepSize].map((factor) => graph.node('Mul', [root, factor]));
-      const coefficients = [...scalars.slice(0, 4), ...corrections].map((x) => graph.cast(x, 'float32'));
+      const inOrder = [...scalars.slice(0, 4), ...corrections, beta1!];
+      const coefficients = inOrder.map((x) => graph.cast(x, 'float32'));
       return [...stepNodes(graph, [p!, m!, v!, g!], coefficients), step];
     },
   },

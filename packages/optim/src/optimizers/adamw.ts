@@ -212,7 +212,8 @@ function readSteps({ metadata }: OptimizerState, count: number): number[] {
   const steps = metadata.optimizer === 'AdamW' ? parseSteps(metadata.steps) : null;
   if (steps?.length !== count) {
     throw new OptimizerStateError(
-      `AdamW.loadStateDict: the state is not that of an AdamW of ${count} parameters (metadata: ${JSON.stringify(metadata)}).`,
+      `AdamW.loadStateDict: the state is not that of an AdamW of ${count} parameters (metadata: ${JSON.stringify(metadata)}). ` +
+        'Load the state of an optimizer of the same parameters.',
     );
   }
   return steps;

@@ -1,5 +1,6 @@
 import {
   DTypeError,
+  DeviceError,
   DisposedError,
   RooflineError,
   Tensor,
@@ -94,8 +95,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
 
   /**
    * The same where `skip` is 0; else nothing changes, and the step does not count. The device decides: the host neither
-   * waits nor knows. `skip` is a float32 scalar on the parameters' device. Throws what `step` throws, a DTypeError for
-   * another `skip`, and a RooflineError (code OPTIMIZER) where an optimizer of one's own cannot do this.
+   * waits nor knows. `skip` is a float32 scalar on the parameters' device. Throws what `step` throws, a DTypeError or
+   * DeviceError for another `skip`, and a RooflineError (code OPTIMIZER) where an optimizer of one's own cannot do this.
    */
   stepUnless(skip: Tensor): void {
     this.assertAlive('stepUnless');
@@ -113,7 +114,17 @@ export abstract class Optimizer<H extends { learningRate: number }> {
           'and say skipsOnDevice in its OptimizerKind.',
       );
     }
+    this.#checkDeviceOf(skip);
     this.#step(skip);
+  }
+
+  #checkDeviceOf(skip: Tensor): void {
+    const elsewhere = this.parameters().find(({ device }) => device !== skip.device);
+    if (!elsewhere) return;
+    throw new DeviceError(
+      `${this.#kind.name}.stepUnless: skip is on ${skip.device.label}, and a parameter ${formatShape(elsewhere.shape)} on ` +
+        `${elsewhere.device.label}; move skip with .to(device), or make an optimizer for each device.`,
+    );
   }
 
   #step(skip: Tensor | null): void {
@@ -122,7 +133,9 @@ export abstract class Optimizer<H extends { learningRate: number }> {
         scope(() => {
           const updated = this.groups.map(({ parameters }) => withGradients(this.#kind.name, parameters));
           this.groups.forEach((group, i) => {
-            if (updated[i]!.length > 0) this.update(group, updated[i]!, skip);
+            // An op runs on one device.
+            for (const parameters of Map.groupBy(updated[i]!, ({ device }) => device).values())
+              this.update(group, parameters, skip);
           });
         }),
       ),
@@ -130,8 +143,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   }
 
   /**
-   * Updates those parameters of a group that have gradients, unless there is a `skip` that is not 0; tensors made here are
-   * freed unless kept.
+   * Updates those parameters of a group and a device that have gradients, unless there is a `skip` that is not 0; tensors
+   * made here are freed unless kept.
    */
   protected abstract update(
     group: ParameterGroup<H>,

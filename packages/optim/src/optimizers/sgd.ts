@@ -68,7 +68,8 @@ export class SGD extends Optimizer<SGDOptions> {
     checkState('SGD', state);
     if (state.metadata.optimizer !== 'SGD') {
       throw new OptimizerStateError(
-        `SGD.loadStateDict: the state is not that of an SGD (metadata: ${JSON.stringify(state.metadata)}).`,
+        `SGD.loadStateDict: the state is not that of an SGD (metadata: ${JSON.stringify(state.metadata)}). Load the state of ` +
+          'an optimizer of the same parameters.',
       );
     }
     const named = this.parameters().map((parameter, i) => [bufferName(i), parameter] as const);

@@ -106,6 +106,34 @@ describe('GradientScaler', () => {
     expect(scaler.currentScale).toBe(8);
   });
 
+  it('backs off for gradients that overflowed and were unscaled, though no step was made by them', () => {
+    const [good, bad] = [parameterOf([], 1), parameterOf([], 2)];
+    const scaler = new GradientScaler({ initialScale: 8, growthInterval: 1 });
+    setGradient(good, 0, Float32Array.of(1));
+    setGradient(bad, 0, Float32Array.of(Infinity));
+    scaler.unscale(new SGD([bad]));
+    scaler.step(new SGD([good]));
+    scaler.update();
+    expect(scaler.stateDict()).toEqual({ scale: 4, growthTracker: 0 });
+  });
+
+  it.each([
+    [1, { scale: 16, growthTracker: 2 }],
+    [NaN, { scale: 8, growthTracker: 0 }],
+  ])(
+    'adapts a state that is loaded between a step of the gradient %f and its update',
+    (gradient, adapted) => {
+      const parameter = parameterOf([], 1);
+      const [optimizer, scaler] = [new SGD([parameter]), new GradientScaler({ growthInterval: 3 })];
+      setGradient(parameter, 0, Float32Array.of(gradient));
+      scaler.step(optimizer);
+      scaler.loadStateDict({ scale: 16, growthTracker: 1 });
+      scaler.update();
+      expect(scaler.stateDict()).toEqual(adapted);
+      expect(() => scaler.update()).toThrow(/call step\(\) first/);
+    },
+  );
+
   it.each([
     [{ initialScale: 0 }, /initialScale must be positive and finite, not 0/],
     [{ growthFactor: 1 }, /growthFactor must be finite and above 1, not 1/],

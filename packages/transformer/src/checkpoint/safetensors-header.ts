@@ -52,7 +52,15 @@ export interface TensorSpecification {
   readonly shape: Shape;
 }
 
-/** The first bytes of a file with these tensors, one behind the other: the length and the JSON. */
+/**
+ * Tensors as their data follow one another: the largest elements first, so that each begins at a multiple of its element
+ * size. PyTorch cannot see a tensor anywhere else in the bytes of a file.
+ */
+export function inOrderOfData<T extends TensorSpecification>(tensors: readonly T[]): readonly T[] {
+  return tensors.toSorted((a, b) => byteSize(b.dtype) - byteSize(a.dtype));
+}
+
+/** The first bytes of a file with these tensors, named in this order: the length and the JSON. */
 export function encodeHeader(
   tensors: readonly TensorSpecification[],
   metadata: Readonly<Record<string, string>>,
@@ -60,13 +68,12 @@ export function encodeHeader(
   // Without a prototype every name is a member like any other, __proto__ too.
   const header: Record<string, unknown> = Object.create(null);
   if (Object.keys(metadata).length > 0) header[metadataKey] = metadata;
-  let end = 0;
-  for (const { name, dtype, shape } of tensors) {
+  const offsets = dataOffsets(tensors);
+  for (const tensor of tensors) {
+    const { name, dtype, shape } = tensor;
     if (name in header || name === metadataKey)
       throw new SafetensorsError(`"${name}" appears twice, or is reserved.`);
-    const begin = end;
-    end += sizeOf(shape) * byteSize(dtype);
-    header[name] = { dtype: fileNames[dtype], shape, data_offsets: [begin, end] };
+    header[name] = { dtype: fileNames[dtype], shape, data_offsets: offsets.get(tensor) };
   }
   const json = Buffer.from(JSON.stringify(header));
   const padded = Math.ceil(json.length / alignment) * alignment;
@@ -76,12 +83,25 @@ export function encodeHeader(
   return bytes;
 }
 
+/** Where the data of each tensor begin and end, counted from the first. */
+function dataOffsets(tensors: readonly TensorSpecification[]): Map<TensorSpecification, [number, number]> {
+  const offsets = new Map<TensorSpecification, [number, number]>();
+  let end = 0;
+  for (const tensor of inOrderOfData(tensors)) {
+    const begin = end;
+    end += sizeOf(tensor.shape) * byteSize(tensor.dtype);
+    offsets.set(tensor, [begin, end]);
+  }
+  return offsets;
+}
+
 /** The JSON's length from a file's first 8 bytes. Throws a SafetensorsError if the file cannot hold it. */
 export function decodeHeaderLength(file: string, first: Uint8Array, fileBytes: number): number {
   const length = Number(new DataView(first.buffer, first.byteOffset, lengthBytes).getBigUint64(0, true));
   if (length > maxHeaderBytes || lengthBytes + length > fileBytes) {
     throw new SafetensorsError(
-      `${file} is no safetensors file, or is cut off: its header would take ${length} bytes, the file has ${fileBytes}.`,
+      `${file} is no safetensors file, or is cut off: its header would take ${length} bytes, the file has ${fileBytes}. ` +
+        'Fetch or write it anew.',
     );
   }
   return length;
@@ -199,7 +219,8 @@ function checkCoverage(
   }
   if (end !== fileBytes) {
     throw new SafetensorsError(
-      `${file} is cut off or overlong: its tensors end at byte ${end}, the file at ${fileBytes}.`,
+      `${file} is cut off or overlong: its tensors end at byte ${end}, the file at ${fileBytes}. Fetch or ` +
+        'write it anew.',
     );
   }
 }

@@ -9,6 +9,7 @@ import {
   decodeHeader,
   decodeHeaderLength,
   encodeHeader,
+  inOrderOfData,
   lengthBytes,
 } from './safetensors-header.ts';
 
@@ -22,8 +23,8 @@ export interface TensorSource extends TensorSpecification {
 const maxTransferBytes = 2 ** 30;
 
 /**
- * Writes a safetensors file, holding one tensor at a time. The file appears under its name only when it is
- * whole. Throws a SafetensorsError for a name given twice, and what the file system throws.
+ * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. The file appears under
+ * its name only when it is whole. Throws a SafetensorsError for a name given twice, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -38,7 +39,7 @@ export function writeSafetensors(
   const file = openSync(partial, 'w');
   try {
     let position = writeFully(file, header, 0);
-    for (const tensor of tensors) position = writeFully(file, tensor.read(), position);
+    for (const tensor of inOrderOfData(tensors)) position = writeFully(file, tensor.read(), position);
     closeSync(file);
     renameSync(partial, path);
   } catch (error) {
@@ -53,7 +54,8 @@ export class SafetensorsFile implements SafetensorsHeader {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
   readonly metadata: Readonly<Record<string, string>>;
-  readonly #file: number;
+  /** Null once it is closed: its number may then be that of another file. */
+  #file: number | null;
 
   /** Reads and checks the header alone. Throws a SafetensorsError that names what is wrong with the file. */
   constructor(path: string) {
@@ -63,7 +65,9 @@ export class SafetensorsFile implements SafetensorsHeader {
     try {
       const fileBytes = fstatSync(this.#file).size;
       if (fileBytes < lengthBytes)
-        throw new SafetensorsError(`${path} is no safetensors file: it has ${fileBytes} bytes.`);
+        throw new SafetensorsError(
+          `${path} is no safetensors file: it has ${fileBytes} bytes. Fetch or write it anew.`,
+        );
       const length = decodeHeaderLength(path, this.#read(0, lengthBytes), fileBytes);
       const { tensors, metadata } = decodeHeader(path, this.#read(lengthBytes, length), fileBytes);
       this.tensors = tensors;
@@ -74,7 +78,10 @@ export class SafetensorsFile implements SafetensorsHeader {
     }
   }
 
-  /** The bytes of one tensor, in an array buffer of their own. Throws a SafetensorsError for an unknown name. */
+  /**
+   * The bytes of one tensor, in an array buffer of their own. Throws a SafetensorsError for an unknown name, and once the
+   * file is closed.
+   */
   read(name: string): Uint8Array<ArrayBuffer> {
     const entry = this.tensors.get(name);
     if (!entry) {
@@ -85,15 +92,14 @@ export class SafetensorsFile implements SafetensorsHeader {
   }
 
   #read(position: number, byteLength: number): Uint8Array<ArrayBuffer> {
+    const file = this.#file;
+    if (file === null) {
+      throw new SafetensorsError(`SafetensorsFile.read: ${this.path} has been closed; open it anew.`);
+    }
     const bytes = new Uint8Array(byteLength);
     for (let done = 0; done < byteLength;) {
-      const count = readSync(
-        this.#file,
-        bytes,
-        done,
-        Math.min(byteLength - done, maxTransferBytes),
-        position + done,
-      );
+      const length = Math.min(byteLength - done, maxTransferBytes);
+      const count = readSync(file, bytes, done, length, position + done);
       if (count === 0)
         throw new SafetensorsError(`${this.path} ends at byte ${position + done}, inside a tensor.`);
       done += count;
@@ -101,8 +107,10 @@ export class SafetensorsFile implements SafetensorsHeader {
     return bytes;
   }
 
+  /** Closing twice is harmless. */
   close(): void {
-    closeSync(this.#file);
+    if (this.#file !== null) closeSync(this.#file);
+    this.#file = null;
   }
 
   [Symbol.dispose](): void {
@@ -111,11 +119,15 @@ export class SafetensorsFile implements SafetensorsHeader {
 }
 
 function openToRead(path: string): number {
+  let file: number;
   try {
-    return openSync(path, 'r');
+    file = openSync(path, 'r');
   } catch (cause) {
     throw new SafetensorsError(`${path} cannot be opened: ${(cause as Error).message}.`, { cause });
   }
+  if (!fstatSync(file).isDirectory()) return file;
+  closeSync(file);
+  throw new SafetensorsError(`${path} is a folder, not a safetensors file; name the file in it.`);
 }
 
 function checkSources(tensors: readonly TensorSource[]): void {

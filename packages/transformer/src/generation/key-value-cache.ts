@@ -222,7 +222,10 @@ export class LayerCache implements AttentionCache {
       );
     }
     if (stored.dtype !== added.dtype) {
-      throw new DTypeError(`KeyValueCache: it holds ${stored.dtype}, and got ${added.dtype}.`);
+      throw new DTypeError(
+        `KeyValueCache: it holds ${stored.dtype}, and got ${added.dtype}; give all calls of a cache one model, all inside ` +
+          'autocast or all outside of it.',
+      );
     }
   }
 
@@ -238,6 +241,11 @@ function checkStored(owner: string, keys: Tensor, values: Tensor): void {
   for (const { shape } of [keys, values]) {
     if (shape.length === 4) continue;
     throw new ShapeError(`${owner}: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
+  }
+  if (formatShape(keys.shape) !== formatShape(values.shape)) {
+    throw new ShapeError(
+      `${owner}: keys ${formatShape(keys.shape)} and values ${formatShape(values.shape)} must be of one shape.`,
+    );
   }
   if (isGradEnabled() && (keys.requiresGrad || values.requiresGrad)) {
     throw new AutogradError(

@@ -9,7 +9,10 @@ import {
 
 /** How a token is drawn from the logits. */
 export interface SamplingOptions {
-  /** Divides the logits: below 1 bolder, above 1 more even; 0 always takes the likeliest. Default 1. */
+  /**
+   * Divides the logits: below 1 bolder, above 1 more even, of `Infinity` all alike that have a probability; 0 always takes
+   * the likeliest. Default 1.
+   */
   readonly temperature?: number;
   /** Draw only from this many of the likeliest tokens. */
   readonly topK?: number;
@@ -60,7 +63,7 @@ export function drawToken(logits: ArrayLike<number>, options: SamplingOptions, r
   const tokens = Array.from(logits, (_, token) => token);
   if (topK < tokens.length || topP < 1) tokens.sort((a, b) => logits[b]! - logits[a]! || a - b);
   tokens.length = Math.min(topK, tokens.length);
-  const weights = tokens.map((token) => Math.exp((logits[token]! - largest) / temperature));
+  const weights = tokens.map((token) => weightOf(logits[token]! - largest, temperature));
   const kept = nucleusSize(weights, topP);
   let rest = random() * sumOf(weights, kept);
   for (let i = 0; i < kept; i++) {
@@ -69,6 +72,11 @@ export function drawToken(logits: ArrayLike<number>, options: SamplingOptions, r
   }
   // Rounding can leave a rest; only tokens that can be drawn at all qualify.
   return tokens[weights.findLastIndex((weight, i) => i < kept && weight > 0)]!;
+}
+
+/** Of a logit, from its distance to the largest. -∞ has none at any temperature, though -∞ / ∞ is no number. */
+function weightOf(distance: number, temperature: number): number {
+  return distance === -Infinity ? 0 : Math.exp(distance / temperature);
 }
 
 function isList(value: unknown): value is ArrayLike<number> {

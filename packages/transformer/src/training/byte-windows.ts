@@ -19,7 +19,7 @@ export interface ByteWindowsOptions {
   readonly device?: Device | DeviceSpec;
 }
 
-/** Bytes from one window to the next: a prime, so that they come round to all places. */
+/** Bytes from one window to the next: a prime, so that they come round to all places; see `placeOf`. */
 const STRIDE = 31;
 
 /**
@@ -41,9 +41,8 @@ export function byteWindows(text: string, options: ByteWindowsOptions): { ids: T
       `byteWindows: windows of ${contextLength} need a longer text than ${bytes.length} bytes.`,
     );
   }
-  const starts = Array.from(
-    { length: batch },
-    (_, row) => ((step * batch + row) * STRIDE) % (bytes.length - contextLength),
+  const starts = Array.from({ length: batch }, (_, row) =>
+    placeOf(step * batch + row, bytes.length - contextLength),
   );
   const tokens = (shift: number) => {
     const ids = new Int32Array(batch * contextLength);
@@ -53,4 +52,14 @@ export function byteWindows(text: string, options: ByteWindowsOptions): { ids: T
     return fromTypedArray(ids, [batch, contextLength], { device: spec });
   };
   return { ids: tokens(0), targets: tokens(1) };
+}
+
+/**
+ * Where a window begins, of so many places. Where the stride divides their number, it alone would come to every 31st of
+ * them, so that each round begins a place further.
+ */
+function placeOf(window: number, places: number): number {
+  const distance = window * STRIDE;
+  const rounds = places % STRIDE === 0 ? Math.floor(distance / places) : 0;
+  return (distance + rounds) % places;
 }

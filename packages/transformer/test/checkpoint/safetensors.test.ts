@@ -7,6 +7,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { byteSize } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { SafetensorsError, SafetensorsFile, writeSafetensors } from '../../src/index.ts';
 import { temporaryFolder } from './temporary-folder.ts';
@@ -53,6 +54,33 @@ describe('safetensors', () => {
     const bytes = readFileSync(path('aligned'));
     expect(bytes.readBigUInt64LE() % 8n).toBe(0n);
     expect(JSON.parse(bytes.subarray(8, -4).toString())).toEqual({ x: f32([1], 0, 4) });
+  });
+
+  it('starts each tensor at a multiple of its element size, as PyTorch must have it to read a file', () => {
+    const dtypes = ['bool', 'float32', 'bool', 'bfloat16', 'float64', 'float16', 'int64'] as const;
+    const sources = dtypes.map((dtype, i) => ({
+      ...{ name: String(i), dtype, shape: [3] },
+      read: () => new Uint8Array(3 * byteSize(dtype)).fill(i),
+    }));
+    writeSafetensors(path('mixed'), sources);
+    using file = new SafetensorsFile(path('mixed'));
+    expect([...file.tensors.keys()]).toEqual(sources.map(({ name }) => name));
+    for (const { name, dtype, read } of sources) {
+      expect(file.tensors.get(name)!.byteOffset % byteSize(dtype)).toBe(0);
+      expect(file.read(name)).toEqual(read());
+    }
+  });
+
+  it('closes once, and reads nothing afterwards, were it of a file that was opened since', () => {
+    writeSafetensors(path('first'), [source('x', [1])]);
+    writeSafetensors(path('second'), [source('x', [2])]);
+    const first = new SafetensorsFile(path('first'));
+    first.close();
+    using second = new SafetensorsFile(path('second'));
+    expect(() => first.read('x')).toThrow(/SafetensorsFile\.read: .*first has been closed; open it anew/);
+    expect(() => first.read('x')).toThrow(SafetensorsError);
+    first.close();
+    expect(new Float32Array(second.read('x').buffer)).toEqual(Float32Array.of(2));
   });
 
   it('holds one tensor at a time, and leaves nothing behind when one fails', () => {
@@ -154,8 +182,10 @@ describe('safetensors', () => {
   it('refuses what is no safetensors file at all', () => {
     writeFileSync(path('short'), 'abc');
     writeFileSync(path('text'), 'This is a letter, not a file of tensors.');
-    expect(() => new SafetensorsFile(path('short'))).toThrow(/has 3 bytes/);
+    expect(() => new SafetensorsFile(path('short'))).toThrow(/has 3 bytes\. Fetch or write it anew/);
     expect(() => new SafetensorsFile(path('text'))).toThrow(/no safetensors file, or is cut off/);
     expect(() => new SafetensorsFile(path('absent'))).toThrow(/ENOENT/);
+    expect(() => new SafetensorsFile(path('.'))).toThrow(/ is a folder, not a safetensors file/);
+    expect(() => new SafetensorsFile(path('.'))).toThrow(SafetensorsError);
   });
 });

@@ -141,7 +141,7 @@ describe('KeyValueCache', () => {
       /it holds \[batch, heads, dimension\] \[1, 2, 4\], and got \[2, 2, 4\]/,
     );
     expect(() => noGrad(() => toyModel({ dtype: 'float64' }).forward(idsOf([[1]]), cache))).toThrow(
-      /it holds float32, and got float64/,
+      /it holds float32, and got float64; give all calls of a cache one model/,
     );
     expect(() => model.forward(idsOf([[1]]), new KeyValueCache(4))).toThrow(
       /gradients do not pass through.*noGrad/,
@@ -151,6 +151,11 @@ describe('KeyValueCache', () => {
     expect(() => run([[1]], wide)).toThrow(/9 tokens is longer than the context of 8/);
     const keys = ones([1, 2, 1, 4], { requiresGrad: true });
     expect(() => new KeyValueCache(4).layer(0).append(keys.detach(), keys)).toThrow(/gradients do not pass/);
+    const layer = new KeyValueCache(4).layer(0);
+    expect(() => layer.append(ones([1, 2, 1, 4]), ones([1, 2, 2, 4]))).toThrow(
+      /LayerCache\.append: keys \[1, 2, 1, 4\] and values \[1, 2, 2, 4\] must be of one shape/,
+    );
+    expect(layer.append(ones([1, 2, 1, 4]), ones([1, 2, 1, 4])).values.shape).toEqual([1, 2, 1, 4]);
     run([[4]], cache);
     expect(cache.length).toBe(4);
   });

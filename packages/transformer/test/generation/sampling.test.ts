@@ -51,6 +51,12 @@ describe('sampleToken', () => {
     expect(sampleToken([0, -0.2, -0.4, -0.4, -5], { topP: 0.9 }, () => 1 - 2 ** -53)).toBe(3);
   });
 
+  it('draws all that has a probability alike at a temperature without end', () => {
+    const temperature = Infinity;
+    expect(shares([1, -Infinity, 0, 30], { temperature })).toEqual(near([1 / 3, 0, 1 / 3, 1 / 3]));
+    expect(shares([1, -Infinity, 0, 30], { temperature, topK: 2 })).toEqual(near([1 / 2, 0, 0, 1 / 2]));
+  });
+
   // Equal logits weigh exactly 1 each, so that the borders between tokens lie at exact numbers.
   it.each([
     [0, 0],
