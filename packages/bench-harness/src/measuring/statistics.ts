@@ -23,13 +23,15 @@ export const WIDE_SPREAD = 0.05;
 export function summarize(samples: readonly number[]): Summary {
   checkArgument('summarize', 'samples', samples, someSamples);
   const values = [...samples];
+  // By its place among the others NaN would be left out, or not: no order has it.
+  const ofOrder = (pick: (values: number[]) => number) => (values.some(Number.isNaN) ? NaN : pick(values));
   return {
     count: values.length,
     mean: mean(values),
     std: values.length > 1 ? sampleStandardDeviation(values) : 0,
-    median: median(values),
-    min: min(values),
-    max: max(values),
+    median: ofOrder(median),
+    min: ofOrder(min),
+    max: ofOrder(max),
   };
 }
 
@@ -84,9 +86,10 @@ export function ratioOfMedians(numerator: readonly number[], denominator: readon
     { length: RESAMPLES },
     () => resampledMedian(numerator) / resampledMedian(denominator),
   ).sort((a, b) => a - b);
-  return {
-    ratio: median([...numerator]) / median([...denominator]),
-    low: quantileSorted(ratios, 0.025),
-    high: quantileSorted(ratios, 0.975),
-  };
+  const ratio = summarize(numerator).median / summarize(denominator).median;
+  const [least, most] = [ratios[0]!, ratios.at(-1)!];
+  if (Number.isNaN(ratio)) return { ratio, low: NaN, high: NaN };
+  // Of infinite ratios, over times of 0, there is nothing between two.
+  if (least === most) return { ratio, low: least, high: most };
+  return { ratio, low: quantileSorted(ratios, 0.025), high: quantileSorted(ratios, 0.975) };
 }
