@@ -22,6 +22,8 @@ export interface CommandEntry {
   /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
   readonly positionals?: string;
   readonly summary: string;
+  /** Whether the words behind `--` are for another program, which it starts. */
+  readonly handsWordsOn?: boolean;
   load(): Promise<Command>;
 }
 

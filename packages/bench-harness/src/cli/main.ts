@@ -2,6 +2,7 @@ import yargs, { type Argv, type Options } from 'yargs';
 import { commandEntries } from '../commands/all.ts';
 import { EXIT, UsageError } from '../errors.ts';
 import { packageVersions } from '../records/package-versions.ts';
+import { checkWords } from './check-words.ts';
 import type { Command, CommandEntry, Flag } from './command.ts';
 import { completeWords, COMPLETION_WORD } from './completion.ts';
 import { single } from './option-values.ts';
@@ -14,6 +15,9 @@ export async function main(words: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.ok;
   try {
     const commands = await loadNamed(words);
+    const entry = namedFirst(words);
+    if (entry !== undefined && words[0] !== COMPLETION_WORD)
+      checkWords(words, entry, commands.get(entry.name)!.flags);
     await buildParser(words, commands, (code) => (exitCode = code)).parseAsync();
     return exitCode;
   } catch (error) {
@@ -30,18 +34,24 @@ async function loadNamed(words: readonly string[]): Promise<LoadedCommands> {
   return new Map(await Promise.all(named.map(async ({ name, load }) => [name, await load()] as const)));
 }
 
+/** The command that is meant: others among the words may be folders. */
+function namedFirst(words: readonly string[]): CommandEntry | undefined {
+  const name = words.find((word) => commandEntries.some((entry) => entry.name === word));
+  return commandEntries.find((entry) => entry.name === name);
+}
+
 function buildParser(
   words: readonly string[],
   commands: LoadedCommands,
   onExitCode: (code: number) => void,
 ): Argv {
-  const [name] = commands.keys();
+  const meant = namedFirst(words);
   const inWords = (message: string) =>
     usageMessage(message, {
       words,
       commandNames: commandEntries.map((entry) => entry.name),
-      entry: commandEntries.find((entry) => entry.name === name),
-      flagNames: Object.keys(commands.get(name ?? '')?.flags ?? {}),
+      entry: meant,
+      flagNames: Object.keys(commands.get(meant?.name ?? '')?.flags ?? {}),
     });
   const parser = yargs([...words])
     .scriptName('roofline')
@@ -65,7 +75,7 @@ function buildParser(
     .exitProcess(false)
     .fail((message, error) => {
       // A message is what yargs found wrong; without one, a command threw.
-      throw message === null ? error : new UsageError(`${inWords(message)}\n${helpHint(commands)}`);
+      throw message === null ? error : new UsageError(`${inWords(message)}\n${helpHint(meant)}`);
     })
     .wrap(Math.min(110, widthOf(process.stdout)))
     .epilogue('Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory.');
@@ -125,7 +135,6 @@ function explain(error: unknown): number {
   return EXIT.failure;
 }
 
-function helpHint(commands: LoadedCommands): string {
-  const [name] = commands.keys();
-  return `Try \`${['roofline', name, '--help'].filter(Boolean).join(' ')}\`.`;
+function helpHint(meant: CommandEntry | undefined): string {
+  return `Try \`${['roofline', meant?.name, '--help'].filter(Boolean).join(' ')}\`.`;
 }

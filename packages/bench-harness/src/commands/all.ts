@@ -34,6 +34,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'launch',
     positionals: '[script..]',
+    handsWordsOn: true,
     summary: 'Start ranks of a script that meet: --nproc 4 -- train.js ARGS',
     load: async () => (await import('./launch.ts')).launchCommand,
   },

@@ -19,17 +19,25 @@ export const compareCommand = defineCommand({
   ],
   async run({ before, after, 'fail-over': limit, json }) {
     const { readResults } = await import('../records/results-folder.ts');
-    const { compareRecords, comparisonSummary, comparisonTable, differences, regressions } =
-      await import('../report/compare.ts');
+    const {
+      compareRecords,
+      comparisonSummary,
+      comparisonTable,
+      differences,
+      lostCells,
+      regressions,
+      unpairedOf,
+    } = await import('../report/compare.ts');
     const [old, recent] = [readResults(before as string), readResults(after as string)];
     const comparisons = await compareRecords(old, recent);
     if (comparisons.length === 0) {
       throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);
     }
-    const summary = comparisonSummary(comparisons, old.length + recent.length - 2 * comparisons.length);
+    const summary = comparisonSummary(comparisons, unpairedOf([...old, ...recent], comparisons).length);
     const different = differences(comparisons);
     const table = comparisonTable(comparisons);
-    const worse = limit === undefined ? [] : regressions(comparisons, limit);
+    const lost = await lostCells(old, comparisons);
+    const worse = limit === undefined ? [] : [...regressions(comparisons, limit), ...lost];
     if (json) {
       printJson({
         rows: table.rows,
@@ -45,7 +53,8 @@ export const compareCommand = defineCommand({
       for (const sentence of summary) printLine(sentence);
     }
     if (worse.length > 0) {
-      tell(`${worse.length} of ${comparisons.length} cells got worse by more than ${limit}× allows:`);
+      const cells = comparisons.length + lost.length;
+      tell(`${worse.length} of ${cells} cells got worse by more than ${limit}× allows:`);
       for (const { cell, reason } of worse) tell(`  ${cell}: ${reason}`);
     }
     return worse.length > 0 ? EXIT.failure : EXIT.ok;

@@ -1,6 +1,6 @@
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { parsePath } from '../cli/option-values.ts';
-import { printJson, printLine } from '../cli/output.ts';
+import { printJson, printLine, tell } from '../cli/output.ts';
 import { EXIT } from '../errors.ts';
 
 export const reportCommand = defineCommand({
@@ -18,12 +18,17 @@ export const reportCommand = defineCommand({
     ['roofline report results/a results/b --out results/both', 'one report of two sweeps'],
   ],
   async run({ folders, out, png, json }) {
-    const { readResults } = await import('../records/results-folder.ts');
+    const { readFolders } = await import('../records/results-folder.ts');
     const { reportOfRecords } = await import('../report/report-of-records.ts');
     const { writeReport } = await import('../report/write-report.ts');
     const paths = folders as string[];
-    const report = await reportOfRecords(paths.flatMap(readResults));
+    const { records, repeated } = readFolders(paths);
+    const report = await reportOfRecords(records);
     const { html, files } = await writeReport(report, out ?? paths[0]!, { png });
+    if (repeated > 0)
+      tell(
+        `${repeated} of the measurements were made again in another folder: the report has the later ones.`,
+      );
     if (json) {
       printJson({ html, files, report });
     } else {

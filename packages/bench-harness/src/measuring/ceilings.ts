@@ -13,9 +13,9 @@ const fraction = z.number().min(0).max(1);
 /** What the device reaches at its best: the roof under which every measured time stands. */
 export const ceilingsSchema = z.object({
   /** FLOP/s of the best large square matrix product, of several sizes and layouts, for each dtype that was measured. */
-  matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), z.number()),
+  matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), z.number().positive()),
   /** Bytes read plus bytes written, each second, by the best of several large copies. */
-  copyBytesPerSecond: z.number(),
+  copyBytesPerSecond: z.number().positive(),
   /** By what part of each the median of its repeated runs falls short of the best; older records do not have it. */
   spread: z
     .object({ matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), fraction), copyBytesPerSecond: fraction })

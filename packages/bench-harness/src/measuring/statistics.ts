@@ -6,6 +6,17 @@ import { seededRandom } from './seeded-random.ts';
 /** Samples as records hold them, of which there must be some. */
 export const sampleList = z.array(z.number()).min(1, 'there are no samples');
 
+/** Times that stand on logarithmic axes and below fractions. */
+export const timeList = z
+  .array(z.number().positive('a time of 0 or less was not measured'))
+  .min(1, 'there are no samples');
+
+/** A number that training may bring to NaN or infinity: JSON has neither, and tells both as null. */
+export const divergingNumber = z
+  .number()
+  .nullable()
+  .transform((value) => value ?? NaN);
+
 /** What is told of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
 export interface Summary {
   readonly count: number;
@@ -23,13 +34,15 @@ export const WIDE_SPREAD = 0.05;
 export function summarize(samples: readonly number[]): Summary {
   checkArgument('summarize', 'samples', samples, someSamples);
   const values = [...samples];
+  // By its place among the others NaN would be left out, or not: no order has it.
+  const ofOrder = (pick: (values: number[]) => number) => (values.some(Number.isNaN) ? NaN : pick(values));
   return {
     count: values.length,
     mean: mean(values),
     std: values.length > 1 ? sampleStandardDeviation(values) : 0,
-    median: median(values),
-    min: min(values),
-    max: max(values),
+    median: ofOrder(median),
+    min: ofOrder(min),
+    max: ofOrder(max),
   };
 }
 
@@ -84,9 +97,10 @@ export function ratioOfMedians(numerator: readonly number[], denominator: readon
     { length: RESAMPLES },
     () => resampledMedian(numerator) / resampledMedian(denominator),
   ).sort((a, b) => a - b);
-  return {
-    ratio: median([...numerator]) / median([...denominator]),
-    low: quantileSorted(ratios, 0.025),
-    high: quantileSorted(ratios, 0.975),
-  };
+  const ratio = summarize(numerator).median / summarize(denominator).median;
+  const [least, most] = [ratios[0]!, ratios.at(-1)!];
+  if (Number.isNaN(ratio)) return { ratio, low: NaN, high: NaN };
+  // Of infinite ratios, over times of 0, there is nothing between two.
+  if (least === most) return { ratio, low: least, high: most };
+  return { ratio, low: quantileSorted(ratios, 0.025), high: quantileSorted(ratios, 0.975) };
 }

@@ -63,6 +63,22 @@ export function readResults(path: string): CellRecord[] {
   return records;
 }
 
+/**
+ * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in another
+ * folder stands for.
+ */
+export function readFolders(paths: readonly string[]): { records: CellRecord[]; repeated: number } {
+  const byKey = new Map<string, CellRecord>();
+  let repeated = 0;
+  for (const record of paths.flatMap(readResults)) {
+    const other = byKey.get(record.key);
+    // A folder named twice repeats nothing.
+    if (other !== undefined && other.startedAt !== record.startedAt) repeated++;
+    if (other === undefined || other.startedAt <= record.startedAt) byKey.set(record.key, record);
+  }
+  return { records: [...byKey.values()], repeated };
+}
+
 /** Creates the folder and proves that files can be written there. Throws UsageError. */
 export function makeWritable(path: string): void {
   try {

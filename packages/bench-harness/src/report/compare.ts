@@ -27,7 +27,10 @@ export interface Comparison {
   readonly memoryRatio: number | null;
 }
 
-/** Pairs the cells of equal parameters, whatever their device and settings, in the order of `before`. */
+/**
+ * Pairs the cells of equal parameters, whatever their device and settings, in the order of `before`; of several such in
+ * `after` the one that has its device and settings too, else the last.
+ */
 export async function compareRecords(
   before: readonly CellRecord[],
   after: readonly CellRecord[],
@@ -39,17 +42,22 @@ export async function compareRecords(
   const name = (record: CellRecord) =>
     canonicalJson([record.benchmark, benchmarks.get(record.benchmark)!.cellOf(record)]);
   const comparable = after.filter(({ benchmark }) => benchmarks.has(benchmark));
-  const others = new Map(comparable.map((record) => [name(record), record]));
+  const others = Map.groupBy(comparable, name);
   return before.flatMap((record) => {
-    const other = others.get(name(record));
+    const alike = others.get(name(record)) ?? [];
+    const other = alike.find(({ key }) => key === record.key) ?? alike.at(-1);
     return other ? [compareCell(benchmarks.get(record.benchmark)!, record, other)] : [];
   });
+}
+
+function cellName(benchmark: AnyBenchmark, record: CellRecord): string {
+  return `${benchmark.name}: ${benchmark.describe(benchmark.cellOf(record))}`;
 }
 
 function compareCell(benchmark: AnyBenchmark, before: CellRecord, after: CellRecord): Comparison {
   const areMeasured = before.status === 'ok' && after.status === 'ok';
   return {
-    cell: `${benchmark.name}: ${benchmark.describe(benchmark.cellOf(before))}`,
+    cell: cellName(benchmark, before),
     before,
     after,
     times: areMeasured ? compareTimes(benchmark, before, after) : null,
@@ -94,6 +102,27 @@ export function regressions(comparisons: readonly Comparison[], limit: number): 
     ];
     return reasons.length > 0 ? [{ cell, reason: reasons.join(' and ') }] : [];
   });
+}
+
+/** Records that no comparison has. */
+export function unpairedOf(records: readonly CellRecord[], comparisons: readonly Comparison[]): CellRecord[] {
+  const paired = new Set(comparisons.flatMap(({ before, after }) => [before, after]));
+  return records.filter((record) => !paired.has(record));
+}
+
+/** The cells that were measured before and are not even in `after`, as regressions. */
+export async function lostCells(
+  before: readonly CellRecord[],
+  comparisons: readonly Comparison[],
+  entries?: readonly BenchmarkEntry[],
+): Promise<Regression[]> {
+  const benchmarks = await benchmarksOf(before, entries);
+  return unpairedOf(before, comparisons)
+    .filter(({ status }) => status === 'ok')
+    .map((record) => ({
+      cell: cellName(benchmarks.get(record.benchmark)!, record),
+      reason: 'not there now',
+    }));
 }
 
 /** What the comparison comes to, one sentence each; `unpaired` cells are in one of the sets alone. */

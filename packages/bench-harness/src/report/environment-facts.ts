@@ -62,7 +62,9 @@ const properties: Readonly<Record<string, readonly [label: string, format?: (val
 
 export function propertyFacts(values: Readonly<Record<string, string | number>>): [string, string][] {
   return Object.entries(values).map(([name, value]) => {
-    const [label, format] = properties[name] ?? [capitalize(inWords(name))];
+    const [label, format] = (Object.hasOwn(properties, name) && properties[name]) || [
+      capitalize(inWords(name)),
+    ];
     return [label, format && typeof value === 'number' ? format(value) : String(value)];
   });
 }

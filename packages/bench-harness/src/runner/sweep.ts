@@ -96,7 +96,9 @@ export async function runSweep<
   const swept = benchmark.expand(options.parameters);
   checkArgument('runSweep', `expand of ${benchmark.name}`, swept, z.array(anyObject));
   const identity = sweepIdentity(benchmark.name, settings, options.environment);
-  const cells = swept.map((cell) => ({ cell, key: cellKey(identity, cell) }));
+  // A cell asked for twice, as by `--context 16,016`, is one.
+  const byKey = new Map(swept.map((cell) => [cellKey(identity, cell), cell]));
+  const cells = [...byKey].map(([key, cell]) => ({ cell, key }));
   const folder = openResultsFolder(options.out, identity, { forceNew: options.forceNew ?? false });
   try {
     const records = new Map(folder.earlier.filter(isSettled).map((record) => [record.key, record]));

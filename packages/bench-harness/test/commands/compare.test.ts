@@ -61,4 +61,22 @@ describe('roofline compare', () => {
     expect(exitCode).toBe(2);
     expect(stderr).toContain('no cell in common');
   });
+
+  it('exits with 1 over any limit where a cell that was measured is not there', async () => {
+    const { exitCode, stderr } = await compare(
+      [toyRecord(), toyRecord({ context: 32 }), outOfMemoryRecord({ context: 64 })],
+      [toyRecord()],
+      '--fail-over',
+      '9',
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^1 of 2 cells got worse/);
+    expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: not there now');
+  });
+
+  it('counts what is in one of the two alone, whatever else is paired twice', async () => {
+    const longer = toyRecord({}, { settings: { ...toyRecord().settings, warmup: 9 }, key: 'longer' });
+    const { stdout } = await compare([toyRecord(), longer], [toyRecord(), toyRecord({ context: 64 })]);
+    expect(stdout).toContain('1 cell is in one of the two alone.');
+  });
 });

@@ -69,6 +69,22 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     },
   );
 
+  it.each([
+    ['e2e -- --size tiny', '`roofline e2e` takes no words behind --'],
+    ['report results -- more', '`roofline report` takes no words behind --'],
+    ['model --json=yes', "--json is a switch: it stands alone, or as --no-json, not with 'yes'."],
+    ['e2e --force-new= --size tiny', '--force-new is a switch'],
+    ['e2e --no-size', '--size wants a value; leave it out in place of --no-size.'],
+    ['model --size constructor', "Unknown size 'constructor'."],
+    ['model --constructor 3', 'Unknown option --constructor.'],
+    ['report e2e --png=2', '--png is a switch'],
+    ['report e2e --bogus', 'Try `roofline report --help`.'],
+  ])('of words that would be passed over, or taken for others: roofline %s', async (line, message) => {
+    const { exitCode, stdout, stderr } = await runMain(line.split(' '));
+    expect(stderr).toContain(message);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  });
+
   it('of words with control codes, which it does not print', async () => {
     const { exitCode, stderr } = await runMain(['report', 'a\u001b[2J\u0007b']);
     expect({ exitCode, stderr }).toEqual({

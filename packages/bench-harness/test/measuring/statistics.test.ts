@@ -116,6 +116,22 @@ describe('ratioOfMedians', () => {
   });
 });
 
+it.each([[[NaN, 1, 2]], [[1, NaN, 2]], [[1, 2, NaN]]])(
+  'a sample that is no number is in all of the summary of %j, as numpy has it',
+  (samples) => {
+    const { mean, std, median, min, max } = summarize(samples);
+    expect([mean, std, median, min, max]).toEqual([NaN, NaN, NaN, NaN, NaN]);
+    expect(ratioOfMedians(samples, [1])).toEqual({ ratio: NaN, low: NaN, high: NaN });
+    expect(ratioOfMedians([1], samples)).toEqual({ ratio: NaN, low: NaN, high: NaN });
+  },
+);
+
+it('ratioOfMedians over times of 0 is infinite, and its interval too', () => {
+  expect(ratioOfMedians([1, 2], [0, 0])).toEqual({ ratio: Infinity, low: Infinity, high: Infinity });
+  expect(ratioOfMedians([0, 0], [1, 2])).toEqual({ ratio: 0, low: 0, high: 0 });
+  expect(ratioOfMedians([0, 0], [0])).toEqual({ ratio: NaN, low: NaN, high: NaN });
+});
+
 it('formatInterval gives both bounds with three decimals', () => {
   expect(formatInterval({ ratio: 1, low: 0.98149, high: 1.0426 })).toBe('0.981–1.043');
 });

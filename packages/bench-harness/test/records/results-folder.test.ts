@@ -2,7 +2,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { identityOf } from '../../src/records/record.ts';
-import { makeWritable, openResultsFolder, readResults } from '../../src/records/results-folder.ts';
+import {
+  makeWritable,
+  openResultsFolder,
+  readFolders,
+  readResults,
+} from '../../src/records/results-folder.ts';
 import { toyRecord, toyResult } from '../fixtures/records.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
@@ -37,6 +42,27 @@ describe('results folder', () => {
     const peer = { name: 'torch', version: '2.11.0' };
     const withPeer = { ...identityOf(toyRecord()), settings: { ...toyRecord().settings, peer } };
     expect(() => openResultsFolder(path, withPeer)).toThrow('peer none there, torch 2.11.0 asked');
+  });
+
+  it('has of a cell that several folders hold the latest', () => {
+    const folders = [3, 1, 2].map((hour) => {
+      const path = temporaryFolder();
+      const folder = openResultsFolder(path, identityOf(toyRecord()));
+      folder.append(toyRecord({}, { startedAt: `2026-01-02T0${hour}:04:05.000Z` }));
+      folder.append(toyRecord({ context: hour }));
+      folder.close();
+      return path;
+    });
+    const { records, repeated } = readFolders([...folders, folders[0]!]);
+    expect(
+      records.map(({ startedAt, parameters }) => [startedAt.slice(12, 13), parameters['context']]),
+    ).toEqual([
+      ['3', 16],
+      ['3', 3],
+      ['3', 1],
+      ['3', 2],
+    ]);
+    expect(repeated).toBe(2);
   });
 
   it('says that a folder cannot be written', () => {

@@ -109,4 +109,12 @@ describe('compareRecords', () => {
     expect(comparisons[0]!.times!.ratio.ratio).toBeGreaterThan(1.1);
     expect(regressions(comparisons, 1.05)).toEqual([]);
   });
+
+  it('pairs a cell with the one of its own settings, where there are several', async () => {
+    const slow = { result: toyResult(2), settings: { ...toyRecord().settings, warmup: 9 }, key: 'longer' };
+    const both = [toyRecord(), toyRecord({}, slow)];
+    const comparisons = await compareRecords(both, both);
+    expect(comparisons.map(({ before, after }) => before === after)).toEqual([true, true]);
+    expect(differences(comparisons)).toEqual([]);
+  });
 });

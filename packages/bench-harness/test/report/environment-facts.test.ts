@@ -10,6 +10,7 @@ it('tells the environment in words and units', () => {
     maxClockMHz: 1980,
     computeCapability: '9.0',
     newerFact: 3,
+    constructor: 'as many objects have',
   };
   const device = { label: 'cuda:0', type: 'cuda' as const, name: 'H200', properties };
   const environment = { ...toyEnvironment, device };
@@ -21,6 +22,7 @@ it('tells the environment in words and units', () => {
     'Highest clock': '1980 MHz',
     'Compute capability': '9.0',
     'Newer fact': '3',
+    Constructor: 'as many objects have',
     'Loss steps': '200',
     Peer: 'none',
   });

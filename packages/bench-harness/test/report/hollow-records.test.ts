@@ -38,6 +38,14 @@ it.each([...timed])('a record of %s whose result is empty is refused in words', 
   }
 });
 
+it.each(['e2e', 'flash', 'attention', 'allreduce'])('a time of 0 of %s is refused in words', async (name) => {
+  const record = timed.get(name)!;
+  const text = JSON.stringify(record.result).replace(/("(?:deviceMs|maxMs|both)":\[)[^,\]]+/, '$1 0');
+  await expect(reportOfRecords([{ ...record, result: JSON.parse(text) as JsonObject }])).rejects.toThrow(
+    /\[0\]: a time of 0 or less was not measured\)\. Remove its line/,
+  );
+});
+
 it('there are such records', () => {
   expect([...timed.keys()]).toEqual(expect.arrayContaining(['e2e', 'memory', 'overhead', 'profile']));
 });

@@ -89,6 +89,21 @@ describe('runSweep', () => {
     expect(readResultsFile(join(folder, 'results.jsonl'))).toEqual(records);
   });
 
+  it('measures and tells once what is asked for twice', async () => {
+    const twice = {
+      ...toyBenchmark,
+      expand: (parameters: never) => [...toyBenchmark.expand(parameters), ...toyBenchmark.expand(parameters)],
+    };
+    const { records, total } = await runSweep(twice, {
+      parameters: { behaviours: ['succeed'], steps: 1, stepMs: 0, log: null },
+      environment: toyEnvironment,
+      ceilings: null,
+      out: temporaryFolder(),
+      task: toyTask,
+    });
+    expect([records.length, total]).toEqual([1, 1]);
+  });
+
   it('keeps of a huge message what a person may read', async () => {
     const { records } = await sweep(temporaryFolder(), ['throw-codes']);
     const { message, stack } = records[0]!.error!;

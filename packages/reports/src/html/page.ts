@@ -23,7 +23,7 @@ const STYLES: TemplateName[] = ['base.css', 'navigation.css', 'tables.css', 'cha
 /** Findings that stand above the fold. */
 const MOST_FINDINGS = 5;
 
-const OWN_IDS = ['top', 'environment'];
+const OWN_IDS = ['top', 'environment', 'form-escapes'];
 
 /**
  * A report as one HTML file that needs nothing else: style, script, data and plots are inside.

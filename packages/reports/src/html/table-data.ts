@@ -2,6 +2,7 @@ import { isMeasured, isRoofShare, tableTexts, statusMarker } from '../table/cell
 import { csvField, rawFields, rawValue } from '../text/csv.ts';
 import { LATEX_ESCAPES, latexForm } from '../text/latex.ts';
 import { MARKDOWN_ESCAPES, markdownForm } from '../text/markdown.ts';
+import { printable } from '../text/printable.ts';
 import { shortSymbol } from '../text/short-symbol.ts';
 import type { Cell, Column, Table } from '../model.ts';
 import type { Escapes, TextForm } from '../text/text-form.ts';
@@ -37,12 +38,12 @@ export const FORM_ESCAPES: Record<keyof TableData['forms'], Escapes> = {
 
 export function tableData(table: Table): TableData {
   const fields = rawFields(table);
-  const rows = tableTexts(table);
+  const rows = tableTexts(table).map((texts) => texts.map(printable));
   return {
     rowCount: rows.length,
     fields: fields.map((field) => ({
       key: field.key,
-      values: table.rows.map((row) => rawValue(row, field)),
+      values: table.rows.map((row) => printableCell(rawValue(row, field))),
     })),
     csvHeader: fields.map(({ heading }) => csvField(heading)).join(','),
     columns: table.columns.map((column, index) => ({
@@ -57,6 +58,11 @@ export function tableData(table: Table): TableData {
     failed: table.rows.flatMap((row, index) => (statusMarker(row) === undefined ? [] : [index])),
     forms: { Markdown: markdownForm(table), LaTeX: latexForm(table) },
   };
+}
+
+/** What is copied and saved from the page goes through no renderer. */
+function printableCell(value: Cell): Cell {
+  return typeof value === 'string' ? printable(value) : value;
 }
 
 /** Those of which not all is shown. */

@@ -1,17 +1,23 @@
 import { formatNumber } from '../table/format.ts';
 
+/** The share of the values below which their range is a rounding error. */
+const LEAST_SPAN = 1e-12;
+/** The most digits that a tick has. */
+const MOST_DIGITS = 21;
+
 /** Multiples of 1, 2 or 5 times a power of ten that cover [`low`, `high`] in about `count` steps. */
 export function linearTicks(low: number, high: number, count: number): number[] {
-  const span = high > low ? high - low : Math.abs(low) || 1;
+  // Values that rounding alone sets apart have no round numbers between them.
+  const isRange = high - low > Math.max(Math.abs(low), Math.abs(high)) * LEAST_SPAN;
+  const span = isRange ? high - low : Math.abs(low) || 1;
   const rough = span / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * ([1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9)) ?? 10);
   const first = Math.floor(low / step + 1e-9);
-  const last = Math.max(first + 1, Math.ceil((high > low ? high : low + span) / step - 1e-9));
+  const last = Math.max(first + 1, Math.ceil((isRange ? high : low + span) / step - 1e-9));
   const decimals = Math.max(0, -Math.floor(Math.log10(step)));
-  return Array.from({ length: last - first + 1 }, (_, index) =>
-    Number(((first + index) * step).toFixed(Math.min(20, decimals))),
-  );
+  const rounded = (tick: number) => (decimals > 20 ? tick.toPrecision(15) : tick.toFixed(decimals));
+  return Array.from({ length: last - first + 1 }, (_, index) => Number(rounded((first + index) * step)));
 }
 
 /**
@@ -32,8 +38,9 @@ export function tickTexts(ticks: readonly number[], scale: 'linear' | 'log'): st
   const step = Math.abs((ticks[1] ?? 1) - (ticks[0] ?? 0));
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   return ticks.map((tick) => {
+    if (tick === 0 && decimals > MOST_DIGITS) return '0';
     const whole = tick === 0 ? 1 : Math.floor(Math.log10(Math.abs(tick)) + 1e-9) + 1;
-    return formatNumber(tick, Math.max(1, whole + decimals));
+    return formatNumber(tick, Math.min(MOST_DIGITS, Math.max(1, whole + decimals)));
   });
 }
 

@@ -34,6 +34,11 @@ export function numberText(value: number, digits?: number, notation?: Notation):
   return fixedText(value, decimalsFor(value, significant));
 }
 
+/** The share of a value below which a deviation is what rounding left of equal samples. */
+const ROUNDING = 1e-12;
+/** Decimals of a value with its deviation; what needs more has exponents. */
+const MOST_DECIMALS = 12;
+
 /** See `formatUncertain`. */
 export function uncertainText(
   value: number,
@@ -41,11 +46,14 @@ export function uncertainText(
   digits?: number,
   notation?: Notation,
 ): string {
-  if (notation === 'exponent' || !(deviation > 0) || !Number.isFinite(value) || !Number.isFinite(deviation)) {
-    return `${numberText(value, digits, notation)} ± ${numberText(deviation, undefined, notation)}`;
-  }
+  const apart = (form: Notation | undefined, shown = deviation) =>
+    `${numberText(value, digits, form)} ± ${numberText(shown, undefined, form)}`;
+  if (!(deviation > 0) || !Number.isFinite(value) || !Number.isFinite(deviation)) return apart(notation);
+  if (deviation < Math.abs(value) * ROUNDING) return apart(notation, 0);
+  if (notation === 'exponent') return apart(notation);
   const leading = Number(deviation.toExponential(1)[0]);
-  const decimals = Math.min(12, decimalsFor(deviation, leading === 1 ? 2 : 1));
+  const decimals = decimalsFor(deviation, leading === 1 ? 2 : 1);
+  if (decimals > MOST_DECIMALS) return apart('exponent');
   return `${fixedText(value, decimals)} ± ${fixedText(deviation, decimals)}`;
 }
 

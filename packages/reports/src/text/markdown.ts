@@ -32,6 +32,16 @@ const escape = escaper(MARKDOWN_ESCAPES);
 
 const ROW = { rowStart: '| ', cellSeparator: ' | ', rowEnd: ' |\n' };
 
+/** Prose keeps its markup; HTML in it, beside its code, is shown as written. */
+function prose(text: string): string {
+  return text
+    .split(/(`[^`]+`)/)
+    .map((part, index) =>
+      index % 2 === 1 ? part : part.replace(/&(?=#?\w+;)/g, '&amp;').replace(/<(?=[A-Za-z/!?])/g, '&lt;'),
+    )
+    .join('');
+}
+
 /** Options of `renderMarkdown`. */
 export interface MarkdownOptions {
   /** Where a plot's image is, relative to the document; without it a plot is written as its table. */
@@ -103,12 +113,12 @@ function ruleCell(column: Column, width: number): string {
 
 function renderDocument(report: Report, options: MarkdownOptions): string {
   const parts = [`# ${escape(report.title)}`];
-  if (report.subtitle) parts.push(report.subtitle);
+  if (report.subtitle) parts.push(prose(report.subtitle));
   parts.push(`Created ${report.createdAt}.`);
-  if (report.summary.length > 0) parts.push(bullets(report.summary));
+  if (report.summary.length > 0) parts.push(bullets(report.summary.map(prose)));
   if (report.chart) parts.push(...renderBlock(report.chart, options));
   for (const section of report.sections) {
-    parts.push(`## ${escape(section.title)}`, ...(section.text ?? []));
+    parts.push(`## ${escape(section.title)}`, ...(section.text ?? []).map(prose));
     for (const block of section.blocks) parts.push(...renderBlock(block, options));
   }
   if (report.environment.length > 0) {
@@ -118,19 +128,24 @@ function renderDocument(report: Report, options: MarkdownOptions): string {
 }
 
 function renderBlock(block: Block, options: MarkdownOptions): string[] {
-  if (block.kind === 'note') return [`> ${block.text.replaceAll('\n', '\n> ')}`];
+  if (block.kind === 'note') return [`> ${prose(block.text).replaceAll('\n', '\n> ')}`];
   const parts = [`### ${escape(block.title)}`];
-  if (block.caption) parts.push(block.caption);
+  if (block.caption) parts.push(prose(block.caption));
   if ((block.kind === 'plot' || block.kind === 'roofline') && options.plotPath) {
     const path = options.plotPath(block);
     requireThat('renderMarkdown', `plotPath of '${block.id}'`, path, text);
-    return [...parts, `![${escape(block.title)}](${encodeURI(path)})`];
+    return [...parts, `![${escape(block.title)}](${pathUrl(path)})`];
   }
   const table = blockTable(block);
   parts.push(renderPipeTable(table).trimEnd());
   const failures = failureNotes(table);
   if (failures.length > 0) parts.push(bullets(failures.map(escape)));
   return parts;
+}
+
+/** What would end the address of an image, or its path, is part of a file's name here. */
+function pathUrl(path: string): string {
+  return encodeURI(path).replace(/[#?()]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`);
 }
 
 function bullets(lines: readonly string[]): string {

@@ -103,6 +103,21 @@ describe('renderHtml', () => {
     expect(data.rowCount).toBe(10_000);
   });
 
+  it('refuses the id of its own data, which its scripts look for', () => {
+    const [section, ...others] = sampleReport().sections;
+    const sections = [{ ...section!, id: 'form-escapes' }, ...others];
+    expect(() => renderHtml({ ...sampleReport(), sections })).toThrow("'form-escapes'");
+  });
+
+  it('has no control codes to copy or save', () => {
+    const rows = [{ size: 'a\u001b[2J\u202eb', status: 'failed' as const, error: '\u0007' }];
+    const table = { ...measurements(), rows };
+    const { document } = open({ ...sampleReport(), sections: [{ id: 's', title: 'S', blocks: [table] }] });
+    const data = JSON.parse(document.querySelector('#steps script.data')!.textContent) as object;
+    expect(JSON.stringify(data)).toContain('a\ufffd[2J\ufffdb');
+    expect(JSON.stringify(data)).not.toMatch(/\\u00|\u202e/);
+  });
+
   it('refuses ids that are taken or no anchors', () => {
     const withId = (id: string) => sampleReport({ sections: [{ id, title: 'S', blocks: [measurements()] }] });
     expect(() => renderHtml(withId('steps'))).toThrow(/two parts of the report have the id 'steps'/);

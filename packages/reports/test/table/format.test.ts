@@ -198,7 +198,12 @@ describe('formatUncertain', () => {
     [NaN, 0.5, 'NaN ± 0.500'],
     [Infinity, 0.5, '∞ ± 0.500'],
     [5.5, Infinity, '5.50 ± ∞'],
-    [1, 3e-14, '1.000000000000 ± 0.000000000000'],
+    // What rounding leaves of equal samples is no deviation.
+    [1, 3e-14, '1 ± 0'],
+    [0.1, 1.4e-17, '0.100 ± 0'],
+    [0, 3e-14, '0 ± 3.00e-14'],
+    [3e-12, 4e-14, '3.00e-12 ± 4.00e-14'],
+    [3e-10, 4e-12, '0.000000000300 ± 0.000000000004'],
   ])('%d and %d are %s', (value, deviation, text) => expect(formatUncertain(value, deviation)).toBe(text));
 
   it('scales value and deviation alike', () => {

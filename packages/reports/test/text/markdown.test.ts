@@ -50,3 +50,37 @@ it('points to images of plots where it is told their path', () => {
   const text = renderMarkdown(sampleReport(), { plotPath: ({ id }) => `plots/${id}.svg` });
   expect(text).toContain('![Throughput &lt;by&gt; context](plots/throughput.svg)');
 });
+
+it('shows HTML in prose as written, and leaves its own markup and code', () => {
+  const text = '**1** <b>x</b> `<b>` <0.01 % &lt; a & b';
+  const report = sampleReport();
+  const shown = '**1** &lt;b>x&lt;/b> `<b>` <0.01 % &amp;lt; a & b';
+  const markdown = renderMarkdown({
+    ...report,
+    subtitle: text,
+    summary: [text],
+    sections: [
+      {
+        id: 'a',
+        title: 'A',
+        text: [text],
+        blocks: [
+          { kind: 'note', text },
+          { ...measurements(), caption: text },
+        ],
+      },
+    ],
+  });
+  expect(markdown.split('\n').filter((line) => line.endsWith(shown))).toEqual([
+    shown,
+    `- ${shown}`,
+    shown,
+    `> ${shown}`,
+    shown,
+  ]);
+});
+
+it('points to images whose names hold what ends an address', () => {
+  const text = renderMarkdown(sampleReport(), { plotPath: () => 'run #1 (a)?/50%) b.svg' });
+  expect(text).toContain('](run%20%231%20%28a%29%3f/50%25%29%20b.svg)');
+});

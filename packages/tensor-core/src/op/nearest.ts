@@ -2,13 +2,13 @@ import { distance } from 'fastest-levenshtein';
 import { checkText, wrongArgument } from '../tensor/check-value.ts';
 
 /** Abbreviations and other libraries' names, which no count of edits finds. */
-const synonyms: Readonly<Record<string, readonly string[]>> = {
-  lr: ['learningRate'],
-  dim: ['dims', 'dimension'],
-  axis: ['dims', 'dimension'],
-  keepdim: ['keepDims'],
-  keepdims: ['keepDims'],
-};
+const synonyms: ReadonlyMap<string, readonly string[]> = new Map([
+  ['lr', ['learningRate']],
+  ['dim', ['dims', 'dimension']],
+  ['axis', ['dims', 'dimension']],
+  ['keepdim', ['keepDims']],
+  ['keepdims', ['keepDims']],
+]);
 
 /**
  * The known name that a wrong one is most likely meant to be; null if none is near. An entry of its own, `/nearest`, so
@@ -17,7 +17,7 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
 export function nearestOf(name: string, known: readonly string[]): string | null {
   checkText('nearestOf', 'the name', name);
   if (!Array.isArray(known)) throw wrongArgument('nearestOf', 'the known names', 'a list', known);
-  const meant = synonyms[name.toLowerCase()]?.find((synonym) => known.includes(synonym));
+  const meant = synonyms.get(name.toLowerCase())?.find((synonym) => known.includes(synonym));
   if (meant !== undefined) return meant;
   const plain = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
   const distances = known.map((candidate) => edits(plain(name), plain(candidate)));

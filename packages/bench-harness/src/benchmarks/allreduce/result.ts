@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { sampleList } from '../../measuring/statistics.ts';
+import { sampleList, timeList } from '../../measuring/statistics.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
 import { placements } from './operations.ts';
 
 /** Milliseconds of a call, one sample each: of the slowest rank, and the mean of all. */
 const timing = z.object({
-  maxMs: sampleList,
+  maxMs: timeList,
   meanMs: sampleList,
   /** Elements that are not what they should be, on all ranks; null where nobody looked. */
   wrong: z.int().nullable(),

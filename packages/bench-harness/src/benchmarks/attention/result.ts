@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { compilation } from '../../execution/compilation.ts';
-import { sampleList } from '../../measuring/statistics.ts';
+import { timeList } from '../../measuring/statistics.ts';
 
 /** Milliseconds, one sample a pass; see measuring/timing.ts. */
-const passTimes = z.object({ deviceMs: sampleList, wallMs: sampleList });
+const passTimes = z.object({ deviceMs: timeList, wallMs: timeList });
 export type PassTimes = z.infer<typeof passTimes>;
 
 export const attentionResult = z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sampleList } from '../../measuring/statistics.ts';
+import { sampleList, timeList } from '../../measuring/statistics.ts';
 import { compilation } from '../../execution/compilation.ts';
 import { failedPeer } from '../../peer/cell-peer.ts';
 import { readyReply } from '../../peer/torch-peer.ts';
@@ -9,7 +9,7 @@ export type PhaseName = (typeof phaseNames)[number];
 
 /** Milliseconds, one sample a step; see timing.ts. */
 const stepTimes = z.object({
-  deviceMs: sampleList,
+  deviceMs: timeList,
   wallMs: sampleList,
   phasesMs: z.partialRecord(z.enum(phaseNames), sampleList),
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { attentionKinds } from '../../attention/kinds.ts';
 import { torchAttentionNames } from '../../attention/peer-kinds.ts';
-import { sampleList } from '../../measuring/statistics.ts';
+import { timeList } from '../../measuring/statistics.ts';
 import { passes } from '../../attention/work.ts';
 import { readyReply } from '../../peer/torch-peer.ts';
 
@@ -9,7 +9,7 @@ const outcome = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('ok'),
     /** Milliseconds, one sample a call. */
-    samplesMs: z.partialRecord(z.enum(passes), sampleList),
+    samplesMs: z.partialRecord(z.enum(passes), timeList),
     /** Most bytes that one forward and backward pass held, operands included; null where nobody counts. */
     peakBytes: z.number().nullable(),
   }),

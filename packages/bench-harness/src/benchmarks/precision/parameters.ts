@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { executions } from '../../execution/kinds.ts';
+import { divergingNumber } from '../../measuring/statistics.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
@@ -49,14 +50,14 @@ export const precisionResult = z.discriminatedUnion('study', [
     study: z.literal('accuracy'),
     torch: z.string(),
     /** |loss - exact loss| / |exact loss|, and ‖g - exact g‖ / ‖exact g‖ over all gradients; exact is float64. */
-    ours: z.object({ loss: z.number(), gradients: z.number() }),
-    theirs: z.object({ loss: z.number(), gradients: z.number() }),
+    ours: z.object({ loss: divergingNumber, gradients: divergingNumber }),
+    theirs: z.object({ loss: divergingNumber, gradients: divergingNumber }),
     /** The parameter with the largest ratio of our gradient's error to PyTorch's, and that ratio. */
-    worst: z.object({ parameter: z.string(), ratio: z.number() }),
+    worst: z.object({ parameter: z.string(), ratio: divergingNumber }),
   }),
   z.object({
     study: z.literal('loss'),
-    losses: z.array(z.number()),
+    losses: z.array(divergingNumber),
     /** Steps that the loss scaling left out. */
     skipped: z.int(),
   }),

@@ -53,8 +53,8 @@ export async function chooseModels(args: ModelArguments, defaultSize: string): P
   const presets = await loadPresets();
   return Promise.all(
     (args.size ?? [defaultSize]).map((size) => {
-      const preset = presets[size];
-      if (preset === undefined) throw unknownChoice('size', size, Object.keys(presets));
+      if (!Object.hasOwn(presets, size)) throw unknownChoice('size', size, Object.keys(presets));
+      const preset = presets[size]!;
       return check({ size: describeChanges(size, changes), shape: { ...preset, ...changes } });
     }),
   );

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { modelShape } from '../../benchmarks/e2e/parameters.ts';
 import { seededRandom } from '../../measuring/seeded-random.ts';
+import { divergingNumber } from '../../measuring/statistics.ts';
 
 const tokens = z.array(z.array(z.int()));
 
@@ -19,7 +20,7 @@ export const agreeJob = z.object({
 });
 export type AgreeJob = z.infer<typeof agreeJob>;
 
-const relativeErrors = z.record(z.string(), z.number());
+const relativeErrors = z.record(z.string(), divergingNumber);
 
 export const agreeResult = z.object({
   torch: z.string(),

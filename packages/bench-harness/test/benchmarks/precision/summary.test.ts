@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { type Plot, renderHtml } from '@roofline/reports';
 import type { JsonObject } from '../../../src/records/json.ts';
 import { precisionSummary } from '../../../src/benchmarks/precision/report/summary.ts';
 import type { CellRecord } from '../../../src/records/record.ts';
+import { reportOfRecords } from '../../../src/report/report-of-records.ts';
 import { toyCell, toyRecord } from '../../fixtures/records.ts';
 
 const toyDtypes = {
@@ -54,4 +56,24 @@ describe('the summary of the precision studies', () => {
   it('says nothing of studies that were not run', () => {
     expect(precisionSummary([])).toEqual([]);
   });
+});
+
+it('a run that diverges, or learns all there is, is reported', async () => {
+  const losses = JSON.parse(JSON.stringify([5.9, 0, Infinity, NaN])) as number[];
+  const record = toyRecord(
+    {},
+    {
+      benchmark: 'precision',
+      parameters: { study: 'loss', dtype: 'float16', execution: 'eager' },
+      settings: { warmup: 1, steps: 1, seed: 0, peer: null, lossSteps: 4 },
+      result: { study: 'loss', losses, skipped: 0 },
+    },
+  );
+  const report = await reportOfRecords([record]);
+  expect(report.summary).toContain('The overfitting example ends at a loss of NaN in `float16`.');
+  const [plot] = report.sections
+    .flatMap(({ blocks }) => blocks)
+    .filter(({ kind }) => kind === 'plot') as Plot[];
+  expect(plot!.series[0]!.points.map(({ y }) => y)).toEqual([5.9, null, null, null]);
+  expect(renderHtml(report)).toContain('<!doctype html>');
 });

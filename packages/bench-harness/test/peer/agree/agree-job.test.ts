@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { agreeScales, randomJob } from '../../../src/peer/agree/agree-job.ts';
+import { agreeResult, agreeScales, randomJob } from '../../../src/peer/agree/agree-job.ts';
 
 describe.each(agreeScales)('a random %s configuration', (scale) => {
   it('is one that a model can have, the same for the same seed', () => {
@@ -23,4 +23,15 @@ it('wide configurations reach the kernels of large models', () => {
     expect(batch * context).toBeLessThanOrEqual(1024);
     expect(shape.vocabularySize).toBeGreaterThanOrEqual(900);
   }
+});
+
+it('an error that is no number comes out of its process as such', () => {
+  const told = {
+    torch: '2',
+    values: { loss: NaN },
+    gradients: { weight: Infinity },
+    parameters: { weight: 1e-7 },
+  };
+  const { values, gradients, parameters } = agreeResult.parse(JSON.parse(JSON.stringify(told)));
+  expect([values, gradients, parameters]).toEqual([{ loss: NaN }, { weight: NaN }, { weight: 1e-7 }]);
 });

@@ -71,7 +71,10 @@ function lossPlot(records: readonly CellRecord[]): Plot {
     marks: 'line',
     series: measurementsOf('loss', records).map(({ cell, result }) => ({
       name: lossWords(cell).join(', '),
-      points: (result?.losses ?? []).map((loss, x) => ({ x, y: Number.isFinite(loss) ? loss : null })),
+      points: (result?.losses ?? []).map((loss, x) => ({
+        x,
+        y: loss > 0 && Number.isFinite(loss) ? loss : null,
+      })),
     })),
   };
 }
