@@ -1,6 +1,5 @@
-import * as ObservablePlot from '@observablehq/plot';
 import type { Markish, PlotOptions } from '@observablehq/plot';
-import { parseHTML } from 'linkedom';
+import { emptyDocument, observablePlot } from './drawing-libraries.ts';
 import type { Plot } from '../model.ts';
 import { layOut, FONT_SIZE, X_INSET } from './layout.ts';
 import type { PlotLayout, PlotSize } from './layout.ts';
@@ -32,8 +31,8 @@ export function drawSvg(plot: Plot, layout: PlotLayout, palette: Palette, conten
     ...legendMarks(plot, layout, palette),
     ...(layout.standalone ? titleMarks(plot, layout, palette) : []),
   ];
-  const { document } = parseHTML('<!doctype html><html><body></body></html>');
-  const svg = ObservablePlot.plot({ ...plotOptions(layout), document, marks });
+  const document = emptyDocument();
+  const svg = observablePlot().plot({ ...plotOptions(layout), document, marks });
   // Plot's own style sheet speaks to browsers alone; what it says stands in the attributes below.
   svg.querySelector('style')?.remove();
   svg.removeAttribute('class');

@@ -1,5 +1,5 @@
-import * as ObservablePlot from '@observablehq/plot';
-import type { Markish } from '@observablehq/plot';
+import type { Markish, TextOptions } from '@observablehq/plot';
+import { observablePlot } from './drawing-libraries.ts';
 import type { Axis, Plot } from '../model.ts';
 import { FONT_SIZE } from './layout.ts';
 import type { PlotLayout } from './layout.ts';
@@ -18,15 +18,15 @@ export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Mar
   const xTexts = x.scale === 'category' ? x.domain : x.texts;
   const textOf = (ticks: number[], texts: string[]) => (tick: number) => texts[ticks.indexOf(tick)] ?? '';
   return [
-    ObservablePlot.gridY(y.ticks, { stroke: palette.grid, strokeOpacity: 1 }),
-    ObservablePlot.axisY({
+    observablePlot().gridY(y.ticks, { stroke: palette.grid, strokeOpacity: 1 }),
+    observablePlot().axisY({
       ...common,
       ticks: y.ticks,
       text: textOf(y.ticks, y.texts),
       tickSize: 0,
       tickPadding: 8,
     }),
-    ObservablePlot.axisX({
+    observablePlot().axisX({
       ...common,
       ...turned,
       ticks: xTicks,
@@ -34,7 +34,7 @@ export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Mar
       tickSize: x.scale === 'category' ? 0 : 4,
       tickPadding: x.scale === 'category' ? 9 : 5,
     }),
-    ObservablePlot.ruleY([y.domain[0]], { stroke: palette.muted }),
+    observablePlot().ruleY([y.domain[0]], { stroke: palette.muted }),
     note(axisLabel(plot.y), {
       dx: padding - margin.left,
       dy: -18,
@@ -51,8 +51,8 @@ export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Mar
 
 export function referenceMarks(plot: Plot, palette: Palette): Markish[] {
   return (plot.references ?? []).flatMap(({ label, y }) => [
-    ObservablePlot.ruleY([y], { stroke: palette.ink, strokeDasharray: '5 4', strokeWidth: 1.25 }),
-    ObservablePlot.text([label], {
+    observablePlot().ruleY([y], { stroke: palette.ink, strokeDasharray: '5 4', strokeWidth: 1.25 }),
+    observablePlot().text([label], {
       y: [y],
       frameAnchor: 'right',
       textAnchor: 'end',
@@ -69,7 +69,7 @@ export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette:
     const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };
     const symbol = plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square';
     return [
-      ObservablePlot.dot([0], {
+      observablePlot().dot([0], {
         ...at,
         dx: at.dx + 6,
         r: 4.5,
@@ -86,9 +86,9 @@ export function titleMarks(plot: Plot, { margin, padding }: PlotLayout, palette:
   return [note(plot.title, { ...at, fill: palette.ink, fontSize: 15, fontWeight: 600 })];
 }
 
-function note(text: string, options: ObservablePlot.TextOptions): Markish {
+function note(text: string, options: TextOptions): Markish {
   const left = options.frameAnchor === 'top-left';
-  return ObservablePlot.text([text], {
+  return observablePlot().text([text], {
     textAnchor: left ? 'start' : 'middle',
     lineAnchor: 'middle',
     ...options,

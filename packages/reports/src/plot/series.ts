@@ -1,5 +1,5 @@
-import * as ObservablePlot from '@observablehq/plot';
 import type { Markish, SymbolImplementation } from '@observablehq/plot';
+import { observablePlot } from './drawing-libraries.ts';
 import { formatNumber } from '../table/format.ts';
 import type { Plot, Point } from '../model.ts';
 import { stackPoints } from './stack.ts';
@@ -95,10 +95,10 @@ function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Sty
       y1: ({ offset }: StackedPoint) => base + offset,
       y2: ({ y, offset }: StackedPoint) => offset + y!,
     };
-    return [ObservablePlot.rect(measured, { ...sides, ...ends, ...described, fill: color })];
+    return [observablePlot().rect(measured, { ...sides, ...ends, ...described, fill: color })];
   }
   const showDots = plot.marks === 'dot' || (plot.marks === 'line' && points.length <= MOST_DOTS);
-  const dots = ObservablePlot.dot(measured, {
+  const dots = observablePlot().dot(measured, {
     ...described,
     x,
     y: 'y',
@@ -109,7 +109,7 @@ function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Sty
     fillOpacity: showDots ? (plot.marks === 'dot' ? 0.8 : 1) : 0,
   });
   if (plot.marks === 'dot') return [dots];
-  const line = ObservablePlot.line(points, { x, y: 'y', stroke: color, strokeWidth: 2 });
+  const line = observablePlot().line(points, { x, y: 'y', stroke: color, strokeWidth: 2 });
   return [
     ...(plot.marks === 'area' ? [areaMark(points, x, style)] : []),
     line,
@@ -122,7 +122,7 @@ function areaMark(points: Point[], x: Placement, { color, base }: Style): Markis
   const isBand = points.some(({ low, high }) => low !== undefined && high !== undefined);
   const y1 = isBand ? (point: Point) => point.low ?? point.y : base;
   const y2 = isBand ? (point: Point) => point.high ?? point.y : 'y';
-  return ObservablePlot.areaY(points, { x, y1, y2, fill: color, fillOpacity: 0.18 });
+  return observablePlot().areaY(points, { x, y1, y2, fill: color, fillOpacity: 0.18 });
 }
 
 function errorBarMarks(points: StackedPoint[], x: Placement, layout: PlotLayout, color: string): Markish[] {
@@ -133,9 +133,9 @@ function errorBarMarks(points: StackedPoint[], x: Placement, layout: PlotLayout,
   const stroke = { stroke: color, strokeWidth: 1.25, className: 'error-bars' };
   const cap = { ...stroke, x, symbol: CAP, fill: 'none' };
   return [
-    ObservablePlot.ruleX(barred, { ...stroke, x, y1: low, y2: high }),
-    ObservablePlot.dot(barred, { ...cap, y: low }),
-    ObservablePlot.dot(barred, { ...cap, y: high }),
+    observablePlot().ruleX(barred, { ...stroke, x, y1: low, y2: high }),
+    observablePlot().dot(barred, { ...cap, y: low }),
+    observablePlot().dot(barred, { ...cap, y: high }),
   ];
 }
 
@@ -144,7 +144,7 @@ function noteMarks(points: Point[], x: Placement, layout: PlotLayout, color: str
   const gaps = points.filter(({ y, note }) => y === null && note !== undefined);
   if (gaps.length === 0) return [];
   const bottom = { y: () => layout.y.domain[0], rotate: -90, textAnchor: 'start' as const, dy: -6 };
-  return [ObservablePlot.text(gaps, { ...bottom, x, text: 'note', fill: color, className: 'gap-notes' })];
+  return [observablePlot().text(gaps, { ...bottom, x, text: 'note', fill: color, className: 'gap-notes' })];
 }
 
 function pointText(plot: Plot, name: string, { x, y, low, high, note }: Point): string {

@@ -1,5 +1,5 @@
-import * as ObservablePlot from '@observablehq/plot';
 import type { Markish } from '@observablehq/plot';
+import { observablePlot } from '../plot/drawing-libraries.ts';
 import type { RooflinePlot } from '../model.ts';
 import { drawSvg } from '../plot/draw.ts';
 import type { PlotSize } from '../plot/layout.ts';
@@ -49,7 +49,7 @@ function roofMarks(
   const line = { stroke: palette.ink, strokeWidth: 2 };
   const written = { fill: palette.ink, stroke: palette.background, strokeWidth: 4 };
   return [
-    ObservablePlot.line(
+    observablePlot().line(
       [
         [foot, foot * slope],
         [highest / slope, highest],
@@ -57,14 +57,14 @@ function roofMarks(
       line,
     ),
     ...peaks.flatMap(({ label, rate }) => [
-      ObservablePlot.line(
+      observablePlot().line(
         [
           [rate / slope, rate],
           [right, rate],
         ],
         { ...line, strokeDasharray: rate === highest ? undefined : '6 4' },
       ),
-      ObservablePlot.text([`${label}: ${formatNumber(rate, 3)} ${unit.name}`], {
+      observablePlot().text([`${label}: ${formatNumber(rate, 3)} ${unit.name}`], {
         ...written,
         x: [right],
         y: [rate],
@@ -100,7 +100,7 @@ function slopeLabel(
   const at = places.reduce((best, place) => (room(place) > room(best) ? place : best));
   const isTera = bytesPerSecond >= 1e12;
   const rate = formatNumber(bytesPerSecond / (isTera ? 1e12 : 1e9), 3);
-  return ObservablePlot.text([`${label}: ${rate} ${isTera ? 'TB/s' : 'GB/s'}`], {
+  return observablePlot().text([`${label}: ${rate} ${isTera ? 'TB/s' : 'GB/s'}`], {
     ...written,
     x: [at],
     y: [at * slope],
@@ -113,7 +113,7 @@ function dotMarks(roofline: RooflinePlot, { plot, dots }: RooflineFrame, palette
   const total = dots.reduce((sum, { point }) => sum + point.durationMs, 0);
   return plot.series.map((_, series) => {
     const color = colorOf(series, palette);
-    return ObservablePlot.dot(
+    return observablePlot().dot(
       dots.filter((dot) => dot.series === series),
       {
         x: 'intensity',
@@ -132,7 +132,7 @@ function dotMarks(roofline: RooflinePlot, { plot, dots }: RooflineFrame, palette
 
 function labelMarks(labels: readonly DotLabel[], palette: Palette): Markish[] {
   return labels.map(({ dot, text, side }) =>
-    ObservablePlot.text([text], {
+    observablePlot().text([text], {
       x: [dot.intensity],
       y: [dot.rate],
       dx: (side === 'right' ? 1 : -1) * (dot.radius + 4),
