@@ -84,7 +84,8 @@ function ranksToRead(
   round: number,
 ): readonly number[] {
   if (round % 8 === 0 || ask.ranks.length <= smallGroup) return ask.ranks;
-  return ask.ranks.filter((member) => member === rank || !askOf(member, ask, notices, 0));
+  const { met } = notices.get(rank)!;
+  return ask.ranks.filter((member) => member === rank || !askOf(member, ask, notices, met[member] ?? 0));
 }
 
 /** What each member asks for now, as this one sees it; null until all do. */

@@ -74,6 +74,19 @@ describe('members of a group', () => {
     expect(first).toEqual([await second, await third]);
   });
 
+  it('agree, and are told who does not, also where they are many', async () => {
+    const { all } = await world(24);
+    const everyone = Array.from({ length: 24 }, (_, rank) => rank);
+    for (let i = 0; i < 3; i++) expectAgreed(await all(everyone.map(() => everyone)), everyone);
+    const outcomes = await all(everyone.map((rank) => (rank === 20 ? everyone.toReversed() : everyone)));
+    for (const [rank, outcome] of outcomes.entries()) {
+      expect(outcome).toBeInstanceOf(CollectiveError);
+      const { peers } = outcome as CollectiveError;
+      expect(rank === 20 ? peers.length > 0 : peers).toEqual(rank === 20 || [20]);
+    }
+    expectAgreed(await all(everyone.map(() => everyone)), everyone);
+  });
+
   it('agree in calls that run at once', async () => {
     const { ask } = await world(3);
     const lists = [[0, 1], [0, 1, 2], [0, 1], [2, 0]]; // prettier-ignore
