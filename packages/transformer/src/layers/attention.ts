@@ -1,5 +1,6 @@
 import {
   RooflineError,
+  ShapeError,
   type Tensor,
   causalMask,
   checkCount,
@@ -9,8 +10,10 @@ import {
   checkNumber,
   checkOptions,
   describeValue,
+  formatShape,
   matmul,
   range,
+  requireTensor,
   requireTensors,
   reshape,
   scope,
@@ -138,6 +141,9 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
   }
 
   protected override compute(x: Tensor, cache?: AttentionCache): Tensor {
+    requireTensor('CausalSelfAttention', x);
+    if (x.rank !== 3)
+      throw new ShapeError(`CausalSelfAttention: x must be [batch, tokens, d], not ${formatShape(x.shape)}.`);
     const position = cache?.position ?? 0;
     const q = this.#turnedHeads(this.qProj, x, position);
     const k = this.#turnedHeads(this.kProj, x, position);

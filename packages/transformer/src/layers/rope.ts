@@ -37,6 +37,7 @@ type Tables = readonly [cos: Tensor, sin: Tensor];
  */
 export class RotaryEmbedding {
   readonly #contextLength: number;
+  readonly #headDimension: number;
   readonly #whole: Tables;
   readonly #byLength = new Map<number, Tables>();
 
@@ -63,21 +64,32 @@ export class RotaryEmbedding {
       return keep(fromTypedArray(values, [contextLength, pairs], { device: device(spec) }));
     };
     this.#contextLength = contextLength;
+    this.#headDimension = headDimension;
     this.#whole = [table(Math.cos), table(Math.sin)];
   }
 
   /**
    * Turns x [..., T, headDimension] by the positions `start` to `start` + T - 1, or by those of a tensor, int32 or int64 [T].
-   * Throws a ShapeError for positions that are no whole numbers or lie outside the context, of a tensor as `embedding` does.
+   * Throws a ShapeError for another x, and for positions that are no whole numbers or lie outside the context, of a tensor
+   * as `embedding` does.
    */
   apply(x: Tensor, start: number | Tensor = 0): Tensor {
     requireTensor('RotaryEmbedding.apply', x);
     const length = x.shape.at(-2);
-    if (length === undefined) {
-      throw new ShapeError(`RotaryEmbedding.apply: x must be [..., T, d], not ${formatShape(x.shape)}.`);
+    if (length === undefined || x.shape.at(-1) !== this.#headDimension) {
+      throw new ShapeError(
+        `RotaryEmbedding.apply: x ${formatShape(x.shape)} must be [..., T, ${this.#headDimension}]; build the embedding with the ` +
+          'headDimension of its heads.',
+      );
     }
     if (typeof start === 'object') {
       requireTensor('RotaryEmbedding.apply', start);
+      if (formatShape(start.shape) !== formatShape([length])) {
+        throw new ShapeError(
+          `RotaryEmbedding.apply: the positions ${formatShape(start.shape)} must be ${formatShape([length])}, one for each ` +
+            `token of x ${formatShape(x.shape)}.`,
+        );
+      }
       return scope(() => rope(x, ...this.#rowsAt(start)));
     }
     this.#checkPositions(start, length);

@@ -79,7 +79,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   /**
    * All parameters with their full names, in the order of definition: a tied one once, under its first name,
-   * unless `removeDuplicate` is false.
+   * unless `removeDuplicate` is false. Throws a RooflineError (code PARAMETERS) for two parameters of one name.
    */
   namedParameters(
     prefix = '',
@@ -94,7 +94,10 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
 
   *#parametersUnder(prefix: string, removeDuplicate: boolean): Generator<[name: string, parameter: Tensor]> {
     const seen = new Set<Tensor>();
+    const byName = new Map<string, Tensor>();
     for (const [name, parameter] of this.#everyName(prefix)) {
+      if ((byName.get(name) ?? parameter) !== parameter) throw twoOfOneName(name);
+      byName.set(name, parameter);
       if (removeDuplicate && seen.has(parameter)) continue;
       seen.add(parameter);
       yield [name, parameter];
@@ -180,6 +183,13 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+function twoOfOneName(name: string): RooflineError {
+  return new RooflineError(
+    'PARAMETERS',
+    `namedParameters: two parameters have the name "${name}"; rename a property, whose capitals become "_" and a small letter.`,
+  );
 }
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `module` is a module. */

@@ -65,7 +65,8 @@ interface NamedParameter {
 /**
  * Finds what each parameter is to be loaded from; `names` gives a tied parameter under each of its names. Reads
  * values only of those for which a state has more than one name. Throws a StateError that begins with `what` and
- * lists all that does not fit, and a DisposedError for a parameter that has been disposed.
+ * lists all that does not fit or is for a parameter that cannot be written, and a DisposedError for a parameter that has
+ * been disposed.
  */
 export function matchState(
   what: string,
@@ -130,9 +131,20 @@ function groupNames(
     let named = byParameter.get(parameter);
     if (!named) byParameter.set(parameter, (named = { parameter, names: [], present: [] }));
     named.names.push(name);
-    if (sources.has(name)) named.present.push(name);
+    if (!sources.has(name)) continue;
+    checkWritable(name, parameter);
+    named.present.push(name);
   }
   return [...byParameter.values()];
+}
+
+/** Before the first parameter is written: a write to this one would throw. */
+function checkWritable(name: string, { shape, strides }: Tensor): void {
+  if (!shape.some((length, i) => length > 1 && strides[i] === 0)) return;
+  throw new StateError(
+    `loading "${name}": several elements of the parameter ${formatShape(shape)} lie at one place, as after expand(); build the ` +
+      'module with a contiguous() copy.',
+  );
 }
 
 function misfitsOf(

@@ -1,4 +1,4 @@
-import { device, fromTypedArray, scope, slice } from '@roofline/tensor-core';
+import { device, fromTypedArray, ones, scope, slice, tensor } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { RotaryEmbedding } from '../../src/index.ts';
 
@@ -45,6 +45,16 @@ describe('RotaryEmbedding', () => {
       expect(() => positions.apply(slice(x, 1, 0, 1), start)).toThrow(
         /first position must be a whole number/,
       );
+  });
+
+  it('refuses heads of another dimension, and as many positions as there are no tokens', () => {
+    const positions = new RotaryEmbedding({ headDimension, contextLength });
+    expect(() => positions.apply(ones([1, 2, headDimension + 2]))).toThrow(
+      `RotaryEmbedding.apply: x [1, 2, ${headDimension + 2}] must be [..., T, ${headDimension}]; build the`,
+    );
+    expect(() => positions.apply(ones([2, headDimension]), tensor([1], { dtype: 'int32' }))).toThrow(
+      `RotaryEmbedding.apply: the positions [1] must be [2], one for each token of x [2, ${headDimension}].`,
+    );
   });
 
   it('keeps no memory but its tables', () => {

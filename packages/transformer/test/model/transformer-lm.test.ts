@@ -1,4 +1,4 @@
-import { device, fromTypedArray, noGrad, scope } from '@roofline/tensor-core';
+import { device, fromTypedArray, noGrad, ones, scope } from '@roofline/tensor-core';
 import { AdamW, SGD } from '@roofline/optim';
 import { describe, expect, it } from 'vitest';
 import { type AttentionFunction, TransformerLM, languageModelLoss, plainAttention } from '../../src/index.ts';
@@ -121,6 +121,9 @@ describe('TransformerLM', () => {
     );
     expect(() => model.forward(fromTypedArray(Int32Array.of(1), [1]))).toThrow(
       /ids must be \[batch, tokens\], got \[1\]/,
+    );
+    expect(() => model.layers[0]!.attn.forward(ones([2, 8]))).toThrow(
+      /CausalSelfAttention: x must be \[batch, tokens, d\], not \[2, 8\]/,
     );
     expect(() => languageModelLoss(model, idsOf([[1, 2]]), idsOf([[1]]))).toThrow(
       /\[1, 2\] and targets \[1, 1\]/,

@@ -35,6 +35,17 @@ describe('Module', () => {
     expect(names).toEqual(['scale', 'first_shift.bias', 'rest.0.bias', 'rest.1.bias']);
   });
 
+  it('refuses two parameters of one name, of which a state would hold but one', () => {
+    class Colliding extends Shift {
+      readonly someWeight = ones([1]);
+      readonly some_weight = zeros([1]);
+    }
+    for (const use of [(m: Colliding) => m.stateDict(), (m: Colliding) => [...m.parameters()]])
+      expect(() => use(new Colliding())).toThrow(
+        /two parameters have the name "some_weight"; rename a property/,
+      );
+  });
+
   it('puts a prefix and a dot before names', () => {
     const names = [...new Shift().namedParameters('a.b')].map(([name]) => name);
     expect(names).toEqual(['a.b.bias']);

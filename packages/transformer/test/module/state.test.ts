@@ -3,6 +3,7 @@ import {
   OutOfMemoryError,
   type Tensor,
   device,
+  expand,
   fromTypedArray,
   ones,
   scope,
@@ -145,6 +146,19 @@ describe('loadStateDict', () => {
     expect(load(false)).toThrow(/of another kind: layers.0.ln1.weight/);
     expect(load(false)).not.toThrow(/missing/);
     expect([...model.parameters()].map((parameter) => parameter.toFlatArray())).toEqual(before);
+  });
+
+  it('refuses a parameter whose elements lie at one place, and writes nothing', () => {
+    const model = new Weights(leaf([1, 2]), expand(ones([1, 2]), [3, 2]));
+    const state = { a: tensor([7, 8]), b: zeros([3, 2]), empty };
+    expect(() => model.loadStateDict(state)).toThrow(StateError);
+    expect(() => model.loadStateDict(state)).toThrow(
+      /loading "b": several elements of the parameter \[3, 2\] lie at one place, .*contiguous\(\) copy/,
+    );
+    expect(model.a.toFlatArray()).toEqual([1, 2]);
+    const { a, empty: none } = state;
+    expect(model.loadStateDict({ a, empty: none }, { strict: false }).missing).toEqual(['b']);
+    expect(model.a.toFlatArray()).toEqual([7, 8]);
   });
 
   it('loads what fits if it need not be strict, and says what did not', () => {
