@@ -6,6 +6,7 @@ import type { JsonObject } from '../records/json.ts';
 import type { DeviceDescription } from '../records/environment.ts';
 import { makeWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
+import { shellWord } from '../shell-word.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
@@ -89,19 +90,19 @@ export async function runBenchmark<
 function howToGoOn({ message }: ResultsFileError, out: string, measured: number, total: number): string {
   return (
     `Stopped after ${measured} of ${total} cells: ${message} The last of them is in the table alone. ` +
-    `Make room or put the folder back, and run the same command with --out ${out} to measure the rest.`
+    `Make room or put the folder back, and run the same command with --out ${shellWord(out)} to measure the rest.`
   );
 }
 
 function howToResume(out: string, kept: number, total: number): string {
   return (
     `Interrupted: ${kept} of ${total} cells are kept in ${out}. ` +
-    `Run the same command with --out ${out} to measure the rest.`
+    `Run the same command with --out ${shellWord(out)} to measure the rest.`
   );
 }
 
 function howToReport(out: string): string {
-  return `Records are in ${out}; \`roofline report ${out}\` makes tables, plots and a page of them.`;
+  return `Records are in ${out}; \`roofline report ${shellWord(out)}\` makes tables, plots and a page of them.`;
 }
 
 function printRecords(

@@ -13,7 +13,8 @@ const PIPE_WIDTH = 160;
 /** Columns of a terminal; some report 0. What is no terminal is as wide as COLUMNS says. */
 export function widthOf({ isTTY, columns }: TerminalStream): number {
   if (isTTY) return columns || USUAL_WIDTH;
-  return Number(process.env['COLUMNS']) || PIPE_WIDTH;
+  const told = Number(process.env['COLUMNS']);
+  return Number.isSafeInteger(told) && told > 0 ? told : PIPE_WIDTH;
 }
 
 export function hasColors(stream: TerminalStream): boolean {

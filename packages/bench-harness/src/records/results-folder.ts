@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:f
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { checkArgument } from '../check-argument.ts';
+import { shellWord } from '../shell-word.ts';
 import { UsageError } from '../errors.ts';
 import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
@@ -58,7 +59,9 @@ export function readResults(path: string): CellRecord[] {
   const files = statSync(path).isDirectory() ? resultsFiles(path).map((name) => join(path, name)) : [path];
   const records = latestRecords(files.flatMap(readResultsFile));
   if (records.length === 0) {
-    throw new UsageError(`${path} holds no results: \`roofline e2e --out ${path}\` would write some.`);
+    throw new UsageError(
+      `${path} holds no results: \`roofline e2e --out ${shellWord(path)}\` would write some.`,
+    );
   }
   return records;
 }

@@ -18,6 +18,7 @@ import {
   type Table,
 } from '@roofline/reports';
 import { checkArgument } from '../check-argument.ts';
+import { UsageError } from '../errors.ts';
 import { makeWritable } from '../records/results-folder.ts';
 
 const tableRenderers = {
@@ -54,11 +55,14 @@ export async function writeReport(
   // Refuses what is no report, before anything is written.
   const page = renderHtml(report);
   makeWritable(folder);
-  for (const name of ['tables', 'plots']) mkdirSync(join(folder, name), { recursive: true });
+  for (const name of ['tables', 'plots']) {
+    const path = join(folder, name);
+    inFreePlace(path, () => mkdirSync(path, { recursive: true }));
+  }
   const files: string[] = [];
   const write = (name: string, content: string | Uint8Array) => {
     const path = resolve(folder, name);
-    writeFileSync(path, content);
+    inFreePlace(path, () => writeFileSync(path, content));
     files.push(path);
     return path;
   };
@@ -76,6 +80,22 @@ export async function writeReport(
     if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
   }
   return { html, files };
+}
+
+/** A file where a folder is to be, or a folder where a file is. */
+const TAKEN = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
+
+/** Throws a UsageError where something of another kind stands at `path`. */
+function inFreePlace(path: string, write: () => void): void {
+  try {
+    write();
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (!TAKEN.has(code ?? '')) throw cause;
+    throw new UsageError(`Cannot write ${path} (${code}): remove what is there, or take another --out.`, {
+      cause,
+    });
+  }
 }
 
 /** A chart that moves is written as the table of its numbers. */

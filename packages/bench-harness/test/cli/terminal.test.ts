@@ -30,3 +30,8 @@ it.each([
   expect(hasColors({ hasColors: () => true })).toBe(false);
   expect(canRewrite({})).toBe(false);
 });
+
+it.each(['-5', '0', '0.5', 'wide', '1e999', ''])('COLUMNS of %j are none', (columns) => {
+  vi.stubEnv('COLUMNS', columns);
+  expect(widthOf({})).toBe(160);
+});

@@ -79,6 +79,8 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['model --constructor 3', 'Unknown option --constructor.'],
     ['report e2e --png=2', '--png is a switch'],
     ['report e2e --bogus', 'Try `roofline report --help`.'],
+    ['profile --range= --size tiny', "--range wants a name, such as 'attention.*'"],
+    ['launch --nproc=2 -- ', 'There is no script to start.'],
   ])('of words that would be passed over, or taken for others: roofline %s', async (line, message) => {
     const { exitCode, stdout, stderr } = await runMain(line.split(' '));
     expect(stderr).toContain(message);

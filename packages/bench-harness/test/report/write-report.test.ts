@@ -1,8 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Report } from '@roofline/reports';
 import { expect, it } from 'vitest';
+import { UsageError } from '../../src/errors.ts';
+import { reportOfRecords } from '../../src/report/report-of-records.ts';
 import { writeReport } from '../../src/report/write-report.ts';
+import { toyRecord } from '../fixtures/records.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 it('writes the tables of timelines and allocations beside the page', async () => {
@@ -38,4 +41,13 @@ it('writes the tables of timelines and allocations beside the page', async () =>
   expect(readFileSync(join(folder, 'tables/step-data.csv'), 'utf8')).toContain('Stream 7,gemm,1,3,3,3');
   expect(readFileSync(join(folder, 'tables/memory-data.typ'), 'utf8')).toContain('"weights"');
   expect(files.every(existsSync)).toBe(true);
+});
+
+it.each(['tables', 'plots', 'report.html'])('says in words that %s cannot be written', async (name) => {
+  const folder = temporaryFolder();
+  const report = await reportOfRecords([toyRecord()]);
+  if (name === 'report.html') mkdirSync(join(folder, name));
+  else writeFileSync(join(folder, name), '');
+  await expect(writeReport(report, folder)).rejects.toThrow(UsageError);
+  await expect(writeReport(report, folder)).rejects.toThrow(/Cannot write .*remove what is there/);
 });

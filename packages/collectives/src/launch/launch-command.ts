@@ -56,7 +56,8 @@ function readOptions(args: readonly string[]): LaunchOptions | null {
   if (values.help) return null;
   const [script, ...rest] = positionals;
   if (values.nproc === undefined) throw new Error('--nproc is missing: how many ranks to start.');
-  if (script === undefined) throw new Error('There is no script to start.');
+  // Empty, as of a shell variable that is not set, it would start a Node.js without any.
+  if (!script) throw new Error('There is no script to start.');
   return {
     processes: Number(values.nproc),
     script,

@@ -2,6 +2,7 @@ import { defineCommand, type Flags } from '../../cli/command.ts';
 import { printLine, tell } from '../../cli/output.ts';
 import { single } from '../../cli/option-values.ts';
 import { printTable } from '../../cli/print-table.ts';
+import { UsageError } from '../../errors.ts';
 import type { CellRecord } from '../../records/record.ts';
 import { phases } from './parameters.ts';
 import { choosePeer } from '../e2e/command.ts';
@@ -28,10 +29,17 @@ const flags = {
   range: {
     type: 'string',
     describe: "Only kernels inside ranges of this name; * stands for any text: 'attention.*'",
-    coerce: (given: string | readonly string[]) => single('range', given),
+    coerce: parseRange,
     completions: () => ['attention.*', 'layers.0', 'loss', 'optimizer'],
   },
 } as const satisfies Flags;
+
+/** No range has an empty name: that of a shell variable that is not set would leave nothing to show. */
+function parseRange(given: string | readonly string[]): string {
+  const range = single('range', given);
+  if (range === '') throw new UsageError("--range wants a name, such as 'attention.*'.");
+  return range;
+}
 
 export const profileCommand = defineCommand({
   flags,
