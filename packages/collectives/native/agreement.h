@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ class Agreement {
 
   // Whether all ranks have come with the same descriptor.
   bool agree(const std::vector<char>& descriptor) {
+    if (refused_) std::rethrow_exception(refused_);
     const int rank = mesh_->rank, size = mesh_->size;
     Round& round = rounds_[number_ % 2];
     const auto own = padded(descriptor);
@@ -49,7 +51,7 @@ class Agreement {
     for (int step = 1; step < size; step++) round.receiver->waitRecv();
     for (int step = 1; step < size; step++) sender->waitSend();
     std::copy(own.begin(), own.end(), round.heard.begin() + rank * kDescriptorBytes);
-    ask(++number_);
+    askAhead();
     for (int peer = 0; peer < size; peer++)
       if (memcmp(&round.heard[peer * kDescriptorBytes], own.data(), kDescriptorBytes) != 0) return false;
     return true;
@@ -74,6 +76,15 @@ class Agreement {
     std::unique_ptr<gloo::transport::UnboundBuffer> receiver;
   };
 
+  // A peer that has left since this call does not spoil it, but the next one.
+  void askAhead() {
+    try {
+      ask(++number_);
+    } catch (const std::exception&) {
+      refused_ = std::current_exception();
+    }
+  }
+
   void ask(uint32_t number) {
     Round& round = rounds_[number % 2];
     std::fill(round.heard.begin(), round.heard.end(), 0);
@@ -85,6 +96,7 @@ class Agreement {
   std::shared_ptr<Mesh> mesh_;
   uint32_t number_ = 0;
   Round rounds_[2];
+  std::exception_ptr refused_;
 };
 
 // Of the two sides of a send and receive. What the peer said goes to `heard`, which begins with 0 until it has.

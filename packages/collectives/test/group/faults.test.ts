@@ -28,6 +28,23 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     for (let round = 0; round < 5; round++) await isEverySuccessful('natural', 2);
   });
 
+  it('a rank that wakes up when the others have ended has all that they sent', async () => {
+    await withRanks(
+      'faults',
+      3,
+      async ([slow, ...others]) => {
+        await slow!.printed('waits');
+        slow!.child.kill('SIGSTOP');
+        for (const { code, stderr } of await Promise.all(others.map(({ result }) => result)))
+          expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+        slow!.child.kill('SIGCONT');
+        const { code, stdout, stderr } = await slow!.result;
+        expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'waits\nall right\n', stderr: '' });
+      },
+      ['slowest'],
+    );
+  });
+
   it('process.exit with a call in flight takes no time', async () => {
     await withRanks(
       'faults',

@@ -24,6 +24,16 @@ function stillWorks(group: ProcessGroup): void {
 }
 
 const faults: Readonly<Record<string, () => Promise<void>>> = {
+  /** The first rank is stopped as soon as it waits; the others come to the call, and end. */
+  async slowest() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    group.barrier().wait();
+    if (group.rank > 0) await sleep(1000);
+    const work = group.barrier();
+    if (group.rank === 0) console.log('waits');
+    work.wait();
+  },
+
   async mismatch() {
     const group = await initProcessGroup({ backend: 'gloo' });
     const { rank, size } = group;
