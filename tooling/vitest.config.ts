@@ -1,9 +1,21 @@
+import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Under `npm test` a package that passes is one line, and what fails is told in full. */
 const isSummarized = process.env['ROOFLINE_TEST_SUMMARY'] !== undefined;
 const summaryReporter = fileURLToPath(new URL('./summary-reporter.ts', import.meta.url));
+
+/**
+ * Files that bear no other beside them in a process: they put other modules in the place of some, or say that they are
+ * `alone in a process`, and why. All others share two processes, which load the packages once and not once a file, and
+ * whose ops run in one thread.
+ */
+const areAlone = globSync(['test/**/*.test.ts', 'tooling/test/**/*.test.ts'], {
+  exclude: ['test/gpu/**', 'test/lifetimes/**', '**/node_modules/**'],
+}).filter((file) =>
+  /\bvi\.(mock|doMock|hoisted|resetModules)\(|alone in a process/.test(readFileSync(file, 'utf8')),
+);
 
 // Tests read the packages' TypeScript sources, so that a failing line is the line one edits.
 export default defineConfig({
@@ -18,6 +30,8 @@ export default defineConfig({
     // Tests start hundreds of processes from the sources, which read them stripped and compiled from here.
     env: {
       NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)),
+      // Threads that wait for the next op spin, and take the cores from the tests beside.
+      ROOFLINE_CPU_THREADS: '1',
     },
     maxWorkers: 2,
     ...(isSummarized && { reporters: ['minimal', summaryReporter] }),
@@ -27,9 +41,20 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts', 'tooling/test/**/*.test.ts'],
-          exclude: ['test/gpu/**', 'test/lifetimes/**', 'node_modules/**'],
+          exclude: ['test/gpu/**', 'test/lifetimes/**', 'node_modules/**', ...areAlone],
+          isolate: false,
+          setupFiles: [fileURLToPath(new URL('./keep-environment.ts', import.meta.url))],
         },
       },
+      ...(areAlone.length > 0
+        ? [
+            {
+              extends: true as const,
+              // As many threads as a user's process has.
+              test: { name: 'alone', include: areAlone, env: { ROOFLINE_CPU_THREADS: '' } },
+            },
+          ]
+        : []),
       // Tests that force garbage collections.
       {
         extends: true,

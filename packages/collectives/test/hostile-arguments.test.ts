@@ -1,3 +1,4 @@
+// Is alone in a process: its calls write variables of the environment.
 import { SGD } from '@roofline/optim';
 import { RooflineError, ones, zeros } from '@roofline/tensor-core';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// Is alone in a process: observers and hooks that its calls add stay there.
 import { rmSync } from 'node:fs';
 import {
   type HostileCall,

@@ -1,7 +1,7 @@
 import { RooflineError } from '@roofline/tensor-core';
 import { spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type LaunchOptions, type LaunchResult, launch } from '../../src/index.ts';
 import { glooNote, hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
@@ -118,7 +118,8 @@ describe.skipIf(!hasGloo)(`ranks that meet${glooNote}`, () => {
   });
 
   it('two launchers, as on two machines, make one world', async () => {
-    process.env.ROOFLINE_STORE_TOKEN = 'shared';
+    vi.stubEnv('ROOFLINE_STORE_TOKEN', 'shared');
+    onTestFinished(() => void vi.unstubAllEnvs());
     const { createServer } = await import('node:net');
     const probe = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => probe.once('listening', resolve));

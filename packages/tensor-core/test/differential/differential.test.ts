@@ -1,3 +1,4 @@
+// Is alone in a process: whether indices are checked is read once in each.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type DType, device } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';

@@ -1,3 +1,4 @@
+// Is alone in a process: ops run in as many threads as there are cores.
 import { describe, expect, it } from 'vitest';
 import { add, device, greater, scope, tensor } from '../../src/index.ts';
 import { describeElementwise, describeMatmul, describeReductions } from '../op-cases/generic.ts';

@@ -1,3 +1,4 @@
+// Is alone in a process: ops run in as many threads as there are cores.
 import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
 import { itCompilesRandomPrograms } from './random-programs.ts';

@@ -1,3 +1,4 @@
+// Is alone in a process: how many threads ops run in is settled once in each.
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import {

@@ -1,3 +1,4 @@
+// Is alone in a process: products run in as many threads as there are cores.
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Shape, Tensor } from '../../../src/index.ts';

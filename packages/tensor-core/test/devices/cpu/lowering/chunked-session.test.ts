@@ -1,3 +1,4 @@
+// Is alone in a process: a piece is of as many elements as there are threads for.
 import type { OnnxLowering } from '../../../../src/op/cpu-lowering.ts';
 import { expect, test } from 'vitest';
 import { apply } from '../../../../src/op/apply.ts';

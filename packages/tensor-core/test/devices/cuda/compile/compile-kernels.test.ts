@@ -1,3 +1,4 @@
+// Is alone in a process: a stand-in for NVRTC's library stays loaded.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// Is alone in a process: a stand-in for CUPTI's library stays loaded.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
