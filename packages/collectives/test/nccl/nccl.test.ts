@@ -3,18 +3,23 @@ import { describe, expect, it } from 'vitest';
 import { startScript, runRanks, withRanks } from '../support/run-ranks.ts';
 import { buildStubs, compilerNote, hasCompiler } from '../support/stub-nccl.ts';
 
+const variables = hasCompiler ? buildStubs() : {};
+const allRight = { code: 0, stdout: 'all right\n', stderr: '' };
+const run = async (script: string, size: number, args: readonly string[] = []) =>
+  (await runRanks(script, size, args, variables)).map(({ code, stdout, stderr }) => ({
+    code,
+    stdout,
+    stderr,
+  }));
+
+// Before the others: it compiles the emulated GPU's kernels, which all of them would compile at once.
+it.skipIf(!hasCompiler)('every collective in every dtype, one rank', async () => {
+  expect(await run('nccl-collectives', 1)).toEqual([allRight]);
+});
+
 // Most of these wait for time limits.
 describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${compilerNote}`, () => {
-  const variables = hasCompiler ? buildStubs() : {};
-  const allRight = { code: 0, stdout: 'all right\n', stderr: '' };
-  const run = async (script: string, size: number, args: readonly string[] = []) =>
-    (await runRanks(script, size, args, variables)).map(({ code, stdout, stderr }) => ({
-      code,
-      stdout,
-      stderr,
-    }));
-
-  it.each([1, 2, 3])('every collective in every dtype, %i ranks', async (size) => {
+  it.each([2, 3])('every collective in every dtype, %i ranks', async (size) => {
     for (const result of await run('nccl-collectives', size)) expect(result).toEqual(allRight);
   });
 
