@@ -21,7 +21,7 @@ describe('the memory of compiled steps', () => {
     expect(sweep.executions).toEqual(['eager', 'compiled']);
   });
 
-  it.skipIf(hostCompilerVersion() === null)('is their arena and their result, on a GPU', () => {
+  it.skipIf(hostCompilerVersion() === null)('is their arena, where their result lies too, on a GPU', () => {
     const device = openEmulatedDevice();
     const x = ones([1 << 18], { device });
     const step = compile(() => sum(mul(softmax(x, 0), softmax(mul(x, x), 0))));
@@ -31,9 +31,7 @@ describe('the memory of compiled steps', () => {
     const result = summarizeStep(cell, recorded, 1 << 18);
     expect(result.weightBytes).toBe(4 << 18);
     expect(result.arenaBytes).toBeGreaterThanOrEqual(2 * result.weightBytes);
-    expect(result.weightBytes + result.arenaBytes + result.otherHeldBytes + 512).toBe(
-      result.peakAllocatedBytes,
-    );
+    expect(result.weightBytes + result.arenaBytes + result.otherHeldBytes).toBe(result.peakAllocatedBytes);
     const [peak, ...others] = result.phases;
     expect(others).toEqual([]);
     expect(peak).toMatchObject({ phase: 'whole step', bytes: result.peakAllocatedBytes });

@@ -3,11 +3,11 @@ import { checkText } from '../../../tensor/check-value.ts';
 import type { Block } from './block.ts';
 import { FreeBlocks } from './free-blocks.ts';
 
+export const segmentSizes = ['rounded', 'exact'] as const;
 /**
  * How large a segment is that a pool takes for a block: `rounded` up, so that others find room there, or `exact`ly as large,
  * for memory that is allocated once and held.
  */
-export const segmentSizes = ['rounded', 'exact'] as const;
 export type SegmentSize = (typeof segmentSizes)[number];
 
 /** A point on a queue that another can wait for. */
