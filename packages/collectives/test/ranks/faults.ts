@@ -28,9 +28,13 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
   async slowest() {
     const group = await initProcessGroup({ backend: 'gloo' });
     group.barrier().wait();
-    if (group.rank > 0) await sleep(1000);
+    if (group.rank > 0) await sleep(2000);
     const work = group.barrier();
-    if (group.rank === 0) console.log('waits');
+    // Stopped before it has told the others that it is there it would be late.
+    if (group.rank === 0) {
+      await sleep(500);
+      console.log('waits');
+    }
     work.wait();
   },
 
