@@ -30,7 +30,7 @@ const fewerHeadDimensions = all ? everyHeadDimension : ([64, 128] as const);
 const problems: readonly KernelProblem[] = (
   [
     ['bfloat16', true, everyTile, everyHeadDimension],
-    ['bfloat16', false, fewerTiles, everyHeadDimension],
+    ['bfloat16', false, fewerTiles, fewerHeadDimensions],
     ['float16', true, fewerTiles, fewerHeadDimensions],
   ] as const
 ).flatMap(([dtype, causal, sizes, headDimensions]) =>
