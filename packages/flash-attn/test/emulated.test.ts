@@ -17,7 +17,7 @@ const families: readonly FlashKernels[] = ['simt', 'mma'];
 describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the emulated GPU', (family) => {
   const emulated = openEmulatedDevice();
   beforeAll(() => setFlashKernels(family));
-  afterAll(() => setFlashKernels('simt'));
+  afterAll(() => setFlashKernels('auto'));
 
   describeFlash(() => emulated, {
     problems: [groups, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
@@ -77,7 +77,7 @@ describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the e
 describe.skipIf(!hostCompilerVersion())('float32 on the tensor cores of the emulated GPU', () => {
   const emulated = openEmulatedDevice();
   beforeAll(() => setFlashKernels('mma'));
-  afterAll(() => setFlashKernels('simt'));
+  afterAll(() => setFlashKernels('auto'));
 
   const outputs = () =>
     scope(() => {
