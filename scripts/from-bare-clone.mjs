@@ -65,7 +65,7 @@ const steps = {
     // Gloo is tested for real: it is installed where apt-get is there and may.
     run('node', 'packages/collectives/native/build.mjs', '--install');
     console.log(
-      '\nLint, build, types and tests: some fifteen minutes on two cores. What fails is told in full.\n',
+      '\nLint, build, types and tests: some ten minutes on two cores. What fails is told in full.\n',
     );
     await runSummarized(
       'turbo',
