@@ -19,7 +19,7 @@ import {
   slice,
   zeros,
 } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/native';
+import { currentTrace, sameShape } from '@roofline/tensor-core/native';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {
@@ -242,7 +242,7 @@ function checkStored(owner: string, keys: Tensor, values: Tensor): void {
     if (shape.length === 4) continue;
     throw new ShapeError(`${owner}: takes [batch, heads, T, d], not ${formatShape(shape)}.`);
   }
-  if (formatShape(keys.shape) !== formatShape(values.shape)) {
+  if (!sameShape(keys.shape, values.shape)) {
     throw new ShapeError(
       `${owner}: keys ${formatShape(keys.shape)} and values ${formatShape(values.shape)} must be of one shape.`,
     );

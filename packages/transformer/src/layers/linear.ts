@@ -7,6 +7,7 @@ import {
   linear,
   requireTensor,
 } from '@roofline/tensor-core';
+import { sameShape } from '@roofline/tensor-core/native';
 import { Module } from '../module/module.ts';
 import {
   type ParameterOptions,
@@ -38,7 +39,7 @@ export class Linear extends Module<[x: Tensor], Tensor> {
     if (weight === undefined) checkGenerator('Linear', options.generator);
     else requireTensor('Linear', weight);
     const shape = [outFeatures, inFeatures];
-    if (weight && formatShape(weight.shape) !== formatShape(shape)) {
+    if (weight && !sameShape(weight.shape, shape)) {
       throw new ShapeError(
         `Linear: the weight ${formatShape(weight.shape)} to tie with must be ${formatShape(shape)}.`,
       );

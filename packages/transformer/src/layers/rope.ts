@@ -18,6 +18,7 @@ import {
   scope,
   slice,
 } from '@roofline/tensor-core';
+import { sameShape } from '@roofline/tensor-core/native';
 
 /** Options of `RotaryEmbedding`. */
 export interface RotaryOptions {
@@ -84,7 +85,7 @@ export class RotaryEmbedding {
     }
     if (typeof start === 'object') {
       requireTensor('RotaryEmbedding.apply', start);
-      if (formatShape(start.shape) !== formatShape([length])) {
+      if (!sameShape(start.shape, [length])) {
         throw new ShapeError(
           `RotaryEmbedding.apply: the positions ${formatShape(start.shape)} must be ${formatShape([length])}, one for each ` +
             `token of x ${formatShape(x.shape)}.`,

@@ -8,6 +8,7 @@ import {
   reshape,
   scope,
 } from '@roofline/tensor-core';
+import { sameShape } from '@roofline/tensor-core/native';
 import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 
 /**
@@ -17,7 +18,7 @@ import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 export function languageModelLoss(model: TransformerLM, ids: Tensor, targets: Tensor): Tensor {
   requireModel('languageModelLoss', model);
   requireTensors('languageModelLoss', [ids, targets]);
-  if (formatShape(ids.shape) !== formatShape(targets.shape)) {
+  if (!sameShape(ids.shape, targets.shape)) {
     throw new ShapeError(
       `languageModelLoss: ids ${formatShape(ids.shape)} and targets ${formatShape(targets.shape)} must be of one shape.`,
     );

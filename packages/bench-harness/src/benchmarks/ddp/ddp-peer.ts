@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { sampleList } from '../../measuring/statistics.ts';
 import { peerPython } from '../../peer/cell-peer.ts';
-import { PeerError, PythonPeer } from '../../peer/python-peer.ts';
+import { PythonPeer } from '../../peer/python-peer.ts';
 import { readyReply } from '../../peer/torch-peer.ts';
+import { UntilFailure } from '../../peer/until-failure.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import type { RankResult } from './result.ts';
 
@@ -33,19 +34,18 @@ class TorchRank extends PythonPeer {
 
 /** PyTorch's side of a rank. Its failure does not spoil ours: it becomes part of the result. */
 export class RankPeer {
-  readonly #peer: TorchRank;
+  readonly #asked: UntilFailure<TorchRank>;
   readonly #stepMs: number[] = [];
   #torch = '';
-  #failure: PeerError | null = null;
 
   private constructor(peer: TorchRank) {
-    this.#peer = peer;
+    this.#asked = new UntilFailure(peer);
   }
 
   /** Starts it and runs `warmup` steps. */
   static async start(cell: DdpCell, settings: DdpSettings, place: PeerPlace): Promise<RankPeer> {
     const contender = new RankPeer(new TorchRank(place.threads));
-    await contender.#attempt(async (peer) => {
+    await contender.#asked.attempt(async (peer) => {
       contender.#torch = (await peer.prepare(cell, settings, place)).torch;
       if (settings.warmup > 0) await peer.run(settings.warmup);
     });
@@ -53,22 +53,13 @@ export class RankPeer {
   }
 
   run(steps: number): Promise<void> {
-    return this.#attempt(async (peer) => void this.#stepMs.push(...(await peer.run(steps)).stepMs));
+    return this.#asked.attempt(async (peer) => void this.#stepMs.push(...(await peer.run(steps)).stepMs));
   }
 
   async finish(): Promise<RankResult['peer']> {
-    await this.#peer.close();
-    if (this.#failure) return { status: 'failed', error: this.#failure.message };
+    await this.#asked.peer.close();
+    const { failure } = this.#asked;
+    if (failure) return { status: 'failed', error: failure.message };
     return { status: 'ok', torch: this.#torch, stepMs: this.#stepMs };
-  }
-
-  async #attempt(work: (peer: TorchRank) => Promise<void>): Promise<void> {
-    if (this.#failure !== null) return;
-    try {
-      await work(this.#peer);
-    } catch (error) {
-      if (!(error instanceof PeerError)) throw error;
-      this.#failure = error;
-    }
   }
 }

@@ -1,20 +1,19 @@
 import type { Device } from '@roofline/tensor-core';
 import { describeFailure, prepareCell, startPeer } from '../../peer/cell-peer.ts';
-import { PeerError } from '../../peer/python-peer.ts';
 import type { PeerBlock, PeerDescription, TorchPeer } from '../../peer/torch-peer.ts';
+import { UntilFailure } from '../../peer/until-failure.ts';
 import type { CellContext } from '../definition.ts';
 import type { E2eCell, E2eSettings } from './parameters.ts';
 import type { PeerResult } from './result.ts';
 
 /** PyTorch's side of a cell. Its failure does not spoil ours: it becomes part of the result. */
 export class PeerContender {
-  readonly #peer: TorchPeer;
+  readonly #asked: UntilFailure<TorchPeer>;
   readonly #blocks: PeerBlock[] = [];
   #description: PeerDescription | null = null;
-  #failure: PeerError | null = null;
 
   private constructor(peer: TorchPeer) {
-    this.#peer = peer;
+    this.#asked = new UntilFailure(peer);
   }
 
   static async start(
@@ -24,7 +23,7 @@ export class PeerContender {
   ): Promise<PeerContender> {
     const { warmup } = context.settings;
     const contender = new PeerContender(startPeer(device));
-    await contender.#attempt(async (peer) => {
+    await contender.#asked.attempt(async (peer) => {
       contender.#description = await prepareCell(peer, cell, context, device);
       if (warmup > 0) await peer.run(warmup);
       await peer.resetPeakMemory();
@@ -33,15 +32,16 @@ export class PeerContender {
   }
 
   run(steps: number): Promise<void> {
-    return this.#attempt(async (peer) => void this.#blocks.push(await peer.run(steps)));
+    return this.#asked.attempt(async (peer) => void this.#blocks.push(await peer.run(steps)));
   }
 
   async finish(): Promise<PeerResult> {
     const blocks = this.#blocks;
     const memory = { peakAllocatedBytes: null as number | null, peakReservedBytes: null as number | null };
-    await this.#attempt(async (peer) => void Object.assign(memory, await peer.memory()));
-    await this.#peer.close();
-    if (this.#failure !== null) return describeFailure(this.#failure);
+    await this.#asked.attempt(async (peer) => void Object.assign(memory, await peer.memory()));
+    await this.#asked.peer.close();
+    const { failure } = this.#asked;
+    if (failure !== null) return describeFailure(failure);
     const names = Object.keys(blocks[0]!.phasesMs);
     return {
       status: 'ok',
@@ -53,15 +53,5 @@ export class PeerContender {
       ),
       ...memory,
     };
-  }
-
-  async #attempt(work: (peer: TorchPeer) => Promise<void>): Promise<void> {
-    if (this.#failure !== null) return;
-    try {
-      await work(this.#peer);
-    } catch (error) {
-      if (!(error instanceof PeerError)) throw error;
-      this.#failure = error;
-    }
   }
 }

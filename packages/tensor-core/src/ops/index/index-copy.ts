@@ -8,7 +8,7 @@ import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize } from '../../tensor/dtype.ts';
 import { DTypeError, ShapeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import { formatShape, normalizeDimension, sameShape, sizeOf } from '../../tensor/shape.ts';
 import { shareMemory } from '../../tensor/storage/overlap.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { zeros } from '../../tensor/creation.ts';
@@ -37,7 +37,7 @@ function checkOperands(
     throw new ShapeError(`${op}: the index must be a vector, not ${formatShape(index!.shape)}; reshape it.`);
   }
   const expected = target!.shape.map((length, d) => (d === dimension ? index!.shape[0]! : length));
-  if (formatShape(source!.shape) !== formatShape(expected)) {
+  if (!sameShape(source!.shape, expected)) {
     throw new ShapeError(
       `${op}: a source ${formatShape(source!.shape)} does not fit: ${index!.shape[0]!} slices of ` +
         `${formatShape(target!.shape)} along dimension ${dimension} are ${formatShape(expected)}.`,
