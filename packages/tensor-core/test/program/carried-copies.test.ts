@@ -8,6 +8,7 @@ import {
   compile,
   copyInPlace,
   fillInPlace,
+  full,
   mul,
   noGrad,
   observeOps,
@@ -166,5 +167,24 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     }
     expect(f.explain()).toMatchObject([{ carriedCasts: 1 }]);
     f.dispose();
+  });
+
+  it('take the bytes that they need, in one segment, and give them back', () => {
+    const size = 700_160;
+    const weights = [1, 2, 3].map((value) => full([size], value, { device, requiresGrad: true }));
+    const x = ones([size], { device });
+    const f = evaluation(...weights);
+    f(x).dispose();
+    const before = device.memoryStatistics();
+    f(x).dispose();
+    const { arenaBytes } = f.explain()[0]!;
+    const copyBytes = 3 * size * 2;
+    const held = device.memoryStatistics();
+    expect(held.allocatedBytes - before.allocatedBytes).toBe(arenaBytes);
+    expect(arenaBytes).toBeGreaterThanOrEqual(copyBytes);
+    f.dispose();
+    const after = device.memoryStatistics();
+    expect(held.reservedBytes - after.reservedBytes).toBe(arenaBytes);
+    expect(after.allocatedBytes).toBe(before.allocatedBytes);
   });
 });

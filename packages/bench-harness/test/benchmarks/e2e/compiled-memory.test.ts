@@ -11,11 +11,12 @@ function peakBytes(
   context: number,
   execution: Execution,
   mode: E2eCell['mode'] = 'train-step',
+  dtype: E2eCell['dtype'] = 'bfloat16',
 ): number {
   const device = openPlanningDevice();
   const { contextLength: _, ...shape } = presets[size];
   const cell: E2eCell = {
-    ...{ size, shape, context, execution, mode, batch: 4, dtype: 'bfloat16' },
+    ...{ size, shape, context, execution, mode, batch: 4, dtype },
     ...{ attention: 'flash', peerAttention: 'plain', peerExecution: 'eager' },
   };
   const workload = createWorkload(cell, device, 0);
@@ -27,18 +28,35 @@ function peakBytes(
   return device.memoryStatistics().peakAllocatedBytes;
 }
 
-describe('the memory of a training step in bfloat16', () => {
+describe('the memory of a training step in low precision', () => {
   it('is counted as a GPU counts it', () => {
     // docs/results/h200-compiled-steps and h200-compiled-2.7b
     expect(peakBytes('small', 256, 'eager') / 2 ** 20).toBeCloseTo(2220.145, 2);
     expect(peakBytes('2.7b', 256, 'eager') / 2 ** 20).toBeCloseTo(52314.039, 2);
   });
 
-  it('is compiled at most what it is eager where gradients stay, beside what comes and goes', () => {
+  it.each([
+    ['small', 256],
+    ['small', 512],
+    ['medium', 512],
+    ['2.7b', 256],
+    ['2.7b', 512],
+  ] as const)(
+    'is compiled what it is eager at most, where gradients stay: %s, context %i',
+    (size, context) => {
+      const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
+        peakBytes(size, context, execution, 'forward-backward'),
+      );
+      // Within what a plan of the arena may miss.
+      expect(compiled! / eager!).toBeLessThanOrEqual(1.0005);
+    },
+  );
+
+  it('is compiled what it is eager at most, where a scaler looks at all gradients first', () => {
     const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
-      peakBytes('small', 512, execution, 'forward-backward'),
+      peakBytes('2.7b', 256, execution, 'train-step', 'float16'),
     );
-    expect(compiled! / eager!).toBeLessThanOrEqual(1);
+    expect(compiled! / eager!).toBeLessThanOrEqual(1.0005);
   });
 
   it('is compiled at most what it is eager where only the forward pass runs, whose logits are a result', () => {

@@ -3,8 +3,11 @@ import { bytesOf } from '../../../op/cost.ts';
 import type { Binding, Call, Program, StorageSource } from '../../../program/program.ts';
 import { watchedChanges } from '../../../tensor/storage/watched-changes.ts';
 import { JointTime } from '../../../tensor/storage/write-time.ts';
+import { Storage } from '../../../tensor/storage/storage.ts';
+import type { CudaDevice } from '../device.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
+import { blockBytes } from '../memory/allocator.ts';
 import { type ProgramReplay, replayOf } from '../../../program/replay.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { type CastTime, type CopiedParameter, LowPrecisionCopy } from './low-precision-copy.ts';
@@ -57,14 +60,7 @@ export class CarriedCopies {
 
   /** Where the copies lie, for as long as the program lives; makes their memory the first time. */
   bindings(): Map<number, Binding> {
-    for (const [number, { casts }] of this.#sources) {
-      if (this.#copies.has(number)) continue;
-      const { byteLength } = this.#program.storages[number]!;
-      const parameters = casts.map((cast) => this.#copiedBy(cast));
-      const copy = LowPrecisionCopy.of(parameters, byteLength);
-      copy.freshBehind(this.#run);
-      this.#copies.set(number, copy);
-    }
+    if (this.#copies.size < this.#sources.size) this.#makeCopies();
     const bindingOf = ({ memory }: LowPrecisionCopy) => ({ storage: memory, byteOffset: 0 });
     return new Map([...this.#copies].map(([number, copy]) => [number, bindingOf(copy)]));
   }
@@ -116,6 +112,32 @@ export class CarriedCopies {
       copy.memory.release();
     }
     this.#copies.clear();
+  }
+
+  /** Those that no other program has made lie in one segment, which takes no more than they need. */
+  #makeCopies(): void {
+    const device = this.#program.device as CudaDevice;
+    const wanted = [...this.#sources].map(([number, { casts }]) => ({
+      number,
+      byteLength: this.#program.storages[number]!.byteLength,
+      parameters: casts.map((cast) => this.#copiedBy(cast)),
+    }));
+    const bytes = wanted
+      .filter(({ parameters }) => !LowPrecisionCopy.isKnown(parameters))
+      .reduce((sum, { byteLength }) => sum + blockBytes(byteLength), 0);
+    const pool = device.createPool({ segmentSize: 'exact' });
+    try {
+      device.withPool(pool, () => {
+        if (bytes > 0) new Storage(device, bytes).release();
+        for (const { number, byteLength, parameters } of wanted) {
+          const copy = LowPrecisionCopy.of(parameters, byteLength);
+          copy.freshBehind(this.#run);
+          this.#copies.set(number, copy);
+        }
+      });
+    } finally {
+      pool.release();
+    }
   }
 
   /** What its graph launches: a kernel for each cast. */

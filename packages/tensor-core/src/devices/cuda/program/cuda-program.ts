@@ -1,7 +1,6 @@
 import { observeReplay } from '../../../op/observers.ts';
 import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
-import { optimize } from './passes/optimize.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
@@ -21,13 +20,14 @@ import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
-import { Arena } from './arena.ts';
+import type { Arena } from './arena.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { GivenPlaces } from './given-places.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
 import { LentParts } from './lent-parts.ts';
 import { madeBytes } from './made-bytes.ts';
+import { planProgram } from './plan-program.ts';
 
 /** What a program stands on. */
 export type CudaProgramParts = LiveCallParts;
@@ -70,7 +70,9 @@ export class CudaProgram implements ProgramRunner {
     this.#autotunes = autotune;
     const distinct = withoutRepeatedCalls(program);
     this.#repeatedCalls = program.calls.length - distinct.calls.length;
-    this.#program = optimize(distinct, parts.device.facts);
+    const planned = planProgram(distinct, parts.device.facts);
+    this.#program = planned.program;
+    this.#arena = planned.arena;
     this.#copies = new CarriedCopies(this.#program, parts.driver);
     this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(distinct, this.#program);
@@ -78,7 +80,6 @@ export class CudaProgram implements ProgramRunner {
     this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
       source.kind === 'argument' ? [number] : [],
     );
-    this.#arena = new Arena(this.#program);
     this.#pool = parts.device.createPool({ segmentSize: 'exact' });
   }
 

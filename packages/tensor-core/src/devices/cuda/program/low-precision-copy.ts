@@ -45,18 +45,22 @@ export class LowPrecisionCopy {
 
   /** The copy of these parameters, at least one, that lies so; one reference to it, the caller's to release. */
   static of(parameters: readonly CopiedParameter[], byteLength: number): LowPrecisionCopy {
-    const { source } = parameters[0]!;
-    const key = parameters.map(keyOf).join();
-    let copies = copiesOf.get(source);
-    if (!copies) copiesOf.set(source, (copies = new Map()));
-    const known = copies.get(key);
-    if (known && known.memory.references > 0) {
+    const known = knownCopy(parameters);
+    if (known) {
       known.memory.retain();
       return known;
     }
+    const { source } = parameters[0]!;
     const copy = new LowPrecisionCopy(parameters, byteLength);
-    copies.set(key, copy);
+    let copies = copiesOf.get(source);
+    if (!copies) copiesOf.set(source, (copies = new Map()));
+    copies.set(keyOf(parameters), copy);
     return copy;
+  }
+
+  /** Whether there is one already. */
+  static isKnown(parameters: readonly CopiedParameter[]): boolean {
+    return knownCopy(parameters) !== null;
   }
 
   /** Whether it is to be cast, for the first time or because a parameter has been written without it. */
@@ -89,7 +93,16 @@ export class LowPrecisionCopy {
   }
 }
 
-function keyOf({ source, parameter, output }: CopiedParameter): string {
-  const [from, to] = [extentOf(parameter), extentOf(output)];
-  return `${source.serial}:${from.start}-${from.end} ${output.dtype}:${to.start}`;
+function knownCopy(parameters: readonly CopiedParameter[]): LowPrecisionCopy | null {
+  const known = copiesOf.get(parameters[0]!.source)?.get(keyOf(parameters));
+  return known && known.memory.references > 0 ? known : null;
+}
+
+function keyOf(parameters: readonly CopiedParameter[]): string {
+  return parameters
+    .map(({ source, parameter, output }) => {
+      const [from, to] = [extentOf(parameter), extentOf(output)];
+      return `${source.serial}:${from.start}-${from.end} ${output.dtype}:${to.start}`;
+    })
+    .join();
 }

@@ -32,16 +32,27 @@ interface Move {
  *
  * Casts are left out by storages that they alone write, one parameter or several side by side. Their parameters must be
  * written by nothing but such updates, and not between a cast and the last reader of its storage. Where float16 and bfloat16
- * meet, those of the dtype that comes first go; of several arrangements of one parameter, the largest.
+ * meet, those of the dtype that comes first go; of several arrangements of one parameter, the largest. Copies of the
+ * parameters `notCarried`, by their `parameterKeys`, are cast in every run.
  */
-export function carryLowPrecisionCopies(program: Program): Program {
+export function carryLowPrecisionCopies(
+  program: Program,
+  notCarried: ReadonlySet<string> = new Set(),
+): Program {
   const uses = new Uses(program);
-  const found = storagesOfCasts(program, uses);
+  const found = storagesOfCasts(program, uses).filter((casts) =>
+    casts.every(({ parameter }) => !notCarried.has(keyOf(parameter))),
+  );
   const dtype = found[0]?.[0]!.output.dtype;
   const sameDType = found.filter((casts) => casts.every(({ output }) => output.dtype === dtype));
   const plan = new Plan();
   for (const casts of sameDType.toSorted((x, y) => y.length - x.length)) plan.tryAdd(casts);
   return plan.apply(program);
+}
+
+/** What stands for the parameters that these casts read, in one program and in what passes make of it. */
+export function parameterKeys(casts: readonly Call[]): string[] {
+  return casts.map(({ inputs }) => keyOf(inputs[0]!));
 }
 
 /** The casts of each storage that could be carried, in the program's order. */

@@ -5,6 +5,7 @@ import { accumulateProducts } from './accumulate-products.ts';
 import { carryLowPrecisionCopies } from './carry-low-precision-copies.ts';
 import { finishTogether } from './finish-together.ts';
 import { foldCopies } from './fold-copies.ts';
+import { freeFirst } from './free-first.ts';
 import { fuseEdges } from './fuse-edges.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { joinCrossEntropy } from './join-cross-entropy.ts';
@@ -14,7 +15,7 @@ import { scaleInUpdate } from './scale-in-update.ts';
 import { updateEarly } from './update-early.ts';
 
 /** A program that does the same in fewer kernels, or over fewer bytes. */
-type Pass = (program: Program, properties: CudaProperties) => Program;
+type Pass = (program: Program, properties: CudaProperties, notCarried: ReadonlySet<string>) => Program;
 
 /** In their order: what a pass leaves, those behind it see. */
 const passes: readonly Pass[] = [
@@ -22,7 +23,7 @@ const passes: readonly Pass[] = [
   mergeProducts,
   joinCrossEntropy,
   accumulateEmbeddings,
-  carryLowPrecisionCopies,
+  (program, _, notCarried) => carryLowPrecisionCopies(program, notCarried),
   foldCopies,
   pairCalls,
   finishTogether,
@@ -30,9 +31,14 @@ const passes: readonly Pass[] = [
   fuseEdges,
   scaleInUpdate,
   updateEarly,
+  freeFirst,
 ];
 
-/** `program` as a GPU of these properties is to run it. */
-export function optimize(program: Program, properties: CudaProperties): Program {
-  return passes.reduce((before, pass) => pass(before, properties), program);
+/** `program` as a GPU of these properties is to run it; see `carryLowPrecisionCopies` for `notCarried`. */
+export function optimize(
+  program: Program,
+  properties: CudaProperties,
+  notCarried: ReadonlySet<string> = new Set(),
+): Program {
+  return passes.reduce((before, pass) => pass(before, properties, notCarried), program);
 }
