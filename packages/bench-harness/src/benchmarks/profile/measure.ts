@@ -7,6 +7,12 @@ import type { ProfileCell, ProfileSettings } from './parameters.ts';
 import { profilePeer } from './peer/profile-peer.ts';
 import type { ProfileResult } from './result.ts';
 
+/**
+ * How long plain steps run before one of them is counted. What the profile before left behind, garbage above all, is not
+ * that one's to pay for, nor that the device has waited while the host read what was recorded.
+ */
+const settlingMs = 25;
+
 /** Profiles steps of one cell, each beside a plain step: A B A B; with a peer, the same there when ours are done. */
 export async function measureProfile(
   cell: ProfileCell,
@@ -41,8 +47,9 @@ export async function measureProfile(
     peer: null,
   };
   for (let step = 0; step < settings.steps; step++) {
-    // What the profile before left behind, garbage above all, is not the plain step's to pay for.
-    plainStep();
+    const settled = performance.now() + settlingMs;
+    do plainStep();
+    while (performance.now() < settled);
     result.plainMs.push(plainStep());
     const { deviceMs, packed } = await profiledStep();
     result.profiledMs.push(deviceMs);
