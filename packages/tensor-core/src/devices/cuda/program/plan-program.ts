@@ -10,6 +10,9 @@ export interface PlannedProgram {
   readonly arena: Arena;
 }
 
+/** As many bytes more than eager code held are as good as none: the device hands out memory by them. */
+const allowance = 2 ** 21;
+
 /**
  * Plans a program for a GPU of these properties. It carries copies of parameters from run to run, which spares their casts,
  * as far as it then holds no more than the function did when it ran eagerly: gradients take the place of copies that have
@@ -20,7 +23,7 @@ export function planProgram(program: Program, properties: CudaProperties): Plann
   const notCarried = new Set<string>();
   for (;;) {
     const excess = bytesHeld(best) - program.eagerPeakBytes;
-    const keys = excess > 0 ? copiesOf(best.program, excess) : [];
+    const keys = excess > allowance ? copiesOf(best.program, excess) : [];
     if (keys.length === 0) return best;
     for (const key of keys) notCarried.add(key);
     const next = plan(program, properties, notCarried);
