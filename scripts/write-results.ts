@@ -19,7 +19,7 @@ export const reports: Readonly<Record<string, readonly string[]>> = {
   'h200-compiled': [
     'h200-compiled-steps',
     'h200-compiled-2.7b',
-    'h200-compiled-peer',
+    ...['h200-compiled-steps-float32', 'h200-compiled-2.7b-float32', 'h200-compiled-peer'],
     ...['h200-profile-compiled', 'h200-compiled-float32', 'h200-compiled-float32-2.7b'],
     ...['h200-attention-compiled', 'h200-compile'],
   ],

@@ -7,9 +7,12 @@ import {
   addInPlace,
   apply,
   applyLive,
+  applyOne,
   backward,
   compile,
+  contiguous,
   defineOp,
+  expand,
   matmul,
   memorySnapshot,
   mul,
@@ -198,6 +201,48 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(Buffer.from(memorySnapshot(replay)).includes('arena of step')).toBe(true);
     f.dispose();
     expect(device.memoryStatistics().allocatedBytes).toBe(before);
+  });
+
+  it('finds room for workspaces in its arena', () => {
+    const workspaceBytes = 3 * 2 ** 20;
+    const busy = defineOp<undefined>({
+      name: 'busy',
+      autocast: 'none',
+      infer: ([x]) => [x!],
+      cuda: {
+        kind: 'custom',
+        launch(context, [x], [y]) {
+          const { shape, strides, dtype, byteLength } = x!;
+          // At its end, which nobody else may use meanwhile.
+          const address = context.workspace(workspaceBytes) + workspaceBytes - byteLength;
+          context.copy({ address: x!.address, dtype, shape, strides }, { address, dtype, shape, strides });
+          context.fillBytes(y!.address, 0, byteLength);
+          context.copy(
+            { address, dtype, shape, strides },
+            { address: y!.address, dtype, shape: y!.shape, strides: y!.strides },
+          );
+        },
+      },
+      cpu: { kind: 'host', run: () => undefined },
+    });
+    const x = on([1, 2, 3]);
+    // The arena is as long as its result, and too short for the workspace.
+    const f = compile((given: Tensor) =>
+      contiguous(expand(applyOne(busy, [given], undefined), [2 ** 17, 3])),
+    );
+    const expected = Array.from({ length: 3 * 2 ** 17 }, (_, i) => 1 + (i % 3));
+    for (let call = 0; call < 3; call++) {
+      const y = f(x);
+      expect(y.toFlatArray()).toEqual(expected);
+      y.dispose();
+    }
+    const resultBytes = 3 * 2 ** 17 * 4;
+    const { arenaBytes } = f.explain()[0]!;
+    expect(arenaBytes).toBeGreaterThanOrEqual(workspaceBytes);
+    expect(arenaBytes).toBeLessThan(workspaceBytes + resultBytes / 2);
+    const { reservedBytes } = device.memoryStatistics();
+    f.dispose();
+    expect(reservedBytes - device.memoryStatistics().reservedBytes).toBe(arenaBytes);
   });
 
   it('holds no more memory after many replays', () => {

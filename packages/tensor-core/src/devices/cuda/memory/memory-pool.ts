@@ -95,6 +95,11 @@ export class MemoryPool {
     return this.#hold(this, name);
   }
 
+  /** Gives every segment without a live block back to the system, as the device's `emptyCache` does of the default pool. */
+  emptyCache(): void {
+    this.#giveBack(this);
+  }
+
   /**
    * Ends the pool: each segment goes back to the system, now or once its last block is freed, and nothing is
    * allocated from it any more. Once is enough; more does nothing. Throws a DeviceError inside its own `withPool`.

@@ -3,12 +3,15 @@ import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import { blockBytes } from '../memory/allocator.ts';
-import { type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
+import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 
 /** A part of the arena, and the program's storage that it is. */
 interface StoragePart extends PlacedPart {
   readonly number: number;
 }
+
+/** The bytes of calls' workspaces, by the places of the calls. */
+export type WorkspaceBytes = ReadonlyMap<number, readonly number[]>;
 
 /**
  * One piece of memory for what a program's calls hand on to each other, its results and its gradients: where in it each
@@ -20,7 +23,8 @@ export class Arena {
   /** In the order of their offsets. */
   readonly #parts: readonly StoragePart[];
 
-  constructor(program: Program) {
+  /** It has gaps for the `workspaces`, too, where they are known. */
+  constructor(program: Program, workspaces: WorkspaceBytes = new Map()) {
     const { calls, storages, kept } = program;
     const groups = calls.map((call) => [call]);
     const firstUses = new Map<number, number>();
@@ -35,10 +39,14 @@ export class Arena {
         return { number, byteLength, first: firstUses.get(number) ?? last, last };
       }),
     );
-    this.#parts = planArena(parts)
-      .map((placed, i) => ({ ...placed, number: parts[i]!.number }))
+    const gaps = [...workspaces].flatMap(([call, sizes]) =>
+      sizes.map((byteLength): ArenaPart => ({ byteLength, first: call, last: call })),
+    );
+    const plan = planArena([...parts, ...gaps]);
+    this.#parts = parts
+      .map(({ number }, i) => ({ ...plan[i]!, number }))
       .toSorted((a, b) => a.offset - b.offset);
-    this.byteLength = arenaBytes(this.#parts);
+    this.byteLength = arenaBytes(plan);
   }
 
   /** Where the storages lie if the arena is `memory`. */
@@ -61,6 +69,8 @@ export class Arena {
 
 /** What one call leaves free of an arena, for its workspaces. */
 export class ArenaWorkspaces {
+  /** The bytes of each that was asked for. */
+  readonly asked: number[] = [];
   readonly taken: Gap[] = [];
   readonly #address: number;
   readonly #findGaps: () => readonly Gap[];
@@ -75,6 +85,7 @@ export class ArenaWorkspaces {
   /** From the smallest gap that is large enough; null without one. */
   take(byteLength: number): DeviceBuffer | null {
     const bytes = blockBytes(byteLength);
+    this.asked.push(byteLength);
     this.#gaps ??= this.#findGaps();
     const fitting = this.#gaps.filter((gap) => gap.byteLength >= bytes);
     if (fitting.length === 0) return null;

@@ -20,7 +20,7 @@ import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
-import type { Arena } from './arena.ts';
+import { Arena, type WorkspaceBytes } from './arena.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { GivenPlaces } from './given-places.ts';
@@ -43,6 +43,8 @@ interface Captured {
   readonly lent: LentParts;
 }
 
+type CapturedCalls = Pick<Captured, 'graph' | 'live' | 'nodes'> & { readonly workspaces: WorkspaceBytes };
+
 /**
  * A program as one CUDA graph: the kernels that its ops launch, over memory of its own that they share by liveness.
  * Arguments are copied to where the graph reads them; results and gradients are lent from where it writes them.
@@ -51,7 +53,7 @@ export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
   readonly #program: Program;
   readonly #parts: CudaProgramParts;
-  readonly #arena: Arena;
+  #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
@@ -174,26 +176,43 @@ export class CudaProgram implements ProgramRunner {
   }
 
   #capture(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
-    if (!this.#autotunes) return this.#captureOnce(given, attributes);
+    if (!this.#autotunes) return this.#captureWithin(given, attributes);
     const { products } = this.#parts.lowering;
     // The first time it only shows which products there are.
     products.tune(() => {
       this.#captureOnce(given, attributes);
       this.#drop();
     });
-    products.withTuned(() => this.#captureOnce(given, attributes));
+    products.withTuned(() => this.#captureWithin(given, attributes));
   }
 
-  #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
+  /** Captures once more where an arena with room for all workspaces is shorter than one beside which some of them lie. */
+  #captureWithin(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
+    const { workspaces, bytesBeside } = this.#captureOnce(given, attributes);
+    if (bytesBeside === 0) return;
+    const arena = new Arena(this.#program, workspaces);
+    if (arena.byteLength >= this.#arena.byteLength + bytesBeside) return;
+    this.#drop();
+    this.#pool.emptyCache();
+    this.#arena = arena;
+    this.#captureOnce(given, attributes);
+  }
+
+  /** Gives the workspaces that the calls have asked for, and how many bytes were allocated for them beside the arena. */
+  #captureOnce(
+    given: ReadonlyMap<number, Binding>,
+    attributes: readonly unknown[],
+  ): { workspaces: WorkspaceBytes; bytesBeside: number } {
     this.#drop();
     const { device } = this.#parts;
     const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
+    const bytesBefore = this.#pool.reservedBytes;
     const handedOn = this.#arena.bindings(arena);
     const memory = new ProgramMemory(
       this.#program,
       new Map([...given, ...this.#copies.bindings(), ...handedOn]),
     );
-    let made: Omit<Captured, 'lent'> & { readonly kept: ReadonlyMap<number, number> };
+    let made: Omit<Captured, 'lent'> & CapturedCalls & { readonly kept: ReadonlyMap<number, number> };
     try {
       this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
       const calls = device.withPool(this.#pool, () =>
@@ -208,16 +227,14 @@ export class CudaProgram implements ProgramRunner {
     }
     this.#captured = { ...made, lent: new LentParts(this.#program, made.kept, this.#pool) };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+    return { workspaces: made.workspaces, bytesBeside: this.#pool.reservedBytes - bytesBefore };
   }
 
-  #captureCalls(
-    memory: ProgramMemory,
-    arenaAddress: number,
-    attributes: readonly unknown[],
-  ): Pick<Captured, 'graph' | 'live' | 'nodes'> {
+  #captureCalls(memory: ProgramMemory, arenaAddress: number, attributes: readonly unknown[]): CapturedCalls {
     const { device, driver, lowering } = this.#parts;
     const live = new LiveCalls(this.#parts);
     const nodes: number[] = [];
+    const asked = new Map<number, readonly number[]>();
     let captured = 0;
     const captureOne = (call: Call, at: number) => {
       const own = attributesOf(call, attributes);
@@ -225,6 +242,7 @@ export class CudaProgram implements ProgramRunner {
       lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
       if (call.live === null) this.#captureCall(call, memory, own);
       else live.capture(call, memory, () => this.#captureCall(call, memory, own));
+      asked.set(at, workspaces.asked);
       for (const { offset, byteLength } of [...workspaces.taken, ...this.#arena.freedBehind(at)])
         device.discard(arenaAddress + offset, byteLength);
       const before = captured;
@@ -233,7 +251,7 @@ export class CudaProgram implements ProgramRunner {
     };
     try {
       const graph = CudaGraph.capture(driver, device.stream, () => this.#program.calls.forEach(captureOne));
-      return { graph, live, nodes };
+      return { graph, live, nodes, workspaces: asked };
     } finally {
       lowering.spareMemory = null;
     }
