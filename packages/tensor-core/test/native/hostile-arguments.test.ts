@@ -133,6 +133,7 @@ const methods: HostileTable = {
   'MemoryPool#blocksOf': hot,
   'MemoryPool#allBlocks': hot,
   'MemoryPool#holdFree': { args: () => [device().createPool(), 'kept'], legal: { 1: 'a' } },
+  'MemoryPool#emptyCache': { args: () => [device().createPool()] },
   'MemoryPool#release': { args: () => [device().createPool()] },
   'PinnedMemory#free': { args: () => [pinned()] },
 };

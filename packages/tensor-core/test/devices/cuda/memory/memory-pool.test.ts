@@ -154,6 +154,24 @@ describe('MemoryPool.holdFree', () => {
   });
 });
 
+describe('MemoryPool.emptyCache', () => {
+  it('gives back the segments of this pool that nobody has a block of', () => {
+    const device = openEmulatedDevice();
+    const [pool, other] = [device.createPool(), device.createPool()];
+    const allocate = (of: typeof pool) => device.withPool(of, () => device.allocate(30 * mebibyte));
+    const [kept, freed] = [allocate(pool), allocate(pool)];
+    device.free(allocate(other));
+    device.free(freed);
+    pool.emptyCache();
+    expect([pool.reservedBytes, other.reservedBytes]).toEqual([30 * mebibyte, 30 * mebibyte]);
+    // It goes on.
+    device.free(allocate(pool));
+    device.free(kept);
+    pool.emptyCache();
+    expect(pool.reservedBytes).toBe(0);
+  });
+});
+
 describe('MemoryPool.release', () => {
   it('gives free segments back at once, and the others with their last block', () => {
     const device = openEmulatedDevice();
