@@ -1,6 +1,7 @@
 import { checkNumber, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
 import { type Socket, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startTimer } from '../bounded-timer.ts';
 import { StoreError } from '../errors.ts';
 import { FrameReader, encodeFrame } from './frames.ts';
 import { checkPort } from './store-server.ts';
@@ -160,7 +161,7 @@ export class StoreClient implements Store {
     if (this.#failure) throw new StoreError(`${call}: ${this.#failure.message}`);
     const id = String(++this.#lastId);
     const { status, fields: values } = await new Promise<Reply>((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const timer = startTimer(() => {
         this.#fail(
           new StoreError(`${this.#where} does not answer: its host is stopped, or the network is cut.`),
         );
@@ -221,15 +222,16 @@ async function enter(
   const reader = new FrameReader(largestMessageBytes);
   try {
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('it did not answer')), timeoutMs);
+      const timer = startTimer(() => reject(new Error('it did not answer')), timeoutMs);
       let challenge = Buffer.alloc(0);
       let hasAnswered = false;
       socket.on('data', (chunk: Buffer) => {
         if (hasAnswered) {
-          const isWelcome = readsWelcome(reader, chunk);
-          if (isWelcome === null) return;
+          const verdict = readVerdict(reader, chunk);
+          if (verdict === null) return;
           clearTimeout(timer);
-          if (isWelcome) resolve();
+          if (verdict === 'welcome') resolve();
+          else if (verdict === 'refused') reject(refusal(host, port));
           else reject(new Error('what answers there is no store'));
           return;
         }
@@ -239,15 +241,8 @@ async function enter(
         socket.write(answerChallenge(token, challenge));
       });
       socket.once('error', reject);
-      socket.once('close', () =>
-        reject(
-          hasAnswered
-            ? new StoreError(
-                `connect: the store at ${host}:${port} refuses the token; all ranks need the same.`,
-              )
-            : new Error('it closed the connection'),
-        ),
-      );
+      // Also where others, who come all at once, took the place.
+      socket.once('close', () => reject(new Error('it closed the connection')));
       socket.once('close', () => clearTimeout(timer));
     });
   } catch (error) {
@@ -260,14 +255,18 @@ async function enter(
   return { socket, reader };
 }
 
-/** Null as long as it is not whole. */
-function readsWelcome(reader: FrameReader, chunk: Buffer): boolean | null {
+/** What a store says to the answer, a word; null as long as it is not whole. */
+function readVerdict(reader: FrameReader, chunk: Buffer): string | null {
   try {
     const [message] = reader.read(chunk);
-    return message ? String(message[0]) === 'welcome' : null;
+    return message ? String(message[0]) : null;
   } catch {
-    return false;
+    return 'nonsense';
   }
+}
+
+function refusal(host: string, port: number): StoreError {
+  return new StoreError(`connect: the store at ${host}:${port} refuses the token; all ranks need the same.`);
 }
 
 function isDuration(value: number): boolean {

@@ -74,7 +74,7 @@ describe('without the token', () => {
     // What answers the one challenge does not answer the other.
     b.socket.write(answerChallenge(token, first));
     await b.closed;
-    expect(b.bytes()).toHaveLength(challengeBytes);
+    expect(b.bytes().subarray(challengeBytes)).toEqual(encodeFrame(['refused']));
   });
 
   it('requests before it end the connection', async () => {
@@ -101,6 +101,29 @@ describe('without the token', () => {
     slow.socket.write('a');
     await Promise.all([silent.closed, slow.closed]);
     await stillServes();
+  });
+
+  it('a member that has to make room for others just before it is let in tries again', async () => {
+    await listen();
+    let connections = 0;
+    const crowded = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      if (++connections === 1) {
+        socket.write(Buffer.alloc(challengeBytes));
+        socket.once('data', () => socket.end());
+        return;
+      }
+      const onwards = connect({ host: '127.0.0.1', port: server.port });
+      sockets.push(onwards);
+      socket.pipe(onwards).pipe(socket);
+    });
+    await new Promise<void>((resolve) => crowded.listen(0, '127.0.0.1', resolve));
+    const { port } = crowded.address() as AddressInfo;
+    const client = await StoreClient.connect({ host: '127.0.0.1', port, token, timeoutMs: 10_000 });
+    expect(connections).toBe(2);
+    client.close();
+    crowded.close();
   });
 
   it('many at once do not keep members out, and those who joined stay', async () => {
