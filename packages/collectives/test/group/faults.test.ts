@@ -116,6 +116,26 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     },
   );
 
+  it('a rank that is stopped, and wakes up when its own time is over too, is told that it was late', async () => {
+    await withRanks(
+      'loop',
+      3,
+      async (ranks) => {
+        const [, victim] = ranks;
+        await Promise.all(ranks.map((rank) => rank.printed('running')));
+        victim!.child.kill('SIGSTOP');
+        await Promise.all([ranks[0]!.printed('{'), ranks[2]!.printed('{')]);
+        await new Promise((resolve) => setTimeout(resolve, 3000));
+        victim!.child.kill('SIGCONT');
+        const { stdout } = await victim!.result;
+        const told = JSON.parse(stdout.split('\n')[1]!) as Told;
+        expect(told.message).toContain('the others have given up waiting for this rank');
+        expect(told.peers).toEqual([]);
+      },
+      ['2000000', 'stay', '2000', 'gloo', '0'],
+    );
+  });
+
   it('those left form a group and go on', async () => {
     await withRanks(
       'loop',
