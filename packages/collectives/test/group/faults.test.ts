@@ -24,6 +24,16 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);
 
+  it('a process that never asked what became of calls which did not fit does not end well', async () => {
+    for (const [rank, { code, stdout, stderr }] of (await runRanks('faults', 2, ['unheard'])).entries()) {
+      expect({ code, stdout }).toEqual({ code: 1, stdout: 'all right\n' });
+      expect(stderr).toContain(
+        `CollectiveError: ${['broadcast', 'barrier'][rank]}: the ranks do not call the same`,
+      );
+      expect(stderr).not.toContain('allReduce');
+    }
+  });
+
   it('a process ends by itself, with calls that nobody waits for', async () => {
     for (let round = 0; round < 5; round++) await isEverySuccessful('natural', 2);
   });
