@@ -137,7 +137,7 @@ export class StoreServer {
     const member = new MemberConnection(socket, this.#values, this.#messageBytes);
     this.#members.add(member);
     socket.once('close', () => this.#members.delete(member));
-    socket.write(encodeFrame(['welcome']));
+    socket.write(encodeFrame(['welcome', String(this.#messageBytes)]));
   }
 }
 

@@ -184,6 +184,20 @@ describe('with it', () => {
     client.close();
   });
 
+  it('what is longer than a message may be is refused before it is sent, and the connection stays', async () => {
+    await listen({ messageBytes: 1000 });
+    const { port } = server;
+    const client = await StoreClient.connect({ host: '127.0.0.1', port, token, timeoutMs: 5000 });
+    const refusal =
+      /: a message of 1\d\d\d bytes is too long for the store at 127\.0\.0\.1:\d+, which takes 1000 at most/;
+    await expect(client.set('key', Buffer.alloc(1000))).rejects.toThrow(refusal);
+    await expect(client.set('k'.repeat(1000), 'value')).rejects.toThrow(refusal);
+    await expect(client.wait(['k'.repeat(500), 'l'.repeat(500)])).rejects.toThrow(refusal);
+    await client.set('key', Buffer.alloc(900));
+    expect(await client.get('key')).toHaveLength(900);
+    client.close();
+  });
+
   it('a request that comes byte by byte is one', async () => {
     await listen();
     const client = await member();
