@@ -126,6 +126,13 @@ describe('without the token', () => {
     crowded.close();
   });
 
+  it('more members at once than may be about to show it all come in', async () => {
+    await listen({ strangers: 4 });
+    const place = { host: '127.0.0.1', port: server.port, token, timeoutMs: 60_000 };
+    const clients = await Promise.all(Array.from({ length: 100 }, () => StoreClient.connect(place)));
+    for (const client of clients) client.close();
+  });
+
   it('many at once do not keep members out, and those who joined stay', async () => {
     await listen({ strangers: 4, helloTimeoutMs: 60_000 });
     const joined = await member();
