@@ -1,9 +1,10 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { diagnoseGloo } from '@roofline/collectives';
 import { describe, expect, it } from 'vitest';
 import { collectiveDTypes, collectiveOps, factsOf } from '../../../src/benchmarks/allreduce/operations.ts';
 import type { CollectiveBackend } from '../../../src/benchmarks/allreduce/parameters.ts';
 import { OwnRanks } from '../../../src/benchmarks/allreduce/ranks/own-ranks.ts';
-import { cellProgram } from '../../../src/paths.ts';
+import { cellProgram, collectiveRankProgram } from '../../../src/paths.ts';
 
 const hasGloo = diagnoseGloo().status === 'found';
 
@@ -15,6 +16,15 @@ async function startRanks(count: number, backend: CollectiveBackend = 'gloo'): P
     return await OwnRanks.start(backend, count);
   } finally {
     process.execArgv = execArgv;
+  }
+}
+
+/** Of a process that may have ended meanwhile. */
+function commandLine(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
   }
 }
 
@@ -33,6 +43,16 @@ describe.skipIf(!hasGloo)(`ranks of a cell${hasGloo ? '' : ' (skipped: Gloo is n
             wrong: [0, 0, 0],
           });
         }
+    await ranks.end();
+  });
+
+  it.runIf(existsSync('/proc/self/cmdline'))('keep their token from those who list processes', async () => {
+    const ranks = await startRanks(2);
+    await ranks.ask({ command: 'prepare', op: 'allreduce', dtype: 'float32', count: 1 });
+    const commands = globSync('/proc/[0-9]*/cmdline').map(commandLine);
+    const given = commands.flatMap((words) => words.split(collectiveRankProgram).slice(1));
+    expect(given.length).toBeGreaterThanOrEqual(2);
+    for (const words of given) expect(words.trim()).toMatch(/^gloo \d+$/);
     await ranks.end();
   });
 

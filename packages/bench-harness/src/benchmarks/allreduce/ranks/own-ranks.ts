@@ -29,7 +29,9 @@ export class OwnRanks implements Ranks {
     this.#ended = launch({
       processes: count,
       script: collectiveRankProgram,
-      args: [backend, JSON.stringify({ host: '127.0.0.1', port: server.port, token })],
+      args: [backend, String(server.port)],
+      // By their environment, which others cannot read as they can a command line; the ranks' own store has it too.
+      token,
       // What the first rank that fails wrote last stands in the result.
       write: () => {},
     });
