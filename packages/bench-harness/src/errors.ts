@@ -1,3 +1,5 @@
+import type { RankFailure } from '@roofline/collectives';
+
 /** What the user asked cannot be done as asked: shown without a stack, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
@@ -23,6 +25,12 @@ export class RankError extends Error {
     super(message);
     this.code = message.includes('OutOfMemoryError') ? 'OUT_OF_MEMORY' : undefined;
   }
+}
+
+/** How a rank ended, and the last lines that it wrote. */
+export function rankError({ rank, signal, exitCode, lastLines }: RankFailure): RankError {
+  const said = lastLines.length > 0 ? `:\n${lastLines.join('\n')}` : '; it said nothing.';
+  return new RankError(`Rank ${rank} ended with ${signal ?? `exit code ${exitCode}`}${said}`);
 }
 
 /** Exit codes of the command. */

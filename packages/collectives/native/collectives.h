@@ -1,6 +1,7 @@
 // The collectives of a group, by Gloo.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -102,15 +103,44 @@ inline void reduceScatter(const std::shared_ptr<Mesh>& mesh, const Job& job, uin
   memcpy(job.out, memory[(size - 2) % 2].get(), bytes);
 }
 
+inline void runReduction(const std::shared_ptr<Mesh>& mesh, const Job& job, uint32_t tag) {
+  const DTypeFacts facts = factsOf(job.dtype);
+  if (job.kind == kAllReduce) allReduce(mesh, job, tag, facts);
+  else if (job.kind == kReduce) reduce(mesh, job, tag, facts);
+  else reduceScatter(mesh, job, tag, facts);
+  const bool hasResult = job.kind != kReduce || mesh->rank == job.root;
+  if (job.reduction == kAverage && hasResult) facts.divide(job.out, job.count, mesh->size);
+}
+
+// By float32: float16 need not hold the sum of values whose average it holds.
+inline void averageHalves(const std::shared_ptr<Mesh>& mesh, const Job& job, uint32_t tag) {
+  using Half = Element<gloo::float16>;
+  std::vector<float> in(job.kind == kReduceScatter ? job.count * mesh->size : job.count), out(job.count);
+  const auto halves = reinterpret_cast<const gloo::float16*>(job.in);
+  std::transform(halves, halves + in.size(), in.begin(), Half::load);
+  Job wide{};
+  wide.kind = job.kind;
+  wide.dtype = kFloat32;
+  wide.reduction = kAverage;
+  wide.root = job.root;
+  wide.in = reinterpret_cast<char*>(in.data());
+  wide.out = reinterpret_cast<char*>(out.data());
+  wide.count = job.count;
+  runReduction(mesh, wide, tag);
+  if (job.kind == kReduce && mesh->rank != job.root) return;
+  std::transform(out.begin(), out.end(), reinterpret_cast<gloo::float16*>(job.out), Half::store);
+}
+
 inline void runCollective(const std::shared_ptr<Mesh>& mesh, const Job& job, uint32_t tag) {
   const int rank = mesh->rank, size = mesh->size;
-  const DTypeFacts facts = factsOf(job.dtype);
-  const auto reduction = static_cast<Reduction>(job.reduction);
-  const size_t bytes = job.count * facts.bytes;
+  const size_t bytes = job.count * factsOf(job.dtype).bytes;
   switch (job.kind) {
-    case kAllReduce: allReduce(mesh, job, tag, facts); break;
-    case kReduce: reduce(mesh, job, tag, facts); break;
-    case kReduceScatter: reduceScatter(mesh, job, tag, facts); break;
+    case kAllReduce:
+    case kReduce:
+    case kReduceScatter:
+      if (job.dtype == kFloat16 && job.reduction == kAverage) averageHalves(mesh, job, tag);
+      else runReduction(mesh, job, tag);
+      break;
     case kBroadcast: {
       gloo::BroadcastOptions options(mesh);
       options.setOutput(job.out, bytes);
@@ -159,9 +189,6 @@ inline void runCollective(const std::shared_ptr<Mesh>& mesh, const Job& job, uin
     }
     default: return;
   }
-  const bool hasResult =
-      job.kind == kAllReduce || job.kind == kReduceScatter || (job.kind == kReduce && rank == job.root);
-  if (reduction == kAverage && hasResult) facts.divide(job.out, job.count, size);
 }
 
 }  // namespace roofline

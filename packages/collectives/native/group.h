@@ -29,6 +29,9 @@ namespace roofline {
 
 using Clock = std::chrono::steady_clock;
 
+// How much later than asked for a thread wakes up where its process was stopped.
+constexpr milliseconds kStandstill{500};
+
 // Jobs of one kind, which a thread runs one after the other.
 struct Lane {
   std::deque<std::shared_ptr<Job>> queue;
@@ -206,16 +209,19 @@ class Group {
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!isClosing_ && failure_.empty()) {
+      const auto began = Clock::now();
       closing_.wait_for(lock, watchInterval_);
       if (isClosing_) return;
+      // A process that stood still hears first whether the others have given it up meanwhile.
+      if (Clock::now() - began > watchInterval_ + kStandstill) continue;
       std::shared_ptr<Job> late;
       for (auto& job : running_)
         if (job->deadline < Clock::now()) late = job;
       const bool isIdle = running_.empty();
       lock.unlock();
       if (isConnected_) signals_.answer();
-      if (late) fail("timed out after " + std::to_string(timeout_.count()) + " ms", late.get());
-      else if (!isIdle && isConnected_ && signals_.isAlarmed()) fail("the group has failed elsewhere", nullptr);
+      if (!isIdle && isConnected_ && signals_.isAlarmed()) fail("the group has failed elsewhere", nullptr);
+      else if (late) fail("timed out after " + std::to_string(timeout_.count()) + " ms", late.get());
       lock.lock();
     }
   }

@@ -32,6 +32,14 @@ const echo = () =>
 const sharded = () => new collectives.ShardedOptimizer([ones([2])], SGD, echo(), { momentum: 0.5 });
 const state = () => ({ tensors: {}, metadata: { optimizer: 'SGD' } });
 
+/** The method, where the key 'a' holds a text: others set it and delete it. */
+function besideText(method: 'get' | 'add') {
+  return async (store: collectives.StoreClient, ...args: unknown[]) => {
+    await client.set(anyText, 'text');
+    return await (store[method] as (...args: unknown[]) => Promise<unknown>)(...args);
+  };
+}
+
 const table: HostileTable = {
   'new DistributedDataParallel': {
     args: () => [model(), group(), { mode: 'flat', bucketBytes: 5, findUnusedParameters: true }],
@@ -164,14 +172,14 @@ const table: HostileTable = {
   'StoreClient#set': { args: () => [client, 'key', 'value'], legal: { 1: anyText, 2: anyText } },
   'StoreClient#get': {
     args: () => [client, 'key', { timeoutMs: 50 }],
+    call: besideText('get'),
     legal: { 1: anyText, 2: 'undefined {}', '2.timeoutMs': 'undefined 5' },
   },
   'StoreClient#wait': {
     args: () => [client, ['key'], { timeoutMs: 50 }],
     legal: { 1: '[]', 2: 'undefined {}', '2.timeoutMs': 'undefined 5' },
   },
-  // 'a' holds the text of the sets before.
-  'StoreClient#add': { args: () => [client, 'number', 1], legal: { 2: '5' } },
+  'StoreClient#add': { args: () => [client, 'number', 1], call: besideText('add'), legal: { 2: '5' } },
   'StoreClient#compareAndSet': {
     args: () => [client, 'key', 'before', 'after'],
     legal: { 1: anyText, 2: `null ${anyText}`, 3: anyText },

@@ -13,16 +13,18 @@ const quick = [...model, '--device', 'cpu', '--warmup', '1'];
 describe('roofline e2e on the CPU', () => {
   let root: string;
   let environment: NodeJS.ProcessEnv;
-  beforeAll(() => {
+  /** A sweep whose records stand in the folder `json`, which tests may read. */
+  let measured: Awaited<ReturnType<typeof runCli>>;
+  beforeAll(async () => {
     root = mkdtempSync(join(tmpdir(), 'roofline-e2e-'));
     environment = { XDG_CACHE_HOME: join(root, 'cache'), ROOFLINE_PYTHON: '' };
+    measured = await e2e('--out', join(root, 'json'), '--json');
   });
   afterAll(() => rmSync(root, { recursive: true }));
   const e2e = (...args: string[]) => runCli(['e2e', ...quick, '--steps', '3', ...args], environment);
 
-  it('prints JSON and nothing else to stdout, and keeps records and ceilings', async () => {
-    const out = join(root, 'json');
-    const { exitCode, stdout, stderr } = await e2e('--out', out, '--json');
+  it('prints JSON and nothing else to stdout, and keeps records and ceilings', () => {
+    const { exitCode, stdout, stderr } = measured;
     expect(stderr).toContain('[3/3] custom · context 8 · batch 4 · train-step · float32');
     expect(exitCode).toBe(0);
     const { rows, environment: described, ceilings } = JSON.parse(stdout);
@@ -41,7 +43,11 @@ describe('roofline e2e on the CPU', () => {
     expect(described.device.type).toBe('cpu');
     expect(ceilings.matmulFlopsPerSecond.float32).toBeGreaterThan(1e9);
     expect(existsSync(join(root, 'cache', 'roofline', 'ceilings.json'))).toBe(true);
-    expect(readFileSync(join(out, 'results.jsonl'), 'utf8').trim().split('\n')).toHaveLength(3);
+    expect(
+      readFileSync(join(root, 'json', 'results.jsonl'), 'utf8')
+        .trim()
+        .split('\n'),
+    ).toHaveLength(3);
   });
 
   it('resumes, and refuses other settings', async () => {

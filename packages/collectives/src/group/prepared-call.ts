@@ -92,6 +92,8 @@ export class PreparedCall implements PendingCall {
     const { kind, description, root } = this.call;
     const peer = kind === 'send' || kind === 'recv' ? root : null;
     const error = errorOf(kind, outcome, this.#members, description, peer);
+    // The group goes on: no later call would tell.
+    if (error && outcome.status === 'mismatch') noteUnheard(this.#members, error);
     this.end(error, outcome.status === 'done' ? outcome.ran : undefined);
   }
 

@@ -2,7 +2,10 @@
 const unheard = new Map<object, Error>();
 let isWatched = false;
 
-/** A call has failed whose result a program goes on with: on a GPU, `wait` returns before the call has run. */
+/**
+ * A call has failed, and a program may go on as if it had not: on a GPU, `wait` returns before the call has run, and the ranks
+ * of a call that did not fit need not wait for it at all.
+ */
 export function noteUnheard(group: object, error: Error): void {
   unheard.set(group, error);
   if (!isWatched) process.on('exit', tellAll);

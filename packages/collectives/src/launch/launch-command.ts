@@ -59,11 +59,16 @@ function readOptions(args: readonly string[]): LaunchOptions | null {
   // Empty, as of a shell variable that is not set, it would start a Node.js without any.
   if (!script) throw new Error('There is no script to start.');
   return {
-    processes: Number(values.nproc),
+    processes: numberOf(values.nproc),
     script,
     args: rest,
-    ...(values.nnodes !== undefined && { nodes: Number(values.nnodes) }),
-    ...(values['node-rank'] !== undefined && { nodeRank: Number(values['node-rank']) }),
+    ...(values.nnodes !== undefined && { nodes: numberOf(values.nnodes) }),
+    ...(values['node-rank'] !== undefined && { nodeRank: numberOf(values['node-rank']) }),
     ...(values.rdzv !== undefined && { rendezvous: values.rdzv }),
   };
+}
+
+/** NaN for nothing, as of a shell variable that is not set. */
+function numberOf(text: string): number {
+  return text.trim() === '' ? NaN : Number(text);
 }

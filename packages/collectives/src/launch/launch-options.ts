@@ -54,9 +54,14 @@ export function checkLaunchOptions(options: LaunchOptions): void {
   if (options.token !== undefined) checkText('launch', 'the token', options.token);
   if (nodeRank >= nodes)
     throw argumentError(`nodeRank ${nodeRank} is none of ${nodes} nodes; they count from 0`);
-  if (options.rendezvous !== undefined) readPlace(options.rendezvous);
-  else if (nodes > 1)
+  const place = options.rendezvous === undefined ? null : readPlace(options.rendezvous);
+  if (nodes === 1) return;
+  if (place === null)
     throw argumentError('several nodes need a rendezvous, such as 10.0.0.1:29500, the same on all');
+  if (place.port === 0)
+    throw argumentError(
+      `the rendezvous of several nodes needs a port that all know, not ${options.rendezvous}`,
+    );
 }
 
 /** A host and a port from `10.0.0.1:29500` or `[fd00::1]:29500`. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import { RooflineError } from '@roofline/tensor-core';
+import { startTimer } from '../bounded-timer.ts';
 import { StoreServer } from '../store/store-server.ts';
 import { type LaunchOptions, type StorePlace, checkLaunchOptions, readPlace } from './launch-options.ts';
 import { type RankFailure, RankProcess } from './rank-process.ts';
@@ -105,7 +106,7 @@ async function endTogether(ranks: readonly RankProcess[], graceMs: number): Prom
       // Ranks that lost this one are given time to say so, and then are ended as well.
       killer = setTimeout(() => {
         for (const other of running) other.signal('SIGTERM');
-        killer = setTimeout(() => running.forEach((other) => other.signal('SIGKILL')), graceMs);
+        killer = startTimer(() => running.forEach((other) => other.signal('SIGKILL')), graceMs);
       }, noticeMs);
     }),
   );

@@ -35,7 +35,7 @@ const firstBucketBytes = 2 ** 20;
  * (`copiedBytes` counts the others); each later one is added.
  *
  * A backward pass that reaches at least one parameter is one collective of all ranks. Where it reaches one from several
- * `checkpoint`s, take 'naive' or 'flat': 'overlap' would have sent the first part already.
+ * `checkpoint`s, take 'naive' or 'flat': 'overlap' has sent the first part by then, and throws.
  *
  * Throws a CollectiveError where the ranks' models or options differ, a RooflineError for a model without anything to
  * train (code PARAMETERS) and for options that are none.
@@ -141,7 +141,10 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       () => this.#finish(),
       () => this.#fail(),
     );
-    this.#pass.arrive(this.#bucketOf.get(parameter)!, parameter);
+    const bucket = this.#bucketOf.get(parameter)!;
+    // What is added now is this rank's alone.
+    if (this.#buckets.indexOf(bucket) < this.#pass.works.length) throw this.#sentAlready(parameter);
+    this.#pass.arrive(bucket, parameter);
     if (this.mode === 'overlap') this.#startComplete();
   }
 
@@ -208,6 +211,14 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       return flags.toFlatArray();
     });
     return parameters.filter((_, i) => used[i] === 0);
+  }
+
+  #sentAlready(parameter: Tensor): RooflineError {
+    return new RooflineError(
+      'GRADIENT',
+      `${owner}: "${this.#names.get(parameter)}" has got a further gradient after its bucket was sent, as where several ` +
+        "checkpoints of a pass use it; take the mode 'naive' or 'flat'.",
+    );
   }
 
   #unusedParameters(parameters: readonly Tensor[]): RooflineError {

@@ -1,4 +1,4 @@
-import { type Tensor, copy, empty, keep, noGrad } from '@roofline/tensor-core';
+import { type Tensor, copy, empty, keep, noGrad, toDevice } from '@roofline/tensor-core';
 import type { Device } from '@roofline/tensor-core';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { type ShardableState, type StatePart, joinStates, splitName } from './shard-states.ts';
@@ -58,10 +58,15 @@ export async function scatterState(
     const scattered: Record<string, Tensor> = {};
     for (const [name, plan] of Object.entries(plans)) {
       const to = owners[splitName(name, owners.length).number]!;
-      const source = root === group.rank ? tensors[name]! : null;
-      const tensor = to === group.rank ? received(source, plan, device) : null;
-      await pass(group, { from: root, to }, source, tensor);
-      if (tensor) scattered[name] = tensor;
+      // What has been loaded from a file lies on the CPU.
+      const source = root === group.rank ? noGrad(() => keep(toDevice(tensors[name]!, device))) : null;
+      try {
+        const tensor = to === group.rank ? received(source, plan, device) : null;
+        await pass(group, { from: root, to }, source, tensor);
+        if (tensor) scattered[name] = tensor;
+      } finally {
+        source?.dispose();
+      }
     }
     return { tensors: scattered, metadata: texts };
   });

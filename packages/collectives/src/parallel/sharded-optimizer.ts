@@ -173,11 +173,11 @@ export class ShardedOptimizer<H extends object> {
 
   /**
    * Continues from a whole state, which all ranks have, or the `root` alone: the others give null. A collective. Throws
-   * on all ranks where it is not one of these parameters: the optimizer's state is then as it was.
+   * on all ranks where one gives something else, or it is not of these parameters: the optimizer's state is then as it was.
    */
   async loadStateDict(state: ShardableState | null, options: StateOptions = {}): Promise<void> {
     const root = this.#rootOf('loadStateDict', options);
-    this.#checkGiven(state, root);
+    await this.#refuseTogether(thrownBy(() => this.#checkGiven(state, root)));
     const own =
       root === null ? state! : await scatterState(this.group, state, root, this.#owners, this.#device);
     const loaded = this.#makeOwn();
@@ -186,10 +186,13 @@ export class ShardedOptimizer<H extends object> {
       loaded?.loadStateDict(part);
     });
     if (root !== null) disposeAll(own.tensors);
-    const failures = await this.group.allGatherObject(failure?.message ?? null);
-    const isLoaded = failures.every((text) => text === null);
-    (isLoaded ? this.#own : loaded)?.dispose();
-    if (!isLoaded) throw failure ?? this.#misfit(failures);
+    try {
+      await this.#refuseTogether(failure);
+    } catch (error) {
+      loaded?.dispose();
+      throw error;
+    }
+    this.#own?.dispose();
     this.#own = loaded;
   }
 
@@ -232,10 +235,14 @@ export class ShardedOptimizer<H extends object> {
     if (state !== null) checkShardable(`${owner}.loadStateDict`, state);
   }
 
-  #misfit(failures: readonly (string | null)[]): CollectiveError {
+  /** Throws on all ranks where there is a failure on one: its own where it has one, else a CollectiveError. A collective. */
+  async #refuseTogether(failure: Error | null): Promise<void> {
+    const failures = await this.group.allGatherObject(failure?.message ?? null);
     const { rank, ranks } = this.group;
     const peers = ranks.filter((_, member) => failures[member] !== null);
-    return new CollectiveError(
+    if (peers.length === 0) return;
+    if (failure) throw failure;
+    throw new CollectiveError(
       `${owner}.loadStateDict: the state does not fit on ${namesOf(peers)}: ${failures.find((text) => text !== null)}`,
       { op: `${owner}.loadStateDict`, rank: ranks[rank]!, peers },
     );

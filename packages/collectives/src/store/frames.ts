@@ -1,6 +1,7 @@
 // The store's messages: a length of four bytes, then fields, each with a length of its own. Numbers are little-endian.
 
-const lengthBytes = 4;
+/** Of a message's length, and of a field's. */
+export const lengthBytes = 4;
 
 /** A message of byte strings; texts are written as UTF-8. */
 export function encodeFrame(fields: readonly (Uint8Array | string)[]): Buffer {

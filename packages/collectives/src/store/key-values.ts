@@ -1,5 +1,4 @@
-/** Node's timers take no longer one. */
-const longestTimerMs = 2 ** 31 - 1;
+import { startTimer } from '../bounded-timer.ts';
 
 /** Told that the keys waited for have all come, or which have not in time. */
 export type Answer = (missing: readonly string[]) => void;
@@ -58,7 +57,7 @@ export class KeyValues {
       queueMicrotask(() => answer([]));
       return () => {};
     }
-    const timer = setTimeout(() => this.#finish(waiter), Math.min(timeoutMs, longestTimerMs));
+    const timer = startTimer(() => this.#finish(waiter), timeoutMs);
     timer.unref();
     const waiter: Waiter = { missing, timer, answer };
     for (const key of missing) {

@@ -1,11 +1,12 @@
 import { checkNumber, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
-import { type Socket, connect } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startTimer } from '../bounded-timer.ts';
 import { StoreError } from '../errors.ts';
-import { FrameReader, encodeFrame } from './frames.ts';
+import { type Entrance, enterStore } from './enter-store.ts';
+import { type FrameReader, encodeFrame, lengthBytes } from './frames.ts';
 import { checkPort } from './store-server.ts';
 import type { Store, StoreWaitOptions } from './store.ts';
-import { answerChallenge, challengeBytes } from './token.ts';
 
 /** Where the store is, and what it asks for. */
 export interface StoreClientOptions {
@@ -20,7 +21,6 @@ const optionNames: readonly (keyof StoreClientOptions)[] = ['host', 'port', 'tok
 const defaultTimeoutMs = 300_000;
 /** How much longer than asked for the server may take until it counts as stopped. */
 const graceMs = 5000;
-const largestMessageBytes = 2 ** 28;
 const retryMs = 50;
 
 interface Pending {
@@ -40,12 +40,18 @@ export class StoreClient implements Store {
   readonly #socket: Socket;
   readonly #timeoutMs: number;
   readonly #where: string;
+  /** What the server takes as one message, without its length. */
+  readonly #messageBytes: number;
   readonly #pending = new Map<string, Pending>();
   #lastId = 0;
   #failure: StoreError | null = null;
 
-  private constructor(socket: Socket, reader: FrameReader, { host, port, timeoutMs }: StoreClientOptions) {
+  private constructor(
+    { socket, reader, messageBytes }: Entrance,
+    { host, port, timeoutMs }: StoreClientOptions,
+  ) {
     this.#socket = socket;
+    this.#messageBytes = messageBytes;
     this.#timeoutMs = timeoutMs ?? defaultTimeoutMs;
     this.#where = `the store at ${host}:${port}`;
     socket.on('data', (chunk: Buffer) => this.#hear(reader, chunk));
@@ -63,8 +69,8 @@ export class StoreClient implements Store {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
       try {
-        const { socket, reader } = await enter(options, Math.max(1, deadline - performance.now()));
-        return new StoreClient(socket, reader, options);
+        const entrance = await enterStore(options, Math.max(1, deadline - performance.now()));
+        return new StoreClient(entrance, options);
       } catch (cause) {
         if (cause instanceof StoreError) throw cause;
         if (performance.now() + retryMs > deadline)
@@ -159,8 +165,16 @@ export class StoreClient implements Store {
   ): Promise<readonly Buffer[]> {
     if (this.#failure) throw new StoreError(`${call}: ${this.#failure.message}`);
     const id = String(++this.#lastId);
+    const message = encodeFrame([id, op, ...fields]);
+    const byteLength = message.length - lengthBytes;
+    // The server would end the connection.
+    if (byteLength > this.#messageBytes)
+      throw new StoreError(
+        `${call}: a message of ${byteLength} bytes is too long for ${this.#where}, which takes ${this.#messageBytes} at most ` +
+          '(messageBytes of StoreServer.listen).',
+      );
     const { status, fields: values } = await new Promise<Reply>((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const timer = startTimer(() => {
         this.#fail(
           new StoreError(`${this.#where} does not answer: its host is stopped, or the network is cut.`),
         );
@@ -168,7 +182,7 @@ export class StoreClient implements Store {
       }, timeoutMs + graceMs);
       this.#pending.set(id, { call, timer, resolve, reject });
       this.#socket.ref();
-      this.#socket.write(encodeFrame([id, op, ...fields]));
+      this.#socket.write(message);
     });
     if (status === 'timeout') {
       const missing = values.map(String);
@@ -209,64 +223,6 @@ export class StoreClient implements Store {
     clearTimeout(timer);
     this.#pending.delete(id);
     if (this.#pending.size === 0) this.#socket.unref();
-  }
-}
-
-/** Connects and shows that it knows the token. Throws a StoreError only where trying again is of no use. */
-async function enter(
-  { host, port, token }: StoreClientOptions,
-  timeoutMs: number,
-): Promise<{ socket: Socket; reader: FrameReader }> {
-  const socket = connect({ host, port, noDelay: true });
-  const reader = new FrameReader(largestMessageBytes);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('it did not answer')), timeoutMs);
-      let challenge = Buffer.alloc(0);
-      let hasAnswered = false;
-      socket.on('data', (chunk: Buffer) => {
-        if (hasAnswered) {
-          const isWelcome = readsWelcome(reader, chunk);
-          if (isWelcome === null) return;
-          clearTimeout(timer);
-          if (isWelcome) resolve();
-          else reject(new Error('what answers there is no store'));
-          return;
-        }
-        challenge = Buffer.concat([challenge, chunk]);
-        if (challenge.length < challengeBytes) return;
-        hasAnswered = true;
-        socket.write(answerChallenge(token, challenge));
-      });
-      socket.once('error', reject);
-      socket.once('close', () =>
-        reject(
-          hasAnswered
-            ? new StoreError(
-                `connect: the store at ${host}:${port} refuses the token; all ranks need the same.`,
-              )
-            : new Error('it closed the connection'),
-        ),
-      );
-      socket.once('close', () => clearTimeout(timer));
-    });
-  } catch (error) {
-    socket.destroy();
-    throw error;
-  }
-  socket.removeAllListeners();
-  // 'close' follows, and tells those who wait.
-  socket.on('error', () => {});
-  return { socket, reader };
-}
-
-/** Null as long as it is not whole. */
-function readsWelcome(reader: FrameReader, chunk: Buffer): boolean | null {
-  try {
-    const [message] = reader.read(chunk);
-    return message ? String(message[0]) === 'welcome' : null;
-  } catch {
-    return false;
   }
 }
 

@@ -1,6 +1,7 @@
 import { checkCount, checkOptions, checkText } from '@roofline/tensor-core';
 import { randomBytes } from 'node:crypto';
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
+import { startTimer } from '../bounded-timer.ts';
 import { StoreError } from '../errors.ts';
 import { encodeFrame } from './frames.ts';
 import { KeyValues } from './key-values.ts';
@@ -37,8 +38,8 @@ const optionNames: readonly (keyof StoreServerOptions)[] = [
 
 /**
  * The rendezvous store: keys and values over TCP, in the memory of the process that hosts it. A client that does not
- * know the token can send 32 bytes, within a limited time, and reads nothing but a random challenge. What members send
- * is not encrypted: this is for trusted networks. It does not keep the process alive.
+ * know the token can send 32 bytes, within a limited time, and reads nothing but a random challenge and that it is
+ * refused. What members send is not encrypted: this is for trusted networks. It does not keep the process alive.
  */
 export class StoreServer {
   readonly #server: Server;
@@ -103,7 +104,7 @@ export class StoreServer {
       this.#strangers.delete(oldest!);
     }
     this.#strangers.add(socket);
-    const timer = setTimeout(() => socket.destroy(), this.#helloTimeoutMs);
+    const timer = startTimer(() => socket.destroy(), this.#helloTimeoutMs);
     timer.unref();
     socket.once('close', () => {
       clearTimeout(timer);
@@ -119,7 +120,8 @@ export class StoreServer {
       answer = Buffer.concat([answer, chunk]);
       if (answer.length < challengeBytes) return;
       if (!isRightAnswer(this.#token, challenge, answer)) {
-        socket.destroy();
+        // Said, since a connection that just ends may have had to make room.
+        socket.end(encodeFrame(['refused']));
         return;
       }
       clearTimeout(timer);
@@ -135,7 +137,7 @@ export class StoreServer {
     const member = new MemberConnection(socket, this.#values, this.#messageBytes);
     this.#members.add(member);
     socket.once('close', () => this.#members.delete(member));
-    socket.write(encodeFrame(['welcome']));
+    socket.write(encodeFrame(['welcome', String(this.#messageBytes)]));
   }
 }
 

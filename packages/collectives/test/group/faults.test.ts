@@ -24,6 +24,16 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);
 
+  it('a process that never asked what became of calls which did not fit does not end well', async () => {
+    for (const [rank, { code, stdout, stderr }] of (await runRanks('faults', 2, ['unheard'])).entries()) {
+      expect({ code, stdout }).toEqual({ code: 1, stdout: 'all right\n' });
+      expect(stderr).toContain(
+        `CollectiveError: ${['broadcast', 'barrier'][rank]}: the ranks do not call the same`,
+      );
+      expect(stderr).not.toContain('allReduce');
+    }
+  });
+
   it('a process ends by itself, with calls that nobody waits for', async () => {
     for (let round = 0; round < 5; round++) await isEverySuccessful('natural', 2);
   });
@@ -115,6 +125,26 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
       );
     },
   );
+
+  it('a rank that is stopped, and wakes up when its own time is over too, is told that it was late', async () => {
+    await withRanks(
+      'loop',
+      3,
+      async (ranks) => {
+        const [, victim] = ranks;
+        await Promise.all(ranks.map((rank) => rank.printed('running')));
+        victim!.child.kill('SIGSTOP');
+        await Promise.all([ranks[0]!.printed('{'), ranks[2]!.printed('{')]);
+        await new Promise((resolve) => setTimeout(resolve, 3000));
+        victim!.child.kill('SIGCONT');
+        const { stdout } = await victim!.result;
+        const told = JSON.parse(stdout.split('\n')[1]!) as Told;
+        expect(told.message).toContain('the others have given up waiting for this rank');
+        expect(told.peers).toEqual([]);
+      },
+      ['2000000', 'stay', '2000', 'gloo', '0'],
+    );
+  });
 
   it('those left form a group and go on', async () => {
     await withRanks(

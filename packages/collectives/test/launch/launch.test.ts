@@ -79,6 +79,10 @@ describe('the command', () => {
     [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h', 'x.js'], 'a host and a port'],
     [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h:1', 'x.js'], 'ROOFLINE_STORE_TOKEN'],
     [['--nproc', '1', '--node-rank', '1', 'x.js'], 'nodeRank 1 is none of 1 nodes'],
+    // Of shell variables that are not set: each machine would be the first.
+    [['--nproc', '1', '--node-rank', '', 'x.js'], 'nodeRank must be a whole number'],
+    [['--nproc', ' ', 'x.js'], 'processes must be a whole number'],
+    [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h:0', 'x.js'], 'port that all know'],
   ])('%j is wrong usage', (args, message) => {
     const { code, stderr } = command(...args);
     expect(code).toBe(2);

@@ -239,12 +239,14 @@ describe('a pass', () => {
     model.dispose();
   });
 
+  /** A pass that reaches the first parameter from two checkpoints. */
+  const twice = ({ parameters: [weight] }: Model) =>
+    scope(() => {
+      const inner = (x: Tensor) => checkpoint((input) => mul(input, weight!), x);
+      sum(inner(inner(ones([16]).requiresGrad_()))).backward();
+    });
+
   it('that brings a gradient again from another checkpoint is refused by overlap alone', () => {
-    const twice = ({ parameters: [weight] }: Model) =>
-      scope(() => {
-        const inner = (x: Tensor) => checkpoint((input) => mul(input, weight!), x);
-        sum(inner(inner(ones([16]).requiresGrad_()))).backward();
-      });
     for (const mode of ['naive', 'flat', 'overlap'] as const) {
       const backend = new InstantBackend(null);
       const model = new Model();
@@ -257,6 +259,19 @@ describe('a pass', () => {
       parallel.dispose();
       model.dispose();
     }
+  });
+
+  it('that brings one again when the first has been sent and reduced is refused, too', () => {
+    const model = new Model();
+    for (const parameter of model.parameters.slice(1)) parameter.requiresGrad_(false);
+    const parallel = new DistributedDataParallel(model, groupOn(new InstantBackend()));
+    expect(() => twice(model)).toThrow(
+      /"layers\.0" has got a further gradient after its bucket was sent.*'naive' or 'flat'/,
+    );
+    model.zeroGrad();
+    expect(() => backward(model)).toThrow(/out of step/);
+    parallel.dispose();
+    model.dispose();
   });
 });
 

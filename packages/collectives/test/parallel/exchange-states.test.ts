@@ -1,4 +1,5 @@
 import { type Tensor, device, full, scope } from '@roofline/tensor-core';
+import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import type { ProcessGroup } from '../../src/group/process-group.ts';
 import { gatherState, scatterState } from '../../src/parallel/exchange-states.ts';
@@ -19,6 +20,24 @@ function failingGroup(failing: number): ProcessGroup {
 
 const tensorsOf = (): Record<string, Tensor> => ({ 'a.0': full([4], 1), 'b.0': full([4], 2) });
 const partOf = (tensors: Record<string, Tensor>) => ({ numbers: [0], tensors, metadata: {} });
+
+it('a state that lies on another device goes out from that of the group', async () => {
+  const gpu = openPlanningDevice();
+  const tensors = scope(() => ({ 'a.0': full([4], 1), 'a.1': full([4], 2) }));
+  const before = [live(), gpu.allocatedBytes];
+  const sent: Tensor[] = [];
+  const send = (x: Tensor) => {
+    sent.push(x);
+    expect(x.device).toBe(gpu);
+    return { done: Promise.resolve() };
+  };
+  const group = Object.assign(failingGroup(Infinity), { send });
+  const { tensors: own } = await scatterState(group, { tensors, metadata: {} }, 0, [0, 1], gpu);
+  expect([Object.keys(own), own['a.0']!.device, sent.length]).toEqual([['a.0'], gpu, 1]);
+  own['a.0']!.dispose();
+  expect([live(), gpu.allocatedBytes]).toEqual(before);
+  for (const tensor of Object.values(tensors)) tensor.dispose();
+});
 
 describe('states that cannot be brought to other ranks leave no copies behind', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { hasProgram } from '../support/has-program.ts';
 import { glooNote, hasGloo, nodeFlags } from '../support/run-ranks.ts';
 import { SlurmCluster, hasSlurm } from '../support/slurm.ts';
@@ -24,10 +24,12 @@ function trained(command: readonly string[], variables: Readonly<Record<string, 
 const note = (isThere: boolean, remedy: string) => (isThere ? '' : ` (skipped: ${remedy})`);
 
 describe.skipIf(!hasGloo)(`the example gives the same loss to the last bit${glooNote}`, () => {
-  let ours: string[] = [];
+  let ours: string[];
+  beforeAll(() => {
+    ours = trained([...node, fileAt('src/cli.ts'), '--nproc', ranks, '--']);
+  });
 
   it('started by roofline-launch: it learns, and ranks stay alike', () => {
-    ours = trained([...node, fileAt('src/cli.ts'), '--nproc', ranks, '--']);
     const after = (word: string) => ours.flatMap((line) => line.split(word).slice(1));
     const losses = after('loss ').map(Number);
     expect(losses).toHaveLength(2);

@@ -3,6 +3,7 @@ import {
   type DType,
   type Tensor,
   cast,
+  copy,
   empty,
   fromTypedArray,
   full,
@@ -233,6 +234,22 @@ function checkSpecialValues(): void {
     group.allReduce(x).wait();
     expectValues(`rounding of ${dtype}`, x, size === 1 ? [large, large + 2] : [large, large + 4]);
   }
+  // Sums that float16 cannot hold, whose averages it can.
+  const large = tensor([60_000, -60_000, rank === 0 ? Infinity : 1, 2 ** -24], { dtype: 'float16' });
+  const averages = [60_000, -60_000, Infinity, 2 ** -24];
+  const pieces = tensor(Array<number>(size * 2).fill(60_000), { dtype: 'float16' });
+  const piece = zeros([2], { dtype: 'float16' });
+  group.reduceScatter(piece, pieces, { op: 'average' }).wait();
+  expectValues('averages of large float16, scattered', piece, [60_000, 60_000]);
+  const onRoot = copy(large);
+  group.reduce(onRoot, root, { op: 'average' }).wait();
+  expectValues(
+    'averages of large float16, on the root',
+    onRoot,
+    rank === root ? averages : large.toFlatArray(),
+  );
+  group.allReduce(large, { op: 'average' }).wait();
+  expectValues('averages of large float16', large, averages);
   const beyond = cast(full([1], 2 ** 31 - 1), 'int64');
   group.allReduce(beyond).wait();
   ok(Number(beyond.toFlatArray()[0]) >= 2 ** 31 - 1);

@@ -109,18 +109,32 @@ const adamwGroups = (model: Model) => [
   { parameters: model.languageModel.parameters() },
 ];
 
-function scaled(autocastDType: 'float16'): Scenario {
+/** AdamW, split over the ranks where there are several. */
+const shardedAdamW = (model: Model, isParallel: boolean): Stepping =>
+  isParallel
+    ? new ShardedOptimizer(adamwGroups(model), AdamW, group, adamwOptions)
+    : new AdamW(adamwGroups(model), adamwOptions);
+
+function scaled(
+  autocastDType: 'float16',
+  makeOptimizer: Scenario['optimizer'] = sgd,
+  clips = false,
+): Scenario {
   let scaler: GradientScaler;
   return {
     around: (run) => autocast(autocastDType, run),
-    optimizer(model) {
+    optimizer(model, isParallel) {
       scaler = new GradientScaler({ initialScale: 1024 });
-      return sgd(model);
+      return makeOptimizer(model, isParallel);
     },
     // In the second step one rank's loss overflows; so does the joined one.
     scale: (loss, step, of) =>
       mul(scaler.scale(loss), step === 1 && (of === null || of === size - 1) ? Infinity : 1),
-    finish(optimizer) {
+    finish(optimizer, model) {
+      if (clips) {
+        scaler.unscale(optimizer);
+        clipGradientNorm(model.parameters(), 0.05);
+      }
       scaler.step(optimizer);
       scaler.update();
       ok([1024, 512].includes(scaler.currentScale));
@@ -151,12 +165,8 @@ const scenarios: Readonly<Record<string, Scenario>> = {
       optimizer.step();
     },
   },
-  'sharded AdamW': {
-    optimizer: (model, isParallel) =>
-      isParallel
-        ? new ShardedOptimizer(adamwGroups(model), AdamW, group, adamwOptions)
-        : new AdamW(adamwGroups(model), adamwOptions),
-  },
+  'sharded AdamW': { optimizer: shardedAdamW },
+  'accumulation, scaler, clipping and sharded AdamW': { passes: 2, ...scaled('float16', shardedAdamW, true) },
   'sharded SGD, clipped': {
     optimizer: (model, isParallel) => {
       const options = { learningRate: 0.1, momentum: 0.9, nesterov: true };

@@ -85,6 +85,16 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     stillWorks(group);
   },
 
+  /** Calls that do not fit each other, and nobody asks what became of them. */
+  async unheard() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    group.allReduce(ones([group.rank + 1]));
+    stillWorks(group);
+    await rejects(group.allReduce(ones([group.rank + 1])).done, CollectiveError);
+    if (group.rank === 0) group.broadcast(ones([3]), 0);
+    else group.barrier();
+  },
+
   /** Rank 1 does not come to a collective: all others say that it is late, not each other. */
   async late() {
     // On a busy machine ranks may start seconds apart.

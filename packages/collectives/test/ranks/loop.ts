@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { full } from '@roofline/tensor-core';
 import { CollectiveError, initProcessGroup } from '../../src/index.ts';
 
-// All-reduces until one fails; then says what and when, and goes on with those left if asked to.
+// All-reduces until one fails; then says what and when, and ends, stays or goes on with those left, as asked to.
 
 const [elements = '100000', then = 'exit', firstTimeoutMs = '30000', backend = 'gloo', furtherMs = '10000'] =
   process.argv.slice(2);
@@ -31,6 +32,10 @@ try {
   }
   if (later !== message) console.log(`later: ${later}`);
   if (then === 'exit') throw error;
+  if (then === 'stay') {
+    await sleep(6000);
+    process.exit(0);
+  }
   const left = await group.subGroup(group.ranks.filter((member) => !peers.includes(member)));
   const y = full([3], group.rank, { device });
   left.allReduce(y).wait();

@@ -113,6 +113,24 @@ async function checkAdamW(): Promise<void> {
   await rejects(optimizer.loadStateDict({ tensors: { ...tensors, 'exp_avg.99': surplus }, metadata }), {
     message: /"exp_avg.99" is no tensor of one of 7 parameters/,
   });
+  // So is what one rank alone gives wrongly, before anything is sent; the others do not wait for it.
+  const isOdd = rank === size - 1;
+  const good = { tensors, metadata };
+  const given: [OptimizerState | null, { root?: number }, RegExp][] = [
+    [isOdd ? null : good, {}, /must give the state, not null/],
+    [isOdd ? ({ tensors } as OptimizerState) : good, {}, /the state's metadata/],
+    [size > 1 && (rank === 0 || isOdd) ? good : null, { root: 0 }, /must give/],
+    [
+      rank === 0 ? ({ tensors: { 'exp_avg.0': 5 }, metadata } as unknown as OptimizerState) : null,
+      { root: 0 },
+      /tensor/,
+    ],
+  ];
+  for (const [own, from, message] of given) {
+    const startMs = performance.now();
+    await rejects(optimizer.loadStateDict(own, from), message);
+    ok(performance.now() - startMs < 10_000, 'at once');
+  }
   disposeAll([...Object.values(tensors), wrong['exp_avg.0'], surplus]);
   deepStrictEqual(plainOf((await optimizer.stateDict())!), expected);
   for (const each of [reference, optimizer]) each.dispose();

@@ -74,7 +74,7 @@ describe('without the token', () => {
     // What answers the one challenge does not answer the other.
     b.socket.write(answerChallenge(token, first));
     await b.closed;
-    expect(b.bytes()).toHaveLength(challengeBytes);
+    expect(b.bytes().subarray(challengeBytes)).toEqual(encodeFrame(['refused']));
   });
 
   it('requests before it end the connection', async () => {
@@ -101,6 +101,36 @@ describe('without the token', () => {
     slow.socket.write('a');
     await Promise.all([silent.closed, slow.closed]);
     await stillServes();
+  });
+
+  it('a member that has to make room for others just before it is let in tries again', async () => {
+    await listen();
+    let connections = 0;
+    const crowded = createServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => {});
+      if (++connections === 1) {
+        socket.write(Buffer.alloc(challengeBytes));
+        socket.once('data', () => socket.end());
+        return;
+      }
+      const onwards = connect({ host: '127.0.0.1', port: server.port });
+      sockets.push(onwards);
+      socket.pipe(onwards).pipe(socket);
+    });
+    await new Promise<void>((resolve) => crowded.listen(0, '127.0.0.1', resolve));
+    const { port } = crowded.address() as AddressInfo;
+    const client = await StoreClient.connect({ host: '127.0.0.1', port, token, timeoutMs: 10_000 });
+    expect(connections).toBe(2);
+    client.close();
+    crowded.close();
+  });
+
+  it('more members at once than may be about to show it all come in', async () => {
+    await listen({ strangers: 4 });
+    const place = { host: '127.0.0.1', port: server.port, token, timeoutMs: 60_000 };
+    const clients = await Promise.all(Array.from({ length: 100 }, () => StoreClient.connect(place)));
+    for (const client of clients) client.close();
   });
 
   it('many at once do not keep members out, and those who joined stay', async () => {
@@ -158,6 +188,20 @@ describe('with it', () => {
     await client.set('a', Buffer.alloc(90));
     await client.deletePrefix('a');
     await client.set('b', Buffer.alloc(80));
+    client.close();
+  });
+
+  it('what is longer than a message may be is refused before it is sent, and the connection stays', async () => {
+    await listen({ messageBytes: 1000 });
+    const { port } = server;
+    const client = await StoreClient.connect({ host: '127.0.0.1', port, token, timeoutMs: 5000 });
+    const refusal =
+      /: a message of 1\d\d\d bytes is too long for the store at 127\.0\.0\.1:\d+, which takes 1000 at most/;
+    await expect(client.set('key', Buffer.alloc(1000))).rejects.toThrow(refusal);
+    await expect(client.set('k'.repeat(1000), 'value')).rejects.toThrow(refusal);
+    await expect(client.wait(['k'.repeat(500), 'l'.repeat(500)])).rejects.toThrow(refusal);
+    await client.set('key', Buffer.alloc(900));
+    expect(await client.get('key')).toHaveLength(900);
     client.close();
   });
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreError } from '../../src/errors.ts';
 import { StoreClient } from '../../src/store/store-client.ts';
@@ -132,6 +134,24 @@ describe('keys and values', () => {
     await expect(client.get('g/1', { timeoutMs: 20 })).rejects.toThrow('"g/1"');
     expect(textOf(await client.get('h/1'))).toBe('h/1');
   });
+});
+
+it.each([2 ** 31 - 1, 1e12])('a time of %i ms is long, not short', async (timeoutMs) => {
+  const place = { host: '127.0.0.1', port: server.port, token };
+  const client = await StoreClient.connect({ ...place, timeoutMs });
+  clients.push(client);
+  const waiting = client.get('later', { timeoutMs });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await (await join()).set('later', 'now');
+  expect(textOf(await waiting)).toBe('now');
+  const patient = await StoreServer.listen({ token, helloTimeoutMs: 1e12 });
+  const { port } = patient;
+  const slow = connect({ host: '127.0.0.1', port });
+  await once(slow, 'data');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(slow.readyState).toBe('open');
+  slow.destroy();
+  patient.close();
 });
 
 describe('ends', () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
-import { RankError } from '../../errors.ts';
+import { rankError } from '../../errors.ts';
 import { ddpRankProgram } from '../../paths.ts';
 import type { CellContext } from '../definition.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -36,10 +36,7 @@ export async function measureDdp(
       else if (stream === 'stdout') process.stderr.write(`${line}\n`);
     },
   });
-  if (failure) {
-    const how = failure.signal ?? `exit code ${failure.exitCode}`;
-    throw new RankError(`Rank ${failure.rank} ended with ${how}:\n${failure.lastLines.join('\n')}`);
-  }
+  if (failure) throw rankError(failure);
   return joinRanks(results.sort((a, b) => a.rank - b.rank));
 }
 

@@ -1,19 +1,30 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { diagnoseGloo } from '@roofline/collectives';
 import { describe, expect, it } from 'vitest';
 import { collectiveDTypes, collectiveOps, factsOf } from '../../../src/benchmarks/allreduce/operations.ts';
+import type { CollectiveBackend } from '../../../src/benchmarks/allreduce/parameters.ts';
 import { OwnRanks } from '../../../src/benchmarks/allreduce/ranks/own-ranks.ts';
-import { cellProgram } from '../../../src/paths.ts';
+import { cellProgram, collectiveRankProgram } from '../../../src/paths.ts';
 
 const hasGloo = diagnoseGloo().status === 'found';
 
 /** Ranks run by the options of the process that launches them: in a sweep, a cell's. */
-async function startRanks(count: number): Promise<OwnRanks> {
+async function startRanks(count: number, backend: CollectiveBackend = 'gloo'): Promise<OwnRanks> {
   const { execArgv } = process;
   process.execArgv = [...cellProgram.nodeFlags];
   try {
-    return await OwnRanks.start('gloo', count);
+    return await OwnRanks.start(backend, count);
   } finally {
     process.execArgv = execArgv;
+  }
+}
+
+/** Of a process that may have ended meanwhile. */
+function commandLine(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
   }
 }
 
@@ -35,10 +46,29 @@ describe.skipIf(!hasGloo)(`ranks of a cell${hasGloo ? '' : ' (skipped: Gloo is n
     await ranks.end();
   });
 
+  it.runIf(existsSync('/proc/self/cmdline'))('keep their token from those who list processes', async () => {
+    const ranks = await startRanks(2);
+    await ranks.ask({ command: 'prepare', op: 'allreduce', dtype: 'float32', count: 1 });
+    const commands = globSync('/proc/[0-9]*/cmdline').map(commandLine);
+    const given = commands.flatMap((words) => words.split(collectiveRankProgram).slice(1));
+    expect(given.length).toBeGreaterThanOrEqual(2);
+    for (const words of given) expect(words.trim()).toMatch(/^gloo \d+$/);
+    await ranks.end();
+  });
+
   it('tell of what fails on one of them, with its code', async () => {
     const ranks = await startRanks(2);
     const request = { command: 'prepare', op: 'allreduce', dtype: 'float32', count: 2 ** 50 } as const;
     await expect(ranks.ask(request)).rejects.toMatchObject({ name: 'RankError', code: 'OUT_OF_MEMORY' });
+    await ranks.end();
+  });
+
+  it('that end before they answer are named, with how they ended and what they said', async () => {
+    const ranks = await startRanks(2, 'carrier pigeons' as CollectiveBackend);
+    const request = { command: 'prepare', op: 'allreduce', dtype: 'float32', count: 4 } as const;
+    await expect(ranks.ask(request)).rejects.toThrow(
+      /^Rank \d ended with exit code 1:\n[^]*there is no backend the text "carrier pigeons"/,
+    );
     await ranks.end();
   });
 });

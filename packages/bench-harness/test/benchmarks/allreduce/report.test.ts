@@ -1,6 +1,9 @@
 import { type Plot, type Table, renderHtml, renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { allreduceBenchmark } from '../../../src/benchmarks/allreduce/benchmark.ts';
+import { collectiveCell } from '../../../src/benchmarks/allreduce/parameters.ts';
+import { interpretCollectives } from '../../../src/benchmarks/allreduce/report/interpret.ts';
+import { ncclTestsTable } from '../../../src/benchmarks/allreduce/report/tables.ts';
 import { collectiveRecord } from '../../fixtures/collective-records.ts';
 import { withoutMemory } from '../../fixtures/attention-records.ts';
 
@@ -44,6 +47,15 @@ describe('the report of collectives', () => {
         expect.objectContaining({ bytes: 1e6, count: 250_000, ncclType: 'float', redop: 'sum', root: -1 }),
       ]),
     });
+  });
+
+  it('gives the bytes that are moved, as nccl-tests does, and counts one rank', () => {
+    const record = collectiveRecord({ op: 'allgather', bytes: 1003, ranks: 1 });
+    const { rows } = ncclTestsTable(interpretCollectives([record]));
+    expect(rows[0]).toMatchObject({ bytes: 1000, count: 250 });
+    expect(allreduceBenchmark.describe(collectiveCell.parse(record.parameters))).toBe(
+      'allgather · gloo · 1 rank · 1003 B · float32',
+    );
   });
 
   it('fits latency and bandwidth where there are sizes', () => {

@@ -10,7 +10,7 @@ import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
 import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
 import { ddpTrace } from '../../../src/benchmarks/ddp/write-traces.ts';
 import { packProfile } from '../../../src/benchmarks/profile/packed-profile.ts';
-import { RankError } from '../../../src/errors.ts';
+import { RankError, rankError } from '../../../src/errors.ts';
 import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
 
 const { size, shape, context, batch } = toyCell;
@@ -91,7 +91,9 @@ describe('ranks', () => {
 
   it('that run out of memory are told from others', () => {
     expect(new RankError('Rank 1 ended with exit code 1:\nOutOfMemoryError: cpu').code).toBe('OUT_OF_MEMORY');
-    expect(new RankError('Rank 1 ended with SIGKILL').code).toBeUndefined();
+    const killed = rankError({ rank: 1, signal: 'SIGKILL', exitCode: null, lastLines: [] });
+    expect(killed.message).toBe('Rank 1 ended with SIGKILL; it said nothing.');
+    expect(killed.code).toBeUndefined();
   });
 });
 

@@ -1,23 +1,12 @@
 import { type LaunchResult, StoreClient, StoreServer, launch } from '@roofline/collectives';
 import { randomBytes } from 'node:crypto';
+import { RankError, rankError } from '../../../errors.ts';
 import { collectiveRankProgram } from '../../../paths.ts';
 import type { CollectiveBackend } from '../parameters.ts';
 import { type Ranks, type TurnReply, type TurnRequest, turnReply } from './turns.ts';
 
 /** Ranks may take their time over a gigabyte. */
 const patienceMs = 2 ** 30;
-const keptLines = 20;
-
-/** An error of a rank, with the code by which a cell tells that memory ran out. */
-export class RankError extends Error {
-  override readonly name = 'RankError';
-  readonly code: string | undefined;
-
-  constructor(message: string, code?: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 /** Our ranks: processes that `launch` starts, and that take their turns from a store of this one. */
 export class OwnRanks implements Ranks {
@@ -25,7 +14,6 @@ export class OwnRanks implements Ranks {
   readonly #server: StoreServer;
   readonly #store: StoreClient;
   readonly #ended: Promise<LaunchResult>;
-  readonly #lastLines: string[] = [];
   #turns = 0;
 
   private constructor(
@@ -41,11 +29,11 @@ export class OwnRanks implements Ranks {
     this.#ended = launch({
       processes: count,
       script: collectiveRankProgram,
-      args: [backend, JSON.stringify({ host: '127.0.0.1', port: server.port, token })],
-      write: (stream, line) => {
-        if (stream === 'stderr') this.#lastLines.push(line);
-        if (this.#lastLines.length > keptLines) this.#lastLines.shift();
-      },
+      args: [backend, String(server.port)],
+      // By their environment, which others cannot read as they can a command line; the ranks' own store has it too.
+      token,
+      // What the first rank that fails wrote last stands in the result.
+      write: () => {},
     });
     // A rank that ends is noticed by the turn that waits for it.
     this.#ended.catch(() => {});
@@ -63,13 +51,13 @@ export class OwnRanks implements Ranks {
     const keys = Array.from({ length: this.#count }, (_, rank) => `reply/${turn}/${rank}`);
     await this.#store.set(`turn/${turn}`, JSON.stringify(request));
     const answered = this.#store.wait(keys, { timeoutMs: patienceMs });
-    const died = this.#ended.then(() => {
-      throw new RankError(`A rank ended before it had answered. It said:\n${this.#lastLines.join('\n')}`);
+    const died = this.#ended.then(({ failure }) => {
+      throw failure ? rankError(failure) : new RankError('The ranks ended before they had answered.');
     });
     await Promise.race([answered, died]);
     const replies = await Promise.all(keys.map(async (key) => this.#readReply(key)));
     const failed = replies.find(({ error }) => error)?.error;
-    if (failed) throw new RankError(`${failed.name}: ${failed.message}`, failed.code);
+    if (failed) throw new RankError(`${failed.name}: ${failed.message}`);
     return replies;
   }
 

@@ -5,6 +5,7 @@ import {
   alias,
   cast,
   copyInPlace,
+  fillInPlace,
   fromTypedArray,
   keep,
   noGrad,
@@ -21,6 +22,9 @@ import {
   expectedAt,
   root,
 } from '../operations.ts';
+
+/** What no rank brings, and no sum of that is. */
+const nobodysValue = -1;
 
 /** The tensors of one op on one rank. */
 export class Workload {
@@ -67,7 +71,11 @@ export class Workload {
       const { rank, size } = this.#group;
       const count = this.#count;
       const isGathered = this.#op === 'allgather' && placement === 'in-place';
-      noGrad(() => copyInPlace(isGathered ? this.#pieces.output : this.#input, this.#brought));
+      noGrad(() => {
+        // A call before may have left the right values.
+        fillInPlace(this.#output, nobodysValue);
+        copyInPlace(isGathered ? this.#pieces.output : this.#input, this.#brought);
+      });
       this.run(placement);
       const expected = expectedAt(this.#op, rank, size, count);
       if (expected === null) return 0;

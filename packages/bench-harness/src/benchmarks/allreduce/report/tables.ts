@@ -1,7 +1,7 @@
 import type { Column, Row, Table } from '@roofline/reports';
 import { formatInterval } from '../../../measuring/statistics.ts';
 import { outcomeOf } from '../../../report/cell-row.ts';
-import { type Placement, factsOf, pieceCount, placements, root } from '../operations.ts';
+import { type Placement, countedBytes, factsOf, pieceCount, placements, root } from '../operations.ts';
 import { fitOf } from './fit.ts';
 import type { CollectiveMeasurement, Measured } from './interpret.ts';
 import { sideName, sizeInWords } from './words.ts';
@@ -139,7 +139,7 @@ function rowOf(measurement: CollectiveMeasurement): Row {
     backend: sideName(cell, side),
     ranks: cell.ranks,
     size: sizeInWords(cell.bytes),
-    bytes: cell.bytes,
+    bytes: countedBytes(cell),
     count: pieceCount(cell),
     type: cell.dtype,
     ncclType: ncclTypes[cell.dtype],

@@ -20,7 +20,8 @@ export function sizeInWords(bytes: number): string {
 }
 
 export function describeCollective({ op, backend, ranks, bytes, dtype }: CollectiveCell): string {
-  return `${op} · ${backend} · ${ranks} ranks · ${sizeInWords(bytes)} · ${dtype}`;
+  const places = ranks === 1 ? '1 rank' : `${ranks} ranks`;
+  return `${op} · ${backend} · ${places} · ${sizeInWords(bytes)} · ${dtype}`;
 }
 
 /** `gloo`, `PyTorch gloo`. */
