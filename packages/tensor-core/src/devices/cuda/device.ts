@@ -258,6 +258,11 @@ export class CudaDevice implements Device {
     return this.#streams.current.recordEvent(options);
   }
 
+  /** Lets what is queued on any other stream from now on wait for what the current one has been given so far. */
+  holdBackOtherStreams(): void {
+    this.#streams.holdBackOthers();
+  }
+
   /** Blocks until everything queued on any stream has run. */
   synchronize(): void {
     this.#streams.synchronize();

@@ -13,6 +13,7 @@ import {
   type Program,
   type ProgramRunner,
   type RunnerFacts,
+  type StorageSource,
   attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
@@ -35,6 +36,8 @@ export type CudaProgramParts = LiveCallParts;
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured {
   readonly graph: CudaGraph;
+  /** Whose scratch the graph works on, and whose memory the results and gradients are. */
+  readonly stream: CudaStream;
   readonly live: LiveCalls;
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
@@ -56,6 +59,8 @@ export class CudaProgram implements ProgramRunner {
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
   readonly #argumentNumbers: readonly number[];
+  /** The arguments, and the gradients that a run begins with: memory that is others' in each run. */
+  readonly #givenAnew: readonly number[];
   readonly #copies: CarriedCopies;
   readonly #autotunes: boolean;
   readonly #repeatedCalls: number;
@@ -75,9 +80,10 @@ export class CudaProgram implements ProgramRunner {
     this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(distinct, this.#program);
     this.#parts = parts;
-    this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
-      source.kind === 'argument' ? [number] : [],
-    );
+    const numbersOf = (...kinds: readonly StorageSource['kind'][]) =>
+      program.storages.flatMap(({ source }, number) => (kinds.includes(source.kind) ? [number] : []));
+    this.#argumentNumbers = numbersOf('argument');
+    this.#givenAnew = numbersOf('argument', 'gradient');
     this.#arena = new Arena(this.#program);
     this.#pool = parts.device.createPool({ segmentSize: 'exact' });
   }
@@ -105,20 +111,23 @@ export class CudaProgram implements ProgramRunner {
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
-    if (this.#lastStream && this.#lastStream !== stream)
-      stream.waitFor(this.#lastStream.recordEvent({ timing: false }));
+    if (this.#lastStream) letWait(stream, this.#lastStream);
     this.#lastStream = stream;
+    // It may be freed before this stream has come so far.
+    for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
     if (this.#captured && this.#captured.places.areThoseOf(bindings))
       this.#captured.live.update(this.#captured.graph, live);
     else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
+    letWait(stream, captured.stream);
     captured.lent.takeBack();
     this.#copies.refresh(stream);
     observeReplay(
       () => replayOf(this.#program, live, captured.nodes),
       () => captured.graph.launch(stream),
     );
+    letWait(captured.stream, stream);
     this.#returnArguments(bindings);
     return captured.lent.lend();
   }
@@ -140,8 +149,6 @@ export class CudaProgram implements ProgramRunner {
       const { byteLength } = this.#program.storages[number]!;
       const { storage, byteOffset } = bindings.get(number)!;
       const own = this.#argumentStorage(number, byteLength);
-      // It may be freed before this stream has come so far.
-      (storage.buffer as Block).usedBy(this.#parts.device.stream);
       this.#parts.device.stream.copy(own.buffer.address, storage.buffer.address + byteOffset, byteLength);
     }
   }
@@ -192,7 +199,7 @@ export class CudaProgram implements ProgramRunner {
       this.#program,
       new Map([...given, ...this.#copies.bindings(), ...handedOn]),
     );
-    let made: Omit<Captured, 'lent'> & { readonly kept: ReadonlyMap<number, number> };
+    let made: Omit<Captured, 'lent' | 'stream'> & { readonly kept: ReadonlyMap<number, number> };
     try {
       this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
       const calls = device.withPool(this.#pool, () =>
@@ -205,7 +212,11 @@ export class CudaProgram implements ProgramRunner {
     } finally {
       arena.release();
     }
-    this.#captured = { ...made, lent: new LentParts(this.#program, made.kept, this.#pool) };
+    this.#captured = {
+      ...made,
+      stream: device.stream,
+      lent: new LentParts(this.#program, made.kept, this.#pool),
+    };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
   }
 
@@ -247,12 +258,20 @@ export class CudaProgram implements ProgramRunner {
 
   #drop(): void {
     if (!this.#captured) return;
-    this.#captured.lent.dispose();
     // What it launched may run still.
     this.#parts.device.synchronize();
+    this.#captured.lent.dispose();
     this.#captured.graph.dispose();
     for (const block of this.#held) this.#parts.device.freeBlock(block);
     this.#held = [];
     this.#captured = null;
   }
+}
+
+/** Lets what a stream is given from now on wait for what another has been given. */
+function letWait(stream: CudaStream, other: CudaStream): void {
+  if (stream === other) return;
+  const event = other.recordEvent({ timing: false });
+  stream.waitFor(event);
+  event.dispose();
 }
