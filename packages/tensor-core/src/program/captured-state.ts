@@ -3,7 +3,7 @@ import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './gradient-results.ts';
 import type { ProgramStorage } from './program.ts';
-import type { Dependency, TouchedGradient, Trace } from './trace.ts';
+import { type Dependency, type TouchedGradient, type Trace, isHandedOver } from './trace.ts';
 
 /** A handle to a captured storage, and whether it required a gradient. */
 interface CapturedHandle {
@@ -29,8 +29,9 @@ export class CapturedState {
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
+    // Views that the function made and returned are its caller's.
     this.#handles = [...trace.captured]
-      .filter(({ isDisposed }) => !isDisposed)
+      .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);

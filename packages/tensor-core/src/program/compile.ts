@@ -58,9 +58,9 @@ const mostPreparingCalls = 4;
  * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
  * shapes, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
  * what may change in them `fn` reads by `dependOn`), grad mode, autocast, the leaves that require a gradient and what
- * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own; on a GPU they and
- * gradients lie where the program writes them until it runs again: whoever still holds one then finds its elements elsewhere,
- * at another `address` (`Storage.hold` keeps it in place).
+ * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own, but for those that `fn`
+ * found outside and returns, such as a parameter; on a GPU they and gradients lie where the program writes them until it runs
+ * again: whoever still holds one then finds its elements elsewhere, at another `address` (`Storage.hold` keeps it in place).
  *
  * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
  * observers of ops alone, its ops run one by one, unfused (see `Observer`). Range listeners hear of what the host does: of

@@ -23,7 +23,7 @@ import {
   writtenArguments,
 } from './program.ts';
 import { ownConstants, standInFor, writeBack } from './stand-ins.ts';
-import type { Trace } from './trace.ts';
+import { type Trace, isHandedOver } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
@@ -47,9 +47,12 @@ export interface ProgramExplanation extends RunnerFacts {
 /** The place of a tensor in a function's result. */
 class Slot {
   readonly operand: Operand;
+  /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
+  readonly found: Tensor | null;
 
-  constructor(operand: Operand) {
+  constructor(operand: Operand, found: Tensor | null) {
     this.operand = operand;
+    this.found = found;
   }
 }
 
@@ -81,7 +84,9 @@ export class CompiledProgram {
     checkResult(result);
     const slots: Slot[] = [];
     this.#result = mapInstances(result, Tensor, (x) => {
-      const slot = new Slot(operandOfResult(trace, x));
+      const operand = operandOfResult(trace, x);
+      const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
+      const slot = new Slot(operand, isFound ? x : null);
       slots.push(slot);
       return slot;
     });
@@ -230,8 +235,10 @@ export class CompiledProgram {
       if (disposes) before?.dispose();
     }
     // The next run may write a gradient's storage again.
-    return mapInstances(this.#result, Slot, ({ operand }) =>
-      ownTensorAt(operand, gradients.has(operand.storage)),
+    return mapInstances(
+      this.#result,
+      Slot,
+      ({ operand, found }) => found ?? ownTensorAt(operand, gradients.has(operand.storage)),
     );
   }
 }

@@ -5,7 +5,7 @@ import { liveSourceOf } from '../op/live-attributes.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { currentRange } from '../op/range.ts';
-import { scope } from '../tensor/lifetime/scope.ts';
+import { currentScope, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { shareMemory } from '../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
@@ -285,6 +285,11 @@ export function traced<T>(trace: Trace, fn: () => T): T {
     tracing.active = null;
     stop();
   }
+}
+
+/** Whether a handle is a result of `traced`, asked where that was called: one that the function made, not one that it found. */
+export function isHandedOver({ scope: owner }: Tensor): boolean {
+  return owner !== null && owner === currentScope();
 }
 
 /** Whether a tensor is all of its storage. */
