@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { type Tensor, addInPlace, backward, compile, mul, sum, tensor } from '../../src/index.ts';
+import {
+  type Tensor,
+  addInPlace,
+  backward,
+  compile,
+  empty,
+  mul,
+  ones,
+  sum,
+  tensor,
+} from '../../src/index.ts';
 import type { CudaDevice } from '../../src/devices/cuda/device.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 
@@ -59,6 +69,23 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(own.map(({ name }) => name)).not.toContain('arena of a compiled function');
     expect(result.toFlatArray()[0]).toBe(8);
     expect(weight.grad!.toFlatArray()[0]).toBe(4);
+  });
+
+  it('stay where they are if the program ends on a device without room for them', () => {
+    const mebibyte = 2 ** 20;
+    const full = openEmulatedDevice(64 * mebibyte);
+    const f = compile((x: Tensor) => mul(x, 2));
+    const x = ones([4 * mebibyte], { device: full });
+    for (let i = 0; i < 2; i++) f(x).dispose();
+    const result = f(x);
+    x.dispose();
+    const rest = empty([8 * mebibyte], { device: full, dtype: 'float32' });
+    f.dispose();
+    rest.dispose();
+    expect(result.toFlatArray().slice(-2)).toEqual([2, 2]);
+    result.dispose();
+    full.emptyCache();
+    expect(full.memoryStatistics()).toMatchObject({ liveStorages: 0, reservedBytes: 0 });
   });
 
   it('can be an argument of the next run', () => {

@@ -1,3 +1,4 @@
+import { OutOfMemoryError } from '../../../errors.ts';
 import type { Program } from '../../../program/program.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import type { Tensor } from '../../../tensor/tensor.ts';
@@ -46,11 +47,18 @@ export class LentParts {
 
   /**
    * Gives the parts, which nothing works on any more, back to their pool, but first memory of their own to all that hold
-   * one.
+   * one. Where the device has none left, what is held stays where it is, and the pool keeps its segment until it is freed.
    */
   dispose(): void {
-    this.#leaveHeld(() => 1);
-    for (const storage of this.#parts.values()) storage.release();
+    try {
+      this.#leaveHeld(() => 1);
+    } catch (error) {
+      if (!(error instanceof OutOfMemoryError)) throw error;
+    }
+    for (const storage of this.#parts.values()) {
+      storage.settle = null;
+      storage.release();
+    }
     this.#parts.clear();
   }
 
@@ -67,8 +75,12 @@ export class LentParts {
     const held = [...this.#parts].filter(
       ([number, storage]) => storage.references > referencesOf(number, storage),
     );
-    for (const [number] of held) this.#leave(number);
-    if (held.length > 0) this.#device.holdBackOtherStreams();
+    if (held.length === 0) return;
+    try {
+      for (const [number] of held) this.#leave(number);
+    } finally {
+      this.#device.holdBackOtherStreams();
+    }
   }
 
   /**
