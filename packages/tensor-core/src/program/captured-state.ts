@@ -19,7 +19,9 @@ export class CapturedState {
   readonly #dependencies: readonly Dependency[];
   readonly #handles: readonly CapturedHandle[];
   readonly #touched: readonly TouchedGradient[];
-  readonly #storages: readonly Storage[];
+  readonly #storages: ReadonlySet<Storage>;
+  /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
+  readonly #leaves: readonly Tensor[];
   readonly #watched: ReadonlySet<Storage>;
   /** The counts of `watchedChanges` at which all was well. */
   #aliveAt = -1;
@@ -33,7 +35,10 @@ export class CapturedState {
     this.#handles = [...trace.captured]
       .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
-    this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
+    this.#storages = new Set(
+      storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : [])),
+    );
+    this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
     this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);
     for (const storage of this.#watched) storage.watch();
   }
@@ -41,7 +46,7 @@ export class CapturedState {
   /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
   get isAlive(): boolean {
     if (this.#aliveAt === watchedChanges.handles) return true;
-    const isAlive = this.#storages.every(({ handles }) => handles > 0);
+    const isAlive = this.#storages.values().every(({ handles }) => handles > 0);
     if (isAlive) this.#aliveAt = watchedChanges.handles;
     return isAlive;
   }
@@ -75,8 +80,14 @@ export class CapturedState {
 
   #areGradientsSame(): boolean {
     if (this.#gradientsSameAt === watchedChanges.gradients) return true;
-    const areSame = this.#touched.every(hasSuchGradient);
+    const areSame = this.#touched.every(hasSuchGradient) && this.#areGradientsApart();
     if (areSame) this.#gradientsSameAt = watchedChanges.gradients;
     return areSame;
+  }
+
+  /** Whether no gradient lies where another one or what the program has captured does. */
+  #areGradientsApart(): boolean {
+    const gradients = new Set(this.#leaves.map(({ grad }) => grad!.storage));
+    return gradients.size === this.#leaves.length && gradients.isDisjointFrom(this.#storages);
   }
 }

@@ -124,6 +124,30 @@ describe('a program looks at what it has captured', () => {
     expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
   });
 
+  it('and notices gradients that have come to lie in one memory, or in that of a captured tensor', () => {
+    const run = (wrap: (fn: () => Tensor) => () => Tensor) => {
+      const [a, b] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4]).requiresGrad_()];
+      const table = t.tensor([10, 20]);
+      const accumulate = wrap(() => {
+        t.sum(t.mul(a, b)).backward();
+        return t.add(t.sub(a.grad!, b.grad!), table);
+      });
+      const gradients: (() => [Tensor, Tensor])[] = [
+        () => [t.zeros([2]), t.zeros([2])],
+        () => [t.alias(table), t.zeros([2])],
+        () => {
+          const both = t.zeros([2]);
+          return [t.alias(both), t.alias(both)];
+        },
+      ];
+      return gradients.map((make) => {
+        [a.grad, b.grad] = make();
+        return calls(() => [accumulate(), a.grad!, b.grad!, table].map((x) => x.toFlatArray()));
+      });
+    };
+    expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
+  });
+
   it('and returns what it found as it found it, while views of that are the caller’s to dispose of', () => {
     const [weight, table] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4])];
     const f = compile((x: Tensor) => [t.mul(x, 2), weight, table, weight.detach(), t.slice(table, 0, 0, 1)]);
