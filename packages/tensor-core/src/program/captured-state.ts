@@ -19,7 +19,7 @@ export class CapturedState {
   readonly #dependencies: readonly Dependency[];
   readonly #handles: readonly CapturedHandle[];
   readonly #touched: readonly TouchedGradient[];
-  readonly #storages: ReadonlySet<Storage>;
+  readonly #storages: readonly Storage[];
   /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
   readonly #leaves: readonly Tensor[];
   readonly #watched: ReadonlySet<Storage>;
@@ -35,9 +35,7 @@ export class CapturedState {
     this.#handles = [...trace.captured]
       .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
-    this.#storages = new Set(
-      storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : [])),
-    );
+    this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
     this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);
     for (const storage of this.#watched) storage.watch();
@@ -46,7 +44,7 @@ export class CapturedState {
   /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
   get isAlive(): boolean {
     if (this.#aliveAt === watchedChanges.handles) return true;
-    const isAlive = this.#storages.values().every(({ handles }) => handles > 0);
+    const isAlive = this.#storages.every(({ handles }) => handles > 0);
     if (isAlive) this.#aliveAt = watchedChanges.handles;
     return isAlive;
   }
@@ -88,6 +86,7 @@ export class CapturedState {
   /** Whether no gradient lies where another one or what the program has captured does. */
   #areGradientsApart(): boolean {
     const gradients = new Set(this.#leaves.map(({ grad }) => grad!.storage));
-    return gradients.size === this.#leaves.length && gradients.isDisjointFrom(this.#storages);
+    if (gradients.size < this.#leaves.length) return false;
+    return gradients.size === 0 || !this.#storages.some((storage) => gradients.has(storage));
   }
 }
