@@ -304,8 +304,7 @@ export class CudaDevice implements Device {
   // Outputs too: a gradient may go to a buffer that was allocated for another stream.
   #noteUse(...operands: readonly (readonly MemoryView[])[]): void {
     const { current } = this.#streams;
-    for (const views of operands)
-      for (const { storage } of views) (storage.buffer as Block).usedBy(current);
+    for (const views of operands) for (const { storage } of views) (storage.buffer as Block).usedBy(current);
   }
 }
 
