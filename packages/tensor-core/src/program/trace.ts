@@ -1,3 +1,4 @@
+import { withOwnCasts } from '../autocast/autocast.ts';
 import type { Device } from '../devices/device.ts';
 import { CompileError } from '../errors.ts';
 import { userPlace } from '../host/user-place.ts';
@@ -280,7 +281,7 @@ export function traced<T>(trace: Trace, fn: () => T): T {
   const stop = observeOps(trace);
   tracing.active = trace;
   try {
-    return scope(fn);
+    return scope(() => withOwnCasts(fn));
   } finally {
     tracing.active = null;
     stop();
