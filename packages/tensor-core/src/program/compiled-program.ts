@@ -49,10 +49,13 @@ class Slot {
   readonly operand: Operand;
   /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
   readonly found: Tensor | null;
+  /** Whether the function took it out of all scopes. */
+  readonly isKept: boolean;
 
-  constructor(operand: Operand, found: Tensor | null) {
+  constructor(operand: Operand, found: Tensor | null, isKept: boolean) {
     this.operand = operand;
     this.found = found;
+    this.isKept = isKept;
   }
 }
 
@@ -83,10 +86,12 @@ export class CompiledProgram {
   constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
     checkResult(result);
     const slots: Slot[] = [];
+    // Their leaves keep these.
+    const gradients = new Set([...trace.gradients.keys()].map(({ grad }) => grad));
     this.#result = mapInstances(result, Tensor, (x) => {
       const operand = operandOfResult(trace, x);
       const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
-      const slot = new Slot(operand, isFound ? x : null);
+      const slot = new Slot(operand, isFound ? x : null, x.scope === null && !gradients.has(x));
       slots.push(slot);
       return slot;
     });
@@ -235,11 +240,11 @@ export class CompiledProgram {
       if (disposes) before?.dispose();
     }
     // The next run may write a gradient's storage again.
-    return mapInstances(
-      this.#result,
-      Slot,
-      ({ operand, found }) => found ?? ownTensorAt(operand, gradients.has(operand.storage)),
-    );
+    return mapInstances(this.#result, Slot, ({ operand, found, isKept }) => {
+      if (found) return found;
+      const x = ownTensorAt(operand, gradients.has(operand.storage));
+      return isKept ? keep(x) : x;
+    });
   }
 }
 

@@ -9,6 +9,7 @@ import {
   backward,
   compile,
   full,
+  keep,
   matmul,
   mul,
   noGrad,
@@ -100,5 +101,23 @@ describe('compile', () => {
     });
     expect(seen).toEqual(run((fn) => fn));
     expect(compiled[0]!.cache).toMatchObject({ misses: 1, hits: 17 });
+  });
+
+  it('keeps what the function keeps', () => {
+    const w = tensor([1, 2], { requiresGrad: true });
+    const f = compile((x: Tensor) => {
+      w.grad = null;
+      backward(sum(mul(x, w)));
+      return [keep(mul(x, 2)), mul(x, 3), w.grad!] as const;
+    });
+    for (let i = 0; i < 4; i++) {
+      const results: Tensor[] = [];
+      scope(() => void results.push(...f(full([2], i))));
+      // What writes a program down, once without a gradient and once with one, gives the gradient itself.
+      expect(results.map(({ isDisposed }) => isDisposed)).toEqual([false, true, i > 1]);
+      expect(values(results[0]!)).toEqual([2 * i, 2 * i]);
+      results[0]!.dispose();
+    }
+    expect(f.cache).toMatchObject({ misses: 2, hits: 2 });
   });
 });
