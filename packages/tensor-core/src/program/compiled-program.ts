@@ -14,6 +14,7 @@ import { type GradientResult, gradientResults } from './gradient-results.ts';
 import { Interpreter } from './interpreter.ts';
 import {
   type Binding,
+  LiveAttributes,
   type Operand,
   type PrepareOptions,
   type Program,
@@ -161,12 +162,12 @@ export class CompiledProgram {
     this.#bind(tensors, standIns);
     const bindings: ReadonlyMap<number, Binding> = this.#bindings;
     this.#writes.checkHolds(bindings);
-    // What counts steps or draws random numbers counts those of runs alone.
-    const attributes = this.program.live.map((next) => next());
+    const attributes = new LiveAttributes(this.program);
     const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
     this.#forgetReplacedGradients();
     const made = runner.run(bindings, attributes);
     try {
+      attributes.all();
       this.#writes.note(bindings);
       runner.writesNoted?.();
       writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);

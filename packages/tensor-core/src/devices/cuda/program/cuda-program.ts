@@ -9,6 +9,7 @@ import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
   type Call,
+  type LiveAttributes,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
@@ -107,10 +108,12 @@ export class CudaProgram implements ProgramRunner {
     };
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, attributes: LiveAttributes): Map<number, Storage> {
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
+    // Nothing else may be done while a graph is captured.
+    const live = attributes.all();
     if (this.#lastStream) letWait(stream, this.#lastStream);
     this.#lastStream = stream;
     // It may be freed before this stream has come so far.
