@@ -4,6 +4,7 @@ import {
   add,
   compile,
   copyInPlace,
+  crossEntropy,
   fillInPlace,
   fromTypedArray,
   mul,
@@ -233,6 +234,27 @@ export function describeCompiledSteps(device: Device): void {
     expect(adamw.stateDict().metadata).toEqual(expected.stateDict().metadata);
     expect(compiled.cache.hits).toBeGreaterThanOrEqual(2);
     compiled.dispose();
+  });
+
+  it.runIf(device.type === 'cpu')('a compiled step that failed is not counted', () => {
+    const run = (wrap: (step: (targets: Tensor) => Tensor) => (targets: Tensor) => Tensor) => {
+      const parameter = parameterOf([2, 3], 1, device);
+      const optimizer = new AdamW([parameter], { learningRate: 0.1 });
+      const step = wrap((targets) => {
+        optimizer.zeroGrad();
+        const loss = crossEntropy(parameter, targets);
+        loss.backward();
+        optimizer.step();
+        return loss.detach();
+      });
+      return [1, 2, 0, 3, 1, 3, 2].map((target) => {
+        const targets = fromTypedArray(Int32Array.of(0, target), [2], { device });
+        if (target === 3) expect(() => step(targets)).toThrow('target 3');
+        else step(targets);
+        return [parameter.toFlatArray(), optimizer.stateDict().metadata];
+      });
+    };
+    expect(run((step) => compile(step))).toEqual(run((step) => step));
   });
 
   it('a step that failed is not counted', () => {

@@ -115,6 +115,19 @@ export function withoutAutocast<T>(fn: () => T): T {
   return refusePromise('withoutAutocast', current === null ? fn() : inMode(null, fn));
 }
 
+/** Runs `fn` with casts of parameters of its own, also inside `autocast`: the region's are made and freed by others. */
+export function withOwnCasts<T>(fn: () => T): T {
+  if (casts === null) return fn();
+  const before = casts;
+  casts = new ParameterCasts();
+  try {
+    return fn();
+  } finally {
+    casts.dispose();
+    casts = before;
+  }
+}
+
 function inMode<T>(mode: AutocastDType | null, fn: () => T): T {
   const before = current;
   current = mode;

@@ -13,8 +13,8 @@ let current: LiveAttributes | null = null;
 
 /**
  * Like `apply`, with attributes that the host calculates anew for each run: a learning rate, the place in a sequence of
- * random numbers. `next` is called once here, and once before each run of a compiled program, in the program's order; what
- * it counts up it counts there too. Only what needs no other kernel or graph may change (an op's `scalars`, arguments of
+ * random numbers. `next` is called once here, and once in each run of a compiled program, before the op, in the program's order;
+ * what it counts up it counts there too. Only what needs no other kernel or graph may change (an op's `scalars`, arguments of
  * its kernel). Throws what `next` and `apply` throw.
  */
 export function applyLive<A>(op: ComputeOp<A>, inputs: readonly Tensor[], next: () => A): Tensor[] {

@@ -3,7 +3,7 @@ import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './gradient-results.ts';
 import type { ProgramStorage } from './program.ts';
-import type { Dependency, TouchedGradient, Trace } from './trace.ts';
+import { type Dependency, type TouchedGradient, type Trace, isHandedOver } from './trace.ts';
 
 /** A handle to a captured storage, and whether it required a gradient. */
 interface CapturedHandle {
@@ -20,6 +20,8 @@ export class CapturedState {
   readonly #handles: readonly CapturedHandle[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
+  /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
+  readonly #leaves: readonly Tensor[];
   readonly #watched: ReadonlySet<Storage>;
   /** The counts of `watchedChanges` at which all was well. */
   #aliveAt = -1;
@@ -29,10 +31,12 @@ export class CapturedState {
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
+    // Views that the function made and returned are its caller's.
     this.#handles = [...trace.captured]
-      .filter(({ isDisposed }) => !isDisposed)
+      .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
+    this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
     this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);
     for (const storage of this.#watched) storage.watch();
   }
@@ -74,8 +78,15 @@ export class CapturedState {
 
   #areGradientsSame(): boolean {
     if (this.#gradientsSameAt === watchedChanges.gradients) return true;
-    const areSame = this.#touched.every(hasSuchGradient);
+    const areSame = this.#touched.every(hasSuchGradient) && this.#areGradientsApart();
     if (areSame) this.#gradientsSameAt = watchedChanges.gradients;
     return areSame;
+  }
+
+  /** Whether no gradient lies where another one or what the program has captured does. */
+  #areGradientsApart(): boolean {
+    const gradients = new Set(this.#leaves.map(({ grad }) => grad!.storage));
+    if (gradients.size < this.#leaves.length) return false;
+    return gradients.size === 0 || !this.#storages.some((storage) => gradients.has(storage));
   }
 }

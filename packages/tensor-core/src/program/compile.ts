@@ -6,6 +6,7 @@ import type { Place } from '../host/user-place.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { checkCount, checkFlag } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
+import { areDrawsFollowed } from '../random/draw.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -58,13 +59,16 @@ const mostPreparingCalls = 4;
  * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
  * shapes, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
  * what may change in them `fn` reads by `dependOn`), grad mode, autocast, the leaves that require a gradient and what
- * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own; on a GPU they and
- * gradients lie where the program writes them until it runs again: whoever still holds one then finds its elements elsewhere,
- * at another `address` (`Storage.hold` keeps it in place).
+ * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own, but for those that `fn`
+ * found outside and returns, such as a parameter; on a GPU they and gradients lie where the program writes them until it runs
+ * again: whoever still holds one then finds its elements elsewhere, at another `address` (`Storage.hold` keeps it in place).
  *
  * Under `profile`, `recordMemory` and other observers of replays a GPU runs the program as always; on the CPU, and for
  * observers of ops alone, its ops run one by one, unfused (see `Observer`). Range listeners hear of what the host does: of
  * the first call.
+ *
+ * Inside another compiled function it is a part of that one; inside `checkpoint` it runs eagerly, for the backward pass repeats
+ * the random numbers that it draws.
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
  * tensors that stay behind the function at every call, arguments that share memory with what it writes elsewhere (it works
@@ -129,8 +133,8 @@ class Compiled {
   }
 
   call(values: readonly unknown[]): unknown {
-    // Inside another compiled function it is a part of that one's program.
-    if (tracing.active) return this.#fn(...(values as never[]));
+    // Inside another compiled function it is a part of that one's program. A checkpoint runs again what it has seen.
+    if (tracing.active || areDrawsFollowed()) return this.#fn(...(values as never[]));
     const described = describeArguments(values);
     const modes = [isGradEnabled(), autocastDType(), getFloat32MatmulPrecision()].join();
     const signature = `${modes} ${described.signature}`;

@@ -14,6 +14,7 @@ import { type GradientResult, gradientResults } from './gradient-results.ts';
 import { Interpreter } from './interpreter.ts';
 import {
   type Binding,
+  LiveAttributes,
   type Operand,
   type PrepareOptions,
   type Program,
@@ -23,7 +24,7 @@ import {
   writtenArguments,
 } from './program.ts';
 import { ownConstants, standInFor, writeBack } from './stand-ins.ts';
-import type { Trace } from './trace.ts';
+import { type Trace, isHandedOver } from './trace.ts';
 import { checkResult, mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
@@ -47,9 +48,15 @@ export interface ProgramExplanation extends RunnerFacts {
 /** The place of a tensor in a function's result. */
 class Slot {
   readonly operand: Operand;
+  /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
+  readonly found: Tensor | null;
+  /** Whether the function took it out of all scopes. */
+  readonly isKept: boolean;
 
-  constructor(operand: Operand) {
+  constructor(operand: Operand, found: Tensor | null, isKept: boolean) {
     this.operand = operand;
+    this.found = found;
+    this.isKept = isKept;
   }
 }
 
@@ -80,8 +87,12 @@ export class CompiledProgram {
   constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
     checkResult(result);
     const slots: Slot[] = [];
+    // Their leaves keep these.
+    const gradients = new Set([...trace.gradients.keys()].map(({ grad }) => grad));
     this.#result = mapInstances(result, Tensor, (x) => {
-      const slot = new Slot(operandOfResult(trace, x));
+      const operand = operandOfResult(trace, x);
+      const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
+      const slot = new Slot(operand, isFound ? x : null, x.scope === null && !gradients.has(x));
       slots.push(slot);
       return slot;
     });
@@ -151,12 +162,12 @@ export class CompiledProgram {
     this.#bind(tensors, standIns);
     const bindings: ReadonlyMap<number, Binding> = this.#bindings;
     this.#writes.checkHolds(bindings);
-    // What counts steps or draws random numbers counts those of runs alone.
-    const attributes = this.program.live.map((next) => next());
+    const attributes = new LiveAttributes(this.program);
     const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
     this.#forgetReplacedGradients();
     const made = runner.run(bindings, attributes);
     try {
+      attributes.all();
       this.#writes.note(bindings);
       runner.writesNoted?.();
       writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
@@ -230,9 +241,11 @@ export class CompiledProgram {
       if (disposes) before?.dispose();
     }
     // The next run may write a gradient's storage again.
-    return mapInstances(this.#result, Slot, ({ operand }) =>
-      ownTensorAt(operand, gradients.has(operand.storage)),
-    );
+    return mapInstances(this.#result, Slot, ({ operand, found, isKept }) => {
+      if (found) return found;
+      const x = ownTensorAt(operand, gradients.has(operand.storage));
+      return isKept ? keep(x) : x;
+    });
   }
 }
 

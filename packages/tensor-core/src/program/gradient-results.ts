@@ -40,6 +40,8 @@ export function hasSuchGradient({ leaf, before, buffer, within }: TouchedGradien
   const { grad } = leaf;
   if (leaf.hasGradientHooks || leaf.gradientBuffer !== buffer) return false;
   if (before === null || grad === null) return before === grad;
-  if (!sameShape(before.shape, grad.shape)) return false;
-  return within ? grad.storage === within && grad.offset === before.offset : fillsStorage(grad);
+  const isLike = before.dtype === grad.dtype && before.device === grad.device;
+  if (!isLike || !sameShape(before.shape, grad.shape)) return false;
+  if (!within) return fillsStorage(grad);
+  return grad.storage === within && grad.offset === before.offset && sameShape(before.strides, grad.strides);
 }

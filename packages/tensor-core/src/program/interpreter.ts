@@ -6,11 +6,11 @@ import { lastUses } from './dead-calls.ts';
 import {
   type Binding,
   type Call,
+  type LiveAttributes,
   type Operand,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
-  attributesOf,
   nothingSpared,
 } from './program.ts';
 import { explainCalls } from './explained-call.ts';
@@ -30,11 +30,11 @@ export class Interpreter implements ProgramRunner {
     );
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
     try {
       this.#program.calls.forEach((call, i) => {
-        runCall(call, memory, attributesOf(call, live));
+        runCall(call, memory, live.of(call));
         memory.free(this.#lastUses[i]!);
       });
       return memory.take();

@@ -85,6 +85,31 @@ export function attributesOf({ attributes, live }: Call, liveAttributes: readonl
   return live === null ? attributes : liveAttributes[live];
 }
 
+/** The live attributes of one run. They are asked for in the program's order, none before it is needed: a run may fail. */
+export class LiveAttributes {
+  readonly #next: readonly (() => unknown)[];
+  readonly #asked: unknown[] = [];
+
+  constructor({ live }: Pick<Program, 'live'>) {
+    this.#next = live;
+  }
+
+  /** The attributes of a call in this run. */
+  of({ attributes, live }: Call): unknown {
+    return live === null ? attributes : this.#askUpTo(live)[live];
+  }
+
+  /** In the order of `Program.live`, also those of calls that are not run. */
+  all(): readonly unknown[] {
+    return this.#askUpTo(this.#next.length - 1);
+  }
+
+  #askUpTo(index: number): readonly unknown[] {
+    while (this.#asked.length <= index) this.#asked.push(this.#next[this.#asked.length]!());
+    return this.#asked;
+  }
+}
+
 /** The arguments, by their indices, that a program writes. */
 export function writtenArguments({ storages, written }: Pick<Program, 'storages' | 'written'>): number[] {
   return [...written].flatMap((number) => {
@@ -154,10 +179,10 @@ export interface ProgramRunner {
   readonly tellsReplays: boolean;
   facts(): RunnerFacts;
   /**
-   * Runs it over the given storages, of which the captured ones are watched; `live` are the attributes of this run, in the
-   * order of `Program.live`. Returns the kept storages by number, one reference of each, the caller's.
+   * Runs it over the given storages, of which the captured ones are watched. Returns the kept storages by number, one
+   * reference of each, the caller's.
    */
-  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage>;
+  run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage>;
   /** Told behind a run, once its writes count as writes of the given storages. */
   writesNoted?(): void;
   /** Frees what it holds. */

@@ -1,3 +1,4 @@
+import { withOwnCasts } from '../autocast/autocast.ts';
 import type { Device } from '../devices/device.ts';
 import { CompileError } from '../errors.ts';
 import { userPlace } from '../host/user-place.ts';
@@ -5,7 +6,7 @@ import { liveSourceOf } from '../op/live-attributes.ts';
 import { type Observer, observeOps } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { currentRange } from '../op/range.ts';
-import { scope } from '../tensor/lifetime/scope.ts';
+import { currentScope, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { shareMemory } from '../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
@@ -280,11 +281,16 @@ export function traced<T>(trace: Trace, fn: () => T): T {
   const stop = observeOps(trace);
   tracing.active = trace;
   try {
-    return scope(fn);
+    return scope(() => withOwnCasts(fn));
   } finally {
     tracing.active = null;
     stop();
   }
+}
+
+/** Whether a handle is a result of `traced`, asked where that was called: one that the function made, not one that it found. */
+export function isHandedOver({ scope: owner }: Tensor): boolean {
+  return owner !== null && owner === currentScope();
 }
 
 /** Whether a tensor is all of its storage. */

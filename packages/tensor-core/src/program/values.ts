@@ -46,7 +46,8 @@ function describeObject(value: object, describe: (item: unknown, stays?: boolean
   if (isContainer(value)) {
     refuseSymbolKeys(value);
     const parts = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${describe(item)}`);
-    return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
+    // An array may be longer than what it holds.
+    return Array.isArray(value) ? `${value.length}[${parts.join()}]` : `{${parts.join()}}`;
   }
   if (value instanceof Map || value instanceof Set)
     return `${value.constructor.name}(${[...value].map((item: unknown) => describe(item, true)).join()})`;

@@ -46,6 +46,11 @@ export function repeatDraws<T>(draws: readonly Draw[], fn: () => T): T {
   return within({ kind: 'repeat', draws: [...draws], position: 0, outer: innermost }, fn);
 }
 
+/** Whether draws are being written down or repeated: each must be seen. */
+export function areDrawsFollowed(): boolean {
+  return innermost !== null;
+}
+
 function within<T>(frame: Frame, fn: () => T): T {
   innermost = frame;
   try {

@@ -117,6 +117,7 @@ const methods: HostileTable = {
   'CudaDevice#memoryStatistics': { args: () => [device()] },
   'CudaDevice#resetPeakMemory': { args: () => [device()] },
   'CudaDevice#emptyCache': { args: () => [device()] },
+  'CudaDevice#holdBackOtherStreams': { args: () => [device()] },
   'CudaDevice#observeMemory': hot,
   'CudaDevice#memorySegments': { args: () => [device()] },
   'CudaDevice#properties': { args: () => [device()] },

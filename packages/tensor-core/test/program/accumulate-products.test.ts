@@ -3,7 +3,7 @@ import * as t from '../../src/index.ts';
 import type { Device, DType, Tensor } from '../../src/index.ts';
 import { accumulateProducts } from '../../src/devices/cuda/program/passes/accumulate-products.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
-import type { Program } from '../../src/program/program.ts';
+import { LiveAttributes, type Program } from '../../src/program/program.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from './traced-program.ts';
 
@@ -29,7 +29,7 @@ function resultsOf({ program: { storages }, results, kept }: TracedProgram, prog
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, []);
+  const made = new Interpreter(program).run(bindings, new LiveAttributes(program));
   const values = results.map(({ dtype, shape, strides, offset, storage: given }, i) => {
     const storage = (made.get(kept[i]!) ?? given).retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];

@@ -4,6 +4,9 @@ import { type Tensor, compile } from '../../src/index.ts';
 
 const layers = 5;
 
+/** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
+const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
+
 /** A function of many parameters, compiled and run until it is a program. */
 function makeProgram() {
   let runs = 0;
@@ -98,5 +101,65 @@ describe('a program looks at what it has captured', () => {
     b.grad = t.tensor([5, 6]);
     expect([seen(), seen()]).toEqual([[[6, 6], [2, 1]], [[6, 6], [2, 1]]]); // prettier-ignore
     expect(differences.cache.misses).toBe(3);
+  });
+
+  it('and takes no gradient of another dtype or layout for the one that it was written for', () => {
+    const run = (wrap: (fn: (x: Tensor) => void) => (x: Tensor) => void) => {
+      const leaf = t.tensor([[1, 2], [3, 4]]).requiresGrad_(); // prettier-ignore
+      const flat = t.zeros([6]);
+      const inFlat = () => t.view(t.slice(flat, 0, 1, 5), [2, 2]);
+      const add = wrap((x: Tensor) => t.sum(t.mul(leaf, x)).backward());
+      const gradients = [
+        () => t.zeros([2, 2]),
+        () => t.zeros([2, 2], { dtype: 'bfloat16' }),
+        inFlat,
+        () => t.transpose(inFlat(), 0, 1),
+      ];
+      return gradients.flatMap((make) => {
+        leaf.grad = make();
+        const seen = calls((call) => (add(t.tensor([[1, 2], [3, call]])), leaf.grad!.toFlatArray())); // prettier-ignore
+        return [seen, leaf.grad.dtype, flat.toFlatArray()];
+      });
+    };
+    expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
+  });
+
+  it('and notices gradients that have come to lie in one memory, or in that of a captured tensor', () => {
+    const run = (wrap: (fn: () => Tensor) => () => Tensor) => {
+      const [a, b] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4]).requiresGrad_()];
+      const table = t.tensor([10, 20]);
+      const accumulate = wrap(() => {
+        t.sum(t.mul(a, b)).backward();
+        return t.add(t.sub(a.grad!, b.grad!), table);
+      });
+      const gradients: (() => [Tensor, Tensor])[] = [
+        () => [t.zeros([2]), t.zeros([2])],
+        () => [t.alias(table), t.zeros([2])],
+        () => {
+          const both = t.zeros([2]);
+          return [t.alias(both), t.alias(both)];
+        },
+      ];
+      return gradients.map((make) => {
+        [a.grad, b.grad] = make();
+        return calls(() => [accumulate(), a.grad!, b.grad!, table].map((x) => x.toFlatArray()));
+      });
+    };
+    expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
+  });
+
+  it('and returns what it found as it found it, while views of that are the caller’s to dispose of', () => {
+    const [weight, table] = [t.tensor([1, 2]).requiresGrad_(), t.tensor([3, 4])];
+    const f = compile((x: Tensor) => [t.mul(x, 2), weight, table, weight.detach(), t.slice(table, 0, 0, 1)]);
+    calls(() => {
+      const [made, sameWeight, sameTable, ...views] = f(t.ones([2]));
+      expect([sameWeight === weight, sameTable === table]).toEqual([true, true]);
+      expect(views.map((x) => x.toFlatArray())).toEqual([[1, 2], [3]]);
+      for (const x of [made!, ...views]) x.dispose();
+    });
+    expect(f.cache).toMatchObject({ misses: 1, hits: 2, size: 1 });
+    weight.requiresGrad_(false);
+    f(t.ones([2]));
+    expect(f.cache.misses).toBe(2);
   });
 });

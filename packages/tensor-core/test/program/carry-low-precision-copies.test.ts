@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { type Op, type Tensor, copyInPlace, costOf, noGrad, slice, tensor } from '../../src/index.ts';
 import { castOp } from '../../src/autocast/cast-op.ts';
 import { carryLowPrecisionCopies } from '../../src/devices/cuda/program/passes/carry-low-precision-copies.ts';
-import type { Binding, Call, Operand, Program } from '../../src/program/program.ts';
+import {
+  type Binding,
+  type Call,
+  LiveAttributes,
+  type Operand,
+  type Program,
+} from '../../src/program/program.ts';
 import { byteSize, type DType } from '../../src/tensor/dtype.ts';
 import { Storage } from '../../src/tensor/storage/storage.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
@@ -117,7 +123,7 @@ describe('carryLowPrecisionCopies', () => {
     const run = () => {
       const before = weights.toFlatArray() as number[];
       const given = new Map<number, Binding>([[0, { storage: weights.storage, byteOffset: 0 }]]);
-      const [result] = [...runner.run(given, []).values()] as [Storage];
+      const [result] = [...runner.run(given, new LiveAttributes({ live: [] })).values()] as [Storage];
       for (const start of [0, 8]) weights.storage.noteWrite({ start, end: start + 8 });
       runner.writesNoted!();
       const bytes = new Uint16Array(8);

@@ -1,15 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import {
   CompileError,
+  type CompiledFunction,
   type Tensor,
   add,
   addInPlace,
+  autocast,
   backward,
   compile,
   full,
+  keep,
   matmul,
   mul,
   noGrad,
+  ones,
   reshape,
   select,
   scope,
@@ -72,5 +76,48 @@ describe('compile', () => {
     const f = compile((x: Tensor) => sum(reshape(x, [2, 3]), { dims: 0 }));
     const wide = uniform([6, 2]);
     for (let i = 0; i < 2; i++) expect(values(f(select(transpose(wide, 0, 1), 0, 1)))).toHaveLength(3);
+  });
+
+  it('casts parameters by itself inside autocast, whose region goes on or ends', () => {
+    const run = (wrap: (fn: (x: Tensor) => Tensor) => (x: Tensor) => Tensor) => {
+      const w = tensor([[1, 2], [3, 4]], { requiresGrad: true }); // prettier-ignore
+      const product = wrap((x: Tensor) => noGrad(() => matmul(x, w)));
+      const seen: unknown[] = [];
+      const calls = (call: number) => {
+        // The region has a cast of the parameter by then.
+        noGrad(() => matmul(ones([1, 2]), w)).dispose();
+        for (let i = 0; i < 3; i++) {
+          seen.push(values(product(ones([1, 2]))));
+          noGrad(() => addInPlace(w, full([2, 2], call + 1)));
+        }
+      };
+      for (let call = 0; call < 6; call++) autocast('bfloat16', () => calls(call));
+      return seen;
+    };
+    const compiled: CompiledFunction<(x: Tensor) => Tensor>[] = [];
+    const seen = run((fn) => {
+      compiled.push(compile(fn));
+      return compiled[0]!;
+    });
+    expect(seen).toEqual(run((fn) => fn));
+    expect(compiled[0]!.cache).toMatchObject({ misses: 1, hits: 17 });
+  });
+
+  it('keeps what the function keeps', () => {
+    const w = tensor([1, 2], { requiresGrad: true });
+    const f = compile((x: Tensor) => {
+      w.grad = null;
+      backward(sum(mul(x, w)));
+      return [keep(mul(x, 2)), mul(x, 3), w.grad!] as const;
+    });
+    for (let i = 0; i < 4; i++) {
+      const results: Tensor[] = [];
+      scope(() => void results.push(...f(full([2], i))));
+      // What writes a program down, once without a gradient and once with one, gives the gradient itself.
+      expect(results.map(({ isDisposed }) => isDisposed)).toEqual([false, true, i > 1]);
+      expect(values(results[0]!)).toEqual([2 * i, 2 * i]);
+      results[0]!.dispose();
+    }
+    expect(f.cache).toMatchObject({ misses: 2, hits: 2 });
   });
 });

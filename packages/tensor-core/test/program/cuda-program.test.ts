@@ -23,6 +23,7 @@ import {
   sum,
   tensor,
 } from '../../src/index.ts';
+import { cudaDevice } from '../../src/native.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { halve, halveKernel } from './lowered-ops.ts';
 
@@ -35,6 +36,25 @@ const scaled = defineOp<{ readonly factor: number }>({
   cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
   cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
 });
+
+/** A copy that goes through memory which its kernels share with those of other calls. */
+const copiedOp = defineOp<null>({
+  name: 'copied',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  variant: () => '',
+  cuda: {
+    kind: 'custom',
+    launch(context, [x], [y]) {
+      const gpu = cudaDevice(context);
+      const address = gpu.scratch('copied', x!.byteLength);
+      gpu.stream.copy(address, x!.address, x!.byteLength);
+      gpu.stream.copy(y!.address, address, x!.byteLength);
+    },
+  },
+  cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Identity', [x!])] },
+});
+const throughScratch = (x: Tensor) => apply(copiedOp, [x], null)[0]!;
 
 describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', () => {
   const device = openEmulatedDevice();
@@ -292,6 +312,22 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(tuned).toEqual(plain);
     for (const program of programs) program.dispose();
   });
+
+  it.each(Array.from({ length: 12 }, (_, i) => i + 1))(
+    'has the scratch of the stream that it was captured on to itself, in order %i',
+    (seed) => {
+      const gpu = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+      const filled = (value: number) => tensor(new Array<number>(300).fill(value), { device: gpu });
+      const f = compile((x: Tensor) => throughScratch(x));
+      const [five, one] = [filled(5), filled(1)];
+      for (let i = 0; i < 3; i++) f(one);
+      const other = gpu.createStream();
+      other.waitFor(gpu.recordEvent());
+      const seen = [0, 1, 2, 3].flatMap(() => [gpu.onStream(other, () => f(five)), throughScratch(one)]);
+      gpu.synchronize();
+      expect(seen.map((y) => y.toFlatArray()[0])).toEqual([5, 1, 5, 1, 5, 1, 5, 1]);
+    },
+  );
 
   it('writes into its arguments', () => {
     const f = compile((x: Tensor) => addInPlace(x, mul(x, 2)));

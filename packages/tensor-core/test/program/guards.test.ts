@@ -42,7 +42,10 @@ describe('a compiled function runs again', () => {
     const set = new Set<unknown>([2]);
     const date = new Date(2);
     const list: unknown[] = [x, 2];
-    const { call, runs } = counting((x: Tensor, _given: object, factor: () => number) => t.mul(x, factor()));
+    const sparse: unknown[] = new Array(2);
+    const { call, runs } = counting((x: Tensor, _given: object, factor: () => number) => t.mul(x, factor()), {
+      cacheSize: 20,
+    });
     const cases: readonly [object, () => number, () => void][] = [
       [numbers, () => numbers[0]!, () => (numbers[0] = 5)],
       [new DataView(numbers.buffer), () => numbers[0]!, () => (numbers[0] = 6)],
@@ -51,6 +54,7 @@ describe('a compiled function runs again', () => {
       [map.set('list', list), () => list.at(-1) as number, () => list.push(6)],
       [set, () => [...set][0] as number, () => (set.clear(), set.add(5))],
       [[date], () => date.getTime(), () => date.setTime(5)],
+      [sparse, () => sparse.length, () => (sparse.length = 5)],
     ];
     for (const [given, factor, change] of cases) {
       for (let i = 0; i < 3; i++) expect(values(call(x, given, factor))).toEqual([factor()]);

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { type Tensor, backward, compile, mul, sum, tensor } from '../../src/index.ts';
+import {
+  type Tensor,
+  addInPlace,
+  backward,
+  compile,
+  empty,
+  mul,
+  ones,
+  sum,
+  tensor,
+} from '../../src/index.ts';
 import type { CudaDevice } from '../../src/devices/cuda/device.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 
@@ -59,6 +69,23 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     expect(own.map(({ name }) => name)).not.toContain('arena of a compiled function');
     expect(result.toFlatArray()[0]).toBe(8);
     expect(weight.grad!.toFlatArray()[0]).toBe(4);
+  });
+
+  it('stay where they are if the program ends on a device without room for them', () => {
+    const mebibyte = 2 ** 20;
+    const full = openEmulatedDevice(64 * mebibyte);
+    const f = compile((x: Tensor) => mul(x, 2));
+    const x = ones([4 * mebibyte], { device: full });
+    for (let i = 0; i < 2; i++) f(x).dispose();
+    const result = f(x);
+    x.dispose();
+    const rest = empty([8 * mebibyte], { device: full, dtype: 'float32' });
+    f.dispose();
+    rest.dispose();
+    expect(result.toFlatArray().slice(-2)).toEqual([2, 2]);
+    result.dispose();
+    full.emptyCache();
+    expect(full.memoryStatistics()).toMatchObject({ liveStorages: 0, reservedBytes: 0 });
   });
 
   it('can be an argument of the next run', () => {
@@ -126,4 +153,84 @@ describe.skipIf(hostCompilerVersion() === null)('results and gradients of a repl
     on.synchronize();
     expect(results.map((y) => y.toFlatArray()[0])).toEqual([10, 12, 14, 16]);
   });
+
+  it.each(seeds)('may be read on another stream that waited for their run, in order %i', (seed) => {
+    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+    const { f } = step(on);
+    const other = on.createStream();
+    const seen = [5, 6, 7, 8].map((i) => {
+      const result = f(filled(i, on));
+      other.waitFor(on.recordEvent());
+      f(filled(100, on)).dispose();
+      return on.onStream(other, () => mul(result, 3).toFlatArray()[0]);
+    });
+    expect(seen).toEqual([30, 36, 42, 48]);
+  });
+
+  it.each(seeds)('keep what another stream writes to them, in order %i', (seed) => {
+    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+    const { f } = step(on);
+    const other = on.createStream();
+    const seen = [5, 6, 7, 8].map((i) => {
+      const result = f(filled(i, on));
+      const three = filled(3, on);
+      other.waitFor(on.recordEvent());
+      on.onStream(other, () => addInPlace(result, three));
+      f(filled(100, on)).dispose();
+      on.stream.waitFor(other.recordEvent());
+      return result.toFlatArray()[0];
+    });
+    expect(seen).toEqual([13, 15, 17, 19]);
+  });
+
+  it.each(seeds)('wait for the stream that the program ran on first, in order %i', (seed) => {
+    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+    const { f } = step(on);
+    const other = on.createStream();
+    const given = [5, 6, 7, 8].map((i) => filled(i, on));
+    other.waitFor(on.recordEvent());
+    const seen = given.map((x) => {
+      const result = on.onStream(other, () => f(x));
+      on.stream.waitFor(other.recordEvent());
+      const read = mul(result, 3);
+      result.dispose();
+      return read;
+    });
+    expect(seen.map((y) => y.toFlatArray()[0])).toEqual([30, 36, 42, 48]);
+  });
+
+  it.each(seeds)('live on where the program ends before its last run has, in order %i', (seed) => {
+    const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+    const { f } = step(on);
+    const other = on.createStream();
+    const x = filled(5, on);
+    other.waitFor(on.recordEvent());
+    const result = on.onStream(other, () => f(x));
+    f.dispose();
+    on.synchronize();
+    expect(result.toFlatArray()).toEqual(new Array(size).fill(10));
+  });
+
+  it.each(seeds)(
+    'added to on another stream, leave alone what comes where they were, in order %i',
+    (seed) => {
+      const on = openEmulatedDevice(2 ** 28, undefined, undefined, seed);
+      const weight = filled(2, on, true);
+      const f = compile((x: Tensor) => backward(sum(mul(x, weight))));
+      const x = filled(1, on);
+      for (let i = 0; i < 3; i++) f(x);
+      const other = on.createStream();
+      const fresh = [0, 1, 2, 3].flatMap(() => {
+        other.waitFor(on.recordEvent());
+        on.onStream(other, () => f(x));
+        weight.grad!.dispose();
+        weight.grad = null;
+        const made = Array.from({ length: 20 }, () => filled(7, on));
+        on.synchronize();
+        weight.grad = filled(0, on);
+        return made;
+      });
+      expect(fresh.filter((y) => y.toFlatArray()[0] !== 7)).toEqual([]);
+    },
+  );
 });

@@ -6,7 +6,7 @@ import { mergeProducts } from '../../src/devices/cuda/program/passes/merge-produ
 import { optimize } from '../../src/devices/cuda/program/passes/optimize.ts';
 import { productFacts } from '../../src/devices/cuda/program/passes/product-facts.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
-import type { Call, Program } from '../../src/program/program.ts';
+import { type Call, LiveAttributes, type Program } from '../../src/program/program.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from './traced-program.ts';
 
@@ -268,7 +268,7 @@ function resultsOf({ program: { storages }, results, kept }: TracedProgram, prog
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, []);
+  const made = new Interpreter(program).run(bindings, new LiveAttributes(program));
   const values = results.map(({ dtype, shape, strides, offset }, i) => {
     const storage = made.get(kept[i]!)!.retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];

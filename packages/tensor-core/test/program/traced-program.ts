@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
-import type { Program } from '../../src/program/program.ts';
+import { LiveAttributes, type Program } from '../../src/program/program.ts';
 import { Trace, traced } from '../../src/program/trace.ts';
 
 /** A program, and what the function that it was written down from gave. */
@@ -47,7 +47,7 @@ export function expectSameBits(
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(changed).run(bindings, []);
+  const made = new Interpreter(changed).run(bindings, new LiveAttributes(changed));
   results.forEach((result, i) => {
     const storage = made.get(kept[i]!)!.retain();
     const again = new TensorClass(storage, result.dtype, result.shape, result.strides, result.offset);

@@ -106,6 +106,30 @@ describe('checkpoint', () => {
     expectOneMask(x, step, 3, (i) => expect(generator.offset).toBe(16 * (i + 1)));
   });
 
+  it('repeats what a compiled function has drawn', () => {
+    const run = (wrap: (fn: (x: t.Tensor) => t.Tensor) => (x: t.Tensor) => t.Tensor) => {
+      const generator = new t.Generator(5);
+      const x = t.ones([64], { requiresGrad: true });
+      const mask = wrap((ones) => t.dropout(ones, { generator }));
+      return [0, 1, 2, 3].map(() => {
+        const y = t.checkpoint(
+          (input) =>
+            t.mul(
+              input,
+              t.noGrad(() => mask(t.ones([64]))),
+            ),
+          x,
+        );
+        t.sum(y).backward();
+        const gradient = values(x.grad!);
+        x.grad = null;
+        expect(gradient).toEqual(values(y.detach()));
+        return [gradient, values(mask(t.ones([64]))), generator.offset];
+      });
+    };
+    expect(run((fn) => t.compile(fn))).toEqual(run((fn) => fn));
+  });
+
   it('says so where the function draws otherwise in the backward pass', () => {
     const x = t.ones([4], { requiresGrad: true });
     let size = 4;

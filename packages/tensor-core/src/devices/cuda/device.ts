@@ -239,7 +239,7 @@ export class CudaDevice implements Device {
 
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.makeCurrent();
-    if (this.#streams.areSeveral) this.#noteUse(inputs);
+    if (this.#streams.areSeveral) this.#noteUse(inputs, outputs);
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
@@ -256,6 +256,11 @@ export class CudaDevice implements Device {
   /** Records an event on the current stream. */
   recordEvent(options?: EventOptions): CudaEvent {
     return this.#streams.current.recordEvent(options);
+  }
+
+  /** Lets what is queued on any other stream from now on wait for what the current one has been given so far. */
+  holdBackOtherStreams(): void {
+    this.#streams.holdBackOthers();
   }
 
   /** Blocks until everything queued on any stream has run. */
@@ -296,10 +301,10 @@ export class CudaDevice implements Device {
     return describeFacts(this.facts);
   }
 
-  // Outputs are inputs themselves, or were allocated for the current stream.
-  #noteUse(inputs: readonly MemoryView[]): void {
+  // Outputs too: a gradient may go to a buffer that was allocated for another stream.
+  #noteUse(...operands: readonly (readonly MemoryView[])[]): void {
     const { current } = this.#streams;
-    for (const { storage } of inputs) (storage.buffer as Block).usedBy(current);
+    for (const views of operands) for (const { storage } of views) (storage.buffer as Block).usedBy(current);
   }
 }
 

@@ -270,6 +270,24 @@ launches('memory that two streams use', () => {
     }
   });
 
+  it('waits for gradients that another stream writes to a buffer', () => {
+    for (const seed of seeds.slice(0, 8)) {
+      const device = openEmulatedDevice(2 ** 26, undefined, undefined, seed);
+      const other = device.createStream();
+      const [x, weight] = [t.ones([4, 16], { device }), t.ones([16, 16], { device, requiresGrad: true })];
+      const buffer = t.zeros([16, 16], { device });
+      weight.setGradientBuffer(buffer);
+      other.waitFor(device.recordEvent());
+      device.onStream(other, () => t.scope(() => t.sum(t.matmul(x, weight)).backward()));
+      expect(weight.grad!.address).toBe(buffer.address);
+      weight.grad!.dispose();
+      buffer.dispose();
+      const next = Array.from({ length: 30 }, () => t.full([16, 16], 7, { device }));
+      device.synchronize();
+      expect(next.filter((each) => each.toFlatArray().some((value) => value !== 7))).toEqual([]);
+    }
+  });
+
   it('refuses to free a block twice while it waits', () => {
     const device = openEmulatedDevice();
     const block = device.allocate(512);

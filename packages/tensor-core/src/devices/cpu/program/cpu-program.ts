@@ -5,10 +5,10 @@ import { lastUses } from '../../../program/dead-calls.ts';
 import {
   type Binding,
   type Call,
+  type LiveAttributes,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
-  attributesOf,
   nothingSpared,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
@@ -20,7 +20,7 @@ import type { InputPort, Segment } from './segment-builder.ts';
 
 /** A step made ready, and the made storages that nothing behind it uses. */
 interface ReadyStep {
-  run(memory: ProgramMemory, live: readonly unknown[]): void;
+  run(memory: ProgramMemory, live: LiveAttributes): void;
   readonly calls: readonly Call[];
   readonly unused: readonly number[];
   /** Of its graph; 1 for a call. */
@@ -44,7 +44,7 @@ export class CpuProgram implements ProgramRunner {
     this.#steps = steps.map((step, i) => readyStep(step, program, unused[i]!));
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
     try {
       for (const step of this.#steps) {
@@ -81,7 +81,7 @@ function readyStep({ calls, segment }: Step, program: Program, unused: readonly 
     calls,
     unused,
     nodes: calls.length,
-    run: (memory, live) => calls.forEach((call) => runCall(call, memory, attributesOf(call, live))),
+    run: (memory, live) => calls.forEach((call) => runCall(call, memory, live.of(call))),
     dispose() {},
   };
 }
@@ -116,7 +116,7 @@ class SegmentStep implements ReadyStep {
   }
 
   /** What is written in place is calculated beside, and then takes the place of the old elements. */
-  run(memory: ProgramMemory, live: readonly unknown[]): void {
+  run(memory: ProgramMemory, live: LiveAttributes): void {
     const { inputs, outputs } = this.#segment;
     const addresses = inputs.map((port, i) => this.#address(port, i, memory, live));
     const replaced: { readonly old: Binding; readonly fresh: Storage }[] = [];
@@ -142,11 +142,11 @@ class SegmentStep implements ReadyStep {
     this.#session.dispose();
   }
 
-  #address(port: InputPort, index: number, memory: ProgramMemory, live: readonly unknown[]): number {
+  #address(port: InputPort, index: number, memory: ProgramMemory, live: LiveAttributes): number {
     if (port.kind === 'memory') return memory.addressOf(port.storage) + port.byteOffset;
     const { call } = port;
     const scalars = this.#scalars[index]!;
-    scalars.write([call.op.scalars!(attributesOf(call, live) as never)[port.index]!]);
+    scalars.write([call.op.scalars!(live.of(call) as never)[port.index]!]);
     return scalars.addressOf(0);
   }
 }

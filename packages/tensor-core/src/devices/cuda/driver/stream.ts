@@ -146,6 +146,14 @@ export class Streams {
     return this.#all.includes(stream);
   }
 
+  /** Lets what is queued on the others from now on wait for what the current one has been given so far. */
+  holdBackOthers(): void {
+    if (!this.areSeveral) return;
+    const event = this.current.recordEvent({ timing: false });
+    for (const stream of this.#all) if (stream !== this.current) stream.waitFor(event);
+    event.dispose();
+  }
+
   /** Blocks until everything queued on any of them has run. */
   synchronize(): void {
     for (const stream of this.#all) stream.synchronize();

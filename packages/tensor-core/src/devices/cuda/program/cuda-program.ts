@@ -8,10 +8,12 @@ import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
   type Call,
+  type LiveAttributes,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
+  type StorageSource,
   attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
@@ -35,6 +37,8 @@ export type CudaProgramParts = LiveCallParts;
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured {
   readonly graph: CudaGraph;
+  /** Whose scratch the graph works on, and whose memory the results and gradients are. */
+  readonly stream: CudaStream;
   readonly live: LiveCalls;
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
@@ -58,6 +62,8 @@ export class CudaProgram implements ProgramRunner {
   /** Where the graph finds its arguments. */
   readonly #arguments = new Map<number, Storage>();
   readonly #argumentNumbers: readonly number[];
+  /** The arguments, and the gradients that a run begins with: memory that is others' in each run. */
+  readonly #givenAnew: readonly number[];
   readonly #copies: CarriedCopies;
   readonly #autotunes: boolean;
   readonly #repeatedCalls: number;
@@ -79,9 +85,10 @@ export class CudaProgram implements ProgramRunner {
     this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(distinct, this.#program);
     this.#parts = parts;
-    this.#argumentNumbers = program.storages.flatMap(({ source }, number) =>
-      source.kind === 'argument' ? [number] : [],
-    );
+    const numbersOf = (...kinds: readonly StorageSource['kind'][]) =>
+      program.storages.flatMap(({ source }, number) => (kinds.includes(source.kind) ? [number] : []));
+    this.#argumentNumbers = numbersOf('argument');
+    this.#givenAnew = numbersOf('argument', 'gradient');
     this.#pool = parts.device.createPool({ segmentSize: 'exact' });
   }
 
@@ -104,24 +111,29 @@ export class CudaProgram implements ProgramRunner {
     };
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, live: readonly unknown[]): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, attributes: LiveAttributes): Map<number, Storage> {
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
-    if (this.#lastStream && this.#lastStream !== stream)
-      stream.waitFor(this.#lastStream.recordEvent({ timing: false }));
+    // Nothing else may be done while a graph is captured.
+    const live = attributes.all();
+    if (this.#lastStream) letWait(stream, this.#lastStream);
     this.#lastStream = stream;
+    // It may be freed before this stream has come so far.
+    for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
     if (this.#captured && this.#captured.places.areThoseOf(bindings))
       this.#captured.live.update(this.#captured.graph, live);
     else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
+    letWait(stream, captured.stream);
     captured.lent.takeBack();
     this.#copies.refresh(stream);
     observeReplay(
       () => replayOf(this.#program, live, captured.nodes),
       () => captured.graph.launch(stream),
     );
+    letWait(captured.stream, stream);
     this.#returnArguments(bindings);
     return captured.lent.lend();
   }
@@ -143,8 +155,6 @@ export class CudaProgram implements ProgramRunner {
       const { byteLength } = this.#program.storages[number]!;
       const { storage, byteOffset } = bindings.get(number)!;
       const own = this.#argumentStorage(number, byteLength);
-      // It may be freed before this stream has come so far.
-      (storage.buffer as Block).usedBy(this.#parts.device.stream);
       this.#parts.device.stream.copy(own.buffer.address, storage.buffer.address + byteOffset, byteLength);
     }
   }
@@ -212,7 +222,8 @@ export class CudaProgram implements ProgramRunner {
       this.#program,
       new Map([...given, ...this.#copies.bindings(), ...handedOn]),
     );
-    let made: Omit<Captured, 'lent'> & CapturedCalls & { readonly kept: ReadonlyMap<number, number> };
+    let made: Omit<Captured, 'lent' | 'stream'> &
+      CapturedCalls & { readonly kept: ReadonlyMap<number, number> };
     try {
       this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
       const calls = device.withPool(this.#pool, () =>
@@ -225,7 +236,11 @@ export class CudaProgram implements ProgramRunner {
     } finally {
       arena.release();
     }
-    this.#captured = { ...made, lent: new LentParts(this.#program, made.kept, this.#pool) };
+    this.#captured = {
+      ...made,
+      stream: device.stream,
+      lent: new LentParts(this.#program, made.kept, this.#pool),
+    };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
     return { workspaces: made.workspaces, bytesBeside: this.#pool.reservedBytes - bytesBefore };
   }
@@ -266,12 +281,20 @@ export class CudaProgram implements ProgramRunner {
 
   #drop(): void {
     if (!this.#captured) return;
-    this.#captured.lent.dispose();
     // What it launched may run still.
     this.#parts.device.synchronize();
+    this.#captured.lent.dispose();
     this.#captured.graph.dispose();
     for (const block of this.#held) this.#parts.device.freeBlock(block);
     this.#held = [];
     this.#captured = null;
   }
+}
+
+/** Lets what a stream is given from now on wait for what another has been given. */
+function letWait(stream: CudaStream, other: CudaStream): void {
+  if (stream === other) return;
+  const event = other.recordEvent({ timing: false });
+  stream.waitFor(event);
+  event.dispose();
 }

@@ -1,3 +1,4 @@
+import { OutOfMemoryError } from '../../../errors.ts';
 import type { Program } from '../../../program/program.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import type { Tensor } from '../../../tensor/tensor.ts';
@@ -39,27 +40,53 @@ export class LentParts {
 
   /** Makes all parts the graph's, which is about to write them on the current stream. */
   takeBack(): void {
-    for (const [number, storage] of this.#parts) {
-      // The run replaces a leaf's gradient, which its `grad` need not keep.
-      const own = this.#gradients.get(number)?.grad?.storage === storage ? 2 : 1;
-      if (storage.references > own) this.#leave(number);
-      (this.#parts.get(number)!.buffer as Block).awaitUsers(this.#device.stream);
-    }
+    for (const { buffer } of this.#parts.values()) (buffer as Block).awaitUsers(this.#device.stream);
+    // The run replaces a leaf's gradient, which its `grad` need not keep.
+    this.#leaveHeld((number, storage) => (this.#gradients.get(number)?.grad?.storage === storage ? 2 : 1));
   }
 
-  /** Gives the parts back to their pool, but first memory of their own to all that hold one. */
+  /**
+   * Gives the parts, which nothing works on any more, back to their pool, but first memory of their own to all that hold
+   * one. Where the device has none left, what is held stays where it is, and the pool keeps its segment until it is freed.
+   */
   dispose(): void {
-    for (const [number, storage] of this.#parts) if (storage.references > 1) this.#leave(number);
-    for (const storage of this.#parts.values()) storage.release();
+    try {
+      this.#leaveHeld(() => 1);
+    } catch (error) {
+      if (!(error instanceof OutOfMemoryError)) throw error;
+    }
+    for (const storage of this.#parts.values()) {
+      storage.settle = null;
+      storage.release();
+    }
     this.#parts.clear();
   }
 
   #put(number: number, storage: Storage): void {
-    storage.settle = () => this.#leave(number);
+    storage.settle = () => {
+      this.#leave(number);
+      this.#device.holdBackOtherStreams();
+    };
     this.#parts.set(number, storage);
   }
 
-  /** Moves a part's elements to memory of their own, where their holders find them from now on. */
+  /** Makes all parts leave that have more references than those that count for nothing. */
+  #leaveHeld(referencesOf: (number: number, part: Storage) => number): void {
+    const held = [...this.#parts].filter(
+      ([number, storage]) => storage.references > referencesOf(number, storage),
+    );
+    if (held.length === 0) return;
+    try {
+      for (const [number] of held) this.#leave(number);
+    } finally {
+      this.#device.holdBackOtherStreams();
+    }
+  }
+
+  /**
+   * Moves a part's elements to memory of their own, where their holders find them from now on: on any stream that waits for
+   * this one, as those do not that have waited for the run.
+   */
   #leave(number: number): void {
     const held = this.#parts.get(number)!;
     const part = new Storage(this.#device, held.byteLength);
