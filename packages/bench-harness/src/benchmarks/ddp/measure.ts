@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
 import { RankError } from '../../errors.ts';
 import { ddpRankProgram } from '../../paths.ts';
+import { reasonOfRank } from '../../runner/reason-of-rank.ts';
 import type { CellContext } from '../definition.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { readRankEvent } from './rank-lines.ts';
@@ -38,7 +39,8 @@ export async function measureDdp(
   });
   if (failure) {
     const how = failure.signal ?? `exit code ${failure.exitCode}`;
-    throw new RankError(`Rank ${failure.rank} ended with ${how}:\n${failure.lastLines.join('\n')}`);
+    const reason = reasonOfRank(failure.lastLines);
+    throw new RankError(`Rank ${failure.rank} ended with ${how}: ${reason}\n${failure.lastLines.join('\n')}`);
   }
   return joinRanks(results.sort((a, b) => a.rank - b.rank));
 }

@@ -1,6 +1,7 @@
 import { type LaunchResult, StoreClient, StoreServer, launch } from '@roofline/collectives';
 import { randomBytes } from 'node:crypto';
 import { collectiveRankProgram } from '../../../paths.ts';
+import { reasonOfRank } from '../../../runner/reason-of-rank.ts';
 import type { CollectiveBackend } from '../parameters.ts';
 import { type Ranks, type TurnReply, type TurnRequest, turnReply } from './turns.ts';
 
@@ -64,7 +65,8 @@ export class OwnRanks implements Ranks {
     await this.#store.set(`turn/${turn}`, JSON.stringify(request));
     const answered = this.#store.wait(keys, { timeoutMs: patienceMs });
     const died = this.#ended.then(() => {
-      throw new RankError(`A rank ended before it had answered. It said:\n${this.#lastLines.join('\n')}`);
+      const reason = reasonOfRank(this.#lastLines);
+      throw new RankError(`A rank ended before it had answered: ${reason}\n${this.#lastLines.join('\n')}`);
     });
     await Promise.race([answered, died]);
     const replies = await Promise.all(keys.map(async (key) => this.#readReply(key)));
