@@ -1,12 +1,18 @@
 import { diagnoseGloo } from '@roofline/collectives';
+import { cudaDeviceCount } from '@roofline/tensor-core';
 import { expect, it, vi } from 'vitest';
-import { requireGloo } from '../../src/device/require-gloo.ts';
+import { requireGloo, whyNoRanks } from '../../src/device/require-gloo.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { runMain } from '../fixtures/run-main.ts';
 
 vi.mock('@roofline/collectives', async (original) => ({
   ...(await original<object>()),
   diagnoseGloo: vi.fn<typeof diagnoseGloo>(),
+}));
+
+vi.mock('@roofline/tensor-core', async (original) => ({
+  ...(await original<object>()),
+  cudaDeviceCount: vi.fn<typeof cudaDeviceCount>(() => 0),
 }));
 
 const missing = {
@@ -33,3 +39,14 @@ it.each(['ddp --nproc 2', 'allreduce --backend gloo --size 1MB'])(
     });
   },
 );
+
+it('tells why ranks cannot be connected: without Gloo, and without several GPUs', async () => {
+  vi.mocked(cudaDeviceCount).mockReturnValue(1);
+  vi.mocked(diagnoseGloo).mockReturnValue(missing);
+  expect(await whyNoRanks()).toBe('libgloo is missing (its shim has not been built). Build it.');
+  vi.mocked(diagnoseGloo).mockReturnValue({ ...missing, status: 'found' });
+  expect(await whyNoRanks()).toBeNull();
+  vi.mocked(diagnoseGloo).mockReturnValue(missing);
+  vi.mocked(cudaDeviceCount).mockReturnValue(2);
+  expect(await whyNoRanks()).toBeNull();
+});
