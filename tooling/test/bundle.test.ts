@@ -50,9 +50,15 @@ beforeAll(() => {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(stderr);
-  // Unpacked elsewhere, in a folder whose name a shell would split.
+  // Unpacked elsewhere, in a checkout of something else, in a folder whose name a shell would split.
   bundle = join(scratch, 'my bundle');
   renameSync(written, bundle);
+  const identity = ['-c', 'user.name=someone', '-c', 'user.email=someone@example.org'];
+  for (const words of [
+    ['init', '--quiet'],
+    [...identity, 'commit', '--quiet', '--allow-empty', '-m', 'Else'],
+  ])
+    expect(spawnSync('git', words, { cwd: scratch }).status).toBe(0);
 }, 300_000);
 
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -97,10 +103,13 @@ it.runIf(isPossible).each(commands)('%s has its help', (command) => {
   expect(stdout).toContain(`roofline ${command}`);
 });
 
-it.runIf(isPossible)('measures on the CPU, reports and compares', () => {
+it.runIf(isPossible)('measures on the CPU by its own commit, reports and compares', () => {
   const words =
     '--size tiny --context 16 --batch 1 --mode forward --warmup 1 --steps 2 --device cpu --out results/e2e';
   expect(run('roofline', 'e2e', ...words.split(' '))).toMatchObject({ status: 0 });
+  const [record = ''] = readFileSync(join(bundle, 'results/e2e/results.jsonl'), 'utf8').split('\n');
+  const stamp = readFileSync(join(bundle, 'commit.json'), 'utf8');
+  expect(JSON.parse(record).environment.git).toEqual(JSON.parse(stamp));
   expect(run('roofline', 'report', 'results/e2e')).toMatchObject({ status: 0 });
   expect(existsSync(join(bundle, 'results/e2e/report.html'))).toBe(true);
   expect(run('roofline', 'compare', 'results/e2e', 'results/e2e')).toMatchObject({ status: 0 });
