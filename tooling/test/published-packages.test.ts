@@ -18,6 +18,17 @@ function nameOf(manifest: string): string {
   return JSON.parse(readFileSync(manifest, 'utf8')).name;
 }
 
+/** What a project may do with each entry point of tensor-core. */
+const usesOfTensors = `
+  import { tensor } from '@roofline/tensor-core';
+  import { cudaDevice } from '@roofline/tensor-core/native';
+  import { openEmulatedDevice } from '@roofline/tensor-core/testing';
+  import { nearestOf } from '@roofline/tensor-core/nearest';
+  export const values: number[] = tensor([1, 2]).toFlatArray();
+  // @ts-expect-error: a tensor is no text.
+  export const text: string = tensor([1, 2]);
+  export const all = [cudaDevice, openEmulatedDevice, nearestOf];`;
+
 /** What a command prints. Throws an error that holds all its output. */
 async function run(
   command: string,
@@ -148,21 +159,28 @@ describe('the packages that it published', () => {
     expect(records).not.toMatch(/dist\/[\w-]+\.js:\d/);
   });
 
-  it('have types that a strict project can use', async () => {
+  // Each alone, without Node's types, and with a library that is older than what the packages were built with.
+  it.each(
+    importable.flatMap((name) => [
+      { name, module: 'nodenext', moduleResolution: 'nodenext' },
+      { name, module: 'esnext', moduleResolution: 'bundler' },
+    ]),
+  )('$name has types that a strict project can use, by $moduleResolution', async ({ name, ...modules }) => {
     writeFileSync(
       join(project, 'use.ts'),
-      `${importable.map((name, i) => `import * as package${i} from '${name}';`).join('\n')}
-       import { tensor } from '@roofline/tensor-core';
-       export const values: number[] = tensor([1, 2]).toFlatArray();
-       export const all = [${importable.map((_, i) => `package${i}`).join()}];`,
+      `import * as whole from '${name}';
+       export const names = Object.keys(whole);
+       ${name === '@roofline/tensor-core' ? usesOfTensors : ''}`,
     );
     const compilerOptions = {
+      ...modules,
       strict: true,
-      module: 'nodenext',
-      target: 'es2023',
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: false,
+      target: 'es2022',
       noEmit: true,
       types: [],
-      lib: ['es2023', 'esnext.disposable', 'dom'],
     };
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['use.ts'] }));
     await run(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.json'], project);

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { benchmarkEntries } from '../dist/index.js';
+import { whyNoRanks } from '../src/device/require-gloo.ts';
 import { waitForFolder } from '../src/records/folder-lock.ts';
 
 const given = process.argv.slice(2);
@@ -22,7 +23,14 @@ const release = waitForFolder(turn);
 try {
   for (const { name, pipeline } of named.length > 0 ? named : benches) {
     const out = ['--out', results(`bench-${name}`), '--force-new', '--oom', 'ok'];
-    const words = [cli, ...(isFull ? pipeline.full : pipeline.quick).split(' '), ...out, ...more];
+    const line = isFull ? pipeline.full : pipeline.quick;
+    // Of all, those that this machine can run; one that is named fails and says so.
+    const reason = named.length === 0 && pipeline.startsRanks ? await whyNoRanks() : null;
+    if (reason !== null) {
+      console.error(`${name} is left out: ${reason}`);
+      continue;
+    }
+    const words = [cli, ...line.split(' '), ...out, ...more];
     const { status } = spawnSync(process.execPath, words, { stdio: 'inherit' });
     if (status !== 0) process.exitCode = status ?? 1;
   }

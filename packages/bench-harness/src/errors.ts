@@ -1,4 +1,5 @@
 import type { RankFailure } from '@roofline/collectives';
+import { reasonOfRank } from './runner/reason-of-rank.ts';
 
 /** What the user asked cannot be done as asked: shown without a stack, exit code 2. */
 export class UsageError extends Error {
@@ -27,10 +28,12 @@ export class RankError extends Error {
   }
 }
 
-/** How a rank ended, and the last lines that it wrote. */
+/** How a rank ended, why, and the last lines that it wrote. */
 export function rankError({ rank, signal, exitCode, lastLines }: RankFailure): RankError {
-  const said = lastLines.length > 0 ? `:\n${lastLines.join('\n')}` : '; it said nothing.';
-  return new RankError(`Rank ${rank} ended with ${signal ?? `exit code ${exitCode}`}${said}`);
+  const how = signal ?? `exit code ${exitCode}`;
+  return new RankError(
+    [`Rank ${rank} ended with ${how}: ${reasonOfRank(lastLines)}`, ...lastLines].join('\n'),
+  );
 }
 
 /** Exit codes of the command. */

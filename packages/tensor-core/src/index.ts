@@ -1,3 +1,5 @@
+// For projects whose `lib` has no Symbol.dispose, which tensors do have.
+/// <reference lib="esnext.disposable" preserve="true" />
 import './tensor/tensor-methods.ts';
 
 export { Tensor } from './tensor/tensor.ts';

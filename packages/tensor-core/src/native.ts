@@ -1,3 +1,6 @@
+// For projects whose `lib` has no Symbol.dispose, which tensors do have.
+/// <reference lib="esnext.disposable" preserve="true" />
+
 // What a package needs to bring kernels and libraries of its own; the README's section "Kernels and libraries of your
 // own" documents it.
 

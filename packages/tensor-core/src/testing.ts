@@ -1,3 +1,6 @@
+// For projects whose `lib` has no Symbol.dispose, which tensors do have.
+/// <reference lib="esnext.disposable" preserve="true" />
+
 // An NVIDIA GPU played by the CPU, for tests of kernels and of what launches them. Needs g++.
 export {
   KernelLimitError,

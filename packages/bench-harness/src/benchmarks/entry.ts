@@ -18,7 +18,12 @@ export interface BenchmarkEntry {
   /** Further work that it runs in processes of its own, by name. */
   readonly tasks?: Readonly<Record<string, () => Promise<AnyTask>>>;
   /** The words after `roofline` in `turbo run bench`: of the form for laptops, and of the one for GPUs. */
-  readonly pipeline?: { readonly quick: string; readonly full: string };
+  readonly pipeline?: {
+    readonly quick: string;
+    readonly full: string;
+    /** It starts ranks: `turbo run bench` leaves it out, and says so, where nothing connects them. */
+    readonly startsRanks?: true;
+  };
 }
 
 /** The models of the pipelines in full, in the order of their size. */

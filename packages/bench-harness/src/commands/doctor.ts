@@ -1,10 +1,12 @@
-import { dtypes } from '../measuring/ceilings.ts';
+import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
 import { defineCommand, jsonFlag } from '../cli/command.ts';
 import { printJson, printLine } from '../cli/output.ts';
 import { printTable } from '../cli/print-table.ts';
 import { ProgressDisplay } from '../cli/progress.ts';
 import { EXIT } from '../errors.ts';
 import { deviceFlag } from '../cli/flags/device-flag.ts';
+import type { DiagnosisEntry } from '../device/diagnosis.ts';
+import type { DeviceDescription } from '../records/environment.ts';
 
 export const doctorCommand = defineCommand({
   flags: {
@@ -17,52 +19,54 @@ export const doctorCommand = defineCommand({
     ['roofline doctor --device cuda:0 --ceilings', 'measure the roof of the first GPU again'],
   ],
   async run({ device: spec, ceilings: measure, json }) {
-    const { prepareDevice, probeDevice } = await import('../device/prepare-device.ts');
-    const { diagnosisTable, verdict } = await import('../device/diagnosis.ts');
+    const { lookAround } = await import('../device/look-around.ts');
+    const { diagnosisTable, remedyLines, verdict } = await import('../device/diagnosis.ts');
     const progress = new ProgressDisplay();
     progress.status('Looking around');
-    const [probe, gloo, torch] = await Promise.all([probeDevice(spec), findGloo(), findTorch()]);
-    const { device, problem } = probe!;
-    const diagnosis = [...probe!.diagnosis, gloo];
-    const prepared =
-      measure && device
-        ? await prepareDevice(spec, device.type === 'cuda' ? dtypes : ['float32'], {
-            freshCeilings: true,
-            onStatus: (text) => progress.status(text),
-          })
-        : null;
+    const { device, problem, diagnosis: found, torch } = await lookAround(spec);
+    const { ceilings, failure } =
+      measure && device ? await measureCeilings(spec, device, progress) : { ceilings: null, failure: null };
     progress.clear();
-    const ceilings = prepared?.ceilings ?? null;
+    const diagnosis = [...found, ...(failure ? [failure] : [])];
+    const exitCode = device && !failure ? EXIT.ok : EXIT.failure;
     if (json) {
       printJson({ device, problem, diagnosis, torch, ceilings, verdict: verdict([...diagnosis, torch]) });
-      return device ? EXIT.ok : EXIT.failure;
+      return exitCode;
     }
 
     const { ceilingFacts, propertyFacts } = await import('../report/environment-facts.ts');
-    printTable(diagnosisTable([...diagnosis, torch]));
+    const entries = [...diagnosis, torch];
+    printTable(diagnosisTable(entries));
+    const remedies = remedyLines(entries);
+    if (remedies.length > 0) printLine(`\nTo get what is missing\n  ${remedies.join('\n  ')}`);
     printLine(device ? `\nDevice ${device.label}: ${device.name}` : `\n${problem}`);
     const facts = [...propertyFacts(device?.properties ?? {}), ...(ceilings ? ceilingFacts(ceilings) : [])];
     for (const [name, value] of facts) printLine(`  ${name}: ${value}`);
-    printLine(`\n${verdict([...diagnosis, torch])}`);
-    return device ? EXIT.ok : EXIT.failure;
+    printLine(`\n${verdict(entries)}`);
+    return exitCode;
   },
 });
 
-/** Gloo connects processes that use CPUs; it is no need either. */
-async function findGloo() {
-  const { diagnoseGloo } = await import('@roofline/collectives');
-  return diagnoseGloo();
+interface MeasuredCeilings {
+  readonly ceilings: Ceilings | null;
+  readonly failure: DiagnosisEntry | null;
 }
 
-/** PyTorch is a peer to measure against, not a need. */
-async function findTorch() {
-  const { findTorchPython } = await import('../peer/find-python.ts');
-  const component = 'Python with PyTorch';
+/** The roof of a device, or the entry that says why it could not be measured. */
+async function measureCeilings(
+  spec: string,
+  { type, label }: DeviceDescription,
+  progress: ProgressDisplay,
+): Promise<MeasuredCeilings> {
+  const { prepareDevice } = await import('../device/prepare-device.ts');
+  const { unusable } = await import('../device/look-around.ts');
   try {
-    const { executable, torchVersion } = await findTorchPython();
-    const detail = 'measures against PyTorch, by --peer torch';
-    return { component, status: 'found', version: torchVersion, detail, path: executable } as const;
+    const prepared = await prepareDevice(spec, type === 'cuda' ? dtypes : ['float32'], {
+      freshCeilings: true,
+      onStatus: (text) => progress.status(text),
+    });
+    return { ceilings: prepared?.ceilings ?? null, failure: null };
   } catch (error) {
-    return { component, status: 'missing', detail: (error as Error).message } as const;
+    return { ceilings: null, failure: unusable(`ceilings of ${label}`, error) };
   }
 }

@@ -21,17 +21,28 @@ export function diagnosisTable(entries: readonly DiagnosisEntry[]): Table {
       { key: 'component', label: 'Component', kind: 'text', emphasis: 'strong' },
       { key: 'found', label: 'Status', kind: 'text' },
       { key: 'version', label: 'Version', kind: 'text' },
-      { key: 'detail', label: 'What it does, or how to get it', kind: 'text' },
+      { key: 'detail', label: 'What it does', kind: 'text' },
       { key: 'path', label: 'Path', kind: 'text', overflow: 'shorten', detail: true },
     ],
-    rows: entries.map(({ component, status, version, detail, path, remedy }) => ({
+    rows: entries.map(({ component, status, version, detail, path }) => ({
       component,
       found: status,
       version,
-      detail: [detail, remedy].filter(Boolean).join('. '),
+      detail,
       path,
     })),
   };
+}
+
+/**
+ * How to get what is missing, a line each: commands and paths that people copy are no text for a column. What has the same
+ * remedy shares a line.
+ */
+export function remedyLines(entries: readonly DiagnosisEntry[]): string[] {
+  const lacking = entries.filter(({ status, remedy }) => status !== 'found' && remedy);
+  return [...Map.groupBy(lacking, ({ remedy }) => remedy)].map(
+    ([remedy, group]) => `${group.map(({ component }) => component).join(', ')}: ${remedy}`,
+  );
 }
 
 /** What a GPU cannot do without. */
@@ -40,6 +51,9 @@ const GPU_NEEDS: readonly string[] = ['libcuda', 'libnvrtc', 'libcublasLt'];
 /** What can be done here, in a sentence for each device: `The CPU is ready. No GPU: libcuda is missing.` */
 export function verdict(entries: readonly DiagnosisEntry[]): string {
   const statusOf = (name: string) => entries.find(({ component }) => component === name)?.status;
+  const withoutTorch = without(statusOf('Python with PyTorch') !== 'found', 'there is no `--peer torch`');
+  if (statusOf('devices') === 'unusable')
+    return ['Whether a device is ready cannot be told.', ...withoutTorch].join(' ');
   const cpu = statusOf('ONNX Runtime');
   const gpus = entries.filter(({ component, status }) => component.startsWith('cuda:') && status === 'found');
   const lacking = GPU_NEEDS.filter((name) => statusOf(name) !== 'found');
@@ -53,7 +67,7 @@ export function verdict(entries: readonly DiagnosisEntry[]): string {
       statusOf('libcupti') !== 'found' && gpus.length > 0,
       '`roofline profile` has no kernels of the GPU',
     ),
-    ...without(statusOf('Python with PyTorch') !== 'found', 'there is no `--peer torch`'),
+    ...withoutTorch,
   ].join(' ');
 }
 

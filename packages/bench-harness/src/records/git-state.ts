@@ -11,9 +11,12 @@ export type GitState = z.infer<typeof gitStateSchema>;
 /** Where a bundle, which is no checkout, says what it was made from. */
 const stampName = 'commit.json';
 
-/** The state of the checkout that this package lies in, else of the one its bundle was made from, else null. */
+/**
+ * The state of the checkout that this package's bundle was made from, else of the one it lies in, else null. In this
+ * order: a bundle may be unpacked within the checkout of something else.
+ */
 export function gitState(): GitState | null {
-  return ofCheckout() ?? ofBundle(join(packageDirectory, '..', '..'));
+  return ofBundle(join(packageDirectory, '..', '..')) ?? ofCheckout();
 }
 
 /** Writes into the bundle `folder` what it is made from. */

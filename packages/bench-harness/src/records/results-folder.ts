@@ -84,6 +84,8 @@ export function readFolders(paths: readonly string[]): { records: CellRecord[]; 
 
 /** Creates the folder and proves that files can be written there. Throws UsageError. */
 export function makeWritable(path: string): void {
+  if (existsSync(path) && !statSync(path).isDirectory())
+    throw new UsageError(`Cannot write to ${path}: it is no folder. Choose another by --out.`);
   try {
     makeFolders(resolve(path));
     accessSync(path, constants.W_OK | constants.X_OK);

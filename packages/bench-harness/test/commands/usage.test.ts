@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runCli } from '../fixtures/run-cli.ts';
@@ -130,6 +131,14 @@ describe('wrong usage ends with 2 and says what would be right', () => {
       exitCode: 2,
       stderr: expect.stringContaining('Set ROOFLINE_PYTHON'),
     });
+  });
+});
+
+it('bundle writes no folder with the name of an archive', async () => {
+  const { exitCode, stderr } = await runMain(['bundle', '--out', join(tmpdir(), 'roofline.tar.gz')]);
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 2,
+    stderr: expect.stringContaining('it may end in .tar.xz or .tar.zst, or name a folder'),
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { diagnosisTable, verdict, type DiagnosisEntry } from '../../src/device/diagnosis.ts';
+import { diagnosisTable, remedyLines, verdict, type DiagnosisEntry } from '../../src/device/diagnosis.ts';
 
 const found = (component: string): DiagnosisEntry => ({ component, status: 'found', detail: 'does it' });
 const missing = (component: string): DiagnosisEntry => ({
@@ -11,12 +11,19 @@ const missing = (component: string): DiagnosisEntry => ({
 const libraries = ['libcuda', 'libnvrtc', 'libcublasLt', 'libcupti'];
 const torch = found('Python with PyTorch');
 
-it('tells each piece once, and of what is missing how to get it', () => {
-  const { rows } = diagnosisTable([{ ...found('ONNX Runtime'), path: '/lib/x' }, missing('libnvrtc')]);
-  expect(rows).toEqual([
+it('tells each piece once, and below how to get what is missing', () => {
+  const cuda = (component: string) => ({ ...missing(component), remedy: 'Install CUDA.' });
+  const entries = [
+    { ...found('ONNX Runtime'), path: '/lib/x' },
+    cuda('libnccl'),
+    missing('GPU'),
+    cuda('libcupti'),
+  ];
+  expect(diagnosisTable(entries).rows.slice(0, 2)).toEqual([
     expect.objectContaining({ component: 'ONNX Runtime', detail: 'does it', path: '/lib/x' }),
-    expect.objectContaining({ component: 'libnvrtc', detail: 'does it. Install libnvrtc.' }),
+    expect.objectContaining({ component: 'libnccl', detail: 'does it' }),
   ]);
+  expect(remedyLines(entries)).toEqual(['libnccl, libcupti: Install CUDA.', 'GPU: Install GPU.']);
 });
 
 it.each([
@@ -52,6 +59,11 @@ it.each([
       { ...found('cuda:0'), status: 'unusable' } as const,
     ],
     'The CPU is not ready: ONNX Runtime is missing. No GPU: cuda:0 is unusable.',
+  ],
+  [
+    'a driver that hangs',
+    [{ ...found('devices'), status: 'unusable' } as const, torch],
+    'Whether a device is ready cannot be told.',
   ],
 ])('gives the verdict of %s', (_, entries, sentence) => {
   expect(verdict(entries)).toBe(sentence);

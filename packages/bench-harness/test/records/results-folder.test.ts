@@ -69,6 +69,9 @@ describe('results folder', () => {
     const file = join(temporaryFolder(), 'file');
     writeFileSync(file, '');
     expect(() => makeWritable(join(file, 'below'))).toThrow(/Cannot write to .*ENOTDIR.*--out/);
+    expect(() => makeWritable(file)).toThrow(
+      `Cannot write to ${file}: it is no folder. Choose another by --out.`,
+    );
   });
 
   it('says that there is nothing to read', () => {

@@ -17,8 +17,12 @@ export function diagnoseGloo(): BackendDiagnosis {
     glooLibrary();
     return { component, status: 'found', detail: 'connects processes on CPUs', path: shimPath() };
   } catch (error) {
-    const isMissing = error instanceof LibraryNotFoundError && error.cause === undefined;
-    const detail = isMissing ? 'its shim has not been built' : (error as Error).message;
-    return { component, status: isMissing ? 'missing' : 'unusable', detail, remedy: glooRemedy() };
+    // Where the package's own folder is lost, building is no remedy.
+    if (!(error instanceof LibraryNotFoundError))
+      return { component, status: 'unusable', detail: (error as Error).message };
+    const remedy = glooRemedy();
+    return error.cause instanceof Error
+      ? { component, status: 'unusable', detail: error.cause.message, remedy }
+      : { component, status: 'missing', detail: 'its shim has not been built', remedy };
   }
 }

@@ -27,12 +27,11 @@ export function shimPath(): string {
   return fileURLToPath(new URL('native/build/libroofline_gloo.so', packageFolder()));
 }
 
-/** How to get Gloo. */
+/** How to get Gloo. The command runs this Node.js, since in a bundle there may be no other, and can be copied. */
 export function glooRemedy(): string {
-  return (
-    'Install Gloo and a compiler (Debian, Ubuntu: `apt-get install libgloo-dev g++`), then run ' +
-    `\`node ${fileURLToPath(new URL('native/build.mjs', packageFolder()))}\`.`
-  );
+  const build = [process.execPath, fileURLToPath(new URL('native/build.mjs', packageFolder()))];
+  const command = build.map((path) => (/\s/.test(path) ? `'${path}'` : path)).join(' ');
+  return `Install Gloo and a compiler (Debian, Ubuntu: \`apt-get install libgloo-dev g++\`), then run \`${command}\`.`;
 }
 
 /** Loads the shim and with it Gloo. Throws a LibraryNotFoundError that says how to get them. */
@@ -63,7 +62,10 @@ function packageFolder(): URL {
   while (!existsSync(new URL('native/gloo_shim.cc', folder))) {
     const parent = new URL('..', folder);
     if (parent.href === folder.href)
-      throw new RooflineError('GLOO', 'gloo: the package has lost its folder native/.');
+      throw new RooflineError(
+        'GLOO',
+        'gloo: the package @roofline/collectives has lost its folder native/. Install it anew.',
+      );
     folder = parent;
   }
   return folder;

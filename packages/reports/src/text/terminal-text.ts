@@ -19,3 +19,20 @@ export function wrapWords(text: string, width: number): string {
     });
   return text.split('\n').map(wrapLine).join('\n');
 }
+
+/** With line breaks in those words that alone are wider than `width`, which wrapping at words could not place. */
+export function breakLongWords(text: string, width: number): string {
+  return text.replace(/\S+/g, (word) => (displayWidth(word) <= width ? word : inPieces(word, width)));
+}
+
+function inPieces(word: string, width: number): string {
+  let lines = '';
+  let used = 0;
+  for (const character of word) {
+    const columns = displayWidth(character);
+    const isFull = used + columns > width && used > 0;
+    lines += isFull ? `\n${character}` : character;
+    used = (isFull ? 0 : used) + columns;
+  }
+  return lines;
+}

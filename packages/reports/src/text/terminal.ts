@@ -4,10 +4,10 @@ import { flag, length, optionsOf, requireThat } from '../check/checks.ts';
 import { ReportError, type Row, type Table } from '../model.ts';
 import { alignmentOf, failureNotes, headingText, statusMarker, tableTexts } from '../table/cell-text.ts';
 import { withColumnUnits } from '../table/column-units.ts';
-import { displayWidth, longestWordWidth } from './display-width.ts';
+import { displayWidth } from './display-width.ts';
 import { fitTable, GAP, type FittedColumn, type FittedTable } from './fit-columns.ts';
 import { shorten } from './shorten.ts';
-import { ofTerminal, wrapWords } from './terminal-text.ts';
+import { breakLongWords, ofTerminal, wrapWords } from './terminal-text.ts';
 
 const RULE = '─';
 const BOLD = 1;
@@ -66,12 +66,14 @@ function drawTable(table: Table, options: TerminalOptions): string {
   const fitted = fitTable(table, width);
   const cell = (row: Row, text: string, { column, width: room }: FittedColumn) => {
     if (statusMarker(row) === text) return style(YELLOW, text);
-    const shown = column.overflow === 'shorten' ? shortenTo(text, room) : text;
+    const shown = column.overflow === 'shorten' ? shortenTo(text, room) : breakLongWords(text, room);
     return column.emphasis === 'strong' ? style(BOLD, shown) : shown;
   };
   const { columns } = fitted;
   const grid = drawGrid(columns, [
-    columns.map(({ column }) => style(BOLD, ofTerminal(headingText(column)))),
+    columns.map(({ column, width: room }) =>
+      style(BOLD, breakLongWords(ofTerminal(headingText(column)), room)),
+    ),
     columns.map(({ width: room }) => style(DIM, RULE.repeat(room))),
     ...tableTexts(fitted.table).map((texts, i) =>
       texts.map((text, index) => cell(fitted.table.rows[i]!, ofTerminal(text), columns[index]!)),
@@ -119,11 +121,11 @@ function drawGrid(columns: readonly FittedColumn[], lines: string[][]): string {
   });
   lines.forEach((line, lineIndex) =>
     grid.push(
-      line.map((content, index) => ({
+      line.map((content) => ({
         content,
         // Headings stand on the rule, whatever the number of their lines.
         vAlign: lineIndex === 0 ? ('bottom' as const) : ('top' as const),
-        wrapOnWordBoundary: longestWordWidth(content) <= columns[index]!.width,
+        wrapOnWordBoundary: true,
       })),
     ),
   );

@@ -84,6 +84,17 @@ describe('renderTerminal', () => {
     expect(text).not.toContain('…');
   });
 
+  it('breaks a word that is wider than its column, and no other', () => {
+    const table = plainTable();
+    table.rows[0]!['size'] = `several short words before ${'x'.repeat(60)} and behind it`;
+    const text = renderTerminal(table, { width: 60 });
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(60);
+    const words = text.match(/[a-z]+/g)!;
+    for (const word of ['several', 'short', 'words', 'before', 'and', 'behind', 'it'])
+      expect(words).toContain(word);
+    expect(words.filter((word) => /^x+$/.test(word)).join('')).toBe('x'.repeat(60));
+  });
+
   it('colours only on request, with the same text', () => {
     const plain = renderTerminal(plainTable(), { width: 100 });
     const colored = renderTerminal(plainTable(), { width: 100, color: true });

@@ -1,4 +1,7 @@
-import { expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, vi } from 'vitest';
 import { diagnose } from '../../src/devices/diagnose.ts';
 
 it('names every component, whatever is found, and a remedy for what is not', () => {
@@ -11,5 +14,22 @@ it('names every component, whatever is found, and a remedy for what is not', () 
   for (const { status, remedy, detail } of lines) {
     expect(detail).not.toBe('');
     if (status === 'missing') expect(remedy).toBeTruthy();
+  }
+});
+
+const hasDriver = diagnose().some(({ component, status }) => component === 'libcuda' && status === 'found');
+
+it.skipIf(hasDriver)('of a library that is there and does not load it tells what the loader says', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'roofline-diagnose-'));
+  try {
+    writeFileSync(join(folder, 'libcuda.so.1'), 'no library');
+    vi.stubEnv('ROOFLINE_CUDA_LIBRARIES', folder);
+    const driver = diagnose().find(({ component }) => component === 'libcuda')!;
+    expect(driver).toMatchObject({ status: 'unusable', remedy: expect.stringContaining('driver') });
+    expect(driver.detail).toContain(`${folder}/libcuda.so.1: Failed to load`);
+    expect(driver.detail).not.toContain('was not found');
+  } finally {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
   }
 });

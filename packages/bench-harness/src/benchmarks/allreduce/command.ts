@@ -10,6 +10,7 @@ import {
   parseWholeNumbers,
   single,
 } from '../../cli/option-values.ts';
+import { requireGloo } from '../../device/require-gloo.ts';
 import { UsageError } from '../../errors.ts';
 import { findPeer } from '../e2e/command.ts';
 import { collectiveDTypes, collectiveOps } from './operations.ts';
@@ -85,6 +86,7 @@ export const allreduceCommand = defineCommand({
     const sizes = chooseSizes(args);
     const gpus = await countGpus();
     const chosen: readonly CollectiveBackend[] = args.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
+    if (chosen.includes('gloo')) await requireGloo();
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { allreduceBenchmark } = await import('./benchmark.ts');
     const peer = args.peer === undefined ? null : await findPeer();

@@ -10,5 +10,6 @@ export const allreduce: BenchmarkEntry = {
   pipeline: {
     quick: 'allreduce --size 1MB,10MB --rounds 3',
     full: 'allreduce --op allreduce,allgather,reducescatter',
+    startsRanks: true,
   },
 };

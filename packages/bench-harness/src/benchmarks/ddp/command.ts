@@ -11,6 +11,7 @@ import {
 } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
 import { printTable } from '../../cli/print-table.ts';
+import { requireGloo } from '../../device/require-gloo.ts';
 import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
@@ -75,6 +76,7 @@ export const ddpCommand = defineCommand({
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
   ],
   async run(args) {
+    if (args.backend === 'gloo') await requireGloo();
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { ddpBenchmark } = await import('./benchmark.ts');
     const [models, { findPeer }] = await Promise.all([

@@ -32,5 +32,11 @@ For the GPU the host brings its driver and the CUDA libraries; \`./roofline doct
     ./roofline report results/small
     ./run-gpu-tests
 
-\`--peer torch\` needs a Python with PyTorch: set ROOFLINE_PYTHON to it.
+Programs of your own, in JavaScript or TypeScript, import the packages by their names from any folder in here:
+
+    bin/node mine/train.ts
+    ./roofline launch --nproc 2 -- mine/train.ts
+
+Gloo, which connects processes on CPUs, is the host's, and the shim around it is built there: \`apt-get install libgloo-dev g++\`,
+then \`bin/node packages/collectives/native/build.mjs\`. \`--peer torch\` needs a Python with PyTorch: set ROOFLINE_PYTHON to it.
 `;

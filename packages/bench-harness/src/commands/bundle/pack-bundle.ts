@@ -15,13 +15,21 @@ const compressors: Readonly<Record<string, readonly [command: string, ...args: s
   '.tar.zst': ['zstd', '-12', '-T0', '--quiet'],
 };
 
+/** Endings that look like an archive's; a folder of such a name is not what is meant. */
+const ARCHIVE = /\.(tar|t?gz|t?bz2|t?xz|zst|zip|7z)$/i;
+
 /**
  * Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz or .tar.zst. Returns its size in bytes.
- * Throws UsageError without the program that compresses it.
+ * Throws UsageError for other archives, and without the program that compresses it.
  */
 export async function packBundle(out: string, onStatus: (text: string) => void = () => {}): Promise<number> {
-  makeWritable(dirname(resolve(out)));
   const [ending, compressor] = Object.entries(compressors).find(([each]) => out.endsWith(each)) ?? [];
+  if (ending === undefined && ARCHIVE.test(out)) {
+    throw new UsageError(
+      `--out ${out} is no archive that is written: it may end in ${Object.keys(compressors).join(' or ')}, or name a folder.`,
+    );
+  }
+  makeWritable(dirname(resolve(out)));
   onStatus('Copying Node.js, packages and tests');
   if (ending === undefined || compressor === undefined) {
     writeBundle(out);

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   symlinkSync,
   writeFileSync,
@@ -23,6 +24,7 @@ const PACKAGE_PARTS = [
   'src',
   'kernels',
   'emulator',
+  'native',
   'python',
   'templates',
   'test',
@@ -47,6 +49,9 @@ export function writeBundle(out: string): void {
     cpSync(join(root, folder), join(out, folder), { recursive: true, filter: isNeeded });
   for (const [path, target] of links) link(join(out, path), target);
   link(join(out, 'node_modules', 'vitest'), relative(join(root, 'node_modules'), realpathSync(testRunner)));
+  // A script of the host's own, anywhere in the bundle, imports our packages by their names.
+  for (const folder of packages)
+    link(join(out, 'node_modules', nameOf(folder)), join('..', '..', relative(root, folder)));
   copyNode(root, out);
   for (const [name, script] of Object.entries(launchers)) {
     writeFileSync(join(out, name), script);
@@ -86,6 +91,10 @@ function copyPart(root: string, out: string, part: string): void {
     const filter = (path: string) => isNeeded(path) || path.endsWith('.js.map');
     cpSync(join(root, part), join(out, part), { recursive: true, filter });
   }
+}
+
+function nameOf(folder: string): string {
+  return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name: string }).name;
 }
 
 function link(path: string, target: string): void {

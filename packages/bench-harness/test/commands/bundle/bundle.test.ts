@@ -66,6 +66,9 @@ it.each([
   ['node_modules/onnxruntime-node/bin/napi-v6/linux/arm64', false],
   ['node_modules/onnxruntime-node/bin/napi-v6/darwin', false],
   ['node_modules/koffi/vendor', false],
+  ['packages/collectives/native/gloo_shim.cc', true],
+  ['packages/collectives/native/build.mjs', true],
+  ['packages/collectives/native/build', false],
 ])('isNeeded(%j) is %j', (path, needed) => {
   expect(isNeeded(path)).toBe(needed);
 });

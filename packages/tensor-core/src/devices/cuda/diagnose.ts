@@ -38,7 +38,12 @@ function diagnoseDriver(): Diagnosis {
 }
 
 function diagnoseGpus(): Diagnosis[] {
-  const count = countDevices();
+  let count: number;
+  try {
+    count = countDevices();
+  } catch (error) {
+    return [{ component: 'GPU', status: 'unusable', detail: (error as Error).message }];
+  }
   if (count === 0) {
     const remedy = "Use the device 'cpu', or a machine with an NVIDIA GPU.";
     return [{ component: 'GPU', status: 'missing', detail: 'no GPU that CUDA can use', remedy }];
@@ -79,10 +84,12 @@ function diagnoseLibrary(
     path = library.path;
     return { component, status: 'found', detail: purpose, path, version: version(library) };
   } catch (error) {
-    const detail = (error as Error).message;
     if (error instanceof LibraryNotFoundError && error.cause === undefined) {
       return { component, status: 'missing', detail: purpose, remedy };
     }
+    // What the loader said of a library that is there; that it "was not found" would be wrong.
+    const told = error instanceof LibraryNotFoundError ? error.cause : error;
+    const detail = (told as Error).message;
     return { component, status: 'unusable', detail, ...(path === undefined ? {} : { path }), remedy };
   }
 }

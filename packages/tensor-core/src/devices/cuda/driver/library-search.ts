@@ -74,15 +74,17 @@ export function loadLibrary(description: LibraryDescription): LoadedLibrary {
   }
   for (const file of description.files) checkText('loadLibrary', 'a file', file);
   const failures: string[] = [];
+  // Outside of the attempts: without it no library can be loaded, wherever it lies.
+  const { load } = ffi();
   for (const candidate of candidates(description, process.env)) {
     try {
-      const handle = ffi().load(candidate);
+      const handle = load(candidate);
       const library = { handle, path: candidate.includes('/') ? candidate : loadedPath(candidate) };
       keepLibrary(library.path);
       loaded.set(description, library);
       return library;
     } catch (error) {
-      if (candidate.includes('/')) failures.push((error as Error).message);
+      if (candidate.includes('/')) failures.push(`${candidate}: ${(error as Error).message}`);
     }
   }
   const searched = [...description.files, ...searchFolders(process.env)];

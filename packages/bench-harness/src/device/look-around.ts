@@ -1,0 +1,53 @@
+import { UsageError } from '../errors.ts';
+import type { DiagnosisEntry } from './diagnosis.ts';
+import { probeDevice } from './prepare-device.ts';
+import type { ProbeResult } from './probe-schema.ts';
+
+/** What `roofline doctor` finds beside what a device needs: PyTorch is a peer to measure against, not a need. */
+export interface Surroundings extends ProbeResult {
+  readonly torch: DiagnosisEntry;
+}
+
+/** Looks for everything at once. What cannot be looked at is an entry as well, and hides nothing of the others. */
+export async function lookAround(spec: string): Promise<Surroundings> {
+  const [probe, gloo, torch] = await Promise.all([findDevices(spec), findGloo(), findTorch()]);
+  return { ...probe, diagnosis: [...probe.diagnosis, gloo], torch };
+}
+
+/** The entry of a component whose finding failed. */
+export function unusable(component: string, error: unknown): DiagnosisEntry {
+  return { component, status: 'unusable', detail: error instanceof Error ? error.message : String(error) };
+}
+
+/** Without a signal, a probe is not interrupted. */
+async function findDevices(spec: string): Promise<ProbeResult> {
+  try {
+    return (await probeDevice(spec))!;
+  } catch (error) {
+    const entry = unusable('devices', error);
+    return { device: null, problem: entry.detail, diagnosis: [entry] };
+  }
+}
+
+/** Gloo connects processes that use CPUs; it is no need either. */
+async function findGloo(): Promise<DiagnosisEntry> {
+  try {
+    const { diagnoseGloo } = await import('@roofline/collectives');
+    return diagnoseGloo();
+  } catch (error) {
+    return unusable('libgloo', error);
+  }
+}
+
+async function findTorch(): Promise<DiagnosisEntry> {
+  const component = 'Python with PyTorch';
+  const detail = 'measures against PyTorch, by --peer torch';
+  try {
+    const { findTorchPython } = await import('../peer/find-python.ts');
+    const { executable, torchVersion } = await findTorchPython();
+    return { component, status: 'found', version: torchVersion, detail, path: executable };
+  } catch (error) {
+    if (!(error instanceof UsageError)) return unusable(component, error);
+    return { component, status: 'missing', detail, remedy: error.message };
+  }
+}

@@ -1,0 +1,35 @@
+import { diagnoseGloo } from '@roofline/collectives';
+import { expect, it, vi } from 'vitest';
+import { lookAround } from '../../src/device/look-around.ts';
+import { probeDevice } from '../../src/device/prepare-device.ts';
+import { findTorchPython } from '../../src/peer/find-python.ts';
+
+vi.mock('@roofline/collectives');
+vi.mock('../../src/device/prepare-device.ts');
+vi.mock('../../src/peer/find-python.ts');
+
+const cpu = { component: 'ONNX Runtime', status: 'found', detail: 'calculates on the CPU' } as const;
+const gloo = { component: 'libgloo', status: 'found', detail: 'connects processes on CPUs' } as const;
+const fails = () => {
+  throw new TypeError('it broke');
+};
+
+it('makes a row of each finding that fails, beside those of the others', async () => {
+  vi.mocked(probeDevice).mockResolvedValue({ device: null, problem: null, diagnosis: [cpu] });
+  vi.mocked(diagnoseGloo).mockImplementation(fails);
+  vi.mocked(findTorchPython).mockImplementation(fails);
+  const { diagnosis, torch } = await lookAround('cpu');
+  expect(diagnosis).toEqual([cpu, { component: 'libgloo', status: 'unusable', detail: 'it broke' }]);
+  expect(torch).toEqual({ component: 'Python with PyTorch', status: 'unusable', detail: 'it broke' });
+});
+
+it('tells of a driver that does not answer, and of the rest', async () => {
+  vi.mocked(probeDevice).mockRejectedValue(new Error('cuda did not open within 120 s.'));
+  vi.mocked(diagnoseGloo).mockReturnValue(gloo);
+  vi.mocked(findTorchPython).mockResolvedValue({ executable: 'python3', torchVersion: '2.11.0' });
+  const { device, problem, diagnosis, torch } = await lookAround('cuda');
+  expect(device).toBeNull();
+  expect(problem).toBe('cuda did not open within 120 s.');
+  expect(diagnosis).toEqual([{ component: 'devices', status: 'unusable', detail: problem }, gloo]);
+  expect(torch.status).toBe('found');
+});

@@ -1,0 +1,52 @@
+import { diagnoseGloo } from '@roofline/collectives';
+import { cudaDeviceCount } from '@roofline/tensor-core';
+import { expect, it, vi } from 'vitest';
+import { requireGloo, whyNoRanks } from '../../src/device/require-gloo.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
+import { runMain } from '../fixtures/run-main.ts';
+
+vi.mock('@roofline/collectives', async (original) => ({
+  ...(await original<object>()),
+  diagnoseGloo: vi.fn<typeof diagnoseGloo>(),
+}));
+
+vi.mock('@roofline/tensor-core', async (original) => ({
+  ...(await original<object>()),
+  cudaDeviceCount: vi.fn<typeof cudaDeviceCount>(() => 0),
+}));
+
+const missing = {
+  component: 'libgloo',
+  status: 'missing',
+  detail: 'its shim has not been built',
+  remedy: 'Build it.',
+} as const;
+
+it('is content where Gloo is found', async () => {
+  vi.mocked(diagnoseGloo).mockReturnValue({ ...missing, status: 'found' });
+  await expect(requireGloo()).resolves.toBeUndefined();
+});
+
+it.each(['ddp --nproc 2', 'allreduce --backend gloo --size 1MB'])(
+  '%s says before its sweep that Gloo is missing, and how to get it',
+  async (line) => {
+    vi.mocked(diagnoseGloo).mockReturnValue(missing);
+    const words = [...line.split(' '), '--out', temporaryFolder()];
+    expect(await runMain(words)).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: 'roofline: libgloo is missing (its shim has not been built). Build it.\n',
+    });
+  },
+);
+
+it('tells why ranks cannot be connected: without Gloo, and without several GPUs', async () => {
+  vi.mocked(cudaDeviceCount).mockReturnValue(1);
+  vi.mocked(diagnoseGloo).mockReturnValue(missing);
+  expect(await whyNoRanks()).toBe('libgloo is missing (its shim has not been built). Build it.');
+  vi.mocked(diagnoseGloo).mockReturnValue({ ...missing, status: 'found' });
+  expect(await whyNoRanks()).toBeNull();
+  vi.mocked(diagnoseGloo).mockReturnValue(missing);
+  vi.mocked(cudaDeviceCount).mockReturnValue(2);
+  expect(await whyNoRanks()).toBeNull();
+});

@@ -1,0 +1,20 @@
+import { expect, it, vi } from 'vitest';
+import { diagnose } from '../../src/devices/diagnose.ts';
+
+vi.mock('../../src/native/ffi.ts', async (original) => ({
+  ...(await original<object>()),
+  ffi() {
+    throw new Error('koffi has no binary for this platform');
+  },
+}));
+
+it('tells of every component where nothing native can be called', () => {
+  const told = new Map(diagnose().map((entry) => [entry.component, entry]));
+  expect(told.get('ONNX Runtime')!.status).toBe('found');
+  for (const component of ['GPU', 'libcuda', 'libnvrtc', 'libcublasLt', 'libnccl', 'libcupti']) {
+    expect(told.get(component)).toMatchObject({
+      status: 'unusable',
+      detail: 'koffi has no binary for this platform',
+    });
+  }
+});
