@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { autocast, full, keep, matmul, scope, sum } from '../../src/index.ts';
-import { planProgram } from '../../src/devices/cuda/program/plan-program.ts';
+import { negligibleBytes, planProgram } from '../../src/devices/cuda/program/plan-program.ts';
 import type { Program } from '../../src/program/program.ts';
 import { openPlanningDevice } from '../../src/testing.ts';
 import { programOf } from './traced-program.ts';
@@ -26,16 +26,13 @@ const { program } = programOf(() =>
   }),
 );
 
-/** What is not looked at. */
-const allowance = 2 ** 21;
-
 /** The plan where at most so many bytes are to be held. */
 function planned(mostBytes: number): {
   copies: number;
   bytes: number;
   carries: (weight: number) => boolean;
 } {
-  const plan = planProgram({ ...program, eagerPeakBytes: mostBytes - allowance }, device.facts);
+  const plan = planProgram({ ...program, eagerPeakBytes: mostBytes - negligibleBytes }, device.facts);
   const copies = plan.program.storages.filter(({ source }) => source.kind === 'copy');
   const held = copies.reduce((sum, { byteLength }) => sum + byteLength, plan.arena.byteLength);
   return { copies: copies.length, bytes: held, carries: (weight) => carries(plan.program, weight) };

@@ -29,7 +29,7 @@ import { GivenPlaces } from './given-places.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
 import { LentParts } from './lent-parts.ts';
 import { madeBytes } from './made-bytes.ts';
-import { planProgram } from './plan-program.ts';
+import { negligibleBytes, planProgram } from './plan-program.ts';
 
 /** What a program stands on. */
 export type CudaProgramParts = LiveCallParts;
@@ -199,7 +199,7 @@ export class CudaProgram implements ProgramRunner {
   /** Captures once more where an arena with room for all workspaces is shorter than one beside which some of them lie. */
   #captureWithin(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
     const { workspaces, bytesBeside } = this.#captureOnce(given, attributes);
-    if (bytesBeside === 0) return;
+    if (bytesBeside <= negligibleBytes) return;
     const arena = new Arena(this.#program, workspaces);
     if (arena.byteLength >= this.#arena.byteLength + bytesBeside) return;
     this.#drop();

@@ -10,8 +10,8 @@ export interface PlannedProgram {
   readonly arena: Arena;
 }
 
-/** As many bytes more than eager code held are as good as none: the device hands out memory by them. */
-const allowance = 2 ** 21;
+/** As many bytes more than there could be are as good as none: the device hands out memory by them. */
+export const negligibleBytes = 2 ** 21;
 
 /**
  * Plans a program for a GPU of these properties. It carries copies of parameters from run to run, which spares their casts,
@@ -23,7 +23,7 @@ export function planProgram(program: Program, properties: CudaProperties): Plann
   const notCarried = new Set<string>();
   for (;;) {
     const excess = bytesHeld(best) - program.eagerPeakBytes;
-    const keys = excess > allowance ? copiesOf(best.program, excess) : [];
+    const keys = excess > negligibleBytes ? copiesOf(best.program, excess) : [];
     if (keys.length === 0) return best;
     for (const key of keys) notCarried.add(key);
     const next = plan(program, properties, notCarried);
