@@ -12,11 +12,14 @@ import {
   compile,
   contiguous,
   defineOp,
+  OutOfMemoryError,
+  empty,
   expand,
   matmul,
   memorySnapshot,
   mul,
   noGrad,
+  ones,
   peakMemory,
   recordMemory,
   softmax,
@@ -168,6 +171,29 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
       [120, 240],
       [300, 600],
     ]);
+  });
+
+  it('counts no run that finds no memory', () => {
+    const mebibyte = 2 ** 20;
+    const full = openEmulatedDevice(64 * mebibyte);
+    const x = ones([4 * mebibyte], { device: full });
+    let runs = 0;
+    const f = compile(() => applyLive(scaled, [x], () => ({ factor: ++runs }))[0]!);
+    const fill = (bytes: number) => empty([bytes / 4], { device: full, dtype: 'float32' });
+    f().dispose();
+    // No room for the arena, and then none for the result that is held.
+    for (const occupied of [40 * mebibyte, 24 * mebibyte]) {
+      full.emptyCache();
+      const rest = fill(occupied);
+      const before = runs;
+      expect(() => f()).toThrow(OutOfMemoryError);
+      expect(runs).toBe(before);
+      rest.dispose();
+      const result = f();
+      expect([runs, result.toFlatArray().at(-1)]).toEqual([before + 1, before + 1]);
+      if (occupied === 24 * mebibyte) result.dispose();
+    }
+    f.dispose();
   });
 
   it('refuses live attributes that change what an op launches, and names its line', () => {

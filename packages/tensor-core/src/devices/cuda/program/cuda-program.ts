@@ -115,19 +115,23 @@ export class CudaProgram implements ProgramRunner {
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
-    // Nothing else may be done while a graph is captured.
-    const live = attributes.all();
     if (this.#lastStream) letWait(stream, this.#lastStream);
     this.#lastStream = stream;
     // It may be freed before this stream has come so far.
     for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
-    if (this.#captured && this.#captured.places.areThoseOf(bindings))
-      this.#captured.live.update(this.#captured.graph, live);
-    else this.#capture(this.#withOwnArguments(bindings), live);
+    const ready = this.#captured?.places.areThoseOf(bindings) ? this.#captured : null;
+    if (ready) takeBack(ready, stream);
+    else this.#reserve();
+    // A run that found no memory has not counted. Nothing else may be done while a graph is captured.
+    const live = attributes.all();
+    if (ready) {
+      ready.live.update(ready.graph, live);
+    } else {
+      this.#capture(this.#withOwnArguments(bindings), live);
+      takeBack(this.#captured!, stream);
+    }
     const captured = this.#captured!;
-    letWait(stream, captured.stream);
-    captured.lent.takeBack();
     this.#copies.refresh(stream);
     observeReplay(
       () => replayOf(this.#program, live, captured.nodes),
@@ -183,6 +187,14 @@ export class CudaProgram implements ProgramRunner {
       this.#arguments.set(number, storage);
     }
     return storage;
+  }
+
+  /** Sees to it that there is the memory that a graph works in. */
+  #reserve(): void {
+    this.#drop();
+    this.#copies.bindings();
+    const { device } = this.#parts;
+    device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength)).release();
   }
 
   #capture(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
@@ -289,6 +301,12 @@ export class CudaProgram implements ProgramRunner {
     this.#held = [];
     this.#captured = null;
   }
+}
+
+/** Makes a graph's results its own, which it is about to write on `stream`. */
+function takeBack({ stream: own, lent }: Captured, stream: CudaStream): void {
+  letWait(stream, own);
+  lent.takeBack();
 }
 
 /** Lets what a stream is given from now on wait for what another has been given. */
