@@ -10,7 +10,11 @@ export const probeDevice: CellTask<{ device: string }, Record<string, never>, Pr
   measure({ device: spec }) {
     const diagnosis = diagnose().map((entry) => ({ ...entry })) satisfies DiagnosisEntry[];
     if (spec.startsWith('cuda') && !cudaAvailable()) {
-      return { device: null, problem: `There is no usable NVIDIA GPU here, so nothing can run on ${spec}.`, diagnosis };
+      return {
+        device: null,
+        problem: `There is no usable NVIDIA GPU here, so nothing can run on ${spec}.`,
+        diagnosis,
+      };
     }
     try {
       return { device: describe(spec), problem: null, diagnosis };
