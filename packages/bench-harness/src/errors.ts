@@ -1,6 +1,3 @@
-import type { RankFailure } from '@roofline/collectives';
-import { reasonOfRank } from './runner/reason-of-rank.ts';
-
 /** What the user asked cannot be done as asked: shown without a stack, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
@@ -26,14 +23,6 @@ export class RankError extends Error {
     super(message);
     this.code = message.includes('OutOfMemoryError') ? 'OUT_OF_MEMORY' : undefined;
   }
-}
-
-/** How a rank ended, why, and the last lines that it wrote. */
-export function rankError({ rank, signal, exitCode, lastLines }: RankFailure): RankError {
-  const how = signal ?? `exit code ${exitCode}`;
-  return new RankError(
-    [`Rank ${rank} ended with ${how}: ${reasonOfRank(lastLines)}`, ...lastLines].join('\n'),
-  );
 }
 
 /** Exit codes of the command. */

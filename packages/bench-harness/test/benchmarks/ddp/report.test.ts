@@ -10,7 +10,8 @@ import { overlapOf } from '../../../src/benchmarks/ddp/overlap.ts';
 import type { ProfiledPass, RankResult } from '../../../src/benchmarks/ddp/result.ts';
 import { ddpTrace } from '../../../src/benchmarks/ddp/write-traces.ts';
 import { packProfile } from '../../../src/benchmarks/profile/packed-profile.ts';
-import { RankError, rankError } from '../../../src/errors.ts';
+import { RankError } from '../../../src/errors.ts';
+import { rankError } from '../../../src/runner/rank-error.ts';
 import { outOfMemoryRecord, toyCell, toyRecord } from '../../fixtures/records.ts';
 
 const { size, shape, context, batch } = toyCell;

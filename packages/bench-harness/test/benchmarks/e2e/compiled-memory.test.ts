@@ -5,6 +5,14 @@ import type { Execution } from '../../../src/execution/kinds.ts';
 import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
 import { createWorkload } from '../../../src/benchmarks/e2e/workload.ts';
 
+const models = [
+  ['small', 256],
+  ['small', 512],
+  ['medium', 512],
+  ['2.7b', 256],
+  ['2.7b', 512],
+] as const;
+
 /** The most bytes that a step holds, on a GPU that counts them and does nothing else. */
 function peakBytes(
   size: keyof typeof presets,
@@ -35,13 +43,7 @@ describe('the memory of a training step in low precision', () => {
     expect(peakBytes('2.7b', 256, 'eager') / 2 ** 20).toBeCloseTo(52314.039, 2);
   });
 
-  it.each([
-    ['small', 256],
-    ['small', 512],
-    ['medium', 512],
-    ['2.7b', 256],
-    ['2.7b', 512],
-  ] as const)(
+  it.each(models)(
     'is compiled what it is eager at most, where gradients stay: %s, context %i',
     (size, context) => {
       const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
@@ -66,13 +68,7 @@ describe('the memory of a training step in low precision', () => {
     expect(compiled! / eager!).toBeLessThanOrEqual(1);
   });
 
-  it.each([
-    ['small', 256],
-    ['small', 512],
-    ['medium', 512],
-    ['2.7b', 256],
-    ['2.7b', 512],
-  ] as const)('is compiled at most what it is eager: %s, context %i', (size, context) => {
+  it.each(models)('is compiled at most what it is eager: %s, context %i', (size, context) => {
     const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
       peakBytes(size, context, execution),
     );

@@ -1,7 +1,8 @@
 import { type LaunchResult, StoreClient, StoreServer, launch } from '@roofline/collectives';
 import { randomBytes } from 'node:crypto';
-import { RankError, rankError } from '../../../errors.ts';
+import { RankError } from '../../../errors.ts';
 import { collectiveRankProgram } from '../../../paths.ts';
+import { rankError } from '../../../runner/rank-error.ts';
 import type { CollectiveBackend } from '../parameters.ts';
 import { type Ranks, type TurnReply, type TurnRequest, turnReply } from './turns.ts';
 

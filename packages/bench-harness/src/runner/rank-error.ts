@@ -1,3 +1,14 @@
+import type { RankFailure } from '@roofline/collectives';
+import { RankError } from '../errors.ts';
+
+/** How a rank ended, why, and the last lines that it wrote. */
+export function rankError({ rank, signal, exitCode, lastLines }: RankFailure): RankError {
+  const how = signal ?? `exit code ${exitCode}`;
+  return new RankError(
+    [`Rank ${rank} ended with ${how}: ${reasonOfRank(lastLines)}`, ...lastLines].join('\n'),
+  );
+}
+
 /**
  * Of what a process wrote to stderr before it ended, the line that says why: the first that begins as an error does, else
  * the last. What a table or a line of progress has room for is the first line of a message.

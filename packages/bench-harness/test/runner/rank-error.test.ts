@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { reasonOfRank } from '../../src/runner/reason-of-rank.ts';
+import { reasonOfRank } from '../../src/runner/rank-error.ts';
 
 it.each([
   [
