@@ -1,32 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Op, type Tensor, add, noGrad, ones, scope, sum } from '../../src/index.ts';
+import { partsOf } from '../../src/devices/cuda/program/arena.ts';
 import { fullestCall } from '../../src/devices/cuda/program/arena-plan.ts';
 import { freeFirst } from '../../src/devices/cuda/program/passes/free-first.ts';
 import { areIndependent } from '../../src/devices/cuda/program/passes/operands.ts';
-import { lastUses } from '../../src/program/dead-calls.ts';
 import type { Call, Operand, Program } from '../../src/program/program.ts';
 import { expectSameBits, opNames, programOf } from './traced-program.ts';
 import { lowProduct } from './lowered-ops.ts';
 
 /** The most bytes that a program's calls need at one time. */
-function bytesNeeded({ calls, storages, kept }: Program): number {
-  const firstUses = new Map<number, number>();
-  calls.forEach(({ inputs, outputs }, at) => {
-    for (const { storage } of [...inputs, ...outputs])
-      if (!firstUses.has(storage)) firstUses.set(storage, at);
-  });
-  const groups = calls.map((call) => [call]);
-  const parts = [...lastUses({ calls, storages, kept } as Program, groups), [...kept]].flatMap(
-    (numbers, last) =>
-      numbers.map((number) => ({
-        byteLength: storages[number]!.byteLength,
-        first: firstUses.get(number) ?? last,
-        last,
-      })),
-  );
-  return fullestCall(parts).bytes;
-}
+const bytesNeeded = (program: Program) => fullestCall(partsOf(program)).bytes;
 
 describe('freeFirst', () => {
   it('puts the last reader of something large before what makes a large result, with the same bits', () => {

@@ -10,6 +10,11 @@ interface StoragePart extends PlacedPart {
   readonly number: number;
 }
 
+/** What of an arena a program's storage needs. */
+interface NeededPart extends ArenaPart {
+  readonly number: number;
+}
+
 /** The bytes of calls' workspaces, by the places of the calls. */
 export type WorkspaceBytes = ReadonlyMap<number, readonly number[]>;
 
@@ -25,20 +30,7 @@ export class Arena {
 
   /** It has gaps for the `workspaces`, too, where they are known. */
   constructor(program: Program, workspaces: WorkspaceBytes = new Map()) {
-    const { calls, storages, kept } = program;
-    const groups = calls.map((call) => [call]);
-    const firstUses = new Map<number, number>();
-    calls.forEach(({ inputs, outputs }, at) => {
-      for (const { storage } of [...inputs, ...outputs])
-        if (!firstUses.has(storage)) firstUses.set(storage, at);
-    });
-    // Results and gradients stay behind the last call.
-    const parts = [...lastUses(program, groups), [...kept]].flatMap((numbers, last) =>
-      numbers.map((number) => {
-        const { byteLength } = storages[number]!;
-        return { number, byteLength, first: firstUses.get(number) ?? last, last };
-      }),
-    );
+    const parts = partsOf(program);
     const gaps = [...workspaces].flatMap(([call, sizes]) =>
       sizes.map((byteLength): ArenaPart => ({ byteLength, first: call, last: call })),
     );
@@ -65,6 +57,27 @@ export class Arena {
   workspacesOf(call: number, address: number): ArenaWorkspaces {
     return new ArenaWorkspaces(() => gapsAt(this.#parts, call, this.byteLength), address);
   }
+}
+
+/** What a program's calls hand on, its results and its gradients: from when to when each is needed. */
+export function partsOf({
+  calls,
+  storages,
+  kept,
+}: Pick<Program, 'calls' | 'storages' | 'kept'>): NeededPart[] {
+  const groups = calls.map((call) => [call]);
+  const firstUses = new Map<number, number>();
+  calls.forEach(({ inputs, outputs }, at) => {
+    for (const { storage } of [...inputs, ...outputs])
+      if (!firstUses.has(storage)) firstUses.set(storage, at);
+  });
+  // Results and gradients stay behind the last call.
+  return [...lastUses({ storages, kept }, groups), [...kept]].flatMap((numbers, last) =>
+    numbers.map((number) => {
+      const { byteLength } = storages[number]!;
+      return { number, byteLength, first: firstUses.get(number) ?? last, last };
+    }),
+  );
 }
 
 /** What one call leaves free of an arena, for its workspaces. */

@@ -1,20 +1,16 @@
 import { observeReplay } from '../../../op/observers.ts';
-import { reopenRange } from '../../../op/range.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
-import { withOperands } from '../../../program/interpreter.ts';
 import {
   type Binding,
-  type Call,
   type LiveAttributes,
   type PrepareOptions,
   type Program,
   type ProgramRunner,
   type RunnerFacts,
   type StorageSource,
-  attributesOf,
 } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { replayOf } from '../../../program/replay.ts';
@@ -22,11 +18,11 @@ import { Storage } from '../../../tensor/storage/storage.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import type { Block } from '../memory/block.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
-import { Arena, type WorkspaceBytes } from './arena.ts';
+import { Arena } from './arena.ts';
+import { type CapturedCalls, captureCall, captureCalls } from './capture-calls.ts';
 import { CarriedCopies } from './carried-copies.ts';
-import { CudaGraph } from './cuda-graph.ts';
 import { GivenPlaces } from './given-places.ts';
-import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+import type { LiveCallParts } from './live-calls.ts';
 import { LentParts } from './lent-parts.ts';
 import { madeBytes } from './made-bytes.ts';
 import { negligibleBytes, planProgram } from './plan-program.ts';
@@ -35,19 +31,13 @@ import { negligibleBytes, planProgram } from './plan-program.ts';
 export type CudaProgramParts = LiveCallParts;
 
 /** What was captured, and for which addresses of the storages that are given. */
-interface Captured {
-  readonly graph: CudaGraph;
+interface Captured extends CapturedCalls {
   /** Whose scratch the graph works on, and whose memory the results and gradients are. */
   readonly stream: CudaStream;
-  readonly live: LiveCalls;
-  /** How many of the graph's nodes each call is. */
-  readonly nodes: readonly number[];
   readonly places: GivenPlaces;
   /** The results and gradients. */
   readonly lent: LentParts;
 }
-
-type CapturedCalls = Pick<Captured, 'graph' | 'live' | 'nodes'> & { readonly workspaces: WorkspaceBytes };
 
 /**
  * A program as one CUDA graph: the kernels that its ops launch, over memory of its own that they share by liveness.
@@ -121,16 +111,14 @@ export class CudaProgram implements ProgramRunner {
     for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
     const ready = this.#captured?.places.areThoseOf(bindings) ? this.#captured : null;
-    if (ready) takeBack(ready, stream);
-    else this.#reserve();
+    if (ready) {
+      letWait(stream, ready.stream);
+      ready.lent.takeBack();
+    } else this.#reserve();
     // A run that found no memory has not counted. Nothing else may be done while a graph is captured.
     const live = attributes.all();
-    if (ready) {
-      ready.live.update(ready.graph, live);
-    } else {
-      this.#capture(this.#withOwnArguments(bindings), live);
-      takeBack(this.#captured!, stream);
-    }
+    if (ready) ready.live.update(ready.graph, live);
+    else this.#capture(this.#withOwnArguments(bindings), live);
     const captured = this.#captured!;
     this.#copies.refresh(stream);
     observeReplay(
@@ -210,9 +198,9 @@ export class CudaProgram implements ProgramRunner {
 
   /** Captures once more where an arena with room for all workspaces is shorter than one beside which some of them lie. */
   #captureWithin(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
-    const { workspaces, bytesBeside } = this.#captureOnce(given, attributes);
+    const bytesBeside = this.#captureOnce(given, attributes);
     if (bytesBeside <= negligibleBytes) return;
-    const arena = new Arena(this.#program, workspaces);
+    const arena = new Arena(this.#program, this.#captured!.workspaces);
     if (arena.byteLength >= this.#arena.byteLength + bytesBeside) return;
     this.#drop();
     this.#pool.emptyCache();
@@ -220,11 +208,8 @@ export class CudaProgram implements ProgramRunner {
     this.#captureOnce(given, attributes);
   }
 
-  /** Gives the workspaces that the calls have asked for, and how many bytes were allocated for them beside the arena. */
-  #captureOnce(
-    given: ReadonlyMap<number, Binding>,
-    attributes: readonly unknown[],
-  ): { workspaces: WorkspaceBytes; bytesBeside: number } {
+  /** Gives how many bytes were allocated for workspaces beside the arena. */
+  #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): number {
     this.#drop();
     const { device } = this.#parts;
     const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
@@ -234,12 +219,12 @@ export class CudaProgram implements ProgramRunner {
       this.#program,
       new Map([...given, ...this.#copies.bindings(), ...handedOn]),
     );
-    let made: Omit<Captured, 'lent' | 'stream'> &
-      CapturedCalls & { readonly kept: ReadonlyMap<number, number> };
+    let made: Omit<Captured, 'lent' | 'stream'> & { readonly kept: ReadonlyMap<number, number> };
     try {
-      this.#copies.capture(device.stream, (cast) => this.#captureCall(cast, memory, cast.attributes));
+      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, cast.attributes));
+      const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address };
       const calls = device.withPool(this.#pool, () =>
-        this.#captureCalls(memory, arena.buffer.address, attributes),
+        captureCalls(this.#program.calls, this.#parts, place, attributes),
       );
       const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));
       const places = new GivenPlaces(this.#program, numbers, memory);
@@ -254,41 +239,7 @@ export class CudaProgram implements ProgramRunner {
       lent: new LentParts(this.#program, made.kept, this.#pool),
     };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
-    return { workspaces: made.workspaces, bytesBeside: this.#pool.reservedBytes - bytesBefore };
-  }
-
-  #captureCalls(memory: ProgramMemory, arenaAddress: number, attributes: readonly unknown[]): CapturedCalls {
-    const { device, driver, lowering } = this.#parts;
-    const live = new LiveCalls(this.#parts);
-    const nodes: number[] = [];
-    const asked = new Map<number, readonly number[]>();
-    let captured = 0;
-    const captureOne = (call: Call, at: number) => {
-      const own = attributesOf(call, attributes);
-      const workspaces = this.#arena.workspacesOf(at, arenaAddress);
-      lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
-      if (call.live === null) this.#captureCall(call, memory, own);
-      else live.capture(call, memory, () => this.#captureCall(call, memory, own));
-      asked.set(at, workspaces.asked);
-      for (const { offset, byteLength } of [...workspaces.taken, ...this.#arena.freedBehind(at)])
-        device.discard(arenaAddress + offset, byteLength);
-      const before = captured;
-      captured = CudaGraph.capturedNodes(driver, device.stream);
-      nodes.push(captured - before);
-    };
-    try {
-      const graph = CudaGraph.capture(driver, device.stream, () => this.#program.calls.forEach(captureOne));
-      return { graph, live, nodes, workspaces: asked };
-    } finally {
-      lowering.spareMemory = null;
-    }
-  }
-
-  /** Observers are not told: nothing runs yet. */
-  #captureCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
-    withOperands(call, memory, (inputs, outputs) =>
-      reopenRange(call.range, () => this.#parts.device.run(call.op, inputs, outputs, attributes as never)),
-    );
+    return this.#pool.reservedBytes - bytesBefore;
   }
 
   #drop(): void {
@@ -301,12 +252,6 @@ export class CudaProgram implements ProgramRunner {
     this.#held = [];
     this.#captured = null;
   }
-}
-
-/** Makes a graph's results its own, which it is about to write on `stream`. */
-function takeBack({ stream: own, lent }: Captured, stream: CudaStream): void {
-  letWait(stream, own);
-  lent.takeBack();
 }
 
 /** Lets what a stream is given from now on wait for what another has been given. */

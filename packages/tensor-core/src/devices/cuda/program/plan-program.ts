@@ -2,6 +2,7 @@ import type { CudaProperties } from '../../../op/cuda-lowering.ts';
 import type { Program } from '../../../program/program.ts';
 import { Arena } from './arena.ts';
 import { parameterKeys } from './passes/carry-low-precision-copies.ts';
+import { lastReadsOf } from './passes/operands.ts';
 import { optimize } from './passes/optimize.ts';
 
 /** A program as a GPU is to run it, and where it hands on what it makes. */
@@ -19,8 +20,8 @@ export const negligibleBytes = 2 ** 21;
  * been read for the last time, but not of those that are carried.
  */
 export function planProgram(program: Program, properties: CudaProperties): PlannedProgram {
-  let best = plan(program, properties, new Set());
   const notCarried = new Set<string>();
+  let best = plan(program, properties, notCarried);
   for (;;) {
     const excess = bytesHeld(best) - program.eagerPeakBytes;
     const keys = excess > negligibleBytes ? copiesOf(best.program, excess) : [];
@@ -49,10 +50,7 @@ function bytesHeld({ program: { storages }, arena }: PlannedProgram): number {
  * others, as the last layers' are, for they find the most room among what is handed on.
  */
 function copiesOf({ calls, storages }: Program, bytes: number): string[] {
-  const lastReads = new Map<number, number>();
-  calls.forEach(({ inputs }, at) => {
-    for (const { storage } of inputs) lastReads.set(storage, at);
-  });
+  const lastReads = lastReadsOf(calls);
   const copies = storages
     .flatMap(({ source, byteLength }, number) =>
       source.kind === 'copy'

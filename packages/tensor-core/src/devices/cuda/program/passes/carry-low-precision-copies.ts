@@ -3,6 +3,7 @@ import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { extentOf } from '../../../../tensor/storage/extent.ts';
 import type { Region } from '../../../../tensor/storage/write-versions.ts';
 import { copiedOutputs, withCopies } from './copying-op.ts';
+import { lastReadsOf } from './operands.ts';
 
 /** A call of the program that casts all of a parameter. */
 interface ParameterCast {
@@ -83,13 +84,13 @@ function isLower({ dtype, isContiguous }: Operand): boolean {
 /** Who reads and writes a program's storages, and when. */
 class Uses {
   readonly #program: Program;
-  readonly #lastReads = new Map<number, number>();
+  readonly #lastReads: ReadonlyMap<number, number>;
   readonly #writes = new Map<number, Write[]>();
 
   constructor(program: Program) {
     this.#program = program;
-    program.calls.forEach(({ op, inputs, outputs }, index) => {
-      for (const { storage } of inputs) this.#lastReads.set(storage, index);
+    this.#lastReads = lastReadsOf(program.calls);
+    program.calls.forEach(({ op, outputs }, index) => {
       outputs.forEach((output, i) => {
         const copies = i < copiedOutputs(op) && output.isContiguous && output.dtype === 'float32';
         this.#writesOf(output.storage).push({ index, region: extentOf(output), copies });

@@ -1,5 +1,5 @@
 import type { Call, Program } from '../../../../program/program.ts';
-import { areIndependent } from './operands.ts';
+import { areIndependent, usesOf } from './operands.ts';
 
 /**
  * A program in which a call that frees memory goes before neighbours that only take it, where they may change places: the
@@ -20,15 +20,15 @@ export function freeFirst(program: Program): Program {
 /** What calls make and free, in the order in which they come to stand. */
 class MemoryOfCalls {
   readonly #program: Program;
-  readonly #firstWriters = new Map<number, Call>();
+  /** Those that write storages before anybody reads them. */
+  readonly #makers = new Map<number, Call>();
   readonly #lastUsers = new Map<number, Call>();
 
   constructor(program: Program) {
     this.#program = program;
-    for (const call of program.calls) {
-      for (const { storage } of call.outputs)
-        if (!this.#firstWriters.has(storage)) this.#firstWriters.set(storage, call);
-      for (const storage of storagesOf(call)) this.#lastUsers.set(storage, call);
+    for (const [storage, users] of usesOf(program.calls)) {
+      this.#makers.set(storage, users[0]!);
+      this.#lastUsers.set(storage, users.at(-1)!);
     }
   }
 
@@ -51,8 +51,7 @@ class MemoryOfCalls {
   }
 
   #madeBy(call: Call): number {
-    const own = call.outputs.map(({ storage }) => storage).filter((s) => this.#firstWriters.get(s) === call);
-    return this.#bytesOf(own);
+    return this.#bytesOf(storagesOf(call).filter((storage) => this.#makers.get(storage) === call));
   }
 
   #freedBy(call: Call, counts: (storage: number) => boolean = () => true): number {

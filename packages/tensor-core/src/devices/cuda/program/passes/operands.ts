@@ -61,3 +61,8 @@ export function usesOf(calls: readonly Call[]): Map<number, Call[]> {
   }
   return uses;
 }
+
+/** The place of the last call that reads each storage, by its number. */
+export function lastReadsOf(calls: readonly Call[]): Map<number, number> {
+  return new Map(calls.flatMap(({ inputs }, at) => inputs.map(({ storage }) => [storage, at] as const)));
+}

@@ -1,0 +1,70 @@
+import { reopenRange } from '../../../op/range.ts';
+import { withOperands } from '../../../program/interpreter.ts';
+import { type Call, attributesOf } from '../../../program/program.ts';
+import type { ProgramMemory } from '../../../program/program-memory.ts';
+import type { CudaDevice } from '../device.ts';
+import type { Arena, WorkspaceBytes } from './arena.ts';
+import { CudaGraph } from './cuda-graph.ts';
+import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+
+/** A program's calls as one graph. */
+export interface CapturedCalls {
+  readonly graph: CudaGraph;
+  readonly live: LiveCalls;
+  /** How many of the graph's nodes each call is. */
+  readonly nodes: readonly number[];
+  /** What the calls have asked for. */
+  readonly workspaces: WorkspaceBytes;
+}
+
+/** Where a graph works. */
+interface Place {
+  readonly memory: ProgramMemory;
+  readonly arena: Arena;
+  readonly arenaAddress: number;
+}
+
+/** Captures calls on the current stream, in their order; workspaces that the arena has no gap for come from the current pool. */
+export function captureCalls(
+  calls: readonly Call[],
+  parts: LiveCallParts,
+  { memory, arena, arenaAddress }: Place,
+  attributes: readonly unknown[],
+): CapturedCalls {
+  const { device, driver, lowering } = parts;
+  const live = new LiveCalls(parts);
+  const nodes: number[] = [];
+  const asked = new Map<number, readonly number[]>();
+  let captured = 0;
+  const captureOne = (call: Call, at: number) => {
+    const own = attributesOf(call, attributes);
+    const workspaces = arena.workspacesOf(at, arenaAddress);
+    lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
+    if (call.live === null) captureCall(device, call, memory, own);
+    else live.capture(call, memory, () => captureCall(device, call, memory, own));
+    if (workspaces.asked.length > 0) asked.set(at, workspaces.asked);
+    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
+      device.discard(arenaAddress + offset, byteLength);
+    const before = captured;
+    captured = CudaGraph.capturedNodes(driver, device.stream);
+    nodes.push(captured - before);
+  };
+  try {
+    const graph = CudaGraph.capture(driver, device.stream, () => calls.forEach(captureOne));
+    return { graph, live, nodes, workspaces: asked };
+  } finally {
+    lowering.spareMemory = null;
+  }
+}
+
+/** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */
+export function captureCall(
+  device: CudaDevice,
+  call: Call,
+  memory: ProgramMemory,
+  attributes: unknown,
+): void {
+  withOperands(call, memory, (inputs, outputs) =>
+    reopenRange(call.range, () => device.run(call.op, inputs, outputs, attributes as never)),
+  );
+}
