@@ -15,17 +15,10 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const isPossible = process.platform === 'linux' && process.arch === 'x64';
-const commands = [
-  'allreduce',
-  'attention',
-  'compile',
-  'ddp',
-  'e2e',
-  'flash',
-  'memory',
-  'overhead',
-  'precision',
-].concat(['profile', 'report', 'compare', 'model', 'doctor', 'agree', 'launch', 'demo', 'bundle']);
+const commands =
+  'allreduce attention compile ddp e2e flash memory overhead precision profile report compare model doctor agree launch demo bundle'.split(
+    ' ',
+  );
 
 let scratch: string;
 let bundle: string;
