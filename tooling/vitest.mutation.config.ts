@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import tests from './vitest.config.ts';
+import tests, { collectingNodeFlags } from './vitest.config.ts';
 
 /**
  * The tests that the mutation runner chooses from, of all packages at once and from the repository's root. Those
@@ -14,7 +14,7 @@ export default defineConfig({
   ...tests,
   test: {
     ...options,
-    execArgv: ['--expose-gc'],
+    execArgv: collectingNodeFlags,
     setupFiles: [fileURLToPath(new URL('./collect-garbage.ts', import.meta.url))],
     include: ['packages/*/test/**/*.test.ts'],
     exclude: [
