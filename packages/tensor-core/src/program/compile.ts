@@ -15,7 +15,7 @@ import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts'
 import { type PrepareOptions, writtenArguments } from './program.ts';
 import { standInFor, writeBack } from './stand-ins.ts';
 import { Trace, traced } from './trace.ts';
-import { describeArguments, mapInstances } from './values.ts';
+import { checkResult, describeArguments, mapInstances } from './values.ts';
 
 /** Options of `compile`. */
 export interface CompileOptions {
@@ -184,10 +184,8 @@ class Compiled {
           'compile',
           traced(trace, () => this.#fn(...given)),
         );
-        const left = leftBehind(trace, result);
-        if (left) this.#expectNoMore(left);
         // What runs no op has nothing to compile.
-        else if (trace.device) program = new CompiledProgram(this.#fn.name, trace, result, this.#options);
+        if (trace.device) program = this.#programOf(trace, result);
         takeOutOfStandIns(trace, standIns);
         writeBack(writtenArguments(trace), tensors, (index) => standIns[index]!);
         if (program) this.#add(signature, program);
@@ -199,6 +197,15 @@ class Compiled {
         throw error;
       }
     });
+  }
+
+  /** Null for what a replay could not make again, but need not: at the next call it is there. */
+  #programOf(trace: Trace, result: unknown): CompiledProgram | null {
+    checkResult(result);
+    const left = leftBehind(trace, result);
+    if (!left) return new CompiledProgram(this.#fn.name, trace, result, this.#options);
+    this.#expectNoMore(left);
+    return null;
   }
 
   #add(signature: string, program: CompiledProgram): void {

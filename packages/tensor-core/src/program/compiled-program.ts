@@ -25,7 +25,7 @@ import {
 } from './program.ts';
 import { ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import { type Trace, isHandedOver } from './trace.ts';
-import { checkResult, mapInstances } from './values.ts';
+import { mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
 interface GivenStorage {
@@ -81,11 +81,10 @@ export class CompiledProgram {
   #isDisposed = false;
 
   /**
-   * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result.
-   * Throws a CompileError for results that a replay could not give.
+   * Of what `trace`, with at least one op, has written down of the function of that name, and the function's result, of
+   * which `checkResult` found nothing to say. Throws a CompileError for tensors in it that a replay could not give.
    */
   constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
-    checkResult(result);
     const slots: Slot[] = [];
     // Their leaves keep these.
     const gradients = new Set([...trace.gradients.keys()].map(({ grad }) => grad));

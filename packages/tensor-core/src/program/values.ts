@@ -109,11 +109,21 @@ export function mapInstances<I extends object>(
   );
 }
 
-/** Throws a CompileError unless a function's result is made of tensors, in arrays and plain objects. */
-export function checkResult(value: unknown, path = 'the result'): void {
+/**
+ * Throws a CompileError unless a function's result is made of tensors, in arrays and plain objects that do not hold
+ * themselves.
+ */
+export function checkResult(
+  value: unknown,
+  path = 'the result',
+  holders: ReadonlySet<object> = new Set(),
+): void {
   if (value instanceof Tensor || value === undefined || value === null) return;
   if (typeof value === 'object' && isContainer(value)) {
-    for (const [key, item] of Object.entries(value)) checkResult(item, `${path}.${key}`);
+    if (holders.has(value))
+      throw new CompileError(`compile: ${path} holds itself; return tensors without the circle.`);
+    const inner = new Set([...holders, value]);
+    for (const [key, item] of Object.entries(value)) checkResult(item, `${path}.${key}`, inner);
     return;
   }
   throw new CompileError(

@@ -4,6 +4,12 @@ import { CompileError, type Tensor, compile } from '../../src/index.ts';
 
 const values = (x: Tensor) => x.toFlatArray();
 
+function circleOf(x: Tensor): unknown {
+  const outer = { inner: { x, outer: undefined as unknown } };
+  outer.inner.outer = outer;
+  return outer;
+}
+
 /** A function that counts its runs, compiled. */
 function counting<F extends (...values: never[]) => unknown>(fn: F, options?: t.CompileOptions) {
   let runs = 0;
@@ -151,6 +157,7 @@ describe('a compiled function refuses', () => {
   it.each<[string, (x: Tensor) => unknown, RegExp]>([
     ['values of the host', (x) => t.mul(x, t.tensor([1, 2])), /filled with values of the host/],
     ['results that are no tensors', (x) => ({ y: t.mul(x, 2), at: 5 }), /the result\.at is 5/],
+    ['results that hold themselves', (x) => circleOf(t.mul(x, 2)), /the result\.inner\.outer holds itself/],
     ['results with a history', (x) => t.mul(x, weight), /has a history.*detach\(\)/],
     ['moves between devices', (x) => t.mul(x, 2).toTypedArray(), /the host reads/],
   ])('%s', (_, fn, message) => {
