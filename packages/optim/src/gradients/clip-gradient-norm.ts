@@ -10,19 +10,15 @@ import {
   scope,
   sizeOf,
 } from '@roofline/tensor-core';
-import { packageKernels } from '@roofline/tensor-core/native';
+import { kernelFile } from '../kernel-file.ts';
 import { blocksOf, launchOverTensors, multiTensorKernel } from '../multi-tensor/multi-tensor.ts';
 import { multiTensorOp } from '../multi-tensor/multi-tensor-op.ts';
 import { gradientsOf } from './gradients.ts';
 
 const squaredNormsKernel = multiTensorKernel('squared_norms', 'p');
-const finishNormKernel = {
-  source: packageKernels(import.meta.url)('multi_tensor.cu'),
-  name: 'finish_norm',
-  parameters: 'pip',
-};
+const finishNormKernel = kernelFile('finish_norm', 'pip');
 const clipKernel = multiTensorKernel('clip', 'pf');
-const clipFactorKernel = { ...finishNormKernel, name: 'clip_factor', parameters: 'pfp' };
+const clipFactorKernel = kernelFile('clip_factor', 'pfp');
 const finishThreads = 1024;
 /** Elements that the CPU squares and adds up at once. */
 const longestPiece = 1024;

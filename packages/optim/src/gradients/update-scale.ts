@@ -1,5 +1,5 @@
 import { type Tensor, apply, defineOp } from '@roofline/tensor-core';
-import { packageKernels } from '@roofline/tensor-core/native';
+import { kernelFile } from '../kernel-file.ts';
 
 /** When the scale grows and shrinks; see GradientScalerOptions. */
 export interface ScaleRule {
@@ -8,11 +8,7 @@ export interface ScaleRule {
   readonly growthInterval: number;
 }
 
-const kernel = {
-  source: packageKernels(import.meta.url)('multi_tensor.cu'),
-  name: 'update_scale',
-  parameters: 'pppddl',
-};
+const kernel = kernelFile('update_scale', 'pppddl');
 
 const updateScaleOp = defineOp<ScaleRule>({
   name: 'updateScale',

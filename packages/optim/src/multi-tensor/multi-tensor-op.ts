@@ -8,7 +8,7 @@ import {
   applyLive,
   defineOp,
 } from '@roofline/tensor-core';
-import { packageKernels } from '@roofline/tensor-core/native';
+import { kernelFile } from '../kernel-file.ts';
 import type { Copies } from './multi-tensor.ts';
 
 /** What is special to an op over a number of tensors, in terms of its lists. */
@@ -58,13 +58,9 @@ export interface UpdateByCoefficients<A> {
   ): void;
 }
 
-// As many as write_coefficients of kernels/multi_tensor.cu writes.
+// As many as write_coefficients of kernels/write_coefficients.cu writes.
 const coefficientCount = 6;
-const coefficientsKernel = {
-  source: packageKernels(import.meta.url)('multi_tensor.cu'),
-  name: 'write_coefficients',
-  parameters: 'pffffff',
-};
+const coefficientsKernel = kernelFile('write_coefficients', 'pffffff');
 
 /**
  * Updates tensors in place; `lists[l][t]` plays role l for tensor t, and all of one t have one shape. `next` gives the

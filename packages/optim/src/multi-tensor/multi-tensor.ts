@@ -1,7 +1,8 @@
 import type { CudaContext, KernelSpec, MemoryView } from '@roofline/tensor-core';
-import { kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
+import { kernelVariants, storageType } from '@roofline/tensor-core/native';
+import { kernelFile } from '../kernel-file.ts';
 
-// These mirror kernels/multi_tensor.cu.
+// These mirror kernels/multi_tensor.cuh.
 /** As many tensors as the parameters of a launch have room for. */
 const maxTensors = (lists: number) => (lists < 5 ? 88 : 76);
 const threads = 256;
@@ -10,11 +11,9 @@ const unusedFirstBlock = 0x7fffffff;
 /** The table's alignment, to which the kernels pad it. */
 const tableAlignment = 128;
 
-const source = packageKernels(import.meta.url)('multi_tensor.cu');
-
-/** A kernel of kernels/multi_tensor.cu; `parameters` follow the table. */
+/** A kernel over many tensors; `parameters` follow the table. */
 export function multiTensorKernel(name: string, parameters: string): KernelSpec {
-  return { source, name, parameters: `T${parameters}` };
+  return kernelFile(name, `T${parameters}`);
 }
 
 /** Copies in lower precision of the first list, one for each tensor, null for none; all of one dtype. */
@@ -26,7 +25,7 @@ export type UpdateKernel = (copies: Copies | undefined) => KernelSpec;
 /** The same for one that can also write copies of its first list. */
 export function updateKernel(name: string, parameters: string): UpdateKernel {
   const plain = multiTensorKernel(name, parameters);
-  const copying = kernelVariants(source, name, plain.parameters);
+  const copying = kernelVariants(plain.source, name, plain.parameters);
   return (copies) => {
     const copy = copies?.find((each) => each !== null);
     return copy ? copying({ COPY: storageType(copy.dtype) }) : plain;

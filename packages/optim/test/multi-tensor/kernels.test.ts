@@ -1,14 +1,21 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { type Definitions, compileByNvcc, foundNvcc } from '../../../../tooling/nvcc.ts';
 
-const source = readFileSync(new URL('../../kernels/multi_tensor.cu', import.meta.url), 'utf8');
+const kernels = new URL('../../kernels/', import.meta.url);
+/** Those that update parameters write copies of them too. */
 const copies: readonly Definitions[] = [{}, { COPY: 'float16' }, { COPY: 'bfloat16' }];
-const variants = copies.map((defines) => ({ source, defines }));
+const variants = readdirSync(kernels)
+  .filter((file) => file.endsWith('.cu'))
+  .flatMap((file) => {
+    const source = readFileSync(new URL(file, kernels), 'utf8');
+    return (source.includes('kCopies') ? copies : [{}]).map((defines) => ({ source, defines }));
+  });
 
 it.skipIf(!foundNvcc).each(['80', '90'])(
-  'multi_tensor.cu compiles for compute capability %s (needs nvcc)',
+  'kernels compile for compute capability %s (needs nvcc)',
   async (capability) => {
-    expect(await compileByNvcc(capability, variants)).toBe('');
+    expect(variants).toHaveLength(11 + 3 * 2);
+    expect(await compileByNvcc(capability, variants, { kernels: [kernels] })).toBe('');
   },
 );

@@ -1,4 +1,4 @@
-// The coefficients of Φ⁻¹ and log in random.cu, lowest power first: those of src/random/inverse-normal.ts, to which
+// The coefficients of Φ⁻¹ and log in random_normal.cu, lowest power first: those of src/random/inverse-normal.ts, to which
 // a test holds them.
 #ifndef ROOFLINE_NORMAL_COEFFICIENTS_CUH
 #define ROOFLINE_NORMAL_COEFFICIENTS_CUH

@@ -1,7 +1,7 @@
 /**
  * Φ⁻¹ by rational functions (Wichura 1988, algorithm AS 241, PPND16), correct to about 1e-16, with a logarithm
- * of its own: nothing but +, -, ·, / and √ in a fixed order, so that kernels/random/random.cu gives the same bits. Lowest
- * power first; kernels/random/normal_coefficients.cuh repeats them.
+ * of its own: nothing but +, -, ·, / and √ in a fixed order, so that kernels/random/random_normal.cu gives the same
+ * bits. Lowest power first; kernels/random/normal_coefficients.cuh repeats them.
  */
 export const normalCoefficients = {
   centralNumerator: [

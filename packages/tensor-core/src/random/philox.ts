@@ -1,6 +1,6 @@
 /**
  * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits from a
- * counter and a key, without state. kernels/random/random.cu holds the same function for the GPU.
+ * counter and a key, without state. kernels/philox.cuh holds the same function for the GPU.
  */
 const rounds = 10;
 const [multiplier0, multiplier1] = [0xd2511f53, 0xcd9e8d57];

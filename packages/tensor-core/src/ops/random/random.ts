@@ -40,7 +40,11 @@ const hostBlock = 4096;
 
 /** An op that overwrites its input with random numbers; the same numbers on every device. */
 function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): ComputeOp<A> {
-  const kernel = kernelVariants('random/random.cu', definition.kernel, `pluul${definition.parameters}`);
+  const kernel = kernelVariants(
+    `random/${definition.kernel}.cu`,
+    definition.kernel,
+    `pluul${definition.parameters}`,
+  );
   return defineOp<A>({
     name: definition.name,
     autocast: 'none',

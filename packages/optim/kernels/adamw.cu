@@ -1,0 +1,37 @@
+// kernel  adamw(table, decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEpsilon, scaledStepSize, corrections, skip,
+//               coefficients, factor)
+//   lists: parameter, first moment, second moment, gradient; 28 bytes an element, 30 with COPY
+// Loshchilov & Hutter 2019, algorithm 2. The coefficients are explained in src/optimizers/adamw-update.ts. Where
+// `corrections` is not null, the last two of tensor t are corrections[2t] and corrections[2t + 1].
+#include "update.cuh"
+
+extern "C" __global__ void __launch_bounds__(kThreads) adamw(
+    const __grid_constant__ TensorTable<4 + kCopies> table, float decay, float oneMinusBeta1, float beta2, float oneMinusBeta2,
+    float scaledEpsilon, float scaledStepSize, const float* corrections, const float* skip, const float* coefficients,
+    const float* factor) {
+  if (isSkipped(skip)) return;
+  if (coefficients != nullptr) {
+    decay = coefficients[0];
+    oneMinusBeta1 = coefficients[1];
+    beta2 = coefficients[2];
+    oneMinusBeta2 = coefficients[3];
+    scaledEpsilon = coefficients[4];
+    scaledStepSize = coefficients[5];
+  }
+  const Chunk<4> chunk = chunkOfBlock<4, kCopies>(table);
+  if (corrections != nullptr) {
+    scaledEpsilon = corrections[2 * chunk.tensor];
+    scaledStepSize = corrections[2 * chunk.tensor + 1];
+  }
+  const float beta1 = 1 - oneMinusBeta1;
+  const float scale = factorAt(factor);
+  updateChunk<4, 3>(chunk, [=](float (&values)[4]) {
+    const float gradient = scaled(values[3], scale);
+    // Which products are rounded is said here: left to the compiler, the kernel that writes copies may round others.
+    const float m = fmaf(oneMinusBeta1, gradient, __fmul_rn(beta1, values[1]));
+    const float v = fmaf(oneMinusBeta2 * gradient, gradient, __fmul_rn(beta2, values[2]));
+    values[0] = fmaf(-scaledStepSize, m / (sqrtf(v) + scaledEpsilon), __fmul_rn(values[0], decay));
+    values[1] = m;
+    values[2] = v;
+  });
+}
