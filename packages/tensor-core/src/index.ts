@@ -156,6 +156,6 @@ export {
   setFloat32MatmulPrecision,
 } from './devices/cuda/matmul/float32-matmul-precision.ts';
 export { setCpuThreads } from './devices/cpu/threads.ts';
-export { cudaAvailable, cudaDeviceCount } from './devices/cuda/device.ts';
+export { cudaAvailable, cudaDeviceCount } from './devices/cuda/open-device.ts';
 export { type Diagnosis } from './devices/cuda/diagnose.ts';
 export { diagnose } from './devices/diagnose.ts';

@@ -1,6 +1,6 @@
 import { describeValue } from '../tensor/check-value.ts';
 import { openCpuDevice } from './cpu/device.ts';
-import { cudaAvailable, openCudaDevice } from './cuda/device.ts';
+import { cudaAvailable, openCudaDevice } from './cuda/open-device.ts';
 import type { Device } from './device.ts';
 import { DeviceError } from '../errors.ts';
 

@@ -1,5 +1,6 @@
 import { checkFunction, checkObject, wrongArgument } from '../tensor/check-value.ts';
-import { type CudaDevice, openedCudaDevices } from '../devices/cuda/device.ts';
+import type { CudaDevice } from '../devices/cuda/device.ts';
+import { openedCudaDevices } from '../devices/cuda/open-device.ts';
 import { type RecordedActivities, loadCupti } from '../devices/cuda/profiling/cupti.ts';
 import { bytesOf, costOf } from '../op/cost.ts';
 import type { Cost } from '../op/op.ts';

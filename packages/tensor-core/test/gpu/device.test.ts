@@ -7,7 +7,7 @@ import * as t from '../../src/index.ts';
 import { diagnose } from '../../src/devices/diagnose.ts';
 import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
 import { architectureOf } from '../../src/devices/cuda/architecture.ts';
-import { cudaDeviceCount, openCudaDevice } from '../../src/devices/cuda/device.ts';
+import { cudaDeviceCount, openCudaDevice } from '../../src/devices/cuda/open-device.ts';
 import { KernelCache } from '../../src/devices/cuda/compile/kernel-cache.ts';
 import { loadNvrtc } from '../../src/devices/cuda/compile/nvrtc.ts';
 

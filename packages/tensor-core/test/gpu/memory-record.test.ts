@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { openCudaDevice } from '../../src/devices/cuda/device.ts';
+import { openCudaDevice } from '../../src/devices/cuda/open-device.ts';
 import { readSnapshot, torchPython } from '../memory/snapshot-reader.ts';
 
 /** A step of a small network: every kind of allocation that training makes. */

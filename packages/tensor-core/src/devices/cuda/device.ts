@@ -7,7 +7,7 @@ import {
 } from '../../tensor/check-value.ts';
 import type { MemoryView } from '../../op/memory-view.ts';
 import type { Device, DeviceBuffer, MemoryStatistics } from '../device.ts';
-import { DeviceError, RooflineError } from '../../errors.ts';
+import { DeviceError } from '../../errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../memory/observer.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import type { Op } from '../../op/op.ts';
@@ -15,11 +15,10 @@ import { CudaProgram } from './program/cuda-program.ts';
 import type { PrepareOptions, Program, ProgramRunner } from '../../program/program.ts';
 import { architectureOf } from './architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
-import { type CudaDriver, countDevices, loadDriver } from './driver/driver.ts';
+import type { CudaDriver } from './driver/driver.ts';
 import { type CudaEvent, type EventOptions, EventPool } from './driver/event.ts';
 import { Launcher } from './launch/launch.ts';
 import { type TensorMapDescription, TensorMapEncoder } from './launch/tensor-map.ts';
-import { libraries, loadLibrary } from './driver/library-search.ts';
 import { CudaLowering } from './lower.ts';
 import { KernelModules } from './compile/modules.ts';
 import { Block } from './memory/block.ts';
@@ -27,7 +26,6 @@ import { DeviceMemory } from './memory/device-memory.ts';
 import { MemoryPool, type SegmentSize, segmentSizes } from './memory/memory-pool.ts';
 import { PinnedMemory } from './memory/pinned-memory.ts';
 import { type Scratch, StreamScratch } from './memory/stream-scratch.ts';
-import { startNvtx } from './profiling/nvtx.ts';
 import { type DeviceFacts, describeFacts, readFacts } from './properties.ts';
 import { type CudaStream, type StreamPriority, Streams, streamPriorities } from './driver/stream.ts';
 import { checkOptions } from '../../op/check-options.ts';
@@ -305,63 +303,5 @@ export class CudaDevice implements Device {
   #noteUse(...operands: readonly (readonly MemoryView[])[]): void {
     const { current } = this.#streams;
     for (const views of operands) for (const { storage } of views) (storage.buffer as Block).usedBy(current);
-  }
-}
-
-const opened = new Map<number, CudaDevice>();
-
-/**
- * The GPU of that index, opened at first use; the same object every time. Throws a LibraryNotFoundError without
- * NVIDIA's driver, a DeviceError without such a GPU.
- */
-export function openCudaDevice(index = 0): CudaDevice {
-  let device = opened.get(index);
-  if (!device) {
-    const driver = loadDriver();
-    const count = countDevices();
-    if (index >= count) {
-      throw new DeviceError(
-        `There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`,
-      );
-    }
-    startNvtx();
-    device = new CudaDevice(driver, index);
-    opened.set(index, device);
-  }
-  return device;
-}
-
-/** The GPUs that this process has opened. */
-export function openedCudaDevices(): readonly CudaDevice[] {
-  return [...opened.values()];
-}
-
-/** How many GPUs can be opened. Never throws. */
-export function cudaDeviceCount(): number {
-  return countDevices();
-}
-
-let available: boolean | null = null;
-
-/**
- * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with NVRTC and cublasLt beside the
- * driver. `diagnose` says what is missing. Never throws.
- */
-export function cudaAvailable(): boolean {
-  available ??= countDevices() > 0 && canRunOps(0);
-  return available;
-}
-
-function canRunOps(index: number): boolean {
-  try {
-    const driver = loadDriver();
-    const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
-    architectureOf(readFacts(driver, handle).computeCapability);
-    loadLibrary(libraries.nvrtc);
-    loadLibrary(libraries.cublasLt);
-    return true;
-  } catch (error) {
-    if (error instanceof RooflineError) return false;
-    throw error;
   }
 }

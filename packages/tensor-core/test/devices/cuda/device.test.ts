@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import { architectureOf } from '../../../src/devices/cuda/architecture.ts';
-import { cudaAvailable, cudaDeviceCount, openCudaDevice } from '../../../src/devices/cuda/device.ts';
+import { cudaAvailable, cudaDeviceCount, openCudaDevice } from '../../../src/devices/cuda/open-device.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 const mebibyte = 2 ** 20;

@@ -1,0 +1,65 @@
+import { DeviceError, RooflineError } from '../../errors.ts';
+import { architectureOf } from './architecture.ts';
+import { CudaDevice } from './device.ts';
+import { countDevices, loadDriver } from './driver/driver.ts';
+import { libraries, loadLibrary } from './driver/library-search.ts';
+import { startNvtx } from './profiling/nvtx.ts';
+import { readFacts } from './properties.ts';
+
+const opened = new Map<number, CudaDevice>();
+
+/**
+ * The GPU of that index, opened at first use; the same object every time. Throws a LibraryNotFoundError without
+ * NVIDIA's driver, a DeviceError without such a GPU.
+ */
+export function openCudaDevice(index = 0): CudaDevice {
+  let device = opened.get(index);
+  if (!device) {
+    const driver = loadDriver();
+    const count = countDevices();
+    if (index >= count) {
+      throw new DeviceError(
+        `There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`,
+      );
+    }
+    startNvtx();
+    device = new CudaDevice(driver, index);
+    opened.set(index, device);
+  }
+  return device;
+}
+
+/** The GPUs that this process has opened. */
+export function openedCudaDevices(): readonly CudaDevice[] {
+  return [...opened.values()];
+}
+
+/** How many GPUs can be opened. Never throws. */
+export function cudaDeviceCount(): number {
+  return countDevices();
+}
+
+let available: boolean | null = null;
+
+/**
+ * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with NVRTC and cublasLt beside the
+ * driver. `diagnose` says what is missing. Never throws.
+ */
+export function cudaAvailable(): boolean {
+  available ??= countDevices() > 0 && canRunOps(0);
+  return available;
+}
+
+function canRunOps(index: number): boolean {
+  try {
+    const driver = loadDriver();
+    const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
+    architectureOf(readFacts(driver, handle).computeCapability);
+    loadLibrary(libraries.nvrtc);
+    loadLibrary(libraries.cublasLt);
+    return true;
+  } catch (error) {
+    if (error instanceof RooflineError) return false;
+    throw error;
+  }
+}
