@@ -23,8 +23,11 @@ export interface KernelVariant {
   readonly defines: Definitions;
 }
 
-/** Where reports of what has compiled are kept: the same text, headers, options and nvcc give the same again. */
-const cache = fileURLToPath(new URL('../node_modules/.cache/nvcc/', import.meta.url));
+/**
+ * Where reports of what has compiled are kept, for all checkouts, as the emulator's kernels are: the same text, headers,
+ * options and nvcc give the same again.
+ */
+const cache = join(tmpdir(), 'roofline-nvcc-reports');
 const coreKernels = fileURLToPath(new URL('../packages/tensor-core/kernels/', import.meta.url));
 
 const { status, stdout: version } = spawnSync('nvcc', ['--version'], { encoding: 'utf8' });
