@@ -3,17 +3,15 @@ import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import { blockBytes } from '../memory/allocator.ts';
+import { takenOver } from './in-place.ts';
 import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 
-/** A part of the arena, and the program's storage that it is. */
-interface StoragePart extends PlacedPart {
-  readonly number: number;
+/** What of an arena some of a program's storages need, one behind the other. */
+interface NeededPart extends ArenaPart {
+  readonly numbers: readonly number[];
 }
 
-/** What of an arena a program's storage needs. */
-interface NeededPart extends ArenaPart {
-  readonly number: number;
-}
+type StoragePart = NeededPart & PlacedPart;
 
 /** The bytes of calls' workspaces, by the places of the calls. */
 export type WorkspaceBytes = ReadonlyMap<number, readonly number[]>;
@@ -36,7 +34,7 @@ export class Arena {
     );
     const plan = planArena([...parts, ...gaps]);
     this.#parts = parts
-      .map(({ number }, i) => ({ ...plan[i]!, number }))
+      .map(({ numbers }, i) => ({ ...plan[i]!, numbers }))
       .toSorted((a, b) => a.offset - b.offset);
     this.byteLength = arenaBytes(plan);
   }
@@ -44,7 +42,9 @@ export class Arena {
   /** Where the storages lie if the arena is `memory`. */
   bindings(memory: Storage): Map<number, Binding> {
     return new Map(
-      this.#parts.map(({ number, offset }) => [number, { storage: memory, byteOffset: offset }]),
+      this.#parts.flatMap(({ numbers, offset }) =>
+        numbers.map((number) => [number, { storage: memory, byteOffset: offset }] as const),
+      ),
     );
   }
 
@@ -60,24 +60,30 @@ export class Arena {
 }
 
 /** What a program's calls hand on, its results and its gradients: from when to when each is needed. */
-export function partsOf({
-  calls,
-  storages,
-  kept,
-}: Pick<Program, 'calls' | 'storages' | 'kept'>): NeededPart[] {
-  const groups = calls.map((call) => [call]);
+export function partsOf(program: Pick<Program, 'calls' | 'storages' | 'kept'>): NeededPart[] {
+  const { calls, storages, kept } = program;
   const firstUses = new Map<number, number>();
   calls.forEach(({ inputs, outputs }, at) => {
     for (const { storage } of [...inputs, ...outputs])
       if (!firstUses.has(storage)) firstUses.set(storage, at);
   });
-  // Results and gradients stay behind the last call.
-  return [...lastUses({ storages, kept }, groups), [...kept]].flatMap((numbers, last) =>
-    numbers.map((number) => {
+  const over = takenOver(program);
+  const groups = calls.map((call) => [call]);
+  const parts = new Map<number, NeededPart>();
+  // Results and gradients stay behind the last call. An input goes before what takes its memory over.
+  [...lastUses(program, groups), [...kept]].forEach((numbers, last) => {
+    for (const number of numbers) {
       const { byteLength } = storages[number]!;
-      return { number, byteLength, first: firstUses.get(number) ?? last, last };
-    }),
-  );
+      const before = over.get(number) ?? -1;
+      const { numbers: joined, first } = parts.get(before) ?? {
+        numbers: [],
+        first: firstUses.get(number) ?? last,
+      };
+      parts.delete(before);
+      parts.set(number, { numbers: [...joined, number], byteLength, first, last });
+    }
+  });
+  return [...parts.values()];
 }
 
 /** What one call leaves free of an arena, for its workspaces. */
