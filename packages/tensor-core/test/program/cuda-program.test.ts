@@ -15,6 +15,7 @@ import {
   OutOfMemoryError,
   empty,
   expand,
+  keep,
   matmul,
   memorySnapshot,
   mul,
@@ -155,6 +156,28 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(held.map((gradient) => Math.round(gradient.toFlatArray()[7]!))).toEqual([901, 1201]);
     f.dispose();
     expect(weight.grad!.toFlatArray()[0]).toBeCloseTo(size * 5 + 1, 1);
+  });
+
+  it('that puts a gradient in the place of the one that it reads is captured once', () => {
+    let captured = 0;
+    const gpu = openEmulatedDevice(2 ** 24, (activities) => {
+      if (activities === 0) captured++;
+    });
+    const weight = tensor([1, 2, 3], { device: gpu, requiresGrad: true });
+    const halveGradient = compile(() => {
+      weight.grad = keep(noGrad(() => mul(weight.grad!, 0.5)));
+    });
+    weight.grad = tensor([16, 32, 64], { device: gpu });
+    const seen: number[] = [];
+    const gradients: unknown[] = [];
+    for (let run = 0; run < 5; run++) {
+      halveGradient();
+      gradients.push(weight.grad.toArray());
+      seen.push(captured);
+    }
+    expect(gradients).toEqual([1, 2, 4, 8, 16].map((by) => [8 / by, 16 / by, 32 / by]));
+    expect(seen.slice(2)).toEqual([seen[1], seen[1], seen[1]]);
+    expect(seen[1]).toBeGreaterThan(0);
   });
 
   it('asks for live attributes before each run', () => {

@@ -9,6 +9,9 @@ import type { Call, Operand, Program } from '../../src/program/program.ts';
 import { expectSameBits, opNames, programOf } from './traced-program.ts';
 import { lowProduct } from './lowered-ops.ts';
 
+/** An op that writes no result where it reads an input. */
+const apart: Op<undefined> = { ...lowProduct, cuda: { kind: 'custom', launch: () => {} } };
+
 /** The most bytes that a program's calls need at one time. */
 const bytesNeeded = (program: Program) => fullestCall(partsOf(program)).bytes;
 
@@ -71,7 +74,7 @@ describe('freeFirst', () => {
           const read = inputs.filter((storage) => written.has(storage)).map(operand);
           for (const storage of outputs) written.add(storage);
           return {
-            ...{ op: lowProduct as Op<never>, attributes: undefined, live: null, range: [] },
+            ...{ op: apart as Op<never>, attributes: undefined, live: null, range: [] },
             ...{ inputs: read, outputs: outputs.map(operand) },
           };
         });

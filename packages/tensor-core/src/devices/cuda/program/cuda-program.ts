@@ -49,10 +49,10 @@ export class CudaProgram implements ProgramRunner {
   readonly #parts: CudaProgramParts;
   #arena: Arena;
   readonly #pool: MemoryPool;
-  /** Where the graph finds its arguments. */
+  /** Where the graph finds its arguments, and gradients that a run only reads and puts others in the place of. */
   readonly #arguments = new Map<number, Storage>();
   readonly #argumentNumbers: readonly number[];
-  /** The arguments, and the gradients that a run begins with: memory that is others' in each run. */
+  /** The arguments, and all gradients that a run begins with: memory that is others' in each run. */
   readonly #givenAnew: readonly number[];
   readonly #copies: CarriedCopies;
   readonly #autotunes: boolean;
@@ -75,10 +75,14 @@ export class CudaProgram implements ProgramRunner {
     this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#program) - this.#copies.castBytes;
     this.#products = productFacts(distinct, this.#program);
     this.#parts = parts;
-    const numbersOf = (...kinds: readonly StorageSource['kind'][]) =>
-      program.storages.flatMap(({ source }, number) => (kinds.includes(source.kind) ? [number] : []));
-    this.#argumentNumbers = numbersOf('argument');
-    this.#givenAnew = numbersOf('argument', 'gradient');
+    const numbersWhere = (isMeant: (source: StorageSource, number: number) => boolean) =>
+      program.storages.flatMap(({ source }, number) => (isMeant(source, number) ? [number] : []));
+    const replaced = new Set(program.gradients.values());
+    // Those lie where the run before wrote them, and this one writes: what is to be in them could not be copied back.
+    const isReplaced = (source: StorageSource, number: number) =>
+      source.kind === 'gradient' && replaced.has(source.leaf) && !program.written.has(number);
+    this.#argumentNumbers = numbersWhere((source, n) => source.kind === 'argument' || isReplaced(source, n));
+    this.#givenAnew = numbersWhere(({ kind }) => kind === 'argument' || kind === 'gradient');
     this.#pool = parts.device.createPool({ segmentSize: 'exact' });
   }
 
