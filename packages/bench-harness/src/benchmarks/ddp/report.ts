@@ -9,11 +9,17 @@ import {
 } from '@roofline/reports';
 import type { CellRecord } from '../../records/record.ts';
 import { outcomeOf, plainParameters } from '../../report/cell-row.ts';
+import { parameterTitle } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
 import { type DdpMeasurement, type DdpRecord, interpretDdp, stateBytesByFormula } from './interpret.ts';
 import { describeDdpCell } from './parameters.ts';
 
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
+const parameter = (key: string, kind: 'text' | 'number'): Column => ({
+  key,
+  label: parameterTitle(key),
+  kind,
+});
 const duration = (key: string, label: string, description: string): Column => ({
   key,
   label,
@@ -35,13 +41,13 @@ const held = (key: string, label: string, description: string): Column => ({
 });
 
 const cellColumns: readonly Column[] = [
-  text('size', 'Size'),
-  { key: 'context', label: 'Context', kind: 'number' },
-  { key: 'batch', label: 'Batch', kind: 'number', description: 'Of each rank.' },
-  text('dtype', 'Dtype'),
-  text('optimizer', 'Optimizer'),
-  { key: 'worldSize', label: 'Ranks', kind: 'number' },
-  text('mode', 'Mode'),
+  parameter('size', 'text'),
+  parameter('context', 'number'),
+  { ...parameter('batch', 'number'), description: 'Of each rank.' },
+  parameter('dtype', 'text'),
+  parameter('optimizer', 'text'),
+  parameter('worldSize', 'number'),
+  parameter('mode', 'text'),
   text('status', 'Status'),
 ];
 
