@@ -6,6 +6,7 @@ import { UsageError } from '../errors.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import { defaultReport } from './default-report.ts';
 import { defaultTable } from './default-table.ts';
@@ -124,6 +125,7 @@ export function defineBenchmark<
   const { name } = definition;
   const read = ({ result, parameters }: CellRecord) =>
     [definition.result.parse(result), definition.cell.parse(parameters)] as const;
+  const describe = ({ parameters }: CellRecord) => definition.describe(definition.cell.parse(parameters));
   const toTable = definition.toTable ?? ((records) => defaultTable(definition, records));
   const toReport = definition.toReport ?? ((records) => defaultReport(definition, records, toTable(records)));
   return {
@@ -132,7 +134,7 @@ export function defineBenchmark<
     samplesMs: (record) => readable(name, () => definition.samplesMs(...read(record))),
     peakBytes: (record) => readable(name, () => definition.peakBytes?.(...read(record)) ?? null),
     toTable: (records) => readable(name, () => toTable(records)),
-    toReport: (records) => readable(name, () => toReport(records)),
+    toReport: (records) => readable(name, () => withUnmeasured(toReport(records), records, describe)),
   };
 }
 

@@ -60,7 +60,8 @@ function rowTexts(table: Table, row: Row, notations: readonly Notation[]): strin
   const texts = table.columns.map((column, i) => cellText(column, row, notations[i]!));
   const marker = statusMarker(row);
   if (marker === undefined || saysSo(table, row)) return texts;
-  return texts.map((text, index) => (index === texts.length - 1 ? `${text} (${marker})` : text));
+  const marked = (text: string) => (text === MISSING ? marker : `${text} (${marker})`);
+  return texts.map((text, index) => (index === texts.length - 1 ? marked(text) : text));
 }
 
 /** How many rows ended in each way but well, with the first line of the error; errors may differ in their numbers. */

@@ -48,7 +48,7 @@ const cellColumns: readonly Column[] = [
   parameter('optimizer', 'text'),
   parameter('worldSize', 'number'),
   parameter('mode', 'text'),
-  text('status', 'Status'),
+  { key: 'status', label: 'Status', kind: 'status' },
 ];
 
 const timeColumns: readonly Column[] = [
@@ -176,7 +176,7 @@ export function ddpReport(records: readonly CellRecord[]): Report {
         ],
         blocks: [ddpTable(records), ...(measured.length > 0 ? [timePlot(measured)] : [])],
       },
-      { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable(records)] },
+      ...(measured.length > 0 ? [{ id: 'ddp-ranks', title: 'Memory', blocks: [rankTable(records)] }] : []),
     ],
   };
 }

@@ -93,7 +93,7 @@ describe('the report of collectives', () => {
       expect.stringContaining('**7.50 GB/s**'),
       'Bus bandwidth over that of torch.distributed, in turn: **2.00×** to **2.00×**.',
       'No element was wrong.',
-      'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out-of-memory).',
+      'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out of memory).',
       '4 of 5 cells measured.',
     ]);
     expect(renderMarkdown(report)).toContain('#wrong');

@@ -36,7 +36,7 @@ function sectionsOf(records: readonly CellRecord[]): Section[] {
       'What a running sum loses to the rounding of its dtype, and of what is added.',
       [accumulationTable(records)],
     ),
-    ...(measurementsOf('dtypes', records).length > 0
+    ...(measurementsOf('dtypes', records).some(({ result }) => result !== null)
       ? section('dtypes', 'Dtypes', 'Autocast casts by the op: parameters and gradients stay float32.', [
           dtypeTable(records),
         ])
