@@ -52,28 +52,45 @@ export function openResultsFolder(
   }
 }
 
-/** All records of a folder (or of one .jsonl file), the latest of each cell. Throws UsageError if none. */
+/**
+ * All records of a folder (or of one .jsonl file), the latest of each cell. Throws UsageError if there are none, and for a
+ * file that cannot be read or holds anything else; it names the line.
+ */
 export function readResults(path: string): CellRecord[] {
   checkArgument('readResults', 'path', path, z.string());
+  return recordsIn(path, () => {});
+}
+
+/** The same; `onTorn` is told of a file whose last record was not written to its end. */
+export function recordsIn(path: string, onTorn: (message: string) => void): CellRecord[] {
   if (!existsSync(path)) throw new UsageError(`${path} does not exist.`);
-  const files = statSync(path).isDirectory() ? resultsFiles(path).map((name) => join(path, name)) : [path];
-  const records = latestRecords(files.flatMap(readResultsFile));
-  if (records.length === 0) {
-    throw new UsageError(
-      `${path} holds no results: \`roofline e2e --out ${shellWord(path)}\` would write some.`,
-    );
-  }
+  const isFolder = statSync(path).isDirectory();
+  const files = isFolder ? resultsFiles(path).map((name) => join(path, name)) : [path];
+  const records = latestRecords(files.flatMap((file) => readResultsFile(file, onTorn)));
+  if (records.length === 0)
+    throw new UsageError(`${path} holds no results: ${whereResultsAre(path, isFolder)}`);
   return records;
+}
+
+function whereResultsAre(path: string, isFolder: boolean): string {
+  if (!isFolder) return 'the file is empty.';
+  const others = namesIn(path).filter((name) => name.endsWith('.jsonl') && !RESULTS_FILE.test(name));
+  return others.length > 0
+    ? `name one of its files, such as ${shellWord(join(path, others.sort()[0]!))}.`
+    : `\`roofline e2e --out ${shellWord(path)}\` would write some.`;
 }
 
 /**
  * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in another
  * folder stands for.
  */
-export function readFolders(paths: readonly string[]): { records: CellRecord[]; repeated: number } {
+export function readFolders(
+  paths: readonly string[],
+  onTorn: (message: string) => void = () => {},
+): { records: CellRecord[]; repeated: number } {
   const byKey = new Map<string, CellRecord>();
   let repeated = 0;
-  for (const record of paths.flatMap(readResults)) {
+  for (const record of paths.flatMap((path) => recordsIn(path, onTorn))) {
     const other = byKey.get(record.key);
     // A folder named twice repeats nothing.
     if (other !== undefined && other.startedAt !== record.startedAt) repeated++;
@@ -138,9 +155,20 @@ function differences(there: SweepIdentity, asked: SweepIdentity): string {
 
 /** `results.jsonl`, `results-2.jsonl`... in the order of their making. */
 function resultsFiles(path: string): string[] {
-  return readdirSync(path)
+  return namesIn(path)
     .filter((name) => RESULTS_FILE.test(name))
     .sort((a, b) => fileNumber(a) - fileNumber(b));
+}
+
+function namesIn(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`Cannot read ${path} (${code}). Make it readable, or take another folder.`, {
+      cause,
+    });
+  }
 }
 
 function fileNumber(name: string): number {
