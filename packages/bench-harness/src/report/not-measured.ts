@@ -1,6 +1,6 @@
 import type { Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
-import { outcomeOf } from './cell-row.ts';
+import { statusInWords } from './values-in-words.ts';
 
 const sectionId = 'not-measured';
 
@@ -34,20 +34,19 @@ function unmeasuredSection(
         title: 'Cells without a result',
         columns: [
           { key: 'cell', label: 'Cell', kind: 'text' },
-          { key: 'status', label: 'Status', kind: 'status' },
+          { key: 'outcome', label: 'Outcome', kind: 'text' },
           { key: 'why', label: 'Why', kind: 'text' },
         ],
-        rows: records.map((record) => {
-          const { error, ...outcome } = outcomeOf(record);
-          return { cell: describe(record), ...outcome, why: firstLine(error) };
-        }),
+        rows: records.map((record) => ({
+          cell: describe(record),
+          outcome: statusInWords(record.status),
+          why: firstLine(record.error?.message ?? ''),
+        })),
       },
     ],
   };
 }
 
-function firstLine(message: unknown): string {
-  return String(message ?? '')
-    .trim()
-    .split('\n', 1)[0]!;
+function firstLine(message: string): string {
+  return message.trim().split('\n', 1)[0]!;
 }
