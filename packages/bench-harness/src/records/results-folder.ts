@@ -8,6 +8,7 @@ import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
 import { describeValue } from './describe-value.ts';
 import { makeFolders } from './make-folders.ts';
+import { inWords } from '../report/values-in-words.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
 import { readResultsFile, ResultsWriter } from './results-file.ts';
 
@@ -137,10 +138,11 @@ function isSame(a: SweepIdentity, b: SweepIdentity): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** What differs, in words: `warmup 5 there, 2 asked`. */
+/** What differs, in words: `warmup 5 there, 2 asked`. Of another benchmark all settings do. */
 function differences(there: SweepIdentity, asked: SweepIdentity): string {
+  if (there.benchmark !== asked.benchmark)
+    return `benchmark ${there.benchmark} there, ${asked.benchmark} asked`;
   const flat = (identity: SweepIdentity) => ({
-    benchmark: identity.benchmark,
     device: identity.device,
     ...identity.variables,
     ...identity.settings,
@@ -149,7 +151,7 @@ function differences(there: SweepIdentity, asked: SweepIdentity): string {
   const names = new Set([...Object.keys(a!), ...Object.keys(b!)]);
   return [...names]
     .filter((name) => JSON.stringify(a![name]) !== JSON.stringify(b![name]))
-    .map((name) => `${name} ${describeValue(a![name])} there, ${describeValue(b![name])} asked`)
+    .map((name) => `${inWords(name)} ${describeValue(a![name])} there, ${describeValue(b![name])} asked`)
     .join('; ');
 }
 
