@@ -26,7 +26,9 @@ export function headingText(column: Column): string {
 /** The heading of a column of raw values. */
 export function rawHeadingText(column: Column): string {
   const unit = rawUnit(column);
-  return unit ? `${column.label} (${unit})` : column.label;
+  // `Time (%)` of Nsight's tables holds fractions there.
+  const label = column.kind === 'percent' ? column.label.replace(/ \(%\)$/, '') : column.label;
+  return unit ? `${label} (${unit})` : label;
 }
 
 export function alignmentOf(column: Column): 'left' | 'right' | 'center' {

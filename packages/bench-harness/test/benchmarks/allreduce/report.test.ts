@@ -1,4 +1,4 @@
-import { type Plot, type Table, renderHtml, renderMarkdown } from '@roofline/reports';
+import { type Plot, type Table, renderHtml, renderLatex, renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { allreduceBenchmark } from '../../../src/benchmarks/allreduce/benchmark.ts';
 import { collectiveCell } from '../../../src/benchmarks/allreduce/parameters.ts';
@@ -97,6 +97,9 @@ describe('the report of collectives', () => {
       '4 of 5 cells measured.',
     ]);
     expect(renderMarkdown(report)).toContain('#wrong');
+    const tables = report.sections.flatMap(({ blocks }) => blocks.filter((block) => block.kind === 'table'));
+    // Letters that pdflatex does not know would stop it.
+    for (const table of tables) expect(renderLatex(table)).toMatch(/^[\x20-\x7e\n]*$/);
     expect(renderHtml(report)).toContain('busbw');
     const wrong = { maxMs: [1], meanMs: [1], wrong: 3 };
     const { summary } = allreduceBenchmark.toReport([collectiveRecord({}, { ours: { 'in-place': wrong } })]);
