@@ -5,7 +5,7 @@ const shape = { vocabularySize: 100, modelDimension: 8, feedForwardDimension: 16
 
 it.each([
   [
-    { ...shape, vocabularySize: 100_000, modelDimension: 1024, feedForwardDimension: 4096, layers: 24 },
+    { ...shape, vocabularySize: 100_000, modelDimension: 1024, feedForwardDimension: 4096, layers: 48 },
     'TFLOP',
     1e12,
   ],
