@@ -1,6 +1,6 @@
 import type { Report, Section } from '@roofline/reports';
 import type { CellRecord } from '../records/record.ts';
-import { statusInWords } from './values-in-words.ts';
+import { firstLine, statusInWords } from './values-in-words.ts';
 
 const sectionId = 'not-measured';
 
@@ -45,8 +45,4 @@ function unmeasuredSection(
       },
     ],
   };
-}
-
-function firstLine(message: string): string {
-  return message.trim().split('\n', 1)[0]!;
 }

@@ -1,19 +1,17 @@
 import { describeCell, type E2eCell } from '../benchmarks/e2e/parameters.ts';
 import type { E2eResult } from '../benchmarks/e2e/result.ts';
-import { listSome } from './values-in-words.ts';
+import { firstLine, listSome } from './values-in-words.ts';
 
 /** Cells of ours beside which PyTorch has no time, and why: one sentence a reason. */
 export function peerFailures(
   cells: readonly { readonly cell: E2eCell; readonly peer: E2eResult['peer'] | undefined }[],
 ): string[] {
   const failed = cells.flatMap(({ cell, peer }) =>
-    peer && peer.status !== 'ok' ? [{ name: describeCell(cell), reason: firstLine(peer.error.message) }] : [],
+    peer && peer.status !== 'ok'
+      ? [{ name: describeCell(cell), reason: firstLine(peer.error.message).replace(/\.$/, '') }]
+      : [],
   );
   return [...Map.groupBy(failed, ({ reason }) => reason)].map(
     ([reason, group]) => `PyTorch could not run ${listSome(group.map(({ name }) => name))}: ${reason}.`,
   );
-}
-
-function firstLine(message: string): string {
-  return message.trim().split('\n', 1)[0]!.replace(/\.$/, '');
 }

@@ -46,3 +46,8 @@ export function inWords(name: string): string {
 export function statusInWords(status: string): string {
   return status.replaceAll('-', ' ');
 }
+
+/** What a table has room for of a message. */
+export function firstLine(message: string): string {
+  return message.trim().split('\n', 1)[0]!;
+}

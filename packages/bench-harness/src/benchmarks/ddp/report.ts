@@ -11,6 +11,7 @@ import type { CellRecord } from '../../records/record.ts';
 import { outcomeOf, plainParameters } from '../../report/cell-row.ts';
 import { parameterTitle } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
+import { firstLine } from '../../report/values-in-words.ts';
 import { type DdpMeasurement, type DdpRecord, interpretDdp, stateBytesByFormula } from './interpret.ts';
 import { describeDdpCell } from './parameters.ts';
 
@@ -121,9 +122,9 @@ function timeRow(measurement: DdpRecord): Row {
   const { copiedBytes } = result;
   return {
     ...{ ...row, ...figures, copiedBytes, buckets: result.bucketBytes.length },
-    peerError: result.peer?.status === 'failed' ? result.peer.error : null,
+    peerError: result.peer?.status === 'failed' ? firstLine(result.peer.error) : null,
     overlapShare: overlap?.status === 'ok' ? overlap.share : null,
-    profileError: overlap?.status === 'failed' ? overlap.error : null,
+    profileError: overlap?.status === 'failed' ? firstLine(overlap.error) : null,
   };
 }
 

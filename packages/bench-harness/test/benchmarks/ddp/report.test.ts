@@ -118,7 +118,7 @@ describe('the profiled passes', () => {
   });
 
   it('that fail on one rank, or communicate nothing, have no share', () => {
-    const failed = reportOf([profiledPass(0), { status: 'failed', error: 'no CUPTI' }]);
+    const failed = reportOf([profiledPass(0), { status: 'failed', error: 'no CUPTI\n    at profile' }]);
     expect(failed.row).toMatchObject({ overlapShare: null, profileError: 'no CUPTI' });
     const silent = reportOf([profiledPass(0, 'cpu', 'Mul'), profiledPass(1, 'cpu', 'Mul')]);
     expect(silent.row['overlapShare']).toBeNull();
