@@ -7,7 +7,13 @@ import { benchmarksOf } from '../benchmarks/registry.ts';
 import { describeValue } from '../records/describe-value.ts';
 import { canonicalJson, type Json } from '../records/json.ts';
 import { type CellRecord, checkRecords, recordSchema } from '../records/record.ts';
-import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../measuring/statistics.ts';
+import {
+  formatInterval,
+  NO_INTERVAL,
+  ratioOfMedians,
+  summarize,
+  type RatioEstimate,
+} from '../measuring/statistics.ts';
 import { parameterColumns, parameterValues } from './compared-parameters.ts';
 import { inWords, statusInWords } from './values-in-words.ts';
 
@@ -255,8 +261,9 @@ function comparisonRow(comparison: Comparison): Row {
   };
 }
 
-/** A difference counts when its interval leaves 1 outside. */
+/** A difference counts when its interval leaves 1 outside; without one nothing can be told apart. */
 function verdict({ low, high }: RatioEstimate): string {
+  if (Number.isNaN(low)) return NO_INTERVAL;
   if (high < 1) return 'faster';
   return low > 1 ? 'slower' : 'no clear difference';
 }

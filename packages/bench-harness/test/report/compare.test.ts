@@ -158,6 +158,17 @@ describe('compareRecords', () => {
     expect(regressions(comparisons, 1.05)).toEqual([]);
   });
 
+  it('takes no verdict from one sample', async () => {
+    const once = (ms: number) => [toyRecord({}, { result: { ...toyResult(), deviceMs: [ms] } })];
+    const comparisons = await compareRecords(once(10), once(30));
+    expect(regressions(comparisons, 1.05)).toEqual([]);
+    expect(comparisonSummary(comparisons, 0)).toEqual(['Nothing got slower or faster beyond noise.']);
+    expect(comparisonTable(comparisons).rows[0]).toMatchObject({
+      interval: 'one sample',
+      verdict: 'one sample',
+    });
+  });
+
   it('pairs a cell with the one of its own settings, where there are several', async () => {
     const slow = { result: toyResult(2), settings: { ...toyRecord().settings, warmup: 9 }, key: 'longer' };
     const both = [toyRecord(), toyRecord({}, slow)];
