@@ -9,6 +9,13 @@ const failed = (message: string) => ({
   status: 'failed' as const,
   error: { name: 'PeerError', message },
 });
+const spent = (size: string) => ({
+  status: 'out-of-memory' as const,
+  error: {
+    name: 'PeerError',
+    message: `OutOfMemoryError in PyTorch: CUDA out of memory. Tried to allocate ${size}. See more.`,
+  },
+});
 const tooOld = failed('RuntimeError in PyTorch: torch.compile needs PyTorch 2.\nTraceback');
 const said =
   'PyTorch could not run small · context 16 · batch 2 · train-step · float32: RuntimeError in PyTorch: ' +
@@ -21,10 +28,13 @@ describe('where PyTorch has no time', () => {
       { cell: { ...toyCell, context: 32 }, peer: tooOld },
       { cell: toyCell, peer: failed('no memory') },
       { cell: toyCell, peer: null },
+      ...[1, 20].map((batch) => ({ cell: { ...toyCell, batch }, peer: spent(`${batch} GiB`) })),
     ];
     expect(peerFailures(cells)).toEqual([
       said.replace(': Runtime', '; small · context 32 · batch 2 · train-step · float32: Runtime'),
       'PyTorch could not run small · context 16 · batch 2 · train-step · float32: no memory.',
+      'PyTorch could not run small · context 16 · batch 1 · train-step · float32; small · context 16 · batch 20 · ' +
+        'train-step · float32: OutOfMemoryError in PyTorch: CUDA out of memory.',
     ]);
   });
 
