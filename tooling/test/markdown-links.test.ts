@@ -47,9 +47,6 @@ function isAlive(file: string, link: string): boolean {
   return anchorsOf(target).has(anchor);
 }
 
-// The summaries of reports link to the sections of their pages in HTML, by ids that Markdown does not have.
-const isReport = (file: string) => file.startsWith('docs/results/') && file.endsWith('report.md');
-
 it.each(tracked.filter((file) => file.endsWith('.md')))(
   'the links of %s lead to files and headings',
   (file) => {
@@ -57,7 +54,7 @@ it.each(tracked.filter((file) => file.endsWith('.md')))(
     const links = [...page.matchAll(/\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"/g)].map(
       ([, link, source]) => (link ?? source)!,
     );
-    const dead = links.filter((link) => !isAlive(file, link) && !(isReport(file) && link.startsWith('#')));
+    const dead = links.filter((link) => !isAlive(file, link));
     expect(dead).toEqual([]);
   },
 );

@@ -90,7 +90,7 @@ const recordLegal: Legal = {
   durationMs: '5',
   error: 'null',
 };
-const unreadable = 'none that this version reads';
+const unreadable = 'that this version reads';
 
 const report = () => ({
   title: 'Roofline',

@@ -132,7 +132,6 @@ const table: HostileTable = {
     ],
     legal: {
       '0.processes': '5',
-      '0.script': anyText,
       '0.args': 'undefined []',
       '0.nodes': 'undefined',
       '0.nodeRank': 'undefined',

@@ -10,7 +10,7 @@ import { hasWideSpread } from '../measuring/statistics.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { reportHead } from '../report/report-head.ts';
-import { listSome, valuesInWords } from '../report/values-in-words.ts';
+import { listSome, statusInWords, valuesInWords } from '../report/values-in-words.ts';
 import { interpretCell, type InterpretedCell, type Told } from './interpret-cell.ts';
 
 type Cells = readonly InterpretedCell<unknown, unknown>[];
@@ -40,7 +40,7 @@ function timeSentence(cells: Cells): string[] {
 function unmeasuredSentence(cells: Cells): string[] {
   const unmeasured = cells.filter(({ record }) => record.status !== 'ok');
   if (unmeasured.length === 0) return [];
-  const names = listSome(unmeasured.map(({ name, record }) => `${name} (${record.status})`));
+  const names = listSome(unmeasured.map(({ name, record }) => `${name} (${statusInWords(record.status)})`));
   return [`${unmeasured.length} of ${cells.length} cells could not be measured: ${names}.`];
 }
 

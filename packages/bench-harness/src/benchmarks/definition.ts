@@ -1,14 +1,14 @@
 import type { Column, Report, Table } from '@roofline/reports';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { AttentionShape } from '../attention/shape.ts';
-import { firstIssue } from '../check-argument.ts';
-import { UsageError } from '../errors.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import { defaultReport } from './default-report.ts';
 import { defaultTable } from './default-table.ts';
+import { readable } from './readable.ts';
 
 /** What a cell may know besides its own parameters. */
 export interface CellContext<Settings extends JsonObject> {
@@ -121,30 +121,19 @@ export function defineBenchmark<
   definition: BenchmarkDefinition<Parameters, Cell, Settings, Result>,
 ): Benchmark<Parameters, Cell, Settings, Result> {
   checkDefinition('defineBenchmark', definition);
-  const { name } = definition;
   const read = ({ result, parameters }: CellRecord) =>
     [definition.result.parse(result), definition.cell.parse(parameters)] as const;
+  const describe = ({ parameters }: CellRecord) => definition.describe(definition.cell.parse(parameters));
   const toTable = definition.toTable ?? ((records) => defaultTable(definition, records));
   const toReport = definition.toReport ?? ((records) => defaultReport(definition, records, toTable(records)));
   return {
     ...definition,
-    cellOf: (record) => readable(name, () => definition.cell.parse(record.parameters)),
-    samplesMs: (record) => readable(name, () => definition.samplesMs(...read(record))),
-    peakBytes: (record) => readable(name, () => definition.peakBytes?.(...read(record)) ?? null),
-    toTable: (records) => readable(name, () => toTable(records)),
-    toReport: (records) => readable(name, () => toReport(records)),
+    cellOf: (record) => readable(definition, [record], () => definition.cell.parse(record.parameters)),
+    samplesMs: (record) => readable(definition, [record], () => definition.samplesMs(...read(record))),
+    peakBytes: (record) =>
+      readable(definition, [record], () => definition.peakBytes?.(...read(record)) ?? null),
+    toTable: (records) => readable(definition, records, () => toTable(records)),
+    toReport: (records) =>
+      readable(definition, records, () => withUnmeasured(toReport(records), records, describe)),
   };
-}
-
-/** Throws a UsageError for records that a benchmark's schemas refuse: those of another version, or changed by hand. */
-function readable<T>(benchmark: string, read: () => T): T {
-  try {
-    return read();
-  } catch (cause) {
-    if (!(cause instanceof z.ZodError)) throw cause;
-    throw new UsageError(
-      `A record of ${benchmark} is none that this version reads (${firstIssue('it', cause)}). Remove its line and measure it again.`,
-      { cause },
-    );
-  }
 }

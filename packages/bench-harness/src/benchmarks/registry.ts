@@ -1,4 +1,5 @@
 import { UsageError } from '../errors.ts';
+import { placeOf } from '../records/record-places.ts';
 import type { CellRecord } from '../records/record.ts';
 import type { AnyBenchmark } from './definition.ts';
 import type { BenchmarkEntry } from './entry.ts';
@@ -21,8 +22,7 @@ export async function loadBenchmark(
     checkBenchmark(`loadBenchmark: the entry ${name}`, benchmark);
     return benchmark;
   }
-  const known = entries.map((each) => each.name).join(', ');
-  throw new UsageError(`There is no benchmark ${name} in this version; there are: ${known}.`);
+  throw new UsageError(`There is no benchmark ${name} in this version; there are: ${namesOf(entries)}.`);
 }
 
 /** The benchmarks that wrote `records`, to be found by their names. */
@@ -30,8 +30,24 @@ export async function benchmarksOf(
   records: readonly CellRecord[],
   entries: readonly BenchmarkEntry[] = benchmarkEntries,
 ): Promise<ReadonlyMap<string, AnyBenchmark>> {
-  const names = [...new Set(records.map(({ benchmark }) => benchmark))];
+  const firsts = new Map(records.toReversed().map((record) => [record.benchmark, record]));
   return new Map(
-    await Promise.all(names.map(async (name) => [name, await loadBenchmark(name, entries)] as const)),
+    await Promise.all(
+      [...firsts].map(async ([name, first]) => [name, await benchmarkOf(first, entries)] as const),
+    ),
   );
+}
+
+async function benchmarkOf(record: CellRecord, entries: readonly BenchmarkEntry[]): Promise<AnyBenchmark> {
+  const [place, { benchmark }] = [placeOf(record), record];
+  if (place === null || entries.some(({ name }) => name === benchmark))
+    return loadBenchmark(benchmark, entries);
+  throw new UsageError(
+    `${place} is of a benchmark ${benchmark}, which this version does not have; it has ${namesOf(entries)}. Read it with ` +
+      'the version or the program that wrote it, or take another folder.',
+  );
+}
+
+function namesOf(entries: readonly BenchmarkEntry[]): string {
+  return entries.map(({ name }) => name).join(', ');
 }

@@ -8,6 +8,7 @@ import { makeWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
+import { checkExecutions } from './check-executions.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
 import { printJson, tell } from './output.ts';
@@ -61,6 +62,7 @@ export async function runBenchmark<
 
   const { environment, ceilings } = prepared;
   const parameters = benchmark.parameters.parse(options.parameters(environment.device));
+  checkExecutions(parameters, environment.device);
   if (benchmark.expand(parameters).length === 0) {
     throw new UsageError('These options leave nothing to measure: no cell has all of them. Try others.');
   }

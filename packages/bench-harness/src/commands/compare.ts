@@ -18,7 +18,7 @@ export const compareCommand = defineCommand({
     ['roofline compare results/main results/branch --fail-over 1.05', 'a gate for continuous integration'],
   ],
   async run({ before, after, 'fail-over': limit, json }) {
-    const { readResults } = await import('../records/results-folder.ts');
+    const { recordsIn } = await import('../records/results-folder.ts');
     const {
       compareRecords,
       comparisonSummary,
@@ -28,7 +28,7 @@ export const compareCommand = defineCommand({
       regressions,
       unpairedOf,
     } = await import('../report/compare.ts');
-    const [old, recent] = [readResults(before as string), readResults(after as string)];
+    const [old, recent] = [recordsIn(before as string, tell), recordsIn(after as string, tell)];
     const comparisons = await compareRecords(old, recent);
     if (comparisons.length === 0) {
       throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);

@@ -75,16 +75,23 @@ function parameterTable({ size, shape, modules, parameters }: ModelDescription):
   };
 }
 
+const flopUnits = [
+  [1e12, 'TFLOP'],
+  [1e9, 'GFLOP'],
+  [1e6, 'MFLOP'],
+] as const;
+
 function flopsTable({ batch, context, flops }: ModelDescription): Table {
+  const [size, unit] = flopUnits.find(([least]) => flops.total >= least) ?? flopUnits.at(-1)!;
   return {
     kind: 'table',
     id: 'step',
     title: `One training step, batch ${batch}, context ${context}, float32, AdamW`,
     columns: [
       { key: 'what', label: '', kind: 'text' },
-      { key: 'teraflops', label: 'FLOPs', unit: 'TFLOP', kind: 'number', digits: 4 },
+      { key: 'flops', label: 'FLOPs', unit, kind: 'number', digits: 4 },
     ],
-    rows: Object.entries(flops).map(([what, count]) => ({ what, teraflops: count / 1e12 })),
+    rows: Object.entries(flops).map(([what, count]) => ({ what, flops: count / size })),
   };
 }
 

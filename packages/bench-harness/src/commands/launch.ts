@@ -27,6 +27,6 @@ export const launchCommand = defineCommand({
       ...((args['script'] as unknown[] | undefined) ?? []),
       ...(args['_'] as unknown[]).slice(1),
     ];
-    return await runLaunchCommand([...flags, '--', ...words.map(String)]);
+    return await runLaunchCommand([...flags, '--', ...words.map(String)], 'Try `roofline launch --help`.');
   },
 });

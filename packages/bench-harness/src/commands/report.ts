@@ -22,7 +22,7 @@ export const reportCommand = defineCommand({
     const { reportOfRecords } = await import('../report/report-of-records.ts');
     const { writeReport } = await import('../report/write-report.ts');
     const paths = folders as string[];
-    const { records, repeated } = readFolders(paths);
+    const { records, repeated } = readFolders(paths, tell);
     const report = await reportOfRecords(records);
     const { html, files } = await writeReport(report, out ?? paths[0]!, { png });
     if (repeated > 0)

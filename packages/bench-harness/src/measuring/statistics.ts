@@ -68,7 +68,7 @@ export function hasWideSpread(summary: Summary): boolean {
   return relativeSpread(summary) > WIDE_SPREAD;
 }
 
-/** A ratio and the bounds of its 95 % confidence interval. */
+/** A ratio and the bounds of its 95 % confidence interval, NaN where there is none. */
 export interface RatioEstimate {
   readonly ratio: number;
   readonly low: number;
@@ -79,13 +79,22 @@ const RESAMPLES = 2000;
 
 /** `0.981–1.043`. */
 export function formatInterval({ low, high }: RatioEstimate): string {
-  return `${low.toFixed(3)}–${high.toFixed(3)}`;
+  return Number.isNaN(low) ? NO_INTERVAL : `${low.toFixed(3)}–${high.toFixed(3)}`;
+}
+
+/** What stands in the place of an interval. */
+export const NO_INTERVAL = 'one sample';
+
+/** The bounds as the error bars of a plot; none where there are none. */
+export function errorBarOf({ low, high }: RatioEstimate): { low?: number; high?: number } {
+  return Number.isNaN(low) ? {} : { low, high };
 }
 
 /**
  * median(numerator) / median(denominator), with percentile-bootstrap bounds (Efron and Tibshirani, 1993,
  * chapter 13), which need no assumption on how step times are spread. The draws are seeded: equal samples
- * give equal bounds. Throws an ArgumentError for an empty list.
+ * give equal bounds. A single sample says nothing of how far others would lie from it: there is no interval then. Throws
+ * an ArgumentError for an empty list.
  */
 export function ratioOfMedians(numerator: readonly number[], denominator: readonly number[]): RatioEstimate {
   checkArgument('ratioOfMedians', 'numerator', numerator, someSamples);
@@ -99,7 +108,8 @@ export function ratioOfMedians(numerator: readonly number[], denominator: readon
   ).sort((a, b) => a - b);
   const ratio = summarize(numerator).median / summarize(denominator).median;
   const [least, most] = [ratios[0]!, ratios.at(-1)!];
-  if (Number.isNaN(ratio)) return { ratio, low: NaN, high: NaN };
+  const isSingle = numerator.length === 1 || denominator.length === 1;
+  if (isSingle || Number.isNaN(ratio)) return { ratio, low: NaN, high: NaN };
   // Of infinite ratios, over times of 0, there is nothing between two.
   if (least === most) return { ratio, low: least, high: most };
   return { ratio, low: quantileSorted(ratios, 0.025), high: quantileSorted(ratios, 0.975) };

@@ -10,17 +10,29 @@ import {
   writeSync,
 } from 'node:fs';
 import { ResultsFileError, UsageError } from '../errors.ts';
-import { cellRecord, SCHEMA_VERSION, type CellRecord } from './record.ts';
+import { SCHEMA_VERSION, type CellRecord } from './record.ts';
+import { parseRecordLine } from './record-line.ts';
 
 /** How every line begins; `append` writes a record's members in this order. */
 const LINE_HEAD = `{"schemaVersion":${SCHEMA_VERSION},"benchmark":"`;
 
+/** What editors of some systems put before the text. */
+const BYTE_ORDER_MARK = /^\uFEFF/;
+
 /**
  * Reads a JSON Lines file of records; an absent file holds none. A record that a kill tore at the end is dropped: its
- * cell counts as not measured. Throws a UsageError for any other line that is no record, and for what is no file.
+ * cell counts as not measured, which `onTorn` is told. Throws a UsageError for any other line that is no record, for
+ * what is no file, and for one that cannot be read.
  */
-export function readResultsFile(path: string): CellRecord[] {
-  return readContent(path).records;
+export function readResultsFile(path: string, onTorn?: (message: string) => void): CellRecord[] {
+  const { records, tornLine } = readContent(path);
+  if (tornLine !== null) {
+    onTorn?.(
+      `${path}:${tornLine} is the beginning of a record whose writing was interrupted: its cell counts as not measured. ` +
+        'The same command with the same --out measures it again.',
+    );
+  }
+  return records;
 }
 
 interface Content {
@@ -29,31 +41,48 @@ interface Content {
   readonly completeBytes: number;
   /** Whether the last record has its line break. */
   readonly isTerminated: boolean;
+  /** Its number; null where no record is torn. */
+  readonly tornLine: number | null;
 }
 
 function readContent(path: string): Content {
-  if (!existsSync(path)) return { records: [], completeBytes: 0, isTerminated: true };
+  if (!existsSync(path)) return { records: [], completeBytes: 0, isTerminated: true, tornLine: null };
   if (!statSync(path).isFile()) {
     throw new UsageError(`${path} is no file. Remove it, or take another folder.`);
   }
-  const bytes = readFileSync(path);
-  const lines = bytes.toString('utf8').split('\n');
+  const bytes = readBytes(path);
+  const lines = bytes.toString('utf8').replace(BYTE_ORDER_MARK, '').split('\n');
   const tail = lines.pop()!;
-  const records = lines.flatMap((line, index) => (line === '' ? [] : [parseLine(line, path, index + 1)]));
-  if (tail === '') return { records, completeBytes: bytes.length, isTerminated: true };
+  const records = lines.flatMap((line, index) =>
+    line === '' ? [] : [parseRecordLine(line, `${path}:${index + 1}`)],
+  );
+  if (tail === '') return { records, completeBytes: bytes.length, isTerminated: true, tornLine: null };
   if (isTorn(tail, records.length > 0)) {
-    return { records, completeBytes: bytes.lastIndexOf('\n') + 1, isTerminated: true };
+    const completeBytes = bytes.lastIndexOf('\n') + 1;
+    return { records, completeBytes, isTerminated: true, tornLine: lines.length + 1 };
   }
-  records.push(parseLine(tail, path, lines.length + 1));
-  return { records, completeBytes: bytes.length, isTerminated: false };
+  records.push(parseRecordLine(tail, `${path}:${lines.length + 1}`));
+  return { records, completeBytes: bytes.length, isTerminated: false, tornLine: null };
+}
+
+function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`Cannot read ${path} (${code}). Make it readable, or take another folder.`, {
+      cause,
+    });
+  }
 }
 
 /**
  * Whether the text at a file's end is the beginning of a record. Behind records a few letters of one tell; a file that
- * holds nothing else might be anybody's.
+ * holds nothing else might be anybody's. What a loss of power leaves behind them may be zeros.
  */
 function isTorn(tail: string, isBehindRecords: boolean): boolean {
-  const isBeginning = tail.startsWith(LINE_HEAD) || (isBehindRecords && LINE_HEAD.startsWith(tail));
+  const isBeginning =
+    tail.startsWith(LINE_HEAD) || (isBehindRecords && (LINE_HEAD.startsWith(tail) || /^\0+$/.test(tail)));
   return isBeginning && !isJson(tail);
 }
 
@@ -64,24 +93,6 @@ function isJson(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-function parseLine(line: string, path: string, lineNumber: number): CellRecord {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch (cause) {
-    throw new UsageError(`${path}:${lineNumber} is not JSON. Remove the line, or take another folder.`, {
-      cause,
-    });
-  }
-  const parsed = cellRecord.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new UsageError(
-    `${path}:${lineNumber} is not a record that this version reads ` +
-      `(${issue?.path.join('.')}: ${issue?.message}). Remove the line, or take another folder.`,
-  );
 }
 
 /** Appends records, each one on disk before `append` returns. */

@@ -8,6 +8,7 @@ import { canonicalJson, type JsonObject } from './json.ts';
 import { lockFolder } from './folder-lock.ts';
 import { describeValue } from './describe-value.ts';
 import { makeFolders } from './make-folders.ts';
+import { inWords } from '../report/values-in-words.ts';
 import { identityOf, latestRecords, type CellRecord, type SweepIdentity } from './record.ts';
 import { readResultsFile, ResultsWriter } from './results-file.ts';
 
@@ -52,28 +53,45 @@ export function openResultsFolder(
   }
 }
 
-/** All records of a folder (or of one .jsonl file), the latest of each cell. Throws UsageError if none. */
+/**
+ * All records of a folder (or of one .jsonl file), the latest of each cell. Throws UsageError if there are none, and for a
+ * file that cannot be read or holds anything else; it names the line.
+ */
 export function readResults(path: string): CellRecord[] {
   checkArgument('readResults', 'path', path, z.string());
+  return recordsIn(path, () => {});
+}
+
+/** The same; `onTorn` is told of a file whose last record was not written to its end. */
+export function recordsIn(path: string, onTorn: (message: string) => void): CellRecord[] {
   if (!existsSync(path)) throw new UsageError(`${path} does not exist.`);
-  const files = statSync(path).isDirectory() ? resultsFiles(path).map((name) => join(path, name)) : [path];
-  const records = latestRecords(files.flatMap(readResultsFile));
-  if (records.length === 0) {
-    throw new UsageError(
-      `${path} holds no results: \`roofline e2e --out ${shellWord(path)}\` would write some.`,
-    );
-  }
+  const isFolder = statSync(path).isDirectory();
+  const files = isFolder ? resultsFiles(path).map((name) => join(path, name)) : [path];
+  const records = latestRecords(files.flatMap((file) => readResultsFile(file, onTorn)));
+  if (records.length === 0)
+    throw new UsageError(`${path} holds no results: ${whereResultsAre(path, isFolder)}`);
   return records;
+}
+
+function whereResultsAre(path: string, isFolder: boolean): string {
+  if (!isFolder) return 'the file is empty.';
+  const others = namesIn(path).filter((name) => name.endsWith('.jsonl') && !RESULTS_FILE.test(name));
+  return others.length > 0
+    ? `name one of its files, such as ${shellWord(join(path, others.sort()[0]!))}.`
+    : `\`roofline e2e --out ${shellWord(path)}\` would write some.`;
 }
 
 /**
  * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in another
  * folder stands for.
  */
-export function readFolders(paths: readonly string[]): { records: CellRecord[]; repeated: number } {
+export function readFolders(
+  paths: readonly string[],
+  onTorn: (message: string) => void = () => {},
+): { records: CellRecord[]; repeated: number } {
   const byKey = new Map<string, CellRecord>();
   let repeated = 0;
-  for (const record of paths.flatMap(readResults)) {
+  for (const record of paths.flatMap((path) => recordsIn(path, onTorn))) {
     const other = byKey.get(record.key);
     // A folder named twice repeats nothing.
     if (other !== undefined && other.startedAt !== record.startedAt) repeated++;
@@ -120,10 +138,11 @@ function isSame(a: SweepIdentity, b: SweepIdentity): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** What differs, in words: `warmup 5 there, 2 asked`. */
+/** What differs, in words: `warmup 5 there, 2 asked`. Of another benchmark all settings do. */
 function differences(there: SweepIdentity, asked: SweepIdentity): string {
+  if (there.benchmark !== asked.benchmark)
+    return `benchmark ${there.benchmark} there, ${asked.benchmark} asked`;
   const flat = (identity: SweepIdentity) => ({
-    benchmark: identity.benchmark,
     device: identity.device,
     ...identity.variables,
     ...identity.settings,
@@ -132,15 +151,26 @@ function differences(there: SweepIdentity, asked: SweepIdentity): string {
   const names = new Set([...Object.keys(a!), ...Object.keys(b!)]);
   return [...names]
     .filter((name) => JSON.stringify(a![name]) !== JSON.stringify(b![name]))
-    .map((name) => `${name} ${describeValue(a![name])} there, ${describeValue(b![name])} asked`)
+    .map((name) => `${inWords(name)} ${describeValue(a![name])} there, ${describeValue(b![name])} asked`)
     .join('; ');
 }
 
 /** `results.jsonl`, `results-2.jsonl`... in the order of their making. */
 function resultsFiles(path: string): string[] {
-  return readdirSync(path)
+  return namesIn(path)
     .filter((name) => RESULTS_FILE.test(name))
     .sort((a, b) => fileNumber(a) - fileNumber(b));
+}
+
+function namesIn(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`Cannot read ${path} (${code}). Make it readable, or take another folder.`, {
+      cause,
+    });
+  }
 }
 
 function fileNumber(name: string): number {

@@ -1,17 +1,16 @@
 import type { Column, Row } from '@roofline/reports';
+import { parameterTitle } from './parameter-titles.ts';
+
+const text = (key: string): Column => ({ key, label: parameterTitle(key), kind: 'text' });
+const count = (key: string): Column => ({ ...text(key), align: 'right' });
 
 const shapeColumns: readonly Column[] = [
-  { key: 'dtype', label: 'Dtype', kind: 'text' },
-  {
-    key: 'mask',
-    label: 'Mask',
-    kind: 'text',
-    description: 'Keys that a query sees: up to its own place, or all.',
-  },
-  { key: 'batch', label: 'Batch', kind: 'text', align: 'right' },
-  { key: 'heads', label: 'Heads', kind: 'text', align: 'right' },
-  { key: 'headDimension', label: 'd', kind: 'text', align: 'right', description: 'Head dimension.' },
-  { key: 'sequence', label: 'Sequence', kind: 'text', align: 'right' },
+  text('dtype'),
+  { ...text('mask'), description: 'Keys that a query sees: up to its own place, or all.' },
+  count('batch'),
+  count('heads'),
+  { ...count('headDimension'), description: 'Head dimension.' },
+  count('sequence'),
 ];
 
 /** Those that stand in every table: the axes of its plots. */

@@ -7,9 +7,15 @@ import { benchmarksOf } from '../benchmarks/registry.ts';
 import { describeValue } from '../records/describe-value.ts';
 import { canonicalJson, type Json } from '../records/json.ts';
 import { type CellRecord, checkRecords, recordSchema } from '../records/record.ts';
-import { formatInterval, ratioOfMedians, summarize, type RatioEstimate } from '../measuring/statistics.ts';
-import { plainParameters } from './cell-row.ts';
-import { capitalize, inWords } from './values-in-words.ts';
+import {
+  formatInterval,
+  NO_INTERVAL,
+  ratioOfMedians,
+  summarize,
+  type RatioEstimate,
+} from '../measuring/statistics.ts';
+import { parameterColumns, parameterValues } from './compared-parameters.ts';
+import { inWords, statusInWords } from './values-in-words.ts';
 
 /** The same cell in two sets of records. */
 export interface Comparison {
@@ -98,7 +104,7 @@ export function regressions(comparisons: readonly Comparison[], limit: number): 
     const reasons = [
       ...(isSlower ? [`${formatRatio(times.ratio.ratio)} the time (${formatInterval(times.ratio)})`] : []),
       ...(isLarger ? [`${formatRatio(memoryRatio)} the peak memory`] : []),
-      ...(isLost ? [`${after.status} now`] : []),
+      ...(isLost ? [`${statusInWords(after.status)} now`] : []),
     ];
     return reasons.length > 0 ? [{ cell, reason: reasons.join(' and ') }] : [];
   });
@@ -148,7 +154,9 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
       ? ['Nothing got slower or faster beyond noise.']
       : []),
     ...memorySentence(comparisons),
-    ...lost.map(({ cell, after }) => `${cell} was measured before, and is ${after.status} now.`),
+    ...lost.map(
+      ({ cell, after }) => `${cell} was measured before, and is ${statusInWords(after.status)} now.`,
+    ),
     ...(unpaired > 0
       ? [`${unpaired} ${unpaired === 1 ? 'cell is' : 'cells are'} in one of the two alone.`]
       : []),
@@ -205,7 +213,6 @@ const comparisonList = z.array(
 /** Throws an ArgumentError for what `compareRecords` does not give. */
 export function comparisonTable(comparisons: readonly Comparison[]): Table {
   checkArgument('comparisonTable', 'comparisons', comparisons, comparisonList);
-  const names = parameterNames(comparisons);
   const hasMemory = comparisons.some(({ memoryRatio }) => memoryRatio !== null);
   const isMixed = new Set(comparisons.map(({ before }) => before.benchmark)).size > 1;
   return {
@@ -214,7 +221,7 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
     title: 'After over before',
     columns: [
       ...(isMixed ? [{ key: 'benchmark', label: 'Benchmark', kind: 'text' as const }] : []),
-      ...names.map((name) => ({ key: name, label: capitalize(name), kind: 'text' as const })),
+      ...parameterColumns(comparisons.map(parameterValues)),
       { key: 'beforeMs', label: 'Before', kind: 'duration', unitGroup: 'time' },
       { key: 'afterMs', label: 'After', kind: 'duration', unitGroup: 'time' },
       { key: 'ratio', label: 'Ratio', kind: 'ratio', emphasis: 'strong' },
@@ -222,15 +229,13 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
       ...(hasMemory ? [{ key: 'memoryRatio', label: 'Memory', kind: 'ratio' as const }] : []),
       { key: 'verdict', label: 'Verdict', kind: 'text', emphasis: 'strong' },
     ],
-    rows: comparisons.map((comparison) => comparisonRow(comparison, names)),
+    rows: comparisons.map(comparisonRow),
   };
 }
 
-function comparisonRow(comparison: Comparison, names: readonly string[]): Row {
+function comparisonRow(comparison: Comparison): Row {
   const { before, after, times, memoryRatio } = comparison;
-  const plain = plainParameters(before);
-  const parameters = Object.fromEntries(names.map((name) => [name, plain[name]]));
-  const cell = { benchmark: before.benchmark, ...parameters };
+  const cell = { benchmark: before.benchmark, ...parameterValues(comparison) };
   if (times === null) {
     const unmeasured = before.status === 'ok' ? after : before;
     return {
@@ -239,7 +244,7 @@ function comparisonRow(comparison: Comparison, names: readonly string[]): Row {
       verdict:
         before.status === 'ok' && after.status === 'ok'
           ? 'not timed'
-          : `${before.status} before, ${after.status} after`,
+          : `${statusInWords(before.status)} before, ${statusInWords(after.status)} after`,
     };
   }
   const { ratio, low, high } = times.ratio;
@@ -256,12 +261,9 @@ function comparisonRow(comparison: Comparison, names: readonly string[]): Row {
   };
 }
 
-/** A difference counts when its interval leaves 1 outside. */
+/** A difference counts when its interval leaves 1 outside; without one nothing can be told apart. */
 function verdict({ low, high }: RatioEstimate): string {
+  if (Number.isNaN(low)) return NO_INTERVAL;
   if (high < 1) return 'faster';
   return low > 1 ? 'slower' : 'no clear difference';
-}
-
-function parameterNames(comparisons: readonly Comparison[]): string[] {
-  return [...new Set(comparisons.flatMap(({ before }) => Object.keys(plainParameters(before))))];
 }

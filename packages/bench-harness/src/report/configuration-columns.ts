@@ -1,15 +1,19 @@
 import type { Column, Row } from '@roofline/reports';
+import { parameterTitle } from './parameter-titles.ts';
+
+const text = (key: string): Column => ({ key, label: parameterTitle(key), kind: 'text' });
+const count = (key: string): Column => ({ ...text(key), align: 'right' });
 
 const parameterColumns: Column[] = [
-  { key: 'size', label: 'Size', kind: 'text' },
-  { key: 'context', label: 'Context', kind: 'text', align: 'right' },
-  { key: 'batch', label: 'Batch', kind: 'text', align: 'right' },
-  { key: 'attention', label: 'Attention', kind: 'text' },
-  { key: 'execution', label: 'Execution', kind: 'text' },
-  { key: 'peerAttention', label: "PyTorch's attention", kind: 'text' },
-  { key: 'peerExecution', label: "PyTorch's execution", kind: 'text' },
-  { key: 'mode', label: 'Mode', kind: 'text' },
-  { key: 'dtype', label: 'Dtype', kind: 'text' },
+  text('size'),
+  count('context'),
+  count('batch'),
+  text('attention'),
+  text('execution'),
+  text('peerAttention'),
+  text('peerExecution'),
+  text('mode'),
+  text('dtype'),
 ];
 
 /** Those that take a column only where they are swept. */
@@ -28,11 +32,15 @@ export function configurationColumns(rows: readonly Row[]): Column[] {
   return parameterColumns.filter(({ key }) => !captioned.includes(key) || isSwept(key));
 }
 
+/** Whether it goes without saying: attention in ops of its own, and execution op by op. */
+export function isUsual(value: Row[string]): boolean {
+  return ['plain', 'eager'].includes(String(value ?? 'plain'));
+}
+
 /** What all rows share and no column tells. */
 export function sharedCaption(rows: readonly Row[]): string {
   const told = new Set(configurationColumns(rows).map(({ key }) => key));
   const [{ batch, attention, execution, peerAttention, peerExecution, dtype } = {}] = rows;
-  const isUsual = (value: Row[string]) => ['plain', 'eager'].includes(String(value ?? 'plain'));
   const isTold = (key: string, value: Row[string]) => !told.has(key) && !isUsual(value);
   const words = [
     ...(told.has('batch') ? [] : [`batch ${batch}`]),

@@ -2,6 +2,7 @@ import { formatBytes, formatNumber, formatPercent, type Report } from '@roofline
 import { dtypes, type Ceilings } from '../measuring/ceilings.ts';
 import { capitalize, inWords } from './values-in-words.ts';
 import { describeValue } from '../records/describe-value.ts';
+import type { Json } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 
 /** What a reader needs to judge the numbers, and to measure them again. */
@@ -18,12 +19,15 @@ export function environmentFacts({ environment, ceilings, settings }: CellRecord
     ...Object.entries(environment.packages),
     ['Commit', git ? `${git.commit}${git.dirty ? ', with changes' : ''}` : 'not in a git checkout'],
     ...Object.entries(environment.variables),
-    ...Object.entries(settings).map(([name, value]): [string, string] => [
-      capitalize(inWords(name)),
-      describeValue(value),
-    ]),
+    ...Object.entries(settings).map(settingFact),
   ];
   return facts.map(([label, value]) => ({ label, value: String(value) }));
+}
+
+/** `Bucket bytes`, `25.0 MiB`. */
+function settingFact([name, value]: [string, Json]): [string, string] {
+  const isBytes = name.endsWith('Bytes') && typeof value === 'number';
+  return [capitalize(inWords(name)), isBytes ? formatBytes(value) : describeValue(value)];
 }
 
 export function ceilingFacts({

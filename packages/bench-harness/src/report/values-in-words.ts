@@ -41,3 +41,13 @@ export function capitalize(words: string): string {
 export function inWords(name: string): string {
   return name.replaceAll(/(?<=[a-z\d])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
+
+/** `out of memory`. */
+export function statusInWords(status: string): string {
+  return status.replaceAll('-', ' ');
+}
+
+/** What a table has room for of a message. */
+export function firstLine(message: string): string {
+  return message.trim().split('\n', 1)[0]!;
+}

@@ -1,12 +1,11 @@
 import type { RankFailure } from '@roofline/collectives';
 import { RankError } from '../errors.ts';
 
-/** How a rank ended, why, and the last lines that it wrote. */
-export function rankError({ rank, signal, exitCode, lastLines }: RankFailure): RankError {
+/** How a rank ended, why, and the error that ended it or else the last lines that it wrote. */
+export function rankError({ rank, signal, exitCode, lastLines, error }: RankFailure): RankError {
   const how = signal ?? `exit code ${exitCode}`;
-  return new RankError(
-    [`Rank ${rank} ended with ${how}: ${reasonOfRank(lastLines)}`, ...lastLines].join('\n'),
-  );
+  const lines = error ?? lastLines;
+  return new RankError([`Rank ${rank} ended with ${how}: ${reasonOfRank(lines)}`, ...lines].join('\n'));
 }
 
 /**

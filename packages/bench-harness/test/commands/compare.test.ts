@@ -37,7 +37,7 @@ describe('roofline compare', () => {
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/2 of 2 cells got worse by more than 1\.05× allows/);
     expect(stderr).toMatch(/e2e: small · context 16 · batch 2 · train-step · float32: 1\.20× the time \(/);
-    expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: out-of-memory now');
+    expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: out of memory now');
   });
 
   it('exits with 0 under the limit, and prints JSON alone where asked', async () => {

@@ -40,5 +40,6 @@ describe('roofline launch', () => {
   ])('%s is wrong usage', async (line, message) => {
     const { exitCode, stderr } = await runCli(line.split(' '));
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
+    expect(stderr).not.toContain('roofline-launch');
   });
 });

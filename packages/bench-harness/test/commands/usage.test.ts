@@ -33,7 +33,12 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['attention --dtype bf16 --device gpu:1 --seed x', '--seed wants'],
     ['e2e --d-model 64 --heads 2', 'needs --d-ff, --layers too'],
     ['e2e --size tiny --layers 9007199254740991', 'more than can be counted'],
-    ['e2e --size tiny --heads 3', 'modelDimension 128 must be a multiple'],
+    ['e2e --size tiny --heads 3', 'roofline: --d-model 128 must be a multiple of 2 · --heads = 6: rotary'],
+    [
+      'e2e --device cpu --size tiny --execution compiled,autotuned',
+      'the device is cpu: take compiled there.',
+    ],
+    ['ddp --dtype half', "Unknown dtype 'float16'. Did you mean bfloat16? Choices: float32, bfloat16."],
     ['model --size small,medium', 'one size at a time'],
     ['report /does/not/exist', '/does/not/exist does not exist'],
     ['overhead --op ad', 'Did you mean add?'],

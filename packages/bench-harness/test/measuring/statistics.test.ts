@@ -4,6 +4,7 @@ import {
   formatInterval,
   hasWideSpread,
   quantile,
+  errorBarOf,
   ratioOfMedians,
   relativeSpread,
   summarize,
@@ -91,14 +92,14 @@ describe('ratioOfMedians', () => {
     [17, 5],
   ])('bounds the middle 95 %% of the medians of %i samples by the %ith from either end', (count, bound) => {
     const samples = Array.from({ length: count }, (_, index) => index + 1);
-    const { ratio, low, high } = ratioOfMedians(samples, [2]);
+    const { ratio, low, high } = ratioOfMedians(samples, [2, 2]);
     expect({ ratio, low, high }).toEqual({
       ratio: (count + 1) / 4,
       low: bound / 2,
       high: (count + 1 - bound) / 2,
     });
     // The other way round, the bounds of the denominator are those of the ratio.
-    const inverse = ratioOfMedians([2], samples);
+    const inverse = ratioOfMedians([2, 2], samples);
     expect(inverse.low).toBeCloseTo(2 / (count + 1 - bound), 12);
     expect(inverse.high).toBeCloseTo(2 / bound, 12);
   });
@@ -125,6 +126,20 @@ it.each([[[NaN, 1, 2]], [[1, NaN, 2]], [[1, 2, NaN]]])(
     expect(ratioOfMedians([1], samples)).toEqual({ ratio: NaN, low: NaN, high: NaN });
   },
 );
+
+it('a ratio of single samples has no interval', () => {
+  for (const [a, b] of [
+    [[3], [2]],
+    [[3, 3], [2]],
+    [[3], [2, 2]],
+  ] as const) {
+    const estimate = ratioOfMedians(a, b);
+    expect(estimate).toEqual({ ratio: 1.5, low: NaN, high: NaN });
+    expect(formatInterval(estimate)).toBe('one sample');
+    expect(errorBarOf(estimate)).toEqual({});
+  }
+  expect(errorBarOf({ ratio: 1, low: 0.9, high: 1.1 })).toEqual({ low: 0.9, high: 1.1 });
+});
 
 it('ratioOfMedians over times of 0 is infinite, and its interval too', () => {
   expect(ratioOfMedians([1, 2], [0, 0])).toEqual({ ratio: Infinity, low: Infinity, high: Infinity });

@@ -1,7 +1,9 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { platform } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ResultsFileError, UsageError } from '../../src/errors.ts';
+import { placeOf } from '../../src/records/record-places.ts';
 import { readResultsFile, ResultsWriter } from '../../src/records/results-file.ts';
 import { outOfMemoryRecord, toyRecord } from '../fixtures/records.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -81,16 +83,56 @@ describe('results file', () => {
     writer.close();
   });
 
-  it('names the line that it cannot read', () => {
+  it('names the line that it cannot read, with a remedy that gives nothing up', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     write(path, toyRecord());
     appendFileSync(path, 'not json\n');
-    expect(() => readResultsFile(path)).toThrow(/results\.jsonl:2 is not JSON/);
+    expect(() => readResultsFile(path)).toThrow(
+      /results\.jsonl:2 is not JSON.*Mend the line, or move it to a file/,
+    );
   });
 
-  it('refuses records of another schema version', () => {
+  it('refuses records of a newer version, and says to update', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     appendFileSync(path, `${JSON.stringify({ ...toyRecord(), schemaVersion: 99 })}\n`);
+    expect(() => readResultsFile(path)).toThrow(
+      /results\.jsonl:1 was written by a newer Roofline: its records have version 99.*Update @roofline\/bench-harness/,
+    );
+    writeFileSync(path, `${JSON.stringify({ ...toyRecord(), schemaVersion: 0 })}\n`);
     expect(() => readResultsFile(path)).toThrow(/:1 is not a record that this version reads \(schemaVersion/);
+  });
+
+  it('tells of the line that was torn, and takes zeros behind records for one', () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    write(path, toyRecord());
+    const told: string[] = [];
+    readResultsFile(path, (message) => told.push(message));
+    expect(told).toEqual([]);
+    for (const tail of ['{"schemaVersion":1,"bench', '\0'.repeat(100)]) {
+      writeFileSync(path, `${JSON.stringify(toyRecord())}\n${tail}`);
+      expect(readResultsFile(path, (message) => told.push(message))).toEqual([toyRecord()]);
+      expect(told.pop()).toMatch(/results\.jsonl:2 is the beginning of a record.*measures it again/);
+    }
+    write(path, toyRecord({ context: 64 }));
+    expect(readResultsFile(path)).toEqual([toyRecord(), toyRecord({ context: 64 })]);
+  });
+
+  it('reads a file that an editor put a byte order mark before', () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    writeFileSync(path, `\uFEFF${JSON.stringify(toyRecord())}\r\n`);
+    expect(readResultsFile(path)).toEqual([toyRecord()]);
+  });
+
+  // Root reads what nobody may, but nobody reads the memory of a process from address 0.
+  it.skipIf(platform() !== 'linux')('says so where a file cannot be read', () => {
+    expect(() => readResultsFile('/proc/self/mem')).toThrow(UsageError);
+    expect(() => readResultsFile('/proc/self/mem')).toThrow(/Cannot read \/proc\/self\/mem \(EIO\)/);
+  });
+
+  it('knows where each record stands', () => {
+    const path = join(temporaryFolder(), 'results.jsonl');
+    write(path, toyRecord(), toyRecord({ context: 32 }));
+    expect(readResultsFile(path).map(placeOf)).toEqual([`${path}:1`, `${path}:2`]);
+    expect(placeOf(toyRecord())).toBeNull();
   });
 });

@@ -44,6 +44,21 @@ describe('results folder', () => {
     expect(() => openResultsFolder(path, withPeer)).toThrow('peer none there, torch 2.11.0 asked');
   });
 
+  it('names settings in words, and of another benchmark that alone', () => {
+    const path = temporaryFolder();
+    const identity = { ...identityOf(toyRecord()), settings: { bucketBytes: 1 } };
+    const folder = openResultsFolder(path, identity);
+    folder.append(toyRecord({}, { settings: { bucketBytes: 1 } }));
+    folder.close();
+    expect(() => openResultsFolder(path, { ...identity, settings: { bucketBytes: 2 } })).toThrow(
+      'another sweep (bucket bytes 1 there, 2 asked).',
+    );
+    const memory = { ...identity, benchmark: 'memory', settings: { stackDepth: 20 } };
+    expect(() => openResultsFolder(path, memory)).toThrow(
+      'another sweep (benchmark e2e there, memory asked).',
+    );
+  });
+
   it('has of a cell that several folders hold the latest', () => {
     const folders = [3, 1, 2].map((hour) => {
       const path = temporaryFolder();

@@ -6,6 +6,10 @@ import {
   differences,
   regressions,
 } from '../../src/report/compare.ts';
+import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
+import type { CellRecord } from '../../src/records/record.ts';
+import { parameterTitle } from '../../src/report/parameter-titles.ts';
+import { collectiveRecord } from '../fixtures/collective-records.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { outOfMemoryRecord, toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
 
@@ -35,7 +39,7 @@ describe('compareRecords', () => {
       },
       {
         cell: 'e2e: small · context 32 · batch 2 · train-step · float32',
-        reason: 'out-of-memory now',
+        reason: 'out of memory now',
       },
     ]);
     expect(regressions(comparisons, 1.3)).toHaveLength(1);
@@ -44,10 +48,54 @@ describe('compareRecords', () => {
 
   it('tells a verdict for each row', async () => {
     const { rows, columns } = comparisonTable(await compareRecords(before, after));
-    expect(rows.map((row) => row['verdict'])).toEqual(['slower', 'ok before, out-of-memory after']);
+    expect(rows.map((row) => row['verdict'])).toEqual(['slower', 'ok before, out of memory after']);
     expect(columns.map(({ key }) => key)).not.toContain('shape');
     const same = comparisonTable(await compareRecords(before, before)).rows[0]!;
     expect(same['verdict']).toBe('no clear difference');
+  });
+
+  it('titles parameters as the tables of reports do, and leaves out ways to run that are the usual ones', async () => {
+    const titles = async (records: readonly CellRecord[]) =>
+      comparisonTable(await compareRecords(records, records)).columns.map(({ label }) => label);
+    const measured = ['Before', 'After', 'Ratio', '95 % interval', 'Memory', 'Verdict'];
+    expect(await titles([toyRecord()])).toEqual(['Size', 'Context', 'Batch', 'Mode', 'Dtype', ...measured]);
+    const compiled = toyRecord({ execution: 'compiled', peerAttention: 'sdpa', peerExecution: 'compile' });
+    const ways = ['Execution', "PyTorch's attention", "PyTorch's execution"];
+    expect((await titles([toyRecord(), compiled])).sort()).toEqual(
+      ['Size', 'Context', 'Batch', 'Mode', 'Dtype', ...ways, ...measured].sort(),
+    );
+    const { columns } = e2eBenchmark.toTable([toyRecord(), compiled]);
+    expect(columns.map(({ label }) => label)).toEqual(expect.arrayContaining(ways));
+  });
+
+  it('titles ranks, sizes and head dimensions so, too', async () => {
+    const table = async (records: readonly CellRecord[]) =>
+      comparisonTable(await compareRecords(records, records));
+    const collective = collectiveRecord({ backend: 'gloo', ranks: 2, bytes: 10e6 });
+    const { columns, rows } = await table([collective]);
+    expect(columns.slice(0, 5).map(({ label }) => label)).toEqual([
+      'Size',
+      'Op',
+      'Backend',
+      'Ranks',
+      'Dtype',
+    ]);
+    expect(rows[0]).toMatchObject({ size: '10 MB', bytes: 10e6 });
+    expect(['worldSize', 'headDimension', 'warmup', 'headCount'].map(parameterTitle)).toEqual([
+      'Ranks',
+      'd',
+      'Warm-up',
+      'Head count',
+    ]);
+  });
+
+  it('takes what a record of an older version lacks from the newer one', async () => {
+    const { attention: _, execution: __, ...older } = toyCell;
+    const both = await compareRecords(
+      [toyRecord({ attention: 'flash' }), toyRecord({}, { parameters: older })],
+      [toyRecord({ attention: 'flash' }), toyRecord()],
+    );
+    expect(comparisonTable(both).rows.map((row) => row['attention'])).toEqual(['flash', 'plain']);
   });
 
   it('says what got slower beyond noise, what was lost, and what has no counterpart', async () => {
@@ -55,7 +103,7 @@ describe('compareRecords', () => {
       expect.stringMatching(
         /^1 of 1 got slower beyond noise: e2e: small · context 16 · batch 2 · train-step · float32 1\.20× \(1\.1\d\d–1\.2\d\d\)\.$/,
       ),
-      'e2e: small · context 32 · batch 2 · train-step · float32 was measured before, and is out-of-memory now.',
+      'e2e: small · context 32 · batch 2 · train-step · float32 was measured before, and is out of memory now.',
       '2 cells are in one of the two alone.',
     ]);
     expect(comparisonSummary(await compareRecords(before, before), 0)).toEqual([
@@ -108,6 +156,17 @@ describe('compareRecords', () => {
     const comparisons = await compareRecords(noisy([8, 9, 10, 30]), noisy([8, 9.5, 12.5, 30]));
     expect(comparisons[0]!.times!.ratio.ratio).toBeGreaterThan(1.1);
     expect(regressions(comparisons, 1.05)).toEqual([]);
+  });
+
+  it('takes no verdict from one sample', async () => {
+    const once = (ms: number) => [toyRecord({}, { result: { ...toyResult(), deviceMs: [ms] } })];
+    const comparisons = await compareRecords(once(10), once(30));
+    expect(regressions(comparisons, 1.05)).toEqual([]);
+    expect(comparisonSummary(comparisons, 0)).toEqual(['Nothing got slower or faster beyond noise.']);
+    expect(comparisonTable(comparisons).rows[0]).toMatchObject({
+      interval: 'one sample',
+      verdict: 'one sample',
+    });
   });
 
   it('pairs a cell with the one of its own settings, where there are several', async () => {

@@ -14,7 +14,9 @@ it('tells the environment in words and units', () => {
   };
   const device = { label: 'cuda:0', type: 'cuda' as const, name: 'H200', properties };
   const environment = { ...toyEnvironment, device };
-  const facts = environmentFacts(toyRecord({}, { environment, settings: { lossSteps: 200, peer: null } }));
+  const facts = environmentFacts(
+    toyRecord({}, { environment, settings: { lossSteps: 200, bucketBytes: 26214400, peer: null } }),
+  );
   const told = Object.fromEntries(facts.map(({ label, value }) => [label, value]));
   expect(told).toMatchObject({
     'Device memory': '140 GiB',
@@ -24,6 +26,7 @@ it('tells the environment in words and units', () => {
     'Newer fact': '3',
     Constructor: 'as many objects have',
     'Loss steps': '200',
+    'Bucket bytes': '25.0 MiB',
     Peer: 'none',
   });
   expect(facts.filter(({ label }) => /[a-z][A-Z](?!B)/.test(label) && !label.startsWith('@'))).toEqual([]);

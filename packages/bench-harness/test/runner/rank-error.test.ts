@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { reasonOfRank } from '../../src/runner/rank-error.ts';
+import { rankError, reasonOfRank } from '../../src/runner/rank-error.ts';
 
 it.each([
   [
@@ -24,4 +24,17 @@ it.each([
   ['nothing', [], 'it said nothing'],
 ])('finds the reason in %s', (_, lines, reason) => {
   expect(reasonOfRank(lines)).toBe(reason);
+});
+
+it("tells of a rank's own error, without what Node.js wrote around it", () => {
+  const failure = {
+    rank: 1,
+    exitCode: 1,
+    signal: null,
+    lastLines: ['/x.js:1', 'f()', '^', '', 'Error: none'],
+  };
+  expect(rankError({ ...failure, error: ['Error: none'] }).message).toBe(
+    'Rank 1 ended with exit code 1: Error: none\nError: none',
+  );
+  expect(rankError({ ...failure, error: null }).message).toContain('\n/x.js:1\nf()\n');
 });

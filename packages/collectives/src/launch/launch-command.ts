@@ -18,13 +18,16 @@ SCRIPT joins with initProcessGroup({ backend: 'gloo' }) of @roofline/collectives
 
 const wrongUsage = 2;
 
-/** Runs `roofline-launch` and gives its exit code: the first failed rank's, or 2 for wrong usage. */
-export async function runLaunchCommand(args: readonly string[]): Promise<number> {
+/**
+ * Runs `roofline-launch` and gives its exit code: the first failed rank's, or 2 for wrong usage, which it tells on stderr
+ * before `help`. Without `help` that is the usage of `roofline-launch`.
+ */
+export async function runLaunchCommand(args: readonly string[], help = `\n${usage}`): Promise<number> {
   let options: LaunchOptions | null;
   try {
     options = readOptions(args);
   } catch (error) {
-    console.error(`${(error as Error).message}\n\n${usage}`);
+    console.error(`${(error as Error).message}\n${help}`);
     return wrongUsage;
   }
   if (!options) {

@@ -1,3 +1,6 @@
+import { statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
 import { RooflineError, checkCount, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
 
 /** How many ranks run which script, and where they meet. */
@@ -71,6 +74,20 @@ export function readPlace(text: string): StorePlace {
   if (host === undefined || Number(port) > 65535)
     throw argumentError(`the rendezvous must be a host and a port such as 10.0.0.1:29500, not "${text}"`);
   return { host, port: Number(port) };
+}
+
+/** Throws a RooflineError for a script that Node.js does not find: it tries extensions, and the main file of a folder. */
+export function checkScript(script: string): void {
+  const path = resolve(script);
+  // An option of Node.js, with the script behind it.
+  if (script.startsWith('-')) return;
+  try {
+    createRequire(path).resolve(path);
+  } catch (cause) {
+    const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory();
+    const reason = isFolder ? 'is a folder without an index.js' : 'was not found';
+    throw new RooflineError('ARGUMENT', `launch: the script ${path} ${reason}.`, { cause });
+  }
 }
 
 function argumentError(message: string): RooflineError {

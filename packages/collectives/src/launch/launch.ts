@@ -3,7 +3,14 @@ import { constants } from 'node:os';
 import { RooflineError } from '@roofline/tensor-core';
 import { startTimer } from '../bounded-timer.ts';
 import { StoreServer } from '../store/store-server.ts';
-import { type LaunchOptions, type StorePlace, checkLaunchOptions, readPlace } from './launch-options.ts';
+import {
+  type LaunchOptions,
+  type StorePlace,
+  checkLaunchOptions,
+  checkScript,
+  readPlace,
+} from './launch-options.ts';
+import { describeFailures, rootFailure } from './rank-failures.ts';
 import { type RankFailure, RankProcess } from './rank-process.ts';
 
 /** How the ranks ended. */
@@ -22,12 +29,14 @@ const noticeMs = 1000;
 /**
  * Starts the ranks of this machine and waits for them. They find each other through a store that this process hosts,
  * each sees one GPU of its own, and their output comes line by line, prefixed with the rank. Signals are passed on.
- * When one fails the others are ended, and its error is written again, last.
+ * When one fails the others are ended. The errors that ranks ended with are written then, each once with the ranks that
+ * had it, and the one of the rank that failed first last.
  */
 export async function launch(options: LaunchOptions): Promise<LaunchResult> {
   checkLaunchOptions(options);
   const { write = writeToConsole, graceMs = defaultGraceMs } = options;
   const token = tokenOf(options);
+  checkScript(options.script);
   const { server, place } = await hostStore(options, token);
   const ranks = Array.from(
     { length: options.processes },
@@ -37,8 +46,8 @@ export async function launch(options: LaunchOptions): Promise<LaunchResult> {
   for (const signal of forwarded) process.on(signal, forward);
   try {
     const failures = await endTogether(ranks, graceMs);
-    const failure = firstOf(failures);
-    if (failure) for (const line of describeFailure(failure)) write('stderr', line);
+    for (const line of describeFailures(failures, ranks.length)) write('stderr', line);
+    const failure = rootFailure(failures);
     return { exitCode: failure ? exitCodeOf(failure) : 0, failure };
   } finally {
     for (const signal of forwarded) process.off(signal, forward);
@@ -91,20 +100,25 @@ function ownGpu(visible: string | undefined, localRank: number): string {
   return visible.split(',')[localRank]?.trim() ?? '';
 }
 
-/** Waits for all; from the first failure on the others are asked to end, and killed if they do not. */
+/**
+ * Waits for all; from the first failure on the others are asked to end, and killed if they do not. That is no failure of
+ * theirs.
+ */
 async function endTogether(ranks: readonly RankProcess[], graceMs: number): Promise<RankFailure[]> {
   const failures: RankFailure[] = [];
   const running = new Set(ranks);
   let killer: NodeJS.Timeout | undefined;
+  let isAsked = false;
   await Promise.all(
     ranks.map(async (rank) => {
       const failure = await rank.ended;
       running.delete(rank);
-      if (!failure) return;
+      if (!failure || (isAsked && failure.signal !== null)) return;
       failures.push(failure);
       if (killer) return;
       // Ranks that lost this one are given time to say so, and then are ended as well.
       killer = setTimeout(() => {
+        isAsked = true;
         for (const other of running) other.signal('SIGTERM');
         killer = startTimer(() => running.forEach((other) => other.signal('SIGKILL')), graceMs);
       }, noticeMs);
@@ -112,19 +126,6 @@ async function endTogether(ranks: readonly RankProcess[], graceMs: number): Prom
   );
   clearTimeout(killer);
   return failures;
-}
-
-/** Of those that failed in this order, the one whose error is not that it lost another, nor that it was ended. */
-function firstOf(failures: readonly RankFailure[]): RankFailure | null {
-  const isOwn = ({ lastLines, signal }: RankFailure) =>
-    signal !== 'SIGTERM' && !lastLines.some((line) => line.includes('CollectiveError'));
-  return failures.find(isOwn) ?? failures[0] ?? null;
-}
-
-function* describeFailure(failure: RankFailure): Generator<string> {
-  const { rank, signal, exitCode, lastLines } = failure;
-  yield `rank ${rank} failed first: ${signal ? `killed by ${signal}` : `exit code ${exitCode}`}`;
-  yield* lastLines.map((line) => `  ${line}`);
 }
 
 function exitCodeOf({ exitCode, signal }: RankFailure): number {

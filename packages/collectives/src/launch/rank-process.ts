@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { RankOutput } from './rank-output.ts';
 
 /** How a rank ended, if not well. */
 export interface RankFailure {
@@ -10,6 +11,11 @@ export interface RankFailure {
   readonly signal: string | null;
   /** The last lines that it wrote to stderr. */
   readonly lastLines: readonly string[];
+  /**
+   * The error that ended it, if nothing caught it: message, frames of its stack outside of Node.js, members. Null where
+   * it ended otherwise.
+   */
+  readonly error: readonly string[] | null;
 }
 
 export interface RankCommand {
@@ -19,7 +25,6 @@ export interface RankCommand {
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
-const keptLines = 40;
 /** How long the output of a rank that has ended may still come. */
 const lastOutputMs = 1000;
 
@@ -32,7 +37,7 @@ export class RankProcess {
   /** Resolves when it has ended and all its output has been passed on; null if it ended well. */
   readonly ended: Promise<RankFailure | null>;
   readonly #child: ChildProcess;
-  readonly #lastLines: string[] = [];
+  readonly #stderr: RankOutput;
 
   constructor(
     { rank, script, args, variables }: RankCommand,
@@ -45,11 +50,8 @@ export class RankProcess {
     });
     const prefix = `[rank ${rank}] `;
     createInterface({ input: this.#child.stdout! }).on('line', (line) => write('stdout', prefix + line));
-    createInterface({ input: this.#child.stderr! }).on('line', (line) => {
-      this.#lastLines.push(line);
-      if (this.#lastLines.length > keptLines) this.#lastLines.shift();
-      write('stderr', prefix + line);
-    });
+    this.#stderr = new RankOutput((line) => write('stderr', prefix + line));
+    createInterface({ input: this.#child.stderr! }).on('line', (line) => this.#stderr.take(line));
     this.ended = this.#watch();
   }
 
@@ -75,11 +77,12 @@ export class RankProcess {
         });
       });
       this.#child.once('error', (error) => {
-        this.#lastLines.push(error.message);
+        this.#stderr.take(error.message);
         resolve([127, null]);
       });
     });
+    const error = this.#stderr.end();
     if (exitCode === 0) return null;
-    return { rank: this.rank, exitCode, signal, lastLines: this.#lastLines };
+    return { rank: this.rank, exitCode, signal, lastLines: this.#stderr.lastLines, error };
   }
 }

@@ -26,7 +26,9 @@ export function headingText(column: Column): string {
 /** The heading of a column of raw values. */
 export function rawHeadingText(column: Column): string {
   const unit = rawUnit(column);
-  return unit ? `${column.label} (${unit})` : column.label;
+  // `Time (%)` of Nsight's tables holds fractions there.
+  const label = column.kind === 'percent' ? column.label.replace(/ \(%\)$/, '') : column.label;
+  return unit ? `${label} (${unit})` : label;
 }
 
 export function alignmentOf(column: Column): 'left' | 'right' | 'center' {
@@ -60,7 +62,8 @@ function rowTexts(table: Table, row: Row, notations: readonly Notation[]): strin
   const texts = table.columns.map((column, i) => cellText(column, row, notations[i]!));
   const marker = statusMarker(row);
   if (marker === undefined || saysSo(table, row)) return texts;
-  return texts.map((text, index) => (index === texts.length - 1 ? `${text} (${marker})` : text));
+  const marked = (text: string) => (text === MISSING ? marker : `${text} (${marker})`);
+  return texts.map((text, index) => (index === texts.length - 1 ? marked(text) : text));
 }
 
 /** How many rows ended in each way but well, with the first line of the error; errors may differ in their numbers. */

@@ -12,12 +12,17 @@ export interface RawField {
 
 /**
  * The raw fields of a table: each column, its standard deviation after it, and, where a row has them, `status`
- * and `error`.
+ * and `error`. Of headings that are the same the second one ends in 2.
  */
 export function rawFields(table: Table): RawField[] {
   const fields: RawField[] = [];
   const add = (key: string, heading: string) => {
-    if (!fields.some((field) => field.key === key)) fields.push({ key, heading });
+    if (fields.some((field) => field.key === key)) return;
+    // Programs look columns up by their headings, where readers have the heading beside it.
+    const isTaken = (text: string) => fields.some((field) => field.heading === text);
+    let [unique, count] = [heading, 1];
+    while (isTaken(unique)) unique = `${heading} ${++count}`;
+    fields.push({ key, heading: unique });
   };
   for (const column of table.columns) {
     add(column.key, rawHeadingText(column));

@@ -5,7 +5,14 @@ import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
 import { LONGEST_CELL, isWide, typesetTable } from './typeset.ts';
 
-/** LaTeX's special characters, and those beyond ASCII that `format.ts` writes. */
+const greek = {
+  ...{ α: 'alpha', β: 'beta', γ: 'gamma', δ: 'delta', ε: 'varepsilon', ζ: 'zeta', η: 'eta', θ: 'theta' },
+  ...{ ι: 'iota', κ: 'kappa', λ: 'lambda', ν: 'nu', ξ: 'xi', π: 'pi', ρ: 'rho', σ: 'sigma', τ: 'tau' },
+  ...{ υ: 'upsilon', φ: 'varphi', χ: 'chi', ψ: 'psi', ω: 'omega', Γ: 'Gamma', Δ: 'Delta', Θ: 'Theta' },
+  ...{ Λ: 'Lambda', Ξ: 'Xi', Π: 'Pi', Σ: 'Sigma', Φ: 'Phi', Ψ: 'Psi', Ω: 'Omega' },
+};
+
+/** LaTeX's special characters, those beyond ASCII that `format.ts` writes, and what formulas are written with. */
 export const LATEX_ESCAPES: Escapes = {
   '\\': '\\textbackslash{}',
   '{': '\\{',
@@ -39,10 +46,18 @@ export const LATEX_ESCAPES: Escapes = {
   '≥': '$\\ge$',
   '≈': '$\\approx$',
   '→': '$\\to$',
+  '←': '$\\gets$',
+  '≠': '$\\ne$',
+  '√': '$\\surd$',
+  '∑': '$\\sum$',
+  '∂': '$\\partial$',
+  '‖': '$\\Vert$',
+  '°': '$^\\circ$',
   '²': '$^2$',
   '³': '$^3$',
   µ: '$\\mu$',
   μ: '$\\mu$',
+  ...Object.fromEntries(Object.entries(greek).map(([letter, name]) => [letter, `$\\${name}$`])),
   '…': '\\ldots{}',
   '\u00a0': '~',
   '\r\n': ' ',

@@ -112,19 +112,40 @@ function ruleCell(column: Column, width: number): string {
 }
 
 function renderDocument(report: Report, options: MarkdownOptions): string {
+  const anchor = anchorsOf(report);
   const parts = [`# ${escape(report.title)}`];
   if (report.subtitle) parts.push(prose(report.subtitle));
   parts.push(`Created ${report.createdAt}.`);
   if (report.summary.length > 0) parts.push(bullets(report.summary.map(prose)));
-  if (report.chart) parts.push(...renderBlock(report.chart, options));
+  if (report.chart) parts.push(...anchor(report.chart.id), ...renderBlock(report.chart, options));
   for (const section of report.sections) {
-    parts.push(`## ${escape(section.title)}`, ...(section.text ?? []).map(prose));
-    for (const block of section.blocks) parts.push(...renderBlock(block, options));
+    parts.push(...anchor(section.id), `## ${escape(section.title)}`, ...(section.text ?? []).map(prose));
+    for (const block of section.blocks) {
+      if ('id' in block) parts.push(...anchor(block.id));
+      parts.push(...renderBlock(block, options));
+    }
   }
   if (report.environment.length > 0) {
     parts.push('## Environment', renderPipeTable(environmentTable(report)).trimEnd());
   }
   return `${parts.join('\n\n')}\n`;
+}
+
+/** The anchor of an id that prose leads to; readers make others of headings than these. */
+function anchorsOf(report: Report): (id: string) => string[] {
+  const targets = new Set(
+    proseOf(report).flatMap((text) => Array.from(text.matchAll(/\]\(#([\w:.-]+)\)/g), ([, id]) => id!)),
+  );
+  return (id) => (targets.has(id) ? [`<a id="${id}"></a>`] : []);
+}
+
+function proseOf({ summary, chart, sections }: Report): string[] {
+  const blocks = [...(chart ? [chart] : []), ...sections.flatMap((section) => section.blocks)];
+  return [
+    ...summary,
+    ...sections.flatMap((section) => section.text ?? []),
+    ...blocks.map((block) => (block.kind === 'note' ? block.text : (block.caption ?? ''))),
+  ];
 }
 
 function renderBlock(block: Block, options: MarkdownOptions): string[] {

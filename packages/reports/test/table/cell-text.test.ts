@@ -19,6 +19,7 @@ it('keeps what a failed row did measure', () => {
 it('says so even where a failed row has no empty cell', () => {
   const table: Table = { ...measurements(), columns: [{ key: 'size', label: 'Size', kind: 'text' }] };
   expect(texts(table, { size: 'x', status: 'failed' })).toEqual(['x (failed)']);
+  expect(texts(table, { size: null, status: 'failed' })).toEqual(['failed']);
 });
 
 it('shows a status column, a missing value and a diverged one', () => {

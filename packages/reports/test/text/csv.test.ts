@@ -26,6 +26,25 @@ function parseCsv(text: string): string[][] {
   return records.slice(0, -1);
 }
 
+it('has no heading twice, and fractions under no percent sign', () => {
+  const column = (key: string, label: string, kind: 'number' | 'percent' = 'number') => ({
+    key,
+    label,
+    kind,
+  });
+  const columns = [
+    column('a', 'Ratio'),
+    column('b', 'Ratio'),
+    column('c', 'Ratio'),
+    column('d', 'Time (%)', 'percent'),
+  ];
+  const [header, row] = parseCsv(
+    renderCsv({ ...measurements(), columns, rows: [{ a: 1, b: 2, c: 3, d: 0.5 }] }),
+  );
+  expect(header).toEqual(['Ratio', 'Ratio 2', 'Ratio 3', 'Time (fraction)']);
+  expect(row).toEqual(['1', '2', '3', '0.5']);
+});
+
 it('round-trips raw values at full precision, with units in the headings', () => {
   const table = measurements();
   table.rows[0]!.timeMs = 0.1 + 0.2;

@@ -54,3 +54,12 @@ it('keeps a newline in a cell from ending the row', () => {
   table.rows = [{ size: 'two\nlines', timeMs: 1 }];
   expect(renderLatex(table)).toContain('    two lines & ');
 });
+
+it('writes Greek letters and signs of formulas by commands: pdflatex knows no other', () => {
+  const table = measurements();
+  table.columns[0]!.label = 'α, 1/β, Δσ, ‖g‖ ≠ √ε';
+  const text = renderLatex(table);
+  expect(text).toContain(
+    String.raw`$\alpha$, 1/$\beta$, $\Delta$$\sigma$, $\Vert$g$\Vert$ $\ne$ $\surd$$\varepsilon$ &`,
+  );
+});

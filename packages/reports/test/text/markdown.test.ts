@@ -51,6 +51,20 @@ it('points to images of plots where it is told their path', () => {
   expect(text).toContain('![Throughput &lt;by&gt; context](plots/throughput.svg)');
 });
 
+it('gives what prose leads to an anchor of that id, and nothing else', () => {
+  const report = sampleReport();
+  const [first] = report.sections;
+  const table = { ...measurements(), id: 'led-to' };
+  const text = renderMarkdown({
+    ...report,
+    summary: [`[here](#${first!.id}) and [there](#led-to)`],
+    sections: [...report.sections, { id: 'last', title: 'Last', blocks: [table] }],
+  });
+  expect(text).toContain(`<a id="${first!.id}"></a>\n\n## ${first!.title}\n`);
+  expect(text).toContain(`<a id="led-to"></a>\n\n### `);
+  expect(text.match(/<a id=/g)).toHaveLength(2);
+});
+
 it('shows HTML in prose as written, and leaves its own markup and code', () => {
   const text = '**1** <b>x</b> `<b>` <0.01 % &lt; a & b';
   const report = sampleReport();

@@ -1,4 +1,5 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
+import { dtypeChoices } from '../../cli/flags/choices.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels, modelFlags, sweptFlags } from '../../cli/flags/model-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
@@ -56,8 +57,7 @@ const flags = {
   context: { ...sweptFlags.context, default: '64' },
   dtype: {
     ...e2eFlags.dtype,
-    coerce: parseChoices('dtype', ddpDtypes),
-    completions: () => ddpDtypes,
+    ...dtypeChoices(ddpDtypes),
   },
   warmup: { ...e2eFlags.warmup, default: '3', coerce: parseWholeNumber('warmup', 0) },
   steps: e2eFlags.steps,

@@ -9,11 +9,18 @@ import {
 } from '@roofline/reports';
 import type { CellRecord } from '../../records/record.ts';
 import { outcomeOf, plainParameters } from '../../report/cell-row.ts';
+import { parameterTitle } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
+import { firstLine } from '../../report/values-in-words.ts';
 import { type DdpMeasurement, type DdpRecord, interpretDdp, stateBytesByFormula } from './interpret.ts';
 import { describeDdpCell } from './parameters.ts';
 
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
+const parameter = (key: string, kind: 'text' | 'number'): Column => ({
+  key,
+  label: parameterTitle(key),
+  kind,
+});
 const duration = (key: string, label: string, description: string): Column => ({
   key,
   label,
@@ -35,14 +42,14 @@ const held = (key: string, label: string, description: string): Column => ({
 });
 
 const cellColumns: readonly Column[] = [
-  text('size', 'Size'),
-  { key: 'context', label: 'Context', kind: 'number' },
-  { key: 'batch', label: 'Batch', kind: 'number', description: 'Of each rank.' },
-  text('dtype', 'Dtype'),
-  text('optimizer', 'Optimizer'),
-  { key: 'worldSize', label: 'Ranks', kind: 'number' },
-  text('mode', 'Mode'),
-  text('status', 'Status'),
+  parameter('size', 'text'),
+  parameter('context', 'number'),
+  { ...parameter('batch', 'number'), description: 'Of each rank.' },
+  parameter('dtype', 'text'),
+  parameter('optimizer', 'text'),
+  parameter('worldSize', 'number'),
+  parameter('mode', 'text'),
+  { key: 'status', label: 'Status', kind: 'status' },
 ];
 
 const timeColumns: readonly Column[] = [
@@ -115,9 +122,9 @@ function timeRow(measurement: DdpRecord): Row {
   const { copiedBytes } = result;
   return {
     ...{ ...row, ...figures, copiedBytes, buckets: result.bucketBytes.length },
-    peerError: result.peer?.status === 'failed' ? result.peer.error : null,
+    peerError: result.peer?.status === 'failed' ? firstLine(result.peer.error) : null,
     overlapShare: overlap?.status === 'ok' ? overlap.share : null,
-    profileError: overlap?.status === 'failed' ? overlap.error : null,
+    profileError: overlap?.status === 'failed' ? firstLine(overlap.error) : null,
   };
 }
 
@@ -170,7 +177,7 @@ export function ddpReport(records: readonly CellRecord[]): Report {
         ],
         blocks: [ddpTable(records), ...(measured.length > 0 ? [timePlot(measured)] : [])],
       },
-      { id: 'ddp-ranks', title: 'Memory', blocks: [rankTable(records)] },
+      ...(measured.length > 0 ? [{ id: 'ddp-ranks', title: 'Memory', blocks: [rankTable(records)] }] : []),
     ],
   };
 }

@@ -105,8 +105,17 @@ async function check(model: NamedModel): Promise<NamedModel> {
   try {
     countParameters({ ...model.shape, contextLength: 1 });
   } catch (cause) {
-    if (cause instanceof ModelConfigError) throw new UsageError(cause.message, { cause });
+    if (cause instanceof ModelConfigError) throw new UsageError(byFlags(cause.message), { cause });
     throw cause;
   }
   return model;
+}
+
+/** A message about a model's dimensions, by the flags that set them. */
+function byFlags(message: string): string {
+  const words = message.replace(/^\w+: /, '');
+  const named = dimensionFlags.filter(([flag, name]) => flag !== name);
+  return named
+    .reduce((text, [flag, name]) => text.replaceAll(name, `--${flag}`), words)
+    .replace(' heads =', ' --heads =');
 }

@@ -1,4 +1,4 @@
-import { type Plot, type Table, renderHtml, renderMarkdown } from '@roofline/reports';
+import { type Plot, type Table, renderHtml, renderLatex, renderMarkdown } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import { allreduceBenchmark } from '../../../src/benchmarks/allreduce/benchmark.ts';
 import { collectiveCell } from '../../../src/benchmarks/allreduce/parameters.ts';
@@ -93,10 +93,13 @@ describe('the report of collectives', () => {
       expect.stringContaining('**7.50 GB/s**'),
       'Bus bandwidth over that of torch.distributed, in turn: **2.00×** to **2.00×**.',
       'No element was wrong.',
-      'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out-of-memory).',
+      'Without a result: allreduce · gloo · 4 ranks · 1 GB · float32 (out of memory).',
       '4 of 5 cells measured.',
     ]);
     expect(renderMarkdown(report)).toContain('#wrong');
+    const tables = report.sections.flatMap(({ blocks }) => blocks.filter((block) => block.kind === 'table'));
+    // Letters that pdflatex does not know would stop it.
+    for (const table of tables) expect(renderLatex(table)).toMatch(/^[\x20-\x7e\n]*$/);
     expect(renderHtml(report)).toContain('busbw');
     const wrong = { maxMs: [1], meanMs: [1], wrong: 3 };
     const { summary } = allreduceBenchmark.toReport([collectiveRecord({}, { ours: { 'in-place': wrong } })]);

@@ -119,7 +119,7 @@ describe('the attention benchmark', () => {
       expect.stringMatching(
         /^At sequence 128, d 16, float32, flash attention is \*\*4\.00×\*\* as fast as plain forward/,
       ),
-      'Not measured: plain · d 16 · sequence 256 · batch 2 · float32 (out-of-memory).',
+      'Not measured: plain · d 16 · sequence 256 · batch 2 · float32 (out of memory).',
     ]);
     expect(renderHtml(report)).toContain('Memory by formula and as measured');
   });

@@ -92,7 +92,7 @@ describe('ranks', () => {
 
   it('that run out of memory are told from others', () => {
     expect(new RankError('Rank 1 ended with exit code 1:\nOutOfMemoryError: cpu').code).toBe('OUT_OF_MEMORY');
-    const killed = rankError({ rank: 1, signal: 'SIGKILL', exitCode: null, lastLines: [] });
+    const killed = rankError({ rank: 1, signal: 'SIGKILL', exitCode: null, lastLines: [], error: null });
     expect(killed.message).toBe('Rank 1 ended with SIGKILL: it said nothing');
     expect(killed.code).toBeUndefined();
   });
@@ -118,7 +118,7 @@ describe('the profiled passes', () => {
   });
 
   it('that fail on one rank, or communicate nothing, have no share', () => {
-    const failed = reportOf([profiledPass(0), { status: 'failed', error: 'no CUPTI' }]);
+    const failed = reportOf([profiledPass(0), { status: 'failed', error: 'no CUPTI\n    at profile' }]);
     expect(failed.row).toMatchObject({ overlapShare: null, profileError: 'no CUPTI' });
     const silent = reportOf([profiledPass(0, 'cpu', 'Mul'), profiledPass(1, 'cpu', 'Mul')]);
     expect(silent.row['overlapShare']).toBeNull();

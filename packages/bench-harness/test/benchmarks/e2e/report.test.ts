@@ -196,6 +196,7 @@ describe('e2e report', () => {
     expect(both.sections.map(({ id }) => id)).toEqual([
       'e2e-times',
       'e2e-plots',
+      'e2e-not-measured',
       'e2e-2-times',
       'e2e-2-plots',
     ]);

@@ -46,7 +46,7 @@ describe('the flash benchmark', () => {
   });
 
   it('has a section for each pass, with time on logarithmic axes and bars of TFLOP/s', () => {
-    expect(report.sections.map(({ id }) => id)).toEqual(['forward', 'both', 'memory']);
+    expect(report.sections.map(({ id }) => id)).toEqual(['forward', 'both', 'memory', 'not-measured']);
     const shape = 'float32-b1-h2-d16';
     expect(plots.map(({ id }) => id)).toEqual([
       `forward-time-${shape}`,
@@ -73,7 +73,7 @@ describe('the flash benchmark', () => {
     );
     expect(text).toContain('PyTorch cuDNN, not available: d 16');
     expect(text).toContain('(No cuDNN here.)');
-    expect(text).toContain('Cells without a result (out-of-memory): d 16 · sequence 256');
+    expect(text).toContain('Cells without a result (out of memory): d 16 · sequence 256');
   });
 
   it('is compared by flash attention of ours, its last pass', async () => {

@@ -106,6 +106,7 @@ describe('roofline memory on the CPU', () => {
       'live-at-the-peak',
       'largest-allocations',
       'saved-by-a-block',
+      'cells-not-measured',
     ]);
     expect(renderMarkdown(report)).toContain('Memory of one step');
     expect(renderHtml(report)).toContain('allocations-over-a-step');

@@ -1,7 +1,7 @@
 import { formatNumber, formatPercent, formatRatio, type Report } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
 import { reportHead } from '../../../report/report-head.ts';
-import { listSome } from '../../../report/values-in-words.ts';
+import { listSome, statusInWords } from '../../../report/values-in-words.ts';
 import { type CollectiveMeasurement, interpretCollectives } from './interpret.ts';
 import { rankPlots, sizePlots } from './plots.ts';
 import { collectiveTable, fitTable, ncclTestsTable } from './tables.ts';
@@ -69,6 +69,7 @@ function peerSentence(measured: readonly CollectiveMeasurement[]): string[] {
 }
 
 function wrongSentence(measured: readonly CollectiveMeasurement[]): string[] {
+  if (measured.length === 0) return [];
   const wrong = measured.filter((each) =>
     Object.values(each.measured).some((timing) => (timing.wrong ?? 0) > 0),
   );
@@ -78,6 +79,8 @@ function wrongSentence(measured: readonly CollectiveMeasurement[]): string[] {
 
 function unmeasuredSentence(unmeasured: readonly CollectiveMeasurement[]): string[] {
   if (unmeasured.length === 0) return [];
-  const told = unmeasured.map(({ cell, record }) => `${describeCollective(cell)} (${record.status})`);
+  const told = unmeasured.map(
+    ({ cell, record }) => `${describeCollective(cell)} (${statusInWords(record.status)})`,
+  );
   return [`Without a result: ${listSome(told)}.`];
 }

@@ -1,6 +1,6 @@
 import { formatBytes, formatRatio } from '@roofline/reports';
 import { canonicalJson } from '../../../records/json.ts';
-import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
+import { listSome, statusInWords, valuesInWords } from '../../../report/values-in-words.ts';
 import { describeAttentionCell } from '../parameters.ts';
 import { compiledAttentionTable } from './compiled-table.ts';
 import type { AttentionMeasurement } from './interpret.ts';
@@ -66,6 +66,8 @@ function compiledSentence(measurements: readonly AttentionMeasurement[]): string
 function unmeasured(measurements: readonly AttentionMeasurement[]): string[] {
   const cells = measurements.filter(({ measured }) => measured === null);
   if (cells.length === 0) return [];
-  const names = cells.map(({ cell, record }) => `${describeAttentionCell(cell)} (${record.status})`);
+  const names = cells.map(
+    ({ cell, record }) => `${describeAttentionCell(cell)} (${statusInWords(record.status)})`,
+  );
   return [`Not measured: ${listSome(names)}.`];
 }

@@ -1,4 +1,5 @@
 import type { Plot, Point, Series } from '@roofline/reports';
+import { errorBarOf } from '../../../measuring/statistics.ts';
 import { modes } from '../parameters.ts';
 import { phaseNames } from '../result.ts';
 import { cellNames } from '../../../report/cell-names.ts';
@@ -112,7 +113,7 @@ function phasePlot(measurements: readonly E2eMeasurement[], label: Label): Plot 
 function ratioPlot(measurements: readonly E2eMeasurement[], label: Label): Plot | null {
   const compared = measurements.filter(({ measured }) => measured?.peer);
   const series = seriesByMode(compared, label, ({ peer }) =>
-    peer ? { y: peer.ratio.ratio, low: peer.ratio.low, high: peer.ratio.high } : null,
+    peer ? { y: peer.ratio.ratio, ...errorBarOf(peer.ratio) } : null,
   );
   return modelBars(series, {
     id: 'ratio-to-pytorch',

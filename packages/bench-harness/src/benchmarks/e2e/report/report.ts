@@ -8,6 +8,7 @@ import { headlinePlot } from './headline.ts';
 import { phaseRooflines } from './roofline.ts';
 import { e2eSummary } from './summary.ts';
 import { peerTable, phaseTable, timeTable } from './tables.ts';
+import { peerFailures } from '../../../report/peer-failures.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { listSome } from '../../../report/values-in-words.ts';
 
@@ -45,10 +46,7 @@ function plotSections(measurements: readonly E2eMeasurement[]): Section[] {
 
 function warnings(measurements: readonly E2eMeasurement[]): Block[] {
   const wide = measurements.filter(({ measured }) => measured && spreadIsWide(measured));
-  const peers = measurements.filter(({ measured }) => {
-    const status = measured?.result.peer?.status;
-    return status !== undefined && status !== 'ok';
-  });
+  const peers = measurements.map(({ cell, measured }) => ({ cell, peer: measured?.result.peer }));
   const commits = [
     ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
   ];
@@ -62,7 +60,7 @@ function warnings(measurements: readonly E2eMeasurement[]): Block[] {
           ),
         ]
       : []),
-    ...(peers.length > 0 ? [warning(`PyTorch could not run ${listSome(peers.map(name))}.`)] : []),
+    ...peerFailures(peers).map(warning),
     ...(commits.length > 1 ? [warning(`Not all cells are of one commit: ${commits.join(', ')}.`)] : []),
   ];
 }

@@ -2,7 +2,7 @@ import { formatDuration, formatNumber, formatPercent, formatRatio } from '@roofl
 import { geometricMean } from 'simple-statistics';
 import { describeShape } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
-import { listSome } from '../../../report/values-in-words.ts';
+import { listSome, statusInWords } from '../../../report/values-in-words.ts';
 import { nameOf, type FlashMeasurement, type Measured } from './interpret.ts';
 
 type MeasuredFlash = FlashMeasurement & { timed: NonNullable<FlashMeasurement['timed']>; measured: Measured };
@@ -75,7 +75,13 @@ function unmeasuredSentences(measurements: readonly FlashMeasurement[]): string[
     if (pass !== first) return [];
     if (timed === null) {
       const reason = record.error?.message ?? '';
-      return [{ what: `Cells without a result (${record.status})`, reason, shape: describeShape(cell) }];
+      return [
+        {
+          what: `Cells without a result (${statusInWords(record.status)})`,
+          reason,
+          shape: describeShape(cell),
+        },
+      ];
     }
     const { outcome } = timed;
     if (outcome.status === 'ok') return [];

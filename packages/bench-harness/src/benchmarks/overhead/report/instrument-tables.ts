@@ -14,7 +14,9 @@ import { cellRow } from '../../../report/cell-row.ts';
 import { configurationColumns, sharedCaption } from '../../../report/configuration-columns.ts';
 import { capitalize, valuesInWords } from '../../../report/values-in-words.ts';
 import {
+  errorBarOf,
   formatInterval,
+  NO_INTERVAL,
   ratioOfMedians,
   summarize,
   type RatioEstimate,
@@ -181,7 +183,7 @@ export function instrumentPlot(measurements: readonly InstrumentMeasurement[]): 
   const point = ({ cell, record, cost }: InstrumentMeasurement): Point => {
     const x = name(cell);
     if (cost === null) return { x, y: null, note: record.status };
-    return { x, y: cost.ratio.ratio, low: cost.ratio.low, high: cost.ratio.high };
+    return { x, y: cost.ratio.ratio, ...errorBarOf(cost.ratio) };
   };
   return {
     kind: 'plot',
@@ -216,7 +218,7 @@ export function instrumentSentences(measurements: readonly InstrumentMeasurement
     if (measured.length === 0) return [];
     const overheads = measured.map(({ name, cost }) => ({ name, value: cost.ratio.ratio - 1 }));
     const [only] = measured.length === 1 ? measured : [];
-    const interval = only ? ` (95 % interval ${percentInterval(only.cost.ratio)})` : '';
+    const interval = only ? ` (${percentInterval(only.cost.ratio)})` : '';
     const dropped = measured.reduce((sum, { cost }) => sum + cost.droppedRecords, 0);
     return [
       `${capitalize(labels[instrument])} adds ${valuesInWords(overheads, formatPercent)} to the time of a train ` +
@@ -226,7 +228,9 @@ export function instrumentSentences(measurements: readonly InstrumentMeasurement
 }
 
 function percentInterval({ low, high }: RatioEstimate): string {
-  return `${formatPercent(low - 1)} to ${formatPercent(high - 1)}`;
+  return Number.isNaN(low)
+    ? NO_INTERVAL
+    : `95 % interval ${formatPercent(low - 1)} to ${formatPercent(high - 1)}`;
 }
 
 /** `1.042× (1.031–1.055), 2.1 µs an event`. */

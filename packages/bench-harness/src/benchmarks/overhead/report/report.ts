@@ -82,8 +82,7 @@ export function overheadTable(records: readonly CellRecord[]): Table {
   const [ops, instruments] = [opTable(records), instrumentTable(instrumentMeasurements(records))];
   if (instruments.rows.length === 0) return ops;
   if (ops.rows.length === 0) return instruments;
-  const finding = (row: Row, is: (row: Row) => string) =>
-    row.status === 'ok' ? is(row) : String(row.status);
+  const finding = (row: Row, is: (row: Row) => string) => (row.status === 'ok' ? is(row) : null);
   return {
     kind: 'table',
     id: 'overhead-findings',

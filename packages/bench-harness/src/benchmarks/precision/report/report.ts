@@ -1,6 +1,7 @@
 import type { Block, Plot, Report, Section } from '@roofline/reports';
 import { sizeName } from '../../e2e/parameters.ts';
 import type { CellRecord } from '../../../records/record.ts';
+import { peerFailures } from '../../../report/peer-failures.ts';
 import { reportHead } from '../../../report/report-head.ts';
 import { measurementsOf, speedsOf } from './measurements.ts';
 import { precisionSummary } from './summary.ts';
@@ -36,7 +37,7 @@ function sectionsOf(records: readonly CellRecord[]): Section[] {
       'What a running sum loses to the rounding of its dtype, and of what is added.',
       [accumulationTable(records)],
     ),
-    ...(measurementsOf('dtypes', records).length > 0
+    ...(measurementsOf('dtypes', records).some(({ result }) => result !== null)
       ? section('dtypes', 'Dtypes', 'Autocast casts by the op: parameters and gradients stay float32.', [
           dtypeTable(records),
         ])
@@ -49,6 +50,7 @@ function sectionsOf(records: readonly CellRecord[]): Section[] {
     ),
     ...section('speed', 'Speed', 'Each precision in a process of its own.', [
       speedTable(records),
+      ...speedPeerFailures(records).map((text): Block => ({ kind: 'note', tone: 'warning', text })),
       ...speedPlot(records),
       ...[compiledSpeedTable(records)].filter((table) => table !== null),
     ]),
@@ -59,6 +61,11 @@ function sectionsOf(records: readonly CellRecord[]): Section[] {
       loss,
     ),
   ];
+}
+
+/** Why steps of PyTorch have no time beside ours. */
+export function speedPeerFailures(records: readonly CellRecord[]): string[] {
+  return peerFailures(speedsOf(records).map(({ cell, result }) => ({ cell, peer: result?.peer })));
 }
 
 function lossPlot(records: readonly CellRecord[]): Plot {

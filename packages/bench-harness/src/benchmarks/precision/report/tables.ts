@@ -173,6 +173,12 @@ export function findingsTable(records: readonly CellRecord[]): Table {
   const tables = [accumulationTable, dtypeTable, accuracyTable, lossTable, speedTable];
   const [sums, dtypes, accuracies, losses, speeds] = tables.map((make) => make(records).rows);
   const rows: Row[] = [
+    // Their own tables have no rows of what was not measured.
+    ...(['accumulation', 'dtypes'] as const).flatMap((study) =>
+      measurementsOf(study, records)
+        .filter(({ result }) => result === null)
+        .map(({ cell, record }) => finding(study, 'all', { ...cell, ...statusOf(record) }, null)),
+    ),
     ...sums!.map((row) =>
       finding('accumulation', `${row['experiment']} on ${row['device']}`, row, row['sum']),
     ),
@@ -180,7 +186,9 @@ export function findingsTable(records: readonly CellRecord[]): Table {
       Object.entries(each).map(([dtype, is]) => finding('dtypes', String(tensor), { dtype }, is)),
     ),
     ...accuracies!.map((row) => finding('accuracy', `${row['size']}, gradients`, row, ratioText(row))),
-    ...losses!.map((row) => finding('loss', `${row['steps']} steps`, row, lossText(row))),
+    ...losses!.map((row) =>
+      finding('loss', row['steps'] === undefined ? 'all steps' : `${row['steps']} steps`, row, lossText(row)),
+    ),
     ...speeds!.map((row) =>
       finding('speed', `${row['size']}, context ${row['context']}, ${row['mode']}`, row, speedText(row)),
     ),
@@ -201,7 +209,7 @@ export function findingsTable(records: readonly CellRecord[]): Table {
 
 function finding(study: string, what: string, row: Row, is: Row[string]): Row {
   const failed = row.status !== undefined && row.status !== 'ok';
-  return { study, what, ...row, finding: failed ? String(row.status) : is };
+  return { study, what, ...row, finding: failed ? null : is };
 }
 
 function ratioText({ gradientRatio }: Row): string {

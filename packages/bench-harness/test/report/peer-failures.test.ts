@@ -1,0 +1,58 @@
+import { renderMarkdown } from '@roofline/reports';
+import { describe, expect, it } from 'vitest';
+import { e2eBenchmark } from '../../src/benchmarks/e2e/benchmark.ts';
+import { precisionBenchmark } from '../../src/benchmarks/precision/benchmark.ts';
+import { peerFailures } from '../../src/report/peer-failures.ts';
+import { toyCell, toyRecord, toyResult } from '../fixtures/records.ts';
+
+const failed = (message: string) => ({
+  status: 'failed' as const,
+  error: { name: 'PeerError', message },
+});
+const spent = (size: string) => ({
+  status: 'out-of-memory' as const,
+  error: {
+    name: 'PeerError',
+    message: `OutOfMemoryError in PyTorch: CUDA out of memory. Tried to allocate ${size}. See more.`,
+  },
+});
+const tooOld = failed('RuntimeError in PyTorch: torch.compile needs PyTorch 2.\nTraceback');
+const said =
+  'PyTorch could not run small · context 16 · batch 2 · train-step · float32: RuntimeError in PyTorch: ' +
+  'torch.compile needs PyTorch 2.';
+
+describe('where PyTorch has no time', () => {
+  it('says why, each reason once', () => {
+    const cells = [
+      { cell: toyCell, peer: tooOld },
+      { cell: { ...toyCell, context: 32 }, peer: tooOld },
+      { cell: toyCell, peer: failed('no memory') },
+      { cell: toyCell, peer: null },
+      ...[1, 20].map((batch) => ({ cell: { ...toyCell, batch }, peer: spent(`${batch} GiB`) })),
+    ];
+    expect(peerFailures(cells)).toEqual([
+      said.replace(': Runtime', '; small · context 32 · batch 2 · train-step · float32: Runtime'),
+      'PyTorch could not run small · context 16 · batch 2 · train-step · float32: no memory.',
+      'PyTorch could not run small · context 16 · batch 1 · train-step · float32; small · context 16 · batch 20 · ' +
+        'train-step · float32: OutOfMemoryError in PyTorch: CUDA out of memory.',
+    ]);
+  });
+
+  it.each([
+    ['e2e', e2eBenchmark, toyRecord({}, { result: { ...toyResult(), peer: tooOld } })],
+    [
+      'precision',
+      precisionBenchmark,
+      toyRecord(
+        {},
+        {
+          benchmark: 'precision',
+          parameters: { ...toyCell, study: 'speed' },
+          result: { ...toyResult(), study: 'speed', peer: tooOld },
+        },
+      ),
+    ],
+  ])('the report of %s says so', (_, benchmark, record) => {
+    expect(renderMarkdown(benchmark.toReport([record]))).toContain(`> ${said}`);
+  });
+});

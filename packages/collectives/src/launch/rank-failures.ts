@@ -1,0 +1,35 @@
+import type { RankFailure } from './rank-process.ts';
+
+/** Of ranks that failed in this order, the one whose error is not that it lost another, nor that it was ended. */
+export function rootFailure(failures: readonly RankFailure[]): RankFailure | null {
+  const isOwn = ({ lastLines, signal }: RankFailure) =>
+    signal !== 'SIGTERM' && !lastLines.some((line) => line.includes('CollectiveError'));
+  return failures.find(isOwn) ?? failures[0] ?? null;
+}
+
+/** How ranks of `count` failed, in lines: what several of them have in common once, and what failed first last. */
+export function* describeFailures(failures: readonly RankFailure[], count: number): Generator<string> {
+  const root = rootFailure(failures);
+  if (root === null) return;
+  const groups = Map.groupBy(failures, textOf);
+  for (const [text, group] of groups) {
+    if (text !== textOf(root)) yield* `${nameRanks(group)} failed: ${text}`.split('\n');
+  }
+  const first = groups.get(textOf(root))!;
+  const order = first.length === count && count > 1 ? '' : ' first';
+  yield* `${nameRanks(first)} failed${order}: ${textOf(root)}`.split('\n');
+  // They stand above among what others wrote.
+  if (root.error === null) yield* root.lastLines.map((line) => `  ${line}`);
+}
+
+function textOf({ exitCode, signal, error }: RankFailure): string {
+  const how = signal ? `killed by ${signal}` : `exit code ${exitCode}`;
+  return [how, ...(error ?? []).map((line) => `  ${line}`)].join('\n');
+}
+
+/** `rank 3`, `ranks 0, 2 and 3`. */
+function nameRanks(failures: readonly RankFailure[]): string {
+  const sorted = failures.map(({ rank }) => rank).sort((a, b) => a - b);
+  if (sorted.length === 1) return `rank ${sorted[0]}`;
+  return `ranks ${sorted.slice(0, -1).join(', ')} and ${sorted.at(-1)}`;
+}
