@@ -114,7 +114,10 @@ export class CarriedCopies {
     this.#copies.clear();
   }
 
-  /** Those that no other program has made lie in one segment, which takes no more than they need. */
+  /**
+   * Those that no other program has made lie in one segment, which takes no more than they need. It is all that takes
+   * memory: either all copies are there behind this, or none.
+   */
   #makeCopies(): void {
     const device = this.#program.device as CudaDevice;
     const wanted = [...this.#sources].map(([number, { casts }]) => ({
@@ -128,9 +131,13 @@ export class CarriedCopies {
     const pool = device.createPool({ segmentSize: 'exact' });
     try {
       device.withPool(pool, () => {
-        if (bytes > 0) new Storage(device, bytes).release();
+        let next = bytes > 0 ? reservedAddress(device, bytes) : 0;
         for (const { number, byteLength, parameters } of wanted) {
-          const copy = LowPrecisionCopy.of(parameters, byteLength);
+          const copy = LowPrecisionCopy.of(parameters, () => {
+            const block = device.allocateAt(next, byteLength);
+            next += block.size;
+            return new Storage(device, byteLength, block);
+          });
           copy.freshBehind(this.#run);
           this.#copies.set(number, copy);
         }
@@ -159,4 +166,11 @@ export class CarriedCopies {
     if (source.kind !== 'captured') throw new TypeError('A copy is of captured storages.');
     return { source: source.storage, parameter: parameter!, output: output! };
   }
+}
+
+/** Where so many bytes of the current pool are free. */
+function reservedAddress(device: CudaDevice, bytes: number): number {
+  const block = device.allocate(bytes);
+  device.free(block);
+  return block.address;
 }
