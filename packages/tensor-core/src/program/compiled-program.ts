@@ -23,7 +23,7 @@ import {
   type StorageSource,
   writtenArguments,
 } from './program.ts';
-import { ownConstants, standInFor, writeBack } from './stand-ins.ts';
+import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import { type Trace, isHandedOver } from './trace.ts';
 import { mapInstances } from './values.ts';
 
@@ -67,6 +67,8 @@ export class CompiledProgram {
   readonly #interpreter: ProgramRunner;
   readonly #result: unknown;
   readonly #gradients: readonly GradientResult[];
+  /** Of results and gradients, those that are copied behind a run. */
+  readonly #copied: readonly Operand[];
   /** Leaves whose gradients the program begins with. */
   readonly #readGradients: ReadonlySet<Tensor>;
   readonly #givenMemory: GivenMemory;
@@ -103,6 +105,7 @@ export class CompiledProgram {
       slots.map(({ operand }) => operand),
       this.#gradients,
     );
+    this.#copied = copiedOperands(this.program, slots, this.#gradients);
     this.#readGradients = new Set(
       this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
@@ -163,16 +166,32 @@ export class CompiledProgram {
     this.#writes.checkHolds(bindings);
     const attributes = new LiveAttributes(this.program);
     const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
+    // Behind the run nothing may fail: what it has counted is counted.
+    const copies = this.#memoryOfCopies();
     this.#forgetReplacedGradients();
-    const made = runner.run(bindings, attributes);
+    const made = this.#writing(runner, bindings, attributes);
     try {
       attributes.all();
       this.#writes.note(bindings);
       runner.writesNoted?.();
       writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
-      return this.#deliver(made, bindings);
+      return this.#deliver(made, bindings, copies);
     } finally {
       for (const storage of made.values()) storage.release();
+    }
+  }
+
+  /** Runs it; what a run that fails may have written counts as written. */
+  #writing(
+    runner: ProgramRunner,
+    bindings: ReadonlyMap<number, Binding>,
+    attributes: LiveAttributes,
+  ): Map<number, Storage> {
+    try {
+      return runner.run(bindings, attributes);
+    } catch (error) {
+      if (!runner.wroteNothing) this.#writes.note(bindings);
+      throw error;
     }
   }
 
@@ -217,7 +236,18 @@ export class CompiledProgram {
     }
   }
 
-  #deliver(made: ReadonlyMap<number, Storage>, bindings: ReadonlyMap<number, Binding>): unknown {
+  #memoryOfCopies(): Map<Operand, Tensor> {
+    const { device } = this.program;
+    return new Map(
+      this.#copied.map((operand) => [operand, Tensor.allocate(device, operand.dtype, operand.shape)]),
+    );
+  }
+
+  #deliver(
+    made: ReadonlyMap<number, Storage>,
+    bindings: ReadonlyMap<number, Binding>,
+    copies: ReadonlyMap<Operand, Tensor>,
+  ): unknown {
     const tensorAt = ({ storage, dtype, shape, strides, offset }: Operand) => {
       const { storage: memory, byteOffset } = bindings.get(storage) ?? {
         storage: made.get(storage)!,
@@ -226,26 +256,41 @@ export class CompiledProgram {
       const start = byteOffset / byteSize(dtype);
       return new Tensor((memory as Storage).retain(), dtype, shape, strides, start + offset);
     };
-    const { storages, gradients } = this.program;
-    // What is the caller's already, or the program's, is copied: it gets a tensor of its own, as in the first call.
-    const ownTensorAt = (operand: Operand, isOthers: boolean) => {
-      const { kind } = storages[operand.storage]!.source;
-      return isOthers || kind === 'argument' || kind === 'constant'
-        ? standInFor(tensorAt(operand))
-        : tensorAt(operand);
+    const ownTensorAt = (operand: Operand) => {
+      const memory = copies.get(operand);
+      return memory ? copyIn(memory, tensorAt(operand)) : tensorAt(operand);
     };
     for (const { leaf, operand, disposes } of this.#gradients) {
       const before = leaf.grad;
-      leaf.grad = operand && keep(ownTensorAt(operand, false));
+      leaf.grad = operand && keep(ownTensorAt(operand));
       if (disposes) before?.dispose();
     }
-    // The next run may write a gradient's storage again.
     return mapInstances(this.#result, Slot, ({ operand, found, isKept }) => {
       if (found) return found;
-      const x = ownTensorAt(operand, gradients.has(operand.storage));
+      const x = ownTensorAt(operand);
       return isKept ? keep(x) : x;
     });
   }
+}
+
+/**
+ * What of results and gradients is copied, so that the caller gets a tensor of its own as in the first call: what is its own
+ * already, or the program's, and of results also gradients, whose storage the next run may write again.
+ */
+function copiedOperands(
+  { storages, gradients }: Program,
+  slots: readonly Slot[],
+  gradientResults: readonly GradientResult[],
+): Operand[] {
+  const isOthers = ({ storage }: Operand) => {
+    const { kind } = storages[storage]!.source;
+    return kind === 'argument' || kind === 'constant';
+  };
+  const results = slots.flatMap(({ operand, found }) => (found ? [] : [operand]));
+  return [
+    ...results.filter((operand) => isOthers(operand) || gradients.has(operand.storage)),
+    ...gradientResults.flatMap(({ operand }) => (operand && isOthers(operand) ? [operand] : [])),
+  ];
 }
 
 function byteOffsetOf({ address, storage }: Tensor): number {
