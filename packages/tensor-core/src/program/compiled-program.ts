@@ -1,7 +1,4 @@
-import { isGradEnabled } from '../autograd/grad-mode.ts';
-import { CompileError } from '../errors.ts';
 import { mustSeeOps } from '../op/observers.ts';
-import { formatShape } from '../tensor/shape.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
@@ -23,6 +20,7 @@ import {
   type StorageSource,
   writtenArguments,
 } from './program.ts';
+import { Slot, copiedOperands, operandOfResult } from './result-slots.ts';
 import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import { type Trace, isHandedOver } from './trace.ts';
 import { mapInstances } from './values.ts';
@@ -43,21 +41,6 @@ export interface ProgramExplanation extends RunnerFacts {
   readonly calls: number;
   /** The most bytes that what it made held at a time, run eagerly. */
   readonly eagerPeakBytes: number;
-}
-
-/** The place of a tensor in a function's result. */
-class Slot {
-  readonly operand: Operand;
-  /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
-  readonly found: Tensor | null;
-  /** Whether the function took it out of all scopes. */
-  readonly isKept: boolean;
-
-  constructor(operand: Operand, found: Tensor | null, isKept: boolean) {
-    this.operand = operand;
-    this.found = found;
-    this.isKept = isKept;
-  }
 }
 
 /** A call of a function that can be repeated by its ops alone. */
@@ -273,40 +256,8 @@ export class CompiledProgram {
   }
 }
 
-/**
- * What of results and gradients is copied, so that the caller gets a tensor of its own as in the first call: what is its own
- * already, or the program's, and of results also gradients, whose storage the next run may write again.
- */
-function copiedOperands(
-  { storages, gradients }: Program,
-  slots: readonly Slot[],
-  gradientResults: readonly GradientResult[],
-): Operand[] {
-  const isOthers = ({ storage }: Operand) => {
-    const { kind } = storages[storage]!.source;
-    return kind === 'argument' || kind === 'constant';
-  };
-  const results = slots.flatMap(({ operand, found }) => (found ? [] : [operand]));
-  return [
-    ...results.filter((operand) => isOthers(operand) || gradients.has(operand.storage)),
-    ...gradientResults.flatMap(({ operand }) => (operand && isOthers(operand) ? [operand] : [])),
-  ];
-}
-
 function byteOffsetOf({ address, storage }: Tensor): number {
   return address - storage.buffer.address;
-}
-
-function operandOfResult(trace: Trace, x: Tensor): Operand {
-  x.assertAlive('compile: the result');
-  if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
-    const maker = trace.writerOf(x.storage);
-    throw new CompileError(
-      `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
-        'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
-    );
-  }
-  return trace.operand(x);
 }
 
 function programOf(

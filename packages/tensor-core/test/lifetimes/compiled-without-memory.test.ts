@@ -127,18 +127,17 @@ describe.skipIf(hostCompilerVersion() === null)('a compiled step on an emulated 
 
   it('that is written down finds no memory, says so and leaves none', () => {
     const before = memory();
-    let allocation = 0;
-    for (let isReached = true; isReached; allocation++) {
+    const firstCall = (allocation: number) =>
       t.scope(() => {
         const step = new Step(device);
         const x = t.ones([size], { device });
         const { reached, error } = withoutMemoryAt(allocation, () => step.run(x));
         if (reached) expect(error).toBeInstanceOf(t.OutOfMemoryError);
-        isReached = reached;
         step.dispose();
+        return reached;
       });
-      expect(memory()).toEqual(before);
-    }
+    let allocation = 0;
+    while (firstCall(allocation++)) expect(memory()).toEqual(before);
     expect(allocation).toBeGreaterThan(5);
   });
 });

@@ -212,6 +212,7 @@ export class CudaProgram implements ProgramRunner {
   #captureOnce(given: ReadonlyMap<number, Binding>): number {
     this.#drop();
     const { device } = this.#parts;
+    device.awaitFreedMemory();
     const copies = this.#copies.bindings();
     const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
     const bytesBefore = this.#pool.reservedBytes;
@@ -246,6 +247,8 @@ export class CudaProgram implements ProgramRunner {
     this.#captured.graph.dispose();
     for (const block of this.#held) this.#parts.device.freeBlock(block);
     this.#held = [];
+    // Another stream could not use what this one leaves.
+    if (this.#captured.stream !== this.#parts.device.stream) this.#pool.emptyCache();
     this.#captured = null;
   }
 }
