@@ -14,7 +14,8 @@ import { tracing } from '../tensor/tracing.ts';
 import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts';
 import { type PrepareOptions, writtenArguments } from './program.ts';
 import { standInFor, writeBack } from './stand-ins.ts';
-import { Trace, traced } from './trace.ts';
+import { Trace } from './trace.ts';
+import { traced } from './traced.ts';
 import { checkResult, describeArguments, mapInstances } from './values.ts';
 
 /** Options of `compile`. */

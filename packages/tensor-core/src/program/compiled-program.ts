@@ -22,7 +22,8 @@ import {
 } from './program.ts';
 import { Slot, copiedOperands, operandOfResult } from './result-slots.ts';
 import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
-import { type Trace, isHandedOver } from './trace.ts';
+import type { Trace } from './trace.ts';
+import { isHandedOver } from './traced.ts';
 import { mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
