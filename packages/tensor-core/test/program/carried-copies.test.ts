@@ -226,4 +226,21 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     expect(f(x).toFlatArray()).toEqual([3, 6]);
     f.dispose();
   });
+
+  it('are cast behind a run in which an observer failed before they were', () => {
+    const weight = parameter([1, 2]);
+    const f = evaluation(weight);
+    const x = ones([2], { device });
+    for (let i = 0; i < 2; i++) f(x);
+    noGrad(() => copyInPlace(weight, tensor([3, 4], { device })));
+    const stop = observeOps({
+      beforeReplay: () => {
+        throw new Error('stop');
+      },
+    });
+    expect(() => f(x)).toThrow('stop');
+    stop();
+    expect(f(x).item()).toBe(7);
+    f.dispose();
+  });
 });

@@ -87,15 +87,9 @@ export class CarriedCopies {
       stream.waitFor(lastCast.event);
       waitedFor = lastCast;
     }
+    if (isOneStale) this.#cast(stream);
     this.#freshOn = stream;
     this.#freshAt = watchedChanges.writes;
-    if (!isOneStale) return;
-    observeReplay(
-      () => this.#replay(),
-      () => this.#graph!.launch(stream),
-    );
-    const time = { stream, event: stream.recordEvent({ timing: false }) };
-    for (const copy of this.#copies.values()) copy.noteCast(time);
   }
 
   /** Behind a run, once its writes count as writes of the parameters: it wrote none without its copy. */
@@ -145,6 +139,15 @@ export class CarriedCopies {
     } finally {
       pool.release();
     }
+  }
+
+  #cast(stream: CudaStream): void {
+    observeReplay(
+      () => this.#replay(),
+      () => this.#graph!.launch(stream),
+    );
+    const time = { stream, event: stream.recordEvent({ timing: false }) };
+    for (const copy of this.#copies.values()) copy.noteCast(time);
   }
 
   /** What its graph launches: a kernel for each cast. */
