@@ -120,9 +120,11 @@ export class CudaProgram implements ProgramRunner {
       letWait(stream, this.#captured.stream);
       this.#captured.lent.takeBack();
     } else this.#capture(this.#withOwnArguments(bindings));
-    const captured = this.#captured!;
     // Behind all that takes memory: a run that finds none has not counted.
     const live = attributes.all();
+    // A result that is captured here moves where what was asked has run its program.
+    if (!this.#captured!.places.areThoseOf(bindings)) this.#capture(this.#withOwnArguments(bindings));
+    const captured = this.#captured!;
     captured.live.update(captured.graph, live);
     this.#copies.refresh(stream);
     observeReplay(
