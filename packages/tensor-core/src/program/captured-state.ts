@@ -3,7 +3,8 @@ import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './gradient-results.ts';
 import type { ProgramStorage } from './program.ts';
-import { type Dependency, type TouchedGradient, type Trace, isHandedOver } from './trace.ts';
+import type { Dependency, TouchedGradient, Trace } from './trace.ts';
+import { isHandedOver } from './traced.ts';
 
 /** A handle to a captured storage, and whether it required a gradient. */
 interface CapturedHandle {

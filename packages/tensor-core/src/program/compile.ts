@@ -1,7 +1,7 @@
 import { autocastDType } from '../autocast/autocast.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { getFloat32MatmulPrecision } from '../devices/cuda/matmul/float32-matmul-precision.ts';
-import { CompileError } from '../errors.ts';
+import { CompileError, OutOfMemoryError } from '../errors.ts';
 import type { Place } from '../host/user-place.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { checkCount, checkFlag } from '../tensor/check-value.ts';
@@ -14,7 +14,8 @@ import { tracing } from '../tensor/tracing.ts';
 import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts';
 import { type PrepareOptions, writtenArguments } from './program.ts';
 import { standInFor, writeBack } from './stand-ins.ts';
-import { Trace, traced } from './trace.ts';
+import { Trace } from './trace.ts';
+import { traced } from './traced.ts';
 import { checkResult, describeArguments, mapInstances } from './values.ts';
 
 /** Options of `compile`. */
@@ -203,9 +204,19 @@ class Compiled {
   #programOf(trace: Trace, result: unknown): CompiledProgram | null {
     checkResult(result);
     const left = leftBehind(trace, result);
-    if (!left) return new CompiledProgram(this.#fn.name, trace, result, this.#options);
+    if (!left) return this.#programIfMemory(trace, result);
     this.#expectNoMore(left);
     return null;
+  }
+
+  /** Null where there is no memory for its constants: what the function has done is done, and the next call may find some. */
+  #programIfMemory(trace: Trace, result: unknown): CompiledProgram | null {
+    try {
+      return new CompiledProgram(this.#fn.name, trace, result, this.#options);
+    } catch (error) {
+      if (error instanceof OutOfMemoryError) return null;
+      throw error;
+    }
   }
 
   #add(signature: string, program: CompiledProgram): void {

@@ -1,7 +1,4 @@
-import { isGradEnabled } from '../autograd/grad-mode.ts';
-import { CompileError } from '../errors.ts';
 import { mustSeeOps } from '../op/observers.ts';
-import { formatShape } from '../tensor/shape.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
@@ -23,8 +20,10 @@ import {
   type StorageSource,
   writtenArguments,
 } from './program.ts';
-import { ownConstants, standInFor, writeBack } from './stand-ins.ts';
-import { type Trace, isHandedOver } from './trace.ts';
+import { Slot, copiedOperands, operandOfResult } from './result-slots.ts';
+import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
+import type { Trace } from './trace.ts';
+import { isHandedOver } from './traced.ts';
 import { mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
@@ -45,21 +44,6 @@ export interface ProgramExplanation extends RunnerFacts {
   readonly eagerPeakBytes: number;
 }
 
-/** The place of a tensor in a function's result. */
-class Slot {
-  readonly operand: Operand;
-  /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
-  readonly found: Tensor | null;
-  /** Whether the function took it out of all scopes. */
-  readonly isKept: boolean;
-
-  constructor(operand: Operand, found: Tensor | null, isKept: boolean) {
-    this.operand = operand;
-    this.found = found;
-    this.isKept = isKept;
-  }
-}
-
 /** A call of a function that can be repeated by its ops alone. */
 export class CompiledProgram {
   readonly program: Program;
@@ -67,6 +51,8 @@ export class CompiledProgram {
   readonly #interpreter: ProgramRunner;
   readonly #result: unknown;
   readonly #gradients: readonly GradientResult[];
+  /** Of results and gradients, those that are copied behind a run. */
+  readonly #copied: readonly Operand[];
   /** Leaves whose gradients the program begins with. */
   readonly #readGradients: ReadonlySet<Tensor>;
   readonly #givenMemory: GivenMemory;
@@ -103,6 +89,7 @@ export class CompiledProgram {
       slots.map(({ operand }) => operand),
       this.#gradients,
     );
+    this.#copied = copiedOperands(this.program, slots, this.#gradients);
     this.#readGradients = new Set(
       this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
@@ -163,16 +150,32 @@ export class CompiledProgram {
     this.#writes.checkHolds(bindings);
     const attributes = new LiveAttributes(this.program);
     const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
+    // Behind the run nothing may fail: what it has counted is counted.
+    const copies = this.#memoryOfCopies();
     this.#forgetReplacedGradients();
-    const made = runner.run(bindings, attributes);
+    const made = this.#writing(runner, bindings, attributes);
     try {
       attributes.all();
       this.#writes.note(bindings);
       runner.writesNoted?.();
       writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
-      return this.#deliver(made, bindings);
+      return this.#deliver(made, bindings, copies);
     } finally {
       for (const storage of made.values()) storage.release();
+    }
+  }
+
+  /** Runs it; what a run that fails may have written counts as written. */
+  #writing(
+    runner: ProgramRunner,
+    bindings: ReadonlyMap<number, Binding>,
+    attributes: LiveAttributes,
+  ): Map<number, Storage> {
+    try {
+      return runner.run(bindings, attributes);
+    } catch (error) {
+      if (!runner.wroteNothing) this.#writes.note(bindings);
+      throw error;
     }
   }
 
@@ -217,7 +220,18 @@ export class CompiledProgram {
     }
   }
 
-  #deliver(made: ReadonlyMap<number, Storage>, bindings: ReadonlyMap<number, Binding>): unknown {
+  #memoryOfCopies(): Map<Operand, Tensor> {
+    const { device } = this.program;
+    return new Map(
+      this.#copied.map((operand) => [operand, Tensor.allocate(device, operand.dtype, operand.shape)]),
+    );
+  }
+
+  #deliver(
+    made: ReadonlyMap<number, Storage>,
+    bindings: ReadonlyMap<number, Binding>,
+    copies: ReadonlyMap<Operand, Tensor>,
+  ): unknown {
     const tensorAt = ({ storage, dtype, shape, strides, offset }: Operand) => {
       const { storage: memory, byteOffset } = bindings.get(storage) ?? {
         storage: made.get(storage)!,
@@ -226,23 +240,18 @@ export class CompiledProgram {
       const start = byteOffset / byteSize(dtype);
       return new Tensor((memory as Storage).retain(), dtype, shape, strides, start + offset);
     };
-    const { storages, gradients } = this.program;
-    // What is the caller's already, or the program's, is copied: it gets a tensor of its own, as in the first call.
-    const ownTensorAt = (operand: Operand, isOthers: boolean) => {
-      const { kind } = storages[operand.storage]!.source;
-      return isOthers || kind === 'argument' || kind === 'constant'
-        ? standInFor(tensorAt(operand))
-        : tensorAt(operand);
+    const ownTensorAt = (operand: Operand) => {
+      const memory = copies.get(operand);
+      return memory ? copyIn(memory, tensorAt(operand)) : tensorAt(operand);
     };
     for (const { leaf, operand, disposes } of this.#gradients) {
       const before = leaf.grad;
-      leaf.grad = operand && keep(ownTensorAt(operand, false));
+      leaf.grad = operand && keep(ownTensorAt(operand));
       if (disposes) before?.dispose();
     }
-    // The next run may write a gradient's storage again.
     return mapInstances(this.#result, Slot, ({ operand, found, isKept }) => {
       if (found) return found;
-      const x = ownTensorAt(operand, gradients.has(operand.storage));
+      const x = ownTensorAt(operand);
       return isKept ? keep(x) : x;
     });
   }
@@ -250,18 +259,6 @@ export class CompiledProgram {
 
 function byteOffsetOf({ address, storage }: Tensor): number {
   return address - storage.buffer.address;
-}
-
-function operandOfResult(trace: Trace, x: Tensor): Operand {
-  x.assertAlive('compile: the result');
-  if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
-    const maker = trace.writerOf(x.storage);
-    throw new CompileError(
-      `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
-        'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
-    );
-  }
-  return trace.operand(x);
 }
 
 function programOf(

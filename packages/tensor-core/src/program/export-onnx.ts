@@ -16,7 +16,8 @@ import { readElements } from '../tensor/transfer.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import type { Call, Operand, ProgramStorage } from './program.ts';
 import { standInFor } from './stand-ins.ts';
-import { Trace, traced } from './trace.ts';
+import { Trace } from './trace.ts';
+import { traced } from './traced.ts';
 import { checkResult, mapInstances } from './values.ts';
 
 /** Options of `exportOnnx`. */

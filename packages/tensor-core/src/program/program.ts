@@ -185,6 +185,8 @@ export interface ProgramRunner {
   run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage>;
   /** Told behind a run, once its writes count as writes of the given storages. */
   writesNoted?(): void;
+  /** Whether the last run, which threw, had written nothing of them; without it none is sure of that. */
+  readonly wroteNothing?: boolean;
   /** Frees what it holds. */
   dispose(): void;
 }

@@ -1,6 +1,7 @@
 import { withoutAutocast } from '../autocast/autocast.ts';
 import { noGrad } from '../autograd/grad-mode.ts';
-import { copy } from '../ops/copy/contiguous.ts';
+import { applyOne } from '../op/apply.ts';
+import { copyOp } from '../ops/copy/contiguous.ts';
 import { copyInPlace } from '../ops/copy/in-place.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -8,7 +9,12 @@ import type { Trace } from './trace.ts';
 
 /** A contiguous copy for a function to work on in the place of its caller's tensor. */
 export function standInFor(x: Tensor): Tensor {
-  return noGrad(() => withoutAutocast(() => copy(x)));
+  return copyIn(null, x);
+}
+
+/** A contiguous copy of `x`, in memory like it where that is given. */
+export function copyIn(memory: Tensor | null, x: Tensor): Tensor {
+  return noGrad(() => withoutAutocast(() => applyOne(copyOp, [x], undefined, memory)));
 }
 
 /** What was written into arguments goes to the caller's tensors, from what stood in for them. */
@@ -25,8 +31,9 @@ export function ownConstants({ storages }: Trace): void {
   storages.forEach((storage, number) => {
     const { dtype, byteLength, source } = storage;
     if (source.kind !== 'constant' || byteLength === 0) return;
-    using shared = new Tensor(source.storage, dtype, [byteLength / byteSize(dtype)]);
+    using shared = new Tensor(source.storage.retain(), dtype, [byteLength / byteSize(dtype)]);
     using own = standInFor(shared);
     storages[number] = { ...storage, source: { kind: 'constant', storage: own.storage.retain() } };
+    source.storage.release();
   });
 }

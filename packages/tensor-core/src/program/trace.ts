@@ -1,17 +1,15 @@
-import { withOwnCasts } from '../autocast/autocast.ts';
 import type { Device } from '../devices/device.ts';
 import { CompileError } from '../errors.ts';
 import { userPlace } from '../host/user-place.ts';
 import { liveSourceOf } from '../op/live-attributes.ts';
-import { type Observer, observeOps } from '../op/observers.ts';
+import type { Observer } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { currentRange } from '../op/range.ts';
-import { currentScope, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { shareMemory } from '../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import { type Tracing, tracing } from '../tensor/tracing.ts';
+import type { Tracing } from '../tensor/tracing.ts';
 import { checkWrittenArgument, sharesWhatIsWritten } from './argument-memory.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
 
@@ -47,6 +45,8 @@ export class Trace implements Tracing, Observer {
   device: Device | null = null;
   /** The most bytes that were allocated at a time since the first op. */
   peakBytes = 0;
+  /** The first refusal: a function that catches it goes another way than it does eagerly. */
+  refusal: CompileError | null = null;
   #bytesBefore = 0;
   readonly #numbers = new Map<Storage, number>();
   readonly #arguments: ReadonlyMap<Storage, number>;
@@ -142,7 +142,7 @@ export class Trace implements Tracing, Observer {
   refuse(what: string, remedy: string): never {
     const last = this.calls.at(-1);
     const where = last ? ` (behind the op ${last.op.name})` : '';
-    throw new CompileError(`compile: ${what}${where}. ${remedy}.`);
+    throw this.#refused(new CompileError(`compile: ${what}${where}. ${remedy}.`));
   }
 
   /** `x` by the number of its storage, which it gets where it has none. */
@@ -212,13 +212,18 @@ export class Trace implements Tracing, Observer {
     checkWrittenArgument(original);
     const others = this.#originals.filter((x) => x !== original);
     this.#refuseShared([...others, ...this.captured], original);
-    if (this.#gradientStorages.has(original.storage)) throw sharesWhatIsWritten(original);
+    if (this.#gradientStorages.has(original.storage)) throw this.#refused(sharesWhatIsWritten(original));
     this.#writtenOriginals.add(original);
   }
 
   #refuseShared(tensors: readonly Tensor[], written: Tensor): void {
     const sharing = tensors.find((x) => shareMemory(x, written));
-    if (sharing) throw sharesWhatIsWritten(sharing);
+    if (sharing) throw this.#refused(sharesWhatIsWritten(sharing));
+  }
+
+  #refused(refusal: CompileError): CompileError {
+    this.refusal ??= refusal;
+    return refusal;
   }
 
   #numberOf(x: Tensor, storage: Storage): number {
@@ -274,23 +279,6 @@ export class Trace implements Tracing, Observer {
       'Compile a function for each device',
     );
   }
-}
-
-/** What `fn` gives, run in a scope of its own while `trace` writes down what it does. Throws what `fn` throws. */
-export function traced<T>(trace: Trace, fn: () => T): T {
-  const stop = observeOps(trace);
-  tracing.active = trace;
-  try {
-    return scope(() => withOwnCasts(fn));
-  } finally {
-    tracing.active = null;
-    stop();
-  }
-}
-
-/** Whether a handle is a result of `traced`, asked where that was called: one that the function made, not one that it found. */
-export function isHandedOver({ scope: owner }: Tensor): boolean {
-  return owner !== null && owner === currentScope();
 }
 
 /** Whether a tensor is all of its storage. */

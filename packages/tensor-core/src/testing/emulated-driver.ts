@@ -7,6 +7,7 @@ import { EmulatedGraphs } from './emulated-graphs.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';
 import {
+  captureIsolation,
   captureUnsupported,
   invalidHandle,
   invalidValue,
@@ -157,7 +158,9 @@ export class EmulatedDriver {
       cuStreamCreateWithPriority: (out: number) => giveHandle(out, queues.createStream()),
       cuStreamSynchronize: (stream: number) =>
         queues.capturedBy(stream) ? captureUnsupported : this.#after(() => queues.synchronizeStream(stream)),
-      cuStreamWaitEvent: (stream: number, event: number) => this.#after(() => queues.waitFor(stream, event)),
+      // Its graph would wait for what is no part of it.
+      cuStreamWaitEvent: (stream: number, event: number) =>
+        queues.capturedBy(stream) ? captureIsolation : this.#after(() => queues.waitFor(stream, event)),
       cuLaunchHostFunc: (stream: number, hostFunction: number, argument: number) =>
         this.#queue(stream, () => koffi.call(BigInt(hostFunction), hostFunctionType(), argument)),
       cuEventCreate: (out: number) => giveHandle(out, queues.createEvent()),

@@ -6,6 +6,8 @@ export const invalidHandle = 400;
 export const notSupported = 801;
 // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 export const captureUnsupported = 900;
+// CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+export const captureIsolation = 905;
 
 /** What they mean. */
 export const results: Readonly<Record<number, string>> = {
@@ -17,4 +19,5 @@ export const results: Readonly<Record<number, string>> = {
   719: 'threads of a block wait at different barriers',
   [notSupported]: 'not supported by the emulated GPU',
   [captureUnsupported]: 'not permitted while a stream is captured',
+  [captureIsolation]: 'a stream that is captured would wait for what is not',
 };

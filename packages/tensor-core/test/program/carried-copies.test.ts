@@ -187,4 +187,60 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
     expect(held.reservedBytes - after.reservedBytes).toBe(arenaBytes);
     expect(after.allocatedBytes).toBe(before.allocatedBytes);
   });
+
+  it('take no more where some are small', () => {
+    const sizes = [700_160, 1024, 700_160];
+    const weights = sizes.map((size, i) => full([size], i, { device, requiresGrad: true }));
+    const f = compile((x: Tensor) =>
+      noGrad(() => scope(() => autocast('bfloat16', () => weights.map((weight) => sum(product(x, weight)))))),
+    );
+    const x = ones([1], { device });
+    for (let i = 0; i < 2; i++) for (const y of f(x)) y.dispose();
+    const held = device.memoryStatistics();
+    const { arenaBytes } = f.explain()[0]!;
+    f.dispose();
+    expect(held.reservedBytes - device.memoryStatistics().reservedBytes).toBe(arenaBytes);
+  });
+
+  it('are cast anew behind a run that failed once it had written a parameter', () => {
+    const weight = parameter([16, 32]);
+    const f = compile((x: Tensor) =>
+      noGrad(() =>
+        scope(() => {
+          const y = autocast('bfloat16', () => product(x, weight));
+          applyOne(halve, [weight], undefined);
+          return mul(y, 3);
+        }),
+      ),
+    );
+    const x = ones([2], { device });
+    for (let i = 0; i < 3; i++) f(x);
+    const stop = observeOps({
+      before: ({ name }) => {
+        if (name === 'mul') throw new Error('stop');
+      },
+    });
+    expect(() => f(x)).toThrow('stop');
+    stop();
+    expect(weight.toFlatArray()).toEqual([1, 2]);
+    expect(f(x).toFlatArray()).toEqual([3, 6]);
+    f.dispose();
+  });
+
+  it('are cast behind a run in which an observer failed before they were', () => {
+    const weight = parameter([1, 2]);
+    const f = evaluation(weight);
+    const x = ones([2], { device });
+    for (let i = 0; i < 2; i++) f(x);
+    noGrad(() => copyInPlace(weight, tensor([3, 4], { device })));
+    const stop = observeOps({
+      beforeReplay: () => {
+        throw new Error('stop');
+      },
+    });
+    expect(() => f(x)).toThrow('stop');
+    stop();
+    expect(f(x).item()).toBe(7);
+    f.dispose();
+  });
 });

@@ -196,6 +196,27 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     ]);
   });
 
+  it('finds what it has captured where that has come to lie while it asks', () => {
+    const doubled = compile((x: Tensor) => mul(x, 2));
+    for (let i = 0; i < 3; i++) doubled(on([i, i]));
+    const five = doubled(on([5, 5]));
+    let next = () => {};
+    const f = compile((x: Tensor) => {
+      const [once] = applyLive(scaled, [x], () => {
+        next();
+        return { factor: 1 };
+      });
+      return add(once!, five);
+    });
+    const x = on([1, 2]);
+    for (let i = 0; i < 3; i++) expect(f(x).toFlatArray()).toEqual([11, 12]);
+    // Its result comes where that of before was.
+    next = () => doubled(on([100, 100])).dispose();
+    for (let i = 0; i < 2; i++) expect(f(x).toFlatArray()).toEqual([11, 12]);
+    f.dispose();
+    doubled.dispose();
+  });
+
   it('counts no run that finds no memory', () => {
     const mebibyte = 2 ** 20;
     const full = openEmulatedDevice(64 * mebibyte);

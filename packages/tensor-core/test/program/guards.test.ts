@@ -182,6 +182,31 @@ describe('a compiled function refuses', () => {
     expect(run).toThrow(/a tensor \[2\] of the op exp stays behind at every call/);
   });
 
+  it('what it refuses also where the function catches that, and would go another way', () => {
+    const buffer = t.ones([4]);
+    const reads = compile((x: Tensor) => {
+      let factor = -1;
+      try {
+        factor = t.sum(x).item() as number;
+      } catch {
+        // Goes on without.
+      }
+      return t.mul(x, factor);
+    });
+    const shares = compile((x: Tensor) => {
+      try {
+        t.addInPlace(buffer, t.ones([4]));
+      } catch {
+        // Goes on without.
+      }
+      return t.mul(x, 2);
+    });
+    for (let i = 0; i < 2; i++) {
+      expect(() => reads(t.ones([2]))).toThrow(/the host reads a tensor/);
+      expect(() => shares(t.slice(buffer, 0, 0, 2))).toThrow(/shares memory/);
+    }
+  });
+
   it('hooks of gradients', () => {
     const leaf = t.tensor([1, 2]).requiresGrad_();
     leaf.onGradientAccumulated(() => {});

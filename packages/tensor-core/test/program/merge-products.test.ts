@@ -302,4 +302,23 @@ describe.skipIf(hostCompilerVersion() === null)('merged products on an emulated 
     expect(products(optimized)).toHaveLength(1);
     expect(resultsOf(traced, optimized)[0]).toEqual(traced.results[0]!.toFlatArray());
   });
+
+  it('stay as they are where another product is added to one of them', () => {
+    // Of small whole numbers sums are exact, however often they are rounded.
+    const whole = (rows: number, step: number) =>
+      t.fromTypedArray(
+        Float32Array.from({ length: rows * 16 }, (_, i) => ((i * step) % 5) - 2),
+        [rows, 16],
+        { device },
+      );
+    const x = lowered(whole(6, 3));
+    const weights = [16, 16, 24].map((rows, i) => whole(rows, 2 + i));
+    const traced = programOf(() => {
+      const [sum, added, other] = weights.map((w) => t.linear(x, lowered(w)));
+      return [t.neg(sum!), t.neg(other!), t.add(sum!, added!)];
+    });
+    const optimized = optimize(traced.program, device.facts);
+    expect(opNames(optimized)).toContain('addmm');
+    expect(resultsOf(traced, optimized)).toEqual(traced.results.map((result) => result.toFlatArray()));
+  });
 });

@@ -2,7 +2,8 @@ import { expect } from 'vitest';
 import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
 import { LiveAttributes, type Program } from '../../src/program/program.ts';
-import { Trace, traced } from '../../src/program/trace.ts';
+import { Trace } from '../../src/program/trace.ts';
+import { traced } from '../../src/program/traced.ts';
 
 /** A program, and what the function that it was written down from gave. */
 export interface TracedProgram {

@@ -224,6 +224,11 @@ export class CudaDevice implements Device {
     this.#memory.poison(address, byteLength);
   }
 
+  /** Lets the current stream wait now for what it would have to wait for to get freed memory again: a capture cannot. */
+  awaitFreedMemory(): void {
+    this.#memory.allocator.endFences();
+  }
+
   write(buffer: Block, byteOffset: number, bytes: Uint8Array): void {
     this.makeCurrent();
     if (this.#streams.areSeveral) buffer.usedBy(this.#streams.current);

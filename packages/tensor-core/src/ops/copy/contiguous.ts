@@ -4,7 +4,7 @@ import { applyOne } from '../../op/apply.ts';
 import { defineOp } from '../../op/op.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
-const copyOp = defineOp({
+export const copyOp = defineOp({
   name: 'copy',
   autocast: 'none',
   infer: ([x]) => [{ shape: x!.shape, dtype: x!.dtype }],

@@ -182,6 +182,17 @@ export class CachingAllocator {
     this.#giveBackSegments(this.#defaultPool);
   }
 
+  /**
+   * Makes all fenced blocks of the current queue free, which then waits for those that used them: for when it is to wait
+   * for nothing, as under capture.
+   */
+  endFences(): void {
+    for (const pool of this.#pools) {
+      const owner = pool.blocksOf(this.#current.queue);
+      for (const cached of [owner.small, owner.large]) this.#passFences(owner, cached);
+    }
+  }
+
   /** Every segment with its blocks, free ones included. */
   segments(): MemorySegment[] {
     return [...this.#pools].flatMap((pool) => [...pool.segments].map(describeSegment));

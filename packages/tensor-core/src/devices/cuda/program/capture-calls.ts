@@ -1,6 +1,6 @@
 import { reopenRange } from '../../../op/range.ts';
 import { withOperands } from '../../../program/interpreter.ts';
-import { type Call, attributesOf } from '../../../program/program.ts';
+import type { Call } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { CudaDevice } from '../device.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
@@ -29,7 +29,6 @@ export function captureCalls(
   calls: readonly Call[],
   parts: LiveCallParts,
   { memory, arena, arenaAddress }: Place,
-  attributes: readonly unknown[],
 ): CapturedCalls {
   const { device, driver, lowering } = parts;
   const live = new LiveCalls(parts);
@@ -37,11 +36,10 @@ export function captureCalls(
   const asked = new Map<number, readonly number[]>();
   let captured = 0;
   const captureOne = (call: Call, at: number) => {
-    const own = attributesOf(call, attributes);
     const workspaces = arena.workspacesOf(at, arenaAddress);
     lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
-    if (call.live === null) captureCall(device, call, memory, own);
-    else live.capture(call, memory, () => captureCall(device, call, memory, own));
+    if (call.live === null) captureCall(device, call, memory);
+    else live.capture(call, memory, () => captureCall(device, call, memory));
     if (workspaces.asked.length > 0) asked.set(at, workspaces.asked);
     for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
       device.discard(arenaAddress + offset, byteLength);
@@ -58,13 +56,8 @@ export function captureCalls(
 }
 
 /** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */
-export function captureCall(
-  device: CudaDevice,
-  call: Call,
-  memory: ProgramMemory,
-  attributes: unknown,
-): void {
+export function captureCall(device: CudaDevice, call: Call, memory: ProgramMemory): void {
   withOperands(call, memory, (inputs, outputs) =>
-    reopenRange(call.range, () => device.run(call.op, inputs, outputs, attributes as never)),
+    reopenRange(call.range, () => device.run(call.op, inputs, outputs, call.attributes as never)),
   );
 }

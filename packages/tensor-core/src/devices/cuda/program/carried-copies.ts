@@ -87,15 +87,9 @@ export class CarriedCopies {
       stream.waitFor(lastCast.event);
       waitedFor = lastCast;
     }
+    if (isOneStale) this.#cast(stream);
     this.#freshOn = stream;
     this.#freshAt = watchedChanges.writes;
-    if (!isOneStale) return;
-    observeReplay(
-      () => this.#replay(),
-      () => this.#graph!.launch(stream),
-    );
-    const time = { stream, event: stream.recordEvent({ timing: false }) };
-    for (const copy of this.#copies.values()) copy.noteCast(time);
   }
 
   /** Behind a run, once its writes count as writes of the parameters: it wrote none without its copy. */
@@ -114,7 +108,10 @@ export class CarriedCopies {
     this.#copies.clear();
   }
 
-  /** Those that no other program has made lie in one segment, which takes no more than they need. */
+  /**
+   * Those that no other program has made lie in one segment, which takes no more than they need. It is all that takes
+   * memory: either all copies are there behind this, or none.
+   */
   #makeCopies(): void {
     const device = this.#program.device as CudaDevice;
     const wanted = [...this.#sources].map(([number, { casts }]) => ({
@@ -128,9 +125,13 @@ export class CarriedCopies {
     const pool = device.createPool({ segmentSize: 'exact' });
     try {
       device.withPool(pool, () => {
-        if (bytes > 0) new Storage(device, bytes).release();
+        let next = bytes > 0 ? reservedAddress(device, bytes) : 0;
         for (const { number, byteLength, parameters } of wanted) {
-          const copy = LowPrecisionCopy.of(parameters, byteLength);
+          const copy = LowPrecisionCopy.of(parameters, () => {
+            const block = device.allocateAt(next, byteLength);
+            next += block.size;
+            return new Storage(device, byteLength, block);
+          });
           copy.freshBehind(this.#run);
           this.#copies.set(number, copy);
         }
@@ -138,6 +139,15 @@ export class CarriedCopies {
     } finally {
       pool.release();
     }
+  }
+
+  #cast(stream: CudaStream): void {
+    observeReplay(
+      () => this.#replay(),
+      () => this.#graph!.launch(stream),
+    );
+    const time = { stream, event: stream.recordEvent({ timing: false }) };
+    for (const copy of this.#copies.values()) copy.noteCast(time);
   }
 
   /** What its graph launches: a kernel for each cast. */
@@ -159,4 +169,11 @@ export class CarriedCopies {
     if (source.kind !== 'captured') throw new TypeError('A copy is of captured storages.');
     return { source: source.storage, parameter: parameter!, output: output! };
   }
+}
+
+/** Where so many bytes of the current pool are free. */
+function reservedAddress(device: CudaDevice, bytes: number): number {
+  const block = device.allocate(bytes);
+  device.free(block);
+  return block.address;
 }

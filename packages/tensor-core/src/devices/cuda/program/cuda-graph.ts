@@ -43,7 +43,7 @@ export class CudaGraph {
       isQueued = true;
     } finally {
       // A stream that stays in capture is lost to everybody.
-      if (!isQueued) functions.cuStreamEndCapture(stream.handle, driver.result.address);
+      if (!isQueued) discardCapture(driver, stream);
     }
     const graph = driver.handleFrom('cuStreamEndCapture', (out) =>
       functions.cuStreamEndCapture(stream.handle, out),
@@ -95,6 +95,12 @@ export class CudaGraph {
     this.#driver.functions.cuGraphExecDestroy(this.#executable);
     this.#driver.functions.cuGraphDestroy(this.#graph);
   }
+}
+
+/** Without a check: what threw says more. */
+function discardCapture({ functions, result }: CudaDriver, stream: CudaStream): void {
+  const status = functions.cuStreamEndCapture(stream.handle, result.address);
+  if (status === 0) functions.cuGraphDestroy(result.readUint64(0));
 }
 
 /** Writes into the driver's results, 8 bytes each: status, id, graph, the address of the last nodes, edges, their number. */

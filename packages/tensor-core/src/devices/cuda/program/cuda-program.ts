@@ -63,6 +63,7 @@ export class CudaProgram implements ProgramRunner {
   /** The arena and what of workspaces found no room in it: the graph works there. */
   #held: Block[] = [];
   #lastStream: CudaStream | null = null;
+  #wroteNothing = true;
 
   constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
     this.#autotunes = autotune;
@@ -105,7 +106,12 @@ export class CudaProgram implements ProgramRunner {
     };
   }
 
+  get wroteNothing(): boolean {
+    return this.#wroteNothing;
+  }
+
   run(bindings: ReadonlyMap<number, Binding>, attributes: LiveAttributes): Map<number, Storage> {
+    this.#wroteNothing = true;
     const { device } = this.#parts;
     device.makeCurrent();
     const { stream } = device;
@@ -114,20 +120,23 @@ export class CudaProgram implements ProgramRunner {
     // It may be freed before this stream has come so far.
     for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
-    const ready = this.#captured?.places.areThoseOf(bindings) ? this.#captured : null;
-    if (ready) {
-      letWait(stream, ready.stream);
-      ready.lent.takeBack();
-    } else this.#reserve();
-    // A run that found no memory has not counted. Nothing else may be done while a graph is captured.
+    if (this.#captured?.places.areThoseOf(bindings)) {
+      letWait(stream, this.#captured.stream);
+      this.#captured.lent.takeBack();
+    } else this.#capture(this.#withOwnArguments(bindings));
+    // Behind all that takes memory: a run that finds none has not counted.
     const live = attributes.all();
-    if (ready) ready.live.update(ready.graph, live);
-    else this.#capture(this.#withOwnArguments(bindings), live);
+    // A result that is captured here moves where what was asked has run its program.
+    if (!this.#captured!.places.areThoseOf(bindings)) this.#capture(this.#withOwnArguments(bindings));
     const captured = this.#captured!;
+    captured.live.update(captured.graph, live);
     this.#copies.refresh(stream);
     observeReplay(
       () => replayOf(this.#program, live, captured.nodes),
-      () => captured.graph.launch(stream),
+      () => {
+        this.#wroteNothing = false;
+        captured.graph.launch(stream);
+      },
     );
     letWait(captured.stream, stream);
     this.#returnArguments(bindings);
@@ -181,55 +190,45 @@ export class CudaProgram implements ProgramRunner {
     return storage;
   }
 
-  /** Sees to it that there is the memory that a graph works in. */
-  #reserve(): void {
-    this.#drop();
-    this.#copies.bindings();
-    const { device } = this.#parts;
-    device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength)).release();
-  }
-
-  #capture(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
-    if (!this.#autotunes) return this.#captureWithin(given, attributes);
+  /** With the live attributes of the function's own run: replays have others. */
+  #capture(given: ReadonlyMap<number, Binding>): void {
+    if (!this.#autotunes) return this.#captureWithin(given);
     const { products } = this.#parts.lowering;
     // The first time it only shows which products there are.
     products.tune(() => {
-      this.#captureOnce(given, attributes);
+      this.#captureOnce(given);
       this.#drop();
     });
-    products.withTuned(() => this.#captureWithin(given, attributes));
+    products.withTuned(() => this.#captureWithin(given));
   }
 
   /** Captures once more where an arena with room for all workspaces is shorter than one beside which some of them lie. */
-  #captureWithin(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): void {
-    const bytesBeside = this.#captureOnce(given, attributes);
+  #captureWithin(given: ReadonlyMap<number, Binding>): void {
+    const bytesBeside = this.#captureOnce(given);
     if (bytesBeside <= negligibleBytes) return;
     const arena = new Arena(this.#program, this.#captured!.workspaces);
     if (arena.byteLength >= this.#arena.byteLength + bytesBeside) return;
     this.#drop();
     this.#pool.emptyCache();
     this.#arena = arena;
-    this.#captureOnce(given, attributes);
+    this.#captureOnce(given);
   }
 
   /** Gives how many bytes were allocated for workspaces beside the arena. */
-  #captureOnce(given: ReadonlyMap<number, Binding>, attributes: readonly unknown[]): number {
+  #captureOnce(given: ReadonlyMap<number, Binding>): number {
     this.#drop();
     const { device } = this.#parts;
+    device.awaitFreedMemory();
+    const copies = this.#copies.bindings();
     const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
     const bytesBefore = this.#pool.reservedBytes;
     const handedOn = this.#arena.bindings(arena);
-    const memory = new ProgramMemory(
-      this.#program,
-      new Map([...given, ...this.#copies.bindings(), ...handedOn]),
-    );
+    const memory = new ProgramMemory(this.#program, new Map([...given, ...copies, ...handedOn]));
     let made: Omit<Captured, 'lent' | 'stream'> & { readonly kept: ReadonlyMap<number, number> };
     try {
-      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, cast.attributes));
+      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory));
       const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address };
-      const calls = device.withPool(this.#pool, () =>
-        captureCalls(this.#program.calls, this.#parts, place, attributes),
-      );
+      const calls = device.withPool(this.#pool, () => captureCalls(this.#program.calls, this.#parts, place));
       const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));
       const places = new GivenPlaces(this.#program, numbers, memory);
       const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
@@ -254,6 +253,8 @@ export class CudaProgram implements ProgramRunner {
     this.#captured.graph.dispose();
     for (const block of this.#held) this.#parts.device.freeBlock(block);
     this.#held = [];
+    // Another stream could not use what this one leaves.
+    if (this.#captured.stream !== this.#parts.device.stream) this.#pool.emptyCache();
     this.#captured = null;
   }
 }

@@ -1,6 +1,6 @@
 import type { Operand } from '../../../program/program.ts';
 import { extentOf } from '../../../tensor/storage/extent.ts';
-import { Storage } from '../../../tensor/storage/storage.ts';
+import type { Storage } from '../../../tensor/storage/storage.ts';
 import { type JointTime, nextWriteTime } from '../../../tensor/storage/write-time.ts';
 import type { Region } from '../../../tensor/storage/write-versions.ts';
 import type { CudaEvent } from '../driver/event.ts';
@@ -38,20 +38,23 @@ export class LowPrecisionCopy {
   #freshAt = 0;
   readonly #freshBehind = new Set<JointTime>();
 
-  private constructor(parameters: readonly CopiedParameter[], byteLength: number) {
+  private constructor(parameters: readonly CopiedParameter[], memory: Storage) {
     this.#parts = parameters.map(({ source, parameter }) => ({ source, region: extentOf(parameter) }));
-    this.memory = new Storage(parameters[0]!.source.device, byteLength);
+    this.memory = memory;
   }
 
-  /** The copy of these parameters, at least one, that lies so; one reference to it, the caller's to release. */
-  static of(parameters: readonly CopiedParameter[], byteLength: number): LowPrecisionCopy {
+  /**
+   * The copy of these parameters, at least one, that lies so, in memory that `allocate` gives where there is none yet; one
+   * reference to it, the caller's to release.
+   */
+  static of(parameters: readonly CopiedParameter[], allocate: () => Storage): LowPrecisionCopy {
     const known = knownCopy(parameters);
     if (known) {
       known.memory.retain();
       return known;
     }
     const { source } = parameters[0]!;
-    const copy = new LowPrecisionCopy(parameters, byteLength);
+    const copy = new LowPrecisionCopy(parameters, allocate());
     let copies = copiesOf.get(source);
     if (!copies) copiesOf.set(source, (copies = new Map()));
     copies.set(keyOf(parameters), copy);

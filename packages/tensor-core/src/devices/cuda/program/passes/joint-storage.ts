@@ -1,6 +1,7 @@
 import type { Call, Operand, Program, ProgramStorage } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isContiguous } from '../../../../tensor/shape.ts';
+import { isAccumulation } from './accumulate-products.ts';
 import type { Rewrite } from './rewrite.ts';
 
 /** What kernels read and write in one piece: parts of a joint storage begin at multiples of it. */
@@ -80,7 +81,9 @@ export function mayLieInRows(program: Program, uses: Uses, matrix: Operand): boo
   return readers.every(
     (call) =>
       !call.outputs.some(isOf) &&
-      call.inputs.filter(isOf).every((input) => fits(input) && (readsStrided(call) || !input.isContiguous)),
+      call.inputs.every(
+        (input, i) => !isOf(input) || (fits(input) && (readsStrided(call, i) || !input.isContiguous)),
+      ),
   );
 }
 
@@ -97,7 +100,10 @@ export function isMadeInRows(uses: Uses, matrix: Operand): boolean {
   return op.cuda.writesStrided({ shape: output.shape, strides, offset: offset + columns });
 }
 
-function readsStrided({ op: { cuda } }: Call): boolean {
+/** Whether a call reads an input as it lies; what a product is added to must be dense. */
+function readsStrided(call: Call, input: number): boolean {
+  const { cuda } = call.op;
+  if (isAccumulation(call) && input === 2) return false;
   return cuda.kind === 'pointwise' || (cuda.kind === 'custom' && cuda.strided === true);
 }
 

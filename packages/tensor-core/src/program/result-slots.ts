@@ -1,0 +1,55 @@
+import { isGradEnabled } from '../autograd/grad-mode.ts';
+import { CompileError } from '../errors.ts';
+import { formatShape } from '../tensor/shape.ts';
+import type { Tensor } from '../tensor/tensor.ts';
+import type { GradientResult } from './gradient-results.ts';
+import type { Operand, Program } from './program.ts';
+import type { Trace } from './trace.ts';
+
+/** The place of a tensor in a function's result. */
+export class Slot {
+  readonly operand: Operand;
+  /** The tensor itself, where the function has found it outside, such as a parameter; null for what it made. */
+  readonly found: Tensor | null;
+  /** Whether the function took it out of all scopes. */
+  readonly isKept: boolean;
+
+  constructor(operand: Operand, found: Tensor | null, isKept: boolean) {
+    this.operand = operand;
+    this.found = found;
+    this.isKept = isKept;
+  }
+}
+
+/** Throws a CompileError for a tensor that a replay could not give. */
+export function operandOfResult(trace: Trace, x: Tensor): Operand {
+  x.assertAlive('compile: the result');
+  if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
+    const maker = trace.writerOf(x.storage);
+    throw new CompileError(
+      `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
+        'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
+    );
+  }
+  return trace.operand(x);
+}
+
+/**
+ * What of results and gradients is copied, so that the caller gets a tensor of its own as in the first call: what is its own
+ * already, or the program's, and of results also gradients, whose storage the next run may write again.
+ */
+export function copiedOperands(
+  { storages, gradients }: Program,
+  slots: readonly Slot[],
+  gradientResults: readonly GradientResult[],
+): Operand[] {
+  const isOthers = ({ storage }: Operand) => {
+    const { kind } = storages[storage]!.source;
+    return kind === 'argument' || kind === 'constant';
+  };
+  const results = slots.flatMap(({ operand, found }) => (found ? [] : [operand]));
+  return [
+    ...results.filter((operand) => isOthers(operand) || gradients.has(operand.storage)),
+    ...gradientResults.flatMap(({ operand }) => (operand && isOthers(operand) ? [operand] : [])),
+  ];
+}

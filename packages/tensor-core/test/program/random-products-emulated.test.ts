@@ -1,0 +1,193 @@
+import { isDeepStrictEqual } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { uniformStream } from '../../../../tooling/uniform-stream.ts';
+import * as t from '../../src/index.ts';
+import type { Tensor } from '../../src/index.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+
+const seed = Number(process.env['PROGRAM_SEED'] ?? 5);
+const cases = Number(process.env['PROGRAM_CASES'] ?? 40);
+
+const [rows, columns, weightCount] = [8, 16, 4];
+const low = 'float16';
+
+/** What programs read and write beside their argument. */
+interface Memory {
+  readonly weights: readonly Tensor[];
+  readonly buffer: Tensor;
+  readonly wide: Tensor;
+}
+
+type Step = (made: Tensor[], memory: Memory) => void;
+/** Of values that were made before, and weights. */
+type Make = (x: Tensor, y: Tensor, weights: readonly Tensor[], memory: Memory) => Tensor;
+
+/** Small, so that sums of products stay exact in float16, however often they are rounded. */
+const small = (x: Tensor) => t.clamp(x, { min: -2, max: 2 });
+const project = (x: Tensor, weight: Tensor) => t.linear(x, t.cast(weight, low));
+const heads = (x: Tensor) => t.reshape(x, [rows, 2, columns / 2]);
+
+const makers: readonly Make[] = [
+  (x, _, [a, b, c]) => small(t.add(t.mul(project(x, a!), project(x, b!)), project(x, c!))),
+  (x, _, [a, b]) => small(t.sub(project(x, a!), project(x, b!))),
+  (x, y, [a]) => small(t.add(x, project(y, a!))),
+  (x, y, [a, b]) => small(t.add(project(x, a!), project(y, b!))),
+  (x, y, [a, b]) => small(t.add(t.matmul(x, t.cast(a!, low)), t.matmul(y, t.cast(b!, low)))),
+  (x, _, [a], { buffer }) => small(t.cast(t.add(t.cast(project(x, a!), 'float32'), buffer), low)),
+  (x, _, [a, b]) => {
+    const turned = t.transpose(t.add(heads(project(x, a!)), heads(project(x, b!))), 0, 1);
+    return small(t.reshape(t.contiguous(turned), [rows, columns]));
+  },
+  (x, y) => small(t.add(t.matmul(small(t.matmul(x, t.transpose(y))), y), x)),
+  (x, y, [a, b]) => {
+    const halves = [project(x, a!), project(y, b!)].map((z) => t.slice(z, 1, 0, columns / 2));
+    return small(t.concat(halves, 1));
+  },
+];
+
+/** These write, in place. */
+const writers: readonly Make[] = [
+  (x, _, [a]) => {
+    t.copyInPlace(a!, t.neg(a!));
+    return x;
+  },
+  (x, _, [a, b]) => {
+    t.copyInPlace(t.slice(a!.detach(), 0, 0, 4), t.slice(t.copy(b!.detach()), 0, 4, 8));
+    return x;
+  },
+  (x, _, [a], { buffer }) => {
+    t.addInPlace(buffer, t.cast(project(x, a!), 'float32'));
+    t.copyInPlace(buffer, small(buffer));
+    return x;
+  },
+  (x, y, [a, b, c]) => {
+    const sum = t.copy(x);
+    t.addInPlace(sum, project(y, a!));
+    const first = project(sum, b!);
+    t.fillInPlace(t.slice(sum, 1, 2, 5), 0);
+    return small(t.add(first, project(sum, c!)));
+  },
+  (x, _, [a, b], { wide }) => {
+    const [first, second] = [project(x, a!), project(x, b!)];
+    t.copyInPlace(t.slice(wide, 1, 0, columns), first);
+    t.addInPlace(t.slice(wide, 1, columns / 2, columns / 2 + columns), second);
+    t.copyInPlace(wide, small(wide));
+    return t.contiguous(t.slice(wide, 1, columns, 2 * columns));
+  },
+];
+
+class Case {
+  readonly #random: () => number;
+  readonly #steps: readonly Step[];
+  /** Whether it makes gradients, and then updates its weights by them. */
+  readonly #trains: boolean;
+  readonly #passes: number;
+
+  constructor(caseSeed: number) {
+    this.#random = uniformStream(caseSeed);
+    this.#trains = this.#below(2) === 0;
+    this.#passes = 1 + this.#below(2);
+    const choices = this.#trains ? makers : [...makers, ...writers];
+    this.#steps = Array.from({ length: 3 + this.#below(6) }, () => this.#step(choices));
+  }
+
+  #below(count: number): number {
+    return Math.floor(this.#random() * count);
+  }
+
+  #step(choices: readonly Make[]): Step {
+    const make = choices[this.#below(choices.length)]!;
+    const back = [this.#below(4), this.#below(4)];
+    const places = Array.from({ length: 3 }, () => this.#below(weightCount));
+    return (made, memory) => {
+      const [x, y] = back.map((distance) => made[Math.max(0, made.length - 1 - distance)]!);
+      made.push(
+        make(
+          x!,
+          y!,
+          places.map((place) => memory.weights[place]!),
+          memory,
+        ),
+      );
+    };
+  }
+
+  run(memory: Memory, x: Tensor): Tensor[] {
+    return t.scope(() => {
+      for (const weight of memory.weights) {
+        weight.grad?.dispose();
+        weight.grad = null;
+      }
+      const results = Array.from({ length: this.#passes }, () => this.#pass(memory, x));
+      return results.map((result) => t.keep(result.detach()));
+    });
+  }
+
+  #pass(memory: Memory, x: Tensor): Tensor {
+    const run = () => {
+      const made = [t.cast(x, low)];
+      for (const step of this.#steps) step(made, memory);
+      return t.cast(made.at(-1)!, 'float32');
+    };
+    if (!this.#trains) return t.noGrad(run);
+    const result = run();
+    if (result.requiresGrad) t.sum(t.mul(result, t.slice(memory.buffer, 0, 0, 1))).backward();
+    t.noGrad(() => {
+      for (const weight of memory.weights)
+        if (weight.grad) t.copyInPlace(weight, t.clamp(t.add(weight, weight.grad), { min: -1, max: 1 }));
+    });
+    return result;
+  }
+}
+
+describe.skipIf(hostCompilerVersion() === null)('random sums of products on an emulated GPU', () => {
+  const device = openEmulatedDevice();
+  const whole = (shape: readonly number[], step: number) => {
+    const size = shape.reduce((a, b) => a * b, 1);
+    const values = [0, 1, 0, -1, 0, 0, 1];
+    return t.fromTypedArray(
+      Float32Array.from({ length: size }, (_, i) => values[(i * 31 + step * 17 + ((i * i) >> 2)) % 7]!),
+      shape,
+      { device },
+    );
+  };
+  const makeMemory = (): Memory => ({
+    weights: Array.from({ length: weightCount }, (_, i) => whole([columns, columns], i).requiresGrad_()),
+    buffer: whole([rows, columns], 9),
+    wide: t.cast(whole([rows, 2 * columns], 10), low),
+  });
+  const told = (results: readonly Tensor[], { weights, buffer, wide }: Memory) =>
+    [...results, ...weights, buffer, wide, ...weights.map(({ grad }) => grad)].map(
+      (x) => x && (x.toFlatArray() as number[]),
+    );
+  const areExact = (values: ReturnType<typeof told>) =>
+    values.every((list) => list === null || list.every((value) => Math.abs(value) <= 256));
+
+  it(`of small whole numbers, compiled, give the numbers of eager ones (seed ${seed}, ${cases} cases)`, () => {
+    let [compared, merged, accumulated] = [0, 0, 0];
+    const failures: string[] = [];
+    for (let caseSeed = seed; caseSeed < seed + cases; caseSeed++) {
+      t.scope(() => {
+        const program = new Case(caseSeed);
+        const [eager, memory] = [makeMemory(), makeMemory()];
+        const compiled = t.compile((x: Tensor) => program.run(memory, x));
+        for (let call = 0; call < 4; call++) {
+          const x = whole([rows, columns], 30 + call);
+          const expected = told(program.run(eager, x), eager);
+          const given = told(compiled(x), memory);
+          if (!areExact(expected)) break;
+          compared++;
+          if (!isDeepStrictEqual(given, expected)) failures.push(`seed ${caseSeed}: call ${call} differs`);
+        }
+        for (const { mergedProducts, accumulatedProducts } of compiled.explain()) {
+          merged += mergedProducts;
+          accumulated += accumulatedProducts;
+        }
+        compiled.dispose();
+      });
+    }
+    expect(failures).toEqual([]);
+    expect(compared).toBeGreaterThan(cases);
+    expect(Math.min(merged, accumulated)).toBeGreaterThan(0);
+  });
+});
