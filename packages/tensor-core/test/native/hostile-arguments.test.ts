@@ -105,6 +105,7 @@ const methods: HostileTable = {
   'CudaDevice#allocate': hot,
   'CudaDevice#allocateAt': hot,
   'CudaDevice#discard': hot,
+  'CudaDevice#awaitFreedMemory': { args: () => [device()] },
   'CudaDevice#prepare': hot,
   'CudaDevice#free': hot,
   'CudaDevice#allocateBlock': { args: () => [device(), 64], legal: { 1: numbers } },
