@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
 import { makeFolders } from '../records/make-folders.ts';
@@ -10,7 +10,9 @@ import { deviceIdentity, type Environment } from '../records/environment.ts';
 const cacheSchema = z.record(z.string(), ceilingsSchema);
 
 export function ceilingsCachePath(): string {
-  const root = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  const given = process.env['XDG_CACHE_HOME'] ?? '';
+  // As XDG's specification has it; and each working directory would have a cache of its own.
+  const root = isAbsolute(given) ? given : join(homedir(), '.cache');
   return join(root, 'roofline', 'ceilings.json');
 }
 

@@ -52,6 +52,8 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['compare only-one', '`roofline compare` wants <before> <after>.\nTry `roofline compare --help`'],
     ['allreduce --op allredcue', 'Did you mean allreduce?'],
     ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],
+    ['allreduce --size 3', '3 bytes hold no element of float32, which has 4 bytes'],
+    ['allreduce -b 2 -e 8 --dtype float16,float32', '2 bytes hold no element of float32'],
     ['allreduce -b 8', '--begin and --end go together'],
     ['allreduce -b 8 -e 4', '--end 4 lies below --begin 8'],
     ['allreduce -b 8 -e 4M --size 1MB', 'leave out --begin and --end'],

@@ -33,6 +33,8 @@ describe('the ceilings that are kept', () => {
     cacheCeilings(toyEnvironment, ceilings);
     expect(readCachedCeilings(toyEnvironment)).toEqual(ceilings);
     expect(ceilingsCachePath()).toBe(`${folder}/roofline/ceilings.json`);
+    vi.stubEnv('XDG_CACHE_HOME', 'relative');
+    expect(ceilingsCachePath()).toMatch(/^\/.*\/\.cache\/roofline\/ceilings\.json$/);
   });
 
   it.each<[string, Environment]>([

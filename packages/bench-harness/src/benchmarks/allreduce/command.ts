@@ -84,6 +84,7 @@ export const allreduceCommand = defineCommand({
   ],
   async run(args) {
     const sizes = chooseSizes(args);
+    await checkElements(sizes, args.dtype);
     const gpus = await countGpus();
     const chosen: readonly CollectiveBackend[] = args.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
     if (chosen.includes('gloo')) await requireGloo();
@@ -110,6 +111,17 @@ export const allreduceCommand = defineCommand({
     return exitCode;
   },
 });
+
+/** Throws a UsageError for a size without an element. */
+async function checkElements(sizes: readonly number[], dtypes: Arguments['dtype']): Promise<void> {
+  const { byteSize } = await import('@roofline/tensor-core');
+  const smallest = Math.min(...sizes);
+  const wide = dtypes.find((dtype) => byteSize(dtype) > smallest);
+  if (wide === undefined) return;
+  throw new UsageError(
+    `${smallest} bytes hold no element of ${wide}, which has ${byteSize(wide)} bytes; take larger sizes.`,
+  );
+}
 
 function chooseSizes({ size, begin, end, factor }: Arguments): number[] {
   if (begin === undefined && end === undefined) {

@@ -14,7 +14,7 @@ export function cpuThreads(): number {
 
 /** Sets how many threads share the CPU's work. Throws a DeviceError once they have started. */
 export function setCpuThreads(threads: number): void {
-  checkThreads('setCpuThreads', threads);
+  if (!areThreads(threads)) throw wrongThreads('setCpuThreads', threads);
   if (fixed !== null && fixed !== threads) {
     throw new DeviceError(
       `setCpuThreads: ${fixed} threads have started; set ${threads} before the first op runs.`,
@@ -31,8 +31,9 @@ export function fixCpuThreads(): number {
 export function threadsFromEnvironment(environment: Environment): number | null {
   const value = environment.ROOFLINE_CPU_THREADS;
   if (value === undefined || value === '') return null;
-  checkThreads('ROOFLINE_CPU_THREADS', Number(value));
-  return Number(value);
+  const threads = Number(value);
+  if (!areThreads(threads)) throw wrongThreads('ROOFLINE_CPU_THREADS', value);
+  return threads;
 }
 
 /** Cores that this process may use, hardware threads of one core counted once where the system tells. */
@@ -59,10 +60,12 @@ function cpuInformation(): string {
   }
 }
 
-function checkThreads(source: string, threads: number): void {
-  if (!Number.isInteger(threads) || threads < 1) {
-    throw new DeviceError(
-      `${source}: takes a whole number of threads of 1 or more, not ${describeValue(threads)}.`,
-    );
-  }
+function areThreads(threads: number): boolean {
+  return Number.isInteger(threads) && threads >= 1;
+}
+
+function wrongThreads(source: string, given: unknown): DeviceError {
+  return new DeviceError(
+    `${source}: takes a whole number of threads of 1 or more, not ${describeValue(given)}.`,
+  );
 }

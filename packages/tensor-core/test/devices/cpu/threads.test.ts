@@ -14,7 +14,7 @@ test('ROOFLINE_CPU_THREADS', () => {
   expect(threadsFromEnvironment({})).toBeNull();
   expect(threadsFromEnvironment({ ROOFLINE_CPU_THREADS: '3' })).toBe(3);
   expect(() => threadsFromEnvironment({ ROOFLINE_CPU_THREADS: 'many' })).toThrow(
-    /ROOFLINE_CPU_THREADS: .* not NaN/,
+    /ROOFLINE_CPU_THREADS: .* not the text "many"/,
   );
 });
 

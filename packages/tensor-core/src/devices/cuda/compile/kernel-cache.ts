@@ -1,17 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import type { Environment } from '../../../host/environment.ts';
 import { makeFolders } from '../../../host/make-folders.ts';
 
 const digestBytes = 32;
 
-/** Where compiled kernels are kept: ROOFLINE_CACHE_DIR, or `roofline` in XDG's cache folder. */
+/**
+ * Where compiled kernels are kept: ROOFLINE_CACHE_DIR, or `roofline` in XDG's cache folder. XDG's specification has
+ * relative folders ignored: each working directory would have a cache of its own.
+ */
 export function cacheFolder(environment: Environment = process.env): string {
-  const base =
-    environment.ROOFLINE_CACHE_DIR ||
-    join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'roofline');
+  const { ROOFLINE_CACHE_DIR, XDG_CACHE_HOME = '' } = environment;
+  const caches = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache');
+  const base = ROOFLINE_CACHE_DIR || join(caches, 'roofline');
   return join(base, 'kernels');
 }
 

@@ -69,6 +69,7 @@ describe('cacheFolder', () => {
   it('prefers ROOFLINE_CACHE_DIR, then XDG_CACHE_HOME, then the home folder', () => {
     expect(cacheFolder({ ROOFLINE_CACHE_DIR: '/r', XDG_CACHE_HOME: '/x' })).toBe('/r/kernels');
     expect(cacheFolder({ XDG_CACHE_HOME: '/x' })).toBe('/x/roofline/kernels');
+    expect(cacheFolder({ XDG_CACHE_HOME: 'x' })).toBe(cacheFolder({}));
     expect(cacheFolder({})).toMatch(/\/\.cache\/roofline\/kernels$/);
   });
 });
