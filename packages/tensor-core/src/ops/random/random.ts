@@ -1,103 +1,18 @@
 import { checkCount, checkNumber, checkFlag } from '../../tensor/check-value.ts';
 import { checkOptions } from '../../op/check-options.ts';
-import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyLive } from '../../op/live-attributes.ts';
 import { type TensorOptions, emptyFor } from '../../tensor/creation.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { type DType, type TypedArray, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
+import { type DType, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
 import { DTypeError, RooflineError } from '../../errors.ts';
-import { toBits16 } from '../../tensor/float16.ts';
-import { type ComputeOp, defineOp } from '../../op/op.ts';
+import type { ComputeOp } from '../../op/op.ts';
 import { drawFrom } from '../../random/draw.ts';
 import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
 import { inverseNormal } from '../../random/inverse-normal.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
-import { halvesOf, philox } from '../../random/philox.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { type Shape, checkWhole } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
-
-/** Where in a generator's sequence a tensor's values lie. */
-interface RandomAttributes {
-  readonly seed: number;
-  readonly offset: number;
-}
-
-interface RandomDefinition<A> {
-  readonly name: string;
-  readonly kernel: string;
-  /** The kernel's own parameters, behind (y, count, seed, offset): their letters, and their values. */
-  readonly parameters: string;
-  readonly arguments: (attributes: A) => readonly number[];
-  /** The value that each random word stands for; the kernel does the same operations in the same order. */
-  readonly transform: (words: Uint32Array, values: Float64Array, attributes: A) => void;
-}
-
-const threads = 256;
-const hostBlock = 4096;
-
-/** An op that overwrites its input with random numbers; the same numbers on every device. */
-function randomOp<A extends RandomAttributes>(definition: RandomDefinition<A>): ComputeOp<A> {
-  const kernel = kernelVariants(
-    `random/${definition.kernel}.cu`,
-    definition.kernel,
-    `pluul${definition.parameters}`,
-  );
-  return defineOp<A>({
-    name: definition.name,
-    autocast: 'none',
-    infer: ([x]) => [x!],
-    mutates: [0],
-    cuda: {
-      kind: 'custom',
-      launch(context, _, [y], attributes) {
-        const { low, high } = halvesOf(attributes.seed);
-        context
-          .kernel(kernel({ ELEMENT: storageType(y!.dtype) }))
-          .launch([gridFor(context, y!.size), 1, 1], threads, 0, [
-            y!.address,
-            y!.size,
-            low,
-            high,
-            attributes.offset,
-            ...definition.arguments(attributes),
-          ]);
-      },
-    },
-    cpu: {
-      kind: 'host',
-      run: (_, [y], attributes) => fillOnHost(y!, attributes, definition.transform),
-    },
-  });
-}
-
-function gridFor({ properties }: CudaContext, count: number): number {
-  return Math.min(Math.ceil(count / (4 * threads)), 16 * properties.multiprocessors);
-}
-
-function fillOnHost<A extends RandomAttributes>(
-  { data, dtype }: HostArray,
-  attributes: A,
-  transform: RandomDefinition<A>['transform'],
-): void {
-  const key = halvesOf(attributes.seed);
-  const words = new Uint32Array(hostBlock);
-  const values = new Float64Array(hostBlock);
-  for (let start = 0; start < data.length; start += hostBlock) {
-    philox(words, attributes.offset + start / 4, key);
-    transform(words, values, attributes);
-    store(values.subarray(0, data.length - start), data, dtype, start);
-  }
-}
-
-function store(values: Float64Array, data: TypedArray, dtype: DType, start: number): void {
-  if (data instanceof BigInt64Array) values.forEach((value, i) => (data[start + i] = BigInt(value)));
-  else if (data instanceof Uint16Array)
-    values.forEach((value, i) => (data[start + i] = toBits16(dtype, value)));
-  else data.set(values, start);
-}
+import { type RandomAttributes, randomOp } from './random-op.ts';
 
 interface UniformAttributes extends RandomAttributes {
   readonly low: number;
