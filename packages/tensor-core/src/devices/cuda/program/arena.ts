@@ -3,8 +3,8 @@ import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import { blockBytes } from '../memory/allocator.ts';
-import { takenOver } from './in-place.ts';
 import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
+import { takenOver } from './in-place.ts';
 
 /** What of an arena some of a program's storages need, one behind the other. */
 interface NeededPart extends ArenaPart {
@@ -74,13 +74,11 @@ export function partsOf(program: Pick<Program, 'calls' | 'storages' | 'kept'>): 
   [...lastUses(program, groups), [...kept]].forEach((numbers, last) => {
     for (const number of numbers) {
       const { byteLength } = storages[number]!;
-      const before = over.get(number) ?? -1;
-      const { numbers: joined, first } = parts.get(before) ?? {
-        numbers: [],
-        first: firstUses.get(number) ?? last,
-      };
-      parts.delete(before);
-      parts.set(number, { numbers: [...joined, number], byteLength, first, last });
+      const from = over.get(number);
+      const before = from === undefined ? null : parts.get(from)!;
+      if (from !== undefined) parts.delete(from);
+      const first = before?.first ?? firstUses.get(number) ?? last;
+      parts.set(number, { numbers: [...(before?.numbers ?? []), number], byteLength, first, last });
     }
   });
   return [...parts.values()];
