@@ -13,8 +13,8 @@ import {
 import { requireGloo } from '../../device/require-gloo.ts';
 import { UsageError } from '../../errors.ts';
 import { findPeer } from '../e2e/command.ts';
-import { collectiveDTypes, collectiveOps } from './operations.ts';
-import { type CollectiveBackend, backends } from './parameters.ts';
+import { collectiveDTypes, collectiveOps, pieceCount } from './operations.ts';
+import { type CollectiveBackend, backends, expandCollectiveCells } from './parameters.ts';
 import { parseSize, sizesBetween } from './sizes.ts';
 
 const sizeOf = (flag: string) => (given: string | readonly string[]) => parseSize(flag, single(flag, given));
@@ -84,21 +84,19 @@ export const allreduceCommand = defineCommand({
   ],
   async run(args) {
     const sizes = chooseSizes(args);
-    await checkElements(sizes, args.dtype);
     const gpus = await countGpus();
     const chosen: readonly CollectiveBackend[] = args.backend ?? [gpus > 1 ? 'nccl' : 'gloo'];
+    const onGpu = chosen.includes('nccl');
+    const ranks = args.nproc ?? ranksFor(onGpu ? gpus : availableParallelism());
+    const cells = { ops: args.op, backends: [...chosen], ranks, sizes, dtypes: args.dtype };
+    checkElements(cells);
     if (chosen.includes('gloo')) await requireGloo();
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { allreduceBenchmark } = await import('./benchmark.ts');
     const peer = args.peer === undefined ? null : await findPeer();
-    const onGpu = chosen.includes('nccl');
     const { exitCode } = await runBenchmark(allreduceBenchmark, {
       parameters: () => ({
-        ops: args.op,
-        backends: [...chosen],
-        ranks: args.nproc ?? ranksFor(onGpu ? gpus : availableParallelism()),
-        sizes,
-        dtypes: args.dtype,
+        ...cells,
         warmup: args.warmup ?? (onGpu ? 5 : 1),
         iterations: args.iterations ?? (onGpu ? 20 : 4),
         rounds: args.rounds,
@@ -112,14 +110,13 @@ export const allreduceCommand = defineCommand({
   },
 });
 
-/** Throws a UsageError for a size without an element. */
-async function checkElements(sizes: readonly number[], dtypes: Arguments['dtype']): Promise<void> {
-  const { byteSize } = await import('@roofline/tensor-core');
-  const smallest = Math.min(...sizes);
-  const wide = dtypes.find((dtype) => byteSize(dtype) > smallest);
-  if (wide === undefined) return;
+/** Throws a UsageError for cells whose sizes leave a rank without an element. */
+function checkElements(cells: Parameters<typeof expandCollectiveCells>[0]): void {
+  const empty = expandCollectiveCells(cells).find((cell) => pieceCount(cell) === 0);
+  if (empty === undefined) return;
+  const { op, bytes, ranks, dtype } = empty;
   throw new UsageError(
-    `${smallest} bytes hold no element of ${wide}, which has ${byteSize(wide)} bytes; take larger sizes.`,
+    `${op} of ${bytes} bytes over ${ranks} ranks leaves no element of ${dtype} for each: take larger sizes.`,
   );
 }
 

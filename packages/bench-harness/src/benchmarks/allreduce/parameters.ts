@@ -32,7 +32,9 @@ export const collectiveParameters = collectiveSettings.extend({
 });
 export type CollectiveParameters = z.infer<typeof collectiveParameters>;
 
-export function expandCollectiveCells(parameters: CollectiveParameters): CollectiveCell[] {
+export function expandCollectiveCells(
+  parameters: Pick<CollectiveParameters, 'ops' | 'backends' | 'ranks' | 'sizes' | 'dtypes'>,
+): CollectiveCell[] {
   const { ops, ranks, sizes, dtypes } = parameters;
   return ops.flatMap((op) =>
     dtypes.flatMap((dtype) =>
