@@ -2,7 +2,7 @@ import type { Cell, Column, Row, Table } from '@roofline/reports';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { outcomeOf, plainParameters } from '../report/cell-row.ts';
-import { parameterTitle } from '../report/parameter-titles.ts';
+import { parameterColumn } from '../report/parameter-titles.ts';
 import { withRoofSpread } from '../report/roof-spread.ts';
 import type { ResultColumn } from './definition.ts';
 import { interpretCell, type Told } from './interpret-cell.ts';
@@ -35,7 +35,7 @@ export function defaultTable<C extends JsonObject, R extends JsonObject>(
     id: definition.name,
     title: definition.title,
     columns: [
-      ...[...parameters].map((key): Column => ({ key, label: parameterTitle(key), kind: 'text' })),
+      ...[...parameters].map((key) => parameterColumn(key)),
       ...withRoofSpread(timeColumns.filter(isFilled), records),
       ...(definition.columns ?? []).map(plainColumn),
     ],

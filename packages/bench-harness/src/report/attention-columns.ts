@@ -1,16 +1,13 @@
 import type { Column, Row } from '@roofline/reports';
-import { parameterTitle } from './parameter-titles.ts';
-
-const text = (key: string): Column => ({ key, label: parameterTitle(key), kind: 'text' });
-const count = (key: string): Column => ({ ...text(key), align: 'right' });
+import { countColumn, parameterColumn } from './parameter-titles.ts';
 
 const shapeColumns: readonly Column[] = [
-  text('dtype'),
-  { ...text('mask'), description: 'Keys that a query sees: up to its own place, or all.' },
-  count('batch'),
-  count('heads'),
-  { ...count('headDimension'), description: 'Head dimension.' },
-  count('sequence'),
+  parameterColumn('dtype'),
+  { ...parameterColumn('mask'), description: 'Keys that a query sees: up to its own place, or all.' },
+  countColumn('batch'),
+  countColumn('heads'),
+  { ...countColumn('headDimension'), description: 'Head dimension.' },
+  countColumn('sequence'),
 ];
 
 /** Those that stand in every table: the axes of its plots. */

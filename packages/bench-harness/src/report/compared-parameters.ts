@@ -3,7 +3,7 @@ import { sizeInWords } from '../benchmarks/allreduce/report/words.ts';
 import { plainParameters } from './cell-row.ts';
 import type { Comparison } from './compare.ts';
 import { isUsual } from './configuration-columns.ts';
-import { parameterTitle } from './parameter-titles.ts';
+import { parameterColumn } from './parameter-titles.ts';
 
 /** Ways to run, which are told where they are not the usual ones. */
 const ways: readonly string[] = ['attention', 'execution', 'peerAttention', 'peerExecution'];
@@ -20,5 +20,5 @@ export function parameterColumns(rows: readonly Row[]): Column[] {
   const names = new Set(rows.flatMap((row) => Object.keys(row)));
   names.delete('bytes');
   const isTold = (name: string) => !ways.includes(name) || rows.some((row) => !isUsual(row[name]));
-  return [...names].filter(isTold).map((key) => ({ key, label: parameterTitle(key), kind: 'text' }));
+  return [...names].filter(isTold).map((key) => parameterColumn(key));
 }

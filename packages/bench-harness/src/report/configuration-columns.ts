@@ -1,19 +1,16 @@
 import type { Column, Row } from '@roofline/reports';
-import { parameterTitle } from './parameter-titles.ts';
-
-const text = (key: string): Column => ({ key, label: parameterTitle(key), kind: 'text' });
-const count = (key: string): Column => ({ ...text(key), align: 'right' });
+import { countColumn, parameterColumn } from './parameter-titles.ts';
 
 const parameterColumns: Column[] = [
-  text('size'),
-  count('context'),
-  count('batch'),
-  text('attention'),
-  text('execution'),
-  text('peerAttention'),
-  text('peerExecution'),
-  text('mode'),
-  text('dtype'),
+  parameterColumn('size'),
+  countColumn('context'),
+  countColumn('batch'),
+  parameterColumn('attention'),
+  parameterColumn('execution'),
+  parameterColumn('peerAttention'),
+  parameterColumn('peerExecution'),
+  parameterColumn('mode'),
+  parameterColumn('dtype'),
 ];
 
 /** Those that take a column only where they are swept. */

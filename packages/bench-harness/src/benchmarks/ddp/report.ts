@@ -9,18 +9,13 @@ import {
 } from '@roofline/reports';
 import type { CellRecord } from '../../records/record.ts';
 import { outcomeOf, plainParameters } from '../../report/cell-row.ts';
-import { parameterTitle } from '../../report/parameter-titles.ts';
+import { parameterColumn } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
 import { firstLine } from '../../report/values-in-words.ts';
 import { type DdpMeasurement, type DdpRecord, interpretDdp, stateBytesByFormula } from './interpret.ts';
 import { describeDdpCell } from './parameters.ts';
 
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
-const parameter = (key: string, kind: 'text' | 'number'): Column => ({
-  key,
-  label: parameterTitle(key),
-  kind,
-});
 const duration = (key: string, label: string, description: string): Column => ({
   key,
   label,
@@ -42,13 +37,13 @@ const held = (key: string, label: string, description: string): Column => ({
 });
 
 const cellColumns: readonly Column[] = [
-  parameter('size', 'text'),
-  parameter('context', 'number'),
-  { ...parameter('batch', 'number'), description: 'Of each rank.' },
-  parameter('dtype', 'text'),
-  parameter('optimizer', 'text'),
-  parameter('worldSize', 'number'),
-  parameter('mode', 'text'),
+  parameterColumn('size'),
+  parameterColumn('context', 'number'),
+  { ...parameterColumn('batch', 'number'), description: 'Of each rank.' },
+  parameterColumn('dtype'),
+  parameterColumn('optimizer'),
+  parameterColumn('worldSize', 'number'),
+  parameterColumn('mode'),
   { key: 'status', label: 'Status', kind: 'status' },
 ];
 

@@ -15,7 +15,7 @@ import type { CellRecord } from '../../records/record.ts';
 import { summarize, type Summary } from '../../measuring/statistics.ts';
 import { warmupCell, type WarmupCell } from './parameters.ts';
 import { configurationColumns, sharedCaption } from '../../report/configuration-columns.ts';
-import { parameterTitle } from '../../report/parameter-titles.ts';
+import { parameterColumn } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
 
 /** A record with its times; null unless status is `ok`. */
@@ -34,12 +34,7 @@ interface Study {
 type Measured = WarmupMeasurement & { readonly deviceMs: readonly number[] };
 
 const warmupColumns: Column[] = [
-  {
-    key: 'warmup',
-    label: parameterTitle('warmup'),
-    kind: 'number',
-    description: 'Steps before those that count.',
-  },
+  { ...parameterColumn('warmup', 'number'), description: 'Steps before those that count.' },
   {
     key: 'firstMs',
     label: 'First step',

@@ -114,8 +114,9 @@ async function check(model: NamedModel): Promise<NamedModel> {
 /** A message about a model's dimensions, by the flags that set them. */
 function byFlags(message: string): string {
   const words = message.replace(/^\w+: /, '');
-  const named = dimensionFlags.filter(([flag, name]) => flag !== name);
-  return named
-    .reduce((text, [flag, name]) => text.replaceAll(name, `--${flag}`), words)
-    .replace(' heads =', ' --heads =');
+  return dimensionFlags.reduce(
+    // With its value behind it: `heads` is a word as well.
+    (text, [flag, name]) => text.replaceAll(new RegExp(`\\b${name}(?= (?:=|\\d))`, 'g'), `--${flag}`),
+    words,
+  );
 }
