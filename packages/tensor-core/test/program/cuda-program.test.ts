@@ -1,28 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import {
-  type Allocation,
   type ProgramExplanation,
   type Tensor,
   add,
   addInPlace,
   apply,
   applyLive,
-  applyOne,
   backward,
   compile,
-  contiguous,
   defineOp,
   OutOfMemoryError,
   empty,
-  expand,
   keep,
   matmul,
-  memorySnapshot,
   mul,
   noGrad,
   ones,
-  peakMemory,
-  recordMemory,
   softmax,
   sum,
   tensor,
@@ -264,97 +257,6 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(() => f()).toThrow(
       /repeated launches other kernels.*next\(\)\. At test.program.cuda-program\.test\.ts:\d+:\d+/,
     );
-  });
-
-  it('holds its arena, which recordings name, for as long as it is there', () => {
-    const x = on(Array.from({ length: 1 << 18 }, (_, i) => i % 7));
-    const f = compile(function step(given: Tensor) {
-      return sum(mul(softmax(given, 0), softmax(mul(given, given), 0)));
-    });
-    const before = device.memoryStatistics().allocatedBytes;
-    f(x).dispose();
-    expect(device.memoryStatistics().allocatedBytes).toBe(before);
-    const run = () => recordMemory(() => f(x).dispose(), { device });
-    const isArena = ({ op }: Allocation) => op === 'arena of step';
-    const capture = run();
-    const arenaBytes = capture.allocations.filter(isArena).reduce((total, { bytes }) => total + bytes, 0);
-    const [{ arenaBytes: reservedBytes, eagerPeakBytes }] = f.explain() as [ProgramExplanation];
-    expect(arenaBytes).toBeGreaterThanOrEqual(eagerPeakBytes / 2);
-    expect(arenaBytes).toBeLessThanOrEqual(reservedBytes);
-    device.resetPeakMemory();
-    const replay = run();
-    const held = replay.allocations.filter(({ startUs }) => startUs === null);
-    expect(held.filter(isArena).reduce((total, { bytes }) => total + bytes, 0)).toBe(arenaBytes);
-    // Nothing of what the ops hand on, and its result lies in the arena too.
-    expect(replay.allocations.filter(({ startUs }) => startUs !== null)).toEqual([]);
-    expect(peakMemory(replay)!.bytes).toBe(device.memoryStatistics().peakAllocatedBytes);
-    expect(Buffer.from(memorySnapshot(replay)).includes('arena of step')).toBe(true);
-    f.dispose();
-    expect(device.memoryStatistics().allocatedBytes).toBe(before);
-  });
-
-  it('finds room for workspaces in its arena', () => {
-    const workspaceBytes = 3 * 2 ** 20;
-    const busy = defineOp<undefined>({
-      name: 'busy',
-      autocast: 'none',
-      infer: ([x]) => [x!],
-      cuda: {
-        kind: 'custom',
-        launch(context, [x], [y]) {
-          const { shape, strides, dtype, byteLength } = x!;
-          // At its end, which nobody else may use meanwhile.
-          const address = context.workspace(workspaceBytes) + workspaceBytes - byteLength;
-          context.copy({ address: x!.address, dtype, shape, strides }, { address, dtype, shape, strides });
-          context.fillBytes(y!.address, 0, byteLength);
-          context.copy(
-            { address, dtype, shape, strides },
-            { address: y!.address, dtype, shape: y!.shape, strides: y!.strides },
-          );
-        },
-      },
-      cpu: { kind: 'host', run: () => undefined },
-    });
-    const x = on([1, 2, 3]);
-    // The arena is as long as its result, and too short for the workspace.
-    const f = compile((given: Tensor) =>
-      contiguous(expand(applyOne(busy, [given], undefined), [2 ** 17, 3])),
-    );
-    const expected = Array.from({ length: 3 * 2 ** 17 }, (_, i) => 1 + (i % 3));
-    for (let call = 0; call < 3; call++) {
-      const y = f(x);
-      expect(y.toFlatArray()).toEqual(expected);
-      y.dispose();
-    }
-    const resultBytes = 3 * 2 ** 17 * 4;
-    const { arenaBytes } = f.explain()[0]!;
-    expect(arenaBytes).toBeGreaterThanOrEqual(workspaceBytes);
-    expect(arenaBytes).toBeLessThan(workspaceBytes + resultBytes / 2);
-    const { reservedBytes } = device.memoryStatistics();
-    f.dispose();
-    expect(reservedBytes - device.memoryStatistics().reservedBytes).toBe(arenaBytes);
-  });
-
-  it('holds no more memory after many replays', () => {
-    const weight = on([1, 2, 3], true);
-    const f = compile((x: Tensor) => {
-      weight.grad?.dispose();
-      weight.grad = null;
-      const loss = sum(mul(softmax(mul(x, weight), 0), x));
-      backward(loss);
-      return loss.detach();
-    });
-    const x = on([1, 2, 3]);
-    const held = (replays: number) => {
-      for (let i = 0; i < replays; i++) f(x).dispose();
-      device.synchronize();
-      const { allocatedBytes, reservedBytes, liveStorages } = device.memoryStatistics();
-      return { allocatedBytes, reservedBytes, liveStorages };
-    };
-    const before = held(4);
-    expect(f.cache.hits).toBeGreaterThan(0);
-    expect(held(200)).toEqual(before);
-    f.dispose();
   });
 
   it('captured once more for its tuned products, gives the same in the same memory', () => {
