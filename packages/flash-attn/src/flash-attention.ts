@@ -1,4 +1,4 @@
-import { type Tensor, apply, scope } from '@roofline/tensor-core';
+import { type Tensor, apply, isGradEnabled, scope } from '@roofline/tensor-core';
 import { flashAttentionOp } from './flash-attention-op.ts';
 import { headLayout, swapLayout } from './head-layout.ts';
 import { checkOperands } from './operands.ts';
@@ -74,6 +74,8 @@ function attend(
   const { deterministic = false } = options;
   checkFlag(name, 'deterministic', deterministic);
   const layout = headLayout(v);
-  const [stored, lse] = apply(flashAttentionOp, [q, k, v], { ...settings, deterministic, layout });
+  const needsGradient = isGradEnabled() && (q.requiresGrad || k.requiresGrad || v.requiresGrad);
+  const attributes = { ...settings, deterministic, layout, needsGradient };
+  const [stored, lse] = apply(flashAttentionOp, [q, k, v], attributes);
   return { output: swapLayout(stored!, layout), lse: lse! };
 }

@@ -9,6 +9,7 @@ import { denseCopy } from '@roofline/tensor-core/native';
 import { type HeadLayout, storedDimensions } from '../head-layout.ts';
 import { type AttentionSizes, attentionSizes } from '../operands.ts';
 import type { AttentionSettings } from '../options.ts';
+import { compileBackwardAhead } from './compile-ahead.ts';
 import type { FlashCall } from './flash-call.ts';
 import { getFlashKernels } from './flash-kernels.ts';
 import { isReadableByTma } from './hopper/head-tensor-map.ts';
@@ -25,7 +26,9 @@ import { launchMmaBackward, launchMmaForward } from './mma/mma-kernels.ts';
 import { launchSimtBackward, launchSimtForward } from './simt/simt-kernels.ts';
 
 interface ForwardSettings extends AttentionSettings {
+  readonly deterministic: boolean;
   readonly layout: HeadLayout;
+  readonly needsGradient: boolean;
 }
 
 interface BackwardSettings extends AttentionSettings {
@@ -42,8 +45,10 @@ export function launchForward(
 ): void {
   if (lse!.size === 0) return;
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
+  const problem = problemOf(context, sizes, q!, settings);
+  if (settings.needsGradient) compileBackwardAhead(context, problem);
   // Every forward kernel gives the same bits twice.
-  const plan = planForward(problemOf(context, sizes, q!, { ...settings, deterministic: false }));
+  const plan = planForward({ ...problem, deterministic: false });
   const operand = operandOf(context, plan);
   const call: FlashCall = {
     ...{ context, dtype: q!.dtype, sizes, settings },

@@ -27,7 +27,8 @@ function forwardKernels(problem: KernelProblem): CompilableKernel[] {
   return plan.family === 'mma' ? mmaForwardKernels(call, plan) : simtForwardKernels(call, plan);
 }
 
-function backwardKernels(problem: KernelProblem): CompilableKernel[] {
+/** What its backward pass alone launches. */
+export function backwardKernels(problem: KernelProblem): CompilableKernel[] {
   const call = callOf(problem);
   const plan = planBackward(problem);
   if (plan.family === 'hopper') return hopperBackwardKernels(call, plan);

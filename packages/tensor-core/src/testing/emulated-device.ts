@@ -30,7 +30,7 @@ class LimitedBuilder extends KernelBuilder {
   #left: number;
 
   constructor(architecture: string, cache: KernelCache, most: number) {
-    super(architecture, hostCompiler, cache);
+    super(architecture, { loadCompiler: hostCompiler, cache });
     this.#left = most;
   }
 

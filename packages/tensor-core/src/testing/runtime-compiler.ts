@@ -20,5 +20,5 @@ export function nvrtcVersion(): string | null {
  * neither the host's headers nor its compiler's built-in functions, which nvcc has. Throws a KernelCompileError.
  */
 export function compileByNvrtc(source: URL, defines: Defines, architecture: string): Uint8Array {
-  return new KernelBuilder(architecture, loadNvrtc, noCache).buildFile(source, defines);
+  return new KernelBuilder(architecture, { cache: noCache }).buildFile(source, defines);
 }

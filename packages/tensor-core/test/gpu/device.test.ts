@@ -9,7 +9,6 @@ import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
 import { architectureOf } from '../../src/devices/cuda/architecture.ts';
 import { cudaDeviceCount, openCudaDevice } from '../../src/devices/cuda/open-device.ts';
 import { KernelCache } from '../../src/devices/cuda/compile/kernel-cache.ts';
-import { loadNvrtc } from '../../src/devices/cuda/compile/nvrtc.ts';
 
 const mebibyte = 2 ** 20;
 
@@ -123,11 +122,9 @@ describe('kernels', () => {
 
   it('come from the disk cache the second time', () => {
     const folder = mkdtempSync(join(tmpdir(), 'roofline-gpu-cache-'));
-    const builder = new KernelBuilder(
-      architectureOf(openCudaDevice(0).facts.computeCapability),
-      loadNvrtc,
-      new KernelCache(folder),
-    );
+    const builder = new KernelBuilder(architectureOf(openCudaDevice(0).facts.computeCapability), {
+      cache: new KernelCache(folder),
+    });
     const timed = () => {
       const start = performance.now();
       builder.buildText('empty', '#include "prelude.cuh"\nextern "C" __global__ void empty() {}');

@@ -130,7 +130,8 @@ describe('profile on a GPU', () => {
       const record = t.recordMemory(() => call(x).dispose(), { device: device() });
       const arena = record.allocations.filter(({ op }) => op === 'arena of step');
       expect(arena.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(4 * size * size);
-      expect(record.allocations.filter(({ startUs }) => startUs !== null)).toHaveLength(1);
+      // The result lies in it.
+      expect(record.allocations.filter(({ startUs }) => startUs !== null)).toEqual([]);
     });
   });
 });

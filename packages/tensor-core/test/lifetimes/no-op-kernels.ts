@@ -1,4 +1,4 @@
-import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
+import { type BeginBatch, KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
 import type { CompileRequest, KernelCompiler } from '../../src/devices/cuda/compile/nvrtc.ts';
 import { CudaDevice } from '../../src/devices/cuda/device.ts';
 import { CublasLt } from '../../src/devices/cuda/matmul/cublaslt.ts';
@@ -37,16 +37,18 @@ function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
   return { ...functions, ...code } as DriverFunctions;
 }
 
+const keepsNothing = { read: () => undefined, write: () => {} };
+
 /**
  * A CudaDevice that allocates, launches and frees as a GPU does but whose kernels write nothing: for what holds of an op
  * whatever its values are.
  */
-export function openNoOpDevice(): CudaDevice {
+export function openNoOpDevice(beginBatch: BeginBatch | null = null): CudaDevice {
   const emulated = new EmulatedDriver(2 ** 30, () => {}, 1);
   const driver = new CudaDriver(withoutCode(emulated), (result) => emulated.describe(result));
-  const cache = { read: () => undefined, write: () => {} };
+  const parts = { loadCompiler: () => new NoOpCompiler(), cache: keepsNothing, beginBatch };
   return new CudaDevice(driver, 0, {
-    makeBuilder: (architecture) => new KernelBuilder(architecture, () => new NoOpCompiler(), cache),
+    makeBuilder: (architecture) => new KernelBuilder(architecture, parts),
     makeFloat32Product: () => ({ tryRun: () => true }),
     loadCublasLt: () => new CublasLt(),
     poisonsFreedMemory: false,

@@ -102,6 +102,7 @@ const methods: HostileTable = {
     named: 'encodeTensorMap|Tensor map|not supported by the emulated GPU',
   },
   'CudaDevice#scratch': { args: () => [device(), 'kept', 64], legal: { 1: 'a', 2: numbers } },
+  'CudaDevice#compileAhead': { args: () => [device(), []], legal: { 1: '[]' } },
   'CudaDevice#allocate': hot,
   'CudaDevice#allocateAt': hot,
   'CudaDevice#discard': hot,

@@ -1,5 +1,7 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import { KernelBuilder } from './compile/compile.ts';
+import { availableParallelism } from 'node:os';
+import { CompileBatch } from './compile/compile-batch.ts';
+import { type BeginBatch, KernelBuilder } from './compile/compile.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { Streams } from './driver/stream.ts';
 import { CublasLt } from './matmul/cublaslt.ts';
@@ -25,9 +27,18 @@ export interface DeviceParts {
 
 /** The parts of a real GPU. */
 export const nvidiaParts = (): DeviceParts => ({
-  makeBuilder: (architecture) => new KernelBuilder(architecture),
+  makeBuilder: (architecture) => new KernelBuilder(architecture, { beginBatch: onOtherProcessors() }),
   makeFloat32Product: (context, driver, scratch) =>
     context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, scratch) : null,
   loadCublasLt: () => new CublasLt(),
   poisonsFreedMemory: process.env.ROOFLINE_POISON_MEMORY === '1',
 });
+
+// Each thread has a V8 and a compiler of its own, some ten megabytes.
+const mostThreads = 8;
+
+/** Null where this thread has the only processor. */
+function onOtherProcessors(): BeginBatch | null {
+  const threads = Math.min(availableParallelism() - 1, mostThreads);
+  return threads > 0 ? (requests) => new CompileBatch(requests, threads) : null;
+}

@@ -20,6 +20,8 @@ import { type CudaEvent, type EventOptions, EventPool } from './driver/event.ts'
 import { Launcher } from './launch/launch.ts';
 import { type TensorMapDescription, TensorMapEncoder } from './launch/tensor-map.ts';
 import { CudaLowering } from './lower.ts';
+import type { KernelBuilder } from './compile/compile.ts';
+import { type CompilableKernel, checkKernels } from './compile/compile-kernels.ts';
 import { KernelModules } from './compile/modules.ts';
 import { Block } from './memory/block.ts';
 import { DeviceMemory } from './memory/device-memory.ts';
@@ -50,6 +52,7 @@ export class CudaDevice implements Device {
   readonly #memory: DeviceMemory;
   readonly #scratch: Scratch;
   readonly #launcher: Launcher;
+  readonly #builder: KernelBuilder;
   readonly #lowering: CudaLowering;
   readonly #tensorMaps: TensorMapEncoder;
 
@@ -61,7 +64,7 @@ export class CudaDevice implements Device {
     const handle = driver.intFrom('cuDeviceGet', (out) => functions.cuDeviceGet(out, index));
     this.facts = readFacts(driver, handle);
     this.name = this.facts.name;
-    const builder = parts.makeBuilder(architectureOf(this.facts.computeCapability));
+    this.#builder = parts.makeBuilder(architectureOf(this.facts.computeCapability));
     this.#context = driver.handleFrom('cuDevicePrimaryCtxRetain', (out) =>
       functions.cuDevicePrimaryCtxRetain(out, handle),
     );
@@ -79,7 +82,7 @@ export class CudaDevice implements Device {
     this.#launcher = launcher;
     this.#lowering = new CudaLowering({
       ...{ device: this, launcher, streams, memory },
-      modules: new KernelModules(driver, builder, launcher),
+      modules: new KernelModules(driver, this.#builder, launcher),
       properties: this.facts,
       makeFloat32Product: (context) => parts.makeFloat32Product(context, driver, scratch, streams),
       loadCublasLt: () => parts.loadCublasLt(),
@@ -246,12 +249,22 @@ export class CudaDevice implements Device {
     this.#lowering.run(op, inputs, outputs, attributes);
   }
 
+  /**
+   * Begins to compile kernels that will be launched soon in threads of their own, and does not wait: the first launch of each
+   * does. Those that the cache has are left.
+   */
+  compileAhead(kernels: readonly CompilableKernel[]): void {
+    checkKernels('compileAhead', kernels);
+    this.#builder.begin(kernels.map(({ source, defines }) => this.#builder.fileRequest(source, defines)));
+  }
+
   prepare(program: Program, options?: PrepareOptions): ProgramRunner {
     const parts = {
       device: this,
       driver: this.#driver,
       launcher: this.#launcher,
       lowering: this.#lowering,
+      builder: this.#builder,
     };
     return new CudaProgram(program, parts, options);
   }

@@ -1,9 +1,7 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
-import { DeviceError, KernelCompileError } from '../../../errors.ts';
+import { DeviceError } from '../../../errors.ts';
 import type { KernelSpec } from '../../../op/cuda-lowering.ts';
-import { packageProgram } from '../../../host/package-root.ts';
 import {
   checkCount,
   checkFunction,
@@ -12,8 +10,10 @@ import {
   wrongArgument,
 } from '../../../tensor/check-value.ts';
 import { architectureOf } from '../architecture.ts';
-import { KernelBuilder, kernelFileName } from './compile.ts';
+import { CompileBatch } from './compile-batch.ts';
+import { KernelBuilder } from './compile.ts';
 import { cacheFolder } from './kernel-cache.ts';
+import type { CompileRequest } from './nvrtc.ts';
 
 /** What the machine code of a kernel follows from. */
 export type CompilableKernel = Pick<KernelSpec, 'source' | 'defines'>;
@@ -24,17 +24,6 @@ export interface CompileKernelsOptions {
   readonly threads?: number;
   /** Called once before the first kernel is compiled, and behind each; never if the cache has them all. */
   readonly onProgress?: (compiled: number, total: number) => void;
-}
-
-/** What a worker is told to compile. */
-export interface CompileJob {
-  readonly source: string;
-  readonly defines: NonNullable<KernelSpec['defines']>;
-}
-
-/** What it answers: that the cache has the kernel now, or what a KernelCompileError has. */
-export interface CompileOutcome {
-  readonly failure: { readonly log: string; readonly source: string } | null;
 }
 
 /**
@@ -52,27 +41,20 @@ export async function compileKernels(
 ): Promise<number> {
   const { threads = availableParallelism(), onProgress } = options;
   checkArguments(kernels, computeCapability, { threads, onProgress });
-  const architecture = architectureOf(computeCapability);
-  const missing = missingKernels(kernels, new KernelBuilder(architecture));
+  const builder = new KernelBuilder(architectureOf(computeCapability));
+  const missing = missingKernels(kernels, builder);
   if (missing.length === 0) return 0;
   makeWritable(cacheFolder());
   onProgress?.(0, missing.length);
-  let [next, compiled] = [0, 0];
-  const failures: { index: number; error: KernelCompileError }[] = [];
-  await onWorkers(Math.min(threads, missing.length), architecture, async (compile) => {
-    while (next < missing.length && failures.length === 0) {
-      const index = next++;
-      const { source, defines = {} } = missing[index]!;
-      const { failure } = await compile({ source: source.href, defines });
-      if (failure) {
-        const error = new KernelCompileError(kernelFileName(source), failure.log, failure.source);
-        failures.push({ index, error });
-      } else onProgress?.(++compiled, missing.length);
-    }
+  const compiled = new Set<number>();
+  const requests = missing.map(({ request }) => request);
+  await new CompileBatch(requests, threads).ended(({ index, image }) => {
+    if (!image) return;
+    builder.keep(missing[index]!.key, image);
+    onProgress?.(compiled.add(index).size, missing.length);
   });
-  // Kernels are begun in their order, and those that were begun are ended: no earlier one can fail unseen.
-  const [first] = failures.sort((a, b) => a.index - b.index);
-  if (first) throw first.error;
+  // Kernels are begun in their order: the first that did not compile comes before those that were not begun.
+  requests.forEach((request, index) => compiled.has(index) || builder.build(request));
   return missing.length;
 }
 
@@ -82,27 +64,37 @@ function checkArguments(
   { threads, onProgress }: CompileKernelsOptions,
 ): void {
   const owner = 'compileKernels';
+  checkKernels(owner, kernels);
+  checkCount(owner, 'the compute capability', computeCapability, 1);
+  checkCount(owner, 'the number of threads', threads!, 1);
+  if (onProgress !== undefined) checkFunction(owner, 'onProgress', onProgress);
+}
+
+/** Throws a RooflineError (code ARGUMENT) for what is no list of kernels. */
+export function checkKernels(owner: string, kernels: readonly CompilableKernel[]): void {
   if (!Array.isArray(kernels)) throw wrongArgument(owner, 'the kernels', 'a list of specs', kernels);
   for (const kernel of kernels as readonly CompilableKernel[]) {
     checkObject(owner, 'a kernel', kernel);
     if (!(kernel.source instanceof URL)) throw wrongArgument(owner, 'a source', 'a URL', kernel.source);
     if (kernel.defines !== undefined) checkObject(owner, 'definitions', kernel.defines);
   }
-  checkCount(owner, 'the compute capability', computeCapability, 1);
-  checkCount(owner, 'the number of threads', threads!, 1);
-  if (onProgress !== undefined) checkFunction(owner, 'onProgress', onProgress);
+}
+
+interface MissingKernel {
+  /** What the cache will call it. */
+  readonly key: string;
+  readonly request: CompileRequest;
 }
 
 /** Those that the cache has not, each once. */
-function missingKernels(kernels: readonly CompilableKernel[], builder: KernelBuilder): CompilableKernel[] {
+function missingKernels(kernels: readonly CompilableKernel[], builder: KernelBuilder): MissingKernel[] {
   // A sweep names the same few kernels for each of its cells, and a key is made of all text that they include.
   const bySpec = new Map(
     kernels.map((kernel) => [JSON.stringify([kernel.source.href, kernel.defines]), kernel]),
   );
-  const byKey = new Map(
-    [...bySpec.values()].map((kernel) => [builder.keyOfFile(kernel.source, kernel.defines), kernel]),
-  );
-  return [...byKey].filter(([key]) => !builder.isCached(key)).map(([, kernel]) => kernel);
+  const requests = [...bySpec.values()].map(({ source, defines }) => builder.fileRequest(source, defines));
+  const byKey = new Map(requests.map((request) => [builder.keyOf(request), request]));
+  return [...byKey].filter(([key]) => !builder.isCached(key)).map(([key, request]) => ({ key, request }));
 }
 
 /** Launches do without a cache; whoever compiles for later launches cannot. */
@@ -117,46 +109,4 @@ function makeWritable(folder: string): void {
       { cause },
     );
   }
-}
-
-type Compile = (job: CompileJob) => Promise<CompileOutcome>;
-
-/** Runs `work` once for each of `count` workers, all at once, and ends the workers whatever comes of it. */
-async function onWorkers(
-  count: number,
-  architecture: string,
-  work: (compile: Compile) => Promise<void>,
-): Promise<void> {
-  const workers = Array.from({ length: count }, () => {
-    return new Worker(packageProgram('devices/cuda/compile/compile-worker'), {
-      workerData: architecture,
-      execArgv: workerFlags,
-    });
-  });
-  try {
-    await Promise.all(workers.map((worker) => work((job) => answerOf(worker, job))));
-  } finally {
-    await Promise.all(workers.map((worker) => worker.terminate()));
-  }
-}
-
-// Node that runs TypeScript says so once in each thread.
-const workerFlags = ['--disable-warning=ExperimentalWarning'];
-
-function answerOf(worker: Worker, job: CompileJob): Promise<CompileOutcome> {
-  return new Promise((resolve, reject) => {
-    const onMessage = (outcome: CompileOutcome) => {
-      stopListening();
-      resolve(outcome);
-    };
-    const onEnd = (cause: unknown) => {
-      stopListening();
-      const what = cause instanceof Error ? cause.message : `exit code ${String(cause)}`;
-      const message = `compileKernels: the thread that compiled ${job.source} ended: ${what}`;
-      reject(new DeviceError(message, { cause }));
-    };
-    const stopListening = () => worker.off('message', onMessage).off('error', onEnd).off('exit', onEnd);
-    worker.on('message', onMessage).on('error', onEnd).on('exit', onEnd);
-    worker.postMessage(job, []);
-  });
 }

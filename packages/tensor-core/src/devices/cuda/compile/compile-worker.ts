@@ -1,19 +1,24 @@
-// The program of a thread of compileKernels: kernels in, what became of each out.
-import { parentPort, workerData } from 'node:worker_threads';
-import { KernelCompileError } from '../../../errors.ts';
-import type { CompileJob, CompileOutcome } from './compile-kernels.ts';
-import { KernelBuilder } from './compile.ts';
+// The program of a thread of a CompileBatch: takes kernels that no other has begun until there are none.
+import { workerData } from 'node:worker_threads';
+import { type CompileOutcome, type CompileThreadData, kernelStates } from './compile-batch.ts';
+import { type CompileRequest, loadNvrtc } from './nvrtc.ts';
 
-const builder = new KernelBuilder(workerData as string);
+const { requests, states, port } = workerData as CompileThreadData;
 
-function compile({ source, defines }: CompileJob): CompileOutcome {
+function compile(request: CompileRequest): CompileOutcome['image'] {
   try {
-    builder.buildFile(new URL(source), defines);
-    return { failure: null };
-  } catch (error) {
-    if (!(error instanceof KernelCompileError)) throw error;
-    return { failure: { log: error.log, source: error.source } };
+    return loadNvrtc().compile(request);
+  } catch {
+    // Who needs the kernel compiles it once more, and tells.
+    return null;
   }
 }
 
-parentPort!.on('message', (job: CompileJob) => parentPort!.postMessage(compile(job), []));
+for (const [index, request] of requests.entries()) {
+  const { waiting, begun, ended } = kernelStates;
+  if (Atomics.compareExchange(states, index, waiting, begun) !== waiting) continue;
+  const outcome: CompileOutcome = { index, image: compile(request) };
+  port.postMessage(outcome, []);
+  Atomics.store(states, index, ended);
+  Atomics.notify(states, index);
+}

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { kernelSource } from '../../../host/package-root.ts';
 import { DeviceError } from '../../../errors.ts';
+import type { KernelBatch } from './compile-batch.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
 import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';
 
@@ -56,40 +57,110 @@ function aboveRooms({ href }: URL): URL[] {
 
 type Cache = Pick<KernelCache, 'read' | 'write'>;
 
+/** Begins to compile kernels aside; see `CompileBatch`. */
+export type BeginBatch = (requests: readonly CompileRequest[]) => KernelBatch;
+
+/** What a KernelBuilder stands on. */
+export interface BuilderParts {
+  readonly loadCompiler?: () => KernelCompiler;
+  readonly cache?: Cache;
+  /** Default null: all kernels are compiled where they are asked for. */
+  readonly beginBatch?: BeginBatch | null;
+}
+
+/** A kernel that is still to be compiled was asked for inside `KernelBuilder.postpone`. */
+export class KernelPostponed extends Error {}
+
 /** Compiles kernels for one architecture, or takes them from the disk cache. */
 export class KernelBuilder {
   readonly architecture: string;
   readonly #cache: Cache;
   readonly #loadCompiler: () => KernelCompiler;
+  readonly #beginBatch: BeginBatch | null;
+  /** What is compiled aside, by its key. */
+  readonly #begun = new Map<string, { readonly batch: KernelBatch; readonly index: number }>();
+  #postponed: CompileRequest[] | null = null;
 
-  constructor(architecture: string, loadCompiler = loadNvrtc, cache: Cache = new KernelCache(cacheFolder())) {
+  constructor(architecture: string, parts: BuilderParts = {}) {
+    const { loadCompiler = loadNvrtc, cache = new KernelCache(cacheFolder()), beginBatch = null } = parts;
     this.architecture = architecture;
     this.#loadCompiler = loadCompiler;
     this.#cache = cache;
+    this.#beginBatch = beginBatch;
   }
 
   /** The machine code of a `.cu` file. Throws a KernelCompileError. */
   buildFile(source: URL, defines: Defines = {}, headers: GivenHeaders = {}): Uint8Array {
-    return this.#build(this.#fileRequest(source, defines, headers));
+    return this.build(this.fileRequest(source, defines, headers));
   }
 
   /** The machine code of a generated source. Throws a KernelCompileError. */
   buildText(name: string, source: string): Uint8Array {
-    return this.#build(this.#request(name, source, kernelSource(''), {}));
+    return this.build(this.#request(name, source, kernelSource(''), {}));
   }
 
-  /** What the cache calls the machine code of a `.cu` file: the same for files that compile alike. */
-  keyOfFile(source: URL, defines: Defines = {}): string {
-    return this.#keyOf(this.#fileRequest(source, defines));
+  /** What the compiler is asked for a `.cu` file. */
+  fileRequest(source: URL, defines: Defines = {}, given: GivenHeaders = {}): CompileRequest {
+    return this.#request(kernelFileName(source), readText(source), new URL('.', source), defines, given);
   }
 
-  /** Whether the cache has what `keyOfFile` names. */
+  /** What the cache calls the machine code of a request: the same for those that compile alike. */
+  keyOf({ source, headers, architecture, options }: CompileRequest): string {
+    const { version } = this.#loadCompiler();
+    return cacheKey([version, architecture, ...options, source, ...[...headers].flat()]);
+  }
+
+  /** Whether the cache has what `keyOf` names. */
   isCached(key: string): boolean {
     return this.#cache.read(key) !== undefined;
   }
 
-  #fileRequest(source: URL, defines: Defines, given: GivenHeaders = {}): CompileRequest {
-    return this.#request(kernelFileName(source), readText(source), new URL('.', source), defines, given);
+  /** Keeps an image that was compiled elsewhere. */
+  keep(key: string, image: Uint8Array): void {
+    this.#cache.write(key, image);
+  }
+
+  /** Has kernels compiled aside, all at once; who asks for one of them waits for it. Does nothing for those that the cache has. */
+  begin(requests: readonly CompileRequest[]): void {
+    if (!this.#beginBatch || requests.length === 0) return;
+    const missing = new Map(requests.map((request) => [this.keyOf(request), request]));
+    for (const key of missing.keys()) if (this.#begun.has(key) || this.isCached(key)) missing.delete(key);
+    if (missing.size === 0) return;
+    const batch = this.#beginBatch([...missing.values()]);
+    [...missing.keys()].forEach((key, index) => this.#begun.set(key, { batch, index }));
+  }
+
+  /**
+   * Runs `fn`, in which each kernel that is still to be compiled throws a KernelPostponed, for `fn` to catch, and then begins
+   * them all. Where nothing is compiled aside, none is postponed.
+   */
+  postpone<T>(fn: () => T): T {
+    if (!this.#beginBatch) return fn();
+    const postponed: CompileRequest[] = [];
+    this.#postponed = postponed;
+    try {
+      return fn();
+    } finally {
+      this.#postponed = null;
+      this.begin(postponed);
+    }
+  }
+
+  /** Throws a KernelCompileError, or, while `postpone` runs, a KernelPostponed. */
+  build(request: CompileRequest): Uint8Array {
+    const compiler = this.#loadCompiler();
+    const key = this.keyOf(request);
+    const cached = this.#cache.read(key);
+    if (cached) return cached;
+    const begun = this.#begun.get(key);
+    if (!begun && this.#postponed) {
+      this.#postponed.push(request);
+      throw new KernelPostponed(`Kernel ${request.name} is still to be compiled.`);
+    }
+    const image = begun?.batch.take(begun.index) ?? compiler.compile(request);
+    this.#begun.delete(key);
+    this.#cache.write(key, image);
+    return image;
   }
 
   #request(
@@ -102,21 +173,6 @@ export class KernelBuilder {
     const headers = collectHeaders(source, folder, given);
     const options = Object.entries(defines).map(([macro, value]) => `--define-macro=${macro}=${value}`);
     return { name, source, headers, architecture: this.architecture, options };
-  }
-
-  #keyOf({ source, headers, architecture, options }: CompileRequest): string {
-    const { version } = this.#loadCompiler();
-    return cacheKey([version, architecture, ...options, source, ...[...headers].flat()]);
-  }
-
-  #build(request: CompileRequest): Uint8Array {
-    const compiler = this.#loadCompiler();
-    const key = this.#keyOf(request);
-    const cached = this.#cache.read(key);
-    if (cached) return cached;
-    const image = compiler.compile(request);
-    this.#cache.write(key, image);
-    return image;
   }
 }
 

@@ -2,6 +2,7 @@ import { reopenRange } from '../../../op/range.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import type { Call } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
+import { KernelPostponed } from '../compile/compile.ts';
 import type { CudaDevice } from '../device.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from './cuda-graph.ts';
@@ -25,11 +26,20 @@ interface Place {
 }
 
 /** Captures calls on the current stream, in their order; workspaces that the arena has no gap for come from the current pool. */
-export function captureCalls(
+export function captureCalls(calls: readonly Call[], parts: LiveCallParts, place: Place): CapturedCalls {
+  // Kernels that are still to be compiled are compiled all at once: a capture without them tells which, the next one has them.
+  for (;;) {
+    const captured = parts.builder.postpone(() => captureUnlessPostponed(calls, parts, place));
+    if (captured) return captured;
+  }
+}
+
+/** Null if kernels of some of the calls were postponed. */
+function captureUnlessPostponed(
   calls: readonly Call[],
   parts: LiveCallParts,
   { memory, arena, arenaAddress }: Place,
-): CapturedCalls {
+): CapturedCalls | null {
   const { device, driver, lowering } = parts;
   const live = new LiveCalls(parts);
   const nodes: number[] = [];
@@ -48,11 +58,28 @@ export function captureCalls(
     nodes.push(captured - before);
   };
   try {
-    const graph = CudaGraph.capture(driver, device.stream, () => calls.forEach(captureOne));
+    const graph = CudaGraph.capture(driver, device.stream, () => forEachUnlessPostponed(calls, captureOne));
     return { graph, live, nodes, workspaces: asked };
+  } catch (error) {
+    if (error instanceof KernelPostponed) return null;
+    throw error;
   } finally {
     lowering.spareMemory = null;
   }
+}
+
+/** Throws the last KernelPostponed, if there was one, behind the last call. */
+function forEachUnlessPostponed(calls: readonly Call[], capture: (call: Call, at: number) => void): void {
+  let postponed: KernelPostponed | null = null;
+  for (const [at, call] of calls.entries()) {
+    try {
+      capture(call, at);
+    } catch (error) {
+      if (!(error instanceof KernelPostponed)) throw error;
+      postponed = error;
+    }
+  }
+  if (postponed) throw postponed;
 }
 
 /** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */

@@ -3,6 +3,7 @@ import type { MemoryView } from '../../../op/memory-view.ts';
 import { type Call, type Operand, attributesOf } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { DeviceBuffer } from '../../device.ts';
+import type { KernelBuilder } from '../compile/compile.ts';
 import type { CudaDevice } from '../device.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import type { Launcher } from '../launch/launch.ts';
@@ -14,6 +15,7 @@ export interface LiveCallParts {
   readonly driver: CudaDriver;
   readonly launcher: Launcher;
   readonly lowering: CudaLowering;
+  readonly builder: KernelBuilder;
 }
 
 /** A call with live attributes in a graph. */

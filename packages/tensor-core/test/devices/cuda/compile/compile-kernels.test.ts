@@ -4,29 +4,19 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { compileKernels } from '../../../../src/devices/cuda/compile/compile-kernels.ts';
 import { KernelBuilder } from '../../../../src/devices/cuda/compile/compile.ts';
 import { loadNvrtc } from '../../../../src/devices/cuda/compile/nvrtc.ts';
 import { DeviceError, KernelCompileError } from '../../../../src/errors.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
+import { standInForNvrtc } from './stand-in-for-nvrtc.ts';
 
 // On a stand-in for NVRTC whose images tell what they were compiled from: each thread loads it as it would the real one.
 describe.skipIf(!hostCompilerVersion())('compileKernels (needs gcc)', () => {
-  let libraries: string;
   let folder: string;
 
-  beforeAll(() => {
-    libraries = mkdtempSync(join(tmpdir(), 'roofline-nvrtc-'));
-    const source = fileURLToPath(new URL('fake-nvrtc.c', import.meta.url));
-    execFileSync('gcc', ['-shared', '-fPIC', '-w', source, '-o', join(libraries, 'libnvrtc.so.13')]);
-    vi.stubEnv('ROOFLINE_CUDA_LIBRARIES', libraries);
-  });
-
-  afterAll(() => {
-    vi.unstubAllEnvs();
-    rmSync(libraries, { recursive: true });
-  });
+  beforeAll(standInForNvrtc);
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'roofline-kernels-'));
@@ -45,10 +35,12 @@ describe.skipIf(!hostCompilerVersion())('compileKernels (needs gcc)', () => {
   const cached = () => readdirSync(join(folder, 'kernels'));
   /** A compiler that must not be asked. */
   const launchPath = () =>
-    new KernelBuilder('sm_90a', () => ({
-      version: loadNvrtc().version,
-      compile: () => expect.fail('the cache has no such kernel'),
-    }));
+    new KernelBuilder('sm_90a', {
+      loadCompiler: () => ({
+        version: loadNvrtc().version,
+        compile: () => expect.fail('the cache has no such kernel'),
+      }),
+    });
 
   it('compiles variants where a launch finds them', async () => {
     const source = file('many.cu', '#include "prelude.cuh"\n');

@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KernelBuilder, collectHeaders } from '../../../../src/devices/cuda/compile/compile.ts';
+import {
+  KernelBuilder,
+  KernelPostponed,
+  collectHeaders,
+} from '../../../../src/devices/cuda/compile/compile.ts';
 import { KernelCache } from '../../../../src/devices/cuda/compile/kernel-cache.ts';
 import type { CompileRequest, KernelCompiler } from '../../../../src/devices/cuda/compile/nvrtc.ts';
 
@@ -63,13 +67,16 @@ describe('collectHeaders', () => {
 });
 
 describe('KernelBuilder', () => {
-  const builder = (compiler: KernelCompiler, architecture = 'sm_90a') =>
-    new KernelBuilder(architecture, () => compiler, new KernelCache(join(folder, 'cache')));
+  const builderOf = (compiler: KernelCompiler, architecture = 'sm_90a') =>
+    new KernelBuilder(architecture, {
+      loadCompiler: () => compiler,
+      cache: new KernelCache(join(folder, 'cache')),
+    });
 
   it('compiles once, and takes the cached image afterwards, also in another process', () => {
     const compiler = new FakeCompiler();
-    expect([...builder(compiler).buildText('k', 'source')]).toEqual([1]);
-    expect([...builder(compiler).buildText('k', 'source')]).toEqual([1]);
+    expect([...builderOf(compiler).buildText('k', 'source')]).toEqual([1]);
+    expect([...builderOf(compiler).buildText('k', 'source')]).toEqual([1]);
     expect(compiler.requests).toHaveLength(1);
   });
 
@@ -95,7 +102,7 @@ describe('KernelBuilder', () => {
       mkdirSync(inside);
       for (const [path, text] of Object.entries(texts)) writeFileSync(join(inside, path), text);
       const compiler = new FakeCompiler(build.version);
-      builder(compiler, build.architecture).buildFile(pathToFileURL(join(inside, 'k.cu')), build.defines);
+      builderOf(compiler, build.architecture).buildFile(pathToFileURL(join(inside, 'k.cu')), build.defines);
       return compiler.requests;
     };
     const [first] = run(() => undefined, 'first');
@@ -104,6 +111,62 @@ describe('KernelBuilder', () => {
     expect(run(() => undefined, 'same')).toHaveLength(0);
     expect(run(change, 'changed')).toHaveLength(1);
     expect(run(change, 'changed again')).toHaveLength(0);
+  });
+
+  describe('that has kernels compiled aside', () => {
+    const aside = (take: (request: CompileRequest) => Uint8Array | null) => {
+      const compiler = new FakeCompiler();
+      const begun: string[][] = [];
+      const builder = new KernelBuilder('sm_90a', {
+        loadCompiler: () => compiler,
+        cache: new KernelCache(join(folder, 'cache')),
+        beginBatch: (requests) => {
+          begun.push(requests.map(({ name }) => name));
+          return { take: (index) => take(requests[index]!) };
+        },
+      });
+      return { builder, compiler, begun };
+    };
+
+    it('postpones what is still to be compiled, and begins it all at once', () => {
+      const { builder, compiler, begun } = aside(({ name }) => Buffer.from(name));
+      builder.buildText('cached', 'cached');
+      const found: (string | number)[] = [];
+      const look = () => {
+        for (const name of ['a', 'cached', 'b', 'a']) {
+          try {
+            found.push(Buffer.from(builder.buildText(name, name)).toString());
+          } catch (error) {
+            expect(error).toBeInstanceOf(KernelPostponed);
+          }
+        }
+      };
+      builder.postpone(look);
+      expect(found.splice(0)).toEqual(['\u0001']);
+      builder.postpone(look);
+      expect(found).toEqual(['a', '\u0001', 'b', 'a']);
+      expect(begun).toEqual([['a', 'b']]);
+      expect(compiler.requests).toHaveLength(1);
+    });
+
+    it('compiles itself what is left to it', () => {
+      const { builder, compiler } = aside(() => null);
+      builder.begin([builder.fileRequest(file('k.cu', '// k'))]);
+      builder.buildFile(file('k.cu', '// k'));
+      builder.buildFile(file('k.cu', '// k'));
+      expect(compiler.requests).toHaveLength(1);
+    });
+
+    it('postpones no more where what ran threw, and nothing without threads', () => {
+      const { builder, begun } = aside(() => null);
+      const fail = () => {
+        throw new Error('stop');
+      };
+      expect(() => builder.postpone(fail)).toThrow('stop');
+      builder.buildText('k', 'k');
+      expect(begun).toEqual([]);
+      builderOf(new FakeCompiler()).postpone(() => builderOf(new FakeCompiler()).buildText('l', 'l'));
+    });
   });
 });
 
