@@ -49,6 +49,11 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['flash --sequence 0', '--sequence wants a whole number of at least 1'],
     ['flash --leaderboard --head-dim 128', '--leaderboard is one case: leave out --head-dim.'],
     ['flash --peer-attention cudnn', '--peer-attention is that of a peer: add --peer torch.'],
+    [
+      'overhead --study ops --size small',
+      '--size is of the model that runs under instruments: add instruments to --study',
+    ],
+    ['overhead --study ops --d-model 64', '--d-model is of the model that runs under instruments'],
     ['compare only-one', '`roofline compare` wants <before> <after>.\nTry `roofline compare --help`'],
     ['allreduce --op allredcue', 'Did you mean allreduce?'],
     ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],
