@@ -37,7 +37,7 @@ function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
   return { ...functions, ...code } as DriverFunctions;
 }
 
-const keepsNothing = { read: () => undefined, write: () => {} };
+const keepsNothing = { read: () => undefined, write: () => false };
 
 /**
  * A CudaDevice that allocates, launches and frees as a GPU does but whose kernels write nothing: for what holds of an op

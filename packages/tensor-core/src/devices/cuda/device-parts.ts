@@ -40,5 +40,5 @@ const mostThreads = 8;
 /** Null where this thread has the only processor. */
 function onOtherProcessors(): BeginBatch | null {
   const threads = Math.min(availableParallelism() - 1, mostThreads);
-  return threads > 0 ? (requests) => new CompileBatch(requests, threads) : null;
+  return threads > 0 ? (requests, keep) => new CompileBatch(requests, threads, keep) : null;
 }

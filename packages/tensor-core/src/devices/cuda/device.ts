@@ -255,7 +255,7 @@ export class CudaDevice implements Device {
    */
   compileAhead(kernels: readonly CompilableKernel[]): void {
     checkKernels('compileAhead', kernels);
-    this.#builder.begin(kernels.map(({ source, defines }) => this.#builder.fileRequest(source, defines)));
+    this.#builder.beginFiles(kernels);
   }
 
   prepare(program: Program, options?: PrepareOptions): ProgramRunner {

@@ -1,10 +1,11 @@
 // Is alone in a process: a stand-in for NVRTC's library stays loaded.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CompileBatch } from '../../../../src/devices/cuda/compile/compile-batch.ts';
-import { KernelBuilder } from '../../../../src/devices/cuda/compile/compile.ts';
+import { type BeginBatch, KernelBuilder } from '../../../../src/devices/cuda/compile/compile.ts';
 import { type CompileRequest, loadNvrtc } from '../../../../src/devices/cuda/compile/nvrtc.ts';
 import { KernelCompileError } from '../../../../src/errors.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
@@ -69,9 +70,9 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
     const kept = new Map<string, Uint8Array>();
     const cache = {
       read: (key: string) => kept.get(key),
-      write: (key: string, image: Uint8Array) => void kept.set(key, image),
+      write: (key: string, image: Uint8Array) => kept.set(key, image).has(key),
     };
-    const begun = vi.fn((all: readonly CompileRequest[]) => new CompileBatch(all, 2));
+    const begun = vi.fn<BeginBatch>((all, keep) => new CompileBatch(all, 2, keep));
     const builder = new KernelBuilder('sm_90a', { cache, beginBatch: begun });
     const [whole, broken] = [request('whole'), request('broken')];
     builder.begin([whole, broken, whole]);
@@ -83,4 +84,93 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
     expect(builder.build(whole)).toBe(kept.get(builder.keyOf(whole)));
     expect(begun.mock.calls.map(([all]) => all)).toEqual([[whole, broken]]);
   });
+
+  it('are kept where nobody takes them, and nothing is left of the batch', async () => {
+    const before = asyncHandles();
+    const kept = new Map<number, string>();
+    const batch = new CompileBatch(requests, 2, (index, image) => kept.set(index, textOf(image)!).has(index));
+    await vi.waitFor(() => expect(kept.size).toBe(requests.length), { timeout: 30_000, interval: 20 });
+    expect(requests.map((_, i) => kept.get(i))).toEqual(made());
+    expect(takeAll(batch)).toEqual(requests.map(() => null));
+    await vi.waitFor(() => expect(asyncHandles()).toBeLessThanOrEqual(before), {
+      timeout: 30_000,
+      interval: 20,
+    });
+  });
+
+  it.each([0, 1])(
+    'that do not compile are refused as often as they are asked for, of %i threads',
+    (threads) => {
+      const cache = { read: () => undefined, write: () => false };
+      const beginBatch: BeginBatch = (all, keep) => new CompileBatch(all, threads, keep);
+      const builder = new KernelBuilder('sm_90a', { cache, beginBatch });
+      const broken = request('broken');
+      builder.begin([broken]);
+      for (let i = 0; i < 3; i++) expect(() => builder.build(broken)).toThrow(KernelCompileError);
+    },
+  );
+
+  it('a batch that has ended is no one to wait for', async () => {
+    requests = [request('broken'), ...requests];
+    const batch = new CompileBatch(requests, 1);
+    await batch.ended();
+    expect(takeAll(batch)).toEqual(requests.map(() => null));
+  });
+
+  /** Runs a process that begins kernels and then does `then`; gives those that were compiled, and how it ended. */
+  const runProcess = (then: string, ...flags: string[]) => {
+    const sleepy = Array.from({ length: 6 }, (_, i) => {
+      const { name, source } = request(`sleepy${i}`);
+      return `{ name: '${name}', source: ${JSON.stringify(`${source}// sleeps 400\n`)}, headers: new Map(),
+        architecture: 'sm_90a', options: [] }`;
+    });
+    const program = `
+      import { existsSync } from 'node:fs';
+      import { CompileBatch } from '${new URL('../../../../src/devices/cuda/compile/compile-batch.ts', import.meta.url).href}';
+      const batch = new CompileBatch([${sleepy.join()}], 2);
+      const begun = setInterval(() => {
+        if (!existsSync('${join(folder, 'sleepy1')}')) return;
+        clearInterval(begun);
+        ${then}
+      }, 5);`;
+    const { status, stderr, stdout } = spawnSync(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', ...flags, '--input-type=module', '-e', program],
+      { encoding: 'utf8' },
+    );
+    return { status, stderr, stdout, compiled: readdirSync(folder) };
+  };
+
+  it.each([
+    ['is over', '', 0],
+    ['is over with an exit code', 'process.exitCode = 5;', 5],
+    ['exits', 'process.exit(7);', 7],
+  ])('a process that %s meanwhile ends with those that are under way', (_, then, code) => {
+    const { status, stderr, compiled } = runProcess(then);
+    expect({ status, stderr }).toEqual({ status: code, stderr: '' });
+    expect(compiled.sort()).toEqual(['sleepy0', 'sleepy1']);
+  });
+
+  it('are left to who takes them where no thread may be started', () => {
+    const permissions = ['--permission', '--allow-fs-read=*', '--disable-warning=PERM0001'];
+    const program = `
+      import { CompileBatch } from '${new URL('../../../../src/devices/cuda/compile/compile-batch.ts', import.meta.url).href}';
+      const batch = new CompileBatch([{ name: 'k' }], 2);
+      console.log(batch.take(0));
+      await batch.ended().catch((error) => console.log(error.message));`;
+    const output = execFileSync(
+      process.execPath,
+      [...permissions, '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program],
+      { encoding: 'utf8' },
+    );
+    expect(output).toMatch(
+      /^null\ncompileKernels: a thread that compiles could not be started: .*--allow-worker/,
+    );
+  });
 });
+
+/** Ports and threads have some each until they are closed. */
+function asyncHandles(): number {
+  const { libuv } = process.report.getReport() as { libuv: { type: string }[] };
+  return libuv.filter(({ type }) => type === 'async').length;
+}
