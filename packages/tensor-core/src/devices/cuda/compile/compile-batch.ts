@@ -65,7 +65,7 @@ export class CompileBatch implements KernelBatch {
   #start(requests: readonly CompileRequest[]): boolean {
     const { port1, port2 } = new MessageChannel();
     const workerData: CompileThreadData = { requests, states: this.#states, port: port2 };
-    const options: WorkerOptions = { workerData, transferList: [port2], execArgv: workerFlags };
+    const options: WorkerOptions = { ...threadOptions(), workerData, transferList: [port2] };
     let worker: Worker;
     try {
       worker = new Worker(packageProgram('devices/cuda/compile/compile-worker'), options);
@@ -146,8 +146,12 @@ process.on('exit', () => {
   for (const batch of underWay) batch.leaveWaiting();
 });
 
-// Node that runs TypeScript says so once in each thread.
-const workerFlags = ['--disable-warning=ExperimentalWarning'];
+/** Without what a process loads first, by its flags or NODE_OPTIONS: it could print, or keep a thread from ending. */
+function threadOptions(): WorkerOptions {
+  // Node that runs TypeScript says so once in each thread.
+  const execArgv = ['--disable-warning=ExperimentalWarning'];
+  return { execArgv, env: { ...process.env, NODE_OPTIONS: '' } };
+}
 
 function endOf(worker: Worker): Promise<void> {
   worker.ref();

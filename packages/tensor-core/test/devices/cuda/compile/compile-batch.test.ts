@@ -1,15 +1,19 @@
 // Is alone in a process: a stand-in for NVRTC's library stays loaded.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CompileBatch } from '../../../../src/devices/cuda/compile/compile-batch.ts';
 import { type BeginBatch, KernelBuilder } from '../../../../src/devices/cuda/compile/compile.ts';
 import { type CompileRequest, loadNvrtc } from '../../../../src/devices/cuda/compile/nvrtc.ts';
+import { nvidiaParts } from '../../../../src/devices/cuda/device-parts.ts';
 import { KernelCompileError } from '../../../../src/errors.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
 import { standInForNvrtc } from './stand-in-for-nvrtc.ts';
+
+const batchModule = new URL('../../../../src/devices/cuda/compile/compile-batch.ts', import.meta.url).href;
 
 describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () => {
   beforeAll(standInForNvrtc);
@@ -110,11 +114,22 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
     },
   );
 
+  it('are begun once for all GPUs of an architecture and a cache', () => {
+    const build = (architecture: string) => nvidiaParts().makeBuilder(architecture);
+    expect(build('sm_90a')).toBe(build('sm_90a'));
+    expect(build('sm_80')).not.toBe(build('sm_90a'));
+    const before = build('sm_90a');
+    vi.stubEnv('ROOFLINE_CACHE_DIR', folder);
+    expect(build('sm_90a')).not.toBe(before);
+    vi.stubEnv('ROOFLINE_CACHE_DIR', undefined);
+  });
+
   it('a batch that has ended is no one to wait for', async () => {
-    requests = [request('broken'), ...requests];
-    const batch = new CompileBatch(requests, 1);
+    const sleepy = { ...request('sleepy'), source: '// sleeps 300' };
+    const batch = new CompileBatch([request('broken'), sleepy, ...requests], 1);
     await batch.ended();
-    expect(takeAll(batch)).toEqual(requests.map(() => null));
+    expect(requests.map((_, i) => batch.take(2 + i))).toEqual(requests.map(() => null));
+    expect(readdirSync(folder)).toEqual(['broken']);
   });
 
   /** Runs a process that begins kernels and then does `then`; gives those that were compiled, and how it ended. */
@@ -126,7 +141,7 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
     });
     const program = `
       import { existsSync } from 'node:fs';
-      import { CompileBatch } from '${new URL('../../../../src/devices/cuda/compile/compile-batch.ts', import.meta.url).href}';
+      import { CompileBatch } from '${batchModule}';
       const batch = new CompileBatch([${sleepy.join()}], 2);
       const begun = setInterval(() => {
         if (!existsSync('${join(folder, 'sleepy1')}')) return;
@@ -151,10 +166,26 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
     expect(compiled.sort()).toEqual(['sleepy0', 'sleepy1']);
   });
 
+  it('are compiled without what a process loads first, which may never end', () => {
+    const first = join(folder, 'first.mjs');
+    writeFileSync(first, "console.log('loaded'); setInterval(() => {}, 1000);");
+    const program = `
+      import { CompileBatch } from '${batchModule}';
+      await new CompileBatch([{ name: 'k', source: '', headers: new Map(), architecture: 'sm_90a', options: [] }], 1).ended();
+      console.log('ended');
+      process.exit();`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+      env: { ...process.env, NODE_OPTIONS: `--import=${pathToFileURL(first).href}` },
+      timeout: 20_000,
+    });
+    expect(stdout).toBe('loaded\nended\n');
+  });
+
   it('are left to who takes them where no thread may be started', () => {
     const permissions = ['--permission', '--allow-fs-read=*', '--disable-warning=PERM0001'];
     const program = `
-      import { CompileBatch } from '${new URL('../../../../src/devices/cuda/compile/compile-batch.ts', import.meta.url).href}';
+      import { CompileBatch } from '${batchModule}';
       const batch = new CompileBatch([{ name: 'k' }], 2);
       console.log(batch.take(0));
       await batch.ended().catch((error) => console.log(error.message));`;
