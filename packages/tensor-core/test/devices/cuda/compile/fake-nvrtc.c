@@ -12,7 +12,8 @@ typedef struct {
   int broken;
 } Program;
 
-static int live = 0;
+// Of a thread: others may be compiling.
+static _Thread_local int live = 0;
 
 static void add(Program *program, const char *label, const char *text) {
   const size_t length = strlen(label) + strlen(text) + 2;
