@@ -1,4 +1,5 @@
-import { type BeginBatch, KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
+import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
+import type { BeginBatch } from '../../src/devices/cuda/compile/kernel-batch.ts';
 import type { CompileRequest, KernelCompiler } from '../../src/devices/cuda/compile/nvrtc.ts';
 import { CudaDevice } from '../../src/devices/cuda/device.ts';
 import { CublasLt } from '../../src/devices/cuda/matmul/cublaslt.ts';

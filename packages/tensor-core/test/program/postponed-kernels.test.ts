@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { BeginBatch } from '../../src/devices/cuda/compile/compile.ts';
+import type { BeginBatch } from '../../src/devices/cuda/compile/kernel-batch.ts';
 import type { CompileRequest } from '../../src/devices/cuda/compile/nvrtc.ts';
 import * as t from '../../src/index.ts';
 import type { CudaDevice } from '../../src/native.ts';

@@ -1,7 +1,8 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { availableParallelism } from 'node:os';
 import { CompileBatch } from './compile/compile-batch.ts';
-import { type BeginBatch, KernelBuilder } from './compile/compile.ts';
+import { KernelBuilder } from './compile/compile.ts';
+import type { BeginBatch } from './compile/kernel-batch.ts';
 import { KernelCache, cacheFolder } from './compile/kernel-cache.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { Streams } from './driver/stream.ts';

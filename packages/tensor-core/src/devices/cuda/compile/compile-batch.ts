@@ -7,6 +7,7 @@ import {
 } from 'node:worker_threads';
 import { DeviceError } from '../../../errors.ts';
 import { packageProgram } from '../../../host/package-root.ts';
+import type { KeepImage, KernelBatch } from './kernel-batch.ts';
 import type { CompileRequest } from './nvrtc.ts';
 
 /**
@@ -28,18 +29,6 @@ export interface CompileThreadData {
 export interface CompileOutcome {
   readonly index: number;
   readonly image: Uint8Array | null;
-}
-
-/** Is told of each image, by its kernel's place; gives whether it keeps the image, which is then nobody's to take. */
-export type KeepImage = (index: number, image: Uint8Array) => boolean;
-
-/** Kernels that are compiled aside, by their places in a list. */
-export interface KernelBatch {
-  /**
-   * Waits for a kernel, and gives its image once. Null where it is kept elsewhere, and where there is none: who compiles the
-   * kernel itself sees what is wrong with it.
-   */
-  take(index: number): Uint8Array | null;
 }
 
 /** Kernels that threads of their own compile, from now on and until all are done. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { kernelSource } from '../../../host/package-root.ts';
 import { DeviceError } from '../../../errors.ts';
-import type { KeepImage, KernelBatch } from './compile-batch.ts';
+import type { BeginBatch, KernelBatch } from './kernel-batch.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
 import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';
 
@@ -56,9 +56,6 @@ function aboveRooms({ href }: URL): URL[] {
 }
 
 type Cache = Pick<KernelCache, 'read' | 'write'>;
-
-/** Begins to compile kernels aside; see `CompileBatch`. */
-export type BeginBatch = (requests: readonly CompileRequest[], keep: KeepImage) => KernelBatch;
 
 /** What a KernelBuilder stands on. */
 export interface BuilderParts {
