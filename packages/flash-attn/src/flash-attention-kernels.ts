@@ -7,10 +7,9 @@ import {
   checkObject,
   checkOptions,
   describeValue,
-  getFloat32MatmulPrecision,
 } from '@roofline/tensor-core';
 import type { CompilableKernel } from '@roofline/tensor-core/native';
-import { getFlashKernels } from './cuda/flash-kernels.ts';
+import { kernelProblem } from './cuda/kernel-problem.ts';
 import { problemKernels } from './cuda/problem-kernels.ts';
 import { attentionSizes } from './operands.ts';
 import { attentionOptions, attentionSettings } from './options.ts';
@@ -46,14 +45,9 @@ export function flashAttentionKernels(
   const { q, k, dtype } = shapes;
   const specOf = (shape: readonly number[]) => ({ shape, dtype });
   const sizes = attentionSizes(name, specOf(q), specOf(k), specOf(k));
-  const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = gpu;
-  return problemKernels({
-    ...sizes,
-    ...attentionSettings(name, sizes, options, [...attentionOptions, 'deterministic']),
-    ...{ dtype, kernels: getFlashKernels(), float32Precision: getFloat32MatmulPrecision() },
-    deterministic: options.deterministic ?? false,
-    ...{ computeCapability, multiprocessors, maxSharedBytesPerBlock },
-  });
+  const settings = attentionSettings(name, sizes, options, [...attentionOptions, 'deterministic']);
+  const { deterministic = false } = options;
+  return problemKernels(kernelProblem(gpu, sizes, dtype, { ...settings, deterministic }));
 }
 
 function checkShapes(name: string, shapes: FlashAttentionShapes): void {

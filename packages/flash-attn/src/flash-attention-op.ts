@@ -26,8 +26,6 @@ export interface FlashAttentionAttributes extends AttentionSettings {
   readonly deterministic: boolean;
   /** How the output lies in memory. */
   readonly layout: HeadLayout;
-  /** Whether a backward pass may follow, whose kernels are compiled meanwhile. */
-  readonly needsGradient: boolean;
 }
 
 interface FlashAttentionBackwardAttributes extends AttentionSettings {

@@ -1,4 +1,5 @@
 import { type Tensor, apply, isGradEnabled, scope } from '@roofline/tensor-core';
+import { compileBackwardAhead } from './cuda/compile-ahead.ts';
 import { flashAttentionOp } from './flash-attention-op.ts';
 import { headLayout, swapLayout } from './head-layout.ts';
 import { checkOperands } from './operands.ts';
@@ -74,8 +75,8 @@ function attend(
   const { deterministic = false } = options;
   checkFlag(name, 'deterministic', deterministic);
   const layout = headLayout(v);
-  const needsGradient = isGradEnabled() && (q.requiresGrad || k.requiresGrad || v.requiresGrad);
-  const attributes = { ...settings, deterministic, layout, needsGradient };
-  const [stored, lse] = apply(flashAttentionOp, [q, k, v], attributes);
+  if (isGradEnabled() && (q.requiresGrad || k.requiresGrad || v.requiresGrad))
+    compileBackwardAhead(q, sizes, { ...settings, deterministic });
+  const [stored, lse] = apply(flashAttentionOp, [q, k, v], { ...settings, deterministic, layout });
   return { output: swapLayout(stored!, layout), lse: lse! };
 }

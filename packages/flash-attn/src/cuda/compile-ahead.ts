@@ -1,16 +1,21 @@
-import { type CudaContext, DeviceError } from '@roofline/tensor-core';
+import { DeviceError, type Tensor } from '@roofline/tensor-core';
 import { cudaDevice } from '@roofline/tensor-core/native';
-import type { KernelProblem } from './kernel-plan.ts';
+import { autocastOperandDType } from '../dtypes.ts';
+import type { AttentionSizes } from '../operands.ts';
+import { type ProblemSettings, kernelProblem } from './kernel-problem.ts';
 import { backwardKernels } from './problem-kernels.ts';
 
+/** By their devices, the problems whose backward kernels have been begun. */
 const begun = new WeakMap<object, Set<string>>();
 
 /**
- * Has the kernels of a problem's backward pass compiled beside those of its forward pass: they take the compiler longest of
- * all that a language model runs on.
+ * Has the kernels of a call's backward pass compiled beside those of its forward pass: they take the compiler longest of all
+ * that a language model runs on. `q` is the caller's. Does nothing on a CPU.
  */
-export function compileBackwardAhead(context: CudaContext, problem: KernelProblem): void {
-  const device = cudaDevice(context);
+export function compileBackwardAhead(q: Tensor, sizes: AttentionSizes, settings: ProblemSettings): void {
+  if (q.device.type !== 'cuda' || q.size === 0) return;
+  const device = cudaDevice(q.device);
+  const problem = kernelProblem(device.facts, sizes, autocastOperandDType(q.dtype), settings);
   let problems = begun.get(device);
   if (!problems) begun.set(device, (problems = new Set()));
   const key = JSON.stringify(problem);

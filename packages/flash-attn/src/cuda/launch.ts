@@ -1,38 +1,21 @@
-import {
-  type CudaContext,
-  type Layout,
-  type MemoryView,
-  type StridedMemory,
-  getFloat32MatmulPrecision,
-} from '@roofline/tensor-core';
+import { type CudaContext, type Layout, type MemoryView, type StridedMemory } from '@roofline/tensor-core';
 import { denseCopy } from '@roofline/tensor-core/native';
 import { type HeadLayout, storedDimensions } from '../head-layout.ts';
-import { type AttentionSizes, attentionSizes } from '../operands.ts';
-import type { AttentionSettings } from '../options.ts';
-import { compileBackwardAhead } from './compile-ahead.ts';
+import { attentionSizes } from '../operands.ts';
 import type { FlashCall } from './flash-call.ts';
-import { getFlashKernels } from './flash-kernels.ts';
 import { isReadableByTma } from './hopper/head-tensor-map.ts';
 import { launchHopperBackward } from './hopper/hopper-backward.ts';
 import { launchHopperForward } from './hopper/hopper-forward.ts';
-import {
-  type BackwardPlan,
-  type ForwardPlan,
-  type KernelProblem,
-  planBackward,
-  planForward,
-} from './kernel-plan.ts';
+import { type BackwardPlan, type ForwardPlan, planBackward, planForward } from './kernel-plan.ts';
+import { type ProblemSettings, kernelProblem } from './kernel-problem.ts';
 import { launchMmaBackward, launchMmaForward } from './mma/mma-kernels.ts';
 import { launchSimtBackward, launchSimtForward } from './simt/simt-kernels.ts';
 
-interface ForwardSettings extends AttentionSettings {
-  readonly deterministic: boolean;
+interface ForwardSettings extends ProblemSettings {
   readonly layout: HeadLayout;
-  readonly needsGradient: boolean;
 }
 
-interface BackwardSettings extends AttentionSettings {
-  readonly deterministic: boolean;
+interface BackwardSettings extends ProblemSettings {
   readonly layouts: readonly HeadLayout[];
 }
 
@@ -45,8 +28,7 @@ export function launchForward(
 ): void {
   if (lse!.size === 0) return;
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
-  const problem = problemOf(context, sizes, q!, settings);
-  if (settings.needsGradient) compileBackwardAhead(context, problem);
+  const problem = kernelProblem(context.properties, sizes, q!.dtype, settings);
   // Every forward kernel gives the same bits twice.
   const plan = planForward({ ...problem, deterministic: false });
   const operand = operandOf(context, plan);
@@ -78,7 +60,7 @@ export function launchBackward(
   settings: BackwardSettings,
 ): void {
   const sizes = attentionSizes('flashAttention', q!, k!, v!);
-  const plan = planBackward(problemOf(context, sizes, q!, settings));
+  const plan = planBackward(kernelProblem(context.properties, sizes, q!.dtype, settings));
   const operand = operandOf(context, plan);
   const call: FlashCall = {
     ...{ context, dtype: q!.dtype, sizes, settings },
@@ -97,21 +79,6 @@ export function launchBackward(
   if (plan.family === 'hopper') launchHopperBackward(call, plan);
   else if (plan.family === 'mma') launchMmaBackward(call, plan);
   else launchSimtBackward(call, plan);
-}
-
-function problemOf(
-  { properties }: CudaContext,
-  sizes: AttentionSizes,
-  { dtype }: MemoryView,
-  { causal, scale, deterministic }: AttentionSettings & { readonly deterministic: boolean },
-): KernelProblem {
-  const { computeCapability, multiprocessors, maxSharedBytesPerBlock } = properties;
-  return {
-    ...sizes,
-    ...{ dtype, causal, scale, deterministic, kernels: getFlashKernels() },
-    ...{ computeCapability, multiprocessors, maxSharedBytesPerBlock },
-    float32Precision: getFloat32MatmulPrecision(),
-  };
 }
 
 /** Makes operands such as a plan's kernels read. */

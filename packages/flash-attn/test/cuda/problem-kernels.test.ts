@@ -1,20 +1,18 @@
-import type { CudaContext, DType, KernelSpec, MemoryView } from '@roofline/tensor-core';
+import type { CudaContext, DType, KernelSpec, MemoryView, Tensor } from '@roofline/tensor-core';
 import type { CompilableKernel } from '@roofline/tensor-core/native';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { compileBackwardAhead } from '../../src/cuda/compile-ahead.ts';
 import type { FlashKernels } from '../../src/cuda/flash-kernels.ts';
 import { launchBackward, launchForward } from '../../src/cuda/launch.ts';
 import { flashAttentionKernels, setFlashKernels } from '../../src/index.ts';
 
-const compiledAhead = vi.hoisted(() => [] as CompilableKernel[]);
-
 // The tensor maps of Hopper's kernels are no matter here: their place is not read.
-vi.mock(import('@roofline/tensor-core/native'), async (original) => {
-  const compileAhead = (kernels: readonly CompilableKernel[]) => void compiledAhead.push(...kernels);
-  return {
-    ...(await original()),
-    cudaDevice: () => ({ encodeTensorMap() {}, scratch: () => 2 ** 20, compileAhead }) as never,
-  };
-});
+const compileAhead = vi.hoisted(() => vi.fn<(kernels: readonly CompilableKernel[]) => void>());
+
+vi.mock(import('@roofline/tensor-core/native'), async (original) => ({
+  ...(await original()),
+  cudaDevice: (of) => ({ ...of, encodeTensorMap() {}, scratch: () => 2 ** 20, compileAhead }) as never,
+}));
 
 const gpus = [
   { computeCapability: 80, multiprocessors: 108, maxSharedBytesPerBlock: 163 * 1024 },
@@ -41,7 +39,7 @@ function launchedBy(shape: readonly number[], dtype: DType, gpu: object, determi
   } as unknown as CudaContext;
   const [x, rows] = [viewOf(shape, dtype), viewOf(shape.slice(0, 3), 'float32')];
   const settings = { causal: true, scale: 0.125, deterministic };
-  launchForward(context, [x, x, x], [x, rows, rows], { ...settings, layout: 'bhnd', needsGradient: false });
+  launchForward(context, [x, x, x], [x, rows, rows], { ...settings, layout: 'bhnd' });
   const layouts = ['bhnd', 'bhnd', 'bhnd'] as const;
   launchBackward(context, [x, x, x, x, rows, rows, x], [x, x, x], { ...settings, layouts });
   return [...launched].sort();
@@ -63,23 +61,20 @@ describe.each(gpus)('flashAttentionKernels on compute capability $computeCapabil
           }
   });
 
-  it('are compiled ahead for the backward pass where one may follow', () => {
+  it('are compiled ahead for the backward pass', () => {
     const [x, rows] = [viewOf([1, 2, 128, 64], 'bfloat16'), viewOf([1, 2, 128], 'float32')];
-    const launched: string[] = [];
-    const kernel = (spec: KernelSpec) => ({ launch: () => void launched.push(textOf(spec)) });
+    const launched = new Set<string>();
+    const kernel = (spec: KernelSpec) => ({ launch: () => void launched.add(textOf(spec)) });
     const context = { properties: gpu, workspace: () => 2 ** 21, kernel } as unknown as CudaContext;
     const settings = { causal: true, scale: 0.125, deterministic: false };
-    const ahead = (needsGradient: boolean) => {
-      compiledAhead.length = 0;
-      launchForward(context, [x, x, x], [x, rows, rows], { ...settings, layout: 'bhnd', needsGradient });
-      return compiledAhead.map(textOf);
-    };
-    expect(ahead(false)).toEqual([]);
-    const begun = ahead(true);
-    launched.length = 0;
     const layouts = ['bhnd', 'bhnd', 'bhnd'] as const;
     launchBackward(context, [x, x, x, x, rows, rows, x], [x, x, x], { ...settings, layouts });
-    expect([...new Set(begun)].sort()).toEqual([...new Set(launched)].sort());
+    compileAhead.mockClear();
+    const sizes = { batch: 1, heads: 2, keyHeads: 2, queries: 128, keys: 128, headDimension: 64 };
+    const q = { ...x, device: { type: 'cuda', facts: gpu } } as unknown as Tensor;
+    compileBackwardAhead(q, sizes, settings);
+    const begun = new Set(compileAhead.mock.calls.flatMap(([kernels]) => kernels.map(textOf)));
+    expect([...begun].sort()).toEqual([...launched].sort());
   });
 
   it('throws for operands that are none', () => {

@@ -1,11 +1,12 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Defines, type GivenHeaders, KernelBuilder } from '../devices/cuda/compile/compile.ts';
+import { KernelBuilder } from '../devices/cuda/compile/compile.ts';
 import { CudaDevice } from '../devices/cuda/device.ts';
 import type { DeviceParts } from '../devices/cuda/device-parts.ts';
 import { CublasLt } from '../devices/cuda/matmul/cublaslt.ts';
 import { CudaDriver } from '../devices/cuda/driver/driver.ts';
 import { KernelCache } from '../devices/cuda/compile/kernel-cache.ts';
+import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
 import { EmulatedCublasLt } from './emulated-cublaslt.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
@@ -26,27 +27,36 @@ function hostCompiler(): EmulatedCompiler {
 /** A kernel was needed on an emulated device that has as many as it was opened for. */
 export class KernelLimitError extends DeviceError {}
 
-class LimitedBuilder extends KernelBuilder {
+/** Compiles each kernel once a machine, and a device at most so many. */
+class LimitedCompiler implements KernelCompiler {
+  readonly #builder: KernelBuilder;
   #left: number;
 
-  constructor(architecture: string, cache: KernelCache, most: number) {
-    super(architecture, { loadCompiler: hostCompiler, cache });
+  constructor(architecture: string, most: number) {
+    const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
+    this.#builder = new KernelBuilder(architecture, { loadCompiler: hostCompiler, cache });
     this.#left = most;
   }
 
-  override buildFile(source: URL, defines?: Defines, headers?: GivenHeaders): Uint8Array {
-    this.#count(source.pathname);
-    return super.buildFile(source, defines, headers);
+  get version(): string {
+    return hostCompiler().version;
   }
 
-  override buildText(name: string, source: string): Uint8Array {
-    this.#count(name);
-    return super.buildText(name, source);
+  compile(request: CompileRequest): Uint8Array {
+    if (this.#left-- <= 0)
+      throw new KernelLimitError(`${request.name}: the emulated device has all its kernels.`);
+    return this.#builder.build(request);
   }
+}
 
-  #count(name: string): void {
-    if (this.#left-- <= 0) throw new KernelLimitError(`${name}: the emulated device has all its kernels.`);
-  }
+/** Finds no kernel compiled, and so has those of programs postponed, as a GPU does whose cache is empty. */
+function builderFor(architecture: string, mostKernels: number): KernelBuilder {
+  const compiler = new LimitedCompiler(architecture, mostKernels);
+  return new KernelBuilder(architecture, {
+    loadCompiler: () => compiler,
+    cache: { read: () => undefined, write: () => false },
+    beginBatch: () => ({ take: () => null }),
+  });
 }
 
 /**
@@ -64,11 +74,10 @@ export function openEmulatedDevice(
   seed = 1,
   mostKernels = Infinity,
 ): CudaDevice {
-  const cache = new KernelCache(join(tmpdir(), 'roofline-emulated-kernels'));
   const emulated = new EmulatedDriver(memoryBytes, onLaunch, seed);
   const driver = new CudaDriver(emulated.functions, (result) => emulated.describe(result));
   return new CudaDevice(driver, 0, {
-    makeBuilder: (architecture) => new LimitedBuilder(architecture, cache, mostKernels),
+    makeBuilder: (architecture) => builderFor(architecture, mostKernels),
     makeFloat32Product:
       makeFloat32Product ??
       ((_context, _driver, _scratch, streams) =>

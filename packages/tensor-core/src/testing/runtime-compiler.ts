@@ -3,7 +3,7 @@ import { loadNvrtc } from '../devices/cuda/compile/nvrtc.ts';
 import { LibraryNotFoundError } from '../errors.ts';
 
 /** Keeps nothing, so that every kernel is compiled. */
-const noCache = { read: () => undefined, write: () => {} };
+const noCache = { read: () => undefined, write: () => false };
 
 /** The version of NVRTC, by which GPUs get their kernels, such as `13.0`; null where it is not found. It needs no GPU. */
 export function nvrtcVersion(): string | null {

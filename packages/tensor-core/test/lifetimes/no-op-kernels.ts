@@ -1,4 +1,5 @@
-import { type BeginBatch, KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
+import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
+import type { BeginBatch } from '../../src/devices/cuda/compile/kernel-batch.ts';
 import type { CompileRequest, KernelCompiler } from '../../src/devices/cuda/compile/nvrtc.ts';
 import { CudaDevice } from '../../src/devices/cuda/device.ts';
 import { CublasLt } from '../../src/devices/cuda/matmul/cublaslt.ts';
@@ -9,14 +10,21 @@ import { giveHandle, readAt } from '../../src/testing/out-parameters.ts';
 /** CUDA_ERROR_NOT_FOUND. */
 const notFound = 500;
 
-/** What it makes of a source are the names of its kernels. */
+/** What it makes of a source is its text. */
 class NoOpCompiler implements KernelCompiler {
   readonly version = 'no-op';
 
   compile({ source }: CompileRequest): Uint8Array {
-    const kernels = source.matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
-    return Buffer.from(Array.from(kernels, ([, name]) => name).join(' '));
+    return Buffer.from(source);
   }
+}
+
+/** The names of the kernels whose source is a part of an image. */
+function kernelsIn(image: Uint8Array): string[] {
+  const kernels = Buffer.from(image)
+    .toString()
+    .matchAll(/__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(/g);
+  return Array.from(kernels, ([, name]) => name!);
 }
 
 /** The driver's functions but for those of code: kernels are found by name, take their turn in a stream, and do nothing. */
@@ -27,8 +35,7 @@ function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
     return 0;
   };
   const code: { [K in keyof DriverFunctions]?: (...arguments_: never[]) => number } = {
-    cuModuleLoadData: (out: number, image: Uint8Array) =>
-      giveHandle(out, modules.push(Buffer.from(image).toString().split(' ')) - 1),
+    cuModuleLoadData: (out: number, image: Uint8Array) => giveHandle(out, modules.push(kernelsIn(image)) - 1),
     cuModuleGetFunction: (out: number, module: number, name: string) =>
       modules[module]!.includes(name) ? giveHandle(out, 1) : notFound,
     cuLaunchKernel: (...[, , , , , , , , stream]: number[]) => launch(stream!),
@@ -37,16 +44,19 @@ function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
   return { ...functions, ...code } as DriverFunctions;
 }
 
-const keepsNothing = { read: () => undefined, write: () => {} };
+const keepsNothing = { read: () => undefined, write: () => false };
 
 /**
  * A CudaDevice that allocates, launches and frees as a GPU does but whose kernels write nothing: for what holds of an op
- * whatever its values are.
+ * whatever its values are. The images of a compiler must hold the text of what they were compiled from.
  */
-export function openNoOpDevice(beginBatch: BeginBatch | null = null): CudaDevice {
+export function openNoOpDevice(
+  beginBatch: BeginBatch | null = null,
+  loadCompiler: () => KernelCompiler = () => new NoOpCompiler(),
+): CudaDevice {
   const emulated = new EmulatedDriver(2 ** 30, () => {}, 1);
   const driver = new CudaDriver(withoutCode(emulated), (result) => emulated.describe(result));
-  const parts = { loadCompiler: () => new NoOpCompiler(), cache: keepsNothing, beginBatch };
+  const parts = { loadCompiler, cache: keepsNothing, beginBatch };
   return new CudaDevice(driver, 0, {
     makeBuilder: (architecture) => new KernelBuilder(architecture, parts),
     makeFloat32Product: () => ({ tryRun: () => true }),

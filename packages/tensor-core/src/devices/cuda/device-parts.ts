@@ -1,7 +1,9 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { availableParallelism } from 'node:os';
 import { CompileBatch } from './compile/compile-batch.ts';
-import { type BeginBatch, KernelBuilder } from './compile/compile.ts';
+import { KernelBuilder } from './compile/compile.ts';
+import type { BeginBatch } from './compile/kernel-batch.ts';
+import { KernelCache, cacheFolder } from './compile/kernel-cache.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { Streams } from './driver/stream.ts';
 import { CublasLt } from './matmul/cublaslt.ts';
@@ -27,12 +29,29 @@ export interface DeviceParts {
 
 /** The parts of a real GPU. */
 export const nvidiaParts = (): DeviceParts => ({
-  makeBuilder: (architecture) => new KernelBuilder(architecture, { beginBatch: onOtherProcessors() }),
+  makeBuilder: commonBuilder,
   makeFloat32Product: (context, driver, scratch) =>
     context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, scratch) : null,
   loadCublasLt: () => new CublasLt(),
   poisonsFreedMemory: process.env.ROOFLINE_POISON_MEMORY === '1',
 });
+
+const builders = new Map<string, KernelBuilder>();
+
+/** One for all GPUs of an architecture: what one of them has had begun, another waits for. */
+function commonBuilder(architecture: string): KernelBuilder {
+  const folder = cacheFolder();
+  const key = `${architecture} ${folder}`;
+  let builder = builders.get(key);
+  if (!builder) {
+    const cache = new KernelCache(folder);
+    builders.set(
+      key,
+      (builder = new KernelBuilder(architecture, { cache, beginBatch: onOtherProcessors() })),
+    );
+  }
+  return builder;
+}
 
 // Each thread has a V8 and a compiler of its own, some ten megabytes.
 const mostThreads = 8;
@@ -40,5 +59,5 @@ const mostThreads = 8;
 /** Null where this thread has the only processor. */
 function onOtherProcessors(): BeginBatch | null {
   const threads = Math.min(availableParallelism() - 1, mostThreads);
-  return threads > 0 ? (requests) => new CompileBatch(requests, threads) : null;
+  return threads > 0 ? (requests, keep) => new CompileBatch(requests, threads, keep) : null;
 }

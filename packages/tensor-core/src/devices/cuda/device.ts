@@ -251,11 +251,13 @@ export class CudaDevice implements Device {
 
   /**
    * Begins to compile kernels that will be launched soon in threads of their own, and does not wait: the first launch of each
-   * does. Those that the cache has are left.
+   * does. Those that the cache has are left. A process that ends meanwhile waits for the kernels that are under way, not for
+   * those that are still to be begun. Throws a RooflineError (code ARGUMENT) for what is no list of kernels, a DeviceError for
+   * a header that is missing, and a LibraryNotFoundError without NVRTC; what does not compile, its launch tells.
    */
   compileAhead(kernels: readonly CompilableKernel[]): void {
     checkKernels('compileAhead', kernels);
-    this.#builder.begin(kernels.map(({ source, defines }) => this.#builder.fileRequest(source, defines)));
+    this.#builder.beginFiles(kernels);
   }
 
   prepare(program: Program, options?: PrepareOptions): ProgramRunner {

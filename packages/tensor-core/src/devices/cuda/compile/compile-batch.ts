@@ -7,10 +7,14 @@ import {
 } from 'node:worker_threads';
 import { DeviceError } from '../../../errors.ts';
 import { packageProgram } from '../../../host/package-root.ts';
+import type { KeepImage, KernelBatch } from './kernel-batch.ts';
 import type { CompileRequest } from './nvrtc.ts';
 
-/** How far a kernel of a batch has come. Who turns `waiting` into `begun`, by an atomic exchange, compiles it. */
-export const kernelStates = { waiting: 0, begun: 1, ended: 2 } as const;
+/**
+ * How far a kernel of a batch has come. Who turns `waiting` into `begun`, by an atomic exchange, is a thread that compiles it;
+ * no thread begins what is `left` to who takes it.
+ */
+export const kernelStates = { waiting: 0, begun: 1, ended: 2, left: 3 } as const;
 
 /** What a thread begins with. */
 export interface CompileThreadData {
@@ -27,74 +31,92 @@ export interface CompileOutcome {
   readonly image: Uint8Array | null;
 }
 
-/** Kernels that are compiled aside, by their places in a list. */
-export interface KernelBatch {
-  /** Waits for an image. Null where there will be none: who compiles the kernel itself sees what is wrong with it. */
-  take(index: number): Uint8Array | null;
-}
-
 /** Kernels that threads of their own compile, from now on and until all are done. */
 export class CompileBatch implements KernelBatch {
   readonly #states: Int32Array<SharedArrayBuffer>;
   readonly #ports: MessagePort[] = [];
-  readonly #workers: readonly Worker[];
-  readonly #images = new Map<number, Uint8Array | null>();
-  #onOutcome: (outcome: CompileOutcome) => void = () => {};
+  readonly #workers: Worker[] = [];
+  readonly #ended = new Set<Worker>();
+  readonly #images = new Map<number, Uint8Array>();
+  readonly #keep: KeepImage;
+  /** Of a thread that could not be started, or of what was told of an image. */
+  readonly #errors: unknown[] = [];
+  #endsAtFailure = false;
 
-  constructor(requests: readonly CompileRequest[], threads: number) {
+  constructor(requests: readonly CompileRequest[], threads: number, keep: KeepImage = () => false) {
     this.#states = new Int32Array(new SharedArrayBuffer(4 * requests.length));
-    this.#workers = Array.from({ length: Math.min(threads, requests.length) }, () => this.#begin(requests));
+    this.#keep = keep;
+    const count = Math.min(threads, requests.length);
+    while (this.#workers.length < count && this.#start(requests)) underWay.add(this);
   }
 
-  #begin(requests: readonly CompileRequest[]): Worker {
+  /** Gives whether it could; where one thread cannot be started, as under Node's `--permission`, none can. */
+  #start(requests: readonly CompileRequest[]): boolean {
     const { port1, port2 } = new MessageChannel();
-    this.#ports.push(port1);
     const workerData: CompileThreadData = { requests, states: this.#states, port: port2 };
-    const options: WorkerOptions = { workerData, transferList: [port2], execArgv: workerFlags };
-    const worker = new Worker(packageProgram('devices/cuda/compile/compile-worker'), options);
+    const options: WorkerOptions = { ...threadOptions(), workerData, transferList: [port2] };
+    let worker: Worker;
+    try {
+      worker = new Worker(packageProgram('devices/cuda/compile/compile-worker'), options);
+    } catch (error) {
+      port1.close();
+      this.#errors.push(new DeviceError(threadError('could not be started', error), { cause: error }));
+      return false;
+    }
+    port1.on('message', (outcome: CompileOutcome) => this.#note(outcome));
     // A process may end before what it did not wait for.
+    port1.unref();
     worker.unref();
     // What a thread that does not come up leaves waiting, who needs it compiles.
     worker.on('error', () => {});
-    return worker;
+    worker.on('exit', () => this.#ended.add(worker).size === this.#workers.length && underWay.delete(this));
+    this.#ports.push(port1);
+    this.#workers.push(worker);
+    return true;
   }
 
   /** Compiles nothing itself: null also says that no thread has begun it, and that none will. */
   take(index: number): Uint8Array | null {
-    const { waiting, begun } = kernelStates;
-    if (Atomics.compareExchange(this.#states, index, waiting, begun) === waiting) return null;
-    Atomics.wait(this.#states, index, begun);
+    this.#leave(index);
+    // Returns at once unless a thread has begun it.
+    Atomics.wait(this.#states, index, kernelStates.begun);
     this.#receive();
-    return this.#images.get(index) ?? null;
+    const image = this.#images.get(index) ?? null;
+    this.#images.delete(index);
+    return image;
   }
 
   /**
-   * Resolves when all kernels are compiled; or when those are that had been begun before one did not compile. Tells of each
-   * kernel. Rejects with a DeviceError if a thread ends before its work.
+   * Resolves when all kernels are compiled; or when those are that had been begun before one did not compile. Rejects with what
+   * `keep` throws, or with a DeviceError if a thread does not start or ends before its work.
    */
-  async ended(onOutcome: (outcome: CompileOutcome) => void): Promise<void> {
-    this.#onOutcome = (outcome) => {
-      if (!outcome.image) this.#beginNoMore();
-      onOutcome(outcome);
-    };
-    for (const port of this.#ports) port.on('message', (outcome: CompileOutcome) => this.#note(outcome));
+  async ended(): Promise<void> {
+    this.#endsAtFailure = true;
     try {
       await Promise.all(this.#workers.map(endOf));
     } finally {
-      this.#beginNoMore();
+      this.leaveWaiting();
       this.#receive();
-      for (const port of this.#ports) port.close();
     }
+    if (this.#errors.length > 0) throw this.#errors[0];
   }
 
-  #note(outcome: CompileOutcome): void {
-    this.#images.set(outcome.index, outcome.image);
-    this.#onOutcome(outcome);
+  /** No thread begins another kernel. */
+  leaveWaiting(): void {
+    for (const index of this.#states.keys()) this.#leave(index);
   }
 
-  #beginNoMore(): void {
-    const { waiting, begun } = kernelStates;
-    for (const index of this.#states.keys()) Atomics.compareExchange(this.#states, index, waiting, begun);
+  #leave(index: number): void {
+    Atomics.compareExchange(this.#states, index, kernelStates.waiting, kernelStates.left);
+  }
+
+  #note({ index, image }: CompileOutcome): void {
+    try {
+      if (image && !this.#keep(index, image)) this.#images.set(index, image);
+    } catch (error) {
+      this.#errors.push(error);
+    }
+    if (this.#endsAtFailure && (!image || this.#errors.length > 0)) this.leaveWaiting();
   }
 
   #receive(): void {
@@ -105,15 +127,31 @@ export class CompileBatch implements KernelBatch {
   }
 }
 
-// Node that runs TypeScript says so once in each thread.
-const workerFlags = ['--disable-warning=ExperimentalWarning'];
+/** Batches with threads that have not ended. */
+const underWay = new Set<CompileBatch>();
+
+// A process that ends waits for its threads, one by one, and each for what it compiles: let that be the last.
+process.on('exit', () => {
+  for (const batch of underWay) batch.leaveWaiting();
+});
+
+/** Without what a process loads first, by its flags or NODE_OPTIONS: it could print, or keep a thread from ending. */
+function threadOptions(): WorkerOptions {
+  // Node that runs TypeScript says so once in each thread.
+  const execArgv = ['--disable-warning=ExperimentalWarning'];
+  return { execArgv, env: { ...process.env, NODE_OPTIONS: '' } };
+}
 
 function endOf(worker: Worker): Promise<void> {
   worker.ref();
   return new Promise((resolve, reject) => {
-    const fail = (what: string, cause?: unknown) =>
-      reject(new DeviceError(`compileKernels: a thread that compiled ended: ${what}`, { cause }));
-    worker.on('error', (error) => fail(error.message, error));
+    const fail = (reason: unknown) =>
+      reject(new DeviceError(threadError('ended', reason), { cause: reason }));
+    worker.on('error', fail);
     worker.on('exit', (code) => (code === 0 ? resolve() : fail(`exit code ${code}`)));
   });
+}
+
+function threadError(what: string, reason: unknown): string {
+  return `compileKernels: a thread that compiles ${what}: ${reason instanceof Error ? reason.message : String(reason)}`;
 }

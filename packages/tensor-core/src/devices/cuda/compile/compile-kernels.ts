@@ -48,11 +48,12 @@ export async function compileKernels(
   onProgress?.(0, missing.length);
   const compiled = new Set<number>();
   const requests = missing.map(({ request }) => request);
-  await new CompileBatch(requests, threads).ended(({ index, image }) => {
-    if (!image) return;
-    builder.keep(missing[index]!.key, image);
+  const keep = (index: number, image: Uint8Array) => {
+    if (!builder.keep(missing[index]!.key, image)) throw notKept();
     onProgress?.(compiled.add(index).size, missing.length);
-  });
+    return true;
+  };
+  await new CompileBatch(requests, threads, keep).ended();
   // Kernels are begun in their order: the first that did not compile comes before those that were not begun.
   requests.forEach((request, index) => compiled.has(index) || builder.build(request));
   return missing.length;
@@ -103,10 +104,14 @@ function makeWritable(folder: string): void {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
   } catch (cause) {
-    throw new DeviceError(
-      `compileKernels: kernels cannot be kept in ${describeValue(folder)}; name a folder that can be written to in ` +
-        'ROOFLINE_CACHE_DIR.',
-      { cause },
-    );
+    throw notKept(cause);
   }
+}
+
+function notKept(cause?: unknown): DeviceError {
+  return new DeviceError(
+    `compileKernels: kernels cannot be kept in ${describeValue(cacheFolder())}; name a folder that can be written to, on a ` +
+      'disk that is not full, in ROOFLINE_CACHE_DIR.',
+    { cause },
+  );
 }

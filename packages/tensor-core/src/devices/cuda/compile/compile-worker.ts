@@ -17,8 +17,12 @@ function compile(request: CompileRequest): CompileOutcome['image'] {
 for (const [index, request] of requests.entries()) {
   const { waiting, begun, ended } = kernelStates;
   if (Atomics.compareExchange(states, index, waiting, begun) !== waiting) continue;
-  const outcome: CompileOutcome = { index, image: compile(request) };
-  port.postMessage(outcome, []);
-  Atomics.store(states, index, ended);
-  Atomics.notify(states, index);
+  try {
+    const outcome: CompileOutcome = { index, image: compile(request) };
+    port.postMessage(outcome, []);
+  } finally {
+    // Even if there was no memory for the image: somebody may wait.
+    Atomics.store(states, index, ended);
+    Atomics.notify(states, index);
+  }
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { kernelSource } from '../../../host/package-root.ts';
 import { DeviceError } from '../../../errors.ts';
-import type { KernelBatch } from './compile-batch.ts';
+import type { BeginBatch, KernelBatch } from './kernel-batch.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
 import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';
 
@@ -57,9 +57,6 @@ function aboveRooms({ href }: URL): URL[] {
 
 type Cache = Pick<KernelCache, 'read' | 'write'>;
 
-/** Begins to compile kernels aside; see `CompileBatch`. */
-export type BeginBatch = (requests: readonly CompileRequest[]) => KernelBatch;
-
 /** What a KernelBuilder stands on. */
 export interface BuilderParts {
   readonly loadCompiler?: () => KernelCompiler;
@@ -77,8 +74,10 @@ export class KernelBuilder {
   readonly #cache: Cache;
   readonly #loadCompiler: () => KernelCompiler;
   readonly #beginBatch: BeginBatch | null;
-  /** What is compiled aside, by its key. */
+  /** What is compiled aside and nobody has taken, by its key. */
   readonly #begun = new Map<string, { readonly batch: KernelBatch; readonly index: number }>();
+  /** What `beginFiles` was given. */
+  readonly #begunFiles = new Set<string>();
   #postponed: CompileRequest[] | null = null;
 
   constructor(architecture: string, parts: BuilderParts = {}) {
@@ -115,9 +114,21 @@ export class KernelBuilder {
     return this.#cache.read(key) !== undefined;
   }
 
-  /** Keeps an image that was compiled elsewhere. */
-  keep(key: string, image: Uint8Array): void {
-    this.#cache.write(key, image);
+  /** Keeps an image that was compiled elsewhere; gives whether the cache could. */
+  keep(key: string, image: Uint8Array): boolean {
+    const isKept = this.#cache.write(key, image);
+    if (isKept) this.#begun.delete(key);
+    return isKept;
+  }
+
+  /** `begin` for `.cu` files. What they include is read once for each file and its definitions. */
+  beginFiles(files: readonly { readonly source: URL; readonly defines?: Defines }[]): void {
+    if (!this.#beginBatch) return;
+    const fresh = files.filter(({ source, defines }) => {
+      const before = this.#begunFiles.size;
+      return this.#begunFiles.add(JSON.stringify([source.href, defines])).size > before;
+    });
+    this.begin(fresh.map(({ source, defines }) => this.fileRequest(source, defines)));
   }
 
   /** Has kernels compiled aside, all at once; who asks for one of them waits for it. Does nothing for those that the cache has. */
@@ -126,8 +137,9 @@ export class KernelBuilder {
     const missing = new Map(requests.map((request) => [this.keyOf(request), request]));
     for (const key of missing.keys()) if (this.#begun.has(key) || this.isCached(key)) missing.delete(key);
     if (missing.size === 0) return;
-    const batch = this.#beginBatch([...missing.values()]);
-    [...missing.keys()].forEach((key, index) => this.#begun.set(key, { batch, index }));
+    const keys = [...missing.keys()];
+    const batch = this.#beginBatch([...missing.values()], (index, image) => this.keep(keys[index]!, image));
+    keys.forEach((key, index) => this.#begun.set(key, { batch, index }));
   }
 
   /**
@@ -148,17 +160,22 @@ export class KernelBuilder {
 
   /** Throws a KernelCompileError, or, while `postpone` runs, a KernelPostponed. */
   build(request: CompileRequest): Uint8Array {
-    const compiler = this.#loadCompiler();
     const key = this.keyOf(request);
     const cached = this.#cache.read(key);
-    if (cached) return cached;
+    if (cached) {
+      this.#begun.delete(key);
+      return cached;
+    }
     const begun = this.#begun.get(key);
     if (!begun && this.#postponed) {
       this.#postponed.push(request);
       throw new KernelPostponed(`Kernel ${request.name} is still to be compiled.`);
     }
-    const image = begun?.batch.take(begun.index) ?? compiler.compile(request);
+    // What the batch has not may have been kept in the cache meanwhile.
+    const made = begun && (begun.batch.take(begun.index) ?? this.#cache.read(key));
     this.#begun.delete(key);
+    if (made) return made;
+    const image = this.#loadCompiler().compile(request);
     this.#cache.write(key, image);
     return image;
   }

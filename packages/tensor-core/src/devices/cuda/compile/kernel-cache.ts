@@ -48,15 +48,17 @@ export class KernelCache {
     return digest(image).equals(file.subarray(0, digestBytes)) ? image : undefined;
   }
 
-  /** Keeps an image. A folder that cannot be written to costs time at the next start, and is no error. */
-  write(key: string, image: Uint8Array): void {
+  /** Keeps an image; gives whether it could: a folder that cannot be written to costs time at the next start, and is no error. */
+  write(key: string, image: Uint8Array): boolean {
     const temporary = `${this.#path(key)}.${randomBytes(6).toString('hex')}.tmp`;
     try {
       makeFolders(this.folder);
       writeFileSync(temporary, Buffer.concat([digest(image), image]));
       renameSync(temporary, this.#path(key));
+      return true;
     } catch {
       removeIfThere(temporary);
+      return false;
     }
   }
 

@@ -4,6 +4,7 @@ import type { Call } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import { KernelPostponed } from '../compile/compile.ts';
 import type { CudaDevice } from '../device.ts';
+import type { MemoryPool } from '../memory/memory-pool.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { type LiveCallParts, LiveCalls } from './live-calls.ts';
@@ -23,15 +24,21 @@ interface Place {
   readonly memory: ProgramMemory;
   readonly arena: Arena;
   readonly arenaAddress: number;
+  /** Where workspaces come from that the arena has no gap for. */
+  readonly pool: MemoryPool;
 }
 
-/** Captures calls on the current stream, in their order; workspaces that the arena has no gap for come from the current pool. */
+/** Captures calls on the current stream, in their order. */
 export function captureCalls(calls: readonly Call[], parts: LiveCallParts, place: Place): CapturedCalls {
-  // Kernels that are still to be compiled are compiled all at once: a capture without them tells which, the next one has them.
-  for (;;) {
-    const captured = parts.builder.postpone(() => captureUnlessPostponed(calls, parts, place));
-    if (captured) return captured;
-  }
+  const { device, builder } = parts;
+  return device.withPool(place.pool, () => {
+    // Kernels that are still to be compiled are compiled all at once: a capture without them tells which, the next one has them.
+    for (;;) {
+      const captured = builder.postpone(() => captureUnlessPostponed(calls, parts, place));
+      if (captured) return captured;
+      place.pool.emptyCache();
+    }
+  });
 }
 
 /** Null if kernels of some of the calls were postponed. */
@@ -44,10 +51,13 @@ function captureUnlessPostponed(
   const live = new LiveCalls(parts);
   const nodes: number[] = [];
   const asked = new Map<number, readonly number[]>();
+  let postponed: KernelPostponed | null = null;
   let captured = 0;
   const captureOne = (call: Call, at: number) => {
     const workspaces = arena.workspacesOf(at, arenaAddress);
-    lowering.spareMemory = (byteLength) => workspaces.take(byteLength);
+    lowering.spareMemory = (byteLength) =>
+      // Nothing of this capture will run: it takes no memory that the one to come might not.
+      postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength);
     if (call.live === null) captureCall(device, call, memory);
     else live.capture(call, memory, () => captureCall(device, call, memory));
     if (workspaces.asked.length > 0) asked.set(at, workspaces.asked);
@@ -57,29 +67,25 @@ function captureUnlessPostponed(
     captured = CudaGraph.capturedNodes(driver, device.stream);
     nodes.push(captured - before);
   };
+  const captureAll = () => {
+    for (const [at, call] of calls.entries()) {
+      try {
+        captureOne(call, at);
+      } catch (error) {
+        if (!(error instanceof KernelPostponed)) throw error;
+        postponed = error;
+      }
+    }
+    if (postponed) throw postponed;
+  };
   try {
-    const graph = CudaGraph.capture(driver, device.stream, () => forEachUnlessPostponed(calls, captureOne));
-    return { graph, live, nodes, workspaces: asked };
+    return { graph: CudaGraph.capture(driver, device.stream, captureAll), live, nodes, workspaces: asked };
   } catch (error) {
     if (error instanceof KernelPostponed) return null;
     throw error;
   } finally {
     lowering.spareMemory = null;
   }
-}
-
-/** Throws the last KernelPostponed, if there was one, behind the last call. */
-function forEachUnlessPostponed(calls: readonly Call[], capture: (call: Call, at: number) => void): void {
-  let postponed: KernelPostponed | null = null;
-  for (const [at, call] of calls.entries()) {
-    try {
-      capture(call, at);
-    } catch (error) {
-      if (!(error instanceof KernelPostponed)) throw error;
-      postponed = error;
-    }
-  }
-  if (postponed) throw postponed;
 }
 
 /** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */

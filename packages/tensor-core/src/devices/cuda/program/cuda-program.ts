@@ -227,8 +227,8 @@ export class CudaProgram implements ProgramRunner {
     let made: Omit<Captured, 'lent' | 'stream'> & { readonly kept: ReadonlyMap<number, number> };
     try {
       this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory));
-      const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address };
-      const calls = device.withPool(this.#pool, () => captureCalls(this.#program.calls, this.#parts, place));
+      const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address, pool: this.#pool };
+      const calls = captureCalls(this.#program.calls, this.#parts, place);
       const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));
       const places = new GivenPlaces(this.#program, numbers, memory);
       const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));

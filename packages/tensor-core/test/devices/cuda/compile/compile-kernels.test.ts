@@ -1,6 +1,6 @@
 // Is alone in a process: a stand-in for NVRTC's library stays loaded.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -112,6 +112,26 @@ describe.skipIf(!hostCompilerVersion())('compileKernels (needs gcc)', () => {
     process.env.ROOFLINE_CACHE_DIR = fileURLToPath(source);
     await expect(compileKernels([{ source }], 90)).rejects.toThrow(DeviceError);
     await expect(compileKernels([{ source }], 90)).rejects.toThrow(/k\.cu\/kernels.*ROOFLINE_CACHE_DIR/);
+  });
+
+  it('rejects with what onProgress throws, and compiles no more', async () => {
+    const kernels = Array.from({ length: 5 }, (_, i) => ({ source: file(`k${i}.cu`, `// k${i} sleeps 50`) }));
+    const onProgress = (compiled: number) => {
+      if (compiled > 0) throw new TypeError('mine');
+    };
+    await expect(compileKernels(kernels, 90, { threads: 1, onProgress })).rejects.toThrow(
+      new TypeError('mine'),
+    );
+    expect(cached().length).toBeLessThan(5);
+  });
+
+  it('throws where a kernel cannot be kept', async () => {
+    const source = file('k.cu', '// k');
+    await compileKernels([{ source }], 90);
+    const path = join(folder, 'kernels', cached()[0]!);
+    rmSync(path);
+    mkdirSync(join(path, 'in the way'), { recursive: true });
+    await expect(compileKernels([{ source }], 90)).rejects.toThrow(/kernels cannot be kept/);
   });
 
   // What the packages' users get, without Node's running of TypeScript.

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   KernelBuilder,
   KernelPostponed,
@@ -120,9 +120,14 @@ describe('KernelBuilder', () => {
       const builder = new KernelBuilder('sm_90a', {
         loadCompiler: () => compiler,
         cache: new KernelCache(join(folder, 'cache')),
-        beginBatch: (requests) => {
+        beginBatch: (requests, keep) => {
           begun.push(requests.map(({ name }) => name));
-          return { take: (index) => take(requests[index]!) };
+          return {
+            take: (index) => {
+              const image = take(requests[index]!);
+              return image && keep(index, image) ? null : image;
+            },
+          };
         },
       });
       return { builder, compiler, begun };
@@ -155,6 +160,32 @@ describe('KernelBuilder', () => {
       builder.buildFile(file('k.cu', '// k'));
       builder.buildFile(file('k.cu', '// k'));
       expect(compiler.requests).toHaveLength(1);
+    });
+
+    it('gives what was compiled aside once more where it cannot be kept', () => {
+      const { builder, compiler, begun } = aside(({ name }) => Buffer.from(name));
+      writeFileSync(join(folder, 'cache'), 'in the way');
+      builder.begin([builder.fileRequest(file('k.cu', '// k'))]);
+      expect(Buffer.from(builder.buildFile(file('k.cu', '// k'))).toString()).toBe('k');
+      expect([...builder.buildFile(file('k.cu', '// k'))]).toEqual([1]);
+      expect([begun, compiler.requests.length]).toEqual([[['k']], 1]);
+    });
+
+    it('takes from the cache what another process has put there meanwhile', () => {
+      const { builder, compiler } = aside(() => expect.fail('it waits'));
+      builder.begin([builder.fileRequest(file('k.cu', '// k'))]);
+      builderOf(compiler).buildFile(file('k.cu', '// k'));
+      expect([...builder.buildFile(file('k.cu', '// k'))]).toEqual([1]);
+    });
+
+    it('reads the files that it begins once', () => {
+      const { builder, begun } = aside(() => null);
+      const source = file('k.cu', '// k');
+      const read = vi.spyOn(builder, 'fileRequest');
+      for (let i = 0; i < 3; i++) builder.beginFiles([{ source }, { source, defines: { N: 1 } }]);
+      builder.beginFiles([{ source, defines: { N: 2 } }]);
+      expect(begun).toEqual([['k', 'k'], ['k']]);
+      expect(read).toHaveBeenCalledTimes(3);
     });
 
     it('postpones no more where what ran threw, and nothing without threads', () => {

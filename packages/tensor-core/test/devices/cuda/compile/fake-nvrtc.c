@@ -1,8 +1,10 @@
 // Stands in for libnvrtc: the image of a program is the text of everything that it was given, one thing a line.
-// A source that contains "broken" does not compile. One that is compiled makes the file that stands behind "touches ", if one does.
+// A source that contains "broken" does not compile. One that is compiled makes the file that stands behind "touches ", if one does,
+// and then takes the milliseconds that stand behind "sleeps ", if any do.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
   char *image;
@@ -10,7 +12,8 @@ typedef struct {
   int broken;
 } Program;
 
-static int live = 0;
+// Of a thread: others may be compiling.
+static _Thread_local int live = 0;
 
 static void add(Program *program, const char *label, const char *text) {
   const size_t length = strlen(label) + strlen(text) + 2;
@@ -46,8 +49,14 @@ static void touch(const char *source) {
   if (place && sscanf(place, "touches %1023s", path) == 1) fclose(fopen(path, "w"));
 }
 
+static void rest(const char *source) {
+  const char *place = strstr(source, "sleeps ");
+  if (place) usleep(1000 * atoi(place + strlen("sleeps ")));
+}
+
 int nvrtcCompileProgram(Program *program, int count, const char **options) {
   touch(program->image);
+  rest(program->image);
   for (int i = 0; i < count; i++) add(program, "option", options[i]);
   char number[16];
   sprintf(number, "%d", live);
