@@ -4,6 +4,7 @@ export const marks = {
   gpu: 'needs a GPU',
   gloo: 'needs the shim of @roofline/collectives',
   host: 'is for another machine',
+  flags: 'takes long, and other pages run the like',
 } as const;
 export type Mark = keyof typeof marks;
 

@@ -29,3 +29,8 @@ it.each([
 it('CI runs what is built on it', () => {
   expect(read('.github/workflows/ci.yml')).toContain('run: node packages/bench-harness/dist/cli.js demo');
 });
+
+it('tools are held against the Node.js that runs them', () => {
+  const [, version] = /^nodeVersion: (\S+)$/m.exec(read('pnpm-workspace.yaml'))!;
+  expect(version).toBe(JSON.parse(read('node_modules/node/package.json')).version);
+});

@@ -124,7 +124,8 @@ export class LibraryNotFoundError extends RooflineError {
   constructor(library: string, searched: readonly string[], remedy: string, options?: ErrorOptions) {
     super(
       'LIBRARY_NOT_FOUND',
-      `${library} was not found. Looked for: ${searched.join(', ')}. ${remedy} \`roofline doctor\` shows the rest.`,
+      `${library} was not found. Looked for: ${searched.join(', ')}. ${remedy} ` +
+        '`diagnose()` of @roofline/tensor-core shows the rest, as does `roofline doctor` of @roofline/bench-harness.',
       options,
     );
     this.library = library;

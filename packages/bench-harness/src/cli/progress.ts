@@ -53,7 +53,8 @@ export class ProgressDisplay implements SweepObserver {
 
   sweepStarted(total: number, kept: number): void {
     this.#total = total;
-    if (kept > 0) this.line(`${kept} of ${total} cells were measured before and are kept.`);
+    const cells = total === 1 ? 'cell was measured before and is' : 'cells were measured before and are';
+    if (kept > 0) this.line(`${kept} of ${total} ${cells} kept.`);
   }
 
   preparing(text: string): void {

@@ -3,11 +3,18 @@ import { parseWholeNumber } from '../cli/option-values.ts';
 import { printJson, printLine } from '../cli/output.ts';
 import { printTable } from '../cli/print-table.ts';
 import { EXIT, UsageError } from '../errors.ts';
-import { chooseModels, loadPresets, modelFlags, type ModelArguments } from '../cli/flags/model-flags.ts';
+import {
+  chooseModels,
+  loadPresets,
+  modelFlags,
+  sizeFlag,
+  type ModelArguments,
+} from '../cli/flags/model-flags.ts';
 
 export const modelCommand = defineCommand({
   flags: {
     ...modelFlags,
+    size: { ...sizeFlag('all, in a table'), describe: 'One of the presets' },
     context: {
       type: 'string',
       default: '256',

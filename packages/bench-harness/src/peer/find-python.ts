@@ -24,7 +24,7 @@ export async function findTorchPython(): Promise<TorchPython> {
       { reject: false, timeout: 120_000 },
     );
     if (exitCode === 0) return { executable, torchVersion: stdout.trim() };
-    tried.push(`${executable}: ${stderr?.trim().split('\n').at(-1) || shortMessage}`);
+    tried.push(`${executable}: ${(stderr?.trim() || shortMessage!).split('\n').at(-1)}`);
   }
   throw new UsageError(
     `No Python with PyTorch was found (${tried.join('; ')}). ` +

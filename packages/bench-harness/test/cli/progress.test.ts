@@ -26,6 +26,12 @@ describe('ProgressDisplay', () => {
     expect(raw()).not.toContain('\r');
   });
 
+  it('counts one cell as one', () => {
+    const { progress, text } = display(false);
+    progress.sweepStarted(1, 1);
+    expect(text()).toBe('1 of 1 cell was measured before and is kept.\n');
+  });
+
   it('rewrites one line, never wider than the terminal, where somebody does', () => {
     const { progress, raw } = display(true);
     progress.sweepStarted(3, 0);

@@ -35,7 +35,7 @@ describe('roofline launch', () => {
   it.each([
     ['launch', '--nproc is missing'],
     ['launch --nproc 2', 'no script'],
-    ['launch --nproc 0 -- x.js', 'processes must be a whole number'],
+    ['launch --nproc 0 -- x.js', "--nproc wants a whole number of at least 1, not '0'."],
     ['launch --nprocs 2 -- x.js', 'Did you mean --nproc?'],
   ])('%s is wrong usage', async (line, message) => {
     const { exitCode, stderr } = await runCli(line.split(' '));

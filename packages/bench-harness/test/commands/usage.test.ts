@@ -201,5 +201,22 @@ describe('help', () => {
     const { stdout } = await runMain(['e2e', '-h']);
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"forward", "forward-backward", "train-step"');
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('"float32", "bfloat16", "float16"');
+    const ofRanks = (await runMain(['ddp', '-h'])).stdout.replaceAll(/\s+/g, ' ');
+    for (const choices of ['"naive", "flat", "overlap"', '"whole", "sharded"', '"gloo", "nccl"'])
+      expect(ofRanks).toContain(`[choices: ${choices}]`);
+  });
+
+  it.each([
+    ['e2e', 'small'],
+    ['memory', 'small'],
+    ['compile', 'small'],
+    ['precision', 'small, on the CPU tiny'],
+    ['overhead', 'small, on the CPU tiny'],
+    ['ddp', 'tiny'],
+    ['model', 'all, in a table'],
+  ])('help of %s says which size it takes where none is given: %s', async (command, size) => {
+    const { stdout } = await runMain([command, '-h']);
+    const [, flag] = /--size (.*?) --d-model/.exec(stdout.replaceAll(/\s+/g, ' '))!;
+    expect(flag).toContain(`[default: ${size}]`);
   });
 });

@@ -149,6 +149,10 @@ describe('compareRecords', () => {
       'Different ROOFLINE_CPU_THREADS: none before, 1 after.',
     ]);
     expect(differences(await compareRecords(before, after))).toEqual([]);
+    const inTurn = { ...toyRecord().settings, sweepsEager: true };
+    expect(differences(await compareRecords(before, [toyRecord({}, { settings: inTurn })]))).toEqual([
+      'Different eager steps in turn with compiled ones: none before, yes after.',
+    ]);
   });
 
   it('lets noise pass, however large its ratio', async () => {

@@ -62,16 +62,18 @@ function readOptions(args: readonly string[]): LaunchOptions | null {
   // Empty, as of a shell variable that is not set, it would start a Node.js without any.
   if (!script) throw new Error('There is no script to start.');
   return {
-    processes: numberOf(values.nproc),
+    processes: countOf('--nproc', values.nproc, 1),
     script,
     args: rest,
-    ...(values.nnodes !== undefined && { nodes: numberOf(values.nnodes) }),
-    ...(values['node-rank'] !== undefined && { nodeRank: numberOf(values['node-rank']) }),
+    ...(values.nnodes !== undefined && { nodes: countOf('--nnodes', values.nnodes, 1) }),
+    ...(values['node-rank'] !== undefined && { nodeRank: countOf('--node-rank', values['node-rank'], 0) }),
     ...(values.rdzv !== undefined && { rendezvous: values.rdzv }),
   };
 }
 
-/** NaN for nothing, as of a shell variable that is not set. */
-function numberOf(text: string): number {
-  return text.trim() === '' ? NaN : Number(text);
+/** Throws an Error for what is no count, such as the nothing of a shell variable that is not set. */
+function countOf(flag: string, text: string, least: number): number {
+  const value = text.trim() === '' ? NaN : Number(text);
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw new Error(`${flag} wants a whole number of at least ${least}, not '${text}'.`);
 }

@@ -72,16 +72,17 @@ describe('the command', () => {
   it.each([
     [[], '--nproc is missing'],
     [['--nproc', '2'], 'no script'],
-    [['--nproc', 'two', 'x.js'], 'processes must be a whole number'],
-    [['--nproc', '0', 'x.js'], 'processes must be a whole number'],
+    [['--nproc', 'two', 'x.js'], "--nproc wants a whole number of at least 1, not 'two'."],
+    [['--nproc', '0', 'x.js'], "--nproc wants a whole number of at least 1, not '0'."],
+    [['--nproc', '1', '--nnodes', '1.5', 'x.js'], "--nnodes wants a whole number of at least 1, not '1.5'."],
     [['--nprocs', '2', 'x.js'], "Unknown option '--nprocs'"],
     [['--nproc', '1', '--nnodes', '2', 'x.js'], 'several nodes need a rendezvous'],
     [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h', 'x.js'], 'a host and a port'],
     [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h:1', 'x.js'], 'ROOFLINE_STORE_TOKEN'],
     [['--nproc', '1', '--node-rank', '1', 'x.js'], 'nodeRank 1 is none of 1 nodes'],
     // Of shell variables that are not set: each machine would be the first.
-    [['--nproc', '1', '--node-rank', '', 'x.js'], 'nodeRank must be a whole number'],
-    [['--nproc', ' ', 'x.js'], 'processes must be a whole number'],
+    [['--nproc', '1', '--node-rank', '', 'x.js'], "--node-rank wants a whole number of at least 0, not ''."],
+    [['--nproc', ' ', 'x.js'], "--nproc wants a whole number of at least 1, not ' '."],
     [['--nproc', '1', '--nnodes', '2', '--rdzv', 'h:0', 'x.js'], 'port that all know'],
   ])('%j is wrong usage', (args, message) => {
     const { code, stderr } = command(...args);

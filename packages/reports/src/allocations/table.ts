@@ -2,6 +2,7 @@ import { checkAllocationsShape } from '../check/check-model.ts';
 import { formatBytes } from '../table/format.ts';
 import type { AllocationPlot, Row, Table } from '../model.ts';
 import { checkAllocations } from './check.ts';
+import { joinSentences } from '../text/join-sentences.ts';
 import { findPeak } from './peak.ts';
 
 const MOST_ROWS = 40;
@@ -29,7 +30,7 @@ export function allocationTable(plot: AllocationPlot): Table {
     kind: 'table',
     id: `${plot.id}-data`,
     title: plot.title,
-    caption: [plot.caption, `Live at the peak of ${formatBytes(peak.bytes)}.`, cut].filter(Boolean).join(' '),
+    caption: joinSentences([plot.caption, `Live at the peak of ${formatBytes(peak.bytes)}.`, cut]),
     columns: [
       { key: 'label', label: 'Label', kind: 'text' },
       { key: 'category', label: 'Category', kind: 'text' },

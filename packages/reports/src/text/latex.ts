@@ -3,7 +3,7 @@ import type { Table } from '../model.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
-import { LONGEST_CELL, isWide, typesetTable } from './typeset.ts';
+import { isWide, longestCell, typesetTable } from './typeset.ts';
 
 const greek = {
   ...{ α: 'alpha', β: 'beta', γ: 'gamma', δ: 'delta', ε: 'varepsilon', ζ: 'zeta', η: 'eta', θ: 'theta' },
@@ -91,7 +91,7 @@ export function latexForm(table: Table): TextForm {
     cellSeparator: ' & ',
     rowEnd: ' \\\\\n',
     end: ['    \\bottomrule', `  \\end{tabular}${fit ? '}' : ''}`, '\\end{table}', ''].join('\n'),
-    longestCell: LONGEST_CELL,
+    longestCell: longestCell(table),
   };
 }
 

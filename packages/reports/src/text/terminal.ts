@@ -97,7 +97,7 @@ function leftOutNotes({ rows }: Table, { same, dropped, fullWidth }: FittedTable
   return [
     ...(shared.length > 0 ? [`All rows: ${shared.join(', ')}.`] : []),
     ...(labels.length > 0
-      ? [`${width} columns leave out: ${labels.join(', ')}. ${fullWidth} show all.`]
+      ? [`${width} columns leave out: ${labels.join('; ')}. ${fullWidth} show all.`]
       : []),
   ];
 }

@@ -1,20 +1,41 @@
 import { headingText, isMeasured, tableTexts } from '../table/cell-text.ts';
 import type { Column, Table } from '../model.ts';
+import { joinSentences } from './join-sentences.ts';
+import { shorten } from './shorten.ts';
 
-/** Characters of a cell on paper; longer ones are shortened in the middle. */
-export const LONGEST_CELL = 44;
+/** Characters of a cell on paper, if that tells one name from another; longer ones are shortened in the middle. */
+const LONGEST_CELL = 44;
+/** By how many characters more are kept of names that would read alike. */
+const MORE = 8;
 /** Rows that one page holds. */
 const MOST_ROWS = 40;
 /** Characters that a line of a page holds, roughly; columns are parted by two. */
 const LINE = 70;
 
+/** Characters of a cell that keep different names of a column apart. */
+export function longestCell(table: Table): number {
+  const texts = tableTexts(table);
+  return Math.max(
+    LONGEST_CELL,
+    ...table.columns.map((_, index) => lengthThatParts(texts.map((row) => row[index]!))),
+  );
+}
+
+function lengthThatParts(texts: readonly string[]): number {
+  const names = [...new Set(texts)].filter(({ length }) => length > LONGEST_CELL);
+  let length = LONGEST_CELL;
+  while (new Set(names.map((name) => shorten(name, length))).size < names.length) length += MORE;
+  return length;
+}
+
 /** Whether a table is likely to be wider than the text of a page. */
 export function isWide(table: Table): boolean {
   const texts = tableTexts(table);
+  const longest = longestCell(table);
   const widths = table.columns.map((column, index) => {
     const lengths = [headingText(column), ...texts.map((row) => row[index]!)].map(({ length }) => length);
     return Math.min(
-      LONGEST_CELL,
+      longest,
       lengths.reduce((most, length) => Math.max(most, length), 0),
     );
   });
@@ -29,9 +50,7 @@ export function typesetTable(table: Table): Table {
   const same = isWide(table) ? table.columns.filter((column) => isSame(table, column)) : [];
   const told = same.map(({ key, label }) => `${label}: ${String(table.rows[0]![key])}`);
   const cut = table.rows.length > MOST_ROWS ? `The first ${MOST_ROWS} of ${table.rows.length} rows.` : '';
-  const caption = [table.caption, told.length > 0 ? `${told.join('; ')}.` : '', cut]
-    .filter(Boolean)
-    .join(' ');
+  const caption = joinSentences([table.caption, told.length > 0 ? `${told.join('; ')}.` : '', cut]);
   return {
     ...table,
     ...(caption === '' ? {} : { caption }),

@@ -3,7 +3,7 @@ import type { Table } from '../model.ts';
 import { alignments, escaper, headings, writeTable } from './text-form.ts';
 import type { Escapes, TextForm } from './text-form.ts';
 import { withColumnUnits } from '../table/column-units.ts';
-import { LONGEST_CELL, isWide, typesetTable } from './typeset.ts';
+import { isWide, longestCell, typesetTable } from './typeset.ts';
 
 /** Cells are string literals, not markup, so that nothing in them means anything to Typst but these. */
 const TYPST_ESCAPES: Escapes = {
@@ -53,7 +53,7 @@ function typstForm(table: Table): TextForm {
       `) <tab:${table.id.replace(/[^\w:.-]/g, '-')}>`,
       '',
     ].join('\n'),
-    longestCell: LONGEST_CELL,
+    longestCell: longestCell(table),
   };
 }
 

@@ -1,6 +1,7 @@
 import { checkTimelineShape } from '../check/check-model.ts';
 import type { Row, Table, Timeline } from '../model.ts';
 import { checkTimeline } from './check.ts';
+import { joinSentences } from '../text/join-sentences.ts';
 
 const MOST_ROWS = 40;
 
@@ -28,7 +29,7 @@ export function timelineTable(timeline: Timeline): Table {
     kind: 'table',
     id: `${id}-data`,
     title,
-    caption: [timeline.caption, cut].filter(Boolean).join(' ') || undefined,
+    caption: joinSentences([timeline.caption, cut]) || undefined,
     columns: [
       { key: 'track', label: 'Track', kind: 'text' },
       { key: 'name', label: 'Name', kind: 'text' },

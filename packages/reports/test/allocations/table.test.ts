@@ -19,6 +19,8 @@ describe('allocationTable', () => {
   it('gives what was live at the peak by label, with its share', () => {
     const table = allocationTable(smallAllocations());
     expect(table.caption).toBe('Live at the peak of 1.56 KiB.');
+    const captioned = allocationTable(smallAllocations({ caption: 'tiny, float32' }));
+    expect(captioned.caption).toBe('tiny, float32. Live at the peak of 1.56 KiB.');
     expect(table.rows.map(({ label, bytes, share }) => [label, bytes, share])).toEqual([
       ['weight', 1000, 0.625],
       ['scores', 500, 0.3125],

@@ -54,6 +54,14 @@ describe('renderTerminal', () => {
     expect(renderTerminal(table, { width: Number(full) - 1 })).toContain('leave out');
   });
 
+  it('parts the headings that it leaves out, which may hold commas', () => {
+    const table = plainTable();
+    Object.assign(table.columns[1]!, { detail: true, label: 'Time, in place' });
+    Object.assign(table.columns[2]!, { detail: true });
+    const text = renderTerminal(table, { width: 24 }).replaceAll('\n', ' ');
+    expect(text).toContain('leave out: Time, in place (ms); Peak memory (GiB)');
+  });
+
   it('tells once what all rows share, where there is no room for it in each', () => {
     const table = plainTable();
     table.columns.splice(1, 0, { key: 'dtype', label: 'Dtype', kind: 'text' });

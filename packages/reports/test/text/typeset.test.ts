@@ -32,6 +32,23 @@ it.each([renderLatex, renderTypst])('shortens long names, and keeps both ends (%
   expect(text).not.toContain(LONG);
 });
 
+it.each([renderLatex, renderTypst])('keeps more of names that would read alike (%o)', (render) => {
+  const projections = ['q', 'k'].map((letter) => `${'layers · '.repeat(20)}${letter}_proj.weight · matmul`);
+  const table = kernels(2);
+  table.rows = projections.map((name, index) => ({ ...table.rows[index], name }));
+  const text = render(table).replaceAll('\\', '');
+  expect(text).toContain('q_proj');
+  expect(text).toContain('k_proj');
+  expect(text).toMatch(/…|ldots/);
+});
+
+it('ends a caption by a full stop before what it adds', () => {
+  const table = { ...kernels(41), caption: 'Of one step' };
+  expect(renderTypst(table)).toContain(
+    'caption: "Kernels. Of one step. Style: PushPop. The first 40 of 41 rows.",',
+  );
+});
+
 it('tells once what all rows of a wide table share', () => {
   expect(renderTypst(kernels(2))).toContain('caption: "Kernels. Of one step. Style: PushPop.",');
   expect(renderTypst(kernels(2))).not.toContain('strong("Style")');

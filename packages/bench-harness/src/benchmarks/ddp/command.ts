@@ -1,15 +1,9 @@
 import { defineCommand, type Flags } from '../../cli/command.ts';
-import { dtypeChoices } from '../../cli/flags/choices.ts';
+import { choiceOf, choicesOf, dtypeChoices } from '../../cli/flags/choices.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags, sweptFlags } from '../../cli/flags/model-flags.ts';
+import { chooseModels, modelFlags, sizeFlag, sweptFlags } from '../../cli/flags/model-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import {
-  parseChoice,
-  parseChoices,
-  parsePositiveNumber,
-  parseWholeNumber,
-  parseWholeNumbers,
-} from '../../cli/option-values.ts';
+import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
 import { printTable } from '../../cli/print-table.ts';
 import { requireGloo } from '../../device/require-gloo.ts';
@@ -26,25 +20,19 @@ const flags = {
     completions: () => ['1', '2', '4'],
   },
   mode: {
-    type: 'string',
+    ...choicesOf('mode', ddpModes),
     default: ddpModes.join(','),
     describe: 'When gradients are reduced: one by one, in one buffer, or in buckets beside the backward pass',
-    coerce: parseChoices('mode', ddpModes),
-    completions: () => ddpModes,
   },
   optimizer: {
-    type: 'string',
+    ...choicesOf('optimizer', ddpOptimizers),
     default: 'whole',
     describe: "AdamW's state: whole on each rank, or sharded",
-    coerce: parseChoices('optimizer', ddpOptimizers),
-    completions: () => ddpOptimizers,
   },
   backend: {
-    type: 'string',
+    ...choiceOf('backend', ddpBackends),
     default: 'gloo',
     describe: 'gloo on the CPU, nccl on GPUs',
-    coerce: (given: string) => parseChoice('backend', given, ddpBackends),
-    completions: () => ddpBackends,
   },
   'bucket-mib': {
     type: 'string',
@@ -53,6 +41,7 @@ const flags = {
     coerce: parsePositiveNumber('bucket-mib'),
   },
   ...modelFlags,
+  size: sizeFlag('tiny'),
   ...sweptFlags,
   context: { ...sweptFlags.context, default: '64' },
   dtype: {

@@ -5,7 +5,7 @@ import { eagerOpNames, overheadStudies } from './parameters.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags } from '../../cli/flags/model-flags.ts';
+import { chooseModels, modelFlags, sizeFlag } from '../../cli/flags/model-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { UsageError } from '../../errors.ts';
 
@@ -33,6 +33,7 @@ const overheadFlags = {
     coerce: parseWholeNumber('repeats', 1),
   },
   ...modelFlags,
+  size: sizeFlag('small, on the CPU tiny'),
   context: {
     type: 'string',
     describe: 'Tokens of a sequence; 256 if not given, on the CPU 64',

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Device, type Tensor, autocast, fromTypedArray, mul } from '@roofline/tensor-core';
 import { TransformerLM, languageModelLoss, loadTensors, saveCheckpoint } from '@roofline/transformer';
-import { execa } from 'execa';
 import { z } from 'zod';
-import { pythonDirectory } from '../../paths.ts';
 import { seededRandom } from '../../measuring/seeded-random.ts';
 import { precompile } from '../../execution/precompile.ts';
+import { peerPython } from '../../peer/cell-peer.ts';
+import { runPythonProgram } from '../../peer/python-program.ts';
 import { attentionFunction } from '../../attention/attention-function.ts';
 import type { AccuracyCell, LowDType, ResultOf } from './parameters.ts';
 
@@ -96,10 +96,7 @@ async function compareIn(
 
 async function runTorch(folder: string, job: object): Promise<z.infer<typeof torchAnswer>> {
   writeFileSync(join(folder, 'job.json'), JSON.stringify(job));
-  const python = process.env['ROOFLINE_PYTHON'] ?? 'python3';
-  await execa(python, ['-B', join(pythonDirectory, 'torch_precision.py'), 'accuracy', folder], {
-    env: { OMP_NUM_THREADS: process.env['OMP_NUM_THREADS'] ?? '2' },
-  });
+  await runPythonProgram(peerPython(), 'torch_precision.py', ['accuracy', folder]);
   return torchAnswer.parse(JSON.parse(readFileSync(join(folder, 'errors.json'), 'utf8')));
 }
 

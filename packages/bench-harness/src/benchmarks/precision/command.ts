@@ -7,12 +7,13 @@ import { studies } from './parameters.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
 import { choosePeer } from '../e2e/command.ts';
-import { chooseModels } from '../../cli/flags/model-flags.ts';
+import { chooseModels, sizeFlag } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
 const precisionFlags = {
   ...e2eFlags,
+  size: sizeFlag('small, on the CPU tiny'),
   study: {
     ...choicesOf('study', studies),
     defaultDescription: 'all; accuracy with --peer torch',

@@ -1,9 +1,8 @@
 import { type Device, device as openDevice } from '@roofline/tensor-core';
-import { execa } from 'execa';
-import { join } from 'node:path';
 import type { CellContext } from '../definition.ts';
 import { measureE2e } from '../e2e/measure.ts';
-import { pythonDirectory } from '../../paths.ts';
+import { peerPython } from '../../peer/cell-peer.ts';
+import { runPythonProgram } from '../../peer/python-program.ts';
 import { measureAccuracy } from './accuracy.ts';
 import { accumulate } from './accumulation.ts';
 import { lossCurve } from './loss-curve.ts';
@@ -42,8 +41,7 @@ export async function measurePrecision(
 /** PyTorch's lists of ops are others on the CPU, so there is nothing to compare with. */
 async function torchDtypes(device: Device, dtype: LowDType): Promise<ToyDtypes | null> {
   if (device.type === 'cpu') return null;
-  const python = process.env['ROOFLINE_PYTHON'] ?? 'python3';
-  const script = join(pythonDirectory, 'torch_precision.py');
-  const { stdout } = await execa(python, ['-B', script, 'dtypes', device.label, dtype]);
-  return JSON.parse(stdout) as ToyDtypes;
+  return JSON.parse(
+    await runPythonProgram(peerPython(), 'torch_precision.py', ['dtypes', device.label, dtype]),
+  ) as ToyDtypes;
 }

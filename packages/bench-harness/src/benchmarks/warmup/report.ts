@@ -46,7 +46,7 @@ const warmupColumns: Column[] = [
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
   {
     key: 'meanRatio',
-    label: 'Mean to most',
+    label: 'Mean / most warm-up',
     kind: 'ratio',
     description: 'Mean over that with the most warm-up steps.',
   },

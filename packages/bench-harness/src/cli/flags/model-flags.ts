@@ -8,14 +8,19 @@ import { UsageError } from '../../errors.ts';
 const dimension = (flag: string, describe: string) =>
   ({ type: 'string', describe, coerce: parseWholeNumber(flag, 1) }) as const;
 
-/** Which model: a preset, a preset with changes, or all dimensions of one's own. */
-export const modelFlags = {
-  size: {
+/** `--size`, with what stands where it is not given. */
+export const sizeFlag = (otherwise: string) =>
+  ({
     type: 'string',
     describe: 'Presets, between commas; `roofline model` lists them',
+    defaultDescription: otherwise,
     coerce: parseList('size'),
     completions: async () => Object.keys(await loadPresets()),
-  },
+  }) as const;
+
+/** Which model: a preset, a preset with changes, or all dimensions of one's own. */
+export const modelFlags = {
+  size: sizeFlag('small'),
   'd-model': dimension('d-model', 'Width of the model: of its own, or in place of that of --size'),
   'd-ff': dimension('d-ff', 'Hidden width of the feed-forward layers'),
   layers: dimension('layers', 'Number of layers'),

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { device as openDevice, fromTypedArray, type Device, type Tensor } from '@roofline/tensor-core';
 import { AdamW } from '@roofline/optim';
 import { languageModelLoss, loadTensors, saveCheckpoint, TransformerLM } from '@roofline/transformer';
-import { execa } from 'execa';
 import type { CellTask } from '../../benchmarks/definition.ts';
 import { findTorchPython } from '../find-python.ts';
-import { pythonDirectory } from '../../paths.ts';
+import { runPythonProgram } from '../python-program.ts';
 import type { AgreeJob, AgreeResult } from './agree-job.ts';
 import { relativeError } from './relative-error.ts';
 
@@ -71,9 +70,7 @@ async function runTorch(
 ): Promise<Outputs> {
   const request = { ...job, config: job.shape, device: deviceLabel };
   writeFileSync(join(folder, 'job.json'), JSON.stringify(request));
-  await execa(python, ['-B', join(pythonDirectory, 'torch_agree.py'), folder], {
-    env: { OMP_NUM_THREADS: process.env['OMP_NUM_THREADS'] ?? '2' },
-  });
+  await runPythonProgram(python, 'torch_agree.py', [folder]);
   const { tensors } = loadTensors(join(folder, 'torch.safetensors'));
   return new Map(Object.entries(tensors).map(([name, tensor]) => [name, tensor.toFlatArray()]));
 }

@@ -20,7 +20,13 @@ const blocks = report.sections.flatMap((section) => section.blocks);
 const plots = blocks.filter((block): block is Plot => block.kind === 'plot');
 
 describe('the table of collectives', () => {
-  const { rows } = allreduceBenchmark.toTable(records);
+  const { columns, rows } = allreduceBenchmark.toTable(records);
+
+  it('has no two headings alike, in place and out of place', () => {
+    const labels = columns.map(({ label }) => label);
+    expect(labels).toEqual(expect.arrayContaining(['busbw', 'busbw, in place']));
+    expect(labels).toEqual([...new Set(labels)]);
+  });
 
   it('has a row for each side, with bandwidths, the share of the roof and the ratio', () => {
     expect(rows[0]).toMatchObject({

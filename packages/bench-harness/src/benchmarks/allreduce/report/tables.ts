@@ -21,6 +21,8 @@ const nounOf: Readonly<Record<Placement, string>> = {
 
 function bandwidthColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
+  // Those out of place stand first, right behind their time.
+  const where = placement === 'in-place' ? `, ${noun}` : '';
   return [
     {
       key: `${placement}-us`,
@@ -30,10 +32,10 @@ function bandwidthColumns(placement: Placement): Column[] {
       digits: 4,
       description: 'Of a call on the slowest rank, the median of all samples.',
     },
-    { key: `${placement}-algbw`, label: 'algbw', unit: 'GB/s', kind: 'number', digits: 3 },
+    { key: `${placement}-algbw`, label: `algbw${where}`, unit: 'GB/s', kind: 'number', digits: 3 },
     {
       key: `${placement}-busbw`,
-      label: 'busbw',
+      label: `busbw${where}`,
       unit: 'GB/s',
       kind: 'number',
       digits: 3,
@@ -42,7 +44,7 @@ function bandwidthColumns(placement: Placement): Column[] {
     },
     {
       key: `${placement}-wrong`,
-      label: '#wrong',
+      label: `#wrong${where}`,
       kind: 'text',
       align: 'right',
       description: 'Elements that differ from what they should be, on all ranks together.',

@@ -49,7 +49,7 @@ const measuredColumns: Column[] = [
   },
   {
     key: 'recordingRatio',
-    label: 'Recording',
+    label: 'Recorded / plain',
     kind: 'ratio',
     description: 'Time of a step with recording on over that with it off.',
   },

@@ -78,6 +78,6 @@ describe('loadLibrary', () => {
   it('says where it looked and what to do', () => {
     const description = { name: 'libabsent', files: ['libroofline-absent.so.1'], remedy: 'Install it.' };
     expect(() => loadLibrary(description)).toThrow(LibraryNotFoundError);
-    expect(() => loadLibrary(description)).toThrow(/libroofline-absent\.so\.1.*Install it\./);
+    expect(() => loadLibrary(description)).toThrow(/libroofline-absent\.so\.1.*Install it\. `diagnose\(\)`/);
   });
 });
