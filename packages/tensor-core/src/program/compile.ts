@@ -178,7 +178,7 @@ class Compiled {
     return scope(() => {
       const standIns = tensors.map(standInFor);
       const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
-      const trace = new Trace(standIns, tensors, this.#preparing > 0);
+      const trace = new Trace(standIns, { originals: tensors, namesMakers: this.#preparing > 0 });
       let program: CompiledProgram | null = null;
       try {
         const result = refusePromise(

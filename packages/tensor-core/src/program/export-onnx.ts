@@ -61,7 +61,7 @@ function encode(
   { inputNames, outputNames }: ExportOnnxOptions,
 ): Uint8Array {
   const standIns = inputs.map(standInFor);
-  const trace = new Trace(standIns);
+  const trace = new Trace(standIns, { owner: 'exportOnnx' });
   try {
     const results = resultsOf(trace, fn, standIns);
     const builder = new SegmentBuilder(trace.storages);
@@ -85,7 +85,7 @@ function resultsOf(
   const operands: Operand[] = [];
   traced(trace, () => {
     const result = fn(...standIns);
-    checkResult(result);
+    checkResult(result, 'exportOnnx');
     mapInstances(result, Tensor, (x) => operands.push(trace.operand(x)));
   });
   return operands;

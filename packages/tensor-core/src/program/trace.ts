@@ -32,6 +32,15 @@ export interface TouchedGradient {
 /** Functions whose tensors are what their numbers say, which a program keeps as it keeps the 2 of `mul(x, 2)`. */
 const ofNumbersAlone: ReadonlySet<string> = new Set(['arange', 'linspace']);
 
+interface TraceOptions {
+  /** The caller's tensors behind the stand-ins, where they are to have what the function writes. */
+  readonly originals?: readonly Tensor[];
+  /** Whether an error may have to say where a tensor was made. */
+  readonly namesMakers?: boolean;
+  /** What errors begin with. Default `compile`. */
+  readonly owner?: string;
+}
+
 /** Writes down what a function does while it runs: its ops, by storage, and what it looks at beside them. */
 export class Trace implements Tracing, Observer {
   readonly calls: Call[] = [];
@@ -62,14 +71,14 @@ export class Trace implements Tracing, Observer {
   readonly #originals: readonly Tensor[];
   readonly #writtenOriginals = new Set<Tensor>();
   readonly #namesMakers: boolean;
+  readonly #owner: string;
 
-  /**
-   * `standIns` are the tensors that the function gets in the place of its caller's, in their order, and `originals` these,
-   * where they are to have what it writes. `namesMakers` if an error may have to say where a tensor was made.
-   */
-  constructor(standIns: readonly Tensor[], originals: readonly Tensor[] = [], namesMakers = false) {
+  /** `standIns` are the tensors that the function gets in the place of its caller's, in their order. */
+  constructor(standIns: readonly Tensor[], options: TraceOptions = {}) {
+    const { originals = [], namesMakers = false, owner = 'compile' } = options;
     this.#originals = originals;
     this.#namesMakers = namesMakers;
+    this.#owner = owner;
     this.#arguments = new Map(standIns.map(({ storage }, index) => [storage, index]));
   }
 
@@ -142,7 +151,7 @@ export class Trace implements Tracing, Observer {
   refuse(what: string, remedy: string): never {
     const last = this.calls.at(-1);
     const where = last ? ` (behind the op ${last.op.name})` : '';
-    throw this.#refused(new CompileError(`compile: ${what}${where}. ${remedy}.`));
+    throw this.#refused(new CompileError(`${this.#owner}: ${what}${where}. ${remedy}.`));
   }
 
   /** `x` by the number of its storage, which it gets where it has none. */

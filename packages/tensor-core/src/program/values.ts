@@ -111,23 +111,24 @@ export function mapInstances<I extends object>(
 
 /**
  * Throws a CompileError unless a function's result is made of tensors, in arrays and plain objects that do not hold
- * themselves.
+ * themselves. Errors begin with `owner`.
  */
 export function checkResult(
   value: unknown,
+  owner = 'compile',
   path = 'the result',
   holders: ReadonlySet<object> = new Set(),
 ): void {
   if (value instanceof Tensor || value === undefined || value === null) return;
   if (typeof value === 'object' && isContainer(value)) {
     if (holders.has(value))
-      throw new CompileError(`compile: ${path} holds itself; return tensors without the circle.`);
+      throw new CompileError(`${owner}: ${path} holds itself; return tensors without the circle.`);
     const inner = new Set([...holders, value]);
-    for (const [key, item] of Object.entries(value)) checkResult(item, `${path}.${key}`, inner);
+    for (const [key, item] of Object.entries(value)) checkResult(item, owner, `${path}.${key}`, inner);
     return;
   }
   throw new CompileError(
-    `compile: ${path} is ${describeValue(value)}, which a replay would not calculate again; return tensors, in arrays ` +
+    `${owner}: ${path} is ${describeValue(value)}, which a replay would not calculate again; return tensors, in arrays ` +
       'and plain objects.',
   );
 }

@@ -46,7 +46,8 @@ describe('exportOnnx', () => {
     expect(() => exportOnnx(path, (y) => t.dropout(y!, { p: 0.5 }), [x])).toThrow(
       /exportOnnx: dropout has no nodes/,
     );
-    expect(() => exportOnnx(path, (y) => t.sum(y!).item(), [x])).toThrow(/the host reads/);
+    expect(() => exportOnnx(path, (y) => t.sum(y!).item(), [x])).toThrow(/^exportOnnx: the host reads/);
+    expect(() => exportOnnx(path, () => [3], [x])).toThrow(/^exportOnnx: the result\.0 is 3/);
     expect(() => exportOnnx(path, (y) => y, [x], { outputNames: ['a', 'b'] })).toThrow(/1 different names/);
   });
 
