@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { formatMeasured, formatPercent, formatRatio } from '../../packages/reports/src/index.ts';
@@ -49,6 +49,48 @@ it.each(rows.map(([, size, mode, ...cells]) => [size!, mode!, cells] as const))(
   },
 );
 
+/** The samples of each cell of these records. */
+const samplesByCell = (...folders: string[]) =>
+  new Map(
+    folders
+      .flatMap((folder) => readResults(resolve('docs/results', folder)))
+      .map(({ parameters: of, result }) => [
+        [of['size'], of['context'], of['mode'], of['dtype'], of['execution']].join(' '),
+        result as unknown as Samples,
+      ]),
+  );
+const besidePyTorch = samplesByCell(
+  ...['h200-compiled-peer', 'h200-compiled-float32', 'h200-compiled-float32-2.7b'],
+);
+const besideEager = samplesByCell(
+  ...['h200-compiled-steps', 'h200-compiled-2.7b'],
+  ...['h200-compiled-steps-float32', 'h200-compiled-2.7b-float32'],
+);
+const compiledRows = page
+  .split('\n')
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+  .filter(([, , , mode = '']) => ['forward', 'forward-backward', 'train-step'].includes(mode));
+
+it("the README's table of compiled steps has a row for each measured beside PyTorch", () =>
+  expect(compiledRows).toHaveLength(besidePyTorch.size));
+
+it.each(compiledRows.map(([, ...cells]) => [cells.slice(0, 4).join(' '), cells.slice(4, 9)] as const))(
+  "the README's figures of %s, compiled, are those of the records",
+  (cell, figures) => {
+    const { deviceMs, peer } = besidePyTorch.get(`${cell} compiled`)!;
+    const [eager, compiled] = ['eager', 'compiled'].map((execution) => {
+      return besideEager.get(`${cell} ${execution}`)!.deviceMs;
+    });
+    expect(figures).toEqual([
+      milliseconds(deviceMs),
+      milliseconds(eager!),
+      formatRatio(ratioOfMedians(compiled!, eager!).ratio),
+      milliseconds(peer.deviceMs),
+      formatRatio(ratioOfMedians(deviceMs, peer.deviceMs).ratio),
+    ]);
+  },
+);
+
 it("the optimizer's share of a copy in its README is that of the records", () => {
   const shares = ['small', '2.7b'].map((size) => {
     const { work, phasesMs } = samplesOf(size, 'train-step', 'float32');
@@ -65,4 +107,18 @@ it('the pictures are those of the records: `npm run results` draws them', async 
     ([path, svg]) => readFileSync(resolve('docs', path), 'utf8') !== svg,
   );
   expect(stale.map(([path]) => path)).toEqual([]);
+});
+
+it.each(globSync('docs/results/*/report.md'))('no table of %s has two headings alike', (path) => {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const isRule = (line = '') => /^\|[\s:|-]+\|$/.test(line);
+  const tables = lines.filter((line, i) => line.startsWith('|') && isRule(lines[i + 1]));
+  expect(tables).not.toHaveLength(0);
+  for (const headings of tables.map((line) =>
+    line
+      .split('|')
+      .map((cell) => cell.trim())
+      .filter(Boolean),
+  ))
+    expect(headings).toEqual([...new Set(headings)]);
 });
