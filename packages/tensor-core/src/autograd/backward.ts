@@ -7,7 +7,7 @@ import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
-import { resumeRange } from '../op/range.ts';
+import { forgetReopened, resumeRange } from '../op/range.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -126,6 +126,7 @@ class BackwardPass {
     this.#countContributions(start);
     this.#arrivals.get(start)!.gradients[output] = borrow(seed);
     this.#ready.push(start);
+    forgetReopened();
     try {
       for (let edge = this.#ready.pop(); edge; edge = this.#ready.pop()) this.#visit(edge);
     } catch (error) {

@@ -16,6 +16,9 @@ export interface OpenRange {
   readonly path: readonly string[];
 }
 
+/** Which opening a path is of: openings of equal names are told apart by it. */
+const openings = new WeakMap<readonly string[], OpenRange>();
+
 class Opening implements OpenRange {
   readonly name: string;
   readonly outer: OpenRange | null;
@@ -28,7 +31,10 @@ class Opening implements OpenRange {
 
   /** Made when somebody asks, and the same from then on: without a tape or an observer nobody does. */
   get path(): readonly string[] {
-    this.#path ??= this.outer ? [...this.outer.path, this.name] : [this.name];
+    if (this.#path === null) {
+      this.#path = this.outer ? [...this.outer.path, this.name] : [this.name];
+      openings.set(this.#path, this);
+    }
     return this.#path;
   }
 }
@@ -137,22 +143,36 @@ interface Resumed {
   readonly names: readonly string[];
   readonly skipped: number;
   readonly innermost: OpenRange | null;
+  /** What each of them, outermost first, was when it was opened first; undefined where only its name is known. */
+  readonly origins: readonly (OpenRange | undefined)[];
 }
 
 let resumed: Resumed | null = null;
 
-/** The innermost of the ranges of these names but the first `skipped`, as opened once more below `outer`. */
+/** Ranges that are opened again from now on are others than before: another backward pass or replay begins. */
+export function forgetReopened(): void {
+  resumed = null;
+}
+
+/**
+ * The innermost of the ranges of these names but the first `skipped`, as opened once more below `outer`. Those that the
+ * call before was in too stay the same; where both calls' paths are known, ranges of equal names opened apart do not.
+ */
 export function reopened(outer: OpenRange | null, names: readonly string[], skipped = 0): OpenRange | null {
   if (resumed?.outer === outer && resumed.names === names && resumed.skipped === skipped)
     return resumed.innermost;
   const earlier = resumed?.outer === outer ? chainBelow(outer, resumed.innermost) : [];
+  const before = earlier.length > 0 ? resumed!.origins : [];
+  const known = chainBelow(null, openings.get(names) ?? null).slice(skipped);
   let innermost = outer;
   let shared = true;
-  for (const [depth, name] of names.slice(skipped).entries()) {
-    shared &&= earlier[depth]?.name === name;
+  const origins = names.slice(skipped).map((name, depth) => {
+    const [was, is] = [before[depth], known[depth]];
+    shared &&= earlier[depth]?.name === name && (was === undefined || is === undefined || was === is);
     innermost = shared ? earlier[depth]! : new Opening(innermost, name);
-  }
-  resumed = { outer, names, skipped, innermost };
+    return is ?? (shared ? was : undefined);
+  });
+  resumed = { outer, names, skipped, innermost, origins };
   return innermost;
 }
 

@@ -6,7 +6,7 @@ import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
 import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op/op.ts';
-import { type OpenRange, currentOpenRange, reopened } from '../op/range.ts';
+import { type OpenRange, currentOpenRange, forgetReopened, reopened } from '../op/range.ts';
 import type { Shape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
@@ -197,6 +197,7 @@ function callsOf(
   const { name, device, calls } = replay;
   const graph: GraphLaunch = { name, firstCall, nodes: calls.map(({ nodes }) => nodes) };
   const callMs = (endMs - startMs) / calls.length;
+  forgetReopened();
   return calls.map(({ op, attributes, inputs, outputs, range, members }: ReplayedCall, i) => ({
     ...{ op, attributes, inputs, outputs, members, graph, allocatedBytes },
     deviceType: device.type,

@@ -1,5 +1,5 @@
 import { runOnDevice } from '../op/apply.ts';
-import { reopenRange } from '../op/range.ts';
+import { forgetReopened, reopenRange } from '../op/range.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { lastUses } from './dead-calls.ts';
@@ -32,6 +32,7 @@ export class Interpreter implements ProgramRunner {
 
   run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
+    forgetReopened();
     try {
       this.#program.calls.forEach((call, i) => {
         runCall(call, memory, live.of(call));

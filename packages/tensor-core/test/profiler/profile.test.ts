@@ -104,6 +104,38 @@ describe('profile on the CPU', () => {
     ]);
   });
 
+  it('opens the ranges of a compiled function once a call, as eager calls do', async () => {
+    const x = t.ones([4]);
+    const layers = (y: t.Tensor) => {
+      const inner = t.range('layer', () => t.range('norm', () => t.exp(t.exp(y))));
+      return t.range('layer', () => t.range('norm', () => t.exp(inner)));
+    };
+    const call = t.compile(layers);
+    while (call.cache.hits === 0) call(x).dispose();
+    const openings = async (fn: typeof layers) => {
+      const { ranges } = await t.profile(() =>
+        t.scope(() => t.range('loop', () => [1, 2, 3].forEach(() => fn(x)))),
+      );
+      return ranges;
+    };
+    const eager = await openings(layers);
+    expect(eager.map(({ name }) => name)).toEqual(['loop', ...Array(6).fill(['layer', 'norm']).flat()]);
+    expect(await openings(call)).toEqual(eager);
+  });
+
+  it('opens the ranges of the forward pass again in each of several backward passes', async () => {
+    const weight = t.ones([4], { requiresGrad: true });
+    const lossOf = () => t.range('forward', () => t.range('model', () => t.sum(t.exp(weight))));
+    const { ranges } = await t.profile(() =>
+      t.scope(() => {
+        const losses = [lossOf(), lossOf(), lossOf()];
+        t.range('backward', () => losses.forEach((loss) => loss.backward()));
+      }),
+    );
+    const backward = ranges.findIndex(({ name }) => name === 'backward');
+    expect(ranges.filter(({ parent }) => parent === backward)).toHaveLength(3);
+  });
+
   it('refuses to begin inside another, and ends when what it runs throws', async () => {
     await t.profile(async () => {
       await expect(t.profile(step)).rejects.toThrow('ops are being recorded already');

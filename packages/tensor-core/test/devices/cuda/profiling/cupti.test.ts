@@ -148,6 +148,10 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
       expect(pathsOf(eager)).toContain('backward/layer');
       const within = await profileDevices([device], () => t.range('outer', () => call(x).dispose()));
       expect(pathsOf(within)).toEqual(new Set([...pathsOf(eager)].map((path) => `outer/${path}`)));
+      const looped = await profileDevices([device], () =>
+        t.range('outer', () => [1, 2].forEach(() => call(x).dispose())),
+      );
+      expect(looped.ranges).toHaveLength(1 + 2 * compiled.ranges.length);
       const fused = compiled.ops.find(({ members }) => members.length > 0)!;
       expect(fused).toMatchObject({
         name: 'fused_mul_exp_mul',
