@@ -4,7 +4,6 @@ import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../program/replay.
 import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
-import { DeviceError } from '../errors.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { type OpenRange, currentOpenRange, forgetReopened, reopened } from '../op/range.ts';
 import type { Shape } from '../tensor/shape.ts';
@@ -51,8 +50,6 @@ interface Launch {
   endMs: number;
 }
 
-let recording = false;
-
 /**
  * Writes down every op and its range between `start` and `stop`. Lists of plain values instead of an object for each
  * call and operand: what is written must not slow down the host that a GPU waits for.
@@ -72,19 +69,11 @@ export class OpRecorder implements Observer {
   readonly #launches: Launch[] = [];
   #stopObserving = () => {};
 
-  /** Throws a DeviceError when a profile is under way. */
   start(): void {
-    if (recording) {
-      throw new DeviceError(
-        'profile: ops are being recorded already; end the profile that is under way before another begins.',
-      );
-    }
-    recording = true;
     this.#stopObserving = observeOps(this);
   }
 
   stop(): void {
-    recording = false;
     this.#stopObserving();
   }
 

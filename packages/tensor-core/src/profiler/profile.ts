@@ -1,7 +1,8 @@
 import { checkFunction, checkObject, wrongArgument } from '../tensor/check-value.ts';
 import type { CudaDevice } from '../devices/cuda/device.ts';
+import { DeviceError } from '../errors.ts';
 import { openedCudaDevices } from '../devices/cuda/open-device.ts';
-import { type RecordedActivities, loadCupti } from '../devices/cuda/profiling/cupti.ts';
+import { type Cupti, type RecordedActivities, loadCupti } from '../devices/cuda/profiling/cupti.ts';
 import { bytesOf, costOf } from '../op/cost.ts';
 import type { Cost } from '../op/op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';
@@ -78,32 +79,72 @@ export function profile(fn: () => void | Promise<void>): Promise<Profile> {
   return profileDevices(openedCudaDevices(), fn);
 }
 
+/** Until what was recorded has been collected: a profile that began before would end what CUPTI records for it. */
+let isUnderWay = false;
+
 /** The same for the given GPUs. */
 export async function profileDevices(
   devices: readonly CudaDevice[],
   fn: () => void | Promise<void>,
 ): Promise<Profile> {
+  if (isUnderWay) {
+    throw new DeviceError(
+      'profile: ops are being recorded already; end the profile that is under way before another begins.',
+    );
+  }
+  isUnderWay = true;
+  try {
+    return describeProfile(await recordProfile(devices, fn));
+  } finally {
+    isUnderWay = false;
+  }
+}
+
+interface Recording {
+  readonly calls: readonly OpCall[];
+  readonly recorded: RecordedActivities;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+async function recordProfile(
+  devices: readonly CudaDevice[],
+  fn: () => void | Promise<void>,
+): Promise<Recording> {
   const cupti = devices.length > 0 ? loadCupti() : null;
   const recorder = new OpRecorder();
   const synchronize = () => devices.forEach((device) => device.synchronize());
   synchronize();
+  cupti?.start();
   recorder.start();
-  let recorded = nothingRecorded;
-  let isRecording = false;
-  let startMs = 0;
+  const startMs = performance.now();
   let endMs = 0;
   try {
-    cupti?.start();
-    isRecording = true;
-    startMs = performance.now();
     await fn();
     synchronize();
     endMs = performance.now();
-  } finally {
+  } catch (error) {
     recorder.stop();
-    if (cupti && isRecording) recorded = await cupti.stop();
+    if (cupti) await abandon(cupti, synchronize);
+    throw error;
   }
-  const calls = recorder.calls();
+  recorder.stop();
+  const recorded = cupti ? await cupti.stop() : nothingRecorded;
+  return { calls: recorder.calls(), recorded, startMs, endMs };
+}
+
+/** Ends a recording that failed. Of a device that failed too nothing more can be told than the error that is thrown. */
+async function abandon(cupti: Cupti, synchronize: () => void): Promise<void> {
+  try {
+    // What is still queued would be in the next profile's records.
+    synchronize();
+  } catch {}
+  try {
+    await cupti.stop();
+  } catch {}
+}
+
+function describeProfile({ calls, recorded, startMs, endMs }: Recording): Profile {
   const ranges = new RangeTable();
   return {
     kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded, calls)].sort(

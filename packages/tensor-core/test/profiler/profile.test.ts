@@ -119,7 +119,10 @@ describe('profile on the CPU', () => {
       return ranges;
     };
     const eager = await openings(layers);
-    expect(eager.map(({ name }) => name)).toEqual(['loop', ...Array(6).fill(['layer', 'norm']).flat()]);
+    expect(eager.map(({ name }) => name)).toEqual([
+      'loop',
+      ...Array.from({ length: 6 }, () => ['layer', 'norm']).flat(),
+    ]);
     expect(await openings(call)).toEqual(eager);
   });
 

@@ -89,29 +89,41 @@ export class Cupti {
 
   /** Begins to record, on all GPUs of this process. Throws a DeviceError if another profiler is attached. */
   start(): void {
-    const { cuptiActivityEnable, cuptiActivityEnableDriverApi, cuptiActivityEnableRuntimeApi } =
-      this.#functions;
     this.#takeZeroedBuffers();
-    for (const kind of enabledKinds) this.#check(cuptiActivityEnable(kind), 'cuptiActivityEnable');
-    this.#check(cuptiActivityEnableDriverApi(cuKernelGetAttribute, 0), 'cuptiActivityEnableDriverApi');
-    this.#check(cuptiActivityEnableRuntimeApi(cudaGetDevice, 0), 'cuptiActivityEnableRuntimeApi');
-    this.#startedAt = this.#readClocks();
+    try {
+      this.#enable();
+      this.#startedAt = this.#readClocks();
+    } catch (error) {
+      for (const kind of enabledKinds) this.#functions.cuptiActivityDisable(kind);
+      throw error;
+    }
   }
 
   /** Ends recording and gives what was recorded. The GPUs must be idle. */
   async stop(): Promise<RecordedActivities> {
     const endedAt = this.#readClocks();
-    this.#check(await this.#flush(), 'cuptiActivityFlushAll');
-    for (const kind of enabledKinds)
-      this.#check(this.#functions.cuptiActivityDisable(kind), 'cuptiActivityDisable');
+    const flushed = await this.#flush();
+    const disabled = enabledKinds.map((kind) => this.#functions.cuptiActivityDisable(kind));
+    this.#check(flushed, 'cuptiActivityFlushAll');
+    for (const result of disabled) this.#check(result, 'cuptiActivityDisable');
     const filled = await this.#buffers.collect();
     const records = filled.flatMap((bytes) => this.#read(bytes));
-    const { activities, calls } = sortRecords(records);
+    const { activities: all, calls } = sortRecords(records);
+    // Records that a recording before could not collect come late.
+    const activities = all.filter(({ startNs }) => startNs >= 0);
     const toHostMs = hostClock(this.#startedAt, endedAt);
     const middles = calls.map(
       ({ correlationId, startNs, endNs }) => [correlationId, toHostMs((startNs + endNs) / 2)] as const,
     );
     return { activities, queuedAtMs: new Map(middles), droppedRecords: this.#countDropped() };
+  }
+
+  #enable(): void {
+    const { cuptiActivityEnable, cuptiActivityEnableDriverApi, cuptiActivityEnableRuntimeApi } =
+      this.#functions;
+    for (const kind of enabledKinds) this.#check(cuptiActivityEnable(kind), 'cuptiActivityEnable');
+    this.#check(cuptiActivityEnableDriverApi(cuKernelGetAttribute, 0), 'cuptiActivityEnableDriverApi');
+    this.#check(cuptiActivityEnableRuntimeApi(cudaGetDevice, 0), 'cuptiActivityEnableRuntimeApi');
   }
 
   /** Else CUPTI zeroes each buffer that it gets, on the thread whose work is timed. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Cupti, hostClock, loadCupti } from '../../../../src/devices/cuda/profiling/cupti.ts';
+import type { CudaDevice } from '../../../../src/devices/cuda/device.ts';
 import * as t from '../../../../src/index.ts';
 import { ffi } from '../../../../src/native/ffi.ts';
 import { gpuKernels } from '../../../../src/profiler/kernels.ts';
@@ -212,6 +213,100 @@ describe.skipIf(!hasCompiler)('CUPTI, played by a library of C', () => {
       expect(ops.map(({ name }) => name)).toEqual(['softmax', 'sum']);
       expect(kernels.length).toBeGreaterThan(0);
       expect(new Set(kernels.map(({ op }) => op))).toEqual(new Set([null]));
+    });
+  });
+
+  describe('a profile', () => {
+    const fakes = () => {
+      const handle = ffi().load(library);
+      return {
+        queue: handle.func('void fakeQueue()'),
+        runQueued: handle.func('void fakeRunQueued()'),
+        refuse: handle.func('void fakeRefusal(int kind)'),
+        enabled: handle.func('int fakeEnabled()'),
+      };
+    };
+    const deviceThat = (synchronize: () => void) => [{ synchronize } as unknown as CudaDevice];
+
+    it('that throws keeps what it queued out of the next', async () => {
+      open();
+      const [fakeLaunch, { queue, runQueued }] = [launch(), fakes()];
+      for (const isIdleAgain of [true, false]) {
+        const failed = profileDevices(
+          deviceThat(() => isIdleAgain && runQueued()),
+          () => {
+            queue();
+            throw new Error('of the profiled function');
+          },
+        );
+        await expect(failed).rejects.toThrow('of the profiled function');
+        const next = await profileDevices(deviceThat(runQueued), () => void fakeLaunch(1));
+        expect(next.kernels).toHaveLength(1);
+        expect(next.kernels[0]!.startUs).toBeGreaterThanOrEqual(0);
+      }
+    });
+
+    it('throws what its function threw, whatever the device and CUPTI say when it ends', async () => {
+      open();
+      const { refuse, enabled } = fakes();
+      const device = deviceThat(() => {
+        if (isBroken) throw new Error('of the device');
+      });
+      let isBroken = false;
+      const failed = profileDevices(device, () => {
+        isBroken = true;
+        refuse(-1);
+        throw new Error('of the profiled function');
+      });
+      try {
+        await expect(failed).rejects.toThrow('of the profiled function');
+      } finally {
+        refuse(0);
+      }
+      expect(enabled()).toBe(0);
+    });
+
+    it('is under way until its records have been collected', async () => {
+      open();
+      const fakeLaunch = launch();
+      const device = deviceThat(() => {});
+      let second: Promise<unknown> = Promise.resolve();
+      const first = profileDevices(device, () => {
+        fakeLaunch(1);
+        // Once the function has ended, and before CUPTI has told what it recorded.
+        queueMicrotask(() =>
+          queueMicrotask(() => {
+            second = profileDevices(device, () => {}).catch(String);
+          }),
+        );
+      });
+      expect((await first).kernels).toHaveLength(1);
+      expect(await second).toContain('recorded already');
+    });
+
+    it('that cannot begin leaves nothing recording', async () => {
+      open();
+      const { refuse, enabled } = fakes();
+      refuse(1);
+      try {
+        await expect(
+          profileDevices(
+            deviceThat(() => {}),
+            () => {},
+          ),
+        ).rejects.toThrow('cuptiActivityEnable failed');
+      } finally {
+        refuse(0);
+      }
+      expect(enabled()).toBe(0);
+      expect(
+        (
+          await profileDevices(
+            deviceThat(() => {}),
+            () => {},
+          )
+        ).kernels,
+      ).toEqual([]);
     });
   });
 

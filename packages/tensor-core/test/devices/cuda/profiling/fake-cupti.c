@@ -25,7 +25,9 @@ static struct filling *all;
 static __thread struct filling *own;
 static size_t limit = SIZE_MAX;
 static uint32_t correlation;
-static int kernels_enabled, launches_enabled, stale;
+static int kernels_enabled, launches_enabled, stale, refused_kind;
+// Kernels that were queued while they were recorded, and have not run.
+static int queued;
 
 static void hand_over(struct filling *filling) {
   if (filling->bytes) complete(NULL, 0, filling->bytes, filling->size, filling->used);
@@ -77,6 +79,7 @@ static uint64_t now(void) {
 
 int cuptiGetTimestamp(uint64_t *time) { *time = now(); return 0; }
 int cuptiActivityEnable(int kind) {
+  if (kind == refused_kind) return 1;
   kernels_enabled |= kind == KERNEL;
   launches_enabled |= kind == DRIVER;
   return 0;
@@ -125,6 +128,21 @@ int fakeLaunch(uint32_t micros, uint32_t kernels) {
   return 0;
 }
 
+// A launch whose kernel runs later, and the end of all such kernels.
+void fakeQueue(void) { queued += kernels_enabled; }
+void fakeRunQueued(void) {
+  for (; queued > 0; queued--) {
+    const int enabled = kernels_enabled;
+    kernels_enabled = 1;
+    fakeLaunch(1, 1);
+    kernels_enabled = enabled;
+  }
+}
+
+// No recording of this kind can begin from now on, or for -1 be flushed; 0 for none.
+void fakeRefusal(int kind) { refused_kind = kind; }
+int fakeEnabled(void) { return kernels_enabled || launches_enabled; }
+
 // A launch by another thread, which this one waits for, as for those that NCCL has launch.
 static void *launch_one(void *unused) {
   fakeLaunch(1, 1);
@@ -137,7 +155,7 @@ void fakeBufferLimit(size_t bytes) { limit = bytes ? bytes : SIZE_MAX; }
 
 int cuptiActivityFlushAll(uint32_t flags) {
   (void)flags;
-  return on_another_thread(hand_over_all, NULL);
+  return on_another_thread(hand_over_all, NULL) || refused_kind == -1;
 }
 
 int cuptiActivityGetNextRecord(uint8_t *start, size_t valid, uint8_t **record) {
