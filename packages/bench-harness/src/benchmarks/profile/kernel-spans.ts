@@ -139,10 +139,10 @@ export function outermostOfEachName(ranges: readonly RangeOpening[]): RangeOpeni
   return ranges.filter(({ name }, place) => ranges.findIndex((each) => each.name === name) === place);
 }
 
-/** `*` stands for any text, `?` for one character. */
+/** `*` stands for any text, line breaks too, `?` for one character. */
 function globToRegExp(glob: string): RegExp {
   const escaped = glob.replace(/[.+^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`);
+  return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`, 'su');
 }
 
 export function isMatrixProduct({ op }: KernelSpan): boolean {

@@ -40,7 +40,11 @@ export function packProfile({ kernels, ops, ranges, wallUs, droppedRecords }: Pr
     return known;
   };
   // CUPTI's clock counts whole nanoseconds.
-  const toNanosecond = (us: number) => Math.round(us * 1000) / 1000;
+  const toNs = (us: number) => Math.round(us * 1000);
+  const toNanosecond = (us: number) => toNs(us) / 1000;
+  // By both ends: what lay apart still does.
+  const roundedDuration = (startUs: number, durationUs: number) =>
+    (toNs(startUs + durationUs) - toNs(startUs)) / 1000;
   return {
     wallUs: toNanosecond(wallUs),
     droppedRecords,
@@ -62,7 +66,7 @@ export function packProfile({ kernels, ops, ranges, wallUs, droppedRecords }: Pr
       kind: kernels.map(({ kind }) => text(kind)),
       stream: kernels.map(({ stream }) => text(stream)),
       startUs: kernels.map(({ startUs }) => toNanosecond(startUs)),
-      durationUs: kernels.map(({ durationUs }) => toNanosecond(durationUs)),
+      durationUs: kernels.map(({ startUs, durationUs }) => roundedDuration(startUs, durationUs)),
       op: kernels.map(({ op }) => op ?? -1),
     },
     strings: [...strings.keys()],

@@ -66,6 +66,8 @@ describe('kernel spans', () => {
     expect(selectSpans(spans, { phase: 'all', range: 'attention?scores' })).toHaveLength(6);
     expect(selectSpans(spans, { phase: 'all', range: 'attentionXscores' })).toEqual([]);
     expect(selectSpans(spans, { phase: 'all', range: null })).toHaveLength(10);
+    const [named] = spans.map((span) => ({ ...span, ranges: [{ ...span.ranges[0]!, name: 'a\nb😀' }] }));
+    expect(selectSpans([named!], { phase: 'all', range: 'a*b?' })).toHaveLength(1);
   });
 
   it('tell phases and add up; overlapping kernels keep the device busy once', () => {

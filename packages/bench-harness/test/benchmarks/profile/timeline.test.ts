@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chromeTrace } from '../../../src/benchmarks/profile/trace/chrome-trace.ts';
+import { packProfile } from '../../../src/benchmarks/profile/packed-profile.ts';
 import { kernelSpans } from '../../../src/benchmarks/profile/kernel-spans.ts';
 import { rangeSlices, stepTimeline } from '../../../src/benchmarks/profile/report/timeline.ts';
 import { toyProfileResult } from '../../fixtures/profiles.ts';
@@ -8,7 +9,7 @@ const spans = kernelSpans(toyProfileResult.steps.slice(0, 1));
 
 describe('timeline', () => {
   it('lets a range reach from its first kernel to its last', () => {
-    expect(rangeSlices(spans)).toEqual([
+    expect(rangeSlices(spans)).toMatchObject([
       { name: 'forward', depth: 0, startUs: 10, endUs: 30 },
       { name: 'attention.scores', depth: 1, startUs: 10, endUs: 22 },
       { name: 'attention.softmax', depth: 1, startUs: 24, endUs: 30 },
@@ -36,6 +37,55 @@ describe('timeline', () => {
       [24, 3000],
       [40, 5000],
     ]);
+  });
+});
+
+/** Slices of one track that reach out of another there, to the nanosecond. */
+function crossings({ traceEvents }: ReturnType<typeof chromeTrace>): string[] {
+  const ns = (us: number) => Math.round(us * 1000);
+  const slices = traceEvents
+    .filter(({ ph }) => ph === 'X')
+    .map(({ name, tid, ts, dur }) => ({ name, tid, start: ns(ts!), end: ns(ts! + dur!) }));
+  return slices.flatMap((a) =>
+    slices
+      .filter((b) => a.tid === b.tid && a.start < b.start && b.start < a.end && a.end < b.end)
+      .map((b) => `${a.name}, ${b.name}`),
+  );
+}
+
+describe('tracks of a Chrome trace', () => {
+  it('hold no slices that cross, where kernels of a stream overlap and ranges of several streams do', () => {
+    const late = spans.map((span, i) =>
+      i === 1 ? { ...span, stream: 'cuda:0 stream 9', durationUs: 35 } : span,
+    );
+    const overlapping = late.map((span, i) => (i === 2 ? { ...span, durationUs: 17 } : span));
+    for (const each of [late, overlapping]) expect(crossings(chromeTrace(each, 1))).toEqual([]);
+    const { traceEvents } = chromeTrace(overlapping, 1);
+    expect(traceEvents.filter(({ ph, cat }) => ph === 'X' && cat !== 'range')).toHaveLength(spans.length);
+    const tracks = traceEvents.filter(({ name }) => name === 'thread_name').map(({ args }) => args['name']);
+    expect(tracks).toContain('Ranges (2)');
+    const backward = traceEvents.find(({ cat, name }) => cat === 'range' && name === 'backward')!;
+    const inside = traceEvents.findLast(({ cat, name }) => cat === 'range' && name === 'attention.scores')!;
+    expect(inside.tid).toBe(backward.tid);
+  });
+
+  it('hold kernels apart that follow each other, whatever fractions of a nanosecond they take', () => {
+    const kernel = (startUs: number, durationUs: number) => ({
+      ...{
+        name: 'Exp',
+        kind: 'kernel' as const,
+        stream: 'cpu',
+        op: null,
+        byteLength: null,
+        grid: null,
+        block: null,
+      },
+      ...{ startUs, durationUs },
+    });
+    const kernels = [kernel(0.0006, 1.0006), kernel(1.0012, 2)];
+    const packed = packProfile({ kernels, ops: [], ranges: [], wallUs: 4, droppedRecords: 0 });
+    const [first, second] = kernelSpans([packed]);
+    expect(first!.startUs + first!.durationUs).toBeCloseTo(second!.startUs, 9);
   });
 });
 

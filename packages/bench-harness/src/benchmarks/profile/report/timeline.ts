@@ -7,6 +7,9 @@ export interface RangeSlice {
   readonly depth: number;
   readonly startUs: number;
   readonly endUs: number;
+  /** The opening, and the one around it. */
+  readonly index: number;
+  readonly outer: number | null;
 }
 
 /** Ranges as they lie on the device's time, each before those inside it. The spans are of one step. */
@@ -14,13 +17,13 @@ export function rangeSlices(spans: readonly KernelSpan[]): RangeSlice[] {
   const slices = new Map<number, { -readonly [K in keyof RangeSlice]: RangeSlice[K] }>();
   for (const { ranges, startUs, durationUs } of spans) {
     const endUs = startUs + durationUs;
-    outermostOfEachName(ranges).forEach(({ name, index }, depth) => {
+    outermostOfEachName(ranges).forEach(({ name, index }, depth, path) => {
       const slice = slices.get(index);
       if (slice) {
         slice.startUs = Math.min(slice.startUs, startUs);
         slice.endUs = Math.max(slice.endUs, endUs);
       } else {
-        slices.set(index, { name, depth, startUs, endUs });
+        slices.set(index, { name, depth, startUs, endUs, index, outer: path[depth - 1]?.index ?? null });
       }
     });
   }

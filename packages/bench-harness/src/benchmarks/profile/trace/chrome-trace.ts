@@ -1,5 +1,6 @@
 import type { KernelSpan } from '../kernel-spans.ts';
-import { memoryPoints, rangeSlices } from '../report/timeline.ts';
+import { type Slice, lanesOf } from './lanes.ts';
+import { type RangeSlice, memoryPoints, rangeSlices } from '../report/timeline.ts';
 
 /** An event of Chrome's trace format; `ts` and `dur` are microseconds. */
 interface TraceEvent {
@@ -18,37 +19,33 @@ export interface ChromeTrace {
   readonly traceEvents: readonly TraceEvent[];
 }
 
-const rangesTid = 1;
-const firstStreamTid = 2;
-
 /**
  * One step of a process in the format of chrome://tracing, which Perfetto reads: ranges in a track above, one track for
- * each stream, memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them.
+ * each stream, memory as a counter. Slices of a track lie apart or inside each other, as Perfetto wants them: what
+ * reaches out of another is in a further track of the same name, `cuda:0 stream 7 (2)`.
  */
 export function chromeTrace(
   spans: readonly KernelSpan[],
   pid: number,
   processName = 'roofline',
 ): ChromeTrace {
-  const streams = [...new Set(spans.map(({ stream }) => stream))].sort();
-  const tidOf = (stream: string) => firstStreamTid + streams.indexOf(stream);
+  const ranges = rangeSlices(spans);
+  const streams = [...Map.groupBy(spans, ({ stream }) => stream)].sort(([a], [b]) => (a < b ? -1 : 1));
+  const tracks = [
+    ...tracksOf('Ranges', ranges, lanesOf(ranges), (slice, tid) => rangeEvent(slice, pid, tid)),
+    ...streams.flatMap(([stream, group]) => {
+      const inOrder = group.toSorted((a, b) => a.startUs - b.startUs);
+      return tracksOf(stream, inOrder, lanesOf(inOrder.map(asSlice)), (span, tid) =>
+        kernelEvent(span, pid, tid),
+      );
+    }),
+  ];
   return {
     displayTimeUnit: 'ns',
     traceEvents: [
       named('process_name', pid, 0, processName),
-      named('thread_name', pid, rangesTid, 'Ranges'),
-      ...streams.map((stream) => named('thread_name', pid, tidOf(stream), stream)),
-      ...rangeSlices(spans).map(({ name, startUs, endUs }): TraceEvent => ({
-        name,
-        cat: 'range',
-        ph: 'X',
-        ts: startUs,
-        dur: endUs - startUs,
-        pid,
-        tid: rangesTid,
-        args: {},
-      })),
-      ...spans.map((span) => kernelEvent(span, pid, tidOf(span.stream))),
+      ...tracks.map(({ name }, i) => named('thread_name', pid, i + 1, name)),
+      ...tracks.flatMap(({ events }, i) => events(i + 1)),
       ...memoryPoints(spans).map(([ts, bytes]): TraceEvent => ({
         name: 'Allocated',
         ph: 'C',
@@ -58,6 +55,33 @@ export function chromeTrace(
       })),
     ],
   };
+}
+
+interface Track {
+  readonly name: string;
+  readonly events: (tid: number) => TraceEvent[];
+}
+
+/** One track for each lane. */
+function tracksOf<Item>(
+  name: string,
+  items: readonly Item[],
+  lanes: readonly number[],
+  eventOf: (item: Item, tid: number) => TraceEvent,
+): Track[] {
+  const count = Math.max(0, ...new Set(lanes)) + 1;
+  return Array.from({ length: count }, (_, lane) => ({
+    name: lane === 0 ? name : `${name} (${lane + 1})`,
+    events: (tid) => items.filter((_, i) => lanes[i] === lane).map((item) => eventOf(item, tid)),
+  }));
+}
+
+function asSlice({ startUs, durationUs }: KernelSpan, index: number): Slice {
+  return { startUs, endUs: startUs + durationUs, index, outer: null };
+}
+
+function rangeEvent({ name, startUs, endUs }: RangeSlice, pid: number, tid: number): TraceEvent {
+  return { name, cat: 'range', ph: 'X', ts: startUs, dur: endUs - startUs, pid, tid, args: {} };
 }
 
 function kernelEvent(
