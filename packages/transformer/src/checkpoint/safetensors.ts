@@ -1,5 +1,14 @@
 import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { checkDType, checkFunction, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
+import {
+  byteSize,
+  checkDType,
+  checkFunction,
+  checkOptions,
+  checkText,
+  describeValue,
+  formatShape,
+  sizeOf,
+} from '@roofline/tensor-core';
 import {
   type SafetensorsEntry,
   type SafetensorsHeader,
@@ -10,6 +19,7 @@ import {
   decodeHeaderLength,
   encodeHeader,
   inOrderOfData,
+  isIntegers,
   lengthBytes,
 } from './safetensors-header.ts';
 
@@ -24,7 +34,8 @@ const maxTransferBytes = 2 ** 30;
 
 /**
  * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. The file appears under
- * its name only when it is whole. Throws a SafetensorsError for a name given twice, and what the file system throws.
+ * its name only when it is whole. Throws a SafetensorsError for a name given twice or a tensor that reads other bytes than its
+ * dtype and shape take, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -39,7 +50,7 @@ export function writeSafetensors(
   const file = openSync(partial, 'w');
   try {
     let position = writeFully(file, header, 0);
-    for (const tensor of inOrderOfData(tensors)) position = writeFully(file, tensor.read(), position);
+    for (const tensor of inOrderOfData(tensors)) position = writeFully(file, bytesOf(tensor), position);
     closeSync(file);
     renameSync(partial, path);
   } catch (error) {
@@ -139,7 +150,23 @@ function checkSources(tensors: readonly TensorSource[]): void {
     checkText('writeSafetensors', "a tensor's name", source.name);
     checkDType('writeSafetensors', source.dtype);
     checkFunction('writeSafetensors', 'read', source.read);
+    if (isIntegers(source.shape)) continue;
+    throw new SafetensorsError(
+      `writeSafetensors: the shape of "${source.name}" must be a list of whole numbers of zero or more, not ${describeValue(source.shape)}.`,
+    );
   }
+}
+
+/** Any other number of them would leave all tensors behind this one at other places than the header says. */
+function bytesOf(source: TensorSource): Uint8Array {
+  const { name, dtype, shape } = source;
+  const bytes = source.read();
+  const expected = sizeOf(shape) * byteSize(dtype);
+  if (bytes instanceof Uint8Array && bytes.byteLength === expected) return bytes;
+  const given = bytes instanceof Uint8Array ? `${bytes.byteLength} bytes` : describeValue(bytes);
+  throw new SafetensorsError(
+    `writeSafetensors: "${name}" is ${dtype} ${formatShape(shape)}, ${expected} bytes in a Uint8Array, but its read() gave ${given}.`,
+  );
 }
 
 /** Writes all of `bytes`; returns the position behind them. */

@@ -94,6 +94,30 @@ describe('safetensors', () => {
     expect(readdirSync(path('.')).filter((name) => name.startsWith('failed'))).toEqual([]);
   });
 
+  it('keeps the file that is there from a tensor that reads other bytes than it says', () => {
+    writeSafetensors(path('kept'), [source('a', [1, 2])]);
+    const before = readFileSync(path('kept'));
+    const shifted = [source('a', [1, 2, 3]), source('b', [4])].map((of) => ({ ...of, shape: [2] }));
+    expect(() => writeSafetensors(path('kept'), shifted)).toThrow(
+      /writeSafetensors: "a" is float32 \[2\], 8 bytes in a Uint8Array, but its read\(\) gave 12 bytes/,
+    );
+    const numbers = { ...source('a', [1]), read: () => [0, 0, 0, 0] as never };
+    expect(() => writeSafetensors(path('kept'), [numbers])).toThrow(/read\(\) gave/);
+    for (const shape of [[-1], [0.5], [NaN], 'two', undefined])
+      expect(() => writeSafetensors(path('kept'), [{ ...source('a', []), shape: shape as never }])).toThrow(
+        /the shape of "a" must be a list of whole numbers/,
+      );
+    expect(readFileSync(path('kept'))).toEqual(before);
+  });
+
+  it('reads metadata of many escaped characters, such as a vocabulary', () => {
+    const vocabulary = JSON.stringify(Array.from({ length: 2_000_000 }, () => 'a\\'));
+    writeSafetensors(path('vocabulary'), [source('a', [1])], { vocabulary });
+    using file = new SafetensorsFile(path('vocabulary'));
+    expect(file.metadata.vocabulary === vocabulary).toBe(true);
+    expect([...file.tensors.keys()]).toEqual(['a']);
+  });
+
   it('holds tensors by any name', () => {
     const names = ['constructor', '__proto__', 'toString', '"', '', 'a\nb', 'Ω'];
     writeSafetensors(
