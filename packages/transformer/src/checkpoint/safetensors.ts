@@ -1,4 +1,15 @@
-import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import {
   byteSize,
   checkDType,
@@ -33,9 +44,10 @@ export interface TensorSource extends TensorSpecification {
 const maxTransferBytes = 2 ** 30;
 
 /**
- * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. The file appears under
+ * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. A file that is there keeps
+ * its permissions, and a link still leads to it. The file appears under
  * its name only when it is whole. Throws a SafetensorsError for a name given twice or a tensor that reads other bytes than its
- * dtype and shape take, and what the file system throws.
+ * dtype and shape take, or a path that is no regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -46,18 +58,29 @@ export function writeSafetensors(
   checkSources(tensors);
   checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
-  const partial = `${path}.${process.pid}.partial`;
+  const { target, mode } = placeToWrite(path);
+  const partial = `${target}.${process.pid}.partial`;
   const file = openSync(partial, 'w');
   try {
+    if (mode !== undefined) fchmodSync(file, mode);
     let position = writeFully(file, header, 0);
     for (const tensor of inOrderOfData(tensors)) position = writeFully(file, bytesOf(tensor), position);
     closeSync(file);
-    renameSync(partial, path);
+    renameSync(partial, target);
   } catch (error) {
     closeQuietly(file);
     rmSync(partial, { force: true });
     throw error;
   }
+}
+
+/** Where a link leads to, and the permissions that are there: a rename over `path` itself would replace both. */
+function placeToWrite(path: string): { target: string; mode?: number } {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (!there) return { target: path };
+  if (there.isFile()) return { target: realpathSync(path), mode: there.mode & 0o777 };
+  const kind = there.isDirectory() ? 'a folder' : 'no regular file';
+  throw new SafetensorsError(`writeSafetensors: ${path} is ${kind}; name a file to write or to replace.`);
 }
 
 /** A safetensors file that is open for reading. Dispose it, or close it. */
