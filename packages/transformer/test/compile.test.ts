@@ -13,7 +13,7 @@ import {
 } from '@roofline/tensor-core';
 import { InferenceSession, Tensor as OrtTensor } from 'onnxruntime-node';
 import { describe, expect, it } from 'vitest';
-import { TransformerLM } from '../src/index.ts';
+import { RMSNorm, TransformerLM } from '../src/index.ts';
 import { expectSameBits, smallPresets, train, trainingDtypes } from './small-training.ts';
 
 describe.each(smallPresets)('%s made small, compiled', (_, config) => {
@@ -63,7 +63,7 @@ it('an evaluating module is another program than a training one', () => {
   expect(runs).toBe(2);
 });
 
-it('finds a parameter or a block that was put in the place of another', () => {
+it('finds a parameter or a module that was put in the place of another', () => {
   const model = new TransformerLM(smallPresets[0]![1], { seed: 1 });
   const other = new TransformerLM(smallPresets[0]![1], { seed: 2 });
   const compiled = compile((ids: Tensor) => model.forward(ids));
@@ -74,6 +74,9 @@ it('finds a parameter or a block that was put in the place of another', () => {
     nothing() {},
     'the head': () => ((model.lmHead as { weight: Tensor }).weight = other.lmHead.weight),
     'a block': () => ((model.layers as unknown[])[0] = other.layers[0]),
+    'the last norm, of another eps': () =>
+      ((model as { lnFinal: RMSNorm }).lnFinal = new RMSNorm(model.config.modelDimension, {}, 1)),
+    'what is inside of a block': () => ((model.layers[1] as { ffn: unknown }).ffn = other.layers[1]!.ffn),
   };
   const seen = Object.values(change).map((make) => {
     make();
@@ -81,6 +84,6 @@ it('finds a parameter or a block that was put in the place of another', () => {
     for (let call = 0; call < 3; call++) expect(logitsOf(compiled)).toEqual(eager);
     return eager;
   });
-  expect(new Set(seen.map(String)).size).toBe(3);
-  expect(compiled.cache).toMatchObject({ misses: 3, hits: 6 });
+  expect(new Set(seen.map(String)).size).toBe(5);
+  expect(compiled.cache).toMatchObject({ misses: 5, hits: 10 });
 });

@@ -149,18 +149,31 @@ function parseObject(file: string, json: Uint8Array): Record<string, unknown> {
 function findDuplicate(json: string): string | null {
   // The names met so far of each object that is open; null for a list.
   const open: (Set<string> | null)[] = [];
-  for (const [token] of json.matchAll(/[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"(?:[ \t\n\r]*:)?/g)) {
-    if (token === '{') open.push(new Set());
-    else if (token === '[') open.push(null);
-    else if (token === '}' || token === ']') open.pop();
-    else if (token.endsWith(':')) {
-      const name = JSON.parse(token.slice(0, -1)) as string;
+  const marks = /[{}[\]"]/g;
+  const colon = /[ \t\n\r]*:/y;
+  for (let mark = marks.exec(json)?.[0]; mark; mark = marks.exec(json)?.[0]) {
+    if (mark === '{') open.push(new Set());
+    else if (mark === '[') open.push(null);
+    else if (mark !== '"') open.pop();
+    else {
+      const begin = marks.lastIndex - 1;
+      marks.lastIndex = colon.lastIndex = textEnd(json, begin);
+      if (!colon.test(json)) continue;
+      const name = JSON.parse(json.slice(begin, marks.lastIndex)) as string;
       const names = open.at(-1)!;
       if (names?.has(name)) return name;
       names?.add(name);
     }
   }
   return null;
+}
+
+/** Behind the quote that closes the text whose first quote is at `begin`. A pattern with repeats would overflow on long ones. */
+function textEnd(json: string, begin: number): number {
+  const marks = /["\\]/g;
+  marks.lastIndex = begin + 1;
+  while (marks.exec(json)?.[0] === '\\') marks.lastIndex++;
+  return marks.lastIndex;
 }
 
 /** The beginning of a value as JSON, however large or deep it is. */
@@ -229,6 +242,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isIntegers(value: unknown): value is number[] {
+/** Whether it is a list of whole numbers of zero or more. */
+export function isIntegers(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((item) => Number.isSafeInteger(item) && item >= 0);
 }

@@ -1,5 +1,25 @@
-import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { checkDType, checkFunction, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
+import {
+  closeSync,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import {
+  byteSize,
+  checkDType,
+  checkFunction,
+  checkOptions,
+  checkText,
+  describeValue,
+  formatShape,
+  sizeOf,
+} from '@roofline/tensor-core';
 import {
   type SafetensorsEntry,
   type SafetensorsHeader,
@@ -10,6 +30,7 @@ import {
   decodeHeaderLength,
   encodeHeader,
   inOrderOfData,
+  isIntegers,
   lengthBytes,
 } from './safetensors-header.ts';
 
@@ -23,8 +44,10 @@ export interface TensorSource extends TensorSpecification {
 const maxTransferBytes = 2 ** 30;
 
 /**
- * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. The file appears under
- * its name only when it is whole. Throws a SafetensorsError for a name given twice, and what the file system throws.
+ * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. A file that is there keeps
+ * its permissions, and a link still leads to it. The file appears under
+ * its name only when it is whole. Throws a SafetensorsError for a name given twice or a tensor that reads other bytes than its
+ * dtype and shape take, or a path that is no regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -35,18 +58,29 @@ export function writeSafetensors(
   checkSources(tensors);
   checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
-  const partial = `${path}.${process.pid}.partial`;
+  const { target, mode } = placeToWrite(path);
+  const partial = `${target}.${process.pid}.partial`;
   const file = openSync(partial, 'w');
   try {
+    if (mode !== undefined) fchmodSync(file, mode);
     let position = writeFully(file, header, 0);
-    for (const tensor of inOrderOfData(tensors)) position = writeFully(file, tensor.read(), position);
+    for (const tensor of inOrderOfData(tensors)) position = writeFully(file, bytesOf(tensor), position);
     closeSync(file);
-    renameSync(partial, path);
+    renameSync(partial, target);
   } catch (error) {
     closeQuietly(file);
     rmSync(partial, { force: true });
     throw error;
   }
+}
+
+/** Where a link leads to, and the permissions that are there: a rename over `path` itself would replace both. */
+function placeToWrite(path: string): { target: string; mode?: number } {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (!there) return { target: path };
+  if (there.isFile()) return { target: realpathSync(path), mode: there.mode & 0o777 };
+  const kind = there.isDirectory() ? 'a folder' : 'no regular file';
+  throw new SafetensorsError(`writeSafetensors: ${path} is ${kind}; name a file to write or to replace.`);
 }
 
 /** A safetensors file that is open for reading. Dispose it, or close it. */
@@ -139,7 +173,23 @@ function checkSources(tensors: readonly TensorSource[]): void {
     checkText('writeSafetensors', "a tensor's name", source.name);
     checkDType('writeSafetensors', source.dtype);
     checkFunction('writeSafetensors', 'read', source.read);
+    if (isIntegers(source.shape)) continue;
+    throw new SafetensorsError(
+      `writeSafetensors: the shape of "${source.name}" must be a list of whole numbers of zero or more, not ${describeValue(source.shape)}.`,
+    );
   }
+}
+
+/** Any other number of them would leave all tensors behind this one at other places than the header says. */
+function bytesOf(source: TensorSource): Uint8Array {
+  const { name, dtype, shape } = source;
+  const bytes = source.read();
+  const expected = sizeOf(shape) * byteSize(dtype);
+  if (bytes instanceof Uint8Array && bytes.byteLength === expected) return bytes;
+  const given = bytes instanceof Uint8Array ? `${bytes.byteLength} bytes` : describeValue(bytes);
+  throw new SafetensorsError(
+    `writeSafetensors: "${name}" is ${dtype} ${formatShape(shape)}, ${expected} bytes in a Uint8Array, but its read() gave ${given}.`,
+  );
 }
 
 /** Writes all of `bytes`; returns the position behind them. */

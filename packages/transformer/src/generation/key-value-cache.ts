@@ -100,7 +100,7 @@ export class KeyValueCache {
     }
   }
 
-  /** Forgets all positions, but keeps the memory. */
+  /** Forgets all positions, but keeps the memory, which is zeroed. */
   clear(): void {
     this.#refuseReplays('clear');
     this.#length = 0;
@@ -136,8 +136,6 @@ export class LayerCache implements AttentionCache {
   readonly #cache: KeyValueCache;
   #keys: Tensor | null = null;
   #values: Tensor | null = null;
-  /** Whether attention has read all of the memory, so that what it leaves out must be numbers too. */
-  #isReadWhole = false;
 
   constructor(cache: KeyValueCache) {
     if (!(cache instanceof KeyValueCache)) {
@@ -171,20 +169,19 @@ export class LayerCache implements AttentionCache {
   write(position: Tensor, keys: Tensor, values: Tensor): KeysAndValues {
     requireTensors('LayerCache.write', [position]);
     checkStored('LayerCache.write', keys, values);
+    this.#cache.checkRoom(0);
     if (!this.#keys || !this.#values) {
       throw new ShapeError(
         'CacheStep: the cache holds nothing yet; give the model the first tokens with the KeyValueCache itself.',
       );
     }
-    this.#isReadWhole = true;
     return { keys: this.#put(this.#keys, position, keys), values: this.#put(this.#values, position, values) };
   }
 
   /** Called when the positions are forgotten. */
   clear(): void {
-    // What is left out has weight 0, and 0 · NaN would be seen.
-    if (this.#isReadWhole)
-      for (const stored of [this.#keys, this.#values]) if (stored) fillInPlace(stored, 0);
+    // A CacheStep reads all of the memory: what it leaves out has weight 0, and 0 · NaN would be seen.
+    for (const stored of [this.#keys, this.#values]) if (stored) fillInPlace(stored, 0);
   }
 
   #allocate({ shape, dtype, device }: Tensor): Tensor {

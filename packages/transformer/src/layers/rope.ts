@@ -19,6 +19,7 @@ import {
   slice,
 } from '@roofline/tensor-core';
 import { sameShape } from '@roofline/tensor-core/native';
+import { keepPart } from '../module/building.ts';
 
 /** Options of `RotaryEmbedding`. */
 export interface RotaryOptions {
@@ -62,7 +63,7 @@ export class RotaryEmbedding {
         const [position, pair] = [Math.floor(i / pairs), i % pairs];
         return f(position * theta ** ((-2 * pair) / headDimension));
       });
-      return keep(fromTypedArray(values, [contextLength, pairs], { device: device(spec) }));
+      return keepPart(fromTypedArray(values, [contextLength, pairs], { device: device(spec) }));
     };
     this.#contextLength = contextLength;
     this.#headDimension = headDimension;

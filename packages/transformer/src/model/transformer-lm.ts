@@ -23,6 +23,7 @@ import { CacheStep } from '../generation/cache-step.ts';
 import { KeyValueCache } from '../generation/key-value-cache.ts';
 import { Linear, linearStd } from '../layers/linear.ts';
 import { type ModelConfig, checkConfig } from './model-config.ts';
+import { building } from '../module/building.ts';
 import { Module } from '../module/module.ts';
 import { RMSNorm } from '../layers/rms-norm.ts';
 import { RotaryEmbedding } from '../layers/rope.ts';
@@ -71,25 +72,13 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     checkDType('TransformerLM', dtype);
     checkCount('TransformerLM', 'the seed', seed);
     if (attention !== undefined) checkFunction('TransformerLM', 'attention', attention);
-    const { vocabularySize, contextLength, modelDimension, feedForwardDimension, layers, heads } = config;
-    const options = { device: device(spec), dtype, generator: new Generator(seed) };
-    const headDimension = modelDimension / heads;
     this.config = config;
-    this.#positions = new RotaryEmbedding({
-      headDimension,
-      contextLength,
-      theta: config.ropeTheta,
-      device: spec,
-    });
-    const sizes = { modelDimension, feedForwardDimension, heads, positions: this.#positions, attention };
-    const tied = config.tieWordEmbeddings ?? false;
-    // Tied weights start as small as a head's: logits of a matrix of std 1 would begin far from a guess.
-    const std = tied ? linearStd(modelDimension, vocabularySize) : undefined;
-    this.tokenEmbeddings = new Embedding(vocabularySize, modelDimension, { ...options, std });
-    this.layers = Array.from({ length: layers }, () => new TransformerBlock({ ...options, ...sizes }));
-    this.lnFinal = new RMSNorm(modelDimension, options);
-    const weight = tied ? this.tokenEmbeddings.weight : undefined;
-    this.lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });
+    const parts = building(() => partsOf(config, { device: device(spec), dtype, seed, attention }));
+    this.tokenEmbeddings = parts.tokenEmbeddings;
+    this.layers = parts.layers;
+    this.lnFinal = parts.lnFinal;
+    this.lmHead = parts.lmHead;
+    this.#positions = parts.positions;
   }
 
   protected override compute(ids: Tensor, cache?: KeyValueCache | CacheStep): Tensor {
@@ -121,6 +110,30 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     super.dispose();
     this.#positions.dispose();
   }
+}
+
+interface PartsOptions {
+  readonly device: Device;
+  readonly dtype: DType;
+  readonly seed: number;
+  readonly attention?: AttentionFunction;
+}
+
+function partsOf(config: ModelConfig, { device, dtype, seed, attention }: PartsOptions) {
+  const { vocabularySize, contextLength, modelDimension, feedForwardDimension, heads } = config;
+  const options = { device, dtype, generator: new Generator(seed) };
+  const headDimension = modelDimension / heads;
+  const positions = new RotaryEmbedding({ headDimension, contextLength, theta: config.ropeTheta, device });
+  const sizes = { modelDimension, feedForwardDimension, heads, positions, attention };
+  const tied = config.tieWordEmbeddings ?? false;
+  // Tied weights start as small as a head's: logits of a matrix of std 1 would begin far from a guess.
+  const std = tied ? linearStd(modelDimension, vocabularySize) : undefined;
+  const tokenEmbeddings = new Embedding(vocabularySize, modelDimension, { ...options, std });
+  const layers = Array.from({ length: config.layers }, () => new TransformerBlock({ ...options, ...sizes }));
+  const lnFinal = new RMSNorm(modelDimension, options);
+  const weight = tied ? tokenEmbeddings.weight : undefined;
+  const lmHead = new Linear(modelDimension, vocabularySize, { ...options, weight });
+  return { tokenEmbeddings, layers, lnFinal, lmHead, positions };
 }
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `model` is a language model. */

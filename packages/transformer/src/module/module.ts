@@ -30,7 +30,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   #name = '';
   #training = true;
   readonly #readTraining = () => this.#training;
-  /** What gives each of its parameters, and each module of its arrays; null before the first call. */
+  /** What gives each of its parameters and children; null before the first call. */
   #partReads: readonly (() => unknown)[] | null = null;
 
   /** The calculation. Call `forward`, which frees what is made here and not returned, and names it. */
@@ -215,7 +215,7 @@ function copyTo(device: Device, tensor: Tensor): Tensor {
 function* partReadsOf(module: AnyModule): Generator<() => unknown> {
   const parts = module as unknown as Record<string, unknown>;
   for (const [property, value] of Object.entries(parts)) {
-    if (value instanceof Tensor) yield () => parts[property];
+    if (value instanceof Tensor || value instanceof Module) yield () => parts[property];
     else if (Array.isArray(value))
       for (const [i, item] of value.entries())
         if (item instanceof Module) yield () => (parts[property] as unknown[] | undefined)?.[i];

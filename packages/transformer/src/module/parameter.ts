@@ -9,10 +9,10 @@ import {
   checkDevice,
   checkGenerator,
   checkOptions,
-  keep,
   ones,
   truncatedNormal,
 } from '@roofline/tensor-core';
+import { keepPart } from './building.ts';
 
 /** Where and how a module's parameters are made. */
 export interface ParameterOptions {
@@ -53,10 +53,10 @@ export function truncatedNormalParameter(
   { device, dtype, generator }: ParameterOptions,
 ): Tensor {
   const range = { mean: 0, std, low: -cut * std, high: cut * std };
-  return keep(truncatedNormal(shape, { device, dtype, generator, ...range, requiresGrad: true }));
+  return keepPart(truncatedNormal(shape, { device, dtype, generator, ...range, requiresGrad: true }));
 }
 
 /** A parameter of ones. */
 export function onesParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
-  return keep(ones(shape, { device, dtype, requiresGrad: true }));
+  return keepPart(ones(shape, { device, dtype, requiresGrad: true }));
 }

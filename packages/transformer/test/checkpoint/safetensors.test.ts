@@ -1,12 +1,18 @@
+import { once } from 'node:events';
 import {
+  chmodSync,
   closeSync,
   ftruncateSync,
+  lstatSync,
+  mkdirSync,
   openSync,
   readFileSync,
   readdirSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { byteSize } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { SafetensorsError, SafetensorsFile, writeSafetensors } from '../../src/index.ts';
@@ -92,6 +98,58 @@ describe('safetensors', () => {
     };
     expect(() => writeSafetensors(path('failed'), [source('x', [1]), failing])).toThrow('no more');
     expect(readdirSync(path('.')).filter((name) => name.startsWith('failed'))).toEqual([]);
+  });
+
+  it('keeps the file that is there from a tensor that reads other bytes than it says', () => {
+    writeSafetensors(path('kept'), [source('a', [1, 2])]);
+    const before = readFileSync(path('kept'));
+    const shifted = [source('a', [1, 2, 3]), source('b', [4])].map((of) => ({ ...of, shape: [2] }));
+    expect(() => writeSafetensors(path('kept'), shifted)).toThrow(
+      /writeSafetensors: "a" is float32 \[2\], 8 bytes in a Uint8Array, but its read\(\) gave 12 bytes/,
+    );
+    const numbers = { ...source('a', [1]), read: () => [0, 0, 0, 0] as never };
+    expect(() => writeSafetensors(path('kept'), [numbers])).toThrow(/read\(\) gave/);
+    for (const shape of [[-1], [0.5], [NaN], 'two', undefined])
+      expect(() => writeSafetensors(path('kept'), [{ ...source('a', []), shape: shape as never }])).toThrow(
+        /the shape of "a" must be a list of whole numbers/,
+      );
+    expect(readFileSync(path('kept'))).toEqual(before);
+  });
+
+  it('writes where a link leads to, with the permissions of the file there', () => {
+    writeSafetensors(path('private'), [source('a', [1])]);
+    chmodSync(path('private'), 0o600);
+    symlinkSync('private', path('link'));
+    writeSafetensors(path('link'), [source('b', [2])]);
+    expect(lstatSync(path('link')).isSymbolicLink()).toBe(true);
+    expect(lstatSync(path('private')).mode & 0o777).toBe(0o600);
+    using file = new SafetensorsFile(path('private'));
+    expect([...file.tensors.keys()]).toEqual(['b']);
+  });
+
+  it.skipIf(process.platform === 'win32')(
+    'replaces neither a folder nor what is no regular file',
+    async () => {
+      mkdirSync(path('folder'));
+      expect(() => writeSafetensors(path('folder'), [])).toThrow(/folder is a folder; name a file to write/);
+      // Of its own: a device of the machine must not be at stake.
+      const server = createServer().listen(path('socket'));
+      try {
+        await once(server, 'listening');
+        expect(() => writeSafetensors(path('socket'), [])).toThrow(/socket is no regular file; name a file/);
+        expect(lstatSync(path('socket')).isSocket()).toBe(true);
+      } finally {
+        server.close();
+      }
+    },
+  );
+
+  it('reads metadata of many escaped characters, such as a vocabulary', () => {
+    const vocabulary = JSON.stringify(Array.from({ length: 2_000_000 }, () => 'a\\'));
+    writeSafetensors(path('vocabulary'), [source('a', [1])], { vocabulary });
+    using file = new SafetensorsFile(path('vocabulary'));
+    expect(file.metadata.vocabulary === vocabulary).toBe(true);
+    expect([...file.tensors.keys()]).toEqual(['a']);
   });
 
   it('holds tensors by any name', () => {

@@ -7,9 +7,11 @@ import {
   fillInPlace,
   noGrad,
   scope,
+  select,
   tensor,
   toDevice,
   view,
+  zeros,
 } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
@@ -85,6 +87,28 @@ describe('CacheStep', () => {
     noGrad(() => copyInPlace(weight, view(tensor(kept), weight.shape)));
     cache.clear();
     expect(run()).toEqual(expected);
+  });
+
+  it('leaves out what was no number before the first step that reads all of the cache', () => {
+    const model = toyModel();
+    noGrad(() => scope(() => fillInPlace(select(model.tokenEmbeddings.weight, 0, 9), NaN)));
+    const stepBehind = (cache: KeyValueCache): number[] =>
+      noGrad(() =>
+        scope(() => {
+          model.forward(idsOf([[1, 2]]), cache);
+          const position = tensor([2], { dtype: 'int32' });
+          return model.forward(idsOf([[3]]), new CacheStep(cache, position)).toFlatArray();
+        }),
+      );
+    using fresh = new KeyValueCache(8);
+    using cleared = new KeyValueCache(8);
+    noGrad(() => model.forward(idsOf([[9, 9, 9, 9, 9]]), cleared));
+    cleared.clear();
+    expect(stepBehind(cleared)).toEqual(stepBehind(fresh));
+    cleared.dispose();
+    expect(() =>
+      cleared.layer(0).write(tensor([2], { dtype: 'int32' }), zeros([1, 2, 1, 4]), zeros([1, 2, 1, 4])),
+    ).toThrow(/it has been disposed; make a new one/);
   });
 
   it('refuses what it cannot serve', () => {

@@ -1,6 +1,6 @@
-import { device, fromTypedArray, noGrad, ones, scope } from '@roofline/tensor-core';
+import { OutOfMemoryError, device, fromTypedArray, noGrad, ones, scope } from '@roofline/tensor-core';
 import { AdamW, SGD } from '@roofline/optim';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type AttentionFunction, TransformerLM, languageModelLoss, plainAttention } from '../../src/index.ts';
 import { idsOf, toyConfig, toyModel } from '../toy-model.ts';
 
@@ -22,6 +22,33 @@ describe('TransformerLM', () => {
     expect(weights(a)).toEqual(weights(b));
     expect(weights(a)).not.toEqual(weights(c));
     expect(a.lnFinal.weight.toFlatArray()).toEqual(Array(8).fill(1));
+  });
+
+  it('frees what it has made where the memory runs out on the way', () => {
+    const cpu = device('cpu');
+    const allocate = cpu.allocate.bind(cpu);
+    const before = live();
+    let calls = 0;
+    const spy = vi.spyOn(cpu, 'allocate').mockImplementation((bytes) => {
+      calls++;
+      return allocate(bytes);
+    });
+    try {
+      toyModel().dispose();
+      const needed = calls;
+      for (let last = 1; last <= needed; last++) {
+        calls = 0;
+        spy.mockImplementation((bytes) => {
+          if (++calls < last) return allocate(bytes);
+          throw new OutOfMemoryError({ device: 'cpu', requestedBytes: bytes, heldBytes: 0, freeBytes: 0 });
+        });
+        expect(() => toyModel()).toThrow(OutOfMemoryError);
+        expect(live()).toBe(before);
+      }
+      expect(needed).toBeGreaterThan(20);
+    } finally {
+      spy.mockRestore();
+    }
   });
 
   it('calls the attention function that it is given, on heads', () => {
