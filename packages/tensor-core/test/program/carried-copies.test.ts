@@ -35,6 +35,17 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
         scope(() => autocast('bfloat16', () => sum(weights.reduce((y, weight) => product(y, weight), x)))),
       ),
     );
+  /** A step that casts `weight`, multiplies by it and then writes it, and gives what `finish` does behind that. */
+  const halving = (weight: Tensor, finish: (y: Tensor) => Tensor) =>
+    compile((x: Tensor) =>
+      noGrad(() =>
+        scope(() => {
+          const y = autocast('bfloat16', () => product(x, weight));
+          applyOne(halve, [weight], undefined);
+          return finish(y);
+        }),
+      ),
+    );
   const launchesOf = (run: () => unknown) => {
     launched.mockClear();
     run();
@@ -71,15 +82,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
 
   it('are written with their parameter where its op can, and are then no longer cast', () => {
     const weight = parameter([16, 32]);
-    const f = compile((x: Tensor) =>
-      noGrad(() =>
-        scope(() => {
-          const y = autocast('bfloat16', () => product(x, weight));
-          applyOne(halve, [weight], undefined);
-          return y;
-        }),
-      ),
-    );
+    const f = halving(weight, (y) => y);
     const other = evaluation(weight);
     const x = ones([2], { device });
     other(x);
@@ -204,15 +207,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies of parameters that progr
 
   it('are cast anew behind a run that failed once it had written a parameter', () => {
     const weight = parameter([16, 32]);
-    const f = compile((x: Tensor) =>
-      noGrad(() =>
-        scope(() => {
-          const y = autocast('bfloat16', () => product(x, weight));
-          applyOne(halve, [weight], undefined);
-          return mul(y, 3);
-        }),
-      ),
-    );
+    const f = halving(weight, (y) => mul(y, 3));
     const x = ones([2], { device });
     for (let i = 0; i < 3; i++) f(x);
     const stop = observeOps({
