@@ -47,7 +47,7 @@ export class CompileBatch implements KernelBatch {
     this.#states = new Int32Array(new SharedArrayBuffer(4 * requests.length));
     this.#keep = keep;
     const count = Math.min(threads, requests.length);
-    while (this.#workers.length < count && this.#start(requests)) underWay.add(this);
+    while (this.#workers.length < count && this.#start(requests)) endWithProcess(this);
   }
 
   /** Gives whether it could; where one thread cannot be started, as under Node's `--permission`, none can. */
@@ -130,10 +130,14 @@ export class CompileBatch implements KernelBatch {
 /** Batches with threads that have not ended. */
 const underWay = new Set<CompileBatch>();
 
-// A process that ends waits for its threads, one by one, and each for what it compiles: let that be the last.
-process.on('exit', () => {
-  for (const batch of underWay) batch.leaveWaiting();
-});
+let endsWithProcess = false;
+
+/** A process that ends waits for its threads, one by one, and each for what it compiles: lets that be the last. */
+function endWithProcess(batch: CompileBatch): void {
+  underWay.add(batch);
+  if (!endsWithProcess) process.on('exit', () => underWay.forEach((each) => each.leaveWaiting()));
+  endsWithProcess = true;
+}
 
 /** Without what a process loads first, by its flags or NODE_OPTIONS: it could print, or keep a thread from ending. */
 function threadOptions(): WorkerOptions {
