@@ -45,9 +45,9 @@ const maxTransferBytes = 2 ** 30;
 
 /**
  * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. A file that is there keeps
- * its permissions, and a link still leads to it. The file appears under
- * its name only when it is whole. Throws a SafetensorsError for a name given twice or a tensor that reads other bytes than its
- * dtype and shape take, or a path that is no regular file, and what the file system throws.
+ * its permissions, and a link still leads to it. The file appears under its name only when it is whole. Throws a
+ * SafetensorsError for a name given twice, a tensor that reads other bytes than its dtype and shape take, or a path that is no
+ * regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
