@@ -4,6 +4,7 @@ import { DeviceError, KernelCompileError } from '../../../errors.ts';
 import { type NativeFunctions, declareFunctions, ffi } from '../../../native/ffi.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import { libraries, loadLibrary } from '../driver/library-search.ts';
+import { keepExitSignals } from './exit-signals.ts';
 
 /** CUDA C++ on its way to machine code. */
 export interface CompileRequest {
@@ -74,7 +75,7 @@ class Nvrtc implements KernelCompiler {
     const program = this.#result.readUint64(0);
     try {
       const all = [`--gpu-architecture=${architecture}`, '--std=c++17', ...options];
-      const result = functions.nvrtcCompileProgram(program, all.length, all);
+      const result = keepExitSignals(() => functions.nvrtcCompileProgram(program, all.length, all));
       if (result !== 0) {
         const log = this.#log(program) || this.#describe(result);
         throw new KernelCompileError(name, `${all.join(' ')}\n${log}`, source);

@@ -1,6 +1,9 @@
 // Stands in for libnvrtc: the image of a program is the text of everything that it was given, one thing a line.
 // A source that contains "broken" does not compile. One that is compiled makes the file that stands behind "touches ", if one does,
-// and then takes the milliseconds that stand behind "sleeps ", if any do.
+// and then takes the milliseconds that stand behind "sleeps ", if any do. The first compilation of a process handles signals that end
+// it, and gives them back as NVRTC does, by a function that knows no flags.
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +57,15 @@ static void rest(const char *source) {
   if (place) usleep(1000 * atoi(place + strlen("sleeps ")));
 }
 
+static void handleSignals(void) {
+  static atomic_flag done = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set(&done)) return;
+  const int signals[] = {SIGINT, SIGTERM};
+  for (int i = 0; i < 2; i++) signal(signals[i], signal(signals[i], SIG_IGN));
+}
+
 int nvrtcCompileProgram(Program *program, int count, const char **options) {
+  handleSignals();
   touch(program->image);
   rest(program->image);
   for (int i = 0; i < count; i++) add(program, "option", options[i]);
