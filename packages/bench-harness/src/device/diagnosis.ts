@@ -87,11 +87,19 @@ function without(isLacking: boolean, consequence: string): string[] {
   return isLacking ? [`For now ${consequence}.`] : [];
 }
 
+/** Those of the components that a device such as `cuda:0` cannot do without. */
+export function neededBy(spec: string, entries: readonly DiagnosisEntry[]): DiagnosisEntry[] {
+  const isNeeded = spec.startsWith('cuda')
+    ? (component: string) => /^(GPU$|cuda:)/.test(component) || GPU_NEEDS.includes(component)
+    : (component: string) => component === 'ONNX Runtime';
+  return entries.filter(({ component }) => isNeeded(component));
+}
+
 /** The components that are not usable and what to do about each, one line a component. */
 export function remedies(entries: readonly DiagnosisEntry[]): string[] {
   return entries
     .filter(({ status }) => status !== 'found')
     .map(({ component, status, detail, remedy = '' }) =>
-      `${component} is ${status} (${detail}). ${remedy}`.trimEnd(),
+      `${component} is ${status} (${detail.replace(/\.$/, '')}). ${remedy}`.trimEnd(),
     );
 }

@@ -10,7 +10,7 @@ import { UsageError } from '../errors.ts';
 import { describeEnvironment, type DeviceDescription, type Environment } from '../records/environment.ts';
 import { runCellProcess } from '../runner/cell-process.ts';
 import { cacheCeilings, readCachedCeilings } from './ceilings-cache.ts';
-import { remedies } from './diagnosis.ts';
+import { neededBy, remedies } from './diagnosis.ts';
 import { probeResult, type ProbeResult } from './probe-schema.ts';
 
 /** A driver that hangs would hold the sweep for ever. */
@@ -68,7 +68,7 @@ export async function openDevice(
   const probe = await probeDevice(spec, options);
   if (probe === null) return null;
   if (probe.device !== null) return probe.device;
-  throw new UsageError([probe.problem, ...remedies(probe.diagnosis)].join('\n  '));
+  throw new UsageError([probe.problem, ...remedies(neededBy(spec, probe.diagnosis))].join('\n  '));
 }
 
 type ProbeOptions = Pick<PrepareOptions, 'signal' | 'timeoutMs'>;

@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest';
-import { diagnosisTable, remedyLines, verdict, type DiagnosisEntry } from '../../src/device/diagnosis.ts';
+import {
+  diagnosisTable,
+  neededBy,
+  remedies,
+  remedyLines,
+  verdict,
+  type DiagnosisEntry,
+} from '../../src/device/diagnosis.ts';
 
 const found = (component: string): DiagnosisEntry => ({ component, status: 'found', detail: 'does it' });
 const missing = (component: string): DiagnosisEntry => ({
@@ -24,6 +31,18 @@ it('tells each piece once, and below how to get what is missing', () => {
     expect.objectContaining({ component: 'libnccl', detail: 'does it' }),
   ]);
   expect(remedyLines(entries)).toEqual(['libnccl, libcupti: Install CUDA.', 'GPU: Install GPU.']);
+});
+
+it('tells what a device cannot do without, and what the driver said as a part of the sentence', () => {
+  const driver = { ...missing('libcuda'), status: 'unusable', detail: 'cuInit failed.' } as const;
+  const entries = [driver, missing('GPU'), missing('libnccl'), missing('ONNX Runtime'), torch];
+  expect(remedies(neededBy('cuda', entries))).toEqual([
+    'libcuda is unusable (cuInit failed). Install libcuda.',
+    'GPU is missing (does it). Install GPU.',
+  ]);
+  expect(remedies(neededBy('cpu', entries))).toEqual([
+    'ONNX Runtime is missing (does it). Install ONNX Runtime.',
+  ]);
 });
 
 it.each([

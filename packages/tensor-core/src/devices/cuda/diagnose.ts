@@ -1,5 +1,6 @@
 import { LibraryNotFoundError } from '../../errors.ts';
 import { countDevices, driverVersion, loadDriver } from './driver/driver.ts';
+import { DriverStartError } from './driver/driver-start-error.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import {
   type LibraryDescription,
@@ -77,7 +78,7 @@ function diagnoseLibrary(
   purpose: string,
   version: (library: LoadedLibrary) => string,
 ): Diagnosis {
-  const { name: component, remedy } = description;
+  const { name: component } = description;
   let path: string | undefined;
   try {
     const library = loadLibrary(description);
@@ -85,11 +86,14 @@ function diagnoseLibrary(
     return { component, status: 'found', detail: purpose, path, version: version(library) };
   } catch (error) {
     if (error instanceof LibraryNotFoundError && error.cause === undefined) {
-      return { component, status: 'missing', detail: purpose, remedy };
+      return { component, status: 'missing', detail: purpose, remedy: description.remedy };
     }
     // What the loader said of a library that is there; that it "was not found" would be wrong.
     const told = error instanceof LibraryNotFoundError ? error.cause : error;
-    const detail = (told as Error).message;
+    const { problem: detail, remedy } =
+      told instanceof DriverStartError
+        ? told
+        : { problem: (told as Error).message, remedy: description.remedy };
     return { component, status: 'unusable', detail, ...(path === undefined ? {} : { path }), remedy };
   }
 }
