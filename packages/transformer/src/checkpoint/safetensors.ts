@@ -2,6 +2,7 @@ import {
   closeSync,
   fchmodSync,
   fstatSync,
+  fsyncSync,
   openSync,
   readSync,
   realpathSync,
@@ -45,9 +46,9 @@ const maxTransferBytes = 2 ** 30;
 
 /**
  * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. A file that is there keeps
- * its permissions, and a link still leads to it. The file appears under its name only when it is whole. Throws a
- * SafetensorsError for a name given twice, a tensor that reads other bytes than its dtype and shape take, or a path that is no
- * regular file, and what the file system throws.
+ * its permissions, and a link still leads to it. The file appears under its name only when all of it is on the disk: a machine
+ * that stops meanwhile leaves the one before. Throws a SafetensorsError for a name given twice, a tensor that reads other bytes
+ * than its dtype and shape take, or a path that is no regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -65,6 +66,7 @@ export function writeSafetensors(
     if (mode !== undefined) fchmodSync(file, mode);
     let position = writeFully(file, header, 0);
     for (const tensor of inOrderOfData(tensors)) position = writeFully(file, bytesOf(tensor), position);
+    fsyncSync(file);
     closeSync(file);
     renameSync(partial, target);
   } catch (error) {
