@@ -23,7 +23,7 @@ export interface CompileRequest {
 export interface KernelCompiler {
   /** Part of the cache key: another version may give other code. */
   readonly version: string;
-  /** Throws a KernelCompileError with the compiler's log. */
+  /** Throws a KernelCompileError with the compiler's log, a DeviceError for an architecture that it does not know. */
   compile(request: CompileRequest): Uint8Array;
 }
 
@@ -38,17 +38,21 @@ const prototypes = {
   nvrtcGetProgramLogSize: 'int nvrtcGetProgramLogSize(uintptr_t program, uintptr_t size)',
   nvrtcGetProgramLog: 'int nvrtcGetProgramLog(uintptr_t program, void *log)',
   nvrtcDestroyProgram: 'int nvrtcDestroyProgram(uintptr_t program)',
+  nvrtcGetNumSupportedArchs: 'int nvrtcGetNumSupportedArchs(uintptr_t count)',
+  nvrtcGetSupportedArchs: 'int nvrtcGetSupportedArchs(uintptr_t architectures)',
 } as const;
 
 /** NVIDIA's run-time compiler. */
 class Nvrtc implements KernelCompiler {
   readonly version: string;
+  readonly #path: string;
   readonly #functions: NativeFunctions<typeof prototypes>;
   readonly #result = new HostMemory(256);
   readonly #describe: (result: number) => string;
 
   constructor() {
     const { handle, path } = loadLibrary(libraries.nvrtc);
+    this.#path = path;
     preloadBuiltins(path);
     this.#functions = declareFunctions(
       handle,
@@ -77,6 +81,7 @@ class Nvrtc implements KernelCompiler {
       const all = [`--gpu-architecture=${architecture}`, '--std=c++17', ...options];
       const result = keepExitSignals(() => functions.nvrtcCompileProgram(program, all.length, all));
       if (result !== 0) {
+        this.#checkArchitecture(architecture);
         const log = this.#log(program) || this.#describe(result);
         throw new KernelCompileError(name, `${all.join(' ')}\n${log}`, source);
       }
@@ -85,6 +90,26 @@ class Nvrtc implements KernelCompiler {
       this.#result.writeInt64(0, program);
       functions.nvrtcDestroyProgram(this.#result.address);
     }
+  }
+
+  /** NVRTC says of an unknown one that an option is invalid. */
+  #checkArchitecture(architecture: string): void {
+    const known = this.#knownArchitectures();
+    if (known.includes(Number.parseInt(architecture.slice('sm_'.length), 10))) return;
+    throw new DeviceError(
+      `NVRTC ${this.version} (${this.#path}) does not compile for ${architecture}, only up to sm_${Math.max(...known)}: ` +
+        '`pip install --upgrade nvidia-cuda-nvrtc`, or install a newer CUDA toolkit, and name the folder of its libnvrtc in ' +
+        'ROOFLINE_CUDA_LIBRARIES.',
+    );
+  }
+
+  #knownArchitectures(): number[] {
+    const { address } = this.#result;
+    this.#check(this.#functions.nvrtcGetNumSupportedArchs(address), 'nvrtcGetNumSupportedArchs');
+    const count = this.#result.readInt32(0);
+    const list = new HostMemory(4 * count);
+    this.#check(this.#functions.nvrtcGetSupportedArchs(list.address), 'nvrtcGetSupportedArchs');
+    return Array.from({ length: count }, (_, i) => list.readInt32(4 * i));
   }
 
   #image(program: number): Uint8Array {

@@ -1,5 +1,5 @@
 // Stands in for libnvrtc: the image of a program is the text of everything that it was given, one thing a line.
-// A source that contains "broken" does not compile. One that is compiled makes the file that stands behind "touches ", if one does,
+// It knows sm_80 and sm_90; a source that contains "broken" does not compile. One that is compiled makes the file that stands behind "touches ", if one does,
 // and then takes the milliseconds that stand behind "sleeps ", if any do. The first compilation of a process handles signals that end
 // it, and gives them back as NVRTC does, by a function that knows no flags.
 #include <signal.h>
@@ -72,7 +72,19 @@ int nvrtcCompileProgram(Program *program, int count, const char **options) {
   char number[16];
   sprintf(number, "%d", live);
   add(program, "live", number);
+  if (count > 0 && strstr(options[0], "sm_150")) return 5;
   return program->broken ? 6 : 0;
+}
+
+int nvrtcGetNumSupportedArchs(int *count) {
+  *count = 2;
+  return 0;
+}
+
+int nvrtcGetSupportedArchs(int *architectures) {
+  architectures[0] = 80;
+  architectures[1] = 90;
+  return 0;
 }
 
 int nvrtcGetCUBINSize(Program *program, size_t *size) {

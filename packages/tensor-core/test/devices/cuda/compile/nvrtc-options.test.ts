@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CompileRequest, loadNvrtc } from '../../../../src/devices/cuda/compile/nvrtc.ts';
-import { KernelCompileError } from '../../../../src/errors.ts';
+import { DeviceError, KernelCompileError } from '../../../../src/errors.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
 
 // What NVRTC is asked for, held on a stand-in whose images tell it.
@@ -74,6 +74,15 @@ describe.skipIf(!hostCompilerVersion())('NVRTC, played', () => {
     expect(broken).toThrow(KernelCompileError);
     expect(broken).toThrow(
       /--gpu-architecture=sm_90a --std=c\+\+17 --define-macro=N=1 -lineinfo\nwhy\?[^]*broken source/,
+    );
+    expect(linesOf().at(-1)).toBe('live 1');
+  });
+
+  it('says of an architecture that it does not know which it does, and where it lies', () => {
+    const unknown = () => linesOf({ architecture: 'sm_150' });
+    expect(unknown).toThrow(DeviceError);
+    expect(unknown).toThrow(
+      /^NVRTC 13\.7 \(\/.*libnvrtc\.so\.13\) does not compile for sm_150, only up to sm_90: .*ROOFLINE_CUDA_LIBRARIES/,
     );
     expect(linesOf().at(-1)).toBe('live 1');
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { collectHeaders } from '../../../../src/devices/cuda/compile/compile.ts';
 import { type KernelCompiler, loadNvrtc } from '../../../../src/devices/cuda/compile/nvrtc.ts';
-import { KernelCompileError, LibraryNotFoundError } from '../../../../src/errors.ts';
+import { DeviceError, KernelCompileError, LibraryNotFoundError } from '../../../../src/errors.ts';
 import { kernelSource } from '../../../../src/host/package-root.ts';
 
 function find(): KernelCompiler | null {
@@ -34,6 +34,14 @@ describe.skipIf(!nvrtc)('NVRTC', () => {
     const broken = () => compile('extern "C" __global__ void k() {\n  absent();\n}');
     expect(broken).toThrow(KernelCompileError);
     expect(broken).toThrow(/k\.cu\(2\): error: identifier "absent" is undefined[^]* 2 \| {3}absent\(\);/);
+  });
+
+  it('says which architectures it knows where it is asked for another', () => {
+    const source = '__global__ void k() {}';
+    const unknown = () =>
+      nvrtc!.compile({ name: 'k', source, options: [], architecture: 'sm_9990', headers: new Map() });
+    expect(unknown).toThrow(DeviceError);
+    expect(unknown).toThrow(/does not compile for sm_9990, only up to sm_(9\d|1\d\d):/);
   });
 
   it('has a version', () => {
