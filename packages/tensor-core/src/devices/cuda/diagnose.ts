@@ -1,4 +1,6 @@
 import { LibraryNotFoundError } from '../../errors.ts';
+import { architectureOf, oldestCapability } from './architecture.ts';
+import { loadNvrtc } from './compile/nvrtc.ts';
 import { countDevices, driverVersion, loadDriver } from './driver/driver.ts';
 import { DriverStartError } from './driver/driver-start-error.ts';
 import { HostMemory } from '../../native/host-memory.ts';
@@ -8,7 +10,7 @@ import {
   libraries,
   loadLibrary,
 } from './driver/library-search.ts';
-import { formatCudaVersion, formatTenths, readFacts } from './properties.ts';
+import { type DeviceFacts, formatCudaVersion, formatTenths, readFacts } from './properties.ts';
 
 /** One line of `roofline doctor`. */
 export interface Diagnosis {
@@ -52,21 +54,27 @@ function diagnoseGpus(): Diagnosis[] {
   return Array.from({ length: count }, (_, index) => diagnoseGpu(index));
 }
 
+function factsOf(index: number): DeviceFacts {
+  const driver = loadDriver();
+  return readFacts(
+    driver,
+    driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index)),
+  );
+}
+
 function diagnoseGpu(index: number): Diagnosis {
   const component = `cuda:${index}`;
   try {
-    const driver = loadDriver();
-    const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
-    const { name, computeCapability, multiprocessors, totalBytes } = readFacts(driver, handle);
+    const { name, computeCapability, multiprocessors, totalBytes } = factsOf(index);
     const gibibytes = (totalBytes / 2 ** 30).toFixed(0);
     const detail = `${name}, compute capability ${formatTenths(computeCapability)}, ${multiprocessors} multiprocessors, ${gibibytes} GiB`;
-    return computeCapability >= 80
+    return computeCapability >= oldestCapability
       ? { component, status: 'found', detail }
       : {
           component,
           status: 'unusable',
           detail,
-          remedy: 'Compute capability 8.0 (Ampere) or newer is needed.',
+          remedy: `Compute capability ${formatTenths(oldestCapability)} (Ampere) or newer is needed.`,
         };
   } catch (error) {
     return { component, status: 'unusable', detail: (error as Error).message };
@@ -98,10 +106,14 @@ function diagnoseLibrary(
   }
 }
 
-function nvrtcVersion({ handle }: LoadedLibrary): string {
-  const memory = new HostMemory(8);
-  handle.func('int nvrtcVersion(uintptr_t major, uintptr_t minor)')(memory.address, memory.address + 4);
-  return `${memory.readInt32(0)}.${memory.readInt32(4)}`;
+/** Throws a DeviceError where it does not compile for a GPU that is here. */
+function nvrtcVersion(): string {
+  const nvrtc = loadNvrtc();
+  for (let index = 0; index < countDevices(); index++) {
+    const { computeCapability } = factsOf(index);
+    if (computeCapability >= oldestCapability) nvrtc.requireArchitecture(architectureOf(computeCapability));
+  }
+  return nvrtc.version;
 }
 
 function cublasLtVersion({ handle }: LoadedLibrary): string {

@@ -1,5 +1,6 @@
 import { DeviceError, RooflineError } from '../../errors.ts';
 import { architectureOf } from './architecture.ts';
+import { loadNvrtc } from './compile/nvrtc.ts';
 import { CudaDevice } from './device.ts';
 import { countDevices, loadDriver } from './driver/driver.ts';
 import { libraries, loadLibrary } from './driver/library-search.ts';
@@ -42,8 +43,8 @@ export function cudaDeviceCount(): number {
 let available: boolean | null = null;
 
 /**
- * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with NVRTC and cublasLt beside the
- * driver. `diagnose` says what is missing. Never throws.
+ * Whether `cuda:0` can run ops: a GPU of compute capability 8.0 or newer, with an NVRTC that knows it and cublasLt beside
+ * the driver. `diagnose` says what is missing. Never throws.
  */
 export function cudaAvailable(): boolean {
   available ??= countDevices() > 0 && canRunOps(0);
@@ -54,8 +55,7 @@ function canRunOps(index: number): boolean {
   try {
     const driver = loadDriver();
     const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
-    architectureOf(readFacts(driver, handle).computeCapability);
-    loadLibrary(libraries.nvrtc);
+    loadNvrtc().requireArchitecture(architectureOf(readFacts(driver, handle).computeCapability));
     loadLibrary(libraries.cublasLt);
     return true;
   } catch (error) {

@@ -81,7 +81,7 @@ class Nvrtc implements KernelCompiler {
       const all = [`--gpu-architecture=${architecture}`, '--std=c++17', ...options];
       const result = keepExitSignals(() => functions.nvrtcCompileProgram(program, all.length, all));
       if (result !== 0) {
-        this.#checkArchitecture(architecture);
+        this.requireArchitecture(architecture);
         const log = this.#log(program) || this.#describe(result);
         throw new KernelCompileError(name, `${all.join(' ')}\n${log}`, source);
       }
@@ -92,8 +92,8 @@ class Nvrtc implements KernelCompiler {
     }
   }
 
-  /** NVRTC says of an unknown one that an option is invalid. */
-  #checkArchitecture(architecture: string): void {
+  /** Throws a DeviceError for one that it does not compile for; of such it says itself that an option is invalid. */
+  requireArchitecture(architecture: string): void {
     const known = this.#knownArchitectures();
     if (known.includes(Number.parseInt(architecture.slice('sm_'.length), 10))) return;
     throw new DeviceError(
@@ -146,10 +146,10 @@ function preloadBuiltins(path: string): void {
 // Kept, because a collected handle unloads its library.
 const preloaded: unknown[] = [];
 
-let nvrtc: KernelCompiler | null = null;
+let nvrtc: Nvrtc | null = null;
 
 /** NVRTC, loaded at first use. Throws a LibraryNotFoundError. */
-export function loadNvrtc(): KernelCompiler {
+export function loadNvrtc(): Nvrtc {
   nvrtc ??= new Nvrtc();
   return nvrtc;
 }

@@ -1,42 +1,20 @@
 // Is alone in a process: a stand-in for NVIDIA's driver stays loaded.
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openCudaDevice } from '../../../../src/devices/cuda/open-device.ts';
 import { diagnose } from '../../../../src/devices/diagnose.ts';
 import { DeviceError } from '../../../../src/errors.ts';
 import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
-
-const driverModule = new URL('../../../../src/devices/cuda/driver/driver.ts', import.meta.url);
-
-/** A libcuda of all functions that are asked of it, whose cuInit gives what the environment says. */
-function sourceOfDriver(): string {
-  const names = readFileSync(driverModule, 'utf8').matchAll(/'int (cu\w+)\(/g);
-  const functions = Array.from(names, ([, name]) => name!).filter((name) => !/^cu(Init|GetError)/.test(name));
-  return `
-    #include <stdlib.h>
-    int cuInit(unsigned flags) { return atoi(getenv("CU_INIT_RESULT")); }
-    int cuGetErrorName(int result, const char **text) { *text = "CUDA_ERROR_NAME"; return 0; }
-    int cuGetErrorString(int result, const char **text) { *text = "its text"; return 0; }
-    ${functions.map((name) => `int ${name}() { return 3; }`).join('\n')}`;
-}
+import { standInForDriver } from './stand-in-for-driver.ts';
 
 describe.skipIf(!hostCompilerVersion())('a driver that is installed and does not start (needs gcc)', () => {
-  let folder: string;
+  let driver: ReturnType<typeof standInForDriver>;
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'roofline-driver-'));
-    writeFileSync(join(folder, 'driver.c'), sourceOfDriver());
-    execFileSync('gcc', ['-shared', '-fPIC', '-w', 'driver.c', '-o', 'libcuda.so.1'], { cwd: folder });
-    vi.stubEnv('ROOFLINE_CUDA_LIBRARIES', folder);
+    driver = standInForDriver('int cuInit(unsigned flags) { return atoi(getenv("CU_INIT_RESULT")); }');
   });
 
-  afterAll(() => {
-    vi.unstubAllEnvs();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => driver.end());
 
   it.each([
     [100, /sees no GPU: on a cluster take a job that has one/],
@@ -49,7 +27,7 @@ describe.skipIf(!hostCompilerVersion())('a driver that is installed and does not
     expect(diagnose().find(({ component }) => component === 'libcuda')).toMatchObject({
       status: 'unusable',
       detail: problem,
-      path: join(folder, 'libcuda.so.1'),
+      path: join(driver.folder, 'libcuda.so.1'),
       remedy: expect.stringMatching(remedy),
     });
     expect(() => openCudaDevice()).toThrow(DeviceError);
