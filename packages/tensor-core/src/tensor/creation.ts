@@ -243,7 +243,8 @@ export function fromBytes(bytes: Uint8Array, shape: Shape, options?: TensorOptio
     );
   }
   const isAligned = bytes.byteOffset % byteSize(dtype) === 0 && bytes.buffer instanceof ArrayBuffer;
-  const aligned = (isAligned ? bytes : bytes.slice()) as Uint8Array<ArrayBuffer>;
+  // Not slice(), which gives another view of a Node Buffer's memory.
+  const aligned = (isAligned ? bytes : new Uint8Array(bytes)) as Uint8Array<ArrayBuffer>;
   const elements = viewAs(dtype, aligned.buffer, aligned.byteOffset, size);
   return fromElements('fromBytes', normalized(dtype, elements), shape, dtype, known);
 }
