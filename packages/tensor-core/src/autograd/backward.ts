@@ -113,6 +113,11 @@ interface Arrivals {
   gradients: (Tensor | null)[];
 }
 
+/** Of each output none; a leaf has one. */
+function noGradients(edge: Edge): null[] {
+  return new Array<null>(edge instanceof LeafNode ? 1 : edge.outputCount).fill(null);
+}
+
 class BackwardPass {
   readonly #retainGraph: boolean;
   readonly #arrivals = new Map<Edge, Arrivals>();
@@ -145,7 +150,7 @@ class BackwardPass {
 
   /** How many gradients will reach each edge: an entry runs when the last has. */
   #countContributions(start: Edge): void {
-    this.#arrivals.set(start, { pending: 0, gradients: [] });
+    this.#arrivals.set(start, { pending: 0, gradients: noGradients(start) });
     const stack: Edge[] = [start];
     for (let edge = stack.pop(); edge; edge = stack.pop()) {
       if (edge instanceof LeafNode) continue;
@@ -154,7 +159,7 @@ class BackwardPass {
         const known = this.#arrivals.get(next);
         if (known) known.pending++;
         else {
-          this.#arrivals.set(next, { pending: 1, gradients: [] });
+          this.#arrivals.set(next, { pending: 1, gradients: noGradients(next) });
           stack.push(next);
         }
       }

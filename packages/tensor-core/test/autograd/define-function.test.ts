@@ -50,6 +50,23 @@ describe('defineFunction', () => {
     });
   });
 
+  it.each([[[0]], [[1]], [[0, 2]]])('has null for outputs without a gradient, where %j have one', (used) => {
+    const seen: (boolean | null)[] = [];
+    const triple = t.defineFunction<readonly t.Tensor[]>({
+      name: 'triple',
+      forward: (_, x) => [t.mul(x!, 2), t.mul(x!, 3), t.mul(x!, 4)],
+      backward(_, ...gradients) {
+        seen.push(...gradients.map((gradient) => gradient && true));
+        return gradients.find((gradient) => gradient !== null)!;
+      },
+    });
+    t.scope(() => {
+      const outputs = triple(leaf([1, 2]));
+      t.sum(t.stack(used.map((output) => outputs[output]!))).backward();
+    });
+    expect(seen).toEqual([0, 1, 2].map((output) => used.includes(output) || null));
+  });
+
   it('refuses a wrong number of gradients, and saves in backward', () => {
     t.scope(() => {
       const few = t.defineFunction({
