@@ -13,7 +13,7 @@ import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { dependOn, tracing } from '../tensor/tracing.ts';
 import { noGrad } from './grad-mode.ts';
-import { matchSpec } from './match-spec.ts';
+import { cameElsewhere, matchSpec } from './match-spec.ts';
 import { LeafNode, TapeNode } from './tape.ts';
 
 /** Options of `backward`. */
@@ -55,7 +55,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
     );
   }
   const run = () => {
-    const seed = gradient ? matchSpec(gradient, root) : ones(root);
+    const seed = gradient ? matchSpec('backward', gradient, root) : ones(root);
     new BackwardPass(retainGraph).run(start, root.outputIndex, seed);
   };
   depth++;
@@ -244,6 +244,7 @@ class BackwardPass {
     }
     // Where one is set later, a program fits no more: see hasSuchGradient.
     if (hooks.size > 0) refuseHook('a hook runs when a gradient has come, as data parallelism has them');
+    if (gradient.device !== tensor.device) throw cameElsewhere(gradient, tensor);
     let wasCopied = false;
     if (tensor.grad) {
       addInPlace(tensor.grad, gradient);
@@ -286,7 +287,7 @@ function differentiate(
     for (let i = 0; i < needs.length; i++) {
       const result = results[i];
       if (!needs[i] || !result) continue;
-      const fitting = matchSpec(result, node.inputSpec(i));
+      const fitting = matchSpec(node.op.name, result, node.inputSpec(i));
       // A rule may hand its own gradient on, or a tensor that lives elsewhere; each receiver gets a handle of its own.
       const isOwn = fitting.scope === currentScope() && !matched.includes(fitting);
       matched[i] = isOwn ? fitting : borrow(fitting);
