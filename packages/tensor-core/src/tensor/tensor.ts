@@ -102,10 +102,12 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#grad !== null && this.#grad.#leafOfGrad === this;
   }
 
+  /** The scope at whose end this is disposed, by itself or with its leaf; internal. */
   override get endsWith(): Scope | null {
     return this.scope ?? this.#leafOfGrad?.scope ?? null;
   }
 
+  /** Hands this over, away from the leaf whose gradient it is too; internal, see `keep`. */
   override moveTo(scope: Scope | null): void {
     this.#leafOfGrad = null;
     super.moveTo(scope);
