@@ -80,6 +80,7 @@ const table: HostileTable = {
   'new Tensor': internal,
   'Tensor.allocate': internal,
   'Tensor#setHistory': internal,
+  'Tensor#moveTo': internal,
   'Tensor#ownershipChanged': internal,
   'Tensor#assertAlive': internal,
   'Tensor#requiresGrad_': given(() => [x(), true], { 1: 'undefined' }),

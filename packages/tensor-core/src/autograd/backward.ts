@@ -13,7 +13,7 @@ import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { dependOn, tracing } from '../tensor/tracing.ts';
 import { noGrad } from './grad-mode.ts';
-import { matchSpec } from './match-spec.ts';
+import { cameElsewhere, matchSpec } from './match-spec.ts';
 import { LeafNode, TapeNode } from './tape.ts';
 
 /** Options of `backward`. */
@@ -55,7 +55,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
     );
   }
   const run = () => {
-    const seed = gradient ? matchSpec(gradient, root) : ones(root);
+    const seed = gradient ? matchSpec('backward', gradient, root) : ones(root);
     new BackwardPass(retainGraph).run(start, root.outputIndex, seed);
   };
   depth++;
@@ -113,6 +113,11 @@ interface Arrivals {
   gradients: (Tensor | null)[];
 }
 
+/** Of each output none; a leaf has one. */
+function noGradients(edge: Edge): null[] {
+  return new Array<null>(edge instanceof LeafNode ? 1 : edge.outputCount).fill(null);
+}
+
 class BackwardPass {
   readonly #retainGraph: boolean;
   readonly #arrivals = new Map<Edge, Arrivals>();
@@ -145,7 +150,7 @@ class BackwardPass {
 
   /** How many gradients will reach each edge: an entry runs when the last has. */
   #countContributions(start: Edge): void {
-    this.#arrivals.set(start, { pending: 0, gradients: [] });
+    this.#arrivals.set(start, { pending: 0, gradients: noGradients(start) });
     const stack: Edge[] = [start];
     for (let edge = stack.pop(); edge; edge = stack.pop()) {
       if (edge instanceof LeafNode) continue;
@@ -154,7 +159,7 @@ class BackwardPass {
         const known = this.#arrivals.get(next);
         if (known) known.pending++;
         else {
-          this.#arrivals.set(next, { pending: 1, gradients: [] });
+          this.#arrivals.set(next, { pending: 1, gradients: noGradients(next) });
           stack.push(next);
         }
       }
@@ -239,6 +244,7 @@ class BackwardPass {
     }
     // Where one is set later, a program fits no more: see hasSuchGradient.
     if (hooks.size > 0) refuseHook('a hook runs when a gradient has come, as data parallelism has them');
+    if (gradient.device !== tensor.device) throw cameElsewhere(gradient, tensor);
     let wasCopied = false;
     if (tensor.grad) {
       addInPlace(tensor.grad, gradient);
@@ -281,7 +287,7 @@ function differentiate(
     for (let i = 0; i < needs.length; i++) {
       const result = results[i];
       if (!needs[i] || !result) continue;
-      const fitting = matchSpec(result, node.inputSpec(i));
+      const fitting = matchSpec(node.op.name, result, node.inputSpec(i));
       // A rule may hand its own gradient on, or a tensor that lives elsewhere; each receiver gets a handle of its own.
       const isOwn = fitting.scope === currentScope() && !matched.includes(fitting);
       matched[i] = isOwn ? fitting : borrow(fitting);

@@ -164,9 +164,12 @@ export class TapeNode {
     return this.edges.map((_, i) => this.inputSpec(i));
   }
 
+  get outputCount(): number {
+    return this.#specs.length / 2 - this.edges.length;
+  }
+
   get outputSpecs(): readonly TensorSpec[] {
-    const count = this.#specs.length / 2 - this.edges.length;
-    return Array.from({ length: count }, (_, i) => this.inputSpec(this.edges.length + i));
+    return Array.from({ length: this.outputCount }, (_, i) => this.inputSpec(this.edges.length + i));
   }
 
   /** All that was saved and is not freed yet, each with the entry that it came from; null for what needs none. */

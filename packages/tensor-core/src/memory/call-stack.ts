@@ -18,7 +18,8 @@ export function captureStack(depth: number): Error {
 }
 
 const packageFolder = new URL('..', import.meta.url);
-const framePattern = /^\s*at (?:async )?(?:(.*) \()?(.*?):(\d+):\d+\)?$/;
+/** A call by its name and place, or by its place alone; paths may have parentheses. */
+const framePattern = /^\s*at (?:async )?(?:(.*?) \((.*):(\d+):\d+\)|(.*):(\d+):\d+)$/;
 const parsed = new Map<string, readonly StackFrame[]>();
 
 /**
@@ -47,15 +48,20 @@ export function joinedFrames(inner: Error, outer: Error): readonly StackFrame[] 
   if (!joins) joined.set(far, (joins = new Map()));
   let frames = joins.get(near);
   if (!frames) {
-    const meeting = near.findIndex((frame) => isSameFrame(frame, far[0]));
+    const meeting = near.findIndex((_, depth) => areSameCalls(near.slice(depth), far));
     frames = [...(meeting < 0 ? near : near.slice(0, meeting)), ...far];
     joins.set(near, frames);
   }
   return frames;
 }
 
-function isSameFrame(a: StackFrame, b: StackFrame | undefined): boolean {
-  return a.name === b?.name && a.file === b.file && a.line === b.line;
+/** Whether two stacks are the same calls, as far as both go. One frame says little: functions without names may share a line. */
+function areSameCalls(near: readonly StackFrame[], far: readonly StackFrame[]): boolean {
+  return far.length > 0 && near.slice(0, far.length).every((frame, i) => isSameFrame(frame, far[i]!));
+}
+
+function isSameFrame(a: StackFrame, b: StackFrame): boolean {
+  return a.name === b.name && a.file === b.file && a.line === b.line;
 }
 
 /** Forgets the stacks that were read, so that they do not outlive a recording. */
@@ -67,9 +73,10 @@ export function forgetStacks(): void {
 function parseFrame(text: string): StackFrame | null {
   const match = framePattern.exec(text);
   if (!match) return null;
-  const [, name = '<anonymous>', location, line] = match;
-  if (location!.startsWith('node:') || location!.startsWith('native')) return null;
-  const file = location!.startsWith('file:') ? fileURLToPath(location!) : location!;
+  const [, name = '<anonymous>', namedPlace, namedLine, place, line] = match;
+  const location = namedPlace ?? place!;
+  if (location.startsWith('node:') || location.startsWith('native')) return null;
+  const file = location.startsWith('file:') ? fileURLToPath(location) : location;
   if (file.startsWith(fileURLToPath(packageFolder))) return null;
-  return { name, file, line: Number(line) };
+  return { name, file, line: Number(namedLine ?? line) };
 }

@@ -15,7 +15,7 @@ import {
   typedArray,
   viewAs,
 } from './dtype.ts';
-import { bytesOfArray, fromNumbers } from './host-values.ts';
+import { bytesOfArray, fromFunction, fromNumbers } from './host-values.ts';
 import { type Shape, checkShape, formatShape, sizeOf } from './shape.ts';
 import { scope } from './lifetime/scope.ts';
 import { Tensor } from './tensor.ts';
@@ -142,8 +142,8 @@ export function arange(start: number, end?: number, step = 1, options?: TensorOp
   if (length > mostNumbers) {
     throw new ShapeError(`arange: ${length} elements are too many to be made one by one, at most 2^32 - 1.`);
   }
-  const values = Array.from({ length }, (_, i) => first + i * step);
-  return fromElements('arange', fromNumbers(dtype, values, 'arange'), [length], dtype, known);
+  const values = fromFunction(dtype, length, (i) => first + i * step, 'arange');
+  return fromElements('arange', values, [length], dtype, known);
 }
 
 /** Elements that a JavaScript array can hold. */
@@ -243,7 +243,8 @@ export function fromBytes(bytes: Uint8Array, shape: Shape, options?: TensorOptio
     );
   }
   const isAligned = bytes.byteOffset % byteSize(dtype) === 0 && bytes.buffer instanceof ArrayBuffer;
-  const aligned = (isAligned ? bytes : bytes.slice()) as Uint8Array<ArrayBuffer>;
+  // Not slice(), which gives another view of a Node Buffer's memory.
+  const aligned = (isAligned ? bytes : new Uint8Array(bytes)) as Uint8Array<ArrayBuffer>;
   const elements = viewAs(dtype, aligned.buffer, aligned.byteOffset, size);
   return fromElements('fromBytes', normalized(dtype, elements), shape, dtype, known);
 }

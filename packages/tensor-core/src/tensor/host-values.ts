@@ -16,9 +16,19 @@ export function toNumbers(dtype: DType, data: TypedArray): number[] {
  * is no number and for numbers that an integer dtype cannot hold.
  */
 export function fromNumbers(dtype: DType, values: readonly number[], owner = 'tensor'): TypedArray {
-  const data = typedArray(dtype, values.length);
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i]!;
+  return fromFunction(dtype, values.length, (i) => values[i]!, owner);
+}
+
+/** The same for `length` numbers that `valueAt` gives one by one: a list of them might fill JavaScript's heap. */
+export function fromFunction(
+  dtype: DType,
+  length: number,
+  valueAt: (index: number) => number,
+  owner: string,
+): TypedArray {
+  const data = typedArray(dtype, length);
+  for (let i = 0; i < length; i++) {
+    const value = valueAt(i);
     checkElement(owner, dtype, value);
     if (data instanceof BigInt64Array) data[i] = BigInt(value);
     else if (data instanceof Uint16Array) data[i] = toBits16(dtype, value);

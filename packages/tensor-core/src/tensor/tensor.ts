@@ -7,7 +7,7 @@ import type { MemoryView } from '../op/memory-view.ts';
 import { type DType, byteSize, isFloatingPoint } from './dtype.ts';
 import { extentOf } from './storage/extent.ts';
 import { type Held, watchForLeak, stopWatching } from './lifetime/leak-watch.ts';
-import { Scoped } from './lifetime/scope.ts';
+import { type Scope, Scoped } from './lifetime/scope.ts';
 import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from './shape.ts';
 import { Storage } from './storage/storage.ts';
 import { watchedChanges } from './storage/watched-changes.ts';
@@ -29,6 +29,8 @@ export class Tensor extends Scoped implements MemoryView {
   readonly size: number;
   readonly isContiguous: boolean;
   #grad: Tensor | null = null;
+  /** The leaf whose `grad` this is, and with which it ends; null once somebody has taken it. */
+  #leafOfGrad: Tensor | null = null;
   #node: TapeNode | null = null;
   #outputIndex = 0;
   #leaf: LeafNode | null = null;
@@ -76,7 +78,10 @@ export class Tensor extends Scoped implements MemoryView {
     return this.#disposed;
   }
 
-  /** The sum of the gradients that backward passes have brought to this leaf. */
+  /**
+   * The sum of the gradients that backward passes have brought to this leaf. It is disposed with the leaf, unless it was
+   * given to `keep` or the leaf's scope returns it.
+   */
   get grad(): Tensor | null {
     tracing.active?.gradientRead(this, this.#grad);
     return this.#grad;
@@ -87,8 +92,25 @@ export class Tensor extends Scoped implements MemoryView {
       throw wrongArgument('grad', 'it', 'a tensor or null', grad);
     tracing.active?.gradientSet(this, this.#grad);
     if (grad === this.#grad) return;
+    if (this.#ownsGrad) this.#grad!.#leafOfGrad = null;
     this.#grad = grad;
+    if (grad !== null) grad.#leafOfGrad = this;
     if (this.storage.isWatched) watchedChanges.gradients++;
+  }
+
+  get #ownsGrad(): boolean {
+    return this.#grad !== null && this.#grad.#leafOfGrad === this;
+  }
+
+  /** The scope at whose end this is disposed, by itself or with its leaf; internal. */
+  override get endsWith(): Scope | null {
+    return this.scope ?? this.#leafOfGrad?.scope ?? null;
+  }
+
+  /** Hands this over, away from the leaf whose gradient it is too; internal, see `keep`. */
+  override moveTo(scope: Scope | null): void {
+    this.#leafOfGrad = null;
+    super.moveTo(scope);
   }
 
   /** The tape entry that made this tensor; internal. */
@@ -236,7 +258,7 @@ export class Tensor extends Scoped implements MemoryView {
     this.storage.dropHandle();
     this.storage.release();
     this.#node?.release();
-    this.#grad?.dispose();
+    if (this.#ownsGrad) this.#grad!.dispose();
     this.#grad = null;
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
+import { openPlanningDevice } from '../../src/testing.ts';
 
 const leaf = (values: t.NestedNumbers) => t.tensor(values, { dtype: 'float64', requiresGrad: true });
 
@@ -50,6 +51,23 @@ describe('defineFunction', () => {
     });
   });
 
+  it.each([[[0]], [[1]], [[0, 2]]])('has null for outputs without a gradient, where %j have one', (used) => {
+    const seen: (boolean | null)[] = [];
+    const triple = t.defineFunction<readonly t.Tensor[]>({
+      name: 'triple',
+      forward: (_, x) => [t.mul(x!, 2), t.mul(x!, 3), t.mul(x!, 4)],
+      backward(_, ...gradients) {
+        seen.push(...gradients.map((gradient) => gradient && true));
+        return gradients.find((gradient) => gradient !== null)!;
+      },
+    });
+    t.scope(() => {
+      const outputs = triple(leaf([1, 2]));
+      t.sum(t.stack(used.map((output) => outputs[output]!))).backward();
+    });
+    expect(seen).toEqual([0, 1, 2].map((output) => used.includes(output) || null));
+  });
+
   it('refuses a wrong number of gradients, and saves in backward', () => {
     t.scope(() => {
       const few = t.defineFunction({
@@ -70,6 +88,50 @@ describe('defineFunction', () => {
       });
       expect(() => t.sum(late(leaf([1]))).backward()).toThrow('late: save() is for forward');
     });
+  });
+
+  it.each([
+    [
+      [3, 2],
+      [2, 3],
+    ],
+    [[6], [2, 3]],
+    [[], [3]],
+    [
+      [1, 3],
+      [2, 3],
+    ],
+    [[2], [3]],
+  ])('refuses a gradient %j of an input %j, and sums one that it broadcasts to', (given, shape) => {
+    t.scope(() => {
+      const shaped = (gradient: number[]) =>
+        t.defineFunction<t.Tensor>({
+          name: 'shaped',
+          forward: (_, x) => t.copy(x!),
+          backward: () => t.ones(gradient),
+        });
+      const x = t.ones(shape, { requiresGrad: true });
+      expect(() => t.sum(shaped(given)(x)).backward()).toThrow(
+        `shaped: the gradient of an input [${shape.join(', ')}] cannot be [${given.join(', ')}]`,
+      );
+      t.sum(shaped([4, ...shape])(x)).backward();
+      expect(x.grad!.toArray()).toEqual(t.full(shape, 4).toArray());
+    });
+  });
+
+  it('refuses a gradient on another device than its leaf', () => {
+    const elsewhere = openPlanningDevice();
+    t.scope(() => {
+      const moved = t.defineFunction<t.Tensor>({
+        name: 'moved',
+        forward: (_, x) => t.copy(x!),
+        backward: () => t.ones([2], { device: elsewhere }),
+      });
+      const x = t.ones([2], { requiresGrad: true });
+      expect(() => t.sum(moved(x)).backward()).toThrow('the gradient of [2] on cpu came on cuda:0');
+      expect(x.grad).toBeNull();
+    });
+    expect(elsewhere.memoryStatistics().liveStorages).toBe(0);
   });
 
   it('leaves tensors of others alone that forward or backward give', () => {

@@ -76,6 +76,27 @@ describe('the calls of an allocation', () => {
     expect(made(record)[0]).toMatchObject({ op: 'exp', stack: [] });
   });
 
+  it('are told apart from those that began the recording where they share a line', () => {
+    using x = t.ones([4]);
+    const layer = (run: () => void) => run();
+    // prettier-ignore
+    const record = (() => t.recordMemory(() => layer(() => layer(() => t.exp(x).dispose()))))();
+    expect(names(made(record)[0]!.stack).filter((name) => name === 'layer')).toHaveLength(2);
+  });
+
+  it('have their whole paths where those hold parentheses', () => {
+    using x = t.ones([4]);
+    const filename = '/home/user/step (copy) (2)/train.cjs';
+    const code = '(run) => { const inner = () => run();\ninner(); }';
+    const train = runInNewContext(code, {}, { filename }) as (run: () => void) => void;
+    const record = t.recordMemory(() => train(() => t.exp(x).dispose()));
+    const frames = made(record)[0]!.stack.filter(({ file }) => file.endsWith('train.cjs'));
+    expect(frames).toEqual([
+      { name: 'inner', file: filename, line: 1 },
+      { name: '<anonymous>', file: filename, line: 2 },
+    ]);
+  });
+
   it('keep nothing alive that was called on', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;

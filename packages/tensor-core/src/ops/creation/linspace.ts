@@ -1,7 +1,7 @@
 import { checkNumber, describeValue } from '../../tensor/check-value.ts';
 import { type TensorOptions, checkTensorOptions, fromElements, mostNumbers } from '../../tensor/creation.ts';
 import { isFloatingPoint } from '../../tensor/dtype.ts';
-import { fromNumbers } from '../../tensor/host-values.ts';
+import { fromFunction } from '../../tensor/host-values.ts';
 import { ShapeError } from '../../errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
@@ -22,7 +22,6 @@ export function linspace(start: number, end: number, steps: number, options: Ten
   const distance = steps > 1 ? (end - start) / (steps - 1) : 0;
   // From the nearer end, so that both are met exactly.
   const at = (i: number) => (i < steps / 2 ? start + i * distance : end - (steps - 1 - i) * distance);
-  const values = Array.from({ length: steps }, (_, i) => at(i));
-  const rounded = isFloatingPoint(dtype) ? values : values.map(Math.trunc);
-  return fromElements('linspace', fromNumbers(dtype, rounded, 'linspace'), [steps], dtype, known);
+  const rounded = isFloatingPoint(dtype) ? at : (i: number) => Math.trunc(at(i));
+  return fromElements('linspace', fromFunction(dtype, steps, rounded, 'linspace'), [steps], dtype, known);
 }

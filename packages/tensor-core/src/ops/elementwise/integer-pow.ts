@@ -1,8 +1,7 @@
-import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { DTypeError } from '../../errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { checkElement, promoteWithNumber, resultType } from '../../tensor/dtype.ts';
+import { type TypedArray, checkElement, promoteWithNumber, resultType } from '../../tensor/dtype.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { broadcastShapes } from '../../tensor/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
@@ -20,28 +19,19 @@ const integerPowOp = defineOp({
   cpu: {
     kind: 'host',
     run: ([a, b], [output]) => {
-      const { data } = output!;
-      if (data instanceof BigInt64Array) writePowers(data, bigints(a!), bigints(b!));
-      else writePowers(data as Int32Array, bigints(a!), bigints(b!));
+      writePowers(output!.data as BigInt64Array | Int32Array, a!.data, b!.data);
     },
   },
 });
 
-function bigints({ data }: HostArray): readonly bigint[] {
-  return Array.from<number | bigint, bigint>(data as Int32Array, BigInt);
-}
-
-function writePowers(
-  target: BigInt64Array | Int32Array,
-  bases: readonly bigint[],
-  exponents: readonly bigint[],
-): void {
+function writePowers(target: BigInt64Array | Int32Array, bases: TypedArray, exponents: TypedArray): void {
   const bits = 8 * target.BYTES_PER_ELEMENT;
-  bases.forEach((base, i) => {
-    const result = BigInt.asIntN(bits, powerModulo(base, exponents[i]!, bits));
+  for (let i = 0; i < target.length; i++) {
+    const power = powerModulo(BigInt(bases[i]!), BigInt(exponents[i]!), bits);
+    const result = BigInt.asIntN(bits, power);
     if (target instanceof BigInt64Array) target[i] = result;
     else target[i] = Number(result);
-  });
+  }
 }
 
 /** By squaring, modulo 2^bits. A negative exponent gives the truncated quotient: 0 unless the base is 1 or -1. */

@@ -8,6 +8,7 @@ import type { ComputeOp } from '../../op/op.ts';
 import { drawFrom } from '../../random/draw.ts';
 import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
 import { inverseNormal } from '../../random/inverse-normal.ts';
+import { largestBelow, largestUpTo, roundedTo } from '../../random/largest-below.ts';
 import { normalCdf } from '../../random/normal-cdf.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { type Shape, checkWhole } from '../../tensor/shape.ts';
@@ -18,17 +19,22 @@ interface UniformAttributes extends RandomAttributes {
   readonly low: number;
   readonly range: number;
   readonly bits: number;
+  /** What is drawn above it, and would be rounded to the upper bound, is this. */
+  readonly last: number;
 }
 
 const uniformOp = randomOp<UniformAttributes>({
   name: 'uniform_',
   kernel: 'random_uniform',
-  parameters: 'ddi',
-  arguments: ({ low, range, bits }) => [low, range, bits],
-  transform: (words, values, { low, range, bits }) => {
+  parameters: 'ddid',
+  arguments: ({ low, range, bits, last }) => [low, range, bits, last],
+  transform: (words, values, { low, range, bits, last }) => {
     const shift = 32 - bits;
     const unit = 2 ** -bits;
-    for (let i = 0; i < words.length; i++) values[i] = (words[i]! >>> shift) * unit * range + low;
+    for (let i = 0; i < words.length; i++) {
+      const x = (words[i]! >>> shift) * unit * range + low;
+      values[i] = x > last ? last : x;
+    }
   },
 });
 
@@ -149,18 +155,30 @@ function floatingPointOf(op: string, { dtype = 'float32' }: RandomOptions): DTyp
 /** Random bits in a value of each dtype: as many as all values below 1 of its last binade have. */
 const uniformBits: Partial<Record<DType, number>> = { float64: 32, float32: 24, float16: 11, bfloat16: 8 };
 
-/** Evenly distributed numbers in [low, high), [0, 1) by default. Throws a DTypeError or ShapeError. */
+/**
+ * Evenly distributed numbers in [low, high), [0, 1) by default. Throws a ShapeError, a DTypeError for a dtype that is not
+ * floating-point or cannot hold a bound, and a RooflineError (code RANGE) for bounds whose distance float64 cannot hold.
+ */
 export function uniform(shape: Shape, options: RandomOptions & { low?: number; high?: number } = {}): Tensor {
   checkRandomOptions('uniform', options, ['low', 'high']);
   const { low = 0, high = 1, ...rest } = options;
   checkOrder('uniform', low, high);
   const dtype = floatingPointOf('uniform', options);
+  const beyond = [low, high].find((bound) => !Number.isFinite(roundedTo(dtype, bound)));
+  if (beyond !== undefined) {
+    throw new DTypeError(`uniform: ${beyond} is beyond what ${dtype} holds; take a wider dtype.`);
+  }
+  const range = high - low;
+  if (range === Infinity) {
+    throw new RooflineError('RANGE', `uniform: from ${low} to ${high} is further than float64 holds.`);
+  }
+  const last = range === 0 ? high : largestBelow(dtype, high);
   return fill(
     'uniform',
     uniformOp,
     shape,
     { ...rest, dtype },
-    { low, range: high - low, bits: uniformBits[dtype]! },
+    { low, range, bits: uniformBits[dtype]!, last },
   );
 }
 
@@ -195,31 +213,49 @@ export interface TruncatedNormalOptions extends RandomOptions {
   high?: number;
 }
 
-/** Normally distributed numbers given that they lie in [low, high]. Throws a DTypeError or ShapeError. */
+/**
+ * Normally distributed numbers given that they lie in [low, high]. Throws a DTypeError, a ShapeError, or a RooflineError
+ * (code RANGE) for cuts so far from the mean that nothing lies between them.
+ */
 export function truncatedNormal(shape: Shape, options: TruncatedNormalOptions = {}): Tensor {
   checkRandomOptions('truncatedNormal', options, ['mean', 'std', 'low', 'high']);
   const { mean = 0, std = 1, low = -2, high = 2, ...rest } = options;
   checkOrder('truncatedNormal', low, high);
   const dtype = floatingPointOf('truncatedNormal', options);
-  const firstProbability = normalCdf((low - mean) / std);
-  const probabilityRange = normalCdf((high - mean) / std) - firstProbability;
-  return fill(
-    'truncatedNormal',
-    normalOp,
-    shape,
-    { ...rest, dtype },
-    {
-      mean,
-      standardDeviation: std,
-      low,
-      high,
-      firstProbability,
-      probabilityRange,
-    },
-  );
+  const place = placeOfCuts(low, high, mean, std);
+  // Rounded inwards, where there is a number between.
+  const [least, most] = [-largestUpTo(dtype, -low), largestUpTo(dtype, high)];
+  const cuts = least <= most ? { low: least, high: most } : { low, high };
+  return fill('truncatedNormal', normalOp, shape, { ...rest, dtype }, { mean, ...cuts, ...place });
 }
 
-/** Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. */
+/** Standard deviations from the mean behind which float64 holds the probabilities no more. */
+const furthestCut = 36;
+
+/** Where between 0 and 1 the probabilities of [low, high] lie, and what to multiply their quantiles by. */
+function placeOfCuts(low: number, high: number, mean: number, std: number) {
+  const between = (from: number, to: number, standardDeviation: number) => {
+    const firstProbability = normalCdf(from);
+    return { standardDeviation, firstProbability, probabilityRange: normalCdf(to) - firstProbability };
+  };
+  // All of them the mean, or the cut that is nearest to it.
+  if (std === 0) return { standardDeviation: 0, firstProbability: 0.5, probabilityRange: 0 };
+  if (low < high && Math.max(low - mean, mean - high) > furthestCut * std) {
+    throw new RooflineError(
+      'RANGE',
+      `truncatedNormal: [${low}, ${high}] lies more than ${furthestCut} standard deviations of ${std} from the mean ` +
+        `${mean}, where nothing is drawn; move the cuts or the mean.`,
+    );
+  }
+  const [from, to] = [(low - mean) / std, (high - mean) / std];
+  // Above the mean from its other side: next to 1 float64 tells probabilities apart by 1e-16, next to 0 all of them.
+  return from > 0 ? between(-to, -from, -std) : between(from, to, std);
+}
+
+/**
+ * Whole numbers, evenly distributed over low, low + 1... high - 1. int64, or int32 on request. Throws a DTypeError for
+ * numbers that the dtype cannot hold, a ShapeError, or a RooflineError (code RANGE).
+ */
 export function randint(low: number, high: number, shape: Shape, options: RandomOptions = {}): Tensor {
   checkRandomOptions('randint', options, []);
   const { dtype = 'int64' } = options;
@@ -228,6 +264,11 @@ export function randint(low: number, high: number, shape: Shape, options: Random
   }
   checkWhole('randint', 'low', low);
   checkWhole('randint', 'high', high);
+  if (dtype === 'int32' && (low < -(2 ** 31) || high > 2 ** 31)) {
+    throw new DTypeError(
+      `randint: [${low}, ${high}) leaves int32, which holds -2^31 to 2^31 - 1; take int64.`,
+    );
+  }
   const range = high - low;
   if (range < 1 || range > 2 ** 32) {
     throw new RooflineError(

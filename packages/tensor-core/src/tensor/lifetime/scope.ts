@@ -13,6 +13,11 @@ export abstract class Scoped {
 
   abstract dispose(): void;
 
+  /** The scope at whose end this is disposed: its own, or that of another that disposes it; internal. */
+  get endsWith(): Scope | null {
+    return this.scope;
+  }
+
   /** Called when this leaves all scopes (false) or enters one again (true). */
   protected abstract ownershipChanged(isOwned: boolean): void;
 
@@ -96,9 +101,12 @@ export function keep<T extends Scoped>(tensor: T): T {
 /** Gives what `value` holds to the scope around; all of it or, where there is a promise in it, nothing. */
 function handOver(value: unknown, from: Scope): void {
   if (value instanceof Scoped) {
-    if (value.scope === from) value.moveTo(from.parent);
+    if (value.endsWith === from) value.moveTo(from.parent);
   } else if (typeof value === 'object' && value !== null) {
-    for (const scoped of heldBy(value)) if (scoped.scope === from) scoped.moveTo(from.parent);
+    const held = heldBy(value);
+    for (const scoped of held) if (scoped.scope === from) scoped.moveTo(from.parent);
+    // Behind all others: the gradient of a leaf that stays, stays with it.
+    for (const scoped of held) if (scoped.endsWith === from) scoped.moveTo(from.parent);
   }
 }
 

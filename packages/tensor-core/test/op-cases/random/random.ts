@@ -38,6 +38,19 @@ export function describeRandom(open: OpenDevice): void {
     expect(values.every((x) => x >= -2 && x < 3)).toBe(true);
   });
 
+  it.each<[DType, number, number]>([
+    ['bfloat16', 1, 2],
+    ['bfloat16', 100, 101],
+    ['float16', -2, -1],
+    ['float16', -1, 0.3],
+  ])('uniform in %s from %d stays below %d, though the dtype rounds', (dtype, low, high) => {
+    const values = drawn(() => uniform([count], { ...device(), dtype, low, high, seed: 9 }));
+    expect(values.every((x) => x >= low - 2 ** -11 && x < high)).toBe(true);
+    expect(drawn(() => uniform([2], { ...device(), dtype, low: high, high, seed: 9 }))).toEqual(
+      drawn(() => t.full([2], high, { dtype })),
+    );
+  });
+
   it('randn is normal', () => {
     const values = drawn(() => randn([count], { ...device(), seed: 2 }));
     expect(kolmogorovSmirnov(values, normalCdf)).toBeLessThan(kolmogorovLimit);
@@ -53,6 +66,43 @@ export function describeRandom(open: OpenDevice): void {
     const cdf = (x: number) => (normalCdf((x - mean) / std) - from) / (to - from);
     expect(kolmogorovSmirnov(values, cdf)).toBeLessThan(kolmogorovLimit);
     expect(values.every((x) => x >= low && x <= high)).toBe(true);
+  });
+
+  it.each([
+    [0, 1, 10, 11],
+    [0, 1, -11, -10],
+    [3, 0.5, 7, 9],
+    [0, 1, 30, Number.MAX_VALUE],
+  ])(
+    'truncatedNormal of mean %d and deviation %d is normal in a tail, from %d to %d',
+    (mean, std, low, high) => {
+      const values = drawn(() =>
+        truncatedNormal([count], { ...device(), mean, std, low, high, seed: 4, dtype: 'float64' }),
+      );
+      // Seen from the mean the tail lies below it: there Φ keeps its digits.
+      const [far, near] = low > mean ? [mean - high, mean - low] : [low - mean, high - mean];
+      const [from, to] = [far, near].map((x) => normalCdf(x / std)) as [number, number];
+      const below = (x: number) => (normalCdf(-Math.abs(x - mean) / std) - from) / (to - from);
+      const cdf = (x: number) => (low > mean ? 1 - below(x) : below(x));
+      expect(kolmogorovSmirnov(values, cdf)).toBeLessThan(kolmogorovLimit);
+      expect(values.every((x) => x >= low && x <= high)).toBe(true);
+    },
+  );
+
+  it('truncatedNormal stays inside cuts that the dtype rounds, and is the mean without a deviation', () => {
+    const cuts = { low: -0.3333, high: 0.3333, std: 5 };
+    const values = drawn(() =>
+      truncatedNormal([count], { ...device(), ...cuts, dtype: 'bfloat16', seed: 4 }),
+    );
+    expect(values.every((x) => Math.abs(x) <= 0.3333)).toBe(true);
+    for (const [mean, low, high] of [
+      [2, -2, 2],
+      [1, 1, 1],
+      [0, -1, 1],
+    ] as const) {
+      const same = drawn(() => truncatedNormal([3], { ...device(), mean, low, high, std: 0 }));
+      expect(same).toEqual([mean, mean, mean]);
+    }
   });
 
   it('randint gives each whole number as often', () => {
@@ -124,6 +174,18 @@ export function describeRandom(open: OpenDevice): void {
       'randint: takes int32 or int64',
     );
     expect(() => randint(5, 5, [2], device())).toThrow('randint: [5, 5) must hold');
+    expect(() => randint(0, 2 ** 31 + 1, [2], { ...device(), dtype: 'int32' })).toThrow(
+      'randint: [0, 2147483649) leaves int32',
+    );
+    expect(() => uniform([2], { ...device(), dtype: 'float16', high: 1e5 })).toThrow(
+      'uniform: 100000 is beyond what float16 holds; take a wider dtype.',
+    );
+    expect(() => uniform([2], { ...device(), dtype: 'float64', low: -1e308, high: 1e308 })).toThrow(
+      'is further than float64 holds',
+    );
+    expect(() => truncatedNormal([2], { ...device(), low: 40, high: 41 })).toThrow(
+      'truncatedNormal: [40, 41] lies more than 36 standard deviations of 1 from the mean 0',
+    );
     expect(() => new Generator(-1)).toThrow('Generator: the seed must be a whole number');
   });
 }

@@ -71,6 +71,42 @@ describe('scope', () => {
 });
 
 describe('what a scope returns', () => {
+  const leafWithGrad = () => {
+    const x = t.tensor([1, 2], { requiresGrad: true });
+    t.scope(() => t.sum(t.mul(x, x)).backward());
+    return x;
+  };
+
+  it.each<[string, () => t.Tensor]>([
+    ['alone', () => leafWithGrad().grad!],
+    ['in a list', () => t.scope(() => [leafWithGrad().grad!])[0]!],
+    ['kept', () => t.keep(leafWithGrad().grad!)],
+    ['through two scopes', () => t.scope(() => t.scope(() => leafWithGrad().grad!))],
+  ])('may be the gradient of a leaf that ends with it: %s', (_, give) => {
+    const before = live();
+    const grad = t.scope(give);
+    expect(grad.toArray()).toEqual([2, 4]);
+    grad.dispose();
+    expect(live()).toBe(before);
+  });
+
+  it('leaves the gradient of a leaf that lives on with the leaf', () => {
+    const before = live();
+    const x = leafWithGrad();
+    t.scope(() => {
+      const grad = t.scope(() => x.grad!);
+      expect(grad.isDisposed).toBe(false);
+    });
+    expect(x.grad!.toArray()).toEqual([2, 4]);
+    const both = t.scope(() => {
+      const y = leafWithGrad();
+      return [y.grad!, y];
+    });
+    for (const leaf of [x, both[1]!]) leaf.dispose();
+    expect(both[0]!.isDisposed).toBe(true);
+    expect(live()).toBe(before);
+  });
+
   it('may lead back to itself', () => {
     const before = live();
     interface Ring {

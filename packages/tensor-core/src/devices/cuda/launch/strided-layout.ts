@@ -2,7 +2,7 @@ import { ShapeError } from '../../../errors.ts';
 import { type Shape, formatShape } from '../../../tensor/shape.ts';
 
 /** The most dimensions that strided kernels walk, after neighbours that lie dense have been merged. */
-export const maxRank = 8;
+export const maxRank = 16;
 const maxOperands = 12;
 
 /** What is read or written with broadcasting over an iteration space; strides count elements. */
@@ -55,7 +55,7 @@ export function collapse(layout: StridedLayout, shape: Shape, operands: readonly
     }
     if (rank === maxRank) {
       throw new ShapeError(
-        `${formatShape(shape)} has more than ${maxRank} dimensions that cannot be merged; call contiguous() first.`,
+        `${formatShape(shape)} has more than ${maxRank} dimensions that cannot be merged; reshape() it to fewer first.`,
       );
     }
     layout.lengths[rank] = length;

@@ -117,6 +117,17 @@ describe.skipIf(!hostCompilerVersion())('PointwiseRunner, emulated', () => {
     });
   });
 
+  it('walks 16 dimensions that do not merge', () => {
+    t.scope(() => {
+      const shape = Array.from({ length: 16 }, () => 2);
+      const x = make(shape);
+      const reversed = t.permute(x, [...shape.keys()].toReversed());
+      const flipped = (i: number) => parseInt([...i.toString(2).padStart(16, '0')].toReversed().join(''), 2);
+      const expected = Array.from({ length: 2 ** 16 }, (_, i) => i + flipped(i));
+      expect(t.add(x, reversed).toFlatArray()).toEqual(expected);
+    });
+  });
+
   it('broadcasts rows, columns and both', () => {
     t.scope(() => {
       const [row, column] = [make([8]), make([3, 1])];

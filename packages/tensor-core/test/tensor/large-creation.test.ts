@@ -1,0 +1,18 @@
+import { execFileSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+
+const index = JSON.stringify(new URL('../../src/index.ts', import.meta.url).href);
+
+it('makes more elements than the heap has room for as numbers', () => {
+  // A list of so many numbers alone has 64 MiB.
+  const program = `
+    const { arange, linspace, max, pow, scope } = await import(${index});
+    const [size, options] = [2 ** 23, { dtype: 'int32' }];
+    scope(() => {
+      const made = [arange(0, size, 1, options), linspace(0, size - 1, size, options)];
+      console.log([...made, pow(made[0], 1)].map((x) => max(x).item() + 1 - size).join());
+    });`;
+  const words = ['--max-old-space-size=48', '--disable-warning=ExperimentalWarning', '--input-type=module'];
+  const told = execFileSync(process.execPath, [...words, '--eval', program], { encoding: 'utf8' });
+  expect(told.trim()).toBe('0,0,0');
+});
