@@ -24,8 +24,8 @@ import {
   rankEnvironment,
   rankOptionNames,
 } from '../ranks/rank-environment.ts';
+import { HostedStore } from '../store/hosted-store.ts';
 import { StoreClient } from '../store/store-client.ts';
-import { StoreServer } from '../store/store-server.ts';
 import { agreeOnMembers } from './agree-on-members.ts';
 import { AskBoard } from './ask-board.ts';
 import type { Rendezvous } from './await-members.ts';
@@ -157,7 +157,7 @@ function listeningPlace(
 }
 
 /** Rank 0's: where others than this machine can reach it, a token is needed. */
-async function hostStore({ storeHost, storePort, token }: RankEnvironment): Promise<StoreServer> {
+async function hostStore({ storeHost, storePort, token }: RankEnvironment): Promise<HostedStore> {
   const host = isIP(storeHost) > 0 ? storeHost : await addressOfHost(storeHost);
   if (token === '' && !isLoopback(host))
     throw new RooflineError(
@@ -165,7 +165,7 @@ async function hostStore({ storeHost, storePort, token }: RankEnvironment): Prom
       `initProcessGroup: the store at ${storeHost} can be reached by others, and there is no token; set ` +
         'ROOFLINE_STORE_TOKEN to one secret on all ranks, or give { token }.',
     );
-  return await StoreServer.listen({ host, port: storePort, token });
+  return await HostedStore.listen({ host, port: storePort, token });
 }
 
 async function addressOfHost(name: string): Promise<string> {

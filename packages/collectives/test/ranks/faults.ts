@@ -202,6 +202,20 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     stillWorks(part);
   },
 
+  /** The rank that hosts the store is blocked by its wait for others, which are still to agree on a group of theirs. */
+  async blocked() {
+    const masterPort = Number(process.argv[3]);
+    const group = await initProcessGroup({ backend: 'gloo', masterAddress: '127.0.0.1', masterPort });
+    if (group.rank > 0) {
+      await sleep(300);
+      const others = await group.subGroup([1, 2]);
+      stillWorks(others);
+      others.dispose();
+    }
+    group.barrier().wait();
+    group.dispose();
+  },
+
   async absent() {
     const error = await initProcessGroup({ backend: 'gloo', timeoutMs: 4000, worldSize: 4 }).catch(
       (e: unknown) => e,
