@@ -7,8 +7,8 @@ import { StoreServer, type StoreServerOptions } from './store/store-server.ts';
 parentPort!.on('message', () => {});
 try {
   await StoreServer.listen(workerData as StoreServerOptions);
-  parentPort!.postMessage(null);
+  parentPort!.postMessage(null, []);
 } catch (error) {
   if (!(error instanceof StoreError)) throw error;
-  parentPort!.postMessage(error.message);
+  parentPort!.postMessage(error.message, []);
 }
