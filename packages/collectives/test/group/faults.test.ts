@@ -25,6 +25,12 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);
 
+  it.each(['recv', 'send', 'broadcast'])('kill -9 in the middle of a message: %s', async (call) => {
+    const [first, second] = await runRanks('faults', 2, ['midway', call]);
+    expect(second!.signal).toBe('SIGKILL');
+    expect(first).toMatchObject({ code: 0, stdout: 'all right\n', stderr: '' });
+  });
+
   it('others agree on a group while the rank that hosts the store is blocked', async () => {
     for (const { code, stdout, stderr } of await runRanks('faults', 3, ['blocked', String(await freePort())]))
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });

@@ -202,6 +202,30 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     stillWorks(part);
   },
 
+  /** Rank 1 is killed while a message of 200 MB is on its way from it, or to it. */
+  async midway() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    const x = zeros([50_000_000]);
+    group.barrier().wait();
+    const [, , , call] = process.argv;
+    const start = (): Work => {
+      if (call === 'broadcast') return group.broadcast(x, 1);
+      const isSender = (call === 'send') === (group.rank === 0);
+      return isSender ? group.send(x, 1 - group.rank) : group.recv(x, 1 - group.rank);
+    };
+    const startMs = performance.now();
+    const work = start();
+    if (group.rank === 1) {
+      await sleep(20);
+      process.kill(process.pid, 'SIGKILL');
+    }
+    const error = errorOf(() => work);
+    deepStrictEqual([error.op, error.peers], [call, [1]]);
+    match(error.message, /rank 1 is gone/);
+    ok(performance.now() - startMs < 10_000, 'well within the timeout');
+    group.dispose();
+  },
+
   /** The rank that hosts the store is blocked by its wait for others, which are still to agree on a group of theirs. */
   async blocked() {
     const masterPort = Number(process.argv[3]);
