@@ -36,6 +36,11 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });
 
+  it('groups one after the other by the stores of rank 0, which is slower to leave', async () => {
+    for (const { code, stdout, stderr } of await runRanks('faults', 2, ['hosted', String(await freePort())]))
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
+  });
+
   it('a process that never asked what became of calls which did not fit does not end well', async () => {
     for (const [rank, { code, stdout, stderr }] of (await runRanks('faults', 2, ['unheard'])).entries()) {
       expect({ code, stdout }).toEqual({ code: 1, stdout: 'all right\n' });

@@ -240,6 +240,17 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     group.dispose();
   },
 
+  /** Groups one after the other, by the stores that rank 0 hosts and ends later than the others leave. */
+  async hosted() {
+    const place = { masterAddress: '127.0.0.1', masterPort: Number(process.argv[3]) };
+    for (let round = 0; round < 3; round++) {
+      const group = await initProcessGroup({ backend: 'gloo', ...place });
+      stillWorks(group);
+      if (group.rank === 0) await sleep(300);
+      group.dispose();
+    }
+  },
+
   async absent() {
     const error = await initProcessGroup({ backend: 'gloo', timeoutMs: 4000, worldSize: 4 }).catch(
       (e: unknown) => e,
