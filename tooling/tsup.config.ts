@@ -6,7 +6,7 @@ import { defineConfig } from 'tsup';
 const entries = [
   ...['src/index.ts', 'src/native.ts', 'src/testing.ts', 'src/op/nearest.ts'],
   ...['src/devices/cuda/compile/compile-worker.ts', 'src/devices/cuda/profiling/cupti-thread.ts'],
-  'src/nccl-watchdog.ts',
+  ...['src/nccl-watchdog.ts', 'src/store-thread.ts'],
   ...['src/cli.ts', 'src/cell.ts', 'src/lifeline.ts', 'src/collective-rank.ts', 'src/ddp-rank.ts'],
 ];
 

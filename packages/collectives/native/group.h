@@ -32,6 +32,9 @@ using Clock = std::chrono::steady_clock;
 // How much later than asked for a thread wakes up where its process was stopped.
 constexpr milliseconds kStandstill{500};
 
+// How often the watchdog looks at most, and where a connection is broken.
+constexpr milliseconds kLookInterval{250}, kBrokenInterval{25};
+
 // Jobs of one kind, which a thread runs one after the other.
 struct Lane {
   std::deque<std::shared_ptr<Job>> queue;
@@ -208,12 +211,14 @@ class Group {
   // switch of threads.
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
+    bool isAnyBroken = false;
     while (!isClosing_ && failure_.empty()) {
       const auto began = Clock::now();
-      closing_.wait_for(lock, watchInterval_);
+      const auto interval = std::min(watchInterval_, isAnyBroken ? kBrokenInterval : kLookInterval);
+      closing_.wait_for(lock, interval);
       if (isClosing_) return;
       // A process that stood still hears first whether the others have given it up meanwhile.
-      if (Clock::now() - began > watchInterval_ + kStandstill) continue;
+      if (Clock::now() - began > interval + kStandstill) continue;
       std::shared_ptr<Job> late;
       for (auto& job : running_)
         if (job->deadline < Clock::now()) late = job;
@@ -222,6 +227,9 @@ class Group {
       if (isConnected_) signals_.answer();
       if (!isIdle && isConnected_ && signals_.isAlarmed()) fail("the group has failed elsewhere", nullptr);
       else if (late) fail("timed out after " + std::to_string(timeout_.count()) + " ms", late.get());
+      else isAnyBroken = !isIdle && isConnected_ && signals_.isAnyBroken();
+      // A rank that has left harms those alone who wait for its messages.
+      if (isAnyBroken) mesh_->endStuckWaits([this](int peer) { return signals_.isConnected(peer); });
       lock.lock();
     }
   }

@@ -15,10 +15,9 @@
 #include "gloo/transport/context.h"
 #include "gloo/transport/device.h"
 #include "gloo/transport/tcp/device.h"
+#include "waits.h"
 
 namespace roofline {
-
-using std::chrono::milliseconds;
 
 // Gloo's own time limit is a backstop: the watchdog comes first and names who is late.
 constexpr milliseconds kBackstop{5000};
@@ -50,8 +49,9 @@ class Mesh : public gloo::Context {
     attributes.iface = interfaceName;
     setTimeout(timeout + kBackstop);
     device_ = createDevice(attributes);
-    transportContext_ = device_->createContext(rank, size);
-    transportContext_->setTimeout(timeout + kBackstop);
+    const auto transport = device_->createContext(rank, size);
+    transport->setTimeout(timeout + kBackstop);
+    transportContext_ = std::make_shared<WatchedTransport>(transport, waits_);
     for (int peer = 0; peer < size; peer++) {
       if (peer == rank) continue;
       auto& pair = transportContext_->createPair(peer);
@@ -80,14 +80,18 @@ class Mesh : public gloo::Context {
     }
   }
 
-  // Makes every wait throw at once: one that times out tells all pairs, and there is no other public way.
+  // Makes every wait throw at once: one that times out closes all connections, and there is no other public way.
   void wakeWaiters() {
     try {
       char byte = 0;
       createUnboundBuffer(&byte, 1)->waitRecv(nullptr, milliseconds(1));
     } catch (const std::exception&) {
     }
+    waits_->giveUp();
   }
+
+  // Makes waits throw that no message can end, since its connection broke in the middle of it.
+  void endStuckWaits(const std::function<bool(int)>& isConnected) { waits_->endStuck(isConnected); }
 
  private:
   // Gloo's loop thread spins on the lock of a connection for as long as another thread has it. If a message wakes it on
@@ -98,6 +102,7 @@ class Mesh : public gloo::Context {
     return gloo::transport::tcp::CreateDevice(attributes);
   }
 
+  const std::shared_ptr<Waits> waits_ = std::make_shared<Waits>();
   std::map<int, std::vector<char>> addresses_;
 };
 

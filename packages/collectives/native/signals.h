@@ -63,6 +63,9 @@ class Signals {
     return answers_.hasCome(peer) || questions_.hasCome(peer) || isAlarmedBy(peer);
   }
 
+  // Whether a connection is broken: each has an alarm to bring.
+  bool isAnyBroken() const { return static_cast<WatchedBuffer&>(*alarms_.receiver).hasBroken(); }
+
   // Whether the connection to a peer still stands on this side.
   bool isConnected(int peer) const {
     char byte = 0;

@@ -176,7 +176,9 @@ function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor):
         const scores = scoresOf(problem, rows, columns, queries, keys);
         const weights = div(exp(sub(scores, rowsOf(shift, rows))), rowsOf(divisor, rows));
         const gradWeights = wideProduct(gradRows, transpose(values));
-        const gradScores = cast(mul(weights, sub(gradWeights, rowsOf(delta, rows))), q.dtype);
+        const products = mul(weights, sub(gradWeights, rowsOf(delta, rows)));
+        // A weight of 0 would not keep what is infinite or NaN from keys that its query does not see.
+        const gradScores = cast(seenOnly(problem, rows, columns, products, 0), q.dtype);
         const ofGroup = (product: Tensor) => sum(product, { dims: 2 });
         const toValues = wideProduct(transpose(cast(weights, q.dtype)), gradRows);
         addInPlace(rowsOf(gradV, columns), ofGroup(toValues));
@@ -193,13 +195,17 @@ function backward(problem: Problem, saved: readonly Tensor[], gradient: Tensor):
 
 /** scale · q kᵀ of a tile, -∞ where a query does not see a key. */
 function scoresOf(problem: Problem, rows: Block, columns: Block, q: Tensor, k: Tensor): Tensor {
-  const products = wideProduct(q, transpose(k), problem.scale);
-  if (seesAll(problem, rows, columns)) return products;
+  return seenOnly(problem, rows, columns, wideProduct(q, transpose(k), problem.scale), -Infinity);
+}
+
+/** Numbers of a tile, with `otherwise` in the place of those that a query does not see. */
+function seenOnly(problem: Problem, rows: Block, columns: Block, x: Tensor, otherwise: number): Tensor {
+  if (seesAll(problem, rows, columns)) return x;
   const shift = problem.keys - problem.queries;
-  const { device } = q;
+  const { device } = x;
   const lastSeen = unsqueeze(arange(rows.start + shift, rows.end + shift, 1, { device }), 1);
   const isSeen = lessEqual(arange(columns.start, columns.end, 1, { device }), lastSeen);
-  return where(isSeen, products, -Infinity);
+  return where(isSeen, x, otherwise);
 }
 
 /** A product of low-precision operands as it was added up, in float32. */

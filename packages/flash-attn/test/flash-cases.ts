@@ -72,6 +72,34 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
     }
   });
 
+  it.each([NaN, Infinity])('keeps a gradient of %s to the keys that its query sees', (poison) => {
+    const device = open();
+    scope(() => {
+      const operand = (length: number, seed: number) =>
+        storedAs('bhnd', normals(16 * length, seed), [1, 1, length, 16], 'float32', device).requiresGrad_();
+      const [q, k, v] = [operand(20, 1), operand(19, 2), operand(19, 3)];
+      const { output, lse } = flashAttentionWithLse(q, k, v, { causal: true });
+      // The first query sees no key, the fifth one four.
+      const numbers = Float32Array.from({ length: 20 }, (_, i) => (i === 0 || i === 4 ? poison : 1));
+      lse.backward(fromTypedArray(numbers, [1, 1, 20], { device }));
+      const isFinite = (x: Tensor, from: number, to: number) =>
+        x
+          .toFlatArray()
+          .slice(16 * from, 16 * to)
+          .every(Number.isFinite);
+      expect([isFinite(q.grad!, 0, 4), isFinite(q.grad!, 4, 5), isFinite(q.grad!, 5, 20)]).toEqual([
+        true,
+        false,
+        true,
+      ]);
+      expect([isFinite(k.grad!, 0, 4), isFinite(k.grad!, 4, 19)]).toEqual([false, true]);
+      for (const x of [q, k, v]) x.grad = null;
+      const rows = Float32Array.from({ length: 320 }, (_, i) => (i === 16 * 4 ? poison : 1));
+      flashAttention(q, k, v, { causal: true }).backward(fromTypedArray(rows, output.shape, { device }));
+      expect([isFinite(k.grad!, 0, 4), isFinite(k.grad!, 4, 19)]).toEqual([false, true]);
+    });
+  });
+
   it('gives zeros and a log-sum-exp of -∞ to queries that see no key', () => {
     const { output, lse, gradQ } = everythingOf(open(), [1, 1, 40, 16], [1, 1, 9, 16], { causal: true });
     expect(output.slice(0, 31 * 16)).toEqual(Array(31 * 16).fill(0));

@@ -42,6 +42,22 @@ describe('tiledAttention', () => {
     checkGradients((q, k, v) => pow(tiledAttention(q!, k!, v!, { causal: true, blockSize }), 2), operands);
   });
 
+  it('keeps a gradient of NaN to the keys that its query sees', () => {
+    const [q, k, v] = [1, 2, 3].map((seed) =>
+      fromTypedArray(normals(24, seed), [1, 1, 6, 4]).requiresGrad_(),
+    ) as [Tensor, Tensor, Tensor];
+    const gradient = Float64Array.from({ length: 24 }, (_, i) => (i === 4 * 2 ? NaN : 1));
+    const blockSize = { queries: 3, keys: 6 };
+    tiledAttention(q, k, v, { causal: true, blockSize }).backward(fromTypedArray(gradient, [1, 1, 6, 4]));
+    const rows = [0, 1, 2, 3, 4, 5].map((row) =>
+      k
+        .grad!.toFlatArray()
+        .slice(4 * row, 4 * row + 4)
+        .every(Number.isFinite),
+    );
+    expect(rows).toEqual([false, false, false, true, true, true]);
+  });
+
   it.each([
     ['queries', [1, 2, 0, 4], [1, 2, 3, 4]],
     ['keys', [1, 2, 3, 4], [1, 2, 0, 4]],

@@ -14,6 +14,8 @@ import {
 import { type CudaDevice, cudaDevice } from '@roofline/tensor-core/native';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreError } from '../errors.ts';
 import { connectGloo } from '../gloo/connect-gloo.ts';
 import { glooLibrary } from '../gloo/gloo-library.ts';
 import { connectNccl } from '../nccl/connect-nccl.ts';
@@ -24,8 +26,8 @@ import {
   rankEnvironment,
   rankOptionNames,
 } from '../ranks/rank-environment.ts';
-import { StoreClient } from '../store/store-client.ts';
-import { StoreServer } from '../store/store-server.ts';
+import { HostedStore } from '../store/hosted-store.ts';
+import { StoreClient, type StoreClientOptions } from '../store/store-client.ts';
 import { agreeOnMembers } from './agree-on-members.ts';
 import { AskBoard } from './ask-board.ts';
 import type { Rendezvous } from './await-members.ts';
@@ -83,7 +85,12 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
   const storePlace = { host: storeHost, port: storePort, token, timeoutMs };
   let store: StoreClient | null = null;
   try {
-    const connection = (store = await StoreClient.connect(storePlace));
+    const place = `${storeHost}:${storePort}`;
+    const earlier = worldsJoined.get(place) ?? 0;
+    const isLeft = environment.hostsStore && rank > 0 && earlier > 0;
+    const connection = (store = isLeft
+      ? await nextStore(storePlace, `world/${earlier - 1}/group/member/${rank}`)
+      : await StoreClient.connect(storePlace));
     const common = { store, timeoutMs };
     const connect: Connect = gpu
       ? (members, place) =>
@@ -94,8 +101,6 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
       : (members, place) =>
           connectGloo({ ...members, ...common, ...place, ...listeningPlace(host, connection) });
     const members = { ranks: Array.from({ length: worldSize }, (_, member) => member), rank };
-    const place = `${storeHost}:${storePort}`;
-    const earlier = worldsJoined.get(place) ?? 0;
     const prefix = `world/${earlier}`;
     const world = { connect, timeoutMs, board: new AskBoard(connection, prefix, rank) };
     const keys = { op: 'initProcessGroup', prefix: `${prefix}/group` } as const;
@@ -114,6 +119,36 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
 
 /** How often this process has joined the group of all ranks by a store, which may keep the keys of the earlier ones. */
 const worldsJoined = new Map<string, number>();
+
+const retryMs = 50;
+
+/** A connection to the store that rank 0 hosts, once it is another than that of the group before, which holds `key`. */
+async function nextStore(
+  place: StoreClientOptions & { timeoutMs: number },
+  key: string,
+): Promise<StoreClient> {
+  const deadline = performance.now() + place.timeoutMs;
+  for (;;) {
+    const store = await StoreClient.connect({
+      ...place,
+      timeoutMs: Math.max(1, deadline - performance.now()),
+    });
+    try {
+      await store.wait([key], { timeoutMs: 1 });
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      if (error.missingKeys.length > 0) return store;
+      // It has just been ended.
+    }
+    store.close();
+    if (performance.now() + retryMs > deadline)
+      throw new StoreError(
+        `initProcessGroup: rank 0 has not left the group before within ${place.timeoutMs} ms: the store at ` +
+          `${place.host}:${place.port} is still that group's; dispose it on all ranks.`,
+      );
+    await sleep(retryMs);
+  }
+}
 
 /** What groups of the same ranks of all have in common. */
 interface World {
@@ -157,7 +192,7 @@ function listeningPlace(
 }
 
 /** Rank 0's: where others than this machine can reach it, a token is needed. */
-async function hostStore({ storeHost, storePort, token }: RankEnvironment): Promise<StoreServer> {
+async function hostStore({ storeHost, storePort, token }: RankEnvironment): Promise<HostedStore> {
   const host = isIP(storeHost) > 0 ? storeHost : await addressOfHost(storeHost);
   if (token === '' && !isLoopback(host))
     throw new RooflineError(
@@ -165,7 +200,7 @@ async function hostStore({ storeHost, storePort, token }: RankEnvironment): Prom
       `initProcessGroup: the store at ${storeHost} can be reached by others, and there is no token; set ` +
         'ROOFLINE_STORE_TOKEN to one secret on all ranks, or give { token }.',
     );
-  return await StoreServer.listen({ host, port: storePort, token });
+  return await HostedStore.listen({ host, port: storePort, token });
 }
 
 async function addressOfHost(name: string): Promise<string> {

@@ -108,7 +108,7 @@ export class FlatBucket implements GradientBucket {
 
   dispose(): void {
     for (const [parameter, gradient] of this.#views) {
-      if (!parameter.isDisposed && parameter.requiresGrad) parameter.setGradientBuffer(null);
+      if (!parameter.isDisposed) parameter.setGradientBuffer(null);
       gradient.dispose();
     }
     this.#flat.dispose();

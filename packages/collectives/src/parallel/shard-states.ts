@@ -13,12 +13,13 @@ export interface StatePart<T> {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Throws a RooflineError (code ARGUMENT) unless `state` is tensors and text by their names. */
+/** Throws a RooflineError (code ARGUMENT) unless `state` is tensors and text by their names, a DisposedError for one that is gone. */
 export function checkShardable(owner: string, state: ShardableState): void {
   checkObject(owner, 'the state', state);
   checkObject(owner, "the state's tensors", state.tensors);
   checkObject(owner, "the state's metadata", state.metadata);
   requireTensors(owner, Object.values(state.tensors));
+  for (const [name, tensor] of Object.entries(state.tensors)) tensor.assertAlive(`${owner}: "${name}"`);
   for (const [name, text] of Object.entries(state.metadata))
     checkText(owner, `"${name}" of the metadata`, text);
 }

@@ -50,13 +50,13 @@ export class KeyValues {
     return doomed.length;
   }
 
-  /** Calls `answer` once, later, when all keys have values or the time is over. Returns a function that gives up. */
-  wait(keys: readonly string[], timeoutMs: number, answer: Answer): () => void {
+  /**
+   * Calls `answer` once, when all keys have values or the time is over. Returns a function that gives up, or null where all
+   * have values as it is called: there is no answer then.
+   */
+  wait(keys: readonly string[], timeoutMs: number, answer: Answer): (() => void) | null {
     const missing = new Set(keys.filter((key) => !this.#values.has(key)));
-    if (missing.size === 0) {
-      queueMicrotask(() => answer([]));
-      return () => {};
-    }
+    if (missing.size === 0) return null;
     const timer = startTimer(() => this.#finish(waiter), timeoutMs);
     timer.unref();
     const waiter: Waiter = { missing, timer, answer };

@@ -36,8 +36,8 @@ export class MemberConnection {
   }
 
   #answer(id: string, op: string, fields: readonly Buffer[]): void {
-    if (op === 'wait') {
-      this.#wait(id, fields);
+    if (op === 'wait' || op === 'get') {
+      this.#wait(id, op, fields);
       return;
     }
     try {
@@ -51,7 +51,6 @@ export class MemberConnection {
   #run(op: string, fields: readonly Buffer[]): (Uint8Array | string)[] {
     const [first, second, third] = fields;
     const key = String(first);
-    if (op === 'get') return [this.#values.get(key) ?? ''];
     if (op === 'set' && second) {
       this.#values.set(key, second);
       return [];
@@ -95,12 +94,19 @@ export class MemberConnection {
     return [Buffer.concat([Buffer.from('='), value])];
   }
 
-  #wait(id: string, [timeoutMs, ...keys]: readonly Buffer[]): void {
-    const giveUp = this.#values.wait(keys.map(String), Number(timeoutMs), (missing) => {
-      this.#giveUps.delete(giveUp);
-      this.#reply(id, missing.length === 0 ? 'ok' : 'timeout', missing);
+  #wait(id: string, op: 'wait' | 'get', [timeoutMs, ...keys]: readonly Buffer[]): void {
+    const names = (op === 'get' ? keys.slice(0, 1) : keys).map(String);
+    const answer = (missing: readonly string[]) => {
+      if (missing.length > 0) this.#reply(id, 'timeout', missing);
+      // Right here: a request behind this one may delete the value.
+      else this.#reply(id, 'ok', op === 'get' ? names.map((name) => this.#values.get(name)!) : []);
+    };
+    const giveUp = this.#values.wait(names, Number(timeoutMs), (missing) => {
+      this.#giveUps.delete(giveUp!);
+      answer(missing);
     });
-    this.#giveUps.add(giveUp);
+    if (giveUp) this.#giveUps.add(giveUp);
+    else answer([]);
   }
 
   #reply(id: string, status: string, fields: readonly (Uint8Array | string)[]): void {

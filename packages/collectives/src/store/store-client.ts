@@ -98,8 +98,7 @@ export class StoreClient implements Store {
 
   async get(key: string, options?: StoreWaitOptions): Promise<Uint8Array> {
     checkText('get', 'the key', key);
-    await this.#wait('get', [key], options);
-    const [value] = await this.#ask('get', [key]);
+    const [value] = await this.#wait('get', [key], options);
     return value!;
   }
 
@@ -150,22 +149,25 @@ export class StoreClient implements Store {
     this.#socket.destroy();
   }
 
-  async #wait(call: string, keys: readonly string[], options: StoreWaitOptions = {}): Promise<void> {
+  async #wait(
+    call: 'wait' | 'get',
+    keys: readonly string[],
+    options: StoreWaitOptions = {},
+  ): Promise<readonly Buffer[]> {
     checkOptions(call, options, ['timeoutMs']);
     const { timeoutMs = this.#timeoutMs } = options;
     checkNumber(call, 'timeoutMs', timeoutMs, 'a number of milliseconds above 0', isDuration);
-    await this.#ask('wait', [String(timeoutMs), ...keys], timeoutMs, call);
+    return await this.#ask(call, [String(timeoutMs), ...keys], timeoutMs);
   }
 
   async #ask(
-    op: string,
+    call: string,
     fields: readonly (Uint8Array | string)[],
     timeoutMs = this.#timeoutMs,
-    call = op,
   ): Promise<readonly Buffer[]> {
     if (this.#failure) throw new StoreError(`${call}: ${this.#failure.message}`);
     const id = String(++this.#lastId);
-    const message = encodeFrame([id, op, ...fields]);
+    const message = encodeFrame([id, call, ...fields]);
     const byteLength = message.length - lengthBytes;
     // The server would end the connection.
     if (byteLength > this.#messageBytes)

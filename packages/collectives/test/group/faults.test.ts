@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Told } from '../support/kill-ranks.ts';
 import { glooNote, hasGloo, runRanks, withRanks } from '../support/run-ranks.ts';
+import { freePort } from '../support/slurm.ts';
 
 const isEverySuccessful = async (fault: string, size: number) => {
   const results = await runRanks('faults', size, [fault]);
@@ -23,6 +24,22 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['lists', 2],
     ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);
+
+  it.each(['recv', 'send', 'broadcast'])('kill -9 in the middle of a message: %s', async (call) => {
+    const [first, second] = await runRanks('faults', 2, ['midway', call]);
+    expect(second!.signal).toBe('SIGKILL');
+    expect(first).toMatchObject({ code: 0, stdout: 'all right\n', stderr: '' });
+  });
+
+  it('others agree on a group while the rank that hosts the store is blocked', async () => {
+    for (const { code, stdout, stderr } of await runRanks('faults', 3, ['blocked', String(await freePort())]))
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
+  });
+
+  it('groups one after the other by the stores of rank 0, which is slower to leave', async () => {
+    for (const { code, stdout, stderr } of await runRanks('faults', 2, ['hosted', String(await freePort())]))
+      expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
+  });
 
   it('a process that never asked what became of calls which did not fit does not end well', async () => {
     for (const [rank, { code, stdout, stderr }] of (await runRanks('faults', 2, ['unheard'])).entries()) {

@@ -94,6 +94,32 @@ describe('the modes', () => {
     model.dispose();
   });
 
+  it.each(['naive', 'flat', 'overlap'] as const)('%s reduces what was frozen for a while', (mode) => {
+    const { backend, model, parallel } = parallelOf({ mode, bucketBytes: rowBytes });
+    backward(model);
+    const before = {
+      calls: kindsOf(backend),
+      gradients: model.parameters.map(({ grad }) => grad!.toFlatArray()),
+    };
+    model.zeroGrad();
+    for (const parameter of model.parameters) parameter.requiresGrad_(false);
+    for (const parameter of model.parameters) parameter.requiresGrad_();
+    backend.calls.length = 0;
+    backward(model);
+    expect(kindsOf(backend)).toEqual(before.calls);
+    expect(model.parameters.map(({ grad }) => grad!.toFlatArray())).toEqual(before.gradients);
+    // What is frozen at the end is let go of, too.
+    model.zeroGrad();
+    for (const parameter of model.parameters) parameter.requiresGrad_(false);
+    parallel.dispose();
+    for (const parameter of model.parameters) parameter.requiresGrad_();
+    backend.calls.length = 0;
+    backward(model);
+    expect(backend.calls).toEqual([]);
+    expect(model.parameters.map(({ grad }) => grad!.toFlatArray())).toEqual(before.gradients);
+    model.dispose();
+  });
+
   it('overlap sends the last parameters while the pass goes on, the others behind it', () => {
     const { backend, model, parallel } = parallelOf({ bucketBytes: rowBytes });
     const sent: number[] = [];

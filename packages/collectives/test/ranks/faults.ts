@@ -202,6 +202,55 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     stillWorks(part);
   },
 
+  /** Rank 1 is killed while a message of 200 MB is on its way from it, or to it. */
+  async midway() {
+    const group = await initProcessGroup({ backend: 'gloo' });
+    const x = zeros([50_000_000]);
+    group.barrier().wait();
+    const [, , , call] = process.argv;
+    const start = (): Work => {
+      if (call === 'broadcast') return group.broadcast(x, 1);
+      const isSender = (call === 'send') === (group.rank === 0);
+      return isSender ? group.send(x, 1 - group.rank) : group.recv(x, 1 - group.rank);
+    };
+    const startMs = performance.now();
+    const work = start();
+    if (group.rank === 1) {
+      await sleep(20);
+      process.kill(process.pid, 'SIGKILL');
+    }
+    const error = errorOf(() => work);
+    deepStrictEqual([error.op, error.peers], [call, [1]]);
+    match(error.message, /rank 1 is gone/);
+    ok(performance.now() - startMs < 10_000, 'well within the timeout');
+    group.dispose();
+  },
+
+  /** The rank that hosts the store is blocked by its wait for others, which are still to agree on a group of theirs. */
+  async blocked() {
+    const masterPort = Number(process.argv[3]);
+    const group = await initProcessGroup({ backend: 'gloo', masterAddress: '127.0.0.1', masterPort });
+    if (group.rank > 0) {
+      await sleep(300);
+      const others = await group.subGroup([1, 2]);
+      stillWorks(others);
+      others.dispose();
+    }
+    group.barrier().wait();
+    group.dispose();
+  },
+
+  /** Groups one after the other, by the stores that rank 0 hosts and ends later than the others leave. */
+  async hosted() {
+    const place = { masterAddress: '127.0.0.1', masterPort: Number(process.argv[3]) };
+    for (let round = 0; round < 3; round++) {
+      const group = await initProcessGroup({ backend: 'gloo', ...place });
+      stillWorks(group);
+      if (group.rank === 0) await sleep(300);
+      group.dispose();
+    }
+  },
+
   async absent() {
     const error = await initProcessGroup({ backend: 'gloo', timeoutMs: 4000, worldSize: 4 }).catch(
       (e: unknown) => e,

@@ -116,6 +116,8 @@ async function checkAdamW(): Promise<void> {
   // So is what one rank alone gives wrongly, before anything is sent; the others do not wait for it.
   const isOdd = rank === size - 1;
   const good = { tensors, metadata };
+  const gone = { ...tensors, 'exp_avg.0': full([40, 16], 0, { device }) };
+  gone['exp_avg.0'].dispose();
   const given: [OptimizerState | null, { root?: number }, RegExp][] = [
     [isOdd ? null : good, {}, /must give the state, not null/],
     [isOdd ? ({ tensors } as OptimizerState) : good, {}, /the state's metadata/],
@@ -125,6 +127,7 @@ async function checkAdamW(): Promise<void> {
       { root: 0 },
       /tensor/,
     ],
+    [rank === 0 ? { tensors: gone, metadata } : null, { root: 0 }, /"exp_avg.0": .* had been disposed/],
   ];
   for (const [own, from, message] of given) {
     const startMs = performance.now();

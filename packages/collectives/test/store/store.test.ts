@@ -72,6 +72,16 @@ describe('keys and values', () => {
     expect(await got).toBe('now');
   });
 
+  it('get gives a value that is deleted right behind it', async () => {
+    const client = await join();
+    const later = client.get('k');
+    const first = [client.set('k', 'value'), client.deletePrefix('k')];
+    expect(textOf(await later)).toBe('value');
+    const second = [client.set('k', 'another'), client.get('k'), client.deletePrefix('k')] as const;
+    expect(textOf(await second[1])).toBe('another');
+    await Promise.all([...first, ...second]);
+  });
+
   it('get and wait name the keys that did not come, and only those', async () => {
     const [a, b] = [await join(), await join()];
     await a.set('rank/0', 'here');

@@ -38,14 +38,19 @@ export const nodeFlags: readonly string[] = [
   '--disable-warning=ExperimentalWarning',
 ];
 
-/** Starts a script of test/ranks, without any store; `prefix` are words before the command, where it runs elsewhere. */
+/**
+ * Starts a script of test/ranks, without any store; `prefix` are words before the command, where it runs elsewhere, `flags`
+ * are Node's beside its own.
+ */
 export function startScript(
   name: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
   prefix: readonly string[] = [],
+  flags: readonly string[] = [],
 ): RunningRank {
-  const [program, ...words] = [...prefix, process.execPath, ...nodeFlags, rankScript(name), ...args];
+  const node = [process.execPath, ...nodeFlags, ...flags];
+  const [program, ...words] = [...prefix, ...node, rankScript(name), ...args];
   const child = spawn(program!, words, {
     env: { ...process.env, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],

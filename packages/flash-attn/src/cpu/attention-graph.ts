@@ -113,7 +113,7 @@ export class AttentionGraph {
   /** scale · q kᵀ of a block of queries and one of keys, -∞ where a query does not see a key. */
   scores(q: OnnxValue, k: OnnxValue, queries: Block, keys: Block): OnnxValue {
     const products = this.productWithTransposed(this.slice(q, queries), this.slice(k, keys), this.#scale);
-    return this.#masked(products, queries, keys);
+    return this.seenOnly(products, queries, keys, -Infinity);
   }
 
   reduce(type: 'ReduceSum' | 'ReduceMax', x: OnnxValue): OnnxValue {
@@ -126,8 +126,9 @@ export class AttentionGraph {
     return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestScore(x.dtype))]);
   }
 
-  #masked(scores: OnnxValue, queries: Block, keys: Block): OnnxValue {
-    if (seesAll(this.#problem, queries, keys)) return scores;
+  /** Numbers of a block of queries and one of keys, with `otherwise` in the place of those that a query does not see. */
+  seenOnly(x: OnnxValue, queries: Block, keys: Block, otherwise: number): OnnxValue {
+    if (seesAll(this.#problem, queries, keys)) return x;
     const { graph } = this;
     const shift = this.sizes.keys - this.sizes.queries;
     const along = (block: Block, isRow: boolean) => {
@@ -140,12 +141,12 @@ export class AttentionGraph {
       [along(keys, false), lastSeen],
       {},
       {
-        shape: scores.shape.slice(-2),
+        shape: x.shape.slice(-2),
         dtype: 'bool',
       },
     );
-    const never = graph.scalar(scores.dtype, -Infinity);
-    return graph.node('Where', [isSeen, scores, never], {}, { shape: scores.shape, dtype: scores.dtype });
+    const { shape, dtype } = x;
+    return graph.node('Where', [isSeen, x, graph.scalar(dtype, otherwise)], {}, { shape, dtype });
   }
 
   filled(shape: Shape, value: OnnxValue, fill = 0): OnnxValue {

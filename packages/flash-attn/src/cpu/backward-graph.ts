@@ -75,7 +75,9 @@ function tileGradients(
   const weights = divisor ? graph.node('Div', [exponentials, ofQueries(divisor)]) : exponentials;
   const gradWeights = a.productWithTransposed(ofQueries(gradO), a.slice(v, keys), 1);
   const differences = graph.node('Sub', [gradWeights, ofQueries(delta)]);
-  return { weights, gradScores: graph.node('Mul', [weights, differences]) };
+  // A weight of 0 would not keep a difference that is infinite or NaN from keys that its query does not see.
+  const gradScores = a.seenOnly(graph.node('Mul', [weights, differences]), queries, keys, 0);
+  return { weights, gradScores };
 }
 
 function gradientOfQueries(a: AttentionGraph, saved: SavedForBackward): OnnxValue {

@@ -34,6 +34,8 @@ export class Tensor extends Scoped implements MemoryView {
   #node: TapeNode | null = null;
   #outputIndex = 0;
   #leaf: LeafNode | null = null;
+  /** The leaf entry while no gradient is required: with its hooks and its buffer it is there again once one is. */
+  #frozenLeaf: LeafNode | null = null;
   #disposed = false;
   /** What is freed if this handle is collected undisposed; null where a scope owns it. */
   #held: Held | null = null;
@@ -166,7 +168,9 @@ export class Tensor extends Scoped implements MemoryView {
     if (requires) parameters.add(region);
     else parameters.remove(region);
     if (this.#held) this.#held.region = requires ? region : null;
-    this.#leaf = requires ? new LeafNode(this) : null;
+    [this.#leaf, this.#frozenLeaf] = requires
+      ? [this.#frozenLeaf ?? new LeafNode(this), null]
+      : [null, this.#leaf];
     if (this.storage.isWatched) watchedChanges.handles++;
     return this;
   }
@@ -203,13 +207,14 @@ export class Tensor extends Scoped implements MemoryView {
    * collects no gradient, and a ShapeError, DTypeError or DeviceError for a buffer that is not contiguous or not like it.
    */
   setGradientBuffer(buffer: Tensor | null): void {
-    if (!this.#leaf) {
+    const leaf = this.#leaf ?? (buffer === null ? this.#frozenLeaf : null);
+    if (!leaf) {
       throw new AutogradError(
         'setGradientBuffer: only leaves that require a gradient collect one; call requiresGrad_() first.',
       );
     }
     if (buffer !== null) this.#checkGradientBuffer(buffer);
-    this.#leaf.gradientBuffer = buffer;
+    leaf.gradientBuffer = buffer;
     if (this.storage.isWatched) watchedChanges.gradients++;
   }
 

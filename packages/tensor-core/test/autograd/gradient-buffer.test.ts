@@ -57,6 +57,31 @@ describeOnDevices((open) => {
     expect(device.memoryStatistics().liveStorages).toBe(before);
   });
 
+  it('a leaf that is frozen for a while has its buffer and its hooks again', () => {
+    t.scope(() => {
+      const { x, flat } = withBuffer();
+      const arrivals: boolean[] = [];
+      const remove = x.onGradientAccumulated((_, wasCopied) => arrivals.push(wasCopied));
+      const before = t.sum(t.mul(x, 3));
+      x.requiresGrad_(false);
+      expect([x.gradientBuffer, x.hasGradientHooks]).toEqual([null, false]);
+      x.requiresGrad_();
+      t.add(before, t.sum(x)).backward();
+      expect(flat.toFlatArray()).toEqual([7, 4, 4, 7]);
+      expect(arrivals).toHaveLength(1);
+      x.grad = null;
+      // What is taken away meanwhile does not come back.
+      x.requiresGrad_(false);
+      x.setGradientBuffer(null);
+      remove();
+      x.requiresGrad_();
+      t.sum(x).backward();
+      expect(x.grad!.toFlatArray()).toEqual([1, 1]);
+      expect(flat.toFlatArray()).toEqual([7, 4, 4, 7]);
+      expect(arrivals).toHaveLength(1);
+    });
+  });
+
   it('refuses buffers that are not like the gradient, and tensors without one', () => {
     t.scope(() => {
       const device = open();

@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort, Worker, receiveMessageOnPort } from 'node:worker_threads';
-import { packageProgram } from '../../package-program.ts';
+import { packageProgram, threadFlags } from '../../package-program.ts';
 import type { CheckMessage, FailureMessage, WatchMessage, WatchOrder } from './messages.ts';
 
 let worker: Worker | null = null;
@@ -9,7 +9,7 @@ function watchdogThread(): Worker {
   if (worker) return worker;
   worker = new Worker(packageProgram('nccl-watchdog'), {
     name: 'roofline-nccl-watchdog',
-    execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
+    execArgv: threadFlags(),
   });
   worker.unref();
   worker.on('error', (error) => {
