@@ -22,6 +22,9 @@ import { planBuckets } from './plan-buckets.ts';
 
 const firstBucketBytes = 2 ** 20;
 
+/** Parameters that one reduces: a second one would average what the first has averaged only in part. */
+const reduced = new WeakSet<Tensor>();
+
 /**
  * Data parallelism (as torch.nn.parallel.DistributedDataParallel, Li et al. 2020, "PyTorch Distributed"): each rank runs
  * the model on its own part of the batch, and `backward` leaves the average of all ranks' gradients on all of them. All
@@ -38,7 +41,7 @@ const firstBucketBytes = 2 ** 20;
  * `checkpoint`s, take 'naive' or 'flat': 'overlap' has sent the first part by then, and throws.
  *
  * Throws a CollectiveError where the ranks' models or options differ, a RooflineError for a model without anything to
- * train (code PARAMETERS) and for options that are none.
+ * train or with parameters that another one reduces (code PARAMETERS) and for options that are none.
  */
 export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedModel> {
   readonly module: Model;
@@ -65,6 +68,12 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     const trained = named.filter(([, { requiresGrad }]) => requiresGrad);
     if (trained.length === 0)
       throw new RooflineError('PARAMETERS', `${owner}: no parameter of the model requires a gradient.`);
+    const taken = trained.find(([, parameter]) => reduced.has(parameter));
+    if (taken)
+      throw new RooflineError(
+        'PARAMETERS',
+        `${owner}: another one reduces the gradient of "${taken[0]}"; dispose() that one first.`,
+      );
     checkAgreement(owner, group, named, { mode, bucketBytes, findUnusedParameters });
     broadcastAll(
       group,
@@ -83,6 +92,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     this.#removeHooks = trained.map(([, parameter]) =>
       parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied)),
     );
+    for (const [, parameter] of trained) reduced.add(parameter);
   }
 
   /** What is reduced together, in this order: the names of its parameters, and the bytes of their gradients. */
@@ -124,7 +134,9 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
 
   /** Lets go of the model: its gradients are its own again. Disposing twice is harmless. */
   dispose(): void {
+    if (this.#removeHooks.length === 0) return;
     for (const remove of this.#removeHooks.splice(0)) remove();
+    for (const parameter of this.#names.keys()) reduced.delete(parameter);
     this.#endPass();
     for (const bucket of this.#buckets) bucket.dispose();
   }

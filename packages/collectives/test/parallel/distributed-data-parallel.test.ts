@@ -65,6 +65,19 @@ const kindsOf = ({ calls }: InstantBackend) =>
   calls.map(({ kind, count: elements }) => `${kind} ${elements}`);
 
 describe('the start', () => {
+  it('refuses parameters that another one reduces, until that is disposed of', () => {
+    const { model, parallel } = parallelOf();
+    const again = () => new DistributedDataParallel(model, groupOn(new InstantBackend(null)));
+    expect(again).toThrow(/another one reduces the gradient of "layers\.0"; dispose\(\) that one first/);
+    parallel.dispose();
+    const second = again();
+    // Of the first one it is the second dispose(), which takes nothing from the second.
+    parallel.dispose();
+    expect(again).toThrow(RooflineError);
+    second.dispose();
+    model.dispose();
+  });
+
   it('compares the models, and sends every tensor of the first rank, those too that are not trained', () => {
     const backend = new InstantBackend();
     const model = new Model();
