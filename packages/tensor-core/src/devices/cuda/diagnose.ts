@@ -2,7 +2,7 @@ import { LibraryNotFoundError } from '../../errors.ts';
 import { architectureOf, oldestCapability } from './architecture.ts';
 import { loadNvrtc } from './compile/nvrtc.ts';
 import { countDevices, driverVersion, loadDriver } from './driver/driver.ts';
-import { DriverStartError } from './driver/driver-start-error.ts';
+import { UnusableLibraryError } from './driver/unusable-library-error.ts';
 import { HostMemory } from '../../native/host-memory.ts';
 import {
   type LibraryDescription,
@@ -10,7 +10,7 @@ import {
   libraries,
   loadLibrary,
 } from './driver/library-search.ts';
-import { type DeviceFacts, formatCudaVersion, formatTenths, readFacts } from './properties.ts';
+import { factsOf, formatCudaVersion, formatTenths } from './properties.ts';
 
 /** One line of `roofline doctor`. */
 export interface Diagnosis {
@@ -54,18 +54,10 @@ function diagnoseGpus(): Diagnosis[] {
   return Array.from({ length: count }, (_, index) => diagnoseGpu(index));
 }
 
-function factsOf(index: number): DeviceFacts {
-  const driver = loadDriver();
-  return readFacts(
-    driver,
-    driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index)),
-  );
-}
-
 function diagnoseGpu(index: number): Diagnosis {
   const component = `cuda:${index}`;
   try {
-    const { name, computeCapability, multiprocessors, totalBytes } = factsOf(index);
+    const { name, computeCapability, multiprocessors, totalBytes } = factsOf(loadDriver(), index);
     const gibibytes = (totalBytes / 2 ** 30).toFixed(0);
     const detail = `${name}, compute capability ${formatTenths(computeCapability)}, ${multiprocessors} multiprocessors, ${gibibytes} GiB`;
     return computeCapability >= oldestCapability
@@ -99,18 +91,18 @@ function diagnoseLibrary(
     // What the loader said of a library that is there; that it "was not found" would be wrong.
     const told = error instanceof LibraryNotFoundError ? error.cause : error;
     const { problem: detail, remedy } =
-      told instanceof DriverStartError
+      told instanceof UnusableLibraryError
         ? told
         : { problem: (told as Error).message, remedy: description.remedy };
     return { component, status: 'unusable', detail, ...(path === undefined ? {} : { path }), remedy };
   }
 }
 
-/** Throws a DeviceError where it does not compile for a GPU that is here. */
+/** Throws an UnusableLibraryError where it does not compile for a GPU that is here. */
 function nvrtcVersion(): string {
   const nvrtc = loadNvrtc();
   for (let index = 0; index < countDevices(); index++) {
-    const { computeCapability } = factsOf(index);
+    const { computeCapability } = factsOf(loadDriver(), index);
     if (computeCapability >= oldestCapability) nvrtc.requireArchitecture(architectureOf(computeCapability));
   }
   return nvrtc.version;

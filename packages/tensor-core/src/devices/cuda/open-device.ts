@@ -5,7 +5,7 @@ import { CudaDevice } from './device.ts';
 import { countDevices, loadDriver } from './driver/driver.ts';
 import { libraries, loadLibrary } from './driver/library-search.ts';
 import { startNvtx } from './profiling/nvtx.ts';
-import { readFacts } from './properties.ts';
+import { factsOf } from './properties.ts';
 
 const opened = new Map<number, CudaDevice>();
 
@@ -53,9 +53,8 @@ export function cudaAvailable(): boolean {
 
 function canRunOps(index: number): boolean {
   try {
-    const driver = loadDriver();
-    const handle = driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index));
-    loadNvrtc().requireArchitecture(architectureOf(readFacts(driver, handle).computeCapability));
+    const { computeCapability } = factsOf(loadDriver(), index);
+    loadNvrtc().requireArchitecture(architectureOf(computeCapability));
     loadLibrary(libraries.cublasLt);
     return true;
   } catch (error) {

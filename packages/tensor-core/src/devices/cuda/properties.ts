@@ -57,6 +57,14 @@ export function readFacts(driver: CudaDriver, handle: number): DeviceFacts {
   };
 }
 
+/** The same by the device's index. */
+export function factsOf(driver: CudaDriver, index: number): DeviceFacts {
+  return readFacts(
+    driver,
+    driver.intFrom('cuDeviceGet', (out) => driver.functions.cuDeviceGet(out, index)),
+  );
+}
+
 /** The facts as records keep them, units in the names. */
 export function describeFacts(facts: DeviceFacts): Record<string, string | number> {
   return {

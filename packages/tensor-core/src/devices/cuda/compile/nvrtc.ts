@@ -4,6 +4,7 @@ import { DeviceError, KernelCompileError } from '../../../errors.ts';
 import { type NativeFunctions, declareFunctions, ffi } from '../../../native/ffi.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
 import { libraries, loadLibrary } from '../driver/library-search.ts';
+import { UnusableLibraryError } from '../driver/unusable-library-error.ts';
 import { keepExitSignals } from './exit-signals.ts';
 
 /** CUDA C++ on its way to machine code. */
@@ -92,13 +93,13 @@ class Nvrtc implements KernelCompiler {
     }
   }
 
-  /** Throws a DeviceError for one that it does not compile for; of such it says itself that an option is invalid. */
+  /** Throws an UnusableLibraryError for one that it does not compile for; of such it says itself that an option is invalid. */
   requireArchitecture(architecture: string): void {
     const known = this.#knownArchitectures();
     if (known.includes(Number.parseInt(architecture.slice('sm_'.length), 10))) return;
-    throw new DeviceError(
-      `NVRTC ${this.version} (${this.#path}) does not compile for ${architecture}, only up to sm_${Math.max(...known)}: ` +
-        '`pip install --upgrade nvidia-cuda-nvrtc`, or install a newer CUDA toolkit, and name the folder of its libnvrtc in ' +
+    throw new UnusableLibraryError(
+      `NVRTC ${this.version} (${this.#path}) does not compile for ${architecture}, only up to sm_${Math.max(...known)}.`,
+      'Take a newer one: `pip install --upgrade nvidia-cuda-nvrtc`, or a newer CUDA toolkit; name the folder of its libnvrtc in ' +
         'ROOFLINE_CUDA_LIBRARIES.',
     );
   }

@@ -1,4 +1,4 @@
-import { DeviceError } from '../../../errors.ts';
+import { UnusableLibraryError } from './unusable-library-error.ts';
 
 /** By CUresult of cuInit. */
 const remedies: ReadonlyMap<number, string> = new Map([
@@ -26,16 +26,8 @@ const remedies: ReadonlyMap<number, string> = new Map([
   [999, 'Is the kernel module nvidia_uvm loaded (`nvidia-modprobe -u`)? Does `nvidia-smi` list the GPU?'],
 ]);
 
-/** NVIDIA's driver is installed, and does not start. */
-export class DriverStartError extends DeviceError {
-  /** What cuInit said. */
-  readonly problem: string;
-  readonly remedy: string;
-
-  constructor(result: number, problem: string) {
-    const remedy = remedies.get(result) ?? "See whether `nvidia-smi` runs; or use the device 'cpu'.";
-    super(`${problem} ${remedy}`);
-    this.problem = problem;
-    this.remedy = remedy;
-  }
+/** The error for a driver that is installed and does not start: `problem` is what cuInit said with that result. */
+export function driverStartError(result: number, problem: string): UnusableLibraryError {
+  const remedy = remedies.get(result) ?? "See whether `nvidia-smi` runs; or use the device 'cpu'.";
+  return new UnusableLibraryError(problem, remedy);
 }

@@ -1,7 +1,7 @@
 import { DeviceError, LibraryNotFoundError } from '../../../errors.ts';
 import { type NativeFunctions, declareFunctions } from '../../../native/ffi.ts';
 import { HostMemory } from '../../../native/host-memory.ts';
-import { DriverStartError } from './driver-start-error.ts';
+import { driverStartError } from './driver-start-error.ts';
 import { libraries, loadLibrary } from './library-search.ts';
 
 // Handles and device addresses travel as numbers; results arrive through addresses of host memory.
@@ -109,7 +109,7 @@ export class CudaDriver {
 
 let driver: CudaDriver | null = null;
 
-/** libcuda, loaded and initialised once. Throws LibraryNotFoundError without a driver, DriverStartError without a GPU. */
+/** libcuda, loaded and initialised once. Throws LibraryNotFoundError without a driver, UnusableLibraryError without a GPU. */
 export function loadDriver(): CudaDriver {
   if (driver) return driver;
   const { handle, path } = loadLibrary(libraries.cuda);
@@ -125,7 +125,7 @@ export function loadDriver(): CudaDriver {
   };
   const loaded = new CudaDriver(functions, describe);
   const result = functions.cuInit(0);
-  if (result !== 0) throw new DriverStartError(result, loaded.error(result, 'cuInit').message);
+  if (result !== 0) throw driverStartError(result, loaded.error(result, 'cuInit').message);
   driver = loaded;
   return driver;
 }

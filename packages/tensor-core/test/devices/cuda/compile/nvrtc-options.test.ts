@@ -82,7 +82,7 @@ describe.skipIf(!hostCompilerVersion())('NVRTC, played', () => {
     const unknown = () => linesOf({ architecture: 'sm_150' });
     expect(unknown).toThrow(DeviceError);
     expect(unknown).toThrow(
-      /^NVRTC 13\.7 \(\/.*libnvrtc\.so\.13\) does not compile for sm_150, only up to sm_90: .*ROOFLINE_CUDA_LIBRARIES/,
+      /^NVRTC 13\.7 \(\/.*libnvrtc\.so\.13\) does not compile for sm_150, only up to sm_90\. .*ROOFLINE_CUDA_LIBRARIES/,
     );
     expect(linesOf().at(-1)).toBe('live 1');
   });

@@ -41,7 +41,8 @@ describe.skipIf(!hostCompilerVersion())('a GPU that the NVRTC found does not kno
     });
     expect(entry('libnvrtc')).toMatchObject({
       status: 'unusable',
-      detail: expect.stringMatching(/^NVRTC 13\.7 .* does not compile for sm_150, only up to sm_90:/),
+      detail: expect.stringMatching(/^NVRTC 13\.7 .* does not compile for sm_150, only up to sm_90\.$/),
+      remedy: expect.stringContaining('--upgrade nvidia-cuda-nvrtc'),
     });
   });
 });
