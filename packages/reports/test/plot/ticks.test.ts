@@ -34,6 +34,13 @@ describe('logTicks', () => {
     expect(logTicks(0.02, 3e4, 6, [])).toEqual([0.01, 0.1, 1, 10, 100, 1000, 10000, 100000]);
   });
 
+  it('ends in a round number over a range of many powers', () => {
+    for (let power = -30; power <= 30; power += 1) {
+      const ticks = logTicks(10 ** power, 2 * 10 ** (power + 10), 7, []);
+      expect(ticks.map((tick) => tick.toExponential()).join(' ')).toMatch(/^(1e[+-]\d+ ?)+$/);
+    }
+  });
+
   it('writes large and small powers short', () => {
     expect(tickTexts([0.05, 0.125, 8192, 1e6, 2e9, 1e-5], 'log')).toEqual([
       '0.05',
