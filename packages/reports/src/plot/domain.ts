@@ -90,7 +90,8 @@ function checked(plot: Plot, axis: 'x' | 'y', value: number | string): number {
   return value;
 }
 
-function extent(values: readonly number[]): [number, number] {
+/** The least and the most of values, however many. */
+export function extent(values: readonly number[]): [number, number] {
   return values.reduce<[number, number]>(
     ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
     [Infinity, -Infinity],

@@ -4,7 +4,7 @@ import type { Axis, Plot } from '../model.ts';
 import { FONT_SIZE } from './layout.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
-import { colorOf, symbolOf } from './series.ts';
+import { colorOf, opacityOf, symbolOf } from './series.ts';
 
 export function axisLabel({ label, unit }: Axis): string {
   return unit ? `${label} (${unit})` : label;
@@ -68,6 +68,7 @@ export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette:
   return legend.flatMap(({ series, left, top }) => {
     const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };
     const symbol = plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square';
+    const fillOpacity = plot.marks === 'bar' ? opacityOf(series, palette) : 1;
     return [
       observablePlot().dot([0], {
         ...at,
@@ -75,6 +76,7 @@ export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette:
         r: 4.5,
         symbol,
         fill: colorOf(series, palette),
+        fillOpacity,
       }),
       note(plot.series[series]!.name, { ...at, dx: at.dx + 16, fill: palette.ink }),
     ];

@@ -1,6 +1,6 @@
 import { displayWidth } from '../text/display-width.ts';
 import type { Plot } from '../model.ts';
-import { resolveX, resolveY } from './domain.ts';
+import { extent, resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';
 
 export const FONT_SIZE = 12;
@@ -55,12 +55,14 @@ export function layOut(plot: Plot, size: PlotSize): PlotLayout {
 /** The same on axes that are known. */
 export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size: PlotSize): PlotLayout {
   const padding = size.standalone ? PADDING : 0;
-  const right = 16;
   const titleHeight = size.standalone ? PADDING + 28 : 0;
   const legend = layOutLegend(plot, size.width, padding, titleHeight);
   const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
   const texts = x.scale === 'category' ? x.domain : x.texts;
-  const longest = Math.max(...texts.map(textWidth), 0);
+  // Half of the last number reaches beyond the axis.
+  const beyond = x.scale === 'category' ? 0 : textWidth(x.texts.at(-1)!) / 2 - X_INSET;
+  const right = Math.max(16, beyond);
+  const [, longest] = extent([0, ...texts.map(textWidth)]);
   const ticksWidth = padding + Math.max(...y.texts.map(textWidth), 16) + 12;
   const slot = (size.width - ticksWidth - right) / Math.max(1, texts.length);
   const turned = x.scale === 'category' && longest + 6 > slot;
@@ -89,7 +91,7 @@ function marginForTurned(texts: readonly string[], right: number): number {
     const position = (index + 0.5) / texts.length;
     return (textWidth(text) * cosine - position * right) / (1 - position);
   });
-  return Math.max(...margins) + FONT_SIZE / 2;
+  return extent(margins)[1] + FONT_SIZE / 2;
 }
 
 export function textWidth(text: string): number {

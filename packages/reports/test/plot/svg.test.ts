@@ -132,4 +132,47 @@ describe('renderSvg', () => {
     expect(count('.error-bars line')).toBe(1);
     expect(source).not.toContain('NaN');
   });
+
+  it('cuts a band off where a logarithmic axis ends, and leaves no gap in it', () => {
+    const bandFrom = (low: number) => {
+      const points = [1, 2, 4].map((x) => ({ x, y: 10, low: x === 2 ? low : 5, high: 20 }));
+      const series = [{ name: 's', points }];
+      const { source } = draw(throughput({ marks: 'area', y: { label: 'T', scale: 'log' }, series }));
+      return /aria-label="area"><path d="([^"]*)"/.exec(source)![1]!;
+    };
+    expect(bandFrom(0)).toBe(bandFrom(5));
+    expect(bandFrom(5).match(/L/g)).toHaveLength(5);
+  });
+
+  it.each(['line', 'dot', 'bar'] as const)(
+    'gives no two of 12 series of a %s plot the same look',
+    (marks) => {
+      const series = Array.from({ length: 12 }, (_, index) => ({
+        name: `s${index}`,
+        points: [{ x: 1, y: index + 1 }],
+      }));
+      const { source } = draw(throughput({ marks, series, references: [] }));
+      const shapes = /<g ([^>]*)aria-label="(?:dot|rect)"><(?:circle|path d="[^"]*"|rect)[^>]*>(?:<title>)?/g;
+      const looks = Array.from(source.matchAll(shapes), ([look]) =>
+        look.replace(/ (?:c?x|c?y|height|width|transform)="[^"]*"/g, ''),
+      );
+      const [drawn, legend] = [true, false].map((titled) =>
+        looks.filter((look) => look.endsWith('<title>') === titled),
+      );
+      expect([drawn, legend].map((each) => each!.length)).toEqual([12, 12]);
+      expect([drawn, legend].map((each) => new Set(each).size)).toEqual([12, 12]);
+    },
+  );
+
+  it('leaves room for the last number of a horizontal axis', () => {
+    const points = [0, 1, 2, 3, 4].map((x) => ({ x: x * 25e6, y: x }));
+    const { source, texts } = draw(
+      throughput({ x: { label: 'Tokens', scale: 'linear' }, series: [{ name: 's', points }] }),
+      { width: 720 },
+    );
+    expect(texts).toContain('100,000,000');
+    const [, middle] = /translate\(([\d.]+),[\d.]+\)"[^>]*>100,000,000</.exec(source)!;
+    // At 6.7 pixels a digit and 3.4 a comma the text is 67 wide.
+    expect(Number(middle) + 67 / 2).toBeLessThan(720);
+  });
 });
