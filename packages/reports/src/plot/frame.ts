@@ -1,7 +1,7 @@
 import type { Markish, TextOptions } from '@observablehq/plot';
 import { observablePlot } from './drawing-libraries.ts';
 import type { Axis, Plot } from '../model.ts';
-import { FONT_SIZE } from './layout.ts';
+import { FONT_SIZE, TITLE_LINE, TITLE_SIZE } from './layout.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
 import { colorOf, opacityOf, symbolOf } from './series.ts';
@@ -83,9 +83,12 @@ export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette:
   });
 }
 
-export function titleMarks(plot: Plot, { margin, padding }: PlotLayout, palette: Palette): Markish[] {
-  const at = { dx: padding - margin.left, dy: padding + 10 - margin.top, frameAnchor: 'top-left' as const };
-  return [note(plot.title, { ...at, fill: palette.ink, fontSize: 15, fontWeight: 600 })];
+export function titleMarks({ title, margin, padding }: PlotLayout, palette: Palette): Markish[] {
+  const font = { fill: palette.ink, fontSize: TITLE_SIZE, fontWeight: 600 };
+  return title.map((line, index) => {
+    const dy = padding + 10 + index * TITLE_LINE - margin.top;
+    return note(line, { ...font, dx: padding - margin.left, dy, frameAnchor: 'top-left' });
+  });
 }
 
 function note(text: string, options: TextOptions): Markish {

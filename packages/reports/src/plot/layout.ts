@@ -1,4 +1,5 @@
 import { displayWidth } from '../text/display-width.ts';
+import { wrapWords } from '../text/terminal-text.ts';
 import type { Plot } from '../model.ts';
 import { extent, resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';
@@ -8,6 +9,10 @@ export const FONT_SIZE = 12;
 export const X_INSET = 8;
 /** Generous widths of characters in the system's fonts, in pixels: the SVG is laid out before any font is known. */
 const CHARACTER_WIDTHS = { narrow: 4.2, usual: 7.2, wide: 9.2 };
+/** Of the title, whose characters take so many pixels of the system's fonts, generously. */
+export const TITLE_SIZE = 15;
+const TITLE_CHARACTER = 8.5;
+export const TITLE_LINE = 20;
 const LEGEND_LINE = 20;
 const LEGEND_SYMBOL = 16;
 const LEGEND_GAP = 18;
@@ -35,6 +40,8 @@ export interface PlotLayout extends PlotSize {
   /** Free space to the left of the widest text and above the first, in pixels. */
   padding: number;
   margin: { top: number; right: number; bottom: number; left: number };
+  /** In lines; none where it stands beside the image. */
+  title: string[];
   /** Degrees by which the texts on the x axis are turned. */
   xRotation: number;
   legend: LegendItem[];
@@ -55,7 +62,9 @@ export function layOut(plot: Plot, size: PlotSize): PlotLayout {
 /** The same on axes that are known. */
 export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size: PlotSize): PlotLayout {
   const padding = size.standalone ? PADDING : 0;
-  const titleHeight = size.standalone ? PADDING + 28 : 0;
+  const columns = Math.floor((size.width - 2 * PADDING) / TITLE_CHARACTER);
+  const title = size.standalone ? wrapWords(plot.title, columns).split('\n') : [];
+  const titleHeight = size.standalone ? PADDING + 8 + title.length * TITLE_LINE : 0;
   const legend = layOutLegend(plot, size.width, padding, titleHeight);
   const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
   const texts = x.scale === 'category' ? x.domain : x.texts;
@@ -75,6 +84,7 @@ export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size
     x,
     y,
     padding,
+    title,
     margin: { top: legendHeight + 30, right, bottom: textHeight + 32 + padding / 2, left },
     xRotation: turned ? -ROTATION : 0,
     legend,

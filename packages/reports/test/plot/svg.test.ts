@@ -175,4 +175,16 @@ describe('renderSvg', () => {
     // At 6.7 pixels a digit and 3.4 a comma the text is 67 wide.
     expect(Number(middle) + 67 / 2).toBeLessThan(720);
   });
+
+  it('breaks a title that is longer than the image is wide', () => {
+    const title = 'Kernels under the roof: small · context 256 · batch 4 · train-step · bfloat16 · compiled';
+    const lines = (width: number) => {
+      const { texts } = draw(throughput({ title }), { width });
+      return texts.filter((text) => title.includes(text) && text.length > 12);
+    };
+    expect(lines(860)).toEqual([title]);
+    expect(lines(500).join(' ')).toBe(title);
+    // At 8 pixels a character.
+    for (const line of lines(500)) expect(line.length * 8).toBeLessThan(500);
+  });
 });
