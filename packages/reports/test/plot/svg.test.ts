@@ -187,4 +187,16 @@ describe('renderSvg', () => {
     // At 8 pixels a character.
     for (const line of lines(500)) expect(line.length * 8).toBeLessThan(500);
   });
+
+  it.each([
+    ['linear', ['8', '16', '32']],
+    ['category', ['8', '32', '16']],
+  ] as const)('sets bars of numbers on a %s axis in its order', (scale, order) => {
+    const series = [
+      { name: 'a', points: [8, 32].map((x) => ({ x, y: 1000 + x })) },
+      { name: 'b', points: [{ x: 16, y: 1000 }] },
+    ];
+    const { texts } = draw(throughput({ marks: 'bar', x: { label: 'Size', scale }, series, references: [] }));
+    expect(texts.filter((text) => ['8', '16', '32'].includes(text))).toEqual(order);
+  });
 });
