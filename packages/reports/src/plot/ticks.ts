@@ -36,7 +36,7 @@ export function logTicks(low: number, high: number, count: number, values: reado
 export function tickTexts(ticks: readonly number[], scale: 'linear' | 'log'): string[] {
   if (scale === 'log') return ticks.map(logTickText);
   const step = Math.abs((ticks[1] ?? 1) - (ticks[0] ?? 0));
-  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const decimals = -Math.floor(Math.log10(step) + 1e-9);
   return ticks.map((tick) => {
     if (tick === 0 && decimals > MOST_DIGITS) return '0';
     const whole = tick === 0 ? 1 : Math.floor(Math.log10(Math.abs(tick)) + 1e-9) + 1;
