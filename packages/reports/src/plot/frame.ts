@@ -11,12 +11,12 @@ export function axisLabel({ label, unit }: Axis): string {
 }
 
 export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Markish[] {
-  const { x, y, margin, padding, xRotation } = layout;
+  const { x, xTexts, y, margin, padding, xRotation } = layout;
   const common = { color: palette.muted, label: null };
   const turned = xRotation === 0 ? {} : { tickRotate: xRotation, textAnchor: 'end' as const };
   const xTicks = x.scale === 'category' ? x.domain.map((_, index) => index) : x.ticks;
-  const xTexts = x.scale === 'category' ? x.domain : x.texts;
-  const textOf = (ticks: number[], texts: string[]) => (tick: number) => texts[ticks.indexOf(tick)] ?? '';
+  const textOf = (ticks: readonly number[], texts: readonly string[]) => (tick: number) =>
+    texts[ticks.indexOf(tick)] ?? '';
   return [
     observablePlot().gridY(y.ticks, { stroke: palette.grid, strokeOpacity: 1 }),
     observablePlot().axisY({

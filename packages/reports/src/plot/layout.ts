@@ -1,4 +1,5 @@
 import { displayWidth } from '../text/display-width.ts';
+import { lengthThatParts, shorten } from '../text/shorten.ts';
 import { wrapWords } from '../text/terminal-text.ts';
 import type { Plot } from '../model.ts';
 import { extent, resolveX, resolveY } from './domain.ts';
@@ -18,6 +19,10 @@ const LEGEND_SYMBOL = 16;
 const LEGEND_GAP = 18;
 const ROTATION = 35;
 const PADDING = 14;
+/** The part of its height that an image keeps for the plot; it is higher where the texts around that leave less. */
+const LEAST_PLOT = 1 / 4;
+/** Pixels of an image's width for each character of a category's name. */
+const WIDTH_OF_NAMES = 13;
 
 export interface PlotSize {
   /** Pixels. */
@@ -36,6 +41,8 @@ export interface LegendItem {
 
 export interface PlotLayout extends PlotSize {
   x: ResolvedAxis;
+  /** What stands at its ticks, or below its categories. */
+  xTexts: readonly string[];
   y: NumericAxis;
   /** Free space to the left of the widest text and above the first, in pixels. */
   padding: number;
@@ -67,28 +74,36 @@ export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size
   const titleHeight = size.standalone ? PADDING + 8 + title.length * TITLE_LINE : 0;
   const legend = layOutLegend(plot, size.width, padding, titleHeight);
   const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
-  const texts = x.scale === 'category' ? x.domain : x.texts;
+  const xTexts = x.scale === 'category' ? shortNames(x.domain, size.width) : x.texts;
   // Half of the last number reaches beyond the axis.
   const beyond = x.scale === 'category' ? 0 : textWidth(x.texts.at(-1)!) / 2 - X_INSET;
   const right = Math.max(16, beyond);
-  const [, longest] = extent([0, ...texts.map(textWidth)]);
+  const [, longest] = extent([0, ...xTexts.map(textWidth)]);
   const ticksWidth = padding + Math.max(...y.texts.map(textWidth), 16) + 12;
-  const slot = (size.width - ticksWidth - right) / Math.max(1, texts.length);
+  const slot = (size.width - ticksWidth - right) / Math.max(1, xTexts.length);
   const turned = x.scale === 'category' && longest + 6 > slot;
   const left = turned
-    ? Math.max(ticksWidth, padding + marginForTurned(texts, size.width - right))
+    ? Math.max(ticksWidth, padding + marginForTurned(xTexts, size.width - right))
     : ticksWidth;
   const textHeight = turned ? longest * Math.sin((ROTATION * Math.PI) / 180) + FONT_SIZE : FONT_SIZE;
+  const [top, bottom] = [legendHeight + 30, textHeight + 32 + padding / 2];
   return {
     ...size,
+    height: Math.max(size.height, top + size.height * LEAST_PLOT + bottom),
     x,
+    xTexts,
     y,
     padding,
     title,
-    margin: { top: legendHeight + 30, right, bottom: textHeight + 32 + padding / 2, left },
+    margin: { top, right, bottom, left },
     xRotation: turned ? -ROTATION : 0,
     legend,
   };
+}
+
+function shortNames(names: readonly string[], width: number): string[] {
+  const longest = lengthThatParts(names, Math.ceil(width / WIDTH_OF_NAMES));
+  return names.map((name) => shorten(name, longest));
 }
 
 /**

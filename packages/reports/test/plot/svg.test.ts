@@ -1,6 +1,7 @@
 import { DOMParser } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import { renderSvg } from '../../src/index.ts';
+import { layOut } from '../../src/plot/layout.ts';
 import type { Plot, SvgOptions } from '../../src/index.ts';
 import { throughput } from '../fixtures.ts';
 
@@ -198,5 +199,37 @@ describe('renderSvg', () => {
     ];
     const { texts } = draw(throughput({ marks: 'bar', x: { label: 'Size', scale }, series, references: [] }));
     expect(texts.filter((text) => ['8', '16', '32'].includes(text))).toEqual(order);
+  });
+
+  describe('of texts that take most of an image', () => {
+    const phone = { width: 400, height: 340 };
+    const frameOf = (plot: Plot) => {
+      const { x, y, height, margin } = layOut(plot, { ...phone, standalone: true });
+      expect(draw(plot, phone).source).toContain(`viewBox="0 0 400 ${height}"`);
+      return { x, y, width: 400 - margin.left - margin.right, height: height - margin.top - margin.bottom };
+    };
+
+    it('keeps a quarter of the height for the plot, and is higher for the rest', () => {
+      const series = Array.from({ length: 24 }, (_, index) => ({
+        name: `size ${index}, train-step, bfloat16`,
+        points: [{ x: 'small', y: index }],
+      }));
+      expect(frameOf(throughput({ marks: 'bar', series })).height).toBeCloseTo(340 / 4);
+      expect(layOut(throughput(), { ...phone, standalone: true }).height).toBe(340);
+    });
+
+    it('shortens the names of categories, which the tooltips have in full', () => {
+      const names = [1, 2, 3].map(
+        (batch) => `batch ${batch}, context 512, dtype bfloat16, mode train-step, compiled`,
+      );
+      const plot = throughput({
+        marks: 'bar',
+        series: [{ name: 's', points: names.map((x) => ({ x, y: 1 })) }],
+      });
+      expect(frameOf(plot).width).toBeGreaterThan(150);
+      const { source, texts } = draw(plot, phone);
+      expect(texts.filter((text) => text.includes('…'))).toHaveLength(3);
+      for (const name of names) expect(source).toContain(`Context: ${name}`);
+    });
   });
 });
