@@ -89,7 +89,7 @@ export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size
   const [top, bottom] = [legendHeight + 30, textHeight + 32 + padding / 2];
   return {
     ...size,
-    height: Math.max(size.height, top + size.height * LEAST_PLOT + bottom),
+    height: Math.max(size.height, Math.ceil(top + size.height * LEAST_PLOT + bottom)),
     x,
     xTexts,
     y,
