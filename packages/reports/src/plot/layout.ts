@@ -18,6 +18,9 @@ const LEGEND_LINE = 20;
 const LEGEND_SYMBOL = 16;
 const LEGEND_GAP = 18;
 const ROTATION = 35;
+const SINE = Math.sin((ROTATION * Math.PI) / 180);
+/** Pixels from one turned text to the next, across them, that keep both readable. */
+const TURNED_LINE = 9;
 const PADDING = 14;
 /** The part of its height that an image keeps for the plot; it is higher where the texts around that leave less. */
 const LEAST_PLOT = 1 / 4;
@@ -41,7 +44,7 @@ export interface LegendItem {
 
 export interface PlotLayout extends PlotSize {
   x: ResolvedAxis;
-  /** What stands at its ticks, or below its categories. */
+  /** What stands at its ticks, or below its categories; empty where there is no room. */
   xTexts: readonly string[];
   y: NumericAxis;
   /** Free space to the left of the widest text and above the first, in pixels. */
@@ -85,13 +88,13 @@ export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size
   const left = turned
     ? Math.max(ticksWidth, padding + marginForTurned(xTexts, size.width - right))
     : ticksWidth;
-  const textHeight = turned ? longest * Math.sin((ROTATION * Math.PI) / 180) + FONT_SIZE : FONT_SIZE;
+  const textHeight = turned ? longest * SINE + FONT_SIZE : FONT_SIZE;
   const [top, bottom] = [legendHeight + 30, textHeight + 32 + padding / 2];
   return {
     ...size,
     height: Math.max(size.height, Math.ceil(top + size.height * LEAST_PLOT + bottom)),
     x,
-    xTexts,
+    xTexts: turned ? thinnedNames(xTexts, size.width - left - right) : xTexts,
     y,
     padding,
     title,
@@ -104,6 +107,11 @@ export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size
 function shortNames(names: readonly string[], width: number): string[] {
   const longest = lengthThatParts(names, Math.ceil(width / WIDTH_OF_NAMES));
   return names.map((name) => shorten(name, longest));
+}
+
+function thinnedNames(names: readonly string[], width: number): string[] {
+  const stride = Math.ceil((TURNED_LINE * names.length) / (width * SINE));
+  return names.map((name, index) => (index % stride === 0 ? name : ''));
 }
 
 /**

@@ -218,6 +218,16 @@ describe('renderSvg', () => {
       expect(layOut(throughput(), { ...phone, standalone: true }).height).toBe(340);
     });
 
+    it('leaves out names of categories that would cover one another, at equal steps', () => {
+      const shown = (count: number) => {
+        const points = Array.from({ length: count }, (_, index) => ({ x: `category ${index}`, y: 1 }));
+        const { texts } = draw(throughput({ marks: 'bar', series: [{ name: 's', points }] }));
+        return texts.filter((text) => text.startsWith('category')).map((text) => Number(text.slice(9)));
+      };
+      expect(shown(30)).toHaveLength(30);
+      expect(shown(90).slice(0, 3)).toEqual([0, 3, 6]);
+    });
+
     it('shortens the names of categories, which the tooltips have in full', () => {
       const names = [1, 2, 3].map(
         (batch) => `batch ${batch}, context 512, dtype bfloat16, mode train-step, compiled`,
