@@ -6,6 +6,8 @@ const Y_AXIS = 72;
 /** The height of the plot over the highest level. */
 const HEADROOM = 1.04;
 const HIDDEN_COLOR = 'muted';
+/** Of what has no category beside others that have one. */
+const PLAIN_COLOR = 'grid';
 /** Allocations that are drawn one by one until the slider asks for others. */
 const FIRST_DETAIL = 500;
 const MOST_LINES_OF_STACK = 8;
@@ -169,7 +171,7 @@ class AllocationsChart extends Chart {
       const color = this.data.colors[index];
       const isLast = place === live.length - 1 || this.data.colors[live[place + 1]] !== color;
       if (base - start < least && !isLast) return;
-      add(`series-${color}`, index % 2 === 1, start, base - start);
+      add(color === 0 ? PLAIN_COLOR : `series-${color}`, index % 2 === 1, start, base - start);
       start = base;
     });
     return next;

@@ -3,12 +3,10 @@ import { escapeXml } from '../text/xml.ts';
 
 /** Prose with `code`, **bold** and [links](https://example.org); any other markup is shown as written. */
 export function proseHtml(text: string): string {
-  return text
-    .split(/(`[^`]+`)/)
-    .map((part, index) =>
-      index % 2 === 1 ? `<code>${escapeXml(part.slice(1, -1))}</code>` : phraseHtml(escapeXml(part)),
-    )
-    .join('');
+  // What is code stands aside while the rest is read: bold and links may hold it, and it holds neither.
+  const codes: string[] = [];
+  const aside = escapeXml(text).replace(/`([^`]+)`/g, (_, code: string) => `<${codes.push(code) - 1}>`);
+  return phraseHtml(aside).replace(/<(\d+)>/g, (_, index: string) => `<code>${codes[Number(index)]!}</code>`);
 }
 
 /** A value inside `<script type="application/json">`: no `<`, so no `</script>` and no `<!--`. */
@@ -23,5 +21,5 @@ function phraseHtml(escaped: string): string {
   return escaped
     .replace(UNIT_GAP, '$1\u00a0')
     .replace(/\*\*(.+?)\*\*/g, '<strong>$1</strong>')
-    .replace(/\[([^\]]+)\]\(((?:https?:\/\/|#)[^\s)]+)\)/g, '<a href="$2">$1</a>');
+    .replace(/\[([^\]]+)\]\(((?:https?:\/\/|#)[^\s)<]+)\)/g, '<a href="$2">$1</a>');
 }

@@ -11,14 +11,17 @@ export type ResolvedAxis =
 export type NumericAxis = Extract<ResolvedAxis, { ticks: number[] }>;
 
 /**
- * The horizontal axis; bars always stand on categories.
+ * The horizontal axis; bars always stand on categories, numbers of a numeric axis in their order.
  *
  * @throws ReportError for text on a numeric axis, a number that is not finite, or one a logarithm cannot take.
  */
 export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
   const points = plot.series.flatMap((series) => series.points);
   if (plot.marks === 'bar' || plot.x.scale === 'category') {
-    return { scale: 'category', domain: [...new Set(points.map(({ x }) => String(x)))] };
+    const places = [...new Set(points.map(({ x }) => x))];
+    const isNumeric = plot.x.scale !== 'category' && places.every((x) => typeof x === 'number');
+    if (isNumeric) places.sort((a, b) => Number(a) - Number(b));
+    return { scale: 'category', domain: [...new Set(places.map(String))] };
   }
   const values = points.map(({ x }) => checked(plot, 'x', x));
   if (values.length === 0) return numericAxis(plot.x.scale, [1, 10], [1, 10], tickCount);
@@ -90,7 +93,8 @@ function checked(plot: Plot, axis: 'x' | 'y', value: number | string): number {
   return value;
 }
 
-function extent(values: readonly number[]): [number, number] {
+/** The least and the most of values, however many. */
+export function extent(values: readonly number[]): [number, number] {
   return values.reduce<[number, number]>(
     ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
     [Infinity, -Infinity],

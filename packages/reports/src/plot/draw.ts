@@ -29,7 +29,7 @@ export function drawSvg(plot: Plot, layout: PlotLayout, palette: Palette, conten
     ...axisMarks(plot, layout, palette),
     ...content,
     ...legendMarks(plot, layout, palette),
-    ...(layout.standalone ? titleMarks(plot, layout, palette) : []),
+    ...titleMarks(layout, palette),
   ];
   const document = emptyDocument();
   const svg = observablePlot().plot({ ...plotOptions(layout), document, marks });

@@ -1,22 +1,22 @@
 import type { Markish, TextOptions } from '@observablehq/plot';
 import { observablePlot } from './drawing-libraries.ts';
 import type { Axis, Plot } from '../model.ts';
-import { FONT_SIZE } from './layout.ts';
+import { FONT_SIZE, TITLE_LINE, TITLE_SIZE } from './layout.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
-import { colorOf, symbolOf } from './series.ts';
+import { colorOf, opacityOf, symbolOf } from './series.ts';
 
 export function axisLabel({ label, unit }: Axis): string {
   return unit ? `${label} (${unit})` : label;
 }
 
 export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Markish[] {
-  const { x, y, margin, padding, xRotation } = layout;
+  const { x, xTexts, y, margin, padding, xRotation } = layout;
   const common = { color: palette.muted, label: null };
   const turned = xRotation === 0 ? {} : { tickRotate: xRotation, textAnchor: 'end' as const };
   const xTicks = x.scale === 'category' ? x.domain.map((_, index) => index) : x.ticks;
-  const xTexts = x.scale === 'category' ? x.domain : x.texts;
-  const textOf = (ticks: number[], texts: string[]) => (tick: number) => texts[ticks.indexOf(tick)] ?? '';
+  const textOf = (ticks: readonly number[], texts: readonly string[]) => (tick: number) =>
+    texts[ticks.indexOf(tick)] ?? '';
   return [
     observablePlot().gridY(y.ticks, { stroke: palette.grid, strokeOpacity: 1 }),
     observablePlot().axisY({
@@ -68,6 +68,7 @@ export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette:
   return legend.flatMap(({ series, left, top }) => {
     const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };
     const symbol = plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square';
+    const fillOpacity = plot.marks === 'bar' ? opacityOf(series, palette) : 1;
     return [
       observablePlot().dot([0], {
         ...at,
@@ -75,15 +76,19 @@ export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette:
         r: 4.5,
         symbol,
         fill: colorOf(series, palette),
+        fillOpacity,
       }),
       note(plot.series[series]!.name, { ...at, dx: at.dx + 16, fill: palette.ink }),
     ];
   });
 }
 
-export function titleMarks(plot: Plot, { margin, padding }: PlotLayout, palette: Palette): Markish[] {
-  const at = { dx: padding - margin.left, dy: padding + 10 - margin.top, frameAnchor: 'top-left' as const };
-  return [note(plot.title, { ...at, fill: palette.ink, fontSize: 15, fontWeight: 600 })];
+export function titleMarks({ title, margin, padding }: PlotLayout, palette: Palette): Markish[] {
+  const font = { fill: palette.ink, fontSize: TITLE_SIZE, fontWeight: 600 };
+  return title.map((line, index) => {
+    const dy = padding + 10 + index * TITLE_LINE - margin.top;
+    return note(line, { ...font, dx: padding - margin.left, dy, frameAnchor: 'top-left' });
+  });
 }
 
 function note(text: string, options: TextOptions): Markish {

@@ -1,6 +1,8 @@
 import { displayWidth } from '../text/display-width.ts';
+import { lengthThatParts, shorten } from '../text/shorten.ts';
+import { wrapWords } from '../text/terminal-text.ts';
 import type { Plot } from '../model.ts';
-import { resolveX, resolveY } from './domain.ts';
+import { extent, resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';
 
 export const FONT_SIZE = 12;
@@ -8,11 +10,22 @@ export const FONT_SIZE = 12;
 export const X_INSET = 8;
 /** Generous widths of characters in the system's fonts, in pixels: the SVG is laid out before any font is known. */
 const CHARACTER_WIDTHS = { narrow: 4.2, usual: 7.2, wide: 9.2 };
+/** Of the title, whose characters take so many pixels of the system's fonts, generously. */
+export const TITLE_SIZE = 15;
+const TITLE_CHARACTER = 8.5;
+export const TITLE_LINE = 20;
 const LEGEND_LINE = 20;
 const LEGEND_SYMBOL = 16;
 const LEGEND_GAP = 18;
 const ROTATION = 35;
+const SINE = Math.sin((ROTATION * Math.PI) / 180);
+/** Pixels from one turned text to the next, across them, that keep both readable. */
+const TURNED_LINE = 9;
 const PADDING = 14;
+/** The part of its height that an image keeps for the plot; it is higher where the texts around that leave less. */
+const LEAST_PLOT = 1 / 4;
+/** Pixels of an image's width for each character of a category's name. */
+const WIDTH_OF_NAMES = 13;
 
 export interface PlotSize {
   /** Pixels. */
@@ -31,10 +44,14 @@ export interface LegendItem {
 
 export interface PlotLayout extends PlotSize {
   x: ResolvedAxis;
+  /** What stands at its ticks, or below its categories; empty where there is no room. */
+  xTexts: readonly string[];
   y: NumericAxis;
   /** Free space to the left of the widest text and above the first, in pixels. */
   padding: number;
   margin: { top: number; right: number; bottom: number; left: number };
+  /** In lines; none where it stands beside the image. */
+  title: string[];
   /** Degrees by which the texts on the x axis are turned. */
   xRotation: number;
   legend: LegendItem[];
@@ -55,28 +72,46 @@ export function layOut(plot: Plot, size: PlotSize): PlotLayout {
 /** The same on axes that are known. */
 export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size: PlotSize): PlotLayout {
   const padding = size.standalone ? PADDING : 0;
-  const right = 16;
-  const titleHeight = size.standalone ? PADDING + 28 : 0;
+  const columns = Math.floor((size.width - 2 * PADDING) / TITLE_CHARACTER);
+  const title = size.standalone ? wrapWords(plot.title, columns).split('\n') : [];
+  const titleHeight = size.standalone ? PADDING + 8 + title.length * TITLE_LINE : 0;
   const legend = layOutLegend(plot, size.width, padding, titleHeight);
   const legendHeight = legend.length > 0 ? legend[legend.length - 1]!.top + LEGEND_LINE / 2 : titleHeight;
-  const texts = x.scale === 'category' ? x.domain : x.texts;
-  const longest = Math.max(...texts.map(textWidth), 0);
+  const xTexts = x.scale === 'category' ? shortNames(x.domain, size.width) : x.texts;
+  // Half of the last number reaches beyond the axis.
+  const beyond = x.scale === 'category' ? 0 : textWidth(x.texts.at(-1)!) / 2 - X_INSET;
+  const right = Math.max(16, beyond);
+  const [, longest] = extent([0, ...xTexts.map(textWidth)]);
   const ticksWidth = padding + Math.max(...y.texts.map(textWidth), 16) + 12;
-  const slot = (size.width - ticksWidth - right) / Math.max(1, texts.length);
+  const slot = (size.width - ticksWidth - right) / Math.max(1, xTexts.length);
   const turned = x.scale === 'category' && longest + 6 > slot;
   const left = turned
-    ? Math.max(ticksWidth, padding + marginForTurned(texts, size.width - right))
+    ? Math.max(ticksWidth, padding + marginForTurned(xTexts, size.width - right))
     : ticksWidth;
-  const textHeight = turned ? longest * Math.sin((ROTATION * Math.PI) / 180) + FONT_SIZE : FONT_SIZE;
+  const textHeight = turned ? longest * SINE + FONT_SIZE : FONT_SIZE;
+  const [top, bottom] = [legendHeight + 30, textHeight + 32 + padding / 2];
   return {
     ...size,
+    height: Math.max(size.height, Math.ceil(top + size.height * LEAST_PLOT + bottom)),
     x,
+    xTexts: turned ? thinnedNames(xTexts, size.width - left - right) : xTexts,
     y,
     padding,
-    margin: { top: legendHeight + 30, right, bottom: textHeight + 32 + padding / 2, left },
+    title,
+    margin: { top, right, bottom, left },
     xRotation: turned ? -ROTATION : 0,
     legend,
   };
+}
+
+function shortNames(names: readonly string[], width: number): string[] {
+  const longest = lengthThatParts(names, Math.ceil(width / WIDTH_OF_NAMES));
+  return names.map((name) => shorten(name, longest));
+}
+
+function thinnedNames(names: readonly string[], width: number): string[] {
+  const stride = Math.ceil((TURNED_LINE * names.length) / (width * SINE));
+  return names.map((name, index) => (index % stride === 0 ? name : ''));
 }
 
 /**
@@ -89,7 +124,7 @@ function marginForTurned(texts: readonly string[], right: number): number {
     const position = (index + 0.5) / texts.length;
     return (textWidth(text) * cosine - position * right) / (1 - position);
   });
-  return Math.max(...margins) + FONT_SIZE / 2;
+  return extent(margins)[1] + FONT_SIZE / 2;
 }
 
 export function textWidth(text: string): number {

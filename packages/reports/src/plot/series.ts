@@ -7,7 +7,7 @@ import type { StackedPoint } from './stack.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
 
-/** Each series has a shape as well as a colour. */
+/** Each series has a shape as well as a colour; where the colours begin anew, it is another shape. */
 const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross'] as const;
 /** A line with more points than this shows no dots. */
 const MOST_DOTS = 40;
@@ -37,8 +37,14 @@ export function colorOf(series: number, palette: Palette): string {
   return palette.series[series % palette.series.length]!;
 }
 
+/** Bars have no shape: they are paler each time that the colours begin anew. */
+export function opacityOf(series: number, palette: Palette): number {
+  return 1 / (1 + Math.floor(series / palette.series.length));
+}
+
 export function symbolOf(series: number): (typeof SYMBOLS)[number] {
-  return SYMBOLS[series % SYMBOLS.length]!;
+  const round = Math.floor(series / SYMBOLS.length);
+  return SYMBOLS[(series + round) % SYMBOLS.length]!;
 }
 
 /** The marks of one series, error bars and notes included. */
@@ -49,9 +55,11 @@ export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palet
   const x = placement(plot, index, layout);
   const style: Style = {
     color,
+    opacity: opacityOf(index, palette),
     symbol: plot.marks === 'area' ? 'circle' : symbolOf(index),
     described: points.length <= MOST_TITLES ? { title: (point: Point) => pointText(plot, name, point) } : {},
     base: plot.y.scale === 'log' ? layout.y.domain[0] : 0,
+    floor: layout.y.domain[0],
   };
   return [
     ...shapeMarks(plot, points, x, style),
@@ -79,14 +87,18 @@ function barWidth(plot: Plot): number {
 
 interface Style {
   color: string;
+  /** Of bars. */
+  opacity: number;
   symbol: (typeof SYMBOLS)[number];
   described: { title?: (point: Point) => string };
   /** Where bars and areas begin. */
   base: number;
+  /** The least that the vertical axis shows. */
+  floor: number;
 }
 
 function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Style): Markish[] {
-  const { color, symbol, described, base } = style;
+  const { color, opacity, symbol, described, base } = style;
   const measured = points.filter(({ y }) => y !== null);
   if (plot.marks === 'bar') {
     const half = barWidth(plot) * 0.46;
@@ -95,7 +107,9 @@ function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Sty
       y1: ({ offset }: StackedPoint) => base + offset,
       y2: ({ y, offset }: StackedPoint) => offset + y!,
     };
-    return [observablePlot().rect(measured, { ...sides, ...ends, ...described, fill: color })];
+    return [
+      observablePlot().rect(measured, { ...sides, ...ends, ...described, fill: color, fillOpacity: opacity }),
+    ];
   }
   const showDots = plot.marks === 'dot' || (plot.marks === 'line' && points.length <= MOST_DOTS);
   const dots = observablePlot().dot(measured, {
@@ -118,9 +132,10 @@ function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Sty
 }
 
 /** Between `low` and `high` where points have them, otherwise from the axis to `y`. */
-function areaMark(points: Point[], x: Placement, { color, base }: Style): Markish {
+function areaMark(points: Point[], x: Placement, { color, base, floor }: Style): Markish {
   const isBand = points.some(({ low, high }) => low !== undefined && high !== undefined);
-  const y1 = isBand ? (point: Point) => point.low ?? point.y : base;
+  const lower = ({ y, low }: Point) => (low === undefined ? y : Math.max(low, floor));
+  const y1 = isBand ? lower : base;
   const y2 = isBand ? (point: Point) => point.high ?? point.y : 'y';
   return observablePlot().areaY(points, { x, y1, y2, fill: color, fillOpacity: 0.18 });
 }

@@ -12,6 +12,7 @@ export interface SvgOptions {
   theme?: Theme;
   /** Pixels. */
   width?: number;
+  /** Pixels; the image is higher where its texts would leave less than a quarter of it to the plot. */
   height?: number;
 }
 

@@ -2,7 +2,8 @@ import { checkPlot } from '../check/check-model.ts';
 import type { Column, Plot, Row, Table } from '../model.ts';
 
 /**
- * A plot's numbers as a table: one row an x, one column a series. An error bar becomes `±` half its length.
+ * A plot's numbers as a table: one row an x, or as many as a series has points there, and one column a series. An error
+ * bar becomes `±` half its length.
  */
 export function plotTable(plot: Plot): Table {
   checkPlot('plotTable', plot);
@@ -10,19 +11,23 @@ export function plotTable(plot: Plot): Table {
   const columns: Column[] = [
     { key: 'x', label: plot.x.label, unit: plot.x.unit, kind: isText ? 'text' : 'number' },
   ];
-  const rows = new Map<number | string, Row>();
+  const rowsAt = new Map<number | string, Row[]>();
   plot.series.forEach((series, index) => {
     const key = `series${index}`;
     const hasBars = series.points.some(({ low, high }) => low !== undefined && high !== undefined);
+    const counts = new Map<number | string, number>();
     const uncertaintyKey = hasBars ? `${key}Error` : undefined;
     columns.push({ key, label: series.name, unit: plot.y.unit, kind: 'number', digits: 3, uncertaintyKey });
     for (const { x, y, low, high, note } of series.points) {
-      const row = rows.get(x) ?? { x };
+      const rows = rowsAt.get(x) ?? [];
+      rowsAt.set(x, rows);
+      const count = counts.get(x) ?? 0;
+      counts.set(x, count + 1);
+      const row = (rows[count] ??= { x });
       row[key] = y ?? note ?? null;
       if (low !== undefined && high !== undefined) row[`${key}Error`] = (high - low) / 2;
-      rows.set(x, row);
     }
   });
   const { id, title, caption } = plot;
-  return { kind: 'table', id: `${id}-data`, title, caption, columns, rows: [...rows.values()] };
+  return { kind: 'table', id: `${id}-data`, title, caption, columns, rows: [...rowsAt.values()].flat() };
 }

@@ -36,7 +36,7 @@ export function logTicks(low: number, high: number, count: number, values: reado
 export function tickTexts(ticks: readonly number[], scale: 'linear' | 'log'): string[] {
   if (scale === 'log') return ticks.map(logTickText);
   const step = Math.abs((ticks[1] ?? 1) - (ticks[0] ?? 0));
-  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const decimals = -Math.floor(Math.log10(step) + 1e-9);
   return ticks.map((tick) => {
     if (tick === 0 && decimals > MOST_DIGITS) return '0';
     const whole = tick === 0 ? 1 : Math.floor(Math.log10(Math.abs(tick)) + 1e-9) + 1;
@@ -60,7 +60,7 @@ function powers(base: number, factors: readonly number[], low: number, high: num
   const last = Math.ceil(Math.log(high) / Math.log(base) - 1e-9);
   const ticks: number[] = [];
   for (let exponent = first; exponent <= Math.max(last, first + 1); exponent += 1) {
-    for (const factor of factors) ticks.push(Number((factor * base ** exponent).toPrecision(12)));
+    for (const factor of factors) ticks.push(withoutRounding(factor * base ** exponent));
   }
   const start = Math.max(
     0,
@@ -76,5 +76,11 @@ function thinned(ticks: number[], count: number): number[] {
   const kept = ticks.filter((_, index) => index % stride === 0);
   const last = ticks[ticks.length - 1]!;
   const ratio = kept.length > 1 ? kept[1]! / kept[0]! : 10;
-  return kept[kept.length - 1]! < last * (1 - 1e-9) ? [...kept, kept[kept.length - 1]! * ratio] : kept;
+  const end = kept[kept.length - 1]!;
+  return end < last * (1 - 1e-9) ? [...kept, withoutRounding(end * ratio)] : kept;
+}
+
+/** A tick without what the arithmetic of floating-point numbers left behind its digits. */
+function withoutRounding(tick: number): number {
+  return Number(tick.toPrecision(12));
 }

@@ -1,6 +1,7 @@
 import type { Markish } from '@observablehq/plot';
 import { observablePlot } from '../plot/drawing-libraries.ts';
 import type { RooflinePlot } from '../model.ts';
+import { extent } from '../plot/domain.ts';
 import { drawSvg } from '../plot/draw.ts';
 import type { PlotSize } from '../plot/layout.ts';
 import type { Palette } from '../plot/palette.ts';
@@ -94,7 +95,7 @@ function slopeLabel(
       const across = Math.max(box.left - left, 0, left - box.right);
       return Math.hypot(across, (box.top + box.bottom) / 2 - (top - 12));
     });
-    return Math.min(...toDots, ...toNames);
+    return extent([...toDots, ...toNames])[0];
   };
   const places = SLOPE_PLACES.map((part) => foot * (ridge / foot) ** part);
   const at = places.reduce((best, place) => (room(place) > room(best) ? place : best));

@@ -1,4 +1,4 @@
-import { numericAxis, trimmed } from '../plot/domain.ts';
+import { extent, numericAxis, trimmed } from '../plot/domain.ts';
 import { FONT_SIZE, layOutOn, textWidth, tickCounts, X_INSET } from '../plot/layout.ts';
 import type { PlotLayout, PlotSize } from '../plot/layout.ts';
 import type { Plot, RooflinePlot } from '../model.ts';
@@ -43,7 +43,7 @@ export function frameOf(roofline: RooflinePlot, size: PlotSize): RooflineFrame {
     series: categories.map((name) => ({ name, points: [] })),
   };
   const layout = layOutOn(axesOf(roofline, performed, size), plot, size);
-  const longest = Math.max(...performed.map(({ point }) => point.durationMs));
+  const [, longest] = extent(performed.map(({ point }) => point.durationMs));
   const dots = performed
     .toSorted((a, b) => b.point.durationMs - a.point.durationMs)
     .map((each): Dot => {
@@ -72,7 +72,8 @@ function axesOf(
   const rates = [...ceilings, ...performed].map(({ flopsPerSecond }) => flopsPerSecond / unit.size);
   const counts = tickCounts(size);
   const axis = (values: readonly number[], reach: number, count: number) => {
-    const ends: [number, number] = [Math.min(...values) / REACH, Math.max(...values) * reach];
+    const [least, most] = extent(values);
+    const ends: [number, number] = [least / REACH, most * reach];
     return trimmed(numericAxis('log', ends, [], count), ends);
   };
   return { x: axis(intensities, REACH, counts.x), y: axis(rates, REACH / 1.25, counts.y) };

@@ -7,7 +7,8 @@ import { type NumberForm, measuredText, numberText, uncertainText } from './numb
 
 /**
  * `value` to `digits` significant digits, never rounding away a digit before the decimal point; thousands are
- * parted by commas from 10,000 on. An integer stays whole unless `digits` is given.
+ * parted by commas from 10,000 on. An integer below 10¹⁵ stays whole unless `digits` is given. What is below 0.0001
+ * has an exponent, and what is 10¹⁵ or more.
  */
 export function formatNumber(value: number, digits?: number): string {
   requireThat('formatNumber', 'the value', value, number);

@@ -29,8 +29,10 @@ export function numberText(value: number, digits?: number, notation?: Notation):
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '-∞';
   const significant = digits ?? DEFAULT_DIGITS;
   if (notation === 'exponent') return value === 0 ? '0' : value.toExponential(significant - 1);
+  const magnitude = Math.abs(value);
+  if (magnitude >= LEAST_HUGE) return value.toExponential(significant - 1);
   if (digits === undefined && Number.isInteger(value)) return fixedText(value, 0);
-  if (value !== 0 && Math.abs(value) < LEAST_DECIMAL) return value.toExponential(significant - 1);
+  if (value !== 0 && magnitude < LEAST_DECIMAL) return value.toExponential(significant - 1);
   return fixedText(value, decimalsFor(value, significant));
 }
 
@@ -51,6 +53,7 @@ export function uncertainText(
   if (!(deviation > 0) || !Number.isFinite(value) || !Number.isFinite(deviation)) return apart(notation);
   if (deviation < Math.abs(value) * ROUNDING) return apart(notation, 0);
   if (notation === 'exponent') return apart(notation);
+  if (Math.max(Math.abs(value), deviation) >= LEAST_HUGE) return apart('exponent');
   const leading = Number(deviation.toExponential(1)[0]);
   const decimals = decimalsFor(deviation, leading === 1 ? 2 : 1);
   if (decimals > MOST_DECIMALS) return apart('exponent');
@@ -120,7 +123,6 @@ function decimalsFor(value: number, digits: number): number {
 }
 
 function fixedText(value: number, decimals: number): string {
-  if (Math.abs(value) >= LEAST_HUGE) return value.toExponential(DEFAULT_DIGITS - 1);
   const fixed = value.toFixed(decimals);
   const unsigned = fixed.replace('-', '');
   const [whole = '', fraction] = unsigned.split('.');

@@ -115,7 +115,7 @@ function renderDocument(report: Report, options: MarkdownOptions): string {
   const anchor = anchorsOf(report);
   const parts = [`# ${escape(report.title)}`];
   if (report.subtitle) parts.push(prose(report.subtitle));
-  parts.push(`Created ${report.createdAt}.`);
+  parts.push(`Created ${escape(report.createdAt)}.`);
   if (report.summary.length > 0) parts.push(bullets(report.summary.map(prose)));
   if (report.chart) parts.push(...anchor(report.chart.id), ...renderBlock(report.chart, options));
   for (const section of report.sections) {

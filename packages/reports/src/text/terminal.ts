@@ -14,6 +14,9 @@ const BOLD = 1;
 const DIM = 2;
 const YELLOW = 33;
 
+/** Rows that are laid out together: cli-table3's time for a table grows with the square of its rows. */
+const LINES_AT_ONCE = 100;
+
 const BORDERLESS = Object.fromEntries(
   ['top', 'bottom', 'left', 'right', 'mid'].flatMap((side) => [
     [side, ''],
@@ -111,7 +114,16 @@ function shortenTo(text: string, width: number): string {
   return shown;
 }
 
+/** The headings stand on the rule, whatever the number of their lines. */
 function drawGrid(columns: readonly FittedColumn[], lines: string[][]): string {
+  const [headings = [], ...rest] = lines;
+  const parts = [drawLines(columns, [headings], 'bottom')];
+  for (let first = 0; first < rest.length; first += LINES_AT_ONCE)
+    parts.push(drawLines(columns, rest.slice(first, first + LINES_AT_ONCE), 'top'));
+  return parts.join('\n');
+}
+
+function drawLines(columns: readonly FittedColumn[], lines: string[][], vAlign: 'top' | 'bottom'): string {
   const grid = new CliTable({
     chars: { ...BORDERLESS, middle: ' '.repeat(GAP) },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
@@ -119,16 +131,7 @@ function drawGrid(columns: readonly FittedColumn[], lines: string[][]): string {
     colAligns: columns.map(({ column }) => alignmentOf(column)),
     wordWrap: true,
   });
-  lines.forEach((line, lineIndex) =>
-    grid.push(
-      line.map((content) => ({
-        content,
-        // Headings stand on the rule, whatever the number of their lines.
-        vAlign: lineIndex === 0 ? ('bottom' as const) : ('top' as const),
-        wrapOnWordBoundary: true,
-      })),
-    ),
-  );
+  for (const line of lines) grid.push(line.map((content) => ({ content, vAlign, wrapOnWordBoundary: true })));
   const drawn = grid.toString().split('\n');
   return drawn.map((line) => line.trimEnd()).join('\n');
 }

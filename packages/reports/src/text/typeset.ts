@@ -1,12 +1,10 @@
 import { headingText, isMeasured, tableTexts } from '../table/cell-text.ts';
 import type { Column, Table } from '../model.ts';
 import { joinSentences } from './join-sentences.ts';
-import { shorten } from './shorten.ts';
+import { lengthThatParts } from './shorten.ts';
 
 /** Characters of a cell on paper, if that tells one name from another; longer ones are shortened in the middle. */
 const LONGEST_CELL = 44;
-/** By how many characters more are kept of names that would read alike. */
-const MORE = 8;
 /** Rows that one page holds. */
 const MOST_ROWS = 40;
 /** Characters that a line of a page holds, roughly; columns are parted by two. */
@@ -17,15 +15,13 @@ export function longestCell(table: Table): number {
   const texts = tableTexts(table);
   return Math.max(
     LONGEST_CELL,
-    ...table.columns.map((_, index) => lengthThatParts(texts.map((row) => row[index]!))),
+    ...table.columns.map((_, index) =>
+      lengthThatParts(
+        texts.map((row) => row[index]!),
+        LONGEST_CELL,
+      ),
+    ),
   );
-}
-
-function lengthThatParts(texts: readonly string[]): number {
-  const names = [...new Set(texts)].filter(({ length }) => length > LONGEST_CELL);
-  let length = LONGEST_CELL;
-  while (new Set(names.map((name) => shorten(name, length))).size < names.length) length += MORE;
-  return length;
 }
 
 /** Whether a table is likely to be wider than the text of a page. */

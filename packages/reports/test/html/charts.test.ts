@@ -4,6 +4,7 @@ import type { Block, Report } from '../../src/index.ts';
 import { longTimeline, manyAllocations, smallAllocations, smallTimeline } from '../chart-fixtures.ts';
 import { sampleReport } from '../fixtures.ts';
 import { openBrowser } from './browser.ts';
+import { paintedBy } from './painted.ts';
 
 const browser = openBrowser();
 
@@ -23,6 +24,20 @@ describe('charts in HTML', () => {
     expect(html).not.toMatch(/^(import|export) /m);
     expect(renderHtml(sampleReport())).not.toContain('TimelineChart');
   });
+});
+
+it('paints what has no category in a colour of its own, whatever lies below it', () => {
+  const bands = (categories: (string | undefined)[]) => {
+    const allocations = categories.map((category, index) => ({
+      ...{ label: `allocation ${index}`, bytes: 1000, startUs: 0, endUs: null },
+      ...(category !== undefined && { category }),
+    }));
+    const painted = paintedBy('allocations.js', smallAllocations({ allocations, reserved: [] }));
+    return painted.filter(({ height }) => height > 50 && height < 300).map(({ fill }) => fill);
+  };
+  const [plain] = bands([undefined, 'weights']);
+  expect(plain).not.toContain('series');
+  expect(bands(['weights', undefined])).toEqual(['var(--series-1)', plain]);
 });
 
 describe.skipIf(!browser)('charts in a browser (skipped where there is no Chromium)', () => {

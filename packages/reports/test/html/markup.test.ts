@@ -26,3 +26,13 @@ it('embeds JSON that no script element can end in', () => {
   expect(jsonHtml(value)).not.toContain('<');
   expect(JSON.parse(jsonHtml(value))).toEqual(value);
 });
+
+it('reads code in bold and in links', () => {
+  expect(proseHtml('**`a<b>` is 5 % faster**, see [`a`](#a)')).toBe(
+    '<strong><code>a&lt;b&gt;</code> is 5\u00a0% faster</strong>, see <a href="#a"><code>a</code></a>',
+  );
+});
+
+it('makes no link of an address with code in it', () => {
+  expect(proseHtml('[a](#b`c`)')).toBe('[a](#b<code>c</code>)');
+});

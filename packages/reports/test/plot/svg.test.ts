@@ -1,6 +1,7 @@
 import { DOMParser } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import { renderSvg } from '../../src/index.ts';
+import { layOut } from '../../src/plot/layout.ts';
 import type { Plot, SvgOptions } from '../../src/index.ts';
 import { throughput } from '../fixtures.ts';
 
@@ -131,5 +132,114 @@ describe('renderSvg', () => {
     );
     expect(count('.error-bars line')).toBe(1);
     expect(source).not.toContain('NaN');
+  });
+
+  it('cuts a band off where a logarithmic axis ends, and leaves no gap in it', () => {
+    const bandFrom = (low: number) => {
+      const points = [1, 2, 4].map((x) => ({ x, y: 10, low: x === 2 ? low : 5, high: 20 }));
+      const series = [{ name: 's', points }];
+      const { source } = draw(throughput({ marks: 'area', y: { label: 'T', scale: 'log' }, series }));
+      return /aria-label="area"><path d="([^"]*)"/.exec(source)![1]!;
+    };
+    expect(bandFrom(0)).toBe(bandFrom(5));
+    expect(bandFrom(5).match(/L/g)).toHaveLength(5);
+  });
+
+  it.each(['line', 'dot', 'bar'] as const)(
+    'gives no two of 12 series of a %s plot the same look',
+    (marks) => {
+      const series = Array.from({ length: 12 }, (_, index) => ({
+        name: `s${index}`,
+        points: [{ x: 1, y: index + 1 }],
+      }));
+      const { source } = draw(throughput({ marks, series, references: [] }));
+      const shapes = /<g ([^>]*)aria-label="(?:dot|rect)"><(?:circle|path d="[^"]*"|rect)[^>]*>(?:<title>)?/g;
+      const looks = Array.from(source.matchAll(shapes), ([look]) =>
+        look.replace(/ (?:c?x|c?y|height|width|transform)="[^"]*"/g, ''),
+      );
+      const [drawn, legend] = [true, false].map((titled) =>
+        looks.filter((look) => look.endsWith('<title>') === titled),
+      );
+      expect([drawn, legend].map((each) => each!.length)).toEqual([12, 12]);
+      expect([drawn, legend].map((each) => new Set(each).size)).toEqual([12, 12]);
+    },
+  );
+
+  it('leaves room for the last number of a horizontal axis', () => {
+    const points = [0, 1, 2, 3, 4].map((x) => ({ x: x * 25e6, y: x }));
+    const { source, texts } = draw(
+      throughput({ x: { label: 'Tokens', scale: 'linear' }, series: [{ name: 's', points }] }),
+      { width: 720 },
+    );
+    expect(texts).toContain('100,000,000');
+    const [, middle] = /translate\(([\d.]+),[\d.]+\)"[^>]*>100,000,000</.exec(source)!;
+    // At 6.7 pixels a digit and 3.4 a comma the text is 67 wide.
+    expect(Number(middle) + 67 / 2).toBeLessThan(720);
+  });
+
+  it('breaks a title that is longer than the image is wide', () => {
+    const title = 'Kernels under the roof: small · context 256 · batch 4 · train-step · bfloat16 · compiled';
+    const lines = (width: number) => {
+      const { texts } = draw(throughput({ title }), { width });
+      return texts.filter((text) => title.includes(text) && text.length > 12);
+    };
+    expect(lines(860)).toEqual([title]);
+    expect(lines(500).join(' ')).toBe(title);
+    // At 8 pixels a character.
+    for (const line of lines(500)) expect(line.length * 8).toBeLessThan(500);
+  });
+
+  it.each([
+    ['linear', ['8', '16', '32']],
+    ['category', ['8', '32', '16']],
+  ] as const)('sets bars of numbers on a %s axis in its order', (scale, order) => {
+    const series = [
+      { name: 'a', points: [8, 32].map((x) => ({ x, y: 1000 + x })) },
+      { name: 'b', points: [{ x: 16, y: 1000 }] },
+    ];
+    const { texts } = draw(throughput({ marks: 'bar', x: { label: 'Size', scale }, series, references: [] }));
+    expect(texts.filter((text) => ['8', '16', '32'].includes(text))).toEqual(order);
+  });
+
+  describe('of texts that take most of an image', () => {
+    const phone = { width: 400, height: 340 };
+    const frameOf = (plot: Plot) => {
+      const { x, y, height, margin } = layOut(plot, { ...phone, standalone: true });
+      expect(draw(plot, phone).source).toContain(`viewBox="0 0 400 ${height}"`);
+      return { x, y, width: 400 - margin.left - margin.right, height: height - margin.top - margin.bottom };
+    };
+
+    it('keeps a quarter of the height for the plot, and is higher for the rest', () => {
+      const series = Array.from({ length: 24 }, (_, index) => ({
+        name: `size ${index}, train-step, bfloat16`,
+        points: [{ x: 'small', y: index }],
+      }));
+      expect(Math.floor(frameOf(throughput({ marks: 'bar', series })).height)).toBe(340 / 4);
+      expect(layOut(throughput(), { ...phone, standalone: true }).height).toBe(340);
+    });
+
+    it('leaves out names of categories that would cover one another, at equal steps', () => {
+      const shown = (count: number) => {
+        const points = Array.from({ length: count }, (_, index) => ({ x: `category ${index}`, y: 1 }));
+        const { texts } = draw(throughput({ marks: 'bar', series: [{ name: 's', points }] }));
+        return texts.filter((text) => text.startsWith('category')).map((text) => Number(text.slice(9)));
+      };
+      expect(shown(30)).toHaveLength(30);
+      expect(shown(90).slice(0, 3)).toEqual([0, 3, 6]);
+    });
+
+    it('shortens the names of categories, which the tooltips have in full', () => {
+      const names = [1, 2, 3].map(
+        (batch) => `batch ${batch}, context 512, dtype bfloat16, mode train-step, compiled`,
+      );
+      const plot = throughput({
+        marks: 'bar',
+        series: [{ name: 's', points: names.map((x) => ({ x, y: 1 })) }],
+      });
+      expect(frameOf(plot).width).toBeGreaterThan(150);
+      const { source, texts } = draw(plot, phone);
+      expect(texts.filter((text) => text.includes('…'))).toHaveLength(3);
+      for (const name of names) expect(source).toContain(`Context: ${name}`);
+    });
   });
 });

@@ -17,7 +17,8 @@ describe('linearTicks', () => {
 
 it.each([
   ['a range that only rounding left', 1, 1 + 2 ** -52, '1.0 1.2 1.4 1.6 1.8 2.0'],
-  ['a run that diverged', 0, 3.4e299, '0 1.00e+299 2.00e+299 3.00e+299 4.00e+299'],
+  ['a run that diverged', 0, 3.4e299, '0 1e+299 2e+299 3e+299 4e+299'],
+  ['the FLOPs of long training', 3.12e21, 3.14e21, '3.120e+21 3.125e+21 3.130e+21 3.135e+21 3.140e+21'],
   ['small numbers', 0, 2e-300, '0 5e-301 1.0e-300 1.5e-300 2.0e-300'],
   ['small numbers apart from 0', 1e-300, 2e-300, '1.0e-300 1.2e-300 1.4e-300 1.6e-300 1.8e-300 2.0e-300'],
 ])('linear ticks of %s', (_, low, high, texts) => {
@@ -32,6 +33,13 @@ describe('logTicks', () => {
   it('takes 1, 2, 5 over a short range and powers of ten over a long one', () => {
     expect(logTicks(3, 80, 6, [])).toEqual([2, 5, 10, 20, 50, 100]);
     expect(logTicks(0.02, 3e4, 6, [])).toEqual([0.01, 0.1, 1, 10, 100, 1000, 10000, 100000]);
+  });
+
+  it('ends in a round number over a range of many powers', () => {
+    for (let power = -30; power <= 30; power += 1) {
+      const ticks = logTicks(10 ** power, 2 * 10 ** (power + 10), 7, []);
+      expect(ticks.map((tick) => tick.toExponential()).join(' ')).toMatch(/^(1e[+-]\d+ ?)+$/);
+    }
   });
 
   it('writes large and small powers short', () => {

@@ -55,6 +55,12 @@ describe('a roofline', () => {
     expect(row!['roof']).toBe(800);
   });
 
+  it('draws more dots than a call takes arguments', () => {
+    const [point] = smallRoofline().points;
+    const points = Array.from({ length: 150_000 }, () => point!);
+    expect(frameOf(smallRoofline({ points }), size).dots).toHaveLength(points.length);
+  });
+
   it('draws dots whose areas follow their times, inside the axes, the largest first', () => {
     const points = [1, 4, 16].map((durationMs, index) => ({
       ...{ name: `kernel ${index}`, flops: 1e9, bytes: 10 ** (6 + index) },

@@ -61,6 +61,11 @@ describe('formatNumber', () => {
       '123.5',
     ]);
     expect([1, 2, 4].map((digits) => formatNumber(2.34e-7, digits))).toEqual(['2e-7', '2.3e-7', '2.340e-7']);
+    expect([1, 2, 6].map((digits) => formatNumber(1234567890123456, digits))).toEqual([
+      '1e+15',
+      '1.2e+15',
+      '1.23457e+15',
+    ]);
     expect(formatNumber(7, 1)).toBe('7');
     expect(formatNumber(1e-30, 3)).toBe('1.00e-30');
     expect(formatNumber(0.001, 25)).toBe('0.00100000000000000002');
@@ -203,6 +208,8 @@ describe('formatUncertain', () => {
     [0.1, 1.4e-17, '0.100 ± 0'],
     [0, 3e-14, '0 ± 3.00e-14'],
     [3e-12, 4e-14, '3.00e-12 ± 4.00e-14'],
+    [1e15, 1e14, '1.00e+15 ± 1.00e+14'],
+    [2e14, 1e15, '2.00e+14 ± 1.00e+15'],
     [3e-10, 4e-12, '0.000000000300 ± 0.000000000004'],
   ])('%d and %d are %s', (value, deviation, text) => expect(formatUncertain(value, deviation)).toBe(text));
 

@@ -46,6 +46,12 @@ it('writes a whole report: summary, sections, plots as tables, failures, environ
   expect(text).toMatch(/\| GPU +\| NVIDIA H200 &amp; friends \|/);
 });
 
+it('shows HTML in the date as written', () => {
+  expect(renderMarkdown(sampleReport({ createdAt: '<b>today</b>' }))).toContain(
+    'Created &lt;b&gt;today&lt;/b&gt;.',
+  );
+});
+
 it('points to images of plots where it is told their path', () => {
   const text = renderMarkdown(sampleReport(), { plotPath: ({ id }) => `plots/${id}.svg` });
   expect(text).toContain('![Throughput &lt;by&gt; context](plots/throughput.svg)');

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { renderTerminal } from '../../src/index.ts';
 import type { Table } from '../../src/index.ts';
-import { measurements } from '../fixtures.ts';
+import { manyRows, measurements } from '../fixtures.ts';
 
 function plainTable(): Table {
   const table = measurements();
@@ -110,6 +110,21 @@ describe('renderTerminal', () => {
     expect(colored).not.toBe(plain);
     expect(stripVTControlCharacters(colored)).toBe(plain);
   });
+
+  it('takes eight times as long for eight times the rows, and draws all of them alike', () => {
+    const table = manyRows(24_000);
+    table.columns.splice(2);
+    const drawn = (count: number) => {
+      const start = performance.now();
+      const lines = renderTerminal({ ...table, rows: table.rows.slice(-count) }).split('\n');
+      return { lines, timeMs: performance.now() - start };
+    };
+    drawn(3000);
+    const [few, all] = [drawn(3000), drawn(24_000)];
+    expect(all.timeMs / few.timeMs).toBeLessThan(20);
+    expect(all.lines).toHaveLength(few.lines.length + 21_000);
+    expect(all.lines.slice(-2900, -5)).toEqual(few.lines.slice(-2900, -5));
+  }, 60_000);
 
   it('refuses a table without columns by name', () => {
     expect(() => renderTerminal({ ...measurements(), columns: [] })).toThrow(/'steps' has no columns/);
