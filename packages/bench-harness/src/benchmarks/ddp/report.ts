@@ -9,6 +9,7 @@ import {
 } from '@roofline/reports';
 import type { CellRecord } from '../../records/record.ts';
 import { outcomeOf, plainParameters } from '../../report/cell-row.ts';
+import { distinctNames } from '../../report/distinct-names.ts';
 import { parameterColumn } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
 import { firstLine } from '../../report/values-in-words.ts';
@@ -212,12 +213,14 @@ function stepSentence({ cell, measured }: Measured): string {
 }
 
 function timePlot(measurements: readonly Measured[]): Plot {
+  const { names, shared } = distinctNames(measurements.map(({ cell }) => describeDdpCell(cell)));
   const points = (of: (measured: DdpMeasurement) => number) =>
-    measurements.map(({ cell, measured }) => ({ x: describeDdpCell(cell), y: of(measured) }));
+    measurements.map(({ measured }, i) => ({ x: names[i]!, y: of(measured) }));
   return {
     kind: 'plot',
     id: 'ddp-times',
     title: 'Time of a step and of its communication',
+    ...(shared === '' ? {} : { caption: `Medians: ${shared}.` }),
     x: { label: 'Cell', scale: 'category' },
     y: { label: 'Time', unit: 'ms', scale: 'linear' },
     marks: 'bar',

@@ -185,6 +185,15 @@ describe('the tables', () => {
     ]);
   });
 
+  it('plots cells by what tells them apart', () => {
+    const report = ddpBenchmark.toReport([record(), record({ mode: 'flat' })]);
+    const plot = report.sections.flatMap(({ blocks }) => blocks).find(({ kind }) => kind === 'plot');
+    expect(plot).toMatchObject({
+      caption: expect.stringContaining('2 ranks'),
+      series: [{ points: [{ x: 'overlap' }, { x: 'flat' }] }, {}, {}],
+    });
+  });
+
   it('know nothing to hide on one rank, and keep rows of cells that failed', () => {
     const alone = record({ worldSize: 1 });
     const failed = { ...outOfMemoryRecord(), benchmark: 'ddp', parameters: { ...cell } };
