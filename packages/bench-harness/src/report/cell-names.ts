@@ -27,13 +27,26 @@ export function cellNames(
   cells: readonly E2eCell[],
   parameters: readonly Parameter[] = allParameters,
 ): CellNames {
-  const isNamed = (key: Parameter) => key === 'size' || new Set(cells.map((cell) => cell[key])).size > 1;
+  const isSwept = (key: Parameter) => new Set(cells.map((cell) => cell[key])).size > 1;
+  const tellsBoth = (['attention', 'peerAttention'] as const).every(
+    (key) => parameters.includes(key) && isSwept(key),
+  );
+  const peers = tellsBoth ? peersOfAttentions(cells) : null;
+  const isNamed = (key: Parameter) => key === 'size' || (isSwept(key) && !(key === 'peerAttention' && peers));
   const told = (cell: E2eCell | undefined, keys: readonly Parameter[]) =>
     cell ? keys.map((key) => parameterText(cell, key)).join(', ') : '';
   const [named, shared] = [parameters.filter(isNamed), parameters.filter((key) => !isNamed(key))];
   // Plain attention and eager execution go without saying where there is no other.
-  const said = shared.filter((key) => !['plain', 'eager'].includes(String(cells[0]?.[key])));
-  return { name: (cell) => told(cell, named), shared: told(cells[0], said) };
+  const said = shared.filter((key) => !isSwept(key) && !['plain', 'eager'].includes(String(cells[0]?.[key])));
+  const facts = [...(said.length > 0 ? [told(cells[0], said)] : []), ...(peers ?? [])];
+  return { name: (cell) => told(cell, named), shared: facts.join(', ') };
+}
+
+/** In words, which of PyTorch's attentions stands beside each of ours; null where one has several. */
+function peersOfAttentions(cells: readonly E2eCell[]): string[] | null {
+  const peers = new Map(cells.map(({ attention, peerAttention }) => [attention, peerAttention]));
+  if (cells.some(({ attention, peerAttention }) => peers.get(attention) !== peerAttention)) return null;
+  return [...peers].map(([attention, peer]) => `PyTorch's ${peer} attention beside ${attention}`);
 }
 
 /** A number or an attention says nothing alone. */

@@ -15,3 +15,17 @@ it('names cells by what is swept', () => {
   expect(names.shared).toBe('batch 2, train-step');
   expect(cellNames([toyCell, other], ['size', 'context']).name(toyCell)).toBe('small, context 16');
 });
+
+it("tells once which of PyTorch's attentions stands beside each of ours", () => {
+  const plain = { ...toyCell, attention: 'plain' as const, peerAttention: 'plain' as const };
+  const flash = { ...toyCell, attention: 'flash' as const, peerAttention: 'sdpa' as const };
+  const names = cellNames([plain, flash]);
+  expect(names.name(flash)).toBe('small, flash attention');
+  expect(names.shared).toBe(
+    "context 16, batch 2, train-step, float32, PyTorch's plain attention beside plain, PyTorch's sdpa attention beside flash",
+  );
+  const other = { ...flash, peerAttention: 'plain' as const };
+  expect(cellNames([plain, flash, other]).name(flash)).toBe(
+    "small, flash attention, PyTorch's sdpa attention",
+  );
+});
