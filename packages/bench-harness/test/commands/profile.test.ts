@@ -1,17 +1,20 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../fixtures/run-cli.ts';
 
-const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
+const model = '--d-model 16 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
 
 describe('roofline profile on the CPU', () => {
   let root: string;
   beforeAll(() => void (root = mkdtempSync(join(tmpdir(), 'roofline-profile-'))));
   afterAll(() => rmSync(root, { recursive: true }));
   const profile = (...args: string[]) =>
-    runCli(['profile', ...model, '--device', 'cpu', '--warmup', '1', '--steps', '2', ...args]);
+    runCli([
+      ...['profile', ...model, ...(args.includes('--d-ff') ? [] : ['--d-ff', '32'])],
+      ...['--device', 'cpu', '--warmup', '1', '--steps', '2', ...args],
+    ]);
 
   it('prints the tables and writes a trace', async () => {
     const out = join(root, 'whole');
@@ -30,6 +33,15 @@ describe('roofline profile on the CPU', () => {
     for (const range of ['forward', 'backward', 'optimizer', 'attention.softmax', 'loss', 'layers.0']) {
       expect(names).toContain(range);
     }
+  });
+
+  it('tells two models of one folder apart, in traces and in a report', async () => {
+    const out = join(root, 'whole');
+    const wider = await profile('--d-ff', '48', '--out', out);
+    expect(wider.stderr).toMatch(/d-ff-48\S*\.json/);
+    expect(readdirSync(join(out, 'traces'))).toHaveLength(2);
+    const report = await runCli(['report', out]);
+    expect(report).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
   it('prints JSON of the selected kernels and nothing else', async () => {
