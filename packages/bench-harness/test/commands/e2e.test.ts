@@ -86,6 +86,15 @@ describe('roofline e2e on the CPU', () => {
     expect(existsSync(join(out, '.lock'))).toBe(false);
   });
 
+  it('goes on with the file that --force-new began without it', async () => {
+    const out = join(root, 'forced');
+    const sweep = ['--mode', 'forward', '--batch', '1,20000', '--steps', '1000', '--out', out, '--force-new'];
+    const child = startCli(['e2e', ...quick, ...sweep], environment);
+    child.stderr!.on('data', (text: Buffer) => text.includes('[1/2]') && child.kill('SIGINT'));
+    const { stderr } = await endOf(child);
+    expect(stderr).toMatch(/1 of 2 cells are kept.* without --force-new, and with --out/);
+  });
+
   it('keeps what was measured when nobody reads its messages any more', async () => {
     const out = join(root, 'unread');
     const sweep = ['--mode', 'forward', '--batch', '1,2,20000', '--steps', '1000', '--out', out];
