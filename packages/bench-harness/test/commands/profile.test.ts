@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../fixtures/run-cli.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 const model = '--d-model 16 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
 
@@ -42,6 +43,15 @@ describe('roofline profile on the CPU', () => {
     expect(readdirSync(join(out, 'traces'))).toHaveLength(2);
     const report = await runCli(['report', out]);
     expect(report).toMatchObject({ exitCode: 0, stderr: '' });
+  });
+
+  it('keeps what was measured where traces have no place, and says so in a line', async () => {
+    const out = temporaryFolder();
+    writeFileSync(join(out, 'traces'), '');
+    const { exitCode, stderr } = await profile('--out', out);
+    expect(stderr).toMatch(/\nroofline: Cannot write to .*traces: it is no folder.*\n$/);
+    expect(exitCode).toBe(2);
+    expect(readFileSync(join(out, 'results.jsonl'), 'utf8')).toContain('"status":"ok"');
   });
 
   it('prints JSON of the selected kernels and nothing else', async () => {
