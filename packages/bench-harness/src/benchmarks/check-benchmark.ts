@@ -9,7 +9,8 @@ const schema = z.custom(
   'expected a schema of zod',
 );
 const sweep = {
-  name: z.string().min(1, 'is empty'),
+  // A report has it in its anchors, and in the names of its files.
+  name: z.string().regex(/^[\w.-]+$/, "takes letters, digits, '_', '-' and '.'"),
   title: z.string(),
   parameters: schema,
   settings: anyFunction,

@@ -21,12 +21,18 @@ export function defaultReport<C extends JsonObject, R extends JsonObject>(
   records: readonly CellRecord[],
   table: Table,
 ): Report {
+  const { name } = definition;
   const cells: Cells = records.map((record) => interpretCell(definition, record));
   return {
     ...reportHead(definition.title, records),
     summary: [...timeSentence(cells), ...unmeasuredSentence(cells)],
     sections: [
-      { id: 'results', title: 'Results', blocks: [table, ...spreadNote(cells), ...timePlot(cells)] },
+      {
+        // The table's id is the benchmark's name, whatever that is.
+        id: `${name}-results`,
+        title: 'Results',
+        blocks: [table, ...spreadNote(cells), ...timePlot(name, cells)],
+      },
     ],
   };
 }
@@ -53,13 +59,13 @@ function spreadNote(cells: Cells): Block[] {
 }
 
 /** One bar a cell, and beside it its floor where that is known; none where nothing was timed. */
-function timePlot(cells: Cells): Plot[] {
+function timePlot(benchmark: string, cells: Cells): Plot[] {
   if (cells.every(({ time }) => time === null)) return [];
   const floors = cells.map(({ name, floorMs }): Point => ({ x: name, y: floorMs }));
   return [
     {
       kind: 'plot',
-      id: 'times',
+      id: `${benchmark}-times`,
       title: 'Time by cell',
       caption: 'Median; error bars from the least to the most.',
       x: { label: 'Cell', scale: 'category' },

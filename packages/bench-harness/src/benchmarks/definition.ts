@@ -21,6 +21,7 @@ export interface CellContext<Settings extends JsonObject> {
 
 /** Work that runs in a process of its own. */
 export interface CellTask<Cell extends JsonObject, Settings extends JsonObject, Result extends JsonObject> {
+  /** Of a benchmark letters, digits, `_`, `-` and `.`: its records, anchors and files have it. */
   readonly name: string;
   /** Runs in the cell's process. A throw becomes a row that says so. */
   measure(cell: Cell, context: CellContext<Settings>): Result | Promise<Result>;

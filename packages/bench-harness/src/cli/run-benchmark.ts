@@ -81,26 +81,30 @@ export async function runBenchmark<
   if (records.length > 0 || options.json)
     printRecords(benchmark, records, options, { interrupted, writeError });
   if (writeError !== null) {
-    tell(howToGoOn(writeError, out, records.length, total));
+    tell(howToGoOn(writeError, options, records.length, total));
     return { exitCode: EXIT.failure, records, isKept: false };
   }
-  tell(interrupted ? howToResume(out, records.length, total) : howToReport(out));
+  tell(interrupted ? howToResume(options, records.length, total) : howToReport(out));
   const exitCode = interrupted ? EXIT.interrupted : exitCodeOf(records, options.outOfMemory);
   return { exitCode, records, isKept: true };
 }
 
-function howToGoOn({ message }: ResultsFileError, out: string, measured: number, total: number): string {
+type Place = Pick<RunOptions<never>, 'out' | 'forceNew'>;
+
+function howToGoOn({ message }: ResultsFileError, place: Place, measured: number, total: number): string {
   return (
     `Stopped after ${measured} of ${total} cells: ${message} The last of them is in the table alone. ` +
-    `Make room or put the folder back, and run the same command with --out ${shellWord(out)} to measure the rest.`
+    `Make room or put the folder back, and ${sameCommand(place)} to measure the rest.`
   );
 }
 
-function howToResume(out: string, kept: number, total: number): string {
-  return (
-    `Interrupted: ${kept} of ${total} cells are kept in ${out}. ` +
-    `Run the same command with --out ${shellWord(out)} to measure the rest.`
-  );
+function howToResume(place: Place, kept: number, total: number): string {
+  return `Interrupted: ${kept} of ${total} cells are kept in ${place.out}. To measure the rest, ${sameCommand(place)}.`;
+}
+
+/** With --force-new it would begin once more. */
+function sameCommand({ out, forceNew }: Place): string {
+  return `run the same command ${forceNew ? 'without --force-new, and ' : ''}with --out ${shellWord(out)}`;
 }
 
 function howToReport(out: string): string {

@@ -27,7 +27,10 @@ export interface StepTimes {
   phasesMs: Record<string, number[]>;
 }
 
-/** Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is no device or no step. */
+/**
+ * Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is no device or no step, and for
+ * a step or phase that is async: the clock would stop at its first `await`.
+ */
 export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   device: TimedDevice<Event>,
   step: (phase: Phase) => void,
@@ -37,15 +40,17 @@ export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   device.synchronize();
   const wallStart = performance.now();
   const start = device.recordEvent();
-  step((name, work) => {
+  const returned: unknown = step((name, work) => {
     const phaseStart = device.recordEvent();
     const result = work();
     marks.push({ name, start: phaseStart, end: device.recordEvent() });
+    refusePromise(`the phase ${name}`, result);
     return result;
   });
   const end = device.recordEvent();
   device.synchronize();
   const wallMs = performance.now() - wallStart;
+  refusePromise('step', returned);
 
   const phasesMs: Record<string, number> = {};
   for (const mark of marks) {
@@ -62,6 +67,15 @@ function checkTimed(device: object, step: unknown): void {
       'timeStep: device must have recordEvent() and synchronize(); take one of device().',
     );
   if (typeof step !== 'function') throw new ArgumentError('timeStep: step must be a function.');
+}
+
+function refusePromise(what: string, returned: unknown): void {
+  if (typeof (returned as PromiseLike<unknown> | null | undefined)?.then !== 'function') return;
+  // Its work goes on and may fail; the error that counts is thrown here.
+  (returned as PromiseLike<unknown>).then(undefined, () => {});
+  throw new ArgumentError(
+    `timeStep: ${what} is async, and would be timed up to its first await. Await what it needs before.`,
+  );
 }
 
 const stepTimes = z.array(

@@ -23,12 +23,17 @@ export async function findTorchPython(): Promise<TorchPython> {
       ['-c', 'import torch; print(torch.__version__)'],
       { reject: false, timeout: 120_000 },
     );
-    if (exitCode === 0) return { executable, torchVersion: stdout.trim() };
-    tried.push(`${executable}: ${(stderr?.trim() || shortMessage!).split('\n').at(-1)}`);
+    // Above it stands what a site's own start-up code prints.
+    if (exitCode === 0) return { executable, torchVersion: lastLine(stdout) };
+    tried.push(`${executable}: ${lastLine(stderr?.trim() || shortMessage!)}`);
   }
   throw new UsageError(
     `No Python with PyTorch was found (${tried.join('; ')}). ` +
       'Set ROOFLINE_PYTHON to an interpreter that can `import torch`, ' +
       'or install one, for example `python3 -m pip install torch`.',
   );
+}
+
+function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1)!;
 }

@@ -6,6 +6,8 @@ import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
 import type { JsonObject } from '../records/json.ts';
 import { pythonDirectory } from '../paths.ts';
+import { reasonOfRank } from '../runner/rank-error.ts';
+import { afterMs } from '../runner/timer.ts';
 
 const errorReply = z.object({
   error: z.object({ name: z.string(), message: z.string(), code: z.string().optional() }),
@@ -25,10 +27,14 @@ export class PeerError extends Error {
   }
 }
 
+/** To leave CUDA takes Python some seconds. */
+const EXIT_GRACE_MS = 10_000;
+
 /** A Python process that waits between requests; see python/peer_protocol.py. */
 export class PythonPeer {
   readonly #process: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #replies: AsyncIterator<string>;
+  readonly #stderrClosed: Promise<unknown>;
   #stderr = '';
 
   /** `script` lies in python/. */
@@ -40,24 +46,28 @@ export class PythonPeer {
     this.#process.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-4000);
     });
+    this.#stderrClosed = new Promise((resolve) => this.#process.stderr.once('close', resolve));
     this.#process.on('error', (error) => (this.#stderr += error.message));
     // A process that died leaves a broken pipe; the missing reply tells of it.
     this.#process.stdin.on('error', () => {});
     this.#replies = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
   }
 
+  /** One that does not end by itself, as where threads of its own hang, is killed: what was measured is not lost to it. */
   async close(): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
-    const ended = once(this.#process, 'close');
+    const ended = once(this.#process, 'exit');
     this.#process.stdin.end();
+    const callOff = afterMs(EXIT_GRACE_MS, () => this.#process.kill('SIGKILL'));
     await ended;
+    callOff();
   }
 
   /** Throws PeerError for what fails inside the peer. */
   protected async request<T>(request: JsonObject, reply: z.ZodType<T>): Promise<T> {
     this.#process.stdin.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await this.#replies.next();
-    if (done) throw new PeerError(`The PyTorch process ended unexpectedly. It said:\n${this.#stderr.trim()}`);
+    if (done) throw new PeerError(await this.#howItEnded());
     const answer = parseReply(value);
     const failure = errorReply.safeParse(answer);
     if (failure.success) {
@@ -67,6 +77,14 @@ export class PythonPeer {
     const { data, error } = reply.safeParse(answer);
     if (error) throw new PeerError(`PyTorch's answer was not understood: ${z.prettifyError(error)}`);
     return data;
+  }
+
+  /** Why in the first line, which is what tables and findings have room for. */
+  async #howItEnded(): Promise<string> {
+    // Its last words may come behind the end of its answers.
+    await this.#stderrClosed;
+    const said = this.#stderr.trim();
+    return `The PyTorch process ended unexpectedly: ${reasonOfRank(said.split('\n'))}\n${said}`.trim();
   }
 }
 

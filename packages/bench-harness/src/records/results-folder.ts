@@ -124,7 +124,10 @@ function chooseFile(path: string, identity: SweepIdentity, forceNew: boolean): s
     const [record] = readResultsFile(join(path, name));
     return { name, identity: record ? identityOf(record) : null };
   });
-  const match = identities.findLast(({ identity: found }) => found === null || isSame(found, identity));
+  // One that an interrupted sweep left empty is anybody's, where nobody has begun this one.
+  const match =
+    identities.findLast(({ identity: found }) => found !== null && isSame(found, identity)) ??
+    identities.findLast(({ identity: found }) => found === null);
   if (match) return join(path, match.name);
 
   const other = identities.at(-1)!;

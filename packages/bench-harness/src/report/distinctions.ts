@@ -1,5 +1,5 @@
 import type { CellRecord } from '../records/record.ts';
-import { canonicalJson, type Json } from '../records/json.ts';
+import { canonicalJson, type Json, type JsonObject } from '../records/json.ts';
 
 const MOST_NAMED = 3;
 
@@ -10,8 +10,7 @@ export function distinctions(groups: readonly (readonly CellRecord[])[]): string
     (records: readonly CellRecord[]) => sweptValues(records, 'study'),
     (records: readonly CellRecord[]) => sweptValues(records, 'size'),
   ];
-  for (const way of [...ways, settingsApart(groups)]) {
-    const names = groups.map(way);
+  for (const names of [...ways.map((way) => groups.map(way)), conditionsApart(groups)]) {
     if (names.every((name) => name !== '') && new Set(names).size === groups.length) return names;
   }
   return groups.map((_, index) => String(index + 1));
@@ -24,16 +23,20 @@ function sweptValues(records: readonly CellRecord[], key: string): string {
   return values.length <= MOST_NAMED ? values.join(', ') : `${values[0]} to ${values.at(-1)}`;
 }
 
-/** The settings in which the groups differ: `warmup 2, steps 5`. */
-function settingsApart(groups: readonly (readonly CellRecord[])[]) {
-  const settings = groups.map(([first]) => first!.settings);
-  const keys = Object.keys(settings[0]!).filter(
+/** The settings and environment variables in which the groups differ: `warmup 2, steps 5`. */
+function conditionsApart(groups: readonly (readonly CellRecord[])[]): string[] {
+  const records = groups.map(([first]) => first!);
+  const variables = new Set(records.flatMap(({ environment }) => Object.keys(environment.variables)));
+  const conditions = records.map(({ settings, environment }): JsonObject => ({
+    ...settings,
+    ...Object.fromEntries([...variables].map((name) => [name, environment.variables[name] ?? null])),
+  }));
+  const keys = Object.keys(conditions[0]!).filter(
     (key) =>
-      settings.every((each) => key in each) &&
-      new Set(settings.map((each) => canonicalJson({ value: each[key] ?? null }))).size > 1,
+      conditions.every((each) => key in each) &&
+      new Set(conditions.map((each) => canonicalJson({ value: each[key]! }))).size > 1,
   );
-  return ([first]: readonly CellRecord[]) =>
-    keys.map((key) => `${key} ${settingText(first!.settings[key] ?? null)}`).join(', ');
+  return conditions.map((each) => keys.map((key) => `${key} ${settingText(each[key]!)}`).join(', '));
 }
 
 function settingText(value: Json): string {

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { firstIssue } from '../check-argument.ts';
 import { cellProgram } from '../paths.ts';
 import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
@@ -108,12 +109,22 @@ function readEvents(child: ChildProcess, listener: (event: CellEvent) => void): 
   });
 }
 
-/** Null for a line torn by a kill. */
+/** Null for a line torn by a kill. What a benchmark gives in place of a result or of counts is an error of its cell. */
 function parseEvent(line: string): CellEvent | null {
+  const value = parseJson(line);
+  if (value === undefined) return null;
+  const { data, error } = cellEvent.safeParse(value);
+  if (data) return data;
+  const message =
+    `What the cell gave cannot be kept (${firstIssue('it', error)}): measure returns an object of what JSON holds, and ` +
+    'progress takes two finite numbers and a text.';
+  return { type: 'error', error: { name: 'ArgumentError', message } };
+}
+
+function parseJson(line: string): unknown {
   try {
-    return cellEvent.parse(JSON.parse(line));
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
+    return JSON.parse(line);
+  } catch {
+    return undefined;
   }
 }

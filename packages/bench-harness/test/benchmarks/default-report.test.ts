@@ -1,8 +1,9 @@
+import { renderHtml } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/records/json.ts';
 import type { CellRecord } from '../../src/records/record.ts';
 import { toyRecord } from '../fixtures/records.ts';
-import { tinyBenchmark } from '../fixtures/tiny-benchmark.ts';
+import { tinyBenchmark, tinyNamed } from '../fixtures/tiny-benchmark.ts';
 
 function record(size: number, timesMs: number[], changes: Partial<CellRecord> = {}): CellRecord {
   const parameters: JsonObject = { size };
@@ -101,3 +102,17 @@ describe('the report by default', () => {
     expect(tinyBenchmark.toReport([record(2, [])]).summary).toEqual([]);
   });
 });
+
+it.each(['results', 'times', 'my.own_bench-2'])('a benchmark may be named %s', (name) => {
+  const named = tinyNamed(name);
+  expect(renderHtml(named.toReport([record(2, [3, 4, 8]), lost]))).toContain(`id="${name}"`);
+});
+
+it.each(['', 'my/bench', 'zwei Wörter'])(
+  "a name that a report cannot have is refused at once: '%s'",
+  (name) => {
+    expect(() => tinyNamed(name)).toThrow(
+      "defineBenchmark: definition.name: takes letters, digits, '_', '-' and '.'",
+    );
+  },
+);

@@ -8,6 +8,8 @@ import { endOf, runCli, startCli } from '../fixtures/run-cli.ts';
 
 /** A model that trains in milliseconds. */
 const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
+/** What it goes by: two models of one folder must not share a name. */
+const name = 'custom vocab=50 d-model=16 d-ff=32 layers=1 heads=2';
 const quick = [...model, '--device', 'cpu', '--warmup', '1'];
 
 describe('roofline e2e on the CPU', () => {
@@ -25,7 +27,7 @@ describe('roofline e2e on the CPU', () => {
 
   it('prints JSON and nothing else to stdout, and keeps records and ceilings', () => {
     const { exitCode, stdout, stderr } = measured;
-    expect(stderr).toContain('[3/3] custom · context 8 · batch 4 · train-step · float32');
+    expect(stderr).toContain(`[3/3] ${name} · context 8 · batch 4 · train-step · float32`);
     expect(exitCode).toBe(0);
     const { rows, environment: described, ceilings } = JSON.parse(stdout);
     expect(rows.map((row: { mode: string }) => row.mode)).toEqual([
@@ -34,7 +36,7 @@ describe('roofline e2e on the CPU', () => {
       'train-step',
     ]);
     for (const row of rows) {
-      expect(row).toMatchObject({ status: 'ok', size: 'custom', context: 8, batch: 4 });
+      expect(row).toMatchObject({ status: 'ok', size: name, context: 8, batch: 4 });
       expect(row.medianMs).toBeGreaterThan(0);
       expect(row.roofShare).toBeGreaterThan(0);
       expect(row.peakBytes).toBeGreaterThan(0);
@@ -82,6 +84,15 @@ describe('roofline e2e on the CPU', () => {
     expect(stderr).toMatch(/Interrupted: 1 of 2 cells are kept.*--out/);
     expect(exitCode).toBe(130);
     expect(existsSync(join(out, '.lock'))).toBe(false);
+  });
+
+  it('goes on with the file that --force-new began without it', async () => {
+    const out = join(root, 'forced');
+    const sweep = ['--mode', 'forward', '--batch', '1,20000', '--steps', '1000', '--out', out, '--force-new'];
+    const child = startCli(['e2e', ...quick, ...sweep], environment);
+    child.stderr!.on('data', (text: Buffer) => text.includes('[1/2]') && child.kill('SIGINT'));
+    const { stderr } = await endOf(child);
+    expect(stderr).toMatch(/1 of 2 cells are kept.* without --force-new, and with --out/);
   });
 
   it('keeps what was measured when nobody reads its messages any more', async () => {
@@ -159,7 +170,7 @@ describe('roofline e2e on the CPU', () => {
     const study = await runCli(['e2e', ...model, ...sweep, '--json'], environment);
     expect(JSON.parse(study.stdout).rows.map((row: { warmup: number }) => row.warmup)).toEqual([0, 2]);
     const report = await runCli(['report', join(root, 'json'), out, '--out', join(root, 'both')]);
-    expect(report.stdout).toMatch(/^warmup: Warm-up \(custom, forward/m);
+    expect(report.stdout).toContain(`warmup: Warm-up (${name}, forward`);
     expect(readFileSync(join(root, 'both', 'report.html'), 'utf8')).toContain('href="#warmup-warm-up-study"');
     const withPeer = await runCli(['e2e', ...model, ...sweep, '--peer', 'torch'], environment);
     expect(withPeer.exitCode).toBe(2);

@@ -115,6 +115,16 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
   });
 
+  it('a place for snapshots that is no folder, before anything is measured', async () => {
+    const out = temporaryFolder();
+    writeFileSync(join(out, 'snapshots'), '');
+    const { exitCode, stderr } = await runMain(['memory', '--size', 'tiny', '--out', out]);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringMatching(/Cannot write to .*snapshots: it is no folder/),
+    });
+  });
+
   it.runIf(process.platform === 'linux')('a folder below /proc, where mkdir never succeeds', async () => {
     for (const line of ['e2e --size tiny --out /proc/no/such', 'bundle --out /proc/no/such.tar.xz']) {
       const { exitCode, stderr } = await runMain(line.split(' '));

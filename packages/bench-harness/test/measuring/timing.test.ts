@@ -28,6 +28,18 @@ describe('timeStep', () => {
     expect(idle).toEqual({ deviceMs: 0, wallMs: 0.125, phasesMs: {} });
   });
 
+  it('refuses a step or a phase that is async, which it would time up to its first await', () => {
+    const device = new FakeDevice();
+    const fails = async () => {
+      device.run(1);
+      await Promise.reject(new Error('later'));
+    };
+    expect(() => timeStep(device, fails)).toThrow('timeStep: step is async');
+    expect(() => timeStep(device, (phase) => void phase('forward', fails))).toThrow(
+      'timeStep: the phase forward is async',
+    );
+  });
+
   it('returns what a phase returns', () => {
     timeStep(new FakeDevice(), (phase) => expect(phase('forward', () => 'loss')).toBe('loss'));
   });

@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { findTorchPython } from '../../src/peer/find-python.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 const named = process.env['ROOFLINE_PYTHON'];
 afterEach(() => {
@@ -18,4 +21,11 @@ it.each([
   );
   expect(message).toContain(reason);
   expect(message).not.toContain('\n');
+});
+
+it('takes the version alone of what a Python prints', async () => {
+  const python = join(temporaryFolder(), 'python');
+  writeFileSync(python, "#!/bin/sh\nprintf 'Welcome to site 7\\n2.11.0\\n'\n", { mode: 0o755 });
+  process.env['ROOFLINE_PYTHON'] = python;
+  expect(await findTorchPython()).toEqual({ executable: python, torchVersion: '2.11.0' });
 });

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { identityOf } from '../../src/records/record.ts';
@@ -20,6 +20,23 @@ describe('results folder', () => {
     folder.append(toyRecord({}, { result: toyResult(2) }));
     folder.close();
     expect(readResults(path)).toEqual([toyRecord({}, { result: toyResult(2) }), toyRecord({ context: 32 })]);
+  });
+
+  it('goes on with its own file, whatever a sweep that was interrupted at its start left behind', () => {
+    const path = temporaryFolder();
+    const identity = identityOf(toyRecord());
+    const folder = openResultsFolder(path, identity);
+    folder.append(toyRecord());
+    folder.close();
+    openResultsFolder(path, { ...identity, settings: { steps: 9 } }, { forceNew: true }).close();
+    const again = openResultsFolder(path, identity);
+    expect(again.earlier).toEqual([toyRecord()]);
+    again.close();
+    // The empty one is taken by who has none.
+    const other = openResultsFolder(path, { ...identity, settings: { steps: 9 } });
+    other.append(toyRecord({}, { settings: { steps: 9 } }));
+    other.close();
+    expect(readdirSync(path).sort()).toEqual(['results-2.jsonl', 'results.jsonl']);
   });
 
   it('gives the lock back when it refuses', () => {

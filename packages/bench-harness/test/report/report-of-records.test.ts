@@ -41,7 +41,7 @@ describe('reportOfRecords', () => {
     expect(environment).toContainEqual({ label: 'Steps (e2e)', value: '4' });
   });
 
-  it('names parts by what sets them apart: devices, sizes, studies, settings', async () => {
+  it('names parts by what sets them apart: devices, sizes, studies, settings, variables', async () => {
     const device = { ...toyEnvironment.device, type: 'cuda' as const, name: 'Toy GPU' };
     const labels = async (other: ReturnType<typeof toyRecord>) =>
       (await reportOfRecords([toyRecord(), other])).sections.map(({ id, title }) => `${id} ${title}`);
@@ -58,6 +58,8 @@ describe('reportOfRecords', () => {
     );
     const { variables } = toyEnvironment;
     const environment = { ...toyEnvironment, variables: { ...variables, ROOFLINE_CPU_THREADS: '7' } };
-    expect(await third(toyRecord({}, { environment }))).toBe('e2e-2-times e2e (2): Times');
+    expect(await third(toyRecord({}, { environment }))).toBe(
+      'e2e-2-times e2e (ROOFLINE_CPU_THREADS 7): Times',
+    );
   });
 });

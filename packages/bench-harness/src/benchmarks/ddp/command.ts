@@ -84,7 +84,7 @@ export const ddpCommand = defineCommand({
         worldSizes: args.nproc,
         modes: args.mode,
         backend: args.backend,
-        bucketBytes: Math.ceil(args['bucket-mib'] * mebibyte),
+        bucketBytes: Math.min(Math.ceil(args['bucket-mib'] * mebibyte), Number.MAX_SAFE_INTEGER),
         warmup: args.warmup,
         steps: args.steps,
         seed: args.seed,

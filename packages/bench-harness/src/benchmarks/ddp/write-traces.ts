@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CellRecord } from '../../records/record.ts';
+import { makeWritable } from '../../records/results-folder.ts';
 import { kernelSpans } from '../profile/kernel-spans.ts';
 import { type ChromeTrace, chromeTrace } from '../profile/trace/chrome-trace.ts';
 import { interpretDdp } from './interpret.ts';
@@ -16,7 +17,7 @@ export function writeDdpTraces(records: readonly CellRecord[], folder: string): 
     const trace = ddpTrace(measured?.result.profiledPasses ?? []);
     if (trace.traceEvents.length === 0) return [];
     const traces = join(folder, 'traces');
-    mkdirSync(traces, { recursive: true });
+    makeWritable(traces);
     const path = join(traces, `${describeDdpCell(cell).replace(/[^\w.]+/g, '-')}.json`);
     writeFileSync(path, JSON.stringify(trace));
     return [path];

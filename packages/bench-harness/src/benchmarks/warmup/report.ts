@@ -14,6 +14,7 @@ import { canonicalJson } from '../../records/json.ts';
 import type { CellRecord } from '../../records/record.ts';
 import { summarize, type Summary } from '../../measuring/statistics.ts';
 import { warmupCell, type WarmupCell } from './parameters.ts';
+import { cellRow } from '../../report/cell-row.ts';
 import { configurationColumns, sharedCaption } from '../../report/configuration-columns.ts';
 import { parameterColumn } from '../../report/parameter-titles.ts';
 import { reportHead } from '../../report/report-head.ts';
@@ -92,12 +93,11 @@ export function warmupTable(records: readonly CellRecord[]): Table {
 }
 
 function tableRow({ cell, record, deviceMs }: WarmupMeasurement, reference: Summary | null): Row {
-  const { size, context, batch, attention, mode, dtype, warmup } = cell;
-  const parameters = { size, context, batch, attention, mode, dtype, warmup, status: record.status };
-  if (deviceMs === null) return { ...parameters, error: record.error?.message ?? '' };
+  const row = cellRow(cell, record);
+  if (deviceMs === null) return row;
   const { mean, median, std, count } = summarize(deviceMs);
   return {
-    ...parameters,
+    ...row,
     firstMs: deviceMs[0]!,
     meanMs: mean,
     // One step has no spread.
@@ -131,7 +131,7 @@ function warmupSentence(study: Study): string[] {
   const means = measured.map(({ deviceMs }) => summarize(deviceMs).mean);
   const ratio = (mean: number) => `**${formatRatio(mean / means.at(-1)!)}**`;
   const first = coldest.deviceMs[0]! / summarize(warmest.deviceMs).median;
-  const steady = measured[means.findIndex((mean) => Math.abs(mean / means.at(-1)! - 1) <= 0.05)]!;
+  const steady = measured[1 + means.findLastIndex((mean) => Math.abs(mean / means.at(-1)! - 1) > 0.05)]!;
   const settles = steady === warmest ? '' : `; from ${stepCount(steady)} on it is within 5 %`;
   return [
     `Warm-up (${study.name}): after ${stepCount(coldest)} the mean step takes ${ratio(means[0]!)} the time that it ` +
@@ -148,7 +148,7 @@ function stepCount({ cell }: WarmupMeasurement): string {
 function stepPlot(study: Study, index: number): Plot[] {
   const measured = measuredOf(study);
   if (measured.length === 0) return [];
-  const times = measured.flatMap(({ deviceMs }) => deviceMs);
+  const { min, max } = summarize(measured.flatMap(({ deviceMs }) => deviceMs));
   return [
     {
       kind: 'plot',
@@ -159,7 +159,7 @@ function stepPlot(study: Study, index: number): Plot[] {
       y: {
         label: 'Device time',
         unit: 'ms',
-        scale: Math.max(...times) > 5 * Math.min(...times) ? 'log' : 'linear',
+        scale: max > 5 * min ? 'log' : 'linear',
       },
       marks: 'line',
       series: measured.map((measurement) => ({

@@ -53,7 +53,8 @@ const DEFAULT_VOCABULARY = 10_000;
 export async function chooseModels(args: ModelArguments, defaultSize: string): Promise<NamedModel[]> {
   const changes = changedDimensions(args);
   const isCustom = args.size === undefined && Object.keys(changes).some((name) => name !== 'vocabularySize');
-  if (isCustom) return [await check({ size: 'custom', shape: customShape(changes) })];
+  if (isCustom)
+    return [await check({ size: describeChanges('custom', changes), shape: customShape(changes) })];
 
   const presets = await loadPresets();
   return Promise.all(
@@ -96,7 +97,7 @@ function customShape(changes: Partial<ModelShape>): ModelShape {
   );
 }
 
-/** `small` or, with changes, `small layers=2`. */
+/** `small` or, with changes, `small layers=2`: two models of one folder never share a name. */
 function describeChanges(size: string, changes: Partial<ModelShape>): string {
   const words = dimensionFlags.flatMap(([flag, name]) =>
     changes[name] === undefined ? [] : [`${flag}=${changes[name]}`],

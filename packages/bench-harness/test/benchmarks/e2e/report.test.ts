@@ -45,6 +45,13 @@ describe('e2e report', () => {
     expect(row['ratioInterval']).toMatch(/^0\.4\d\d–0\.5\d\d$/);
   });
 
+  it('has a mean of very many ratios, whose product is too small for a number', () => {
+    const many = Array.from({ length: 200 }, (_, index) =>
+      toyRecord({ context: index + 1 }, { result: { ...toyResult(0.02), peer } }),
+    );
+    expect(e2eBenchmark.toReport(many).summary[0]).toContain('takes **0.010×** (0.010× to 0.010×)');
+  });
+
   it("gives the optimizer's bandwidth and its share of the copy ceiling, for train steps", () => {
     const { rows, columns } = e2eBenchmark.toTable(records);
     // 0.2 GB in 1 ms, under a ceiling of 100 GB/s.

@@ -64,6 +64,17 @@ describe('the flash benchmark', () => {
     expect(renderHtml(report)).toContain('Forward and backward together');
   });
 
+  it('draws attention with and without a mask apart: it is twice the work', () => {
+    const { sections } = flashBenchmark.toReport([flashRecord(), flashRecord({ mask: 'full' })]);
+    const drawn = sections.flatMap(({ blocks }) => blocks).filter((block) => block.kind === 'plot');
+    expect(drawn.slice(0, 2).map(({ id }) => id)).toEqual([
+      'forward-time-float32-b1-h2-d16',
+      'forward-time-float32-b1-h2-d16-full',
+    ]);
+    expect(drawn[1]!.title).toBe('Time against sequence: d 16, batch 1, 2 heads, full, float32');
+    for (const { series } of drawn) for (const { points } of series) expect(points).toHaveLength(1);
+  });
+
   it('sums up what flash reaches, over plain and beside PyTorch, and what is missing', () => {
     const text = report.summary.join('\n');
     expect(text).toContain('2 of 3 cells measured on Toy CPU.');

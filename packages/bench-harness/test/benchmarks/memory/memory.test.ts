@@ -75,7 +75,9 @@ describe('roofline memory on the CPU', () => {
 
   it('writes a snapshot for each cell', () => {
     const { snapshot } = resultOf('train-step', 8);
-    expect(snapshot).toBe('snapshots/custom-context8-batch2-train-step-float32.pickle');
+    expect(snapshot).toBe(
+      'snapshots/custom-vocab=50-d-model=16-d-ff=32-layers=2-heads=2-context8-batch2-train-step-float32.pickle',
+    );
     expect(existsSync(join(root, 'out', snapshot!))).toBe(true);
   });
 
@@ -97,7 +99,9 @@ describe('roofline memory on the CPU', () => {
       error: { name: 'OutOfMemoryError', message: 'asked for 1 GiB' },
     };
     const report = memoryBenchmark.toReport([spent, ...rest]);
-    expect(report.summary.at(-1)).toBe('Out of memory: custom, context 4, forward, float32.');
+    expect(report.summary.at(-1)).toBe(
+      'Out of memory: custom vocab=50 d-model=16 d-ff=32 layers=2 heads=2, context 4, forward, float32.',
+    );
     const blocks = report.sections.flatMap((section) => section.blocks);
     expect(blocks.map((block) => ('id' in block ? block.id : ''))).toEqual([
       'memory-sweep',

@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type Plot, renderHtml } from '@roofline/reports';
 import type { JsonObject } from '../../../src/records/json.ts';
 import { precisionSummary } from '../../../src/benchmarks/precision/report/summary.ts';
+import { precisionBenchmark } from '../../../src/benchmarks/precision/benchmark.ts';
 import type { CellRecord } from '../../../src/records/record.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
-import { toyCell, toyRecord } from '../../fixtures/records.ts';
+import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 
 const toyDtypes = {
   parameters: 'float32',
@@ -50,6 +51,50 @@ describe('the summary of the precision studies', () => {
     expect(precisionSummary([accuracy('small', 0.009), accuracy('xl', 0.012)])).toEqual([
       "Against float64 the gradients' error is **0.90×** for small, bfloat16 to **1.20×** for xl, bfloat16 that of " +
         'PyTorch under the same autocast.',
+    ]);
+  });
+
+  it('names batches where they are swept, and sets each model beside itself in float32', () => {
+    const speed = (cell: Partial<typeof toyCell>, scale: number) =>
+      record(
+        { ...toyCell, ...cell, study: 'speed' },
+        { ...(toyResult(scale) as unknown as JsonObject), study: 'speed' },
+      );
+    const wide = { ...toyCell.shape, modelDimension: 64 };
+    const records = [
+      speed({}, 1),
+      speed({ dtype: 'bfloat16' }, 0.5),
+      speed({ batch: 8 }, 4),
+      speed({ batch: 8, dtype: 'bfloat16' }, 1),
+      speed({ shape: wide }, 8),
+    ];
+    const table = precisionBenchmark.toTable(records);
+    expect(table.rows.map(({ what, finding }) => [what, finding])).toEqual([
+      ['small, context 16, batch 2, train-step', '10.0 ms, 1.00× the speed'],
+      ['small, context 16, batch 2, train-step', '5.00 ms, 2.00× the speed'],
+      ['small, context 16, batch 8, train-step', '40.0 ms, 1.00× the speed'],
+      ['small, context 16, batch 8, train-step', '10.0 ms, 4.00× the speed'],
+      ['small, context 16, batch 2, train-step', '80.0 ms, 1.00× the speed'],
+    ]);
+    expect(precisionSummary(records)).toEqual([
+      '`bfloat16` runs `train-step` at **2.83×** (2.00× for small at 16, batch 2, 4.00× for small at 16, batch 8) the ' +
+        'speed of float32, in the geometric mean over the sizes.',
+    ]);
+    const blocks = precisionBenchmark.toReport(records).sections.flatMap((section) => section.blocks);
+    const [plot] = blocks.filter((block): block is Plot => block.kind === 'plot' && block.id === 'speed-ups');
+    expect(plot!.series[0]!.points.map(({ x }) => x)).toEqual(['small, 16, batch 2', 'small, 16, batch 8']);
+  });
+
+  it('tells accuracies of several contexts apart', () => {
+    const longer = accuracy('small', 0.012);
+    const records = [
+      accuracy('small', 0.009),
+      { ...longer, parameters: { ...longer.parameters, context: 32 } },
+    ];
+    expect(precisionSummary(records)[0]).toContain('for small, context 16, bfloat16');
+    expect(precisionBenchmark.toTable(records).rows.map(({ what }) => what)).toEqual([
+      'small, context 16, gradients',
+      'small, context 32, gradients',
     ]);
   });
 

@@ -33,6 +33,35 @@ describe('the warm-up study', () => {
     expect(warmupBenchmark.toReport(records.slice(0, 1)).summary).toEqual([]);
   });
 
+  it('says from when on all lie within 5 %, not which is the first that does', () => {
+    const [sentence] = warmupBenchmark.toReport([
+      ofWarmup(0, [10, 10]),
+      ofWarmup(1, [15, 15]),
+      ofWarmup(2, [10.1, 10.1]),
+      ofWarmup(5, [10, 10]),
+    ]).summary;
+    expect(sentence).toContain('from 2 warm-up steps on it is within 5 %');
+  });
+
+  it('has a column of the execution where that is swept', () => {
+    const compiled = records.map((each) => ({
+      ...each,
+      parameters: { ...each.parameters, execution: 'compiled' },
+    }));
+    const { columns, rows } = warmupBenchmark.toTable([...records, ...compiled]);
+    expect(columns.map(({ key }) => key)).toContain('execution');
+    expect(rows.map(({ execution }) => execution)).toEqual([
+      ...['eager', 'eager', 'eager'],
+      ...['compiled', 'compiled', 'compiled'],
+    ]);
+    expect(warmupBenchmark.toTable(compiled).caption).toContain('compiled');
+  });
+
+  it('draws very many steps', () => {
+    const times = Array.from({ length: 300_000 }, (_, step) => 10 + (step % 2));
+    expect(warmupBenchmark.toReport([ofWarmup(0, times)]).sections[0]!.blocks).toHaveLength(2);
+  });
+
   it('draws each step at its place since the process began', () => {
     const [, plot] = warmupBenchmark.toReport(records).sections[0]!.blocks as [unknown, Plot];
     expect(plot.y.scale).toBe('log');

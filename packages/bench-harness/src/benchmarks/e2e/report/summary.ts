@@ -1,5 +1,5 @@
 import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
-import { geometricMean } from 'simple-statistics';
+import { logAverage } from 'simple-statistics';
 import { variantWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
 import { canonicalJson } from '../../../records/json.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
@@ -57,7 +57,7 @@ function ratioSentence(measured: readonly MeasuredCell[]): string[] {
       .filter(({ cell }) => cell.mode === mode)
       .flatMap((each) => each.measured.peer?.ratio.ratio ?? []);
     if (ratios.length === 0) return [];
-    const mean = `mode \`${mode}\` takes **${formatRatio(geometricMean(ratios))}**`;
+    const mean = `mode \`${mode}\` takes **${formatRatio(logAverage(ratios))}**`;
     if (ratios.length === 1) return [mean];
     return [`${mean} (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`];
   });

@@ -1,8 +1,9 @@
 import type { Plot, Point, Series } from '@roofline/reports';
+import { isCausal } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
 import { nameOf, type FlashMeasurement, type Measured } from './interpret.ts';
 
-/** What stands in one plot: one pass of shapes that differ in their sequence. */
+/** What stands in one plot: one pass of shapes that differ in their sequence alone. */
 interface Group {
   readonly id: string;
   readonly title: string;
@@ -70,11 +71,22 @@ function linePlot(series: Series[], plot: Pick<Plot, 'id' | 'title' | 'caption' 
 function groupsOf(measurements: readonly FlashMeasurement[], pass: Pass): Group[] {
   const groups = Map.groupBy(
     measurements.filter((each) => each.pass === pass),
-    ({ cell: { dtype, batch, heads, headDimension } }) => `${dtype}-b${batch}-h${heads}-d${headDimension}`,
+    ({ cell }) => {
+      const { dtype, batch, heads, headDimension } = cell;
+      const id = `${dtype}-b${batch}-h${heads}-d${headDimension}`;
+      return isCausal(cell) ? id : `${id}-full`;
+    },
   );
   return [...groups].map(([id, group]) => {
-    const { dtype, batch, heads, headDimension } = group[0]!.cell;
-    const words = [`d ${headDimension}`, `batch ${batch}`, ...(heads === 1 ? [] : [`${heads} heads`]), dtype];
+    const { cell } = group[0]!;
+    const { dtype, batch, heads, headDimension } = cell;
+    const words = [
+      `d ${headDimension}`,
+      `batch ${batch}`,
+      ...(heads === 1 ? [] : [`${heads} heads`]),
+      ...(isCausal(cell) ? [] : ['full']),
+      dtype,
+    ];
     const measurements = group.toSorted((a, b) => a.cell.sequence - b.cell.sequence);
     return { id, title: words.join(', '), measurements };
   });

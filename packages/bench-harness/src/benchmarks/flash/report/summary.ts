@@ -1,5 +1,5 @@
 import { formatDuration, formatNumber, formatPercent, formatRatio } from '@roofline/reports';
-import { geometricMean } from 'simple-statistics';
+import { logAverage } from 'simple-statistics';
 import { describeShape } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
 import { listSome, statusInWords } from '../../../report/values-in-words.ts';
@@ -111,7 +111,7 @@ const statusWords = {
 } as const;
 
 function meanAndRange(ratios: readonly number[]): string {
-  const mean = `**${formatRatio(geometricMean([...ratios]))}**`;
+  const mean = `**${formatRatio(logAverage([...ratios]))}**`;
   if (ratios.length === 1) return mean;
   return `${mean} (${formatRatio(Math.min(...ratios))} to ${formatRatio(Math.max(...ratios))})`;
 }

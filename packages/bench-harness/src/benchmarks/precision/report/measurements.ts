@@ -1,5 +1,5 @@
+import { canonicalJson } from '../../../records/json.ts';
 import type { CellRecord } from '../../../records/record.ts';
-import { sizeName } from '../../e2e/parameters.ts';
 import { summarize } from '../../../measuring/statistics.ts';
 import {
   precisionCell,
@@ -36,12 +36,28 @@ export interface Speed extends Measurement<'speed'> {
   readonly speedUp: number | null;
 }
 
+/** A cell, or its row. */
+type Workload = Readonly<Record<string, unknown>>;
+
+/** Those of the parameters that are not the same in all cells. */
+export function sweptOf(cells: readonly Workload[], keys: readonly string[]): string[] {
+  return keys.filter((key) => new Set(cells.map((cell) => cell[key])).size > 1);
+}
+
+/** The same in words, for the name of a cell: `batch 4` where batches are swept. */
+export function sweptWords(
+  cells: readonly Workload[],
+  keys: readonly string[],
+): (cell: Workload) => string[] {
+  const swept = sweptOf(cells, keys);
+  return (cell) => swept.map((key) => `${key} ${String(cell[key])}`);
+}
+
 /** The timed cells, each beside the same in float32. */
 export function speedsOf(records: readonly CellRecord[]): Speed[] {
   const measurements = measurementsOf('speed', records);
   const median = ({ result }: Measurement<'speed'>) => result && summarize(result.deviceMs).median;
-  const workload = ({ cell }: Measurement<'speed'>) =>
-    JSON.stringify([sizeName(cell), cell.context, cell.batch, cell.mode]);
+  const workload = ({ cell }: Measurement<'speed'>) => canonicalJson({ ...cell, dtype: 'float32' });
   const inFloat32 = new Map(
     measurements.filter(({ cell }) => cell.dtype === 'float32').map((each) => [workload(each), median(each)]),
   );

@@ -3,7 +3,7 @@ import { sizeName } from '../../e2e/parameters.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
 import { reportHead } from '../../../report/report-head.ts';
-import { measurementsOf, speedsOf } from './measurements.ts';
+import { measurementsOf, speedsOf, sweptWords } from './measurements.ts';
 import { precisionSummary } from './summary.ts';
 import { lossWords } from '../parameters.ts';
 import {
@@ -89,6 +89,10 @@ function lossPlot(records: readonly CellRecord[]): Plot {
 function speedPlot(records: readonly CellRecord[]): Plot[] {
   const low = speedsOf(records).filter(({ cell, speedUp }) => cell.dtype !== 'float32' && speedUp !== null);
   if (low.length === 0) return [];
+  const words = sweptWords(
+    low.map(({ cell }) => cell),
+    ['batch'],
+  );
   const names = [...new Set(low.map(({ cell }) => `${cell.mode}, ${cell.dtype}`))];
   return [
     {
@@ -103,7 +107,10 @@ function speedPlot(records: readonly CellRecord[]): Plot[] {
         name,
         points: low
           .filter(({ cell }) => `${cell.mode}, ${cell.dtype}` === name)
-          .map(({ cell, speedUp }) => ({ x: `${sizeName(cell)}, ${cell.context}`, y: speedUp })),
+          .map(({ cell, speedUp }) => ({
+            x: [sizeName(cell), cell.context, ...words(cell)].join(', '),
+            y: speedUp,
+          })),
       })),
     },
   ];

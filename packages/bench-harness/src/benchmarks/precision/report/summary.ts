@@ -1,10 +1,10 @@
 import { formatRatio } from '@roofline/reports';
 import { sizeName } from '../../e2e/parameters.ts';
-import { geometricMean } from 'simple-statistics';
+import { logAverage } from 'simple-statistics';
 import type { CellRecord } from '../../../records/record.ts';
 import { listSome, valuesInWords } from '../../../report/values-in-words.ts';
-import { measurementsOf, speedsOf } from './measurements.ts';
-import { lossWords, toyTensors } from '../parameters.ts';
+import { measurementsOf, speedsOf, sweptWords } from './measurements.ts';
+import { lossWords, toyTensors, type AccuracyCell } from '../parameters.ts';
 import { formatSum } from './tables.ts';
 
 /** What the studies found, one sentence a finding. */
@@ -49,10 +49,14 @@ function dtypeSentence(records: readonly CellRecord[]): string[] {
 }
 
 function accuracySentence(records: readonly CellRecord[]): string[] {
-  const ratios = measurementsOf('accuracy', records).flatMap(({ cell, result }) =>
-    result
-      ? [{ name: `${sizeName(cell)}, ${cell.dtype}`, value: result.ours.gradients / result.theirs.gradients }]
-      : [],
+  const measurements = measurementsOf('accuracy', records);
+  const words = sweptWords(
+    measurements.map(({ cell }) => cell),
+    ['context', 'batch'],
+  );
+  const name = (cell: AccuracyCell) => [sizeName(cell), ...words(cell), cell.dtype].join(', ');
+  const ratios = measurements.flatMap(({ cell, result }) =>
+    result ? [{ name: name(cell), value: result.ours.gradients / result.theirs.gradients }] : [],
   );
   if (ratios.length === 0) return [];
   return [
@@ -67,7 +71,7 @@ function speedSentences(records: readonly CellRecord[]): string[] {
   );
   return [...Map.groupBy(low, ({ dtype }) => dtype)].map(([dtype, group]) => {
     const modes = [...Map.groupBy(group, ({ mode }) => mode)].map(([mode, cells]) => {
-      const mean = geometricMean(cells.map(({ speedUp }) => speedUp));
+      const mean = logAverage(cells.map(({ speedUp }) => speedUp));
       return `\`${mode}\` at **${formatRatio(mean)}**${extremes(cells)}`;
     });
     const average = group.length > modes.length ? ', in the geometric mean over the sizes' : '';
@@ -75,12 +79,15 @@ function speedSentences(records: readonly CellRecord[]): string[] {
   });
 }
 
-function extremes(cells: readonly { size: string; context: number; speedUp: number }[]): string {
+function extremes(
+  cells: readonly { size: string; context: number; batch: number; speedUp: number }[],
+): string {
   if (cells.length === 1) return '';
+  const words = sweptWords(cells, ['batch']);
   const ordered = cells.toSorted((a, b) => a.speedUp - b.speedUp);
   const [least, most] = [ordered[0]!, ordered.at(-1)!];
-  const at = ({ size, context, speedUp }: typeof least) =>
-    `${formatRatio(speedUp)} for ${size} at ${context}`;
+  const at = (cell: typeof least) =>
+    `${formatRatio(cell.speedUp)} for ${[`${cell.size} at ${cell.context}`, ...words(cell)].join(', ')}`;
   return ` (${at(least)}, ${at(most)})`;
 }
 

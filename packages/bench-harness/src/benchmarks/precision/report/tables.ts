@@ -4,7 +4,15 @@ import { compiledTable } from '../../e2e/report/compiled-table.ts';
 import { interpretRecord } from '../../e2e/report/interpret.ts';
 import type { CellRecord } from '../../../records/record.ts';
 import { ratioOfMedians } from '../../../measuring/statistics.ts';
-import { measurementsOf, speedsOf, type Measurement, type Speed } from './measurements.ts';
+import {
+  measurementsOf,
+  speedsOf,
+  sweptOf,
+  sweptWords,
+  type Measurement,
+  type Speed,
+} from './measurements.ts';
+import { countColumn } from '../../../report/parameter-titles.ts';
 import { lossWords, toyTensors } from '../parameters.ts';
 
 const text = (key: string, label: string): Column => ({ key, label, kind: 'text' });
@@ -54,6 +62,7 @@ export function dtypeTable(records: readonly CellRecord[]): Table {
 const error = (key: string, label: string): Column => ({ key, label, kind: 'number', digits: 2 });
 
 export function accuracyTable(records: readonly CellRecord[]): Table {
+  const rows = measurementsOf('accuracy', records).map(accuracyRow);
   return {
     kind: 'table',
     id: 'accuracy',
@@ -61,6 +70,7 @@ export function accuracyTable(records: readonly CellRecord[]): Table {
     caption: 'Relative errors of one loss and of all its gradients under autocast.',
     columns: [
       text('size', 'Size'),
+      ...sweptOf(rows, ['context', 'batch']).map(countColumn),
       text('dtype', 'Dtype'),
       error('lossError', 'Loss'),
       error('torchLossError', 'Loss, PyTorch'),
@@ -70,17 +80,17 @@ export function accuracyTable(records: readonly CellRecord[]): Table {
       { key: 'worstRatio', label: 'Worst ratio', kind: 'ratio' },
       text('worst', 'Worst parameter'),
     ],
-    rows: measurementsOf('accuracy', records).map(accuracyRow),
+    rows,
   };
 }
 
 function accuracyRow({ cell, record, result }: Measurement<'accuracy'>): Row {
-  const [size, dtype] = [sizeName(cell), cell.dtype];
-  if (result === null) return { size, dtype, ...statusOf(record) };
+  const { context, batch, dtype } = cell;
+  const workload = { size: sizeName(cell), context, batch, dtype };
+  if (result === null) return { ...workload, ...statusOf(record) };
   const { ours, theirs, worst } = result;
   return {
-    size,
-    dtype,
+    ...workload,
     lossError: ours.loss,
     torchLossError: theirs.loss,
     gradientError: ours.gradients,
@@ -104,7 +114,8 @@ export function speedTable(records: readonly CellRecord[]): Table {
     caption: 'Medians of the device time; the speed-up is over the same in float32.',
     columns: [
       text('size', 'Size'),
-      { ...text('context', 'Context'), align: 'right' },
+      countColumn('context'),
+      ...sweptOf(rows, ['batch']).map(countColumn),
       text('mode', 'Mode'),
       text('dtype', 'Dtype'),
       { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
@@ -172,6 +183,10 @@ function statusOf({ status, error }: CellRecord): Row {
 export function findingsTable(records: readonly CellRecord[]): Table {
   const tables = [accumulationTable, dtypeTable, accuracyTable, lossTable, speedTable];
   const [sums, dtypes, accuracies, losses, speeds] = tables.map((make) => make(records).rows);
+  const [ofAccuracy, ofSpeed] = [
+    sweptWords(accuracies!, ['context', 'batch']),
+    sweptWords(speeds!, ['batch']),
+  ];
   const rows: Row[] = [
     // Their own tables have no rows of what was not measured.
     ...(['accumulation', 'dtypes'] as const).flatMap((study) =>
@@ -185,13 +200,16 @@ export function findingsTable(records: readonly CellRecord[]): Table {
     ...dtypes!.flatMap(({ tensor, ...each }) =>
       Object.entries(each).map(([dtype, is]) => finding('dtypes', String(tensor), { dtype }, is)),
     ),
-    ...accuracies!.map((row) => finding('accuracy', `${row['size']}, gradients`, row, ratioText(row))),
+    ...accuracies!.map((row) =>
+      finding('accuracy', [row['size'], ...ofAccuracy(row), 'gradients'].join(', '), row, ratioText(row)),
+    ),
     ...losses!.map((row) =>
       finding('loss', row['steps'] === undefined ? 'all steps' : `${row['steps']} steps`, row, lossText(row)),
     ),
-    ...speeds!.map((row) =>
-      finding('speed', `${row['size']}, context ${row['context']}, ${row['mode']}`, row, speedText(row)),
-    ),
+    ...speeds!.map((row) => {
+      const what = [row['size'], `context ${row['context']}`, ...ofSpeed(row), row['mode']].join(', ');
+      return finding('speed', what, row, speedText(row));
+    }),
   ];
   return {
     kind: 'table',

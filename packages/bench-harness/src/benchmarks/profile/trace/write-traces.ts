@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CellRecord } from '../../../records/record.ts';
+import { makeWritable } from '../../../records/results-folder.ts';
 import { chromeTrace } from './chrome-trace.ts';
 import { cellSlug, interpretProfile, lastStep } from '../interpret.ts';
 
@@ -10,7 +11,7 @@ export function writeTraces(records: readonly CellRecord[], folder: string): str
     const { cell, profiled } = interpretProfile(record);
     if (profiled === null) return [];
     const traces = join(folder, 'traces');
-    mkdirSync(traces, { recursive: true });
+    makeWritable(traces);
     const path = join(traces, `${cellSlug(cell)}.json`);
     const spans = lastStep(profiled.spans, profiled.result);
     writeFileSync(path, JSON.stringify(chromeTrace(spans, profiled.result.pid)));
