@@ -47,13 +47,14 @@ it('roofline overhead times train steps off and under each instrument', async ()
   const { rows } = JSON.parse(stdout);
   expect(rows.map((row: { instrument: string }) => row.instrument)).toEqual([
     'profiling',
+    'a profiler at rest',
     'recording memory',
   ]);
   for (const row of rows) {
     expect(row.status).toBe('ok');
     expect(Math.min(row.offMs, row.onMs, row.readOutMs)).toBeGreaterThan(0);
     expect(row.ratio).toBeCloseTo(row.onMs / row.offMs);
-    expect(row.events).toBeGreaterThan(20);
+    if (row.instrument !== 'a profiler at rest') expect(row.events).toBeGreaterThan(20);
     expect(row.droppedRecords).toBe(0);
   }
   const report = await runCli(['report', out]);

@@ -68,6 +68,7 @@ const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Ma
  * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
  * CUPTI's activity records; on the CPU each op is timed, and its time divided
  * over the nodes of its ONNX graph as ONNX Runtime times them. CUDA allows one profiler at a time: not inside Nsight.
+ * CUPTI stays attached to the process: a launch costs the host more from then on, so time before you profile.
  *
  * A compiled function is profiled on a GPU as it runs: each kernel of its graph with its op and its ranges, a fused one
  * with the ops that it holds. On the CPU its ops run one by one meanwhile, and none is fused.

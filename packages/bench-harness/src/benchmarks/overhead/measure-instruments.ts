@@ -4,9 +4,12 @@ import type { CellContext } from '../definition.ts';
 import { createWorkload } from '../e2e/workload.ts';
 import { timeStep, type StepTime } from '../../measuring/timing.ts';
 import type { InstrumentCell, OverheadSettings } from './parameters.ts';
-import { instrumentNames, type InstrumentName, type InstrumentResult } from './result.ts';
+import type { InstrumentName, InstrumentResult } from './result.ts';
 
-/** Times train steps without an instrument and under each, round after round, so that drifts meet all alike. */
+/**
+ * Times train steps without an instrument and under each. Not all in turn: CUPTI stays attached to a process that has
+ * profiled, and what that costs is not to be part of the steps without an instrument.
+ */
 export async function measureInstruments(
   cell: InstrumentCell,
   { settings, deviceLabel, progress }: CellContext<OverheadSettings>,
@@ -14,23 +17,30 @@ export async function measureInstruments(
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, settings.seed);
   const step = () => timeStep(device, (phase) => workload.step(phase));
-  const round = async (result: InstrumentResult): Promise<void> => {
+  const timed = async (name: InstrumentName, result: InstrumentResult): Promise<void> => {
     // What a step leaves behind, garbage above all, is not the next one's to pay for: an untimed one goes between.
     step();
+    keepInstrumented(result[name], await readStep(instruments[name], device, step));
+    await turnOfTheEventLoop();
+  };
+  const beforeProfiling = async (result: InstrumentResult): Promise<void> => {
+    step();
     keepTimes(result.off, step());
-    for (const name of instrumentNames) {
-      step();
-      keepInstrumented(result[name], await readStep(instruments[name], device, step));
-      await turnOfTheEventLoop();
-    }
+    await timed('memory', result);
+  };
+  const fromThenOn = async (result: InstrumentResult): Promise<void> => {
+    await timed('profile', result);
+    await timed('profilerAtRest', result);
   };
 
-  const total = settings.warmup + settings.repeats;
+  const rounds = settings.warmup + settings.repeats;
   const [warmup, result] = [noSteps(), noSteps()];
-  for (let done = 0; done < total; done++) {
-    const isWarmup = done < settings.warmup;
-    await round(isWarmup ? warmup : result);
-    progress(done + 1, total, isWarmup ? 'warm-up' : 'rounds');
+  for (const [part, round] of [beforeProfiling, fromThenOn].entries()) {
+    for (let done = 0; done < rounds; done++) {
+      const isWarmup = done < settings.warmup;
+      await round(isWarmup ? warmup : result);
+      progress(part * rounds + done + 1, 2 * rounds, isWarmup ? 'warm-up' : 'rounds');
+    }
   }
   return result;
 }
@@ -48,6 +58,7 @@ const instruments: Readonly<Record<InstrumentName, Instrument>> = {
     const { kernels, droppedRecords } = await profile(() => void (time = step()));
     return { time: time!, events: kernels.length, droppedRecords };
   },
+  profilerAtRest: (_device, step) => ({ time: step(), events: 0, droppedRecords: 0 }),
   memory(device, step) {
     const { result: time, events } = recordMemory(step, { device });
     return { time, events: events.filter(({ action }) => action !== 'enter').length, droppedRecords: 0 };
@@ -80,5 +91,10 @@ function keepInstrumented(steps: InstrumentResult[InstrumentName], step: Instrum
 
 function noSteps(): InstrumentResult {
   const instrumented = () => ({ deviceMs: [], wallMs: [], readOutMs: [], events: [], droppedRecords: 0 });
-  return { off: { deviceMs: [], wallMs: [] }, profile: instrumented(), memory: instrumented() };
+  return {
+    off: { deviceMs: [], wallMs: [] },
+    profile: instrumented(),
+    profilerAtRest: instrumented(),
+    memory: instrumented(),
+  };
 }

@@ -21,13 +21,15 @@ const instrumentedSteps = steps.extend({
   droppedRecords: z.number(),
 });
 
-export const instrumentNames = ['profile', 'memory'] as const;
+/** `profilerAtRest` is a process that has profiled before and does not now. */
+export const instrumentNames = ['profile', 'profilerAtRest', 'memory'] as const;
 export type InstrumentName = (typeof instrumentNames)[number];
 
 /** One sample a round. */
 export const instrumentResult = z.object({
   off: steps,
   profile: instrumentedSteps,
+  profilerAtRest: instrumentedSteps,
   memory: instrumentedSteps,
 });
 export type InstrumentResult = z.infer<typeof instrumentResult>;

@@ -8,12 +8,15 @@ import { profilePeer } from './peer/profile-peer.ts';
 import type { ProfileResult } from './result.ts';
 
 /**
- * How long plain steps run before one of them is counted. What the profile before left behind, garbage above all, is not
- * that one's to pay for, nor that the device has waited while the host read what was recorded.
+ * How long plain steps run before one is profiled. What the profile before left behind, garbage above all, is not that
+ * one's to pay for, nor that the device has waited while the host read what was recorded.
  */
 const settlingMs = 25;
 
-/** Profiles steps of one cell, each beside a plain step: A B A B; with a peer, the same there when ours are done. */
+/**
+ * Times plain steps of one cell, then profiles as many; with a peer, the same there when ours are done. Not in turn:
+ * CUPTI stays attached to a process that has profiled, and each of its launches costs the host more from then on.
+ */
 export async function measureProfile(
   cell: ProfileCell,
   context: CellContext<ProfileSettings>,
@@ -31,12 +34,6 @@ export async function measureProfile(
 
   const ownSteps = settings.warmup + settings.steps;
   const total = ownSteps * (settings.peer ? 2 : 1);
-  for (let step = 0; step < settings.warmup; step++) {
-    plainStep();
-    // The profiler warms up too: its library loads, its code is compiled.
-    await profiledStep();
-    progress(step + 1, total, 'warm-up');
-  }
   const result: ProfileResult = {
     steps: [],
     profiledMs: [],
@@ -46,15 +43,22 @@ export async function measureProfile(
     compilation: workload.program?.compilation ?? null,
     peer: null,
   };
-  for (let step = 0; step < settings.steps; step++) {
+  const steps = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+  for (const _ of steps(settings.warmup)) plainStep();
+  for (const _ of steps(settings.steps)) result.plainMs.push(plainStep());
+  for (const step of steps(settings.warmup)) {
+    // The profiler warms up too: its library loads, its code is compiled.
+    await profiledStep();
+    progress(step, total, 'warm-up');
+  }
+  for (const step of steps(settings.steps)) {
     const settled = performance.now() + settlingMs;
     do plainStep();
     while (performance.now() < settled);
-    result.plainMs.push(plainStep());
     const { deviceMs, packed } = await profiledStep();
     result.profiledMs.push(deviceMs);
     result.steps.push(packed);
-    progress(settings.warmup + step + 1, total, 'steps');
+    progress(settings.warmup + step, total, 'steps');
   }
   if (settings.peer === null) return result;
   const peerProgress = (done: number) => progress(ownSteps + done, total, 'PyTorch');

@@ -15,6 +15,13 @@ const result: InstrumentResult = {
     events: [250, 250, 250],
     droppedRecords: 4,
   },
+  profilerAtRest: {
+    deviceMs: around(10.2),
+    wallMs: around(10.4),
+    readOutMs: around(0),
+    events: [0, 0, 0],
+    droppedRecords: 0,
+  },
   memory: {
     deviceMs: around(10.5),
     wallMs: around(10.6),
@@ -38,8 +45,8 @@ const opRecord = (): CellRecord =>
 describe('the overhead of instruments', () => {
   it('is the ratio of a step under one to a step without', () => {
     const { rows } = overheadBenchmark.toTable([instrumentRecord()]);
-    expect(rows).toHaveLength(2);
-    const [profile, memory] = rows;
+    expect(rows).toHaveLength(3);
+    const [profile, atRest, memory] = rows;
     expect(profile).toMatchObject({
       instrument: 'profiling',
       size: 'small',
@@ -53,6 +60,11 @@ describe('the overhead of instruments', () => {
     });
     expect(profile!['overhead']).toBeCloseTo(0.1);
     expect(profile!['microsecondsPerEvent']).toBeCloseTo(4);
+    expect(atRest).toMatchObject({
+      instrument: 'a profiler at rest',
+      ratio: 1.02,
+      microsecondsPerEvent: null,
+    });
     expect(memory!['wallRatio']).toBeCloseTo(10.6 / 10.2);
     expect(memory!['microsecondsPerEvent']).toBeCloseTo(1);
   });
@@ -62,12 +74,14 @@ describe('the overhead of instruments', () => {
     expect(summary[0]).toMatch(
       /^Profiling adds \*\*10.0 %\*\* to the time of a train step \(95 % interval 9.* %\); \*\*4\*\* records were dropped\.$/,
     );
-    expect(summary[1]).toMatch(/^Recording memory adds \*\*5.00 %\*\* .*\)\.$/);
+    expect(summary[1]).toMatch(/^A profiler at rest adds \*\*2.00 %\*\* .*\)\.$/);
+    expect(summary[2]).toMatch(/^Recording memory adds \*\*5.00 %\*\* .*\)\.$/);
     expect(sections.map(({ id }) => id)).toEqual(['instruments']);
     const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
     expect(plot.references).toEqual([{ label: 'off', y: 1 }]);
     expect(plot.series.map(({ points }) => points.map(({ x, y }) => [x, y]))).toEqual([
       [['small', 1.1]],
+      [['small', 1.02]],
       [['small', 1.05]],
     ]);
   });
@@ -77,7 +91,7 @@ describe('the overhead of instruments', () => {
       instrumentRecord(),
       instrumentRecord({}, { size: 'large' }),
     ]);
-    expect(summary[1]).toContain('adds **5.00 %** for small to large');
+    expect(summary[2]).toContain('adds **5.00 %** for small to large');
   });
 
   it('is a gap where a cell failed', () => {
@@ -92,10 +106,11 @@ describe('the overhead of instruments', () => {
   it('stands beside that of ops, one finding a row', () => {
     const { rows, columns } = overheadBenchmark.toTable([opRecord(), instrumentRecord()]);
     expect(columns.map(({ key }) => key)).toEqual(['study', 'what', 'finding']);
-    expect(rows.map(({ study }) => study)).toEqual(['ops', 'instruments', 'instruments']);
+    expect(rows.map(({ study }) => study)).toEqual(['ops', 'instruments', 'instruments', 'instruments']);
     expect(rows.map(({ finding }) => finding)).toEqual([
       '5.00 µs a call',
       expect.stringMatching(/^1\.100× \(1\.\d+–1\.\d+\), 4\.0 µs an event$/),
+      expect.stringMatching(/^1\.020× /),
       expect.stringMatching(/^1\.050× /),
     ]);
     const { sections } = overheadBenchmark.toReport([opRecord(), instrumentRecord()]);

@@ -47,28 +47,30 @@ const measure = (warmup: number, repeats: number) =>
   });
 
 describe('measureInstruments', () => {
-  it('keeps every second step: of a round the plain, the profiled and the recorded one, after the warm-up', async () => {
-    const { off, profile, memory } = await measure(1, 2);
-    // The first round warms up: steps 1 to 6.
-    expect(off.deviceMs).toEqual([8.5, 14.5]);
-    expect(profile.deviceMs).toEqual([10.5, 16.5]);
-    expect(memory.deviceMs).toEqual([12.5, 18.5]);
-    expect(off.wallMs).toEqual([8.625, 14.625]);
-    expect(memory.wallMs).toEqual([12.625, 18.625]);
+  it('keeps every second step after the warm-up, and none without a profiler once there was one', async () => {
+    const { off, memory, profile, profilerAtRest } = await measure(1, 2);
+    // A round is four steps, of which the first round of each part warms up.
+    expect(off.deviceMs).toEqual([6.5, 10.5]);
+    expect(memory.deviceMs).toEqual([8.5, 12.5]);
+    expect(profile.deviceMs).toEqual([18.5, 22.5]);
+    expect(profilerAtRest.deviceMs).toEqual([20.5, 24.5]);
+    expect(off.wallMs).toEqual([6.625, 10.625]);
+    expect(memory.wallMs).toEqual([8.625, 12.625]);
   });
 
   // With the wait for an idle device, by which a step begins.
   it('sets apart what an instrument takes before and after its step', async () => {
-    const { profile, memory } = await measure(0, 2);
+    const { profile, profilerAtRest, memory } = await measure(0, 2);
     expect(profile.readOutMs).toEqual([7.125, 7.125]);
+    expect(profilerAtRest.readOutMs).toEqual([0.125, 0.125]);
     expect(memory.readOutMs).toEqual([3.125, 3.125]);
   });
 
   it('counts kernels, or what memory was asked for without the ranges, and adds up what was dropped', async () => {
     const { profile, memory } = await measure(1, 2);
-    expect(profile.events).toEqual([260, 266]);
+    expect(profile.events).toEqual([268, 272]);
     expect(memory.events).toEqual([3, 3]);
-    expect([profile.droppedRecords, memory.droppedRecords]).toEqual([10 + 16, 0]);
+    expect([profile.droppedRecords, memory.droppedRecords]).toEqual([18 + 22, 0]);
   });
 
   it('measures the cell on its device, and tells how far it is', async () => {
@@ -77,9 +79,12 @@ describe('measureInstruments', () => {
     expect(mocks.createWorkload).toHaveBeenCalledWith(cell, device, 7);
     expect(mocks.recordMemory).toHaveBeenCalledWith(expect.any(Function), { device });
     expect(progress.mock.calls).toEqual([
-      [1, 3, 'warm-up'],
-      [2, 3, 'rounds'],
-      [3, 3, 'rounds'],
+      [1, 6, 'warm-up'],
+      [2, 6, 'rounds'],
+      [3, 6, 'rounds'],
+      [4, 6, 'warm-up'],
+      [5, 6, 'rounds'],
+      [6, 6, 'rounds'],
     ]);
   });
 });

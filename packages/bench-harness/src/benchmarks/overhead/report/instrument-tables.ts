@@ -26,6 +26,7 @@ import { instrumentNames, instrumentResult, type InstrumentName, type Instrument
 
 const labels: Readonly<Record<InstrumentName, string>> = {
   profile: 'profiling',
+  profilerAtRest: 'a profiler at rest',
   memory: 'recording memory',
 };
 
@@ -85,7 +86,7 @@ const columns: Column[] = [
     label: 'Off',
     unit: 'ms',
     kind: 'duration',
-    description: 'Median device time of a train step without an instrument, in turn with those under one.',
+    description: 'Median device time of a train step without an instrument, before a profiler was attached.',
   },
   {
     key: 'onMs',
@@ -189,7 +190,7 @@ export function instrumentPlot(measurements: readonly InstrumentMeasurement[]): 
     kind: 'plot',
     id: 'instrument-ratios',
     title: 'Step under an instrument over step without',
-    caption: `Ratio of the medians of steps measured in turn, with its 95 % interval${shared && `; ${shared}`}.`,
+    caption: `Ratio of the medians, with its 95 % interval${shared && `; ${shared}`}.`,
     x: { label: 'Model', scale: 'category' },
     y: { label: 'On / off', scale: 'linear' },
     marks: 'bar',

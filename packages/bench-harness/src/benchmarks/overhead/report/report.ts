@@ -139,9 +139,10 @@ function instrumentSection(measurements: readonly InstrumentMeasurement[]): Sect
     id: 'instruments',
     title: 'Instruments',
     text: [
-      'Train steps without an instrument, profiled by `profile()` and recorded by `recordMemory()`, round after ' +
-        'round, a plain step before each. A step is timed from an idle device to an idle device; what an instrument ' +
-        'takes before and after it is in the column Read-out.',
+      'Train steps without an instrument and recorded by `recordMemory()`, in turn; then profiled by `profile()` and, in ' +
+        'turn with those, with a profiler at rest: a process that has profiled keeps its profiler attached. A plain step ' +
+        'goes before each. A step is timed from an idle device to an idle device; what an instrument takes before and ' +
+        'after it is in the column Read-out.',
     ],
     blocks: [instrumentTable(measurements), instrumentPlot(measurements)],
   };

@@ -24,23 +24,23 @@ export async function profilePeer(
   }
 }
 
-/** Each profiled step beside a plain one, as ours. */
+/** Plain steps before a profiler is attached, then profiled ones, as ours. */
 async function profileSteps(
   peer: TorchPeer,
   { settings, progress }: CellContext<ProfileSettings>,
 ): Promise<{ steps: PeerStepProfile[]; plainMs: number[] }> {
   const { warmup, steps } = settings;
   const total = warmup + steps;
+  if (warmup > 0) await peer.run(warmup);
+  const plainMs = (await peer.run(steps)).deviceMs;
   for (let step = 0; step < warmup; step++) {
-    await peer.run(1);
     await peer.profile();
     progress(step + 1, total);
   }
   const profiles: PeerStepProfile[] = [];
-  const plainMs: number[] = [];
   for (let step = 0; step < steps; step++) {
-    // The second of two is not disturbed by the profile before.
-    plainMs.push((await peer.run(2)).deviceMs[1]!);
+    // Disturbed by the profile before, it is not counted.
+    await peer.run(1);
     profiles.push(await peer.profile());
     progress(warmup + step + 1, total);
   }

@@ -32,7 +32,7 @@ export function kernelTimeCheckTable(
       milliseconds('deviceMs', 'Device', 'Between two events on the device around the profiled step.'),
       { key: 'sumShare', label: 'Sum / device', kind: 'percent' },
       { key: 'busyShare', label: 'Busy / device', kind: 'percent', emphasis: 'strong' },
-      milliseconds('plainMs', 'Device, not profiled', 'Of the plain steps between the profiled ones.'),
+      milliseconds('plainMs', 'Device, not profiled', 'Of plain steps before a profiler was attached.'),
       {
         key: 'plainBusyShare',
         label: 'Busy / device, not profiled',

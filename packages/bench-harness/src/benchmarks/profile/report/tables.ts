@@ -102,7 +102,7 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
       milliseconds('kernelMs', 'Kernel time', 'The sum of all kernels, copies and fills.'),
       milliseconds('deviceMs', 'Device', 'Between two events on the device around the step.'),
       milliseconds('wallMs', 'Wall clock', "By the host's clock, from an idle device to an idle device."),
-      milliseconds('plainMs', 'Device, not profiled', 'Of the plain steps between the profiled ones.'),
+      milliseconds('plainMs', 'Device, not profiled', 'Of plain steps before a profiler was attached.'),
       {
         key: 'idleShare',
         label: 'Idle',

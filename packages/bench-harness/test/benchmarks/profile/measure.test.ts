@@ -1,0 +1,38 @@
+import { expect, it, vi } from 'vitest';
+import { measureProfile } from '../../../src/benchmarks/profile/measure.ts';
+import type { Phase } from '../../../src/measuring/timing.ts';
+import { FakeDevice } from '../../fixtures/fake-device.ts';
+import { toyCell } from '../../fixtures/records.ts';
+
+const mocks = vi.hoisted(() => ({ device: vi.fn(), profile: vi.fn(), createWorkload: vi.fn() }));
+vi.mock('@roofline/tensor-core', () => mocks);
+vi.mock('../../../src/benchmarks/e2e/workload.ts', () => ({ createWorkload: mocks.createWorkload }));
+
+it('counts no plain step once the profiler is attached, for it stays and slows what follows', async () => {
+  const device = new FakeDevice();
+  mocks.device.mockReturnValue(device);
+  let hostMs = 0.5;
+  const step = (phase: Phase) =>
+    phase('forward', () => {
+      device.run(0, hostMs);
+      device.run(4);
+    });
+  mocks.createWorkload.mockReturnValue({ step, compile: () => {}, program: null });
+  mocks.profile.mockImplementation(async (fn: () => void) => {
+    hostMs = 2;
+    fn();
+    return { kernels: [], ops: [], ranges: [], wallUs: 0, droppedRecords: 0 };
+  });
+  const progress = vi.fn();
+  const settings = { warmup: 1, steps: 3, seed: 0, phase: 'all' as const, range: null, peer: null };
+  const result = await measureProfile(toyCell, { settings, deviceLabel: 'cuda:0', progress });
+  expect(result.plainMs).toEqual([4.5, 4.5, 4.5]);
+  expect(result.profiledMs).toEqual([6, 6, 6]);
+  expect(mocks.profile).toHaveBeenCalledTimes(4);
+  expect(progress.mock.calls).toEqual([
+    [1, 4, 'warm-up'],
+    [2, 4, 'steps'],
+    [3, 4, 'steps'],
+    [4, 4, 'steps'],
+  ]);
+});
