@@ -14,6 +14,12 @@ import type { ProfileResult } from './result.ts';
 const settlingMs = 25;
 
 /**
+ * How long plain steps of a GPU run at least before one is timed. It may wait for the host, whose JavaScript gets faster
+ * for about a hundred steps; those that are profiled come later, and would seem to cost nothing beside slower ones.
+ */
+const hostWarmupMs = 1000;
+
+/**
  * Times plain steps of one cell, then profiles as many; with a peer, the same there when ours are done. Not in turn:
  * CUPTI stays attached to a process that has profiled, and each of its launches costs the host more from then on.
  */
@@ -25,42 +31,54 @@ export async function measureProfile(
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();
-  const plainStep = () => timeStep(device, (phase) => workload.step(phase)).deviceMs;
-  const profiledStep = async (): Promise<{ deviceMs: number; packed: PackedProfile }> => {
-    let deviceMs = 0;
-    const taken = await profile(() => void (deviceMs = plainStep()));
-    return { deviceMs, packed: packProfile(taken) };
-  };
-
+  const step = () => timeStep(device, (phase) => workload.step(phase)).deviceMs;
   const ownSteps = settings.warmup + settings.steps;
   const total = ownSteps * (settings.peer ? 2 : 1);
+
+  const plainMs = plainSteps(step, settings, device.type === 'cuda' ? hostWarmupMs : 0);
+  const profiled = await profiledSteps(step, settings, (done, phase) => progress(done, total, phase));
   const result: ProfileResult = {
-    steps: [],
-    profiledMs: [],
-    plainMs: [],
+    ...profiled,
+    plainMs,
     pid: process.pid,
     tid: process.pid,
     compilation: workload.program?.compilation ?? null,
     peer: null,
   };
-  const steps = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
-  for (const _ of steps(settings.warmup)) plainStep();
-  for (const _ of steps(settings.steps)) result.plainMs.push(plainStep());
-  for (const step of steps(settings.warmup)) {
-    // The profiler warms up too: its library loads, its code is compiled.
-    await profiledStep();
-    progress(step, total, 'warm-up');
-  }
-  for (const step of steps(settings.steps)) {
-    const settled = performance.now() + settlingMs;
-    do plainStep();
-    while (performance.now() < settled);
-    const { deviceMs, packed } = await profiledStep();
-    result.profiledMs.push(deviceMs);
-    result.steps.push(packed);
-    progress(settings.warmup + step, total, 'steps');
-  }
   if (settings.peer === null) return result;
   const peerProgress = (done: number) => progress(ownSteps + done, total, 'PyTorch');
   return { ...result, peer: await profilePeer(cell, { ...context, progress: peerProgress }, device) };
+}
+
+function plainSteps(step: () => number, { warmup, steps }: ProfileSettings, atLeastMs: number): number[] {
+  const warmAt = performance.now() + atLeastMs;
+  for (let done = 0; done < warmup || performance.now() < warmAt; done++) step();
+  return Array.from({ length: steps }, step);
+}
+
+async function profiledSteps(
+  step: () => number,
+  settings: ProfileSettings,
+  progress: (done: number, phase: string) => void,
+): Promise<Pick<ProfileResult, 'steps' | 'profiledMs'>> {
+  const profiledMs: number[] = [];
+  const steps: PackedProfile[] = [];
+  for (let done = 0; done < settings.warmup + settings.steps; done++) {
+    // The profiler warms up too: its library loads, its code is compiled.
+    const isWarmup = done < settings.warmup;
+    if (!isWarmup) settle(step);
+    let deviceMs = 0;
+    const packed = packProfile(await profile(() => void (deviceMs = step())));
+    progress(done + 1, isWarmup ? 'warm-up' : 'steps');
+    if (isWarmup) continue;
+    profiledMs.push(deviceMs);
+    steps.push(packed);
+  }
+  return { profiledMs, steps };
+}
+
+function settle(step: () => number): void {
+  const settled = performance.now() + settlingMs;
+  do step();
+  while (performance.now() < settled);
 }

@@ -8,13 +8,15 @@ const mocks = vi.hoisted(() => ({ device: vi.fn(), profile: vi.fn(), createWorkl
 vi.mock('@roofline/tensor-core', () => mocks);
 vi.mock('../../../src/benchmarks/e2e/workload.ts', () => ({ createWorkload: mocks.createWorkload }));
 
-it('counts no plain step once the profiler is attached, for it stays and slows what follows', async () => {
+it('counts no plain step before the host is warm, and none once the profiler is attached, for it stays and slows what follows', async () => {
   const device = new FakeDevice();
   mocks.device.mockReturnValue(device);
   let hostMs = 0.5;
+  let steps = 0;
   const step = (phase: Phase) =>
     phase('forward', () => {
-      device.run(0, hostMs);
+      // The host's code is slow at first.
+      device.run(0, ++steps < 100 ? 3 : hostMs);
       device.run(4);
     });
   mocks.createWorkload.mockReturnValue({ step, compile: () => {}, program: null });
