@@ -1,5 +1,6 @@
 import { formatBytes, formatRatio } from '@roofline/reports';
 import { canonicalJson } from '../../../records/json.ts';
+import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import { listSome, statusInWords, valuesInWords } from '../../../report/values-in-words.ts';
 import { describeAttentionCell } from '../parameters.ts';
 import { compiledAttentionTable } from './compiled-table.ts';
@@ -12,6 +13,12 @@ export function attentionSummary(measurements: readonly AttentionMeasurement[]):
   const measured = measurements.filter((each): each is Measured => each.measured !== null);
   return [
     countSentence(measurements),
+    ...beatenRoofSentence(
+      measured.map(({ cell, record, measured: { forward, both } }) => ({
+        ...{ name: describeAttentionCell(cell), dtype: cell.dtype, record },
+        flopsPerSecond: Math.max(forward.flopsPerSecond, both.flopsPerSecond),
+      })),
+    ),
     ...(['flash', 'tiled'] as const).flatMap((attention) => besidePlain(measured, attention)),
     ...compiledSentence(measurements),
     ...unmeasured(measurements),

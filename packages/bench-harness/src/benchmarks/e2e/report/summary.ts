@@ -2,6 +2,7 @@ import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 import { variantWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
 import { canonicalJson } from '../../../records/json.ts';
+import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
 type MeasuredCell = E2eMeasurement & { measured: Measured };
@@ -36,13 +37,19 @@ function roofSentence(measured: readonly MeasuredCell[]): string[] {
   const known = measured
     .filter(({ measured: { roofShare } }) => roofShare !== null)
     .sort((a, b) => b.measured.roofShare! - a.measured.roofShare!);
-  const [best, worst] = [known[0], known.at(-1)];
-  if (!best || !worst) return [];
   const isMixed = new Set(known.map(({ cell }) => cell.dtype)).size > 1;
   const name = ({ cell }: E2eMeasurement) => {
     const { size, mode, context, dtype } = cell;
     return [size, mode, `context ${context}`, ...(isMixed ? [dtype] : []), ...variantWords(cell)].join(', ');
   };
+  const beaten = beatenRoofSentence(
+    known.map((each) => ({
+      ...{ name: name(each), dtype: each.cell.dtype, record: each.record },
+      flopsPerSecond: each.measured.flopsPerSecond,
+    })),
+  );
+  const [best, worst] = [known[0], known.at(-1)];
+  if (beaten.length > 0 || !best || !worst) return beaten;
   const share = ({ measured: { roofShare } }: MeasuredCell) => `**${formatPercent(roofShare!)}**`;
   const floor = ({ measured: { device, floorMs } }: MeasuredCell) =>
     `${formatDuration(device.median)} against a floor of ${formatDuration(floorMs!)}`;

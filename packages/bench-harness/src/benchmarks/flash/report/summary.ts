@@ -2,6 +2,7 @@ import { formatDuration, formatNumber, formatPercent, formatRatio } from '@roofl
 import { logAverage } from 'simple-statistics';
 import { describeShape } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
+import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import { listSome, statusInWords } from '../../../report/values-in-words.ts';
 import { nameOf, type FlashMeasurement, type Measured } from './interpret.ts';
 
@@ -15,6 +16,12 @@ export function flashSummary(measurements: readonly FlashMeasurement[]): string[
   const passes = [...new Set(measurements.map(({ pass }) => pass))];
   return [
     countSentence(measurements),
+    ...beatenRoofSentence(
+      measured.map(({ cell, record, pass, measured: { flopsPerSecond }, timed }) => ({
+        ...{ name: `${nameOf(timed)}, ${words[pass]} (${describeShape(cell)})`, dtype: cell.dtype },
+        ...{ flopsPerSecond, record },
+      })),
+    ),
     ...passes.flatMap((pass) => fastestSentence(measured, pass)),
     ...passes.flatMap((pass) => plainSentence(measured, pass)),
     ...passes.flatMap((pass) => peerSentence(measured, pass)),

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { attentionBenchmark } from '../../src/benchmarks/attention/benchmark.ts';
+import { interpretRecord } from '../../src/benchmarks/e2e/report/interpret.ts';
+import { e2eReport } from '../../src/benchmarks/e2e/report/report.ts';
+import { flashBenchmark } from '../../src/benchmarks/flash/benchmark.ts';
+import type { CellRecord } from '../../src/records/record.ts';
+import { attentionRecord, flashRecord } from '../fixtures/attention-records.ts';
+import { toyRecord } from '../fixtures/records.ts';
+
+const ceilings = (flopsPerSecond: number): Partial<CellRecord> => ({
+  ceilings: { matmulFlopsPerSecond: { float32: flopsPerSecond }, copyBytesPerSecond: 1e11 },
+});
+const disturbed =
+  /^\*\*Floors and shares of the roof are wrong here\*\*: .* reaches .* TFLOP\/s, and what was measured/;
+
+it.each([
+  ['e2e', (changes: Partial<CellRecord>) => e2eReport([toyRecord({}, changes)])],
+  ['flash', (changes: Partial<CellRecord>) => flashBenchmark.toReport([{ ...flashRecord(), ...changes }])],
+  [
+    'attention',
+    (changes: Partial<CellRecord>) => attentionBenchmark.toReport([{ ...attentionRecord(), ...changes }]),
+  ],
+])('a report of %s tells of ceilings that were measured on a disturbed device', (_, reportOf) => {
+  const told = (flopsPerSecond: number) =>
+    reportOf(ceilings(flopsPerSecond)).summary.filter((sentence) => disturbed.test(sentence));
+  expect(told(1e3)).toHaveLength(1);
+  expect(told(1e3)[0]).toContain('`roofline doctor --device ');
+  expect(told(1e15)).toEqual([]);
+});
+
+it('takes a ceiling that is beaten by less than 5 % for one that was measured well', () => {
+  const { flopsPerSecond } = interpretRecord(toyRecord()).measured!;
+  const told = (ceiling: number) => e2eReport([toyRecord({}, ceilings(ceiling))]).summary.join('\n');
+  expect(told(flopsPerSecond / 1.04)).not.toMatch(disturbed);
+  expect(told(flopsPerSecond / 1.06)).toMatch(disturbed);
+  expect(told(flopsPerSecond / 1.06)).not.toContain('Closest to the roof');
+});
