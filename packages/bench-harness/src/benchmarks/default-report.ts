@@ -1,15 +1,8 @@
-import {
-  formatDuration,
-  type Block,
-  type Plot,
-  type Point,
-  type Report,
-  type Table,
-} from '@roofline/reports';
-import { hasWideSpread } from '../measuring/statistics.ts';
+import { formatDuration, type Plot, type Point, type Report, type Table } from '@roofline/reports';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
 import { reportHead } from '../report/report-head.ts';
+import { spreadNotes } from '../report/spread-notes.ts';
 import { listSome, statusInWords, valuesInWords } from '../report/values-in-words.ts';
 import { interpretCell, type InterpretedCell, type Told } from './interpret-cell.ts';
 
@@ -31,7 +24,13 @@ export function defaultReport<C extends JsonObject, R extends JsonObject>(
         // The table's id is the benchmark's name, whatever that is.
         id: `${name}-results`,
         title: 'Results',
-        blocks: [table, ...spreadNote(cells), ...timePlot(name, cells)],
+        blocks: [
+          table,
+          ...spreadNotes(
+            cells.filter(({ time }) => time).map(({ name, samplesMs }) => ({ name, samplesMs: [samplesMs] })),
+          ),
+          ...timePlot(name, cells),
+        ],
       },
     ],
   };
@@ -48,14 +47,6 @@ function unmeasuredSentence(cells: Cells): string[] {
   if (unmeasured.length === 0) return [];
   const names = listSome(unmeasured.map(({ name, record }) => `${name} (${statusInWords(record.status)})`));
   return [`${unmeasured.length} of ${cells.length} cells could not be measured: ${names}.`];
-}
-
-function spreadNote(cells: Cells): Block[] {
-  const wide = cells.filter(({ time }) => time && hasWideSpread(time));
-  if (wide.length === 0) return [];
-  const names = listSome(wide.map(({ name }) => name));
-  const text = `The spread is wide (standard deviation over 5 % of the mean) for ${names}.`;
-  return [{ kind: 'note', tone: 'warning', text }];
 }
 
 /** One bar a cell, and beside it its floor where that is known; none where nothing was timed. */

@@ -17,6 +17,8 @@ export interface InterpretedCell<C, R> {
   readonly cell: C;
   /** Null unless the status is `ok`. */
   readonly result: R | null;
+  /** In the order in which they were taken; none where nothing was timed. */
+  readonly samplesMs: readonly number[];
   /** Null where nothing was timed. */
   readonly time: Summary | null;
   /** The least time that the measured ceilings allow; null where they or the work are not known. */
@@ -33,6 +35,7 @@ export function interpretCell<C extends JsonObject, R extends JsonObject>(
     record,
     cell,
     result: null,
+    samplesMs: [],
     time: null,
     floorMs: null,
   };
@@ -43,6 +46,7 @@ export function interpretCell<C extends JsonObject, R extends JsonObject>(
   return {
     ...unmeasured,
     result,
+    samplesMs: samples,
     time: samples.length > 0 ? summarize(samples) : null,
     floorMs: work && record.ceilings && floorMs(work.phases, record.ceilings, work.dtype),
   };

@@ -68,6 +68,16 @@ export function hasWideSpread(summary: Summary): boolean {
   return relativeSpread(summary) > WIDE_SPREAD;
 }
 
+/** So few that a third of them may lie below another by chance are not judged. */
+const FEWEST_JUDGED = 12;
+
+/** Whether each of the last third of the samples, in the order they were taken, is over 5 % below any of the first. */
+export function becameFaster(samples: readonly number[]): boolean {
+  if (samples.length < FEWEST_JUDGED) return false;
+  const third = Math.floor(samples.length / 3);
+  return Math.max(...samples.slice(-third)) < (1 - WIDE_SPREAD) * Math.min(...samples.slice(0, third));
+}
+
 /** A ratio and the bounds of its 95 % confidence interval, NaN where there is none. */
 export interface RatioEstimate {
   readonly ratio: number;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../src/errors.ts';
 import {
+  becameFaster,
   formatInterval,
   hasWideSpread,
   quantile,
@@ -50,6 +51,15 @@ describe('summarize', () => {
   it('warns above 5 % of the mean, and not at it', () => {
     const at = (std: number) => ({ ...summarize([100]), std });
     expect([4.99, 5, 5.01].map((std) => hasWideSpread(at(std)))).toEqual([false, false, true]);
+  });
+
+  it('sees what became faster while it was timed, by all of the last third and of the first', () => {
+    const steps = (last: number) => [106, 106, 106, 106, 103, 103, 103, 103, last, 100, 100, 100];
+    expect(becameFaster(steps(100))).toBe(true);
+    expect(becameFaster(steps(101))).toBe(false);
+    expect(becameFaster(steps(100).toReversed())).toBe(false);
+    expect(becameFaster(steps(100).slice(1))).toBe(false);
+    expect(becameFaster([])).toBe(false);
   });
 
   it('warns by the samples', () => {

@@ -187,6 +187,18 @@ describe('e2e report', () => {
     ]);
   });
 
+  it('warns of a warm-up that was too short, and then not of the spread that comes of it', () => {
+    const deviceMs = Array.from({ length: 20 }, (_, step) => 10 + 20 * 0.8 ** step);
+    const record = toyRecord({}, { result: { ...toyResult(), deviceMs } });
+    const { sections } = e2eBenchmark.toReport([record]);
+    const notes = sections.flatMap(({ blocks }) => blocks).filter(({ kind }) => kind === 'note');
+    expect(notes).toEqual([
+      expect.objectContaining({
+        text: expect.stringMatching(/^The warm-up was too short for small train-step/),
+      }),
+    ]);
+  });
+
   it('shows an out-of-memory cell as a row and as a gap in the plot', () => {
     expect(renderTerminal(e2eBenchmark.toTable(records), { width: 200 })).toContain('xl');
     const plot = report.sections.flatMap(({ blocks }) => blocks).find((block) => block.kind === 'plot')!;

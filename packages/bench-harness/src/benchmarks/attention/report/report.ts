@@ -1,8 +1,7 @@
-import type { Block, Report } from '@roofline/reports';
-import { hasWideSpread } from '../../../measuring/statistics.ts';
+import type { Report } from '@roofline/reports';
 import type { CellRecord } from '../../../records/record.ts';
 import { reportHead } from '../../../report/report-head.ts';
-import { listSome } from '../../../report/values-in-words.ts';
+import { spreadNotes, type TimedCell } from '../../../report/spread-notes.ts';
 import { describeAttentionCell } from '../parameters.ts';
 import { interpretAttention, type AttentionMeasurement } from './interpret.ts';
 import { compiledAttentionTable } from './compiled-table.ts';
@@ -26,7 +25,7 @@ export function attentionReport(records: readonly CellRecord[]): Report {
         ],
         blocks: [
           attentionTable(measurements),
-          ...spreadNote(measurements),
+          ...spreadNotes(measurements.flatMap(timedCell)),
           ...[compiledAttentionTable(measurements)].filter((table) => table !== null),
           ...timePlots(measurements),
         ],
@@ -45,14 +44,9 @@ export function attentionReport(records: readonly CellRecord[]): Report {
   };
 }
 
-function spreadNote(measurements: readonly AttentionMeasurement[]): Block[] {
-  const wide = measurements.filter(
-    ({ measured }) =>
-      measured &&
-      [measured.forward, measured.backward ?? measured.both].some(({ device }) => hasWideSpread(device)),
-  );
-  if (wide.length === 0) return [];
-  const names = listSome(wide.map(({ cell }) => describeAttentionCell(cell)));
-  const text = `The spread is wide (standard deviation over 5 % of the mean) for ${names}.`;
-  return [{ kind: 'note', tone: 'warning', text }];
+function timedCell({ cell, measured }: AttentionMeasurement): TimedCell[] {
+  if (measured === null) return [];
+  const { forward, backward, both } = measured.result;
+  const samplesMs = [forward, backward, both].flatMap((pass) => (pass ? [pass.deviceMs] : []));
+  return [{ name: describeAttentionCell(cell), samplesMs }];
 }

@@ -5,7 +5,6 @@ import { e2eResult, phaseNames, type E2eResult, type PhaseName } from '../result
 import type { CellRecord } from '../../../records/record.ts';
 import {
   formatInterval,
-  hasWideSpread,
   ratioOfMedians,
   summarize,
   type RatioEstimate,
@@ -155,8 +154,4 @@ function peerFields({ peer, result }: Measured): Row {
     peerPeakBytes: result.peer?.peakAllocatedBytes,
     memoryRatio: peer.memoryRatio,
   };
-}
-
-export function spreadIsWide(measured: Measured): boolean {
-  return hasWideSpread(measured.device);
 }

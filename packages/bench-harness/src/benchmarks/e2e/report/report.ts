@@ -3,14 +3,14 @@ import type { CellRecord } from '../../../records/record.ts';
 import { variantWords } from '../parameters.ts';
 import { compiledTable } from './compiled-table.ts';
 import { e2ePlots } from './plots.ts';
-import { interpretRecord, spreadIsWide, type E2eMeasurement } from './interpret.ts';
+import { interpretRecord, type E2eMeasurement } from './interpret.ts';
 import { headlinePlot } from './headline.ts';
 import { phaseRooflines } from './roofline.ts';
 import { e2eSummary } from './summary.ts';
 import { peerTable, phaseTable, timeTable } from './tables.ts';
 import { peerFailures } from '../../../report/peer-failures.ts';
 import { reportHead } from '../../../report/report-head.ts';
-import { listSome } from '../../../report/values-in-words.ts';
+import { spreadNotes } from '../../../report/spread-notes.ts';
 
 /** The report of end-to-end records of one device and one set of settings. */
 export function e2eReport(records: readonly CellRecord[]): Report {
@@ -45,21 +45,17 @@ function plotSections(measurements: readonly E2eMeasurement[]): Section[] {
 }
 
 function warnings(measurements: readonly E2eMeasurement[]): Block[] {
-  const wide = measurements.filter(({ measured }) => measured && spreadIsWide(measured));
   const peers = measurements.map(({ cell, measured }) => ({ cell, peer: measured?.result.peer }));
   const commits = [
     ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
   ];
   const name = ({ cell }: E2eMeasurement) =>
     [`${cell.size} ${cell.mode} at context ${cell.context}`, ...variantWords(cell)].join(', ');
+  const timed = measurements.flatMap((each) =>
+    each.measured ? [{ name: name(each), samplesMs: [each.measured.result.deviceMs] }] : [],
+  );
   return [
-    ...(wide.length > 0
-      ? [
-          warning(
-            `The spread is wide (standard deviation over 5 % of the mean) for ${listSome(wide.map(name))}.`,
-          ),
-        ]
-      : []),
+    ...spreadNotes(timed),
     ...peerFailures(peers).map(warning),
     ...(commits.length > 1 ? [warning(`Not all cells are of one commit: ${commits.join(', ')}.`)] : []),
   ];

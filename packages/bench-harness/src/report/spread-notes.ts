@@ -1,0 +1,32 @@
+import type { Block } from '@roofline/reports';
+import { becameFaster, hasWideSpread, summarize } from '../measuring/statistics.ts';
+import { listSome } from './values-in-words.ts';
+
+/** A cell, and for each thing that was timed its samples in the order in which they were taken. */
+export interface TimedCell {
+  readonly name: string;
+  readonly samplesMs: readonly (readonly number[])[];
+}
+
+/** Warns of times that say little: of those that scatter, and of those that were taken before the cell was warm. */
+export function spreadNotes(cells: readonly TimedCell[]): Block[] {
+  const warming = cells.filter(({ samplesMs }) => samplesMs.some(becameFaster));
+  const wide = cells.filter(
+    (cell) => !warming.includes(cell) && cell.samplesMs.some((samples) => hasWideSpread(summarize(samples))),
+  );
+  return [
+    ...note(wide, (names) => `The spread is wide (standard deviation over 5 % of the mean) for ${names}.`),
+    ...note(
+      warming,
+      (names) =>
+        `The warm-up was too short for ${names}: it became faster while it was timed (each of the last third of the ` +
+        'samples by more than 5 % than any of the first). JavaScript that queues work for a GPU is warm after some ' +
+        'hundred steps.',
+    ),
+  ];
+}
+
+function note(cells: readonly TimedCell[], text: (names: string) => string): Block[] {
+  if (cells.length === 0) return [];
+  return [{ kind: 'note', tone: 'warning', text: text(listSome(cells.map(({ name }) => name))) }];
+}
