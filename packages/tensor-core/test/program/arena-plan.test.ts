@@ -7,6 +7,8 @@ import {
   gapsAt,
   planArena,
 } from '../../src/devices/cuda/program/arena-plan.ts';
+import { fitIntoGaps, ordersToFit } from '../../src/devices/cuda/program/first-fit.ts';
+import { stackBlocks } from '../../src/devices/cuda/program/skyline.ts';
 
 const calls = 12;
 
@@ -59,6 +61,23 @@ describe('planArena', () => {
     );
   });
 
+  it('stacks parts where no order of first fits is as short', () => {
+    const parts = [
+      { byteLength: 1024, first: 3, last: 6 },
+      { byteLength: 1024, first: 2, last: 5 },
+      { byteLength: 1536, first: 0, last: 2 },
+      { byteLength: 1536, first: 6, last: 6 },
+      { byteLength: 1024, first: 3, last: 4 },
+    ];
+    const blocks = parts.map((part) => ({ ...part, bytes: part.byteLength }));
+    const ends = [...ordersToFit(blocks, 3)].map((order) =>
+      Math.max(...[...fitIntoGaps(order)].map(([{ bytes }, offset]) => offset + bytes)),
+    );
+    expect(Math.min(...ends)).toBe(3584);
+    expect(arenaBytes(planArena(parts))).toBe(3072);
+    expect(fullestCall(parts)).toEqual({ call: 3, bytes: 3072 });
+  });
+
   it('reuses what is freed', () => {
     const parts = [0, 1, 2, 3].map((i) => ({ byteLength: 1000, first: 2 * i, last: 2 * i + 1 }));
     expect(planArena(parts).map(({ offset }) => offset)).toEqual([0, 0, 0, 0]);
@@ -73,6 +92,26 @@ describe('planArena', () => {
     ];
     expect(fullestCall(parts)).toEqual({ call: 2, bytes: 512 + 1024 });
     expect(fullestCall([])).toEqual({ call: 0, bytes: 0 });
+  });
+});
+
+describe('stackBlocks', () => {
+  it('lets blocks that are needed at one time lie apart, none higher than all of them need', () => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
+        const blocks = parts.map(({ byteLength, ...rest }) => ({ ...rest, bytes: byteLength + 1 }));
+        const placed = [...stackBlocks(blocks)].map(([{ bytes, first, last }, offset]) => ({
+          ...{ byteLength: bytes, first, last, offset },
+        }));
+        expect(placed).toHaveLength(parts.length);
+        const sum = blocks.reduce((total, { bytes }) => total + bytes, 0);
+        for (const [i, a] of placed.entries()) {
+          expect(a.offset).toBeGreaterThanOrEqual(0);
+          expect(a.offset + a.byteLength).toBeLessThanOrEqual(sum);
+          for (const b of placed.slice(i + 1)) if (areTogether(a, b)) expect(areApart(a, b)).toBe(true);
+        }
+      }),
+    );
   });
 });
 
