@@ -8,3 +8,8 @@ export type CompiledExecution = Exclude<Execution, 'eager'>;
 /** Those of PyTorch: op by op, or by `torch.compile` in its modes (`compile` is the default one). */
 export const peerExecutions = ['eager', 'compile', 'reduce-overhead', 'max-autotune'] as const;
 export type PeerExecution = (typeof peerExecutions)[number];
+
+/** Whether a GPU replays CUDA graphs then. What they work in PyTorch counts as reserved memory, and not as allocated. */
+export function replaysGraphs(execution: PeerExecution): boolean {
+  return execution === 'reduce-overhead' || execution === 'max-autotune';
+}

@@ -1,3 +1,4 @@
+import type { MemoryStatistics } from '@roofline/tensor-core';
 import { openPlanningDevice } from '@roofline/tensor-core/testing';
 import { presets } from '@roofline/transformer';
 import { describe, expect, it } from 'vitest';
@@ -13,14 +14,14 @@ const models = [
   ['2.7b', 512],
 ] as const;
 
-/** The most bytes that a step holds, on a GPU that counts them and does nothing else. */
-function peakBytes(
+/** What a step holds, on a GPU that counts it and does nothing else. */
+function memoryOf(
   size: keyof typeof presets,
   context: number,
   execution: Execution,
   mode: E2eCell['mode'] = 'train-step',
   dtype: E2eCell['dtype'] = 'bfloat16',
-): number {
+): MemoryStatistics {
   const device = openPlanningDevice();
   const { contextLength: _, ...shape } = presets[size];
   const cell: E2eCell = {
@@ -33,7 +34,11 @@ function peakBytes(
   for (let i = 0; i < 3; i++) step();
   device.resetPeakMemory();
   step();
-  return device.memoryStatistics().peakAllocatedBytes;
+  return device.memoryStatistics();
+}
+
+function peakBytes(...step: Parameters<typeof memoryOf>): number {
+  return memoryOf(...step).peakAllocatedBytes;
 }
 
 describe('the memory of a training step', () => {
@@ -73,6 +78,14 @@ describe('the memory of a training step', () => {
     );
     expect(compiled! / eager!).toBeLessThanOrEqual(1);
   });
+
+  it.each(models)(
+    'is little more reserved than allocated once it is compiled: %s, context %i',
+    (size, context) => {
+      const compiled = memoryOf(size, context, 'compiled');
+      expect(compiled.peakReservedBytes / compiled.peakAllocatedBytes).toBeLessThanOrEqual(1.15);
+    },
+  );
 
   it.each(models)('is compiled at most what it is eager: %s, context %i', (size, context) => {
     const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>

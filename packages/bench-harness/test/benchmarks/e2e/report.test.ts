@@ -7,6 +7,7 @@ import {
   type Table,
 } from '@roofline/reports';
 import { describe, expect, it } from 'vitest';
+import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
 import type { E2eResult } from '../../../src/benchmarks/e2e/result.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
 import { e2eBenchmark } from '../../../src/benchmarks/e2e/benchmark.ts';
@@ -43,6 +44,18 @@ describe('e2e report', () => {
     expect(row['ratio']).toBeCloseTo(0.5, 10);
     expect(row['memoryRatio']).toBe(0.5);
     expect(row['ratioInterval']).toMatch(/^0\.4\d\d–0\.5\d\d$/);
+  });
+
+  it('compares reserved memory with a PyTorch that replays graphs, which counts them so alone', () => {
+    const graphs = { ...peer, peakAllocatedBytes: 2 ** 10, peakReservedBytes: 2 ** 23 };
+    const replayed = (peerExecution: E2eCell['peerExecution']) =>
+      toyRecord({ peerExecution }, { result: { ...toyResult(), peer: graphs } });
+    const { rows } = e2eBenchmark.toTable([replayed('compile'), replayed('reduce-overhead')]);
+    expect(rows.map(({ memoryRatio }) => memoryRatio)).toEqual([2 ** 10, 0.25]);
+    expect(rows.map(({ peerPeakBytes }) => peerPeakBytes)).toEqual([2 ** 10, 2 ** 23]);
+    expect(e2eBenchmark.toReport([replayed('max-autotune')]).summary).toContain(
+      'Peak memory is 0.25× that of PyTorch, of reserved memory where that replays CUDA graphs.',
+    );
   });
 
   it('has a mean of very many ratios, whose product is too small for a number', () => {

@@ -1,4 +1,5 @@
 import type { Row } from '@roofline/reports';
+import { replaysGraphs } from '../../../execution/kinds.ts';
 import { floorMs } from '../../../measuring/ceilings.ts';
 import { e2eCell, type E2eCell } from '../parameters.ts';
 import { e2eResult, phaseNames, type E2eResult, type PhaseName } from '../result.ts';
@@ -37,6 +38,8 @@ export interface Measured {
   readonly peer: {
     readonly device: Summary;
     readonly ratio: RatioEstimate;
+    /** Of memory that was allocated; where it replays CUDA graphs of memory that was reserved, and so is the ratio. */
+    readonly peakBytes: number | null;
     readonly memoryRatio: number | null;
   } | null;
 }
@@ -71,7 +74,7 @@ function interpretResult(result: E2eResult, cell: E2eCell, record: CellRecord): 
     flopsPerSecond: (flops * 1000) / device.median,
     floorMs: floor,
     roofShare: floor === null ? null : floor / device.median,
-    peer: interpretPeer(result),
+    peer: interpretPeer(result, cell),
   };
 }
 
@@ -94,14 +97,15 @@ function optimizerTraffic(
   return { bytesPerSecond, copyShare: ceilings && bytesPerSecond / ceilings.copyBytesPerSecond };
 }
 
-function interpretPeer(result: E2eResult): Measured['peer'] {
-  const { peer, memory } = result;
+function interpretPeer({ deviceMs, peer, memory }: E2eResult, cell: E2eCell): Measured['peer'] {
   if (peer?.status !== 'ok') return null;
+  const counted = replaysGraphs(cell.peerExecution) ? 'peakReservedBytes' : 'peakAllocatedBytes';
+  const peakBytes = peer[counted];
   return {
     device: summarize(peer.deviceMs),
-    ratio: ratioOfMedians(result.deviceMs, peer.deviceMs),
-    memoryRatio:
-      peer.peakAllocatedBytes === null ? null : memory.peakAllocatedBytes / peer.peakAllocatedBytes,
+    ratio: ratioOfMedians(deviceMs, peer.deviceMs),
+    peakBytes,
+    memoryRatio: peakBytes === null ? null : memory[counted] / peakBytes,
   };
 }
 
@@ -151,7 +155,7 @@ function peerFields({ peer, result }: Measured): Row {
     ratioLow: peer.ratio.low,
     ratioHigh: peer.ratio.high,
     ratioInterval: formatInterval(peer.ratio),
-    peerPeakBytes: result.peer?.peakAllocatedBytes,
+    peerPeakBytes: peer.peakBytes,
     memoryRatio: peer.memoryRatio,
   };
 }

@@ -2,6 +2,7 @@ import { formatDuration, formatPercent, formatRatio } from '@roofline/reports';
 import { logAverage } from 'simple-statistics';
 import { variantWords, e2eDtypes, modes, sizeName, type E2eDType, type Mode } from '../parameters.ts';
 import { canonicalJson } from '../../../records/json.ts';
+import { replaysGraphs } from '../../../execution/kinds.ts';
 import { beatenRoofSentence } from '../../../report/beaten-roof.ts';
 import type { E2eMeasurement, Measured } from './interpret.ts';
 
@@ -80,7 +81,9 @@ function memorySentence(measured: readonly MeasuredCell[]): string[] {
   const ratios = measured.flatMap((each) => each.measured.peer?.memoryRatio ?? []);
   if (ratios.length === 0) return [];
   const [low, high] = [formatRatio(Math.min(...ratios)), formatRatio(Math.max(...ratios))];
-  return [`Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of PyTorch.`];
+  const reserved = measured.some(({ cell }) => replaysGraphs(cell.peerExecution));
+  const counted = reserved ? ', of reserved memory where that replays CUDA graphs' : '';
+  return [`Peak memory is ${low === high ? low : `between ${low} and ${high}`} that of PyTorch${counted}.`];
 }
 
 /** How much a lower precision gains, and how that follows the size of the model. */

@@ -56,7 +56,9 @@ const peerColumns: Column[] = [
     key: 'memoryRatio',
     label: 'Memory ratio',
     kind: 'ratio',
-    description: "Our peak memory over PyTorch's.",
+    description:
+      "Our peak memory over PyTorch's; where that replays CUDA graphs (reduce-overhead, max-autotune), of reserved memory, " +
+      'for it does not count what graphs work in as allocated.',
   },
 ];
 
