@@ -69,6 +69,10 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   });
 
+  it('roofline e2e --help says where records go that are not told where', async () => {
+    expect((await runMain(['e2e', '--help'])).stdout).toMatch(/--out .*\n.*results\/BENCHMARK-TIME/);
+  });
+
   it.each(['e2e --size tiny', 'demo', 'report results', 'bundle'])(
     'roofline %s with an empty --out, or two',
     async (line) => {
