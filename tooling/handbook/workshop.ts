@@ -20,7 +20,7 @@ export class Workshop {
     this.folder = folder;
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(join(folder, 'node_modules/@roofline'), { recursive: true });
-    this.write('package.json', '{ "name": "of-the-reader", "type": "module", "private": true }');
+    this.setType('commonjs');
     for (const name of readdirSync(packages)) {
       symlinkSync(join(packages, name), join(folder, 'node_modules/@roofline', name));
     }
@@ -40,6 +40,11 @@ esac
 echo "no page should run npx $command" >&2
 exit 1`,
     );
+  }
+
+  /** What `npm init -y` says, CommonJS, or a page by `npm pkg set type=module`. */
+  setType(type: 'commonjs' | 'module'): void {
+    this.write('package.json', JSON.stringify({ name: 'of-the-reader', type, private: true }));
   }
 
   write(path: string, content: string): void {

@@ -22,6 +22,7 @@ const examples = pages(fresh).flatMap((page) => {
 });
 const workshop = new Workshop(resolve('tooling/test/.examples'));
 afterAll(() => rmSync(workshop.folder, { recursive: true, force: true }));
+workshop.setType('module');
 examples.forEach((code, index) => workshop.write(`example-${index}.ts`, code));
 
 it('has examples', () => expect(examples.length).toBeGreaterThanOrEqual(8));

@@ -28,6 +28,7 @@ describe.each(pages)('%s', (page) => {
   const workshop = new Workshop(join(workshops, basename(page, '.md')));
   const blocks = blocksOf(page);
   for (const { file, code } of blocks) if (file !== null) workshop.write(file, code);
+  if (blocks.some(({ code }) => code.includes('npm pkg set type=module'))) workshop.setType('module');
 
   const commands = blocks.filter(({ language }) => language === 'sh');
   it.each(commands.filter(isRun).map((block) => [block.line, shown(block), block] as const))(

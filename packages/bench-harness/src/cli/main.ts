@@ -8,7 +8,7 @@ import { completeWords, COMPLETION_WORD } from './completion.ts';
 import { single } from './option-values.ts';
 import { tell } from './output.ts';
 import { widthOf } from './terminal.ts';
-import { usageMessage } from './usage-message.ts';
+import { NO_COMMAND, usageMessage } from './usage-message.ts';
 
 /** Runs the command line and returns its exit code; see EXIT. */
 export async function main(words: readonly string[]): Promise<number> {
@@ -60,8 +60,7 @@ function buildParser(
     // A word of digits stays as it was written: it may be a folder's name, or an argument for a script.
     .parserConfiguration({ 'parse-positional-numbers': false })
     .strict()
-    .demandCommand(1, 'Name a command; `roofline --help` lists them.')
-    .recommendCommands()
+    .demandCommand(1, NO_COMMAND)
     .completion(
       'completion',
       'Print the script for tab completion: roofline completion >> ~/.bashrc',

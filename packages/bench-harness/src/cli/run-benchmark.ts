@@ -4,7 +4,7 @@ import { prepareDevice } from '../device/prepare-device.ts';
 import { EXIT, type ResultsFileError, UsageError } from '../errors.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { DeviceDescription } from '../records/environment.ts';
-import { makeWritable } from '../records/results-folder.ts';
+import { checkWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
@@ -46,7 +46,7 @@ export async function runBenchmark<
   benchmark: Benchmark<Parameters, Cell, Settings, Result>,
   options: RunOptions<Parameters>,
 ): Promise<RunOutcome> {
-  makeWritable(options.out);
+  checkWritable(options.out);
   using interruption = watchInterruption();
   const { signal } = interruption;
   const progress = new ProgressDisplay();

@@ -10,20 +10,21 @@ export interface UsageContext {
   readonly flagNames: readonly string[];
 }
 
+export const NO_COMMAND = 'Name a command; `roofline --help` lists them.';
+
 /** What yargs found wrong, in the words that every message of the command has. */
 export function usageMessage(found: string, context: UsageContext): string {
-  const { entry } = context;
+  const { entry, words } = context;
+  // Before a command nobody knows that --json takes no value.
+  if (found === NO_COMMAND && entry !== undefined)
+    return `Name the command first: \`roofline ${entry.name} ${words[0]}\`.`;
   const [, unknown] = /^Unknown (?:arguments?|commands?): (.*)$/.exec(found) ?? [];
   if (unknown !== undefined)
     return unknown
       .split(', ')
+      .filter((name, _, names) => !isCamelCaseOfOther(name, names))
       .map((name) => unknownWord(name, context))
       .join(' ');
-  const [, suggestion] = /^Did you mean (.*)\?$/.exec(found) ?? [];
-  if (suggestion !== undefined) {
-    const given = context.words.find((word) => !word.startsWith('-')) ?? '';
-    return `Unknown command '${given}'. Did you mean ${suggestion}?`;
-  }
   const [, missing] = /^Missing required arguments?: (.*)$/.exec(found) ?? [];
   if (missing !== undefined) return `${flagged(missing.split(', ')).join(' and ')} is needed.`;
   const [, valueless] = /^Not enough arguments following: (.*)$/.exec(found) ?? [];
@@ -34,9 +35,15 @@ export function usageMessage(found: string, context: UsageContext): string {
   return found;
 }
 
+/** `batchSize`, which yargs finds as well where `--batch-size` was given. */
+function isCamelCaseOfOther(name: string, names: readonly string[]): boolean {
+  const kebab = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return kebab !== name && names.includes(kebab);
+}
+
 /** A flag or a word that the command does not have. */
 function unknownWord(name: string, { words, commandNames, entry, flagNames }: UsageContext): string {
-  const isFlag = words.some((word) => word.startsWith('-') && word.replace(/^-+/, '').startsWith(name));
+  const isFlag = words.some((word) => word.startsWith('-') && word.replace(/^-+(no-)?/, '').startsWith(name));
   const nearest = nearestOf(name, isFlag ? flagNames : entry === undefined ? commandNames : []);
   const question = nearest === null ? '' : ` Did you mean ${isFlag ? `--${nearest}` : nearest}?`;
   if (isFlag) return `Unknown option ${flagged([name])[0]}.${question}`;

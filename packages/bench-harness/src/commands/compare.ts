@@ -31,7 +31,12 @@ export const compareCommand = defineCommand({
     const [old, recent] = [recordsIn(before as string, tell), recordsIn(after as string, tell)];
     const comparisons = await compareRecords(old, recent);
     if (comparisons.length === 0) {
-      throw new UsageError(`${String(before)} and ${String(after)} have no cell in common.`);
+      const { keptApartBy } = await import('../report/kept-apart.ts');
+      const reason = keptApartBy(old, recent);
+      throw new UsageError(
+        `${String(before)} and ${String(after)} have no cell in common${reason && `: ${reason}`}. ` +
+          'Compare sweeps of the same benchmark and parameters; device and settings may differ.',
+      );
     }
     const summary = comparisonSummary(comparisons, unpairedOf([...old, ...recent], comparisons).length);
     const different = differences(comparisons);

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { checkArgument } from '../check-argument.ts';
 import { shellWord } from '../shell-word.ts';
@@ -102,11 +102,27 @@ export function readFolders(
 
 /** Creates the folder and proves that files can be written there. Throws UsageError. */
 export function makeWritable(path: string): void {
-  if (existsSync(path) && !statSync(path).isDirectory())
-    throw new UsageError(`Cannot write to ${path}: it is no folder. Choose another by --out.`);
-  try {
+  checkWritable(path);
+  orNotWritable(path, () => {
     makeFolders(resolve(path));
     accessSync(path, constants.W_OK | constants.X_OK);
+  });
+}
+
+/** The same for what is there of the path, before anything is known that could be written. Makes nothing. */
+export function checkWritable(path: string): void {
+  let there = resolve(path);
+  while (!existsSync(there)) there = dirname(there);
+  if (!statSync(there).isDirectory()) {
+    const what = there === resolve(path) ? 'it' : there;
+    throw new UsageError(`Cannot write to ${path}: ${what} is no folder. Choose another by --out.`);
+  }
+  orNotWritable(path, () => accessSync(there, constants.W_OK | constants.X_OK));
+}
+
+function orNotWritable(path: string, attempt: () => void): void {
+  try {
+    attempt();
   } catch (cause) {
     throw new UsageError(
       `Cannot write to ${path} (${(cause as NodeJS.ErrnoException).code}). Choose another folder by --out.`,

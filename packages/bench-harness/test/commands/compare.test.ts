@@ -56,10 +56,20 @@ describe('roofline compare', () => {
     });
   });
 
-  it('exits with 2 where the two have no cell in common', async () => {
-    const { exitCode, stderr } = await compare([toyRecord()], [toyRecord({ context: 64 })]);
+  it('exits with 2 where the two have no cell in common, and says what keeps them apart', async () => {
+    const [short, long] = [toyRecord(), toyRecord({ context: 64 })];
+    const half = toyRecord({ context: 64, dtype: 'bfloat16' });
+    const { exitCode, stderr } = await compare([short, toyRecord({ context: 32 })], [long]);
     expect(exitCode).toBe(2);
-    expect(stderr).toContain('no cell in common');
+    expect(stderr).toContain(
+      'no cell in common: context 16 or 32 before, 64 after. Compare sweeps of the same',
+    );
+    const both = await compare([short], [half]);
+    expect(both.stderr).toContain('context 16 before, 64 after; dtype float32 before, bfloat16 after.');
+    const crossed = [long, toyRecord({ dtype: 'bfloat16' })];
+    expect((await compare([short, half], crossed)).stderr).toContain('no cell in common. Compare');
+    const other = await compare([short], [{ ...short, benchmark: 'profile' }]);
+    expect(other.stderr).toContain('no cell in common: benchmark e2e before, profile after.');
   });
 
   it('exits with 1 over any limit where a cell that was measured is not there', async () => {

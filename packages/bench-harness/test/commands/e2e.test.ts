@@ -1,10 +1,11 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endOf, runCli, startCli } from '../fixtures/run-cli.ts';
+import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 /** A model that trains in milliseconds. */
 const model = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
@@ -208,15 +209,17 @@ it('roofline doctor says what there is, and --device cuda without a GPU what is 
   expect(device.type).toMatch(/cpu|cuda/);
   expect(diagnosis.map((entry: { component: string }) => entry.component)).toContain('GPU');
   if (device.type === 'cuda') return;
-  const cuda = await runCli([
-    'e2e',
-    '--size',
-    'tiny',
-    '--device',
-    'cuda',
-    '--out',
-    mkdtempSync(join(tmpdir(), 'roofline-')),
-  ]);
+  const cuda = await runCli(['e2e', '--size', 'tiny', '--device', 'cuda', '--out', temporaryFolder()]);
   expect(cuda).toMatchObject({ exitCode: 2, stdout: '' });
   expect(cuda.stderr).toMatch(/no usable NVIDIA GPU.*\n.*missing/);
 });
+
+it.each(['e2e', 'memory', 'demo'])(
+  'roofline %s leaves no folder behind where there is no such device',
+  async (command) => {
+    const out = join(temporaryFolder(), 'below', 'results');
+    const { exitCode, stderr } = await runCli([command, '--device', 'cuda:99', '--out', out]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringMatching(/GPU/) });
+    expect(existsSync(dirname(out))).toBe(false);
+  },
+);

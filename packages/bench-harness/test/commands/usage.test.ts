@@ -21,6 +21,10 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     ['e2e --oom never', "Unknown oom 'never'. Choices: ok, report, fail."],
     ['e2e -x', 'Unknown option -x.'],
     ['e2e extra', "`roofline e2e` takes no word 'extra'."],
+    ['run', "roofline: Unknown command 'run'.\nTry"],
+    ['e2e --batch-size 3', 'roofline: Unknown option --batch-size. Did you mean --batch?\nTry'],
+    ['e2e --no-such', 'roofline: Unknown option --such.\nTry'],
+    ['--json model', 'roofline: Name the command first: `roofline model --json`.\nTry'],
     ['e2e --seed', '--seed wants a value.'],
     ['e2e --peer torch --peer torch', '--peer was given 2 times'],
     ['profile --phase all --phase all', '--phase was given 2 times'],
@@ -67,6 +71,10 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^ {4}at /m);
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  });
+
+  it('roofline e2e --help says where records go that are not told where', async () => {
+    expect((await runMain(['e2e', '--help'])).stdout).toMatch(/--out .*\n.*results\/BENCHMARK-TIME/);
   });
 
   it.each(['e2e --size tiny', 'demo', 'report results', 'bundle'])(

@@ -16,10 +16,10 @@ export function checkOptions(owner: string, options: object, known: readonly str
   for (const name in options) {
     if (known.includes(name)) continue;
     const nearest = nearestOf(name, known);
-    const hint = nearest === null ? '' : `did you mean "${nearest}"? `;
+    const it = nearest === null ? 'it' : `did you mean "${nearest}"? It`;
     throw new RooflineError(
       'OPTION',
-      `${owner}: there is no option "${name}"; ${hint}It takes ${known.join(', ')}.`,
+      `${owner}: there is no option "${name}"; ${it} takes ${known.join(', ')}.`,
     );
   }
 }

@@ -75,12 +75,12 @@ export function full(shape: Shape, value: number, options?: TensorOptions): Tens
   return filled('full', shape, value, options);
 }
 
-/** A tensor of zeros. */
+/** A tensor of zeros. Throws a ShapeError or DTypeError. */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   return filled('zeros', shape, 0, options);
 }
 
-/** A tensor of ones. */
+/** A tensor of ones. Throws a ShapeError or DTypeError. */
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options);
 }

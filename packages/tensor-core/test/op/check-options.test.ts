@@ -18,7 +18,7 @@ test.each([
 });
 
 test('names none where none is near', () => {
-  expect(() => checkOptions('sum', { quux: 1 }, known)).toThrow('"quux"; It takes');
+  expect(() => checkOptions('sum', { quux: 1 }, known)).toThrow('"quux"; it takes');
 });
 
 test('takes what is known, and an empty object', () => {

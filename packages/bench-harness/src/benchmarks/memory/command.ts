@@ -38,10 +38,10 @@ export const memoryCommand = defineCommand({
     const { SNAPSHOT_FOLDER_VARIABLE } = await import('./snapshot-folder.ts');
     const models = await chooseModels(args, 'small');
     const options = sweepOptions(args, 'memory');
-    const { makeWritable } = await import('../../records/results-folder.ts');
+    const { checkWritable } = await import('../../records/results-folder.ts');
     const snapshots = resolve(options.out, 'snapshots');
     // A cell writes its own behind its measurement, which would be lost.
-    makeWritable(snapshots);
+    checkWritable(snapshots);
     // The cells inherit the environment.
     process.env[SNAPSHOT_FOLDER_VARIABLE] = snapshots;
     const { exitCode, records } = await runBenchmark(memoryBenchmark, {

@@ -1,3 +1,4 @@
+import { phaseNames } from '../e2e/result.ts';
 import type { PackedProfile } from './packed-profile.ts';
 import type { PhaseChoice } from './parameters.ts';
 
@@ -132,6 +133,12 @@ export function selectSpans(spans: readonly KernelSpan[], { phase, range }: Sele
 /** The outermost range, which is the phase; `other` for work outside of any. */
 export function phaseOf({ ranges }: Pick<KernelSpan, 'ranges'>): string {
   return ranges[0]?.name ?? 'other';
+}
+
+/** In the order of a step, then as they come: the graph of a compiled step may begin with what belongs to its optimizer. */
+export function phasesOf(kernels: readonly Pick<KernelSpan, 'ranges'>[]): string[] {
+  const found = new Set(kernels.map(phaseOf));
+  return [...new Set([...phaseNames.filter((name) => found.has(name)), ...found])];
 }
 
 /** Without those inside another of their name, which are part of it. */

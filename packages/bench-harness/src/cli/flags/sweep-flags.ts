@@ -10,6 +10,7 @@ export const sweepFlags = {
   out: {
     type: 'string',
     describe: 'Folder of the records; the same one resumes a sweep',
+    defaultDescription: 'results/BENCHMARK-TIME',
     coerce: parsePath('out'),
   },
   'force-new': {

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { renderHtml, renderMarkdown } from '@roofline/reports';
+import { formatPercent, renderHtml, renderMarkdown, type Table } from '@roofline/reports';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { memoryBenchmark } from '../../../src/benchmarks/memory/benchmark.ts';
 import { memoryResult } from '../../../src/benchmarks/memory/result.ts';
@@ -112,6 +112,11 @@ describe('roofline memory on the CPU', () => {
       'saved-by-a-block',
       'cells-not-measured',
     ]);
+    const saved = blocks.find((block): block is Table => 'id' in block && block.id === 'saved-by-a-block');
+    const { share, op } = saved!.rows[0]!;
+    expect(report.summary.join()).toContain(
+      `${formatPercent(share as number)} of it is one tensor for the gradient of \`${op}\`.`,
+    );
     expect(renderMarkdown(report)).toContain('Memory of one step');
     expect(renderHtml(report)).toContain('allocations-over-a-step');
   });

@@ -89,6 +89,12 @@ describe('shares', () => {
     expect(rows[3]!['matmulShare']).toBeCloseTo(32 / 39, 10);
   });
 
+  it('has the phases in the order of a step, whichever of its kernels ran first', () => {
+    const optimizer = { ...spans[0]!, ranges: [{ name: 'optimizer', step: 0, index: 99 }] };
+    const phases = matmulShares([optimizer, ...spans.toReversed()], 2).map(({ phase }) => phase);
+    expect(phases).toEqual(['forward', 'backward', 'optimizer', 'other', 'all']);
+  });
+
   it('sets softmax against products inside attention, where both ran', () => {
     const rows = attentionShares(spans, 2);
     expect(rows).toHaveLength(1);

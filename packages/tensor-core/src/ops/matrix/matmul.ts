@@ -23,6 +23,17 @@ export interface MatmulAttributes extends ProductAttributes {
   readonly columnsOfB?: boolean;
 }
 
+/** Of `linear`, where b is a weight [out, in]. */
+function linearShape(x: Shape, weight: Shape): Shape {
+  if (x.at(-1) !== weight.at(-1)) {
+    throw new ShapeError(
+      `linear: ${formatShape(x)} with a weight ${formatShape(weight)}: the last dimensions, ${x.at(-1)} and ` +
+        `${weight.at(-1)}, must be equal.`,
+    );
+  }
+  return [...x.slice(0, -1), weight.at(-2)!];
+}
+
 function productShape(a: Shape, b: Shape): Shape {
   const k = a.at(-1)!;
   const kOfB = b.at(-2)!;
@@ -39,11 +50,12 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
   name: 'matmul',
   autocast: 'lower',
   infer: ([a, b], { dtype = a!.dtype, transposeB }) => {
-    requireFloatingPoint('matmul', 'the first operand', a!);
-    requireFloatingPoint('matmul', 'the second operand', b!);
+    const name = transposeB ? 'linear' : 'matmul';
+    requireFloatingPoint(name, 'the first operand', a!);
+    requireFloatingPoint(name, 'the second operand', b!);
     if (a!.dtype !== b!.dtype) {
       throw new DTypeError(
-        `matmul: operands are ${a!.dtype} and ${b!.dtype}; cast() one to the other's dtype.`,
+        `${name}: operands are ${a!.dtype} and ${b!.dtype}; cast() one to the other's dtype.`,
       );
     }
     if (dtype !== a!.dtype && (dtype !== 'float32' || a!.dtype === 'float64')) {
@@ -51,7 +63,7 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
         `matmul: a product of ${a!.dtype} operands is ${a!.dtype} or, of low precision, float32; not ${dtype}.`,
       );
     }
-    return [{ shape: productShape(a!.shape, transposeB ? swapLastTwo(b!.shape) : b!.shape), dtype }];
+    return [{ shape: (transposeB ? linearShape : productShape)(a!.shape, b!.shape), dtype }];
   },
   saves: (needs) => ({ inputs: [...(needs[1] ? [0] : []), ...(needs[0] ? [1] : [])] }),
   gradient: ({ gradients, input, needs, inputSpecs, destination, attributes }) => {
@@ -95,10 +107,6 @@ export const matmulOp: ComputeOp<MatmulAttributes> = defineOp<MatmulAttributes>(
   },
 });
 
-function swapLastTwo(shape: Shape): Shape {
-  return [...shape.slice(0, -2), shape.at(-1)!, shape.at(-2)!];
-}
-
 /** [..., n] as one matrix of all its rows. */
 function joinRows(x: Tensor): Tensor {
   return isMatrix(x) ? x : reshape(x, [sizeOf(x.shape.slice(0, -1)), x.shape.at(-1)!]);
@@ -126,7 +134,7 @@ function gradientProduct(
   return applyOne(matmulOp, [cast(x, dtype), cast(y, dtype)], attributes, destination);
 }
 
-/** Options of `matmul` and `linear`. */
+/** Options of `matmul`. */
 export interface MatmulOptions {
   /** Multiplies the product. Default 1. */
   scale?: number;
@@ -177,7 +185,7 @@ function attributesOf(options: MatmulOptions | undefined, b: Tensor): MatmulAttr
   return { scale, dtype, columnsOfB };
 }
 
-/** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. */
+/** x · weightᵀ: [..., in] with a weight [out, in] gives [..., out]. Throws a ShapeError or DTypeError. */
 export function linear(x: Tensor, weight: Tensor, ...rest: []): Tensor {
   requireTensor('linear', x);
   requireTensor('linear', weight);

@@ -48,7 +48,7 @@ function inOrder(lengths: Shape, order: readonly number[]): number[] {
   return reordered;
 }
 
-/** Reorders dimensions: output dimension i is input dimension `order[i]`. A view. */
+/** Reorders dimensions: output dimension i is input dimension `order[i]`. A view. Throws a ShapeError. */
 export function permute(x: Tensor, order: readonly number[], ...rest: []): Tensor {
   requireTensor('permute', x);
   refuseMore('permute', rest);
@@ -62,7 +62,10 @@ export function permute(x: Tensor, order: readonly number[], ...rest: []): Tenso
   return applyView(permuteView, x, { order: normalized });
 }
 
-/** Swaps two dimensions; the last two by default. A view. Of a tensor without any, 0 and -1 are taken, as in PyTorch. */
+/**
+ * Swaps two dimensions; the last two by default. A view. Of a tensor without any, 0 and -1 are taken, as in PyTorch. Throws a
+ * ShapeError.
+ */
 export function transpose(x: Tensor, dimension0 = -2, dimension1 = -1, ...rest: []): Tensor {
   requireTensor('transpose', x);
   refuseMore('transpose', rest);
@@ -100,7 +103,7 @@ export function view(x: Tensor, shape: Shape, ...rest: []): Tensor {
   return applyView(reshapeView, x, { shape: inferLength('view', x, shape) });
 }
 
-/** Another shape of the same elements in row-major order; one length may be -1. Copies only if it must. */
+/** Another shape of the same elements in row-major order; one length may be -1. Copies only if it must. Throws a ShapeError. */
 export function reshape(x: Tensor, shape: Shape, ...rest: []): Tensor {
   refuseMore('reshape', rest);
   const full = inferLength('reshape', x, shape);
@@ -165,7 +168,7 @@ const expandView = defineView<ShapeAttributes>({
   gradient: ({ gradients }) => gradients,
 });
 
-/** Repeats dimensions of length one, and new leading ones, without a copy. A length of -1 keeps its own. */
+/** Repeats dimensions of length one, and new leading ones, without a copy. A length of -1 keeps its own. Throws a ShapeError. */
 export function expand(x: Tensor, shape: Shape, ...rest: []): Tensor {
   requireTensor('expand', x);
   refuseMore('expand', rest);
@@ -235,7 +238,10 @@ export function select(x: Tensor, dimension: number, index: number, ...rest: [])
   return scope(() => squeeze(slice(x, dim, at, at + 1), dim));
 }
 
-/** Removes a dimension of length one, and keeps any other. A view. Of a scalar, dimensions 0 and -1 are taken too. */
+/**
+ * Removes a dimension of length one, and keeps any other. A view. Of a scalar, dimensions 0 and -1 are taken too. Throws a
+ * ShapeError.
+ */
 export function squeeze(x: Tensor, dimension: number, ...rest: []): Tensor {
   requireTensor('squeeze', x);
   refuseMore('squeeze', rest);
@@ -246,7 +252,7 @@ export function squeeze(x: Tensor, dimension: number, ...rest: []): Tensor {
   );
 }
 
-/** Inserts a dimension of length one. A view. */
+/** Inserts a dimension of length one. A view. Throws a ShapeError. */
 export function unsqueeze(x: Tensor, dimension: number, ...rest: []): Tensor {
   requireTensor('unsqueeze', x);
   refuseMore('unsqueeze', rest);

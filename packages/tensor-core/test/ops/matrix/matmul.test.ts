@@ -159,7 +159,9 @@ describeOnDevices((open) => {
             expect(run(x, weight, t.linear)).toEqual(wanted);
           }
         }
-        expect(() => t.linear(numbers([2, 4]), numbers([5, 3]))).toThrow('matmul: [2, 4] · [3, 5]: the last');
+        expect(() => t.linear(numbers([2, 4]), numbers([5, 3]))).toThrow(
+          'linear: [2, 4] with a weight [5, 3]: the last dimensions, 4 and 3, must be equal.',
+        );
       });
     },
   );

@@ -143,9 +143,11 @@ function peakSentence(measurement: MeasuredMemory): string {
 function savedSentence(measurement: MeasuredMemory): string {
   const { savedByBlock, residual } = measurement.result;
   const { bytes, contributors } = savedByBlock!;
+  const largest = contributors[0]!;
   return (
     `One block saves **${formatBytes(bytes)}** for the backward pass, ${formatRatio(bytes / residual.bytes)} the ` +
-    `residual stream (${nameOf(measurement)}); most for the gradient of \`${contributors[0]!.op}\`.`
+    `residual stream (${nameOf(measurement)}); ${formatPercent(largest.bytes / bytes)} of it is one tensor for the ` +
+    `gradient of \`${largest.op}\`.`
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Plot } from '@roofline/reports';
 import type { ProfileMeasurement } from '../interpret.ts';
-import { isMatrixProduct, phaseOf, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
+import { isMatrixProduct, phaseOf, phasesOf, type KernelSpan, type TimedKernel } from '../kernel-spans.ts';
 import { isPeerProduct, type PeerKernel } from '../peer/peer-kernels.ts';
 
 /** What kernels do, roughly; the first that fits. */
@@ -41,8 +41,7 @@ export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): P
   if (profiled === null || profiled.spans.length === 0) return null;
   const { spans, result, peer } = profiled;
   const bars: { x: string; time: ReadonlyMap<Kind, number> }[] = [];
-  const phases = [...new Set([...spans, ...(peer?.kernels ?? [])].map(phaseOf))];
-  for (const phase of phases) {
+  for (const phase of phasesOf([...spans, ...(peer?.kernels ?? [])])) {
     const ours = spans.filter((span) => phaseOf(span) === phase);
     bars.push({ x: phase, time: timeByKind(ours, ownKind, result.steps.length) });
     if (peer === null) continue;

@@ -1,6 +1,6 @@
 import type { Row, Table } from '@roofline/reports';
 import type { Profiled, ProfileMeasurement } from '../interpret.ts';
-import { isMatrixProduct, phaseOf } from '../kernel-spans.ts';
+import { isMatrixProduct, phaseOf, phasesOf } from '../kernel-spans.ts';
 import { isPeerProduct, PRODUCT_NAMES } from '../peer/peer-kernels.ts';
 import { matmulShare } from './shares.ts';
 import { summarizeByName } from './summaries.ts';
@@ -63,8 +63,7 @@ export function phaseRows({ spans, result, peer }: Profiled): Row[] {
     return [{ status: result.peer.status, error: result.peer.error.message }];
   }
   if (peer === null) return [];
-  const phases = new Set([...spans.map(phaseOf), ...peer.kernels.map(phaseOf)]);
-  return [...phases, 'all'].map((phase) => {
+  return [...phasesOf([...spans, ...peer.kernels]), 'all'].map((phase) => {
     const isOf = (kernel: Parameters<typeof phaseOf>[0]) => phase === 'all' || phaseOf(kernel) === phase;
     const ours = matmulShare(spans.filter(isOf), result.steps.length, isMatrixProduct);
     const theirs = matmulShare(peer.kernels.filter(isOf), peer.profile.steps.length, isPeerProduct);

@@ -4,6 +4,7 @@ import {
   busyUs,
   isMatrixProduct,
   phaseOf,
+  phasesOf,
   totalUs,
   type KernelSpan,
   type TimedKernel,
@@ -14,12 +15,16 @@ const us = (value: number) => value / 1000;
 
 /** For each phase, and for all of them, the time in matrix products against the rest, a step. */
 export function matmulShares(spans: readonly KernelSpan[], steps: number): Row[] {
-  const phases = [...Map.groupBy(spans, phaseOf)];
+  const phases = byPhase(spans);
   const all = phases.length > 1 ? [['all', spans] as const] : [];
   return [...phases, ...all].map(([phase, group]) => ({
     phase,
     ...matmulShare(group, steps, isMatrixProduct),
   }));
+}
+
+function byPhase(spans: readonly KernelSpan[]): [phase: string, group: KernelSpan[]][] {
+  return phasesOf(spans).map((phase) => [phase, spans.filter((span) => phaseOf(span) === phase)]);
 }
 
 /** Matrix products against the rest in some kernels of all steps, a step. */
@@ -44,7 +49,7 @@ export function attentionShares(spans: readonly KernelSpan[], steps: number): Ro
   const inRange = (span: KernelSpan, names: readonly string[]) =>
     span.ranges.some(({ name }) => names.includes(name));
   const flops = (group: readonly KernelSpan[]) => flopsOfOps(group) / steps;
-  return [...Map.groupBy(spans, phaseOf)].flatMap(([phase, group]) => {
+  return byPhase(spans).flatMap(([phase, group]) => {
     const softmax = group.filter((span) => inRange(span, ['attention.softmax']));
     const products = group.filter(
       (span) => span.op?.isMatrixProduct && inRange(span, ['attention.scores', 'attention.values']),
