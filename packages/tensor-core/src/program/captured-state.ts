@@ -6,8 +6,8 @@ import type { ProgramStorage } from './program.ts';
 import type { Dependency, TouchedGradient, Trace } from './trace.ts';
 import { isHandedOver } from './traced.ts';
 
-/** A handle to a captured storage, and whether it required a gradient. */
-interface CapturedHandle {
+/** A handle that the function found, and whether it required a gradient. */
+interface FoundHandle {
   readonly handle: Tensor;
   readonly requiresGrad: boolean;
 }
@@ -18,7 +18,10 @@ interface CapturedHandle {
  */
 export class CapturedState {
   readonly #dependencies: readonly Dependency[];
-  readonly #handles: readonly CapturedHandle[];
+  /** Those that ops took. */
+  readonly #handles: readonly FoundHandle[];
+  /** Leaves of which ops took views alone, if anything. */
+  readonly #askedLeaves: readonly FoundHandle[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
   /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
@@ -32,13 +35,15 @@ export class CapturedState {
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
-    // Views that the function made and returned are its caller's.
-    this.#handles = [...trace.captured]
-      .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
-      .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
+    this.#handles = foundHandles(trace.captured);
+    this.#askedLeaves = foundHandles(trace.askedLeaves.difference(trace.captured));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
-    this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);
+    const leaves = [
+      ...this.#touched.map(({ leaf }) => leaf),
+      ...this.#askedLeaves.map(({ handle }) => handle),
+    ];
+    this.#watched = new Set([...this.#storages, ...leaves.map(({ storage }) => storage)]);
     for (const storage of this.#watched) storage.watch();
   }
 
@@ -70,9 +75,10 @@ export class CapturedState {
 
   #areHandlesSame(): boolean {
     if (this.#handlesSameAt === watchedChanges.handles) return true;
-    const areSame = this.#handles.every(
-      ({ handle, requiresGrad }) => !handle.isDisposed && handle.requiresGrad === requiresGrad,
-    );
+    const requireTheSame = ({ handle, requiresGrad }: FoundHandle) => handle.requiresGrad === requiresGrad;
+    const areSame =
+      this.#handles.every((found) => !found.handle.isDisposed && requireTheSame(found)) &&
+      this.#askedLeaves.every(requireTheSame);
     if (areSame) this.#handlesSameAt = watchedChanges.handles;
     return areSame;
   }
@@ -90,4 +96,11 @@ export class CapturedState {
     if (gradients.size < this.#leaves.length) return false;
     return gradients.size === 0 || !this.#storages.some((storage) => gradients.has(storage));
   }
+}
+
+/** Without the views that the function made: of those that it returned its caller disposes. */
+function foundHandles(handles: ReadonlySet<Tensor>): FoundHandle[] {
+  return [...handles]
+    .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
+    .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
 }
