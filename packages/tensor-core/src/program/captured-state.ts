@@ -6,8 +6,8 @@ import type { ProgramStorage } from './program.ts';
 import type { Dependency, TouchedGradient, Trace } from './trace.ts';
 import { isHandedOver } from './traced.ts';
 
-/** A handle that the function found, and whether it required a gradient. */
-interface FoundHandle {
+/** Whether a handle that the function found required a gradient. */
+interface Requirement {
   readonly handle: Tensor;
   readonly requiresGrad: boolean;
 }
@@ -18,10 +18,10 @@ interface FoundHandle {
  */
 export class CapturedState {
   readonly #dependencies: readonly Dependency[];
-  /** Those that ops took. */
-  readonly #handles: readonly FoundHandle[];
-  /** Leaves of which ops took views alone, if anything. */
-  readonly #askedLeaves: readonly FoundHandle[];
+  /** Those to captured storages that ops took. */
+  readonly #handles: readonly Tensor[];
+  /** Of these, and of leaves of which ops took views alone, if anything. */
+  readonly #requirements: readonly Requirement[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
   /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
@@ -35,14 +35,15 @@ export class CapturedState {
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
-    this.#handles = foundHandles(trace.captured);
-    this.#askedLeaves = foundHandles(trace.askedLeaves.difference(trace.captured));
+    this.#handles = [...trace.captured].filter(isFound);
+    const leaves = [...trace.askedLeaves].filter(isFound);
+    this.#requirements = [...new Set([...this.#handles, ...leaves])].map((handle) => ({
+      handle,
+      requiresGrad: handle.requiresGrad,
+    }));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
-    const leaves = [
-      ...this.#touched.map(({ leaf }) => leaf),
-      ...this.#askedLeaves.map(({ handle }) => handle),
-    ];
+    leaves.push(...this.#touched.map(({ leaf }) => leaf));
     this.#watched = new Set([...this.#storages, ...leaves.map(({ storage }) => storage)]);
     for (const storage of this.#watched) storage.watch();
   }
@@ -75,10 +76,8 @@ export class CapturedState {
 
   #areHandlesSame(): boolean {
     if (this.#handlesSameAt === watchedChanges.handles) return true;
-    const requireTheSame = ({ handle, requiresGrad }: FoundHandle) => handle.requiresGrad === requiresGrad;
     const areSame =
-      this.#handles.every((found) => !found.handle.isDisposed && requireTheSame(found)) &&
-      this.#askedLeaves.every(requireTheSame);
+      this.#handles.every(({ isDisposed }) => !isDisposed) && this.#requirements.every(isRequirementSame);
     if (areSame) this.#handlesSameAt = watchedChanges.handles;
     return areSame;
   }
@@ -98,9 +97,11 @@ export class CapturedState {
   }
 }
 
-/** Without the views that the function made: of those that it returned its caller disposes. */
-function foundHandles(handles: ReadonlySet<Tensor>): FoundHandle[] {
-  return [...handles]
-    .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
-    .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
+/** Views that the function made are gone, or its caller's. */
+function isFound(handle: Tensor): boolean {
+  return !handle.isDisposed && !isHandedOver(handle);
+}
+
+function isRequirementSame({ handle, requiresGrad }: Requirement): boolean {
+  return (!handle.isDisposed && handle.requiresGrad) === requiresGrad;
 }

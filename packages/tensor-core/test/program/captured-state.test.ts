@@ -183,4 +183,15 @@ describe('a program looks at what it has captured', () => {
     };
     expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
   });
+
+  it('and notices a leaf behind a view that has been disposed, though others see its memory', () => {
+    const flat = t.tensor([1, 2, 3, 4]);
+    const w = t.view(flat, [2, 2]).requiresGrad_();
+    const x = t.tensor([1, 1]);
+    const step = compile(() => t.sum(t.matmul(x, t.transpose(w))).backward());
+    calls(() => step());
+    w.dispose();
+    expect(() => step()).toThrow(t.DisposedError);
+    expect(flat.toFlatArray()).toEqual([1, 2, 3, 4]);
+  });
 });
