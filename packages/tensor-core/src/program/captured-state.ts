@@ -18,9 +18,9 @@ interface Requirement {
  */
 export class CapturedState {
   readonly #dependencies: readonly Dependency[];
-  /** Those to captured storages that ops took. */
+  /** Those to captured storages that ops took, and the leaves whose gradients were looked at. */
   readonly #handles: readonly Tensor[];
-  /** Of these, and of leaves of which ops took views alone, if anything. */
+  /** Of what ops took, and of leaves of which they took views alone, if anything. */
   readonly #requirements: readonly Requirement[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
@@ -35,16 +35,15 @@ export class CapturedState {
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
-    this.#handles = [...trace.captured].filter(isFound);
-    const leaves = [...trace.askedLeaves].filter(isFound);
-    this.#requirements = [...new Set([...this.#handles, ...leaves])].map((handle) => ({
-      handle,
-      requiresGrad: handle.requiresGrad,
-    }));
+    const leaves = this.#touched.map(({ leaf }) => leaf);
+    this.#handles = [...trace.captured.union(new Set(leaves))].filter(isFound);
+    this.#requirements = [...trace.captured.union(trace.askedLeaves)]
+      .filter(isFound)
+      .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
-    leaves.push(...this.#touched.map(({ leaf }) => leaf));
-    this.#watched = new Set([...this.#storages, ...leaves.map(({ storage }) => storage)]);
+    const watched = [...leaves, ...this.#requirements.map(({ handle }) => handle)];
+    this.#watched = new Set([...this.#storages, ...watched.map(({ storage }) => storage)]);
     for (const storage of this.#watched) storage.watch();
   }
 

@@ -194,4 +194,14 @@ describe('a program looks at what it has captured', () => {
     expect(() => step()).toThrow(t.DisposedError);
     expect(flat.toFlatArray()).toEqual([1, 2, 3, 4]);
   });
+
+  it('and notices a leaf that has been disposed of which it looked at the gradient alone', () => {
+    let leaf = t.tensor([1, 2]).requiresGrad_();
+    const f = compile((x: Tensor) => (leaf.grad ? t.add(x, leaf.grad) : t.mul(x, 2)));
+    expect(calls(() => f(t.tensor([3, 3])).toFlatArray())).toEqual([[6, 6], [6, 6], [6, 6]]); // prettier-ignore
+    leaf.dispose();
+    leaf = t.tensor([1, 2]).requiresGrad_();
+    leaf.grad = t.tensor([10, 20]);
+    expect(f(t.tensor([3, 3])).toFlatArray()).toEqual([13, 23]);
+  });
 });
