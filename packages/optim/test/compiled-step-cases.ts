@@ -1,5 +1,6 @@
 import {
   type Device,
+  DisposedError,
   type Tensor,
   add,
   compile,
@@ -234,6 +235,18 @@ export function describeCompiledSteps(device: Device): void {
     expect(adamw.stateDict().metadata).toEqual(expected.stateDict().metadata);
     expect(compiled.cache.hits).toBeGreaterThanOrEqual(2);
     compiled.dispose();
+  });
+
+  it('a compiled step of an optimizer that has been disposed throws as an eager one does', () => {
+    const parameter = parameterOf([3], 1, device);
+    parameter.grad = zerosLike(parameter);
+    for (const optimizer of [new SGD([parameter]), new AdamW([parameter])]) {
+      const compiled = compile(() => optimizer.step());
+      for (let step = 0; step < 3; step++) compiled();
+      optimizer.dispose();
+      expect(() => compiled()).toThrow(DisposedError);
+      compiled.dispose();
+    }
   });
 
   it.runIf(device.type === 'cpu')('a compiled step that failed is not counted', () => {

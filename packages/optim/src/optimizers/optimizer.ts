@@ -5,6 +5,7 @@ import {
   RooflineError,
   Tensor,
   checkOptions,
+  dependOn,
   describeValue,
   formatShape,
   noGrad,
@@ -41,6 +42,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   readonly groups: readonly ParameterGroup<H>[];
   readonly #kind: OptimizerKind<H>;
   #disposed = false;
+  readonly #readDisposed = () => this.#disposed;
 
   /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
@@ -174,9 +176,12 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     this.dispose();
   }
 
-  /** Throws a DisposedError after `dispose`: a step would begin anew from no state. */
+  /**
+   * Throws a DisposedError after `dispose`: a step would begin anew from no state. A compiled step asks before each run,
+   * because an optimizer that holds no tensors leaves it none to miss.
+   */
   protected assertAlive(method: string): void {
-    if (!this.#disposed) return;
+    if (!dependOn(this.#readDisposed)) return;
     throw new DisposedError(
       `${this.#kind.name}.${method}: the optimizer was used after it had been disposed; make a new one.`,
     );

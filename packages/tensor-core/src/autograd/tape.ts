@@ -225,7 +225,7 @@ export class TapeNode {
     if (this.#saved === null) {
       throw new AutogradError(
         `backward: what ${this.op.name} saved has been freed by an earlier backward pass; ` +
-          'pass { retainGraph: true } to that one.',
+          'pass { retainGraph: true } to that one. If it was that of a checkpoint, name what the checkpoint uses among its inputs.',
       );
     }
     const saved = this.#saved[position];

@@ -6,8 +6,8 @@ import type { ProgramStorage } from './program.ts';
 import type { Dependency, TouchedGradient, Trace } from './trace.ts';
 import { isHandedOver } from './traced.ts';
 
-/** A handle to a captured storage, and whether it required a gradient. */
-interface CapturedHandle {
+/** Whether a handle that the function found required a gradient. */
+interface Requirement {
   readonly handle: Tensor;
   readonly requiresGrad: boolean;
 }
@@ -18,7 +18,10 @@ interface CapturedHandle {
  */
 export class CapturedState {
   readonly #dependencies: readonly Dependency[];
-  readonly #handles: readonly CapturedHandle[];
+  /** Those to captured storages that ops took, and the leaves whose gradients were looked at. */
+  readonly #handles: readonly Tensor[];
+  /** Of what ops took, and of leaves of which they took views alone, if anything. */
+  readonly #requirements: readonly Requirement[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
   /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
@@ -32,13 +35,15 @@ export class CapturedState {
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
-    // Views that the function made and returned are its caller's.
-    this.#handles = [...trace.captured]
-      .filter((handle) => !handle.isDisposed && !isHandedOver(handle))
+    const leaves = this.#touched.map(({ leaf }) => leaf);
+    this.#handles = [...trace.captured.union(new Set(leaves))].filter(isFound);
+    this.#requirements = [...trace.captured.union(trace.askedLeaves)]
+      .filter(isFound)
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
-    this.#watched = new Set([...this.#storages, ...this.#touched.map(({ leaf }) => leaf.storage)]);
+    const watched = [...leaves, ...this.#requirements.map(({ handle }) => handle)];
+    this.#watched = new Set([...this.#storages, ...watched.map(({ storage }) => storage)]);
     for (const storage of this.#watched) storage.watch();
   }
 
@@ -70,9 +75,8 @@ export class CapturedState {
 
   #areHandlesSame(): boolean {
     if (this.#handlesSameAt === watchedChanges.handles) return true;
-    const areSame = this.#handles.every(
-      ({ handle, requiresGrad }) => !handle.isDisposed && handle.requiresGrad === requiresGrad,
-    );
+    const areSame =
+      this.#handles.every(({ isDisposed }) => !isDisposed) && this.#requirements.every(isRequirementSame);
     if (areSame) this.#handlesSameAt = watchedChanges.handles;
     return areSame;
   }
@@ -90,4 +94,13 @@ export class CapturedState {
     if (gradients.size < this.#leaves.length) return false;
     return gradients.size === 0 || !this.#storages.some((storage) => gradients.has(storage));
   }
+}
+
+/** Views that the function made are gone, or its caller's. */
+function isFound(handle: Tensor): boolean {
+  return !handle.isDisposed && !isHandedOver(handle);
+}
+
+function isRequirementSame({ handle, requiresGrad }: Requirement): boolean {
+  return (!handle.isDisposed && handle.requiresGrad) === requiresGrad;
 }

@@ -5,6 +5,7 @@ import { liveSourceOf } from '../op/live-attributes.ts';
 import type { Observer } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
 import { currentRange } from '../op/range.ts';
+import { isFloatingPoint } from '../tensor/dtype.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { shareMemory } from '../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
@@ -49,6 +50,8 @@ export class Trace implements Tracing, Observer {
   readonly gradients = new Map<Tensor, TouchedGradient>();
   /** Handles to captured storages that ops took. */
   readonly captured = new Set<Tensor>();
+  /** Leaves that the function found and asked whether they require a gradient; ops may take views of them alone. */
+  readonly askedLeaves = new Set<Tensor>();
   readonly written = new Set<number>();
   readonly live: (() => unknown)[] = [];
   device: Device | null = null;
@@ -140,6 +143,12 @@ export class Trace implements Tracing, Observer {
 
   gradientSet(leaf: Tensor, before: Tensor | null): void {
     this.#touch(leaf, before);
+  }
+
+  requirementRead(leaf: Tensor): void {
+    const { storage, dtype } = leaf;
+    if (isFloatingPoint(dtype) && storage.serial < this.#firstSerial && !this.#arguments.has(storage))
+      this.askedLeaves.add(leaf);
   }
 
   depends(read: () => unknown, value: unknown): void {

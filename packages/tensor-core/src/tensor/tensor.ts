@@ -140,12 +140,14 @@ export class Tensor extends Scoped implements MemoryView {
   }
 
   get requiresGrad(): boolean {
-    return this.#node !== null || this.#leaf !== null;
+    return this.gradientEdge !== null;
   }
 
   /** Where this tensor's gradient goes on the tape: an op's entry, its own leaf entry, or nowhere. */
   get gradientEdge(): TapeNode | LeafNode | null {
-    return this.#node ?? this.#leaf;
+    if (this.#node !== null) return this.#node;
+    tracing.active?.requirementRead(this);
+    return this.#leaf;
   }
 
   /** Makes this leaf collect gradients in `grad`, or stop to. */

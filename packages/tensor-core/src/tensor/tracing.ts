@@ -7,6 +7,8 @@ export interface Tracing {
   gradientRead(leaf: Tensor, grad: Tensor | null): void;
   /** It is about to be replaced. */
   gradientSet(leaf: Tensor, before: Tensor | null): void;
+  /** It is asked whether a leaf requires a gradient, on which depends what is recorded. */
+  requirementRead(leaf: Tensor): void;
   /** Something beside tensors was looked at that the ops to come depend on. */
   depends(read: () => unknown, value: unknown): void;
   /** Something runs that no replay can repeat. Throws a CompileError. */

@@ -243,6 +243,22 @@ describe('checkpoint', () => {
     });
   });
 
+  it('takes as an input what has a history that others share, and says so', () => {
+    t.scope(() => {
+      const [w, x] = [leaf([0.5]), leaf([2])];
+      const loss = (scaled: (y: t.Tensor, scale: t.Tensor) => t.Tensor) => {
+        const scale = t.exp(w);
+        return t.sum(scaled(scaled(x, scale), scale));
+      };
+      const captured = loss((y, scale) => t.checkpoint((input) => t.mul(input, scale), y));
+      expect(() => captured.backward()).toThrow(/exp .* of a checkpoint, .* among its inputs/);
+      [w.grad, x.grad] = [null, null];
+      loss((y, scale) => t.checkpoint(t.mul, y, scale)).backward();
+      expect(w.grad!.item()).toBeCloseTo(4 * Math.E, 5);
+      expect(x.grad!.item()).toBeCloseTo(Math.E, 5);
+    });
+  });
+
   it('leaves the default random generator where it was', () => {
     t.scope(() => {
       const x = t.ones([4], { requiresGrad: true });

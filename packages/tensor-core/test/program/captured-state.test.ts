@@ -162,4 +162,46 @@ describe('a program looks at what it has captured', () => {
     f(t.ones([2]));
     expect(f.cache.misses).toBe(2);
   });
+
+  const uses: [string, (x: Tensor, w: Tensor) => Tensor][] = [
+    ['a view', (x, w) => t.matmul(x, t.transpose(w))],
+    ['a view of a view', (x, w) => t.mul(x, t.select(t.slice(w, 0, 0, 1), 0, 0))],
+    ['a checkpoint', (x, w) => t.checkpoint((a, b) => t.matmul(a, t.transpose(b)), x, w)],
+    ['its flag', (x, w) => (w.requiresGrad ? t.mul(x, t.sum(w)) : x)],
+  ];
+  it.each(uses)('and notices a leaf that is frozen, or thawed, behind %s', (_, use) => {
+    const run = (wrap: (fn: (x: Tensor) => void) => (x: Tensor) => void) => {
+      const [w, scale] = [t.tensor([[1, 2], [3, 4]]).requiresGrad_(), t.tensor([1, 1]).requiresGrad_()]; // prettier-ignore
+      const step = wrap((x) => t.sum(use(t.mul(x, scale), w)).backward());
+      return [true, false, true].map((isTrained) => {
+        w.requiresGrad_(isTrained);
+        return calls((call) => {
+          t.scope(() => step(t.tensor([1, call])));
+          return [w.grad?.toFlatArray(), scale.grad!.toFlatArray()];
+        });
+      });
+    };
+    expect(run((fn) => compile(fn))).toEqual(run((fn) => fn));
+  });
+
+  it('and notices a leaf behind a view that has been disposed, though others see its memory', () => {
+    const flat = t.tensor([1, 2, 3, 4]);
+    const w = t.view(flat, [2, 2]).requiresGrad_();
+    const x = t.tensor([1, 1]);
+    const step = compile(() => t.sum(t.matmul(x, t.transpose(w))).backward());
+    calls(() => step());
+    w.dispose();
+    expect(() => step()).toThrow(t.DisposedError);
+    expect(flat.toFlatArray()).toEqual([1, 2, 3, 4]);
+  });
+
+  it('and notices a leaf that has been disposed of which it looked at the gradient alone', () => {
+    let leaf = t.tensor([1, 2]).requiresGrad_();
+    const f = compile((x: Tensor) => (leaf.grad ? t.add(x, leaf.grad) : t.mul(x, 2)));
+    expect(calls(() => f(t.tensor([3, 3])).toFlatArray())).toEqual([[6, 6], [6, 6], [6, 6]]); // prettier-ignore
+    leaf.dispose();
+    leaf = t.tensor([1, 2]).requiresGrad_();
+    leaf.grad = t.tensor([10, 20]);
+    expect(f(t.tensor([3, 3])).toFlatArray()).toEqual([13, 23]);
+  });
 });

@@ -30,7 +30,7 @@ export interface GenerateOptions extends SamplingOptions {
   readonly seed?: number;
   /**
    * Whether keys and values of earlier tokens are kept, so that the model runs over each token once while they fit
-   * the context. The tokens are the same without. Default true.
+   * the context. The tokens are the same without, up to rounding. Default true.
    */
   readonly useCache?: boolean;
   /**
