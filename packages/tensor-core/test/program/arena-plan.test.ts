@@ -8,7 +8,7 @@ import {
   planArena,
 } from '../../src/devices/cuda/program/arena-plan.ts';
 import { fitIntoGaps, ordersToFit } from '../../src/devices/cuda/program/first-fit.ts';
-import { stackBlocks } from '../../src/devices/cuda/program/skyline.ts';
+import { stackParts } from '../../src/devices/cuda/program/skyline.ts';
 
 const calls = 12;
 
@@ -95,12 +95,12 @@ describe('planArena', () => {
   });
 });
 
-describe('stackBlocks', () => {
-  it('lets blocks that are needed at one time lie apart, none higher than all of them need', () => {
+describe('stackParts', () => {
+  it('lets parts that are needed at one time lie apart, none higher than all of them need', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
         const blocks = parts.map(({ byteLength, ...rest }) => ({ ...rest, bytes: byteLength + 1 }));
-        const placed = [...stackBlocks(blocks)].map(([{ bytes, first, last }, offset]) => ({
+        const placed = [...stackParts(blocks)].map(([{ bytes, first, last }, offset]) => ({
           ...{ byteLength: bytes, first, last, offset },
         }));
         expect(placed).toHaveLength(parts.length);

@@ -1,6 +1,7 @@
 import { blockBytes } from '../memory/allocator.ts';
 import { fitIntoGaps, ordersToFit } from './first-fit.ts';
-import { type Block, stackBlocks } from './skyline.ts';
+import type { SizedPart } from './sized-part.ts';
+import { stackParts } from './skyline.ts';
 
 /** Memory of the arena that something needs from one call of a program to another, both included. */
 export interface ArenaPart {
@@ -20,11 +21,11 @@ export interface PlacedPart extends ArenaPart {
  * a few MB of the bytes that are needed at one time.
  */
 export function planArena(parts: readonly ArenaPart[]): PlacedPart[] {
-  const blocks = parts.map((part) => ({ ...part, bytes: blockBytes(part.byteLength) }));
+  const sized = parts.map((part) => ({ ...part, bytes: blockBytes(part.byteLength) }));
   const { bytes, call } = fullestCall(parts);
   let [best, bestBytes]: [PlacedPart[], number] = [[], Infinity];
-  for (const offsets of waysToPlace(blocks, call)) {
-    const plan = parts.map((part, i) => ({ ...part, offset: offsets.get(blocks[i]!)! }));
+  for (const offsets of waysToPlace(sized, call)) {
+    const plan = parts.map((part, i) => ({ ...part, offset: offsets.get(sized[i]!)! }));
     const planned = arenaBytes(plan);
     if (planned < bestBytes) [best, bestBytes] = [plan, planned];
     if (bestBytes <= bytes) break;
@@ -32,9 +33,12 @@ export function planArena(parts: readonly ArenaPart[]): PlacedPart[] {
   return best;
 }
 
-function* waysToPlace(blocks: readonly Block[], fullest: number): Generator<ReadonlyMap<Block, number>> {
-  for (const order of ordersToFit(blocks, fullest)) yield fitIntoGaps(order);
-  yield stackBlocks(blocks);
+function* waysToPlace(
+  parts: readonly SizedPart[],
+  fullest: number,
+): Generator<ReadonlyMap<SizedPart, number>> {
+  for (const order of ordersToFit(parts, fullest)) yield fitIntoGaps(order);
+  yield stackParts(parts);
 }
 
 /** How long an arena of such parts is. */

@@ -60,7 +60,6 @@ export class CudaProgram implements ProgramRunner {
   readonly #bytesInRegisters: number;
   readonly #products: ProductFacts;
   #captured: Captured | null = null;
-  #hasCaptured = false;
   /** The arena and what of workspaces found no room in it: the graph works there. */
   #held: Block[] = [];
   #lastStream: CudaStream | null = null;
@@ -194,8 +193,7 @@ export class CudaProgram implements ProgramRunner {
   /** With the live attributes of the function's own run: replays have others. */
   #capture(given: ReadonlyMap<number, Binding>): void {
     // The first time the run that was traced has left as much memory as the graph takes, and replays need none of it.
-    if (!this.#hasCaptured) this.#parts.device.emptyCache();
-    this.#hasCaptured = true;
+    if (!this.#captured) this.#parts.device.emptyCache();
     if (!this.#autotunes) return this.#captureWithin(given);
     const { products } = this.#parts.lowering;
     // The first time it only shows which products there are.
