@@ -69,7 +69,7 @@ export function hasWideSpread(summary: Summary): boolean {
 }
 
 /** So few that a third of them may lie below another by chance are not judged. */
-const FEWEST_JUDGED = 12;
+const FEWEST_JUDGED = 9;
 
 /** Whether each of the last third of the samples, in the order they were taken, is over 5 % below any of the first. */
 export function becameFaster(samples: readonly number[]): boolean {

@@ -58,7 +58,9 @@ describe('summarize', () => {
     expect(becameFaster(steps(100))).toBe(true);
     expect(becameFaster(steps(101))).toBe(false);
     expect(becameFaster(steps(100).toReversed())).toBe(false);
-    expect(becameFaster(steps(100).slice(1))).toBe(false);
+    // As many as are taken by default, and too few.
+    expect(becameFaster([106, 106, 106, 103, 103, 103, 103, 100, 100, 100])).toBe(true);
+    expect(becameFaster([106, 106, 103, 103, 103, 103, 100, 100])).toBe(false);
     expect(becameFaster([])).toBe(false);
   });
 
