@@ -14,7 +14,7 @@ export interface Reached {
 const TOLERANCE = 0.05;
 
 /**
- * What no device can do: more FLOP/s than its best large products. It tells that something else used the device while the
+ * What no device can do: more FLOP/s than its best large products. Something else will have used the device while the
  * ceilings were measured, which are then kept for all later runs. (More bytes a second than copies move is no such sign:
  * caches allow that.)
  */
@@ -33,7 +33,7 @@ export function beatenRoofSentence(cells: readonly Reached[]): string[] {
   const { label } = cell.record.environment.device;
   return [
     `**Floors and shares of the roof are wrong here**: ${cell.name} reaches ${rate(cell.flopsPerSecond)}, and what was ` +
-      `measured as the ceiling of ${cell.dtype} products is ${rate(ceiling)}. Something else used the device meanwhile: ` +
+      `measured as the ceiling of ${cell.dtype} products is ${rate(ceiling)}. Something else may have used the device meanwhile: ` +
       `\`roofline doctor --device ${label} --ceilings\` measures it again for the next runs.`,
   ];
 }
