@@ -4,6 +4,9 @@ import type { TensorMapDescription } from '@roofline/tensor-core/native';
 const elementBytes = 2;
 const alignmentBytes = 16;
 
+// By chunk: as wide as its bytes. Names put together at run time would have V8 give up its code of the encoder again and again.
+const swizzles = { 16: '32B', 32: '64B', 64: '128B' } as const;
+
 /** What one copy between a tensor's heads and a tile in shared memory takes: see kernels/hopper/hopper_tiles.cuh. */
 export interface HeadBox {
   readonly rows: number;
@@ -35,7 +38,7 @@ export function headTensorMap(
     dimensions: [columns / parts, length, parts, heads, batch],
     strideBytes: [bytes(2), elementBytes * chunk, bytes(1), bytes(0)],
     box: [chunk, rows, wholeRows ? parts : 1, 1, 1],
-    swizzle: `${(elementBytes * chunk) as 32 | 64 | 128}B`,
+    swizzle: swizzles[chunk],
     l2Promotion: '128B',
   };
 }
