@@ -33,3 +33,16 @@ it.skipIf(hasDriver)('of a library that is there and does not load it tells what
     rmSync(folder, { recursive: true });
   }
 });
+
+it('does not find the CPU usable with a number of threads that is none', () => {
+  vi.stubEnv('ROOFLINE_CPU_THREADS', 'many');
+  try {
+    const cpu = diagnose().find(({ component }) => component === 'ONNX Runtime')!;
+    expect(cpu).toMatchObject({ status: 'unusable', path: expect.any(String) });
+    expect(cpu.remedy).toContain(
+      'ROOFLINE_CPU_THREADS: takes a whole number of threads of 1 or more, not the text "many"',
+    );
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
