@@ -71,7 +71,7 @@ export type { StackFrame } from './memory/call-stack.ts';
 export { type MemoryPeak, peakMemory, reservedOverTime } from './memory/peaks.ts';
 export { type SavedForBackward, savedForBackward } from './memory/saved-for-backward.ts';
 export { memorySnapshot } from './memory/snapshot.ts';
-export { type RangeListener, currentRange, onRange, range } from './op/range.ts';
+export { type OpenRange, type RangeListener, currentRange, onRange, range } from './op/range.ts';
 export {
   type Profile,
   type ProfiledKernel,

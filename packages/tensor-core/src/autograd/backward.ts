@@ -7,7 +7,7 @@ import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
-import { forgetReopened, resumeRange } from '../op/range.ts';
+import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
@@ -122,6 +122,7 @@ class BackwardPass {
   readonly #retainGraph: boolean;
   readonly #arrivals = new Map<Edge, Arrivals>();
   readonly #ready: Edge[] = [];
+  readonly #ranges = new ReopenedRanges({ without: 'forward' });
 
   constructor(retainGraph: boolean) {
     this.#retainGraph = retainGraph;
@@ -131,7 +132,6 @@ class BackwardPass {
     this.#countContributions(start);
     this.#arrivals.get(start)!.gradients[output] = borrow(seed);
     this.#ready.push(start);
-    forgetReopened();
     try {
       for (let edge = this.#ready.pop(); edge; edge = this.#ready.pop()) this.#visit(edge);
     } catch (error) {
@@ -178,7 +178,7 @@ class BackwardPass {
       return;
     }
     const inputs = gradients.some((gradient) => gradient)
-      ? resumeRange(edge.range, () =>
+      ? this.#ranges.run(edge.range, () =>
           differentiate(edge, gradients, (input) => this.#destination(edge, input)),
         )
       : null;

@@ -1,7 +1,6 @@
 import { checkOptions } from '../op/check-options.ts';
 import { checkFunction, checkText } from '../tensor/check-value.ts';
 import { AutogradError } from '../errors.ts';
-import { currentRange } from '../op/range.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { currentScope, scope } from '../tensor/lifetime/scope.ts';
@@ -65,7 +64,7 @@ export function defineFunction<Outputs extends Tensor | readonly Tensor[]>(
       const outputs = list.map((output, i) => ownHandle(output, list.indexOf(output) === i));
       if (records && outputs.some(({ dtype }) => isFloatingPoint(dtype))) {
         const op = tapeOpOf(definition, inputs.length, saved.length);
-        TapeNode.record(op, undefined, inputs, [...inputs, ...saved], outputs, currentRange());
+        TapeNode.record(op, undefined, inputs, [...inputs, ...saved], outputs);
       }
       return (result instanceof Tensor ? outputs[0]! : outputs) as Outputs;
     });

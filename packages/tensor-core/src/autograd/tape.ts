@@ -1,6 +1,7 @@
 import { AutogradError } from '../errors.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { GradientContext, Saves } from '../op/op.ts';
+import { currentOpenRange } from '../op/range.ts';
 import { type DType, isFloatingPoint } from '../tensor/dtype.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
@@ -59,8 +60,8 @@ export class TapeNode {
   readonly attributes: unknown;
   /** Where the gradient of each input goes. */
   readonly edges: readonly (TapeNode | LeafNode | null)[];
-  /** Names of the ranges that the call ran in, outermost first. */
-  readonly range: readonly string[];
+  /** The innermost range that the call ran in. */
+  readonly range = currentOpenRange();
   readonly #plan: Plan;
   /** Of each input, which output of its edge it was; empty where all were the first. */
   readonly #edgeOutputs: readonly number[];
@@ -80,9 +81,8 @@ export class TapeNode {
     inputs: readonly Tensor[],
     operands: readonly Tensor[],
     outputs: readonly Tensor[],
-    range: readonly string[],
   ): TapeNode {
-    const node = new TapeNode(op, attributes, inputs, operands, outputs, range);
+    const node = new TapeNode(op, attributes, inputs, operands, outputs);
     for (let i = 0; i < outputs.length; i++) {
       if (isFloatingPoint(outputs[i]!.dtype)) outputs[i]!.setHistory(node, i);
     }
@@ -95,11 +95,9 @@ export class TapeNode {
     inputs: readonly Tensor[],
     operands: readonly Tensor[],
     outputs: readonly Tensor[],
-    range: readonly string[],
   ) {
     this.op = op;
     this.attributes = attributes;
-    this.range = range;
     const edges = new Array<TapeNode | LeafNode | null>(inputs.length);
     const specs = new Array<Shape | DType>(2 * (inputs.length + outputs.length));
     let edgeOutputs = firstOutputs;

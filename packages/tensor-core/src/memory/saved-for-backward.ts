@@ -38,7 +38,7 @@ export function savedForBackward(root: Tensor): SavedForBackward[] {
       if (leaves.has(storage) || found.has(storage)) continue;
       found.set(storage, {
         op: node.op.name,
-        range: node.range,
+        range: node.range?.path ?? [],
         dtype,
         shape,
         byteLength: storage.byteLength,

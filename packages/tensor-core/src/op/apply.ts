@@ -14,7 +14,6 @@ import { checkInPlace } from './in-place-rules.ts';
 import { outputIn } from './destination.ts';
 import { type Observer, observers, tellAfter, tellBefore } from './observers.ts';
 import type { ComputeOp, ViewOp } from './op.ts';
-import { currentRange } from './range.ts';
 
 /** Where outputs are to lie, by their indices; null or nothing for memory of their own. */
 export type Destinations = readonly (Tensor | null)[];
@@ -145,7 +144,7 @@ export function applyView<A>(op: ViewOp<A>, input: Tensor, attributes: A): Tenso
   const output = new Tensor(input.storage.retain(), input.dtype, shape, strides, offset);
   if (op.gradient && isGradEnabled() && input.requiresGrad) {
     try {
-      TapeNode.record(op, attributes, [input], [input], [output], currentRange());
+      TapeNode.record(op, attributes, [input], [input], [output]);
     } catch (error) {
       output.dispose();
       throw error;
@@ -165,7 +164,7 @@ function record(
   if (!outputs.some((output) => isFloatingPoint(output.dtype))) return;
   let node: TapeNode;
   try {
-    node = TapeNode.record(op, attributes, inputs, operands, outputs, currentRange());
+    node = TapeNode.record(op, attributes, inputs, operands, outputs);
   } catch (error) {
     // Nobody else has a handle to them.
     for (const output of outputs) output.dispose();

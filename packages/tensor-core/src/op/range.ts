@@ -8,34 +8,23 @@ export interface RangeListener {
 }
 
 /** One opening of a range. */
-export interface OpenRange {
+export class OpenRange {
   readonly name: string;
   /** The one that it was opened in. */
   readonly outer: OpenRange | null;
-  /** The names of this range and those around it, outermost first. */
-  readonly path: readonly string[];
-}
-
-/** Which opening a path is of: openings of equal names are told apart by it. */
-const openings = new WeakMap<readonly string[], OpenRange>();
-
-class Opening implements OpenRange {
-  readonly name: string;
-  readonly outer: OpenRange | null;
+  /** The opening that this one repeats; null for a range that is opened for the first time. */
+  readonly origin: OpenRange | null;
   #path: readonly string[] | null = null;
 
-  constructor(outer: OpenRange | null, name: string) {
-    this.name = name;
+  constructor(outer: OpenRange | null, name: string, origin: OpenRange | null = null) {
     this.outer = outer;
+    this.name = name;
+    this.origin = origin;
   }
 
-  /** Made when somebody asks, and the same from then on: without a tape or an observer nobody does. */
+  /** The names of this range and those around it, outermost first: the same list whenever somebody asks. */
   get path(): readonly string[] {
-    if (this.#path === null) {
-      this.#path = this.outer ? [...this.outer.path, this.name] : [this.name];
-      openings.set(this.#path, this);
-    }
-    return this.#path;
+    return (this.#path ??= this.outer ? [...this.outer.path, this.name] : [this.name]);
   }
 }
 
@@ -61,9 +50,16 @@ export function currentOpenRange(): OpenRange | null {
 export function range<T>(name: string, fn: () => T): T {
   checkText('range', 'the name', name);
   refuseAsync('range', fn);
+  return refusePromise('range', inRange(new OpenRange(open, name), fn));
+}
+
+/** Runs `fn` in a range and those between it and the open one, which is open again behind it. */
+export function inRange<T>(innermost: OpenRange | null, fn: () => T): T {
   const outer = open;
-  open = new Opening(outer, name);
-  return refusePromise('range', listeners.size > 0 ? listenersTold([name], outer, fn) : inOpened(outer, fn));
+  open = innermost;
+  if (listeners.size === 0) return inOpened(outer, fn);
+  const names = innermost === outer ? noNames : innermost!.path.slice(outer?.path.length ?? 0);
+  return listenersTold(names, outer, fn);
 }
 
 /** Runs `fn` in the range just opened; then `outer` is the open range again. */
@@ -116,69 +112,4 @@ export function onRange(listener: RangeListener): () => void {
   checkFunction('onRange', "the listener's exit", listener.exit);
   listeners.add(listener);
   return () => listeners.delete(listener);
-}
-
-/**
- * Opens the ranges of an earlier call again, below those that are open now; the forward phase's own is left out.
- * Calls that follow each other share their outer ranges, as those of the forward pass did.
- */
-export function resumeRange<T>(names: readonly string[], fn: () => T): T {
-  return inReopened(names, names[0] === 'forward' ? 1 : 0, fn);
-}
-
-/** Opens the ranges of a call that is repeated again, all of them, below those that are open now. */
-export function reopenRange<T>(names: readonly string[], fn: () => T): T {
-  return inReopened(names, 0, fn);
-}
-
-function inReopened<T>(names: readonly string[], skipped: number, fn: () => T): T {
-  const outer = open;
-  open = reopened(outer, names, skipped);
-  return listeners.size > 0 ? listenersTold(names.slice(skipped), outer, fn) : inOpened(outer, fn);
-}
-
-/** The ranges that were opened again last. */
-interface Resumed {
-  readonly outer: OpenRange | null;
-  readonly names: readonly string[];
-  readonly skipped: number;
-  readonly innermost: OpenRange | null;
-  /** What each of them, outermost first, was when it was opened first; undefined where only its name is known. */
-  readonly origins: readonly (OpenRange | undefined)[];
-}
-
-let resumed: Resumed | null = null;
-
-/** Ranges that are opened again from now on are others than before: another backward pass or replay begins. */
-export function forgetReopened(): void {
-  resumed = null;
-}
-
-/**
- * The innermost of the ranges of these names but the first `skipped`, as opened once more below `outer`. Those that the
- * call before was in too stay the same; where both calls' paths are known, ranges of equal names opened apart do not.
- */
-export function reopened(outer: OpenRange | null, names: readonly string[], skipped = 0): OpenRange | null {
-  if (resumed?.outer === outer && resumed.names === names && resumed.skipped === skipped)
-    return resumed.innermost;
-  const earlier = resumed?.outer === outer ? chainBelow(outer, resumed.innermost) : [];
-  const before = earlier.length > 0 ? resumed!.origins : [];
-  const known = chainBelow(null, openings.get(names) ?? null).slice(skipped);
-  let innermost = outer;
-  let shared = true;
-  const origins = names.slice(skipped).map((name, depth) => {
-    const [was, is] = [before[depth], known[depth]];
-    shared &&= earlier[depth]?.name === name && (was === undefined || is === undefined || was === is);
-    innermost = shared ? earlier[depth]! : new Opening(innermost, name);
-    return is ?? (shared ? was : undefined);
-  });
-  resumed = { outer, names, skipped, innermost, origins };
-  return innermost;
-}
-
-/** The ranges between `outer` and `innermost`, outermost first. */
-function chainBelow(outer: OpenRange | null, innermost: OpenRange | null): OpenRange[] {
-  const chain: OpenRange[] = [];
-  for (let range = innermost; range && range !== outer; range = range.outer) chain.unshift(range);
-  return chain;
 }

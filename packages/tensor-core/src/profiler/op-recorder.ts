@@ -5,7 +5,8 @@ import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
 import { type DType, byteSize } from '../tensor/dtype.ts';
 import type { ComputeOp } from '../op/op.ts';
-import { type OpenRange, currentOpenRange, forgetReopened, reopened } from '../op/range.ts';
+import { type OpenRange, currentOpenRange } from '../op/range.ts';
+import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import type { Shape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
@@ -186,12 +187,12 @@ function callsOf(
   const { name, device, calls } = replay;
   const graph: GraphLaunch = { name, firstCall, nodes: calls.map(({ nodes }) => nodes) };
   const callMs = (endMs - startMs) / calls.length;
-  forgetReopened();
+  const ranges = new ReopenedRanges();
   return calls.map(({ op, attributes, inputs, outputs, range, members }: ReplayedCall, i) => ({
     ...{ op, attributes, inputs, outputs, members, graph, allocatedBytes },
     deviceType: device.type,
     deviceLabel: device.label,
-    range: reopened(outerRange, range),
+    range: ranges.below(outerRange, range),
     startMs: startMs + i * callMs,
     endMs: startMs + (i + 1) * callMs,
   }));

@@ -41,7 +41,7 @@ export function explainCalls(
   return rows.map(({ call, launch }, i) => ({
     op: call.op.name,
     members: call.members?.map(({ op }) => op.name) ?? [],
-    range: call.range,
+    range: call.range?.path ?? [],
     inputs: call.inputs.map(operand),
     outputs: call.outputs.map(operand),
     launch,

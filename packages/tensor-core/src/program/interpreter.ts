@@ -1,5 +1,5 @@
 import { runOnDevice } from '../op/apply.ts';
-import { forgetReopened, reopenRange } from '../op/range.ts';
+import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { lastUses } from './dead-calls.ts';
@@ -32,10 +32,10 @@ export class Interpreter implements ProgramRunner {
 
   run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
-    forgetReopened();
+    const ranges = new ReopenedRanges();
     try {
       this.#program.calls.forEach((call, i) => {
-        runCall(call, memory, live.of(call));
+        runCall(call, memory, live.of(call), ranges);
         memory.free(this.#lastUses[i]!);
       });
       return memory.take();
@@ -58,10 +58,15 @@ export class Interpreter implements ProgramRunner {
   dispose(): void {}
 }
 
-/** Runs one call on the device, with the attributes of this run, and tells observers of it. */
-export function runCall(call: Call, memory: ProgramMemory, attributes: unknown): void {
+/** Runs one call on the device, with the attributes of this run and in its ranges, and tells observers of it. */
+export function runCall(
+  call: Call,
+  memory: ProgramMemory,
+  attributes: unknown,
+  ranges: ReopenedRanges,
+): void {
   withOperands(call, memory, (inputs, outputs) =>
-    reopenRange(call.range, () =>
+    ranges.run(call.range, () =>
       runOnDevice(inputs[0]!.device, call.op, inputs, outputs, attributes as never),
     ),
   );

@@ -2,6 +2,7 @@ import type { Device } from '../devices/device.ts';
 import type { Place } from '../host/user-place.ts';
 import type { ExplainedCall } from './explained-call.ts';
 import type { ComputeOp } from '../op/op.ts';
+import type { OpenRange } from '../op/range.ts';
 import type { StoredMemory, TensorSpec } from '../op/memory-view.ts';
 import type { DType } from '../tensor/dtype.ts';
 import type { Layout } from '../tensor/shape.ts';
@@ -27,8 +28,8 @@ export interface Call {
   readonly live: number | null;
   /** Where the user's code called it; of those alone that errors name later, for a stack takes long to look at. */
   readonly place?: Place | null;
-  /** The names of the ranges around it in the function, outermost first. */
-  readonly range: readonly string[];
+  /** The innermost of the ranges around it in the function; those around that are not among them. */
+  readonly range: OpenRange | null;
   /** The calls that it does the work of, in their order, where it is several in one. */
   readonly members?: readonly Call[];
 }

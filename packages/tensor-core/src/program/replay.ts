@@ -3,6 +3,7 @@ import type { Device } from '../devices/device.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { ComputeOp } from '../op/op.ts';
+import type { OpenRange } from '../op/range.ts';
 import { type Call, type Operand, type Program, attributesOf } from './program.ts';
 
 /** One op of a program, in one of its runs. */
@@ -15,8 +16,8 @@ export interface ReplayedOp {
 
 /** One call of a program's graph. */
 export interface ReplayedCall extends ReplayedOp {
-  /** The names of the ranges around it in the compiled function, outermost first. */
-  readonly range: readonly string[];
+  /** The innermost of the ranges around it in the compiled function; its `path` has the names of all. */
+  readonly range: OpenRange | null;
   /** The ops that it does the work of, in their order, where it is several in one; else none. */
   readonly members: readonly ReplayedOp[];
   /** The kernels, copies and fills that it is in the graph. They run one behind the other. */

@@ -4,7 +4,8 @@ import { userPlace } from '../host/user-place.ts';
 import { liveSourceOf } from '../op/live-attributes.ts';
 import type { Observer } from '../op/observers.ts';
 import type { ComputeOp } from '../op/op.ts';
-import { currentRange } from '../op/range.ts';
+import { currentOpenRange } from '../op/range.ts';
+import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { formatShape } from '../tensor/shape.ts';
 import { shareMemory } from '../tensor/storage/overlap.ts';
@@ -63,8 +64,8 @@ export class Trace implements Tracing, Observer {
   readonly #numbers = new Map<Storage, number>();
   readonly #arguments: ReadonlyMap<Storage, number>;
   readonly #firstSerial = storagesMade() + 1;
-  /** How many ranges are around the function: they are those of its call, not its own. */
-  readonly #rangesAround = currentRange().length;
+  /** The function's own: those around it are of its call. */
+  readonly #ranges = new ReopenedRanges({ inside: currentOpenRange() });
   readonly #constants = new Set<Storage>();
   readonly #gradientStorages = new Map<Storage, Tensor>();
   /** Of these, those that were looked at by other handles too when the function found them. */
@@ -102,7 +103,14 @@ export class Trace implements Tracing, Observer {
     for (const { storage } of given) this.written.add(storage);
     const live = this.#addLive(liveSourceOf(attributes));
     const place = this.#namesMakers || given.length > 0 || live !== null ? userPlace() : null;
-    this.calls.push({ op, ...operands, attributes, live, place, range: this.#ownRange() });
+    this.calls.push({
+      op,
+      ...operands,
+      attributes,
+      live,
+      place,
+      range: this.#ranges.below(null, currentOpenRange()),
+    });
   }
 
   after(_: ComputeOp<never>, failed: boolean): void {
@@ -200,12 +208,6 @@ export class Trace implements Tracing, Observer {
     const { allocatedBytes } = this.device!;
     if (this.calls.length === 0) this.#bytesBefore = allocatedBytes;
     this.peakBytes = Math.max(this.peakBytes, allocatedBytes - this.#bytesBefore);
-  }
-
-  /** The very list, where nothing is around the function: calls of one range share it. */
-  #ownRange(): readonly string[] {
-    const range = currentRange();
-    return this.#rangesAround === 0 ? range : range.slice(this.#rangesAround);
   }
 
   #addLive(next: (() => unknown) | null): number | null {

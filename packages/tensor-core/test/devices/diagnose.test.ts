@@ -34,10 +34,13 @@ it.skipIf(hasDriver)('of a library that is there and does not load it tells what
   }
 });
 
-it('does not find the CPU usable with a number of threads that is none', () => {
+it('does not find the CPU usable with a number of threads that is none', async () => {
   vi.stubEnv('ROOFLINE_CPU_THREADS', 'many');
+  // Of a process whose threads have not started.
+  vi.resetModules();
   try {
-    const cpu = diagnose().find(({ component }) => component === 'ONNX Runtime')!;
+    const { diagnose: diagnoseAnew } = await import('../../src/devices/diagnose.ts');
+    const cpu = diagnoseAnew().find(({ component }) => component === 'ONNX Runtime')!;
     expect(cpu).toMatchObject({ status: 'unusable', path: expect.any(String) });
     expect(cpu.remedy).toContain(
       'ROOFLINE_CPU_THREADS: takes a whole number of threads of 1 or more, not the text "many"',

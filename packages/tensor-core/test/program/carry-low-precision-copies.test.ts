@@ -23,7 +23,7 @@ function at(storage: number, start: number, dtype: DType, size = 2): Operand {
 }
 
 const call = (op: Op<never>, inputs: Operand[], outputs: Operand[]): Call => ({
-  ...{ op, inputs, outputs, attributes: undefined, live: null, range: [] },
+  ...{ op, inputs, outputs, attributes: undefined, live: null, range: null },
 });
 const cast = (parameter: Operand, output: Operand): Call => ({
   ...call(castOp as Op<never>, [parameter], [output]),

@@ -74,7 +74,7 @@ describe('freeFirst', () => {
           const read = inputs.filter((storage) => written.has(storage)).map(operand);
           for (const storage of outputs) written.add(storage);
           return {
-            ...{ op: apart as Op<never>, attributes: undefined, live: null, range: [] },
+            ...{ op: apart as Op<never>, attributes: undefined, live: null, range: null },
             ...{ inputs: read, outputs: outputs.map(operand) },
           };
         });

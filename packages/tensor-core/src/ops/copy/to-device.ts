@@ -6,7 +6,6 @@ import { observers, tellDeviceCopy } from '../../op/observers.ts';
 import { type DeviceSpec, deviceOf } from '../../devices/device-registry.ts';
 import type { Device } from '../../devices/device.ts';
 import { bytesOfArray } from '../../tensor/host-values.ts';
-import { currentRange } from '../../op/range.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { readElements } from '../../tensor/transfer.ts';
@@ -37,7 +36,7 @@ export function toDevice(x: Tensor, destination: DeviceSpec | Device, ...rest: [
     if (observers.length > 0) tellDeviceCopy(x, result);
     if (x.size > 0) target.write(result.storage.buffer, 0, bytesOfArray(readElements(x)));
     if (isGradEnabled() && x.requiresGrad) {
-      TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result], currentRange());
+      TapeNode.record(toDeviceOp, { device: x.device }, [x], [x], [result]);
     }
     return result;
   });

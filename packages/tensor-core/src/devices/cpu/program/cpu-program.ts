@@ -1,6 +1,7 @@
 import { CompileError, DeviceError } from '../../../errors.ts';
 import { explainCalls } from '../../../program/explained-call.ts';
 import { runCall } from '../../../program/interpreter.ts';
+import { ReopenedRanges } from '../../../op/reopened-ranges.ts';
 import { lastUses } from '../../../program/dead-calls.ts';
 import {
   type Binding,
@@ -20,7 +21,7 @@ import type { InputPort, Segment } from './segment-builder.ts';
 
 /** A step made ready, and the made storages that nothing behind it uses. */
 interface ReadyStep {
-  run(memory: ProgramMemory, live: LiveAttributes): void;
+  run(memory: ProgramMemory, live: LiveAttributes, ranges: ReopenedRanges): void;
   readonly calls: readonly Call[];
   readonly unused: readonly number[];
   /** Of its graph; 1 for a call. */
@@ -46,9 +47,10 @@ export class CpuProgram implements ProgramRunner {
 
   run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
+    const ranges = new ReopenedRanges();
     try {
       for (const step of this.#steps) {
-        step.run(memory, live);
+        step.run(memory, live, ranges);
         memory.free(step.unused);
       }
       return memory.take();
@@ -81,7 +83,9 @@ function readyStep({ calls, segment }: Step, program: Program, unused: readonly 
     calls,
     unused,
     nodes: calls.length,
-    run: (memory, live) => calls.forEach((call) => runCall(call, memory, live.of(call))),
+    run: (memory, live, ranges) => {
+      for (const call of calls) runCall(call, memory, live.of(call), ranges);
+    },
     dispose() {},
   };
 }

@@ -1,4 +1,4 @@
-import { reopenRange } from '../../../op/range.ts';
+import { ReopenedRanges } from '../../../op/reopened-ranges.ts';
 import { withOperands } from '../../../program/interpreter.ts';
 import type { Call } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
@@ -49,6 +49,7 @@ function captureUnlessPostponed(
 ): CapturedCalls | null {
   const { device, driver, lowering } = parts;
   const live = new LiveCalls(parts);
+  const ranges = new ReopenedRanges();
   const nodes: number[] = [];
   const asked = new Map<number, readonly number[]>();
   let postponed: KernelPostponed | null = null;
@@ -58,8 +59,8 @@ function captureUnlessPostponed(
     lowering.spareMemory = (byteLength) =>
       // Nothing of this capture will run: it takes no memory that the one to come might not.
       postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength);
-    if (call.live === null) captureCall(device, call, memory);
-    else live.capture(call, memory, () => captureCall(device, call, memory));
+    if (call.live === null) captureCall(device, call, memory, ranges);
+    else live.capture(call, memory, () => captureCall(device, call, memory, ranges));
     if (workspaces.asked.length > 0) asked.set(at, workspaces.asked);
     for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
       device.discard(arenaAddress + offset, byteLength);
@@ -89,8 +90,13 @@ function captureUnlessPostponed(
 }
 
 /** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */
-export function captureCall(device: CudaDevice, call: Call, memory: ProgramMemory): void {
+export function captureCall(
+  device: CudaDevice,
+  call: Call,
+  memory: ProgramMemory,
+  ranges: ReopenedRanges,
+): void {
   withOperands(call, memory, (inputs, outputs) =>
-    reopenRange(call.range, () => device.run(call.op, inputs, outputs, call.attributes as never)),
+    ranges.run(call.range, () => device.run(call.op, inputs, outputs, call.attributes as never)),
   );
 }

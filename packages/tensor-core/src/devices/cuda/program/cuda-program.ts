@@ -1,4 +1,5 @@
 import { observeReplay } from '../../../op/observers.ts';
+import { ReopenedRanges } from '../../../op/reopened-ranges.ts';
 import { isFused } from './passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
@@ -228,7 +229,8 @@ export class CudaProgram implements ProgramRunner {
     const memory = new ProgramMemory(this.#program, new Map([...given, ...copies, ...handedOn]));
     let made: Omit<Captured, 'lent' | 'stream'> & { readonly kept: ReadonlyMap<number, number> };
     try {
-      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory));
+      const ranges = new ReopenedRanges();
+      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, ranges));
       const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address, pool: this.#pool };
       const calls = captureCalls(this.#program.calls, this.#parts, place);
       const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));

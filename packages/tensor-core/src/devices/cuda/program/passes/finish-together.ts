@@ -1,6 +1,7 @@
 import type { CustomKernel, CudaProperties, DeferredOutputs } from '../../../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../../../op/memory-view.ts';
 import type { ComputeOp } from '../../../../op/op.ts';
+import type { OpenRange } from '../../../../op/range.ts';
 import type { Call, Operand, Program, ProgramStorage } from '../../../../program/program.ts';
 import { gpuOp } from './gpu-op.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
@@ -16,7 +17,7 @@ interface Unfinished {
   readonly finish: DeferredOutputs['finish'];
   /** Whose it is. */
   readonly opName: string;
-  readonly range: readonly string[];
+  readonly range: OpenRange | null;
 }
 
 /**
