@@ -196,7 +196,9 @@ export class CompiledProgram {
   #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): void {
     for (const { number, source } of this.#given) {
       if (source.kind === 'gradient') {
-        this.#bindings.set(number, { storage: source.leaf.grad!.storage, byteOffset: 0 });
+        const grad = source.leaf.grad!;
+        grad.assertAlive('compile: a gradient');
+        this.#bindings.set(number, { storage: grad.storage, byteOffset: 0 });
         continue;
       }
       const x = tensors[source.index]!;

@@ -204,4 +204,14 @@ describe('a program looks at what it has captured', () => {
     leaf.grad = t.tensor([10, 20]);
     expect(f(t.tensor([3, 3])).toFlatArray()).toEqual([13, 23]);
   });
+
+  it('and adds to no gradient that has been disposed', () => {
+    const leaf = t.tensor([1, 2]).requiresGrad_();
+    const add = compile((x: Tensor) => t.sum(t.mul(leaf, x)).backward());
+    calls(() => add(t.ones([2])));
+    t.scope(() => void (leaf.grad = t.mul(leaf.grad!, 2)));
+    expect(() => add(t.ones([2]))).toThrow(t.DisposedError);
+    leaf.grad = null;
+    expect(calls(() => (add(t.ones([2])), leaf.grad!.toFlatArray()))).toEqual([[1, 1], [2, 2], [3, 3]]); // prettier-ignore
+  });
 });
