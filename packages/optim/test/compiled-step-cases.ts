@@ -237,6 +237,14 @@ export function describeCompiledSteps(device: Device): void {
     compiled.dispose();
   });
 
+  it('a compiled step sets no learning rate, which its replays would not', () => {
+    const parameter = parameterOf([3], 1, device);
+    const optimizer = new SGD([parameter], { learningRate: 0.5 });
+    const compiled = compile(() => (optimizer.learningRate = 0.1));
+    expect(() => compiled()).toThrow(/a learning rate is set.* Set it before each call/);
+    expect(optimizer.learningRate).toBe(0.5);
+  });
+
   it('a compiled step of an optimizer that has been disposed throws as an eager one does', () => {
     const parameter = parameterOf([3], 1, device);
     parameter.grad = zerosLike(parameter);

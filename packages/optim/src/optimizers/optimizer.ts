@@ -13,6 +13,7 @@ import {
   requireTensor,
   scope,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 import { withoutUndefined } from './hyperparameters.ts';
 import { withGradients } from '../gradients/gradients.ts';
 import type { OptimizerState } from './optimizer-state.ts';
@@ -66,9 +67,13 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     return this.groups.flatMap((group) => group.parameters);
   }
 
-  /** Sets the learning rate of all groups. Throws a RooflineError (code RANGE) for one out of range. */
+  /**
+   * Sets the learning rate of all groups. Throws a RooflineError (code RANGE) for one out of range, and a CompileError in a
+   * compiled function, whose replays would not set it.
+   */
   set learningRate(learningRate: number) {
     for (const group of this.groups) this.#kind.check({ ...group, learningRate });
+    currentTrace()?.refuse('a learning rate is set, which replays would not', 'Set it before each call');
     for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
   }
 
