@@ -16,7 +16,7 @@ import { type PrepareOptions, writtenArguments } from './program.ts';
 import { standInFor, writeBack } from './stand-ins.ts';
 import { Trace } from './trace.ts';
 import { traced } from './traced.ts';
-import { checkResult, describeArguments, mapInstances } from './values.ts';
+import { checkResult, describeArguments, holdsSame, mapInstances } from './values.ts';
 
 /** Options of `compile`. */
 export interface CompileOptions {
@@ -72,8 +72,8 @@ const mostPreparingCalls = 4;
  * the random numbers that it draws.
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
- * tensors that stay behind the function at every call, arguments that share memory with what it writes elsewhere (it works
- * on copies of them); and what `fn` throws.
+ * tensors that stay behind the function at every call, arrays and objects among the arguments that it changes, arguments that
+ * share memory with what it writes elsewhere (it works on copies of them); and what `fn` throws.
  *
  * @example
  * ```ts
@@ -178,13 +178,12 @@ class Compiled {
     return scope(() => {
       const standIns = tensors.map(standInFor);
       const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
+      const givenBefore = mapInstances(given, Tensor, (x) => x);
       const trace = new Trace(standIns, { originals: tensors, namesMakers: this.#preparing > 0 });
       let program: CompiledProgram | null = null;
       try {
-        const result = refusePromise(
-          'compile',
-          traced(trace, () => this.#fn(...given)),
-        );
+        const result = traced(trace, () => refusePromise('compile', this.#fn(...given)));
+        refuseChanged(given, givenBefore);
         // What runs no op has nothing to compile.
         if (trace.device) program = this.#programOf(trace, result);
         takeOutOfStandIns(trace, standIns);
@@ -241,6 +240,15 @@ class Compiled {
       { place },
     );
   }
+}
+
+/** Throws a CompileError where a function has changed what it was given: those are copies, which replays do not make. */
+function refuseChanged(given: unknown, before: unknown): void {
+  if (holdsSame(given, before)) return;
+  throw new CompileError(
+    'compile: the function puts something into an array or an object among its arguments, or takes something out, which ' +
+      'replays would not; return what it puts there, or let it work on a copy.',
+  );
 }
 
 /** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */

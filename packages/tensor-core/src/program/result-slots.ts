@@ -24,14 +24,17 @@ export class Slot {
 /** Throws a CompileError for a tensor that a replay could not give. */
 export function operandOfResult(trace: Trace, x: Tensor): Operand {
   x.assertAlive('compile: the result');
-  if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
+  const operand = trace.operand(x);
+  // Inside noGrad() it has one where it was found so, or where the function made it inside enableGrad().
+  const isMade = trace.storages[operand.storage]!.source.kind === 'made';
+  if (x.requiresGrad && !x.isLeaf && (isGradEnabled() || isMade)) {
     const maker = trace.writerOf(x.storage);
     throw new CompileError(
       `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
         'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
     );
   }
-  return trace.operand(x);
+  return operand;
 }
 
 /**

@@ -230,8 +230,36 @@ describe('a compiled function refuses', () => {
     expect(values(target)).toEqual([3, 3, 0, 0]);
   });
 
+  it.each<[string, (given: { x: Tensor; all: Tensor[]; count: number }) => unknown]>([
+    ['puts a tensor into an object', (given) => Object.assign(given, { y: t.keep(t.exp(given.x)) })],
+    ['puts another tensor in the place of one', (given) => (given.x = t.keep(t.exp(given.x)))],
+    ['lengthens an array', ({ x, all }) => all.push(t.mul(x, 2))],
+    ['reorders an array', ({ x, all }) => (t.mul(x, 2), all.reverse())],
+    ['counts', (given) => t.mul(given.x, ++given.count)],
+    ['counts, and runs no op', (given) => given.count++],
+  ])('to change its arguments, of which it has copies: one that %s', (_, change) => {
+    const call = compile((given: Parameters<typeof change>[0]) => void change(given));
+    const given = { x: t.ones([2]), all: [t.ones([2]), t.zeros([2])], count: 5, not: NaN };
+    for (let i = 0; i < 2; i++)
+      expect(() => call(given)).toThrow(/puts something into an array or an object among its arguments/);
+    expect([Object.keys(given), given.all.length]).toEqual([['x', 'all', 'count', 'not'], 2]);
+  });
+
+  it('results with a history that it made inside noGrad(), and gives those that it found', () => {
+    const made = compile((x: Tensor) => t.enableGrad(() => t.mul(weight, x)));
+    const history = t.mul(weight, 2);
+    const found = compile((x: Tensor) => [t.mul(x, 2), history]);
+    for (let i = 0; i < 2; i++) {
+      expect(() => t.noGrad(() => made(t.ones([2])))).toThrow(/has a history.*detach\(\)/);
+      expect(t.noGrad(() => found(t.ones([2])))[1]).toBe(history);
+    }
+  });
+
   it('async functions, arguments with a history and circles', () => {
-    expect(() => compile(async () => {})).toThrow(/async/);
+    expect(() => compile(async () => {})).toThrow(/compile: the function is async/);
+    expect(() => compile((x: Tensor) => Promise.resolve(t.exp(x)))(t.ones([2]))).toThrow(
+      /compile: the function .* returned a promise/,
+    );
     const call = compile((x: unknown) => x);
     expect(() => call(t.mul(weight, 2))).toThrow(/an argument has a history/);
     const circle: unknown[] = [];
