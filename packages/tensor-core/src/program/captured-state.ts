@@ -26,7 +26,8 @@ export class CapturedState {
   readonly #storages: readonly Storage[];
   /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
   readonly #leaves: readonly Tensor[];
-  readonly #watched: ReadonlySet<Storage>;
+  /** What it watches: whoever gives up the program unwatches them. */
+  readonly watched: ReadonlySet<Storage>;
   /** The counts of `watchedChanges` at which all was well. */
   #aliveAt = -1;
   #handlesSameAt = -1;
@@ -43,8 +44,8 @@ export class CapturedState {
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
     const watched = [...leaves, ...this.#requirements.map(({ handle }) => handle)];
-    this.#watched = new Set([...this.#storages, ...watched.map(({ storage }) => storage)]);
-    for (const storage of this.#watched) storage.watch();
+    this.watched = new Set([...this.#storages, ...watched.map(({ storage }) => storage)]);
+    for (const storage of this.watched) storage.watch();
   }
 
   /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
@@ -58,10 +59,6 @@ export class CapturedState {
   /** Whether all is as it was; asked of those that are alive. */
   get isSame(): boolean {
     return this.#areDependenciesSame() && this.#areHandlesSame() && this.#areGradientsSame();
-  }
-
-  dispose(): void {
-    for (const storage of this.#watched) storage.unwatch();
   }
 
   #areDependenciesSame(): boolean {

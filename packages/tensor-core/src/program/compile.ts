@@ -91,8 +91,6 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   checkFlag('compile', 'autotune', autotune);
   const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
-  // A function that is dropped frees what its programs hold.
-  dropped.register(call, compiled.programs);
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },
     explain: { value: () => compiled.explain() },
@@ -105,19 +103,12 @@ interface KeptProgram {
   readonly program: CompiledProgram;
 }
 
-function disposeAll(programs: Set<KeptProgram>): void {
-  for (const { program } of programs) program.dispose();
-  programs.clear();
-}
-
-const dropped = new FinalizationRegistry<Set<KeptProgram>>(disposeAll);
-
 class Compiled {
   readonly #fn: AnyFunction;
   readonly #capacity: number;
   readonly #options: PrepareOptions;
   /** By signature, the one used last at the end; of one signature several may differ in what else they depend on. */
-  readonly programs = new Set<KeptProgram>();
+  readonly #programs = new Set<KeptProgram>();
   #hits = 0;
   #misses = 0;
   #preparing = 0;
@@ -130,7 +121,7 @@ class Compiled {
   }
 
   get cache(): CompileCache {
-    return { size: this.programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
+    return { size: this.#programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
   }
 
   call(values: readonly unknown[]): unknown {
@@ -149,19 +140,20 @@ class Compiled {
   }
 
   explain(): ProgramExplanation[] {
-    return [...this.programs].map(({ program }) => program.explain());
+    return [...this.#programs].map(({ program }) => program.explain());
   }
 
   dispose(): void {
-    disposeAll(this.programs);
+    for (const { program } of this.#programs) program.dispose();
+    this.#programs.clear();
   }
 
   #find(signature: string): CompiledProgram | null {
-    for (const entry of this.programs) {
+    for (const entry of this.#programs) {
       if (!entry.program.isAlive) this.#drop(entry);
       else if (entry.signature === signature && entry.program.fits) {
-        this.programs.delete(entry);
-        this.programs.add(entry);
+        this.#programs.delete(entry);
+        this.#programs.add(entry);
         return entry.program;
       }
     }
@@ -169,7 +161,7 @@ class Compiled {
   }
 
   #drop(entry: KeptProgram): void {
-    this.programs.delete(entry);
+    this.#programs.delete(entry);
     entry.program.dispose();
   }
 
@@ -220,9 +212,9 @@ class Compiled {
 
   #add(signature: string, program: CompiledProgram): void {
     this.#preparing = 0;
-    this.programs.add({ signature, program });
-    if (this.programs.size <= this.#capacity) return;
-    this.#drop(this.programs.values().next().value!);
+    this.#programs.add({ signature, program });
+    if (this.#programs.size <= this.#capacity) return;
+    this.#drop(this.#programs.values().next().value!);
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     process.emitWarning(
