@@ -87,9 +87,9 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   refuseAsync('compile', fn);
   checkOptions('compile', options, ['cacheSize', 'autotune']);
   const { cacheSize = 16, autotune = false } = options;
-  checkCount('compile', 'cacheSize', cacheSize);
+  checkCount('compile', 'cacheSize', cacheSize, 1);
   checkFlag('compile', 'autotune', autotune);
-  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune });
+  const compiled = new Compiled(fn, cacheSize, { autotune });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },
@@ -225,10 +225,10 @@ class Compiled {
   }
 
   /** An optimizer's first step makes its moments: the next call finds them. */
-  #expectNoMore({ what, place }: LeftBehind): void {
+  #expectNoMore({ what, remedy, place }: LeftBehind): void {
     if (++this.#preparing <= mostPreparingCalls) return;
     throw new CompileError(
-      `compile: ${what} stays behind at every call, and a replay could not make another; return it, or make it outside.`,
+      `compile: ${what} stays behind at every call, and a replay could not make another; return it, or ${remedy}.`,
       { place },
     );
   }
@@ -259,9 +259,10 @@ function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): v
   }
 }
 
-/** A tensor that stays behind, in words, and where it was made. */
+/** A tensor that stays behind, and what to do with it, in words, and where it was made. */
 interface LeftBehind {
   readonly what: string;
+  readonly remedy: string;
   readonly place: Place | null;
 }
 
@@ -276,10 +277,19 @@ function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
   for (const storage of trace.madeStorages()) {
     if (storage.references <= (references.get(storage) ?? 0)) continue;
     const { call, output } = trace.writerOf(storage) ?? {};
-    return {
-      what: `a tensor ${formatShape(output?.shape ?? [])} of the op ${call?.op.name ?? 'empty'}`,
-      place: call?.place ?? null,
-    };
+    const place = call?.place ?? null;
+    const shape = formatShape(output?.shape ?? []);
+    return trace.takenGradients.has(storage)
+      ? {
+          what: `the gradient of a leaf ${shape}, which the function has taken from it,`,
+          remedy: 'dispose() of it, as zeroGrad() does',
+          place,
+        }
+      : {
+          what: `a tensor ${shape} of the op ${call?.op.name ?? 'empty'}`,
+          remedy: 'make it outside',
+          place,
+        };
   }
   return null;
 }

@@ -48,6 +48,8 @@ export class Trace implements Tracing, Observer {
   readonly storages: ProgramStorage[] = [];
   readonly dependencies: Dependency[] = [];
   readonly gradients = new Map<Tensor, TouchedGradient>();
+  /** What leaves had as gradients until others were put in their places. */
+  readonly takenGradients = new Set<Storage>();
   /** Handles to captured storages that ops took. */
   readonly captured = new Set<Tensor>();
   /** Leaves that the function found and asked whether they require a gradient; ops may take views of them alone. */
@@ -142,6 +144,7 @@ export class Trace implements Tracing, Observer {
   }
 
   gradientSet(leaf: Tensor, before: Tensor | null): void {
+    if (before) this.takenGradients.add(before.storage);
     this.#touch(leaf, before);
   }
 

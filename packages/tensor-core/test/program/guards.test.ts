@@ -207,6 +207,22 @@ describe('a compiled function refuses', () => {
     }
   });
 
+  it('gradients that it takes from a leaf without freeing them, and says how', () => {
+    const leaf = t.tensor([1, 2]).requiresGrad_();
+    const call = compile((x: Tensor) => {
+      t.sum(t.mul(x, leaf)).backward();
+      leaf.grad = null;
+    });
+    const run = () => {
+      for (let i = 0; i < 8; i++) call(t.ones([2]));
+    };
+    expect(run).toThrow(/the gradient of a leaf \[2\], which the function has taken from it, stays.*dispose\(\)/);
+  });
+
+  it('a cache of no program', () => {
+    expect(() => compile(() => {}, { cacheSize: 0 })).toThrow(/cacheSize must be a whole number of one or more/);
+  });
+
   it('hooks of gradients', () => {
     const leaf = t.tensor([1, 2]).requiresGrad_();
     leaf.onGradientAccumulated(() => {});
