@@ -214,4 +214,30 @@ describe('a program looks at what it has captured', () => {
     leaf.grad = null;
     expect(calls(() => (add(t.ones([2])), leaf.grad!.toFlatArray()))).toEqual([[1, 1], [2, 2], [3, 3]]); // prettier-ignore
   });
+
+  it('and knows whether what ops before it have saved for its gradients is still there', () => {
+    const run = (wrap: (fn: () => void) => () => void) =>
+      [false, true].map((retainGraph) => {
+        const leaf = t.tensor([1, 2]).requiresGrad_();
+        const [square, part] = [t.mul(leaf, leaf), t.slice(leaf, 0, 0, 1)];
+        const toView = wrap(() => t.sum(t.mul(part, 3)).backward());
+        const toSquare = wrap(() => t.backward(t.sum(t.mul(square, 3)), undefined, { retainGraph }));
+        return [0, 1, 2, 3, 4, 5].map((call) => {
+          leaf.grad = null;
+          if (call === 4) t.noGrad(() => t.addInPlace(leaf, t.ones([2])));
+          try {
+            toView();
+            toSquare();
+          } catch (error) {
+            return (error as Error).message;
+          }
+          return leaf.grad!.toFlatArray();
+        });
+      });
+    const programs: t.CompiledFunction<() => void>[] = [];
+    const seen = run((fn) => (programs.push(compile(fn)), programs.at(-1)!));
+    expect(seen).toEqual(run((fn) => fn));
+    expect(seen.map((calls) => calls.filter((each) => typeof each === 'string').length)).toEqual([5, 2]);
+    expect(programs.map(({ cache }) => cache.hits)).toEqual([5, 0, 5, 3]);
+  });
 });
