@@ -37,7 +37,9 @@ export class CapturedState {
     this.#dependencies = trace.dependencies;
     this.#touched = [...trace.gradients.values()];
     const leaves = this.#touched.map(({ leaf }) => leaf);
-    this.#handles = [...trace.captured.union(new Set(leaves))].filter(isFound);
+    // A gradient may come anew with each backward pass, where a flat buffer has a place for it.
+    const gradients = new Set(this.#touched.map(({ before }) => before!));
+    this.#handles = [...trace.captured.difference(gradients).union(new Set(leaves))].filter(isFound);
     this.#requirements = [...trace.captured.union(trace.askedLeaves)]
       .filter(isFound)
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));

@@ -36,9 +36,9 @@ export function gradientResults(trace: Trace): GradientResult[] {
 }
 
 /** Whether a leaf's gradient is there, and lies, as the function found it, and goes where it went. */
-export function hasSuchGradient({ leaf, before, buffer, within }: TouchedGradient): boolean {
+export function hasSuchGradient({ leaf, before, buffer, hadHooks, within }: TouchedGradient): boolean {
   const { grad } = leaf;
-  if (leaf.hasGradientHooks || leaf.gradientBuffer !== buffer) return false;
+  if ((leaf.hasGradientHooks && !hadHooks) || leaf.gradientBuffer !== buffer) return false;
   if (before === null || grad === null) return before === grad;
   const isLike = before.dtype === grad.dtype && before.device === grad.device;
   if (!isLike || !sameShape(before.shape, grad.shape)) return false;

@@ -26,6 +26,8 @@ export interface TouchedGradient {
   readonly before: Tensor | null;
   /** Where a backward pass would have written one. */
   readonly buffer: Tensor | null;
+  /** Whether a backward pass would have run hooks: that of a compiled function refuses to, so it has brought nothing here. */
+  readonly hadHooks: boolean;
   /** Where it lay: all of a storage of its own, or this one, which others may look at too, such as a flat buffer. */
   readonly within: Storage | null;
 }
@@ -270,8 +272,8 @@ export class Trace implements Tracing, Observer {
   #touch(leaf: Tensor, before: Tensor | null): void {
     if (this.gradients.has(leaf)) return;
     const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
-    const { gradientBuffer: buffer } = leaf;
-    this.gradients.set(leaf, { leaf, before, buffer, within: isPart ? before.storage : null });
+    const { gradientBuffer: buffer, hasGradientHooks: hadHooks } = leaf;
+    this.gradients.set(leaf, { leaf, before, buffer, hadHooks, within: isPart ? before.storage : null });
     if (!before || isPart) return;
     if (before.storage.handles > 1) this.#sharedGradients.add(before.storage);
     const other = this.#gradientStorages.get(before.storage);

@@ -240,4 +240,33 @@ describe('a program looks at what it has captured', () => {
     expect(seen.map((calls) => calls.filter((each) => typeof each === 'string').length)).toEqual([5, 2]);
     expect(programs.map(({ cache }) => cache.hits)).toEqual([5, 0, 5, 3]);
   });
+
+  it('and fits behind the backward passes of others, whose hooks run and whose gradients come into a flat buffer', () => {
+    const run = (wrap: (fn: () => void) => () => void) => {
+      const leaf = t.tensor([1, 2]).requiresGrad_();
+      leaf.setGradientBuffer(t.slice(t.zeros([4]), 0, 2, 4));
+      const step = wrap(() => t.noGrad(() => t.addInPlace(leaf, t.mul(leaf.grad!, -2))));
+      return [0, 1, 2, 3].map((call) => {
+        if (call === 1) leaf.onGradientAccumulated(() => {});
+        leaf.grad?.dispose();
+        leaf.grad = null;
+        t.scope(() => t.sum(t.mul(leaf, leaf)).backward());
+        step();
+        return leaf.toFlatArray();
+      });
+    };
+    const compiled: t.CompiledFunction<() => void>[] = [];
+    const seen = run((fn) => (compiled.push(compile(fn)), compiled[0]!));
+    expect(seen).toEqual(run((fn) => fn));
+    // Written down anew once there is a hook: one without may hold a backward pass.
+    expect(compiled[0]!.cache).toMatchObject({ misses: 2, hits: 2 });
+  });
+
+  it('and runs no backward pass past a hook that has come', () => {
+    const leaf = t.tensor([1, 2]).requiresGrad_();
+    const train = compile(() => t.sum(t.mul(leaf, leaf)).backward());
+    calls(() => train());
+    leaf.onGradientAccumulated(() => {});
+    expect(() => train()).toThrow(/a hook runs when a gradient has come/);
+  });
 });
