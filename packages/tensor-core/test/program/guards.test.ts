@@ -219,6 +219,21 @@ describe('a compiled function refuses', () => {
     expect(run).toThrow(/the gradient of a leaf \[2\], which the function has taken from it, stays.*dispose\(\)/);
   });
 
+  it('to set on the host what replays would not', () => {
+    const generator = new t.Generator(1);
+    const begins = compile((x: Tensor) => {
+      generator.offset = 0;
+      return t.dropout(x, { generator });
+    });
+    const isPrecise = compile((x: Tensor) => {
+      t.setFloat32MatmulPrecision('high');
+      return t.matmul(x, x);
+    });
+    expect(() => begins(t.ones([2]))).toThrow(/a Generator's offset is set.* Set it before each call/);
+    expect(() => isPrecise(t.ones([2, 2]))).toThrow(/the precision of float32 products is set/);
+    expect(t.getFloat32MatmulPrecision()).toBe('highest');
+  });
+
   it('a cache of no program', () => {
     expect(() => compile(() => {}, { cacheSize: 0 })).toThrow(/cacheSize must be a whole number of one or more/);
   });
