@@ -174,6 +174,13 @@ export class Trace implements Tracing, Observer {
     const number = this.#numberOf(x, storage);
     const { source } = this.storages[number]!;
     if (source.kind === 'captured') this.captured.add(x);
+    // An op that takes it says so itself.
+    if (source.kind === 'argument' && this.device && x.device !== this.device) {
+      this.refuse(
+        `an argument ${formatShape(shape)} on ${x.device.label} is handed on by a function whose ops run on ${this.device.label}`,
+        'Leave it out of the result and of the gradients',
+      );
+    }
     if (source.kind === 'gradient' && this.#sharedGradients.has(storage) && this.#isOther(x, source.leaf))
       this.#pinGradient(source.leaf);
     return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
