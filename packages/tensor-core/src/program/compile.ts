@@ -219,7 +219,7 @@ class Compiled {
     this.#hasWarned = true;
     process.emitWarning(
       `compile: more than ${this.#capacity} signatures of one function were compiled, and the oldest are dropped; pad ` +
-        'the shapes that change, or give a larger cacheSize.',
+        'the shapes that change, pass numbers that change as tensors, or give a larger cacheSize.',
       { code: 'ROOFLINE_COMPILE_CACHE' },
     );
   }
