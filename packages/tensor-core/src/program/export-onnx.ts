@@ -65,7 +65,9 @@ function encode(
   try {
     const results = resultsOf(trace, fn, standIns);
     if (results.length === 0)
-      throw new CompileError('exportOnnx: the function returns no tensor; return what the file is to calculate.');
+      throw new CompileError(
+        'exportOnnx: the function returns no tensor; return what the file is to calculate.',
+      );
     const names = {
       inputs: namesFor('inputNames', 'input', inputs.length, inputNames),
       outputs: namesFor('outputNames', 'output', results.length, outputNames),

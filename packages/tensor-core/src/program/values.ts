@@ -112,7 +112,8 @@ export function mapInstances<I extends object>(
 /** Whether arrays and plain objects hold what others do, however deep. */
 export function holdsSame(value: unknown, other: unknown): boolean {
   if (Object.is(value, other)) return true;
-  if (typeof value !== 'object' || typeof other !== 'object' || value === null || other === null) return false;
+  if (typeof value !== 'object' || typeof other !== 'object' || value === null || other === null)
+    return false;
   if (!isContainer(value) || !isContainer(other)) return false;
   const [entries, others] = [Object.entries(value), Object.entries(other)];
   return (

@@ -70,7 +70,9 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     for (const call of [gives, assigns])
       expect(() => call(x, tensor([3, 4]))).toThrow(/an argument \[2\] on cpu is handed on .* run on cuda:0/);
     expect(gives(x, on([3, 4]))[1]!.toFlatArray()).toEqual([3, 4]);
-    expect(() => compile((y: Tensor, other: Tensor) => mul(y, other))(x, tensor([3, 4]))).toThrow(DeviceError);
+    expect(() => compile((y: Tensor, other: Tensor) => mul(y, other))(x, tensor([3, 4]))).toThrow(
+      DeviceError,
+    );
   });
 
   it('replays kernels over its own memory', () => {

@@ -216,7 +216,9 @@ describe('a compiled function refuses', () => {
     const run = () => {
       for (let i = 0; i < 8; i++) call(t.ones([2]));
     };
-    expect(run).toThrow(/the gradient of a leaf \[2\], which the function has taken from it, stays.*dispose\(\)/);
+    expect(run).toThrow(
+      /the gradient of a leaf \[2\], which the function has taken from it, stays.*dispose\(\)/,
+    );
   });
 
   it('to set on the host what replays would not', () => {
@@ -235,7 +237,9 @@ describe('a compiled function refuses', () => {
   });
 
   it('a cache of no program', () => {
-    expect(() => compile(() => {}, { cacheSize: 0 })).toThrow(/cacheSize must be a whole number of one or more/);
+    expect(() => compile(() => {}, { cacheSize: 0 })).toThrow(
+      /cacheSize must be a whole number of one or more/,
+    );
   });
 
   it('hooks of gradients', () => {

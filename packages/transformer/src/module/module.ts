@@ -130,7 +130,10 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
     checkFlag('train', 'whether it is trained', training);
     for (const [, module] of this.namedModules()) {
       if (module.#training !== training)
-        currentTrace()?.refuse('train() or eval() changes a module, which replays would not', 'Call it outside');
+        currentTrace()?.refuse(
+          'train() or eval() changes a module, which replays would not',
+          'Call it outside',
+        );
       module.#training = training;
     }
     return this;

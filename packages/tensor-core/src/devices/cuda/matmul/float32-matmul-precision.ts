@@ -14,7 +14,10 @@ export function setFloat32MatmulPrecision(next: Float32MatmulPrecision): void {
   if (next !== 'highest' && next !== 'high') {
     throw wrongArgument('setFloat32MatmulPrecision', 'the precision', "'highest' or 'high'", next);
   }
-  tracing.active?.refuse('the precision of float32 products is set, which replays would not', 'Set it outside');
+  tracing.active?.refuse(
+    'the precision of float32 products is set, which replays would not',
+    'Set it outside',
+  );
   precision = next;
 }
 
