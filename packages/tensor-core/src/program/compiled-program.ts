@@ -21,10 +21,9 @@ import {
   type StorageSource,
   writtenArguments,
 } from './program.ts';
-import { Slot, copiedOperands, operandOfResult } from './result-slots.ts';
+import { Slot, copiedOperands, slotOf } from './result-slots.ts';
 import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import type { Trace } from './trace.ts';
-import { isHandedOver } from './traced.ts';
 import { mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
@@ -78,9 +77,7 @@ export class CompiledProgram {
     // Their leaves keep these.
     const gradients = new Set([...trace.gradients.keys()].map(({ grad }) => grad));
     this.#result = mapInstances(result, Tensor, (x) => {
-      const operand = operandOfResult(trace, x);
-      const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
-      const slot = new Slot(operand, isFound ? x : null, x.scope === null && !gradients.has(x));
+      const slot = slotOf(trace, x, gradients.has(x));
       slots.push(slot);
       return slot;
     });

@@ -280,6 +280,18 @@ describe('a compiled function refuses', () => {
     expect([Object.keys(given), given.all.length]).toEqual([['x', 'all', 'count', 'not'], 2]);
   });
 
+  it('results that require a gradient of their own', () => {
+    const input = (x: Tensor) => {
+      const leaf = t.mul(x, 2).detach().requiresGrad_();
+      t.sum(t.mul(leaf, leaf)).backward();
+      return [leaf, leaf.grad!];
+    };
+    for (const call of [compile(input), compile((x: Tensor) => [t.exp(x), weight.detach().requiresGrad_()])])
+      expect(() => call(t.ones([2]))).toThrow(/is a leaf that requires a gradient.* return detach\(\) of it/);
+    const call = compile((x: Tensor) => input(x).map((each) => each.detach()));
+    for (let i = 0; i < 3; i++) expect(call(t.tensor([i, 1])).map(values)).toEqual([[2 * i, 2], [4 * i, 4]]); // prettier-ignore
+  });
+
   it('results with a history that it made inside noGrad(), and gives those that it found', () => {
     const made = compile((x: Tensor) => t.enableGrad(() => t.mul(weight, x)));
     const history = t.mul(weight, 2);
