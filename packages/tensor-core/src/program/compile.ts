@@ -47,7 +47,7 @@ export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>
   readonly cache: CompileCache;
   /** The programs that are kept, the one used last at the end. */
   explain(): ProgramExplanation[];
-  /** Frees the programs; the next call writes a new one. */
+  /** Frees the programs, and parameters that nobody but them has any more; the next call writes a new one. */
   dispose(): void;
 };
 
@@ -175,7 +175,7 @@ class Compiled {
       let program: CompiledProgram | null = null;
       try {
         const result = traced(trace, () => refusePromise('compile', this.#fn(...given)));
-        refuseChanged(given, givenBefore);
+        refuseChanged(given, givenBefore, standIns);
         // What runs no op has nothing to compile.
         if (trace.device) program = this.#programOf(trace, result);
         takeOutOfStandIns(trace, standIns);
@@ -235,7 +235,12 @@ class Compiled {
 }
 
 /** Throws a CompileError where a function has changed what it was given: those are copies, which replays do not make. */
-function refuseChanged(given: unknown, before: unknown): void {
+function refuseChanged(given: unknown, before: unknown, standIns: readonly Tensor[]): void {
+  if (standIns.some(({ isDisposed }) => isDisposed)) {
+    throw new CompileError(
+      'compile: the function disposes of an argument, of which it has a copy: its caller would keep it; dispose of it outside.',
+    );
+  }
   if (holdsSame(given, before)) return;
   throw new CompileError(
     'compile: the function puts something into an array or an object among its arguments, or takes something out, which ' +

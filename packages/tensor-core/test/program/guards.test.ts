@@ -280,6 +280,15 @@ describe('a compiled function refuses', () => {
     expect([Object.keys(given), given.all.length]).toEqual([['x', 'all', 'count', 'not'], 2]);
   });
 
+  it('to dispose of an argument, which its caller would keep', () => {
+    const call = compile((x: Tensor) => {
+      const y = t.mul(x, 2);
+      x.dispose();
+      return y;
+    });
+    expect(() => call(t.ones([2]))).toThrow(/disposes of an argument.* dispose of it outside/);
+  });
+
   it('results that require a gradient of their own', () => {
     const input = (x: Tensor) => {
       const leaf = t.mul(x, 2).detach().requiresGrad_();
