@@ -3,7 +3,8 @@ import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './gradient-results.ts';
 import type { ProgramStorage } from './program.ts';
-import type { Dependency, TouchedGradient, Trace } from './trace.ts';
+import type { Dependency, Trace } from './trace.ts';
+import type { TouchedGradient } from './traced-gradients.ts';
 import { isHandedOver } from './traced.ts';
 
 /** Whether a handle that the function found required a gradient. */
@@ -35,7 +36,7 @@ export class CapturedState {
 
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
-    this.#touched = [...trace.gradients.values()];
+    this.#touched = trace.gradients.touched;
     const leaves = this.#touched.map(({ leaf }) => leaf);
     // A gradient may come anew with each backward pass, where a flat buffer has a place for it.
     const gradients = new Set(this.#touched.map(({ before }) => before!));

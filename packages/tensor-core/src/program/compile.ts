@@ -250,7 +250,7 @@ function refuseChanged(given: unknown, before: unknown, standIns: readonly Tenso
 
 /** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
 function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
-  for (const { leaf } of gradients.values()) {
+  for (const { leaf } of gradients.touched) {
     const { grad } = leaf;
     if (
       !grad ||
@@ -277,14 +277,14 @@ function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
   const count = ({ storage }: Tensor) => references.set(storage, (references.get(storage) ?? 0) + 1);
   const seen = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => seen.add(x));
-  for (const { leaf } of trace.gradients.values()) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
+  for (const { leaf } of trace.gradients.touched) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
   seen.forEach(count);
   for (const storage of trace.madeStorages()) {
     if (storage.references <= (references.get(storage) ?? 0)) continue;
     const { call, output } = trace.writerOf(storage) ?? {};
     const place = call?.place ?? null;
     const shape = formatShape(output?.shape ?? []);
-    return trace.takenGradients.has(storage)
+    return trace.gradients.taken.has(storage)
       ? {
           what: `the gradient of a leaf ${shape}, which the function has taken from it,`,
           remedy: 'dispose() of it, as zeroGrad() does',

@@ -75,7 +75,7 @@ export class CompiledProgram {
   constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
     const slots: Slot[] = [];
     // Their leaves keep these.
-    const gradients = new Set([...trace.gradients.keys()].map(({ grad }) => grad));
+    const gradients = new Set(trace.gradients.touched.map(({ leaf }) => leaf.grad));
     this.#result = mapInstances(result, Tensor, (x) => {
       const slot = slotOf(trace, x, gradients.has(x));
       slots.push(slot);
