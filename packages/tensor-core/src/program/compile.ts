@@ -218,8 +218,9 @@ class Compiled {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     process.emitWarning(
-      `compile: more than ${this.#capacity} signatures of one function were compiled, and the oldest are dropped; pad ` +
-        'the shapes that change, pass numbers that change as tensors, or give a larger cacheSize.',
+      `compile: more than ${this.#capacity} signatures of one function were compiled, and the oldest are dropped. They differ ` +
+        'in shapes, in numbers or texts, or in which functions or objects of classes are passed: pad what changes, pass it as ' +
+        'tensors or in plain objects, or give a larger cacheSize.',
       { code: 'ROOFLINE_COMPILE_CACHE' },
     );
   }

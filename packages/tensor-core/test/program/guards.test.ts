@@ -142,7 +142,7 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(5);
     expect(call.cache).toEqual({ size: 2, capacity: 2, hits: 1, misses: 5 });
     expect(warnings.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/more than 2 signatures.*pad the shapes.*pass numbers that change as tensors/),
+      expect.stringMatching(/more than 2 signatures.*in shapes, in numbers.*objects of classes.*larger cacheSize/),
     ]);
   });
 });
