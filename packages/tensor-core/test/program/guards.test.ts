@@ -142,7 +142,9 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(5);
     expect(call.cache).toEqual({ size: 2, capacity: 2, hits: 1, misses: 5 });
     expect(warnings.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/more than 2 signatures.*in shapes, in numbers.*objects of classes.*larger cacheSize/),
+      expect.stringMatching(
+        /more than 2 signatures.*in shapes, in numbers.*objects of classes.*larger cacheSize/,
+      ),
     ]);
   });
 });
