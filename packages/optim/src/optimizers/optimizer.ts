@@ -44,6 +44,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   readonly #kind: OptimizerKind<H>;
   #disposed = false;
   readonly #readDisposed = () => this.#disposed;
+  readonly #readLearningRate = () => this.groups[0]!.learningRate;
 
   /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
@@ -77,9 +78,9 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
   }
 
-  /** The learning rate of the first group. */
+  /** The learning rate of the first group. A compiled function that reads it has a program for each. */
   get learningRate(): number {
-    return this.groups[0]!.learningRate;
+    return dependOn(this.#readLearningRate);
   }
 
   /** Forgets all gradients; their memory is given back. */
