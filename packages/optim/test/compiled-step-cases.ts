@@ -237,6 +237,30 @@ export function describeCompiledSteps(device: Device): void {
     compiled.dispose();
   });
 
+  it('a compiled step sets no learning rate, which its replays would not', () => {
+    const parameter = parameterOf([3], 1, device);
+    const optimizer = new SGD([parameter], { learningRate: 0.5 });
+    const compiled = compile(() => (optimizer.learningRate = 0.1));
+    expect(() => compiled()).toThrow(/a learning rate is set.* Set it before each call/);
+    expect(optimizer.learningRate).toBe(0.5);
+  });
+
+  it('a compiled function sees the learning rate and the scale that it reads', () => {
+    const optimizer = new SGD([parameterOf([3], 1, device)], { learningRate: 0.5 });
+    const scaler = new GradientScaler({ initialScale: 4 });
+    const one = fromTypedArray(Float32Array.of(1), [1], { device });
+    const read = compile((x: Tensor) => [mul(x, optimizer.learningRate), mul(x, scaler.currentScale)]);
+    const seen = () => [0, 1].map(() => read(one).map((x) => x.item()));
+    expect(seen()).toEqual([[0.5, 4], [0.5, 4]]); // prettier-ignore
+    optimizer.learningRate = 0.25;
+    scaler.loadStateDict({ scale: 8, growthTracker: 0 });
+    expect(seen()).toEqual([[0.25, 8], [0.25, 8]]); // prettier-ignore
+    scaler.scale(one);
+    // It is on the device now, where only the device may look at it.
+    expect(() => read(one)).toThrow(/the host reads a tensor/);
+    read.dispose();
+  });
+
   it('a compiled step of an optimizer that has been disposed throws as an eager one does', () => {
     const parameter = parameterOf([3], 1, device);
     parameter.grad = zerosLike(parameter);

@@ -63,6 +63,22 @@ it('an evaluating module is another program than a training one', () => {
   expect(runs).toBe(2);
 });
 
+it('refuses to change between training and evaluating inside, where replays would not', () => {
+  const model = new TransformerLM(smallPresets[0]![1], { seed: 1 });
+  const evaluate = compile((ids: Tensor) => {
+    const logits = model.eval().forward(ids);
+    model.train();
+    return logits;
+  });
+  const ids = randint(0, 61, [1, 12], { dtype: 'int64' });
+  for (let i = 0; i < 2; i++)
+    expect(() => noGrad(() => evaluate(ids))).toThrow(/eval\(\) changes a module.* Call it outside/);
+  expect([...model.namedModules()].every(([, { training }]) => training)).toBe(true);
+  // Where it is so already, nothing changes.
+  model.eval();
+  expect(noGrad(() => compile((x: Tensor) => model.eval().forward(x))(ids)).shape).toEqual([1, 12, 61]);
+});
+
 it('finds a parameter or a module that was put in the place of another', () => {
   const model = new TransformerLM(smallPresets[0]![1], { seed: 1 });
   const other = new TransformerLM(smallPresets[0]![1], { seed: 2 });

@@ -1,8 +1,10 @@
 import { deepStrictEqual, match, ok, throws } from 'node:assert/strict';
 import {
+  type CompiledFunction,
   type Tensor,
   add,
   autocast,
+  compile,
   device as openDevice,
   mean,
   mul,
@@ -143,6 +145,25 @@ function scaled(
   };
 }
 
+/** What follows the backward pass, compiled: from its third call on without its JavaScript. */
+function compiledStep(): Scenario {
+  let step: CompiledFunction<() => void>;
+  return {
+    optimizer(model) {
+      const optimizer = new AdamW(adamwGroups(model), adamwOptions);
+      step = compile(() => {
+        clipGradientNorm(model.parameters(), 0.05);
+        optimizer.step();
+      });
+      return optimizer;
+    },
+    finish() {
+      step();
+      ok(step.cache.misses <= 2);
+    },
+  };
+}
+
 const scenarios: Readonly<Record<string, Scenario>> = {
   plain: {},
   AdamW: { optimizer: (model) => new AdamW(adamwGroups(model), adamwOptions) },
@@ -165,6 +186,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
       optimizer.step();
     },
   },
+  'clipping and AdamW, compiled': compiledStep(),
   'sharded AdamW': { optimizer: shardedAdamW },
   'accumulation, scaler, clipping and sharded AdamW': { passes: 2, ...scaled('float16', shardedAdamW, true) },
   'sharded SGD, clipped': {

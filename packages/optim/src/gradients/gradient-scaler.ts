@@ -8,6 +8,7 @@ import {
   checkNumber,
   checkObject,
   checkOptions,
+  dependOn,
   describeValue,
   full,
   keep,
@@ -116,6 +117,7 @@ export class GradientScaler {
   /** Until the first use. */
   #initial: GradientScalerState;
   #state: DeviceState | null = null;
+  readonly #readOnHost = () => (this.#state ? null : this.#initial);
   /** For each optimizer unscaled since the last update: whether its gradients overflowed, on the device. */
   readonly #foundInf = new Map<SteppingOptimizer, Tensor>();
   readonly #stepped = new Set<SteppingOptimizer>();
@@ -240,8 +242,9 @@ export class GradientScaler {
   }
 
   #read(): GradientScalerState {
-    if (!this.#state) return this.#initial;
-    const { scale, growthTracker } = this.#state;
+    const onHost = dependOn(this.#readOnHost);
+    if (onHost) return onHost;
+    const { scale, growthTracker } = this.#state!;
     return { scale: scale.item(), growthTracker: growthTracker.item() };
   }
 

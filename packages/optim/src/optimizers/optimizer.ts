@@ -13,6 +13,7 @@ import {
   requireTensor,
   scope,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 import { withoutUndefined } from './hyperparameters.ts';
 import { withGradients } from '../gradients/gradients.ts';
 import type { OptimizerState } from './optimizer-state.ts';
@@ -43,6 +44,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   readonly #kind: OptimizerKind<H>;
   #disposed = false;
   readonly #readDisposed = () => this.#disposed;
+  readonly #readLearningRate = () => this.groups[0]!.learningRate;
 
   /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
@@ -66,15 +68,19 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     return this.groups.flatMap((group) => group.parameters);
   }
 
-  /** Sets the learning rate of all groups. Throws a RooflineError (code RANGE) for one out of range. */
+  /**
+   * Sets the learning rate of all groups. Throws a RooflineError (code RANGE) for one out of range, and a CompileError in a
+   * compiled function, whose replays would not set it.
+   */
   set learningRate(learningRate: number) {
     for (const group of this.groups) this.#kind.check({ ...group, learningRate });
+    currentTrace()?.refuse('a learning rate is set, which replays would not', 'Set it before each call');
     for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
   }
 
-  /** The learning rate of the first group. */
+  /** The learning rate of the first group. A compiled function that reads it has a program for each. */
   get learningRate(): number {
-    return this.groups[0]!.learningRate;
+    return dependOn(this.#readLearningRate);
   }
 
   /** Forgets all gradients; their memory is given back. */

@@ -177,6 +177,7 @@ class BackwardPass {
       }
       return;
     }
+    dependOnSaved(edge);
     const inputs = gradients.some((gradient) => gradient)
       ? this.#ranges.run(edge.range, () =>
           differentiate(edge, gradients, (input) => this.#destination(edge, input)),
@@ -266,6 +267,12 @@ class BackwardPass {
 /** Where a function is being compiled, whose replays would not run the hook. */
 function refuseHook(what: string): void {
   tracing.active?.refuse(what, 'Call backward() outside, or compile a model without hooks');
+}
+
+/** What an op before a compiled function has saved, replays neither free nor check: the function does, run again. */
+function dependOnSaved(node: TapeNode): void {
+  if (!tracing.active || node.trace === tracing.active || node.saved.length === 0) return;
+  dependOn(() => node.hasSavedStill);
 }
 
 /** A handle of its own to the same elements. */

@@ -7,6 +7,7 @@ import { extentOf } from '../tensor/storage/extent.ts';
 import { type Shape, formatShape } from '../tensor/shape.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
+import { tracing } from '../tensor/tracing.ts';
 import { type Plan, planOf } from './save-plan.ts';
 
 /** What the tape needs of an op, whatever its attributes. */
@@ -48,6 +49,11 @@ function save(tensor: Tensor): SavedTensor {
   return { storage: storage.retain(), version: storage.version, dtype, shape, strides, offset };
 }
 
+function wasWritten(saved: SavedTensor): boolean {
+  const { storage, version } = saved;
+  return storage.version !== version && storage.writtenSince(version, extentOf(saved));
+}
+
 const firstOutputs: readonly number[] = [];
 const nothingSaved: readonly SavedTensor[] = [];
 
@@ -62,6 +68,8 @@ export class TapeNode {
   readonly edges: readonly (TapeNode | LeafNode | null)[];
   /** The innermost range that the call ran in. */
   readonly range = currentOpenRange();
+  /** The compiled function that was being written down; null outside of one. */
+  readonly trace = tracing.active;
   readonly #plan: Plan;
   /** Of each input, which output of its edge it was; empty where all were the first. */
   readonly #edgeOutputs: readonly number[];
@@ -179,6 +187,11 @@ export class TapeNode {
     }));
   }
 
+  /** Whether what was saved has neither been freed nor written since. */
+  get hasSavedStill(): boolean {
+    return this.#saved !== null && !this.#saved.some(wasWritten);
+  }
+
   savedInput(index: number): SavedTensor {
     return this.#require('input', index, this.#plan.savedInputs.indexOf(index));
   }
@@ -232,10 +245,7 @@ export class TapeNode {
         `${this.op.name}: its gradient reads ${role} ${index}, which its \`saves\` does not name.`,
       );
     }
-    if (
-      saved.storage.version !== saved.version &&
-      saved.storage.writtenSince(saved.version, extentOf(saved))
-    ) {
+    if (wasWritten(saved)) {
       throw new AutogradError(
         `backward: ${role} ${index} ${formatShape(saved.shape)} of ${this.op.name} was written in place after it ` +
           'had been saved. Run backward before the optimizer step, or write to a copy.',

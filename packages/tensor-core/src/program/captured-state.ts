@@ -3,7 +3,8 @@ import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './gradient-results.ts';
 import type { ProgramStorage } from './program.ts';
-import type { Dependency, TouchedGradient, Trace } from './trace.ts';
+import type { Dependency, Trace } from './trace.ts';
+import type { TouchedGradient } from './traced-gradients.ts';
 import { isHandedOver } from './traced.ts';
 
 /** Whether a handle that the function found required a gradient. */
@@ -26,7 +27,8 @@ export class CapturedState {
   readonly #storages: readonly Storage[];
   /** Leaves whose gradients the program works on, each in a storage of its own, wherever that lies. */
   readonly #leaves: readonly Tensor[];
-  readonly #watched: ReadonlySet<Storage>;
+  /** What it watches: whoever gives up the program unwatches them. */
+  readonly watched: ReadonlySet<Storage>;
   /** The counts of `watchedChanges` at which all was well. */
   #aliveAt = -1;
   #handlesSameAt = -1;
@@ -34,17 +36,19 @@ export class CapturedState {
 
   constructor(trace: Trace, storages: readonly ProgramStorage[]) {
     this.#dependencies = trace.dependencies;
-    this.#touched = [...trace.gradients.values()];
+    this.#touched = trace.gradients.touched;
     const leaves = this.#touched.map(({ leaf }) => leaf);
-    this.#handles = [...trace.captured.union(new Set(leaves))].filter(isFound);
+    // A gradient may come anew with each backward pass, where a flat buffer has a place for it.
+    const gradients = new Set(this.#touched.map(({ before }) => before!));
+    this.#handles = [...trace.captured.difference(gradients).union(new Set(leaves))].filter(isFound);
     this.#requirements = [...trace.captured.union(trace.askedLeaves)]
       .filter(isFound)
       .map((handle) => ({ handle, requiresGrad: handle.requiresGrad }));
     this.#storages = storages.flatMap(({ source }) => (source.kind === 'captured' ? [source.storage] : []));
     this.#leaves = storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : []));
     const watched = [...leaves, ...this.#requirements.map(({ handle }) => handle)];
-    this.#watched = new Set([...this.#storages, ...watched.map(({ storage }) => storage)]);
-    for (const storage of this.#watched) storage.watch();
+    this.watched = new Set([...this.#storages, ...watched.map(({ storage }) => storage)]);
+    for (const storage of this.watched) storage.watch();
   }
 
   /** False once a captured tensor has been freed or replaced: nobody but the program has it. */
@@ -58,10 +62,6 @@ export class CapturedState {
   /** Whether all is as it was; asked of those that are alive. */
   get isSame(): boolean {
     return this.#areDependenciesSame() && this.#areHandlesSame() && this.#areGradientsSame();
-  }
-
-  dispose(): void {
-    for (const storage of this.#watched) storage.unwatch();
   }
 
   #areDependenciesSame(): boolean {

@@ -16,7 +16,7 @@ import { type PrepareOptions, writtenArguments } from './program.ts';
 import { standInFor, writeBack } from './stand-ins.ts';
 import { Trace } from './trace.ts';
 import { traced } from './traced.ts';
-import { checkResult, describeArguments, mapInstances } from './values.ts';
+import { checkResult, describeArguments, holdsSame, mapInstances } from './values.ts';
 
 /** Options of `compile`. */
 export interface CompileOptions {
@@ -47,7 +47,7 @@ export type CompiledFunction<F extends AnyFunction> = ((...values: Parameters<F>
   readonly cache: CompileCache;
   /** The programs that are kept, the one used last at the end. */
   explain(): ProgramExplanation[];
-  /** Frees the programs; the next call writes a new one. */
+  /** Frees the programs, and parameters that nobody but them has any more; the next call writes a new one. */
   dispose(): void;
 };
 
@@ -72,8 +72,8 @@ const mostPreparingCalls = 4;
  * the random numbers that it draws.
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
- * tensors that stay behind the function at every call, arguments that share memory with what it writes elsewhere (it works
- * on copies of them); and what `fn` throws.
+ * tensors that stay behind the function at every call, arrays and objects among the arguments that it changes, arguments that
+ * share memory with what it writes elsewhere (it works on copies of them); and what `fn` throws.
  *
  * @example
  * ```ts
@@ -87,12 +87,10 @@ export function compile<F extends AnyFunction>(fn: F, options: CompileOptions = 
   refuseAsync('compile', fn);
   checkOptions('compile', options, ['cacheSize', 'autotune']);
   const { cacheSize = 16, autotune = false } = options;
-  checkCount('compile', 'cacheSize', cacheSize);
+  checkCount('compile', 'cacheSize', cacheSize, 1);
   checkFlag('compile', 'autotune', autotune);
-  const compiled = new Compiled(fn, Math.max(1, cacheSize), { autotune });
+  const compiled = new Compiled(fn, cacheSize, { autotune });
   const call = (...values: Parameters<F>) => compiled.call(values) as ReturnType<F>;
-  // A function that is dropped frees what its programs hold.
-  dropped.register(call, compiled.programs);
   return Object.defineProperties(call, {
     cache: { get: () => compiled.cache },
     explain: { value: () => compiled.explain() },
@@ -105,19 +103,12 @@ interface KeptProgram {
   readonly program: CompiledProgram;
 }
 
-function disposeAll(programs: Set<KeptProgram>): void {
-  for (const { program } of programs) program.dispose();
-  programs.clear();
-}
-
-const dropped = new FinalizationRegistry<Set<KeptProgram>>(disposeAll);
-
 class Compiled {
   readonly #fn: AnyFunction;
   readonly #capacity: number;
   readonly #options: PrepareOptions;
   /** By signature, the one used last at the end; of one signature several may differ in what else they depend on. */
-  readonly programs = new Set<KeptProgram>();
+  readonly #programs = new Set<KeptProgram>();
   #hits = 0;
   #misses = 0;
   #preparing = 0;
@@ -130,7 +121,7 @@ class Compiled {
   }
 
   get cache(): CompileCache {
-    return { size: this.programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
+    return { size: this.#programs.size, capacity: this.#capacity, hits: this.#hits, misses: this.#misses };
   }
 
   call(values: readonly unknown[]): unknown {
@@ -149,19 +140,20 @@ class Compiled {
   }
 
   explain(): ProgramExplanation[] {
-    return [...this.programs].map(({ program }) => program.explain());
+    return [...this.#programs].map(({ program }) => program.explain());
   }
 
   dispose(): void {
-    disposeAll(this.programs);
+    for (const { program } of this.#programs) program.dispose();
+    this.#programs.clear();
   }
 
   #find(signature: string): CompiledProgram | null {
-    for (const entry of this.programs) {
+    for (const entry of this.#programs) {
       if (!entry.program.isAlive) this.#drop(entry);
       else if (entry.signature === signature && entry.program.fits) {
-        this.programs.delete(entry);
-        this.programs.add(entry);
+        this.#programs.delete(entry);
+        this.#programs.add(entry);
         return entry.program;
       }
     }
@@ -169,7 +161,7 @@ class Compiled {
   }
 
   #drop(entry: KeptProgram): void {
-    this.programs.delete(entry);
+    this.#programs.delete(entry);
     entry.program.dispose();
   }
 
@@ -178,13 +170,12 @@ class Compiled {
     return scope(() => {
       const standIns = tensors.map(standInFor);
       const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
+      const givenBefore = mapInstances(given, Tensor, (x) => x);
       const trace = new Trace(standIns, { originals: tensors, namesMakers: this.#preparing > 0 });
       let program: CompiledProgram | null = null;
       try {
-        const result = refusePromise(
-          'compile',
-          traced(trace, () => this.#fn(...given)),
-        );
+        const result = traced(trace, () => refusePromise('compile', this.#fn(...given)));
+        refuseChanged(given, givenBefore, standIns);
         // What runs no op has nothing to compile.
         if (trace.device) program = this.#programOf(trace, result);
         takeOutOfStandIns(trace, standIns);
@@ -221,31 +212,46 @@ class Compiled {
 
   #add(signature: string, program: CompiledProgram): void {
     this.#preparing = 0;
-    this.programs.add({ signature, program });
-    if (this.programs.size <= this.#capacity) return;
-    this.#drop(this.programs.values().next().value!);
+    this.#programs.add({ signature, program });
+    if (this.#programs.size <= this.#capacity) return;
+    this.#drop(this.#programs.values().next().value!);
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     process.emitWarning(
-      `compile: more than ${this.#capacity} signatures of one function were compiled, and the oldest are dropped; pad ` +
-        'the shapes that change, or give a larger cacheSize.',
+      `compile: more than ${this.#capacity} signatures of one function were compiled, and the oldest are dropped. They differ ` +
+        'in shapes, in numbers or texts, or in which functions or objects of classes are passed: pad what changes, pass it as ' +
+        'tensors or in plain objects, or give a larger cacheSize.',
       { code: 'ROOFLINE_COMPILE_CACHE' },
     );
   }
 
   /** An optimizer's first step makes its moments: the next call finds them. */
-  #expectNoMore({ what, place }: LeftBehind): void {
+  #expectNoMore({ what, remedy, place }: LeftBehind): void {
     if (++this.#preparing <= mostPreparingCalls) return;
     throw new CompileError(
-      `compile: ${what} stays behind at every call, and a replay could not make another; return it, or make it outside.`,
+      `compile: ${what} stays behind at every call, and a replay could not make another; return it, or ${remedy}.`,
       { place },
     );
   }
 }
 
+/** Throws a CompileError where a function has changed what it was given: those are copies, which replays do not make. */
+function refuseChanged(given: unknown, before: unknown, standIns: readonly Tensor[]): void {
+  if (standIns.some(({ isDisposed }) => isDisposed)) {
+    throw new CompileError(
+      'compile: the function disposes of an argument, of which it has a copy: its caller would keep it; dispose of it outside.',
+    );
+  }
+  if (holdsSame(given, before)) return;
+  throw new CompileError(
+    'compile: the function puts something into an array or an object among its arguments, or takes something out, which ' +
+      'replays would not; return what it puts there, or let it work on a copy.',
+  );
+}
+
 /** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
 function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
-  for (const { leaf } of gradients.values()) {
+  for (const { leaf } of gradients.touched) {
     const { grad } = leaf;
     if (
       !grad ||
@@ -259,9 +265,10 @@ function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): v
   }
 }
 
-/** A tensor that stays behind, in words, and where it was made. */
+/** A tensor that stays behind, and what to do with it, in words, and where it was made. */
 interface LeftBehind {
   readonly what: string;
+  readonly remedy: string;
   readonly place: Place | null;
 }
 
@@ -271,15 +278,24 @@ function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
   const count = ({ storage }: Tensor) => references.set(storage, (references.get(storage) ?? 0) + 1);
   const seen = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => seen.add(x));
-  for (const { leaf } of trace.gradients.values()) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
+  for (const { leaf } of trace.gradients.touched) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
   seen.forEach(count);
   for (const storage of trace.madeStorages()) {
     if (storage.references <= (references.get(storage) ?? 0)) continue;
     const { call, output } = trace.writerOf(storage) ?? {};
-    return {
-      what: `a tensor ${formatShape(output?.shape ?? [])} of the op ${call?.op.name ?? 'empty'}`,
-      place: call?.place ?? null,
-    };
+    const place = call?.place ?? null;
+    const shape = formatShape(output?.shape ?? []);
+    return trace.gradients.taken.has(storage)
+      ? {
+          what: `the gradient of a leaf ${shape}, which the function has taken from it,`,
+          remedy: 'dispose() of it, as zeroGrad() does',
+          place,
+        }
+      : {
+          what: `a tensor ${shape} of the op ${call?.op.name ?? 'empty'}`,
+          remedy: 'make it outside',
+          place,
+        };
   }
   return null;
 }

@@ -8,6 +8,7 @@ import { CapturedState } from './captured-state.ts';
 import { withoutDeadCalls } from './dead-calls.ts';
 import { GivenWrites } from './given-writes.ts';
 import { type GradientResult, gradientResults } from './gradient-results.ts';
+import { type Holdings, giveBack, giveBackWithout } from './holdings.ts';
 import { Interpreter } from './interpreter.ts';
 import {
   type Binding,
@@ -20,10 +21,9 @@ import {
   type StorageSource,
   writtenArguments,
 } from './program.ts';
-import { Slot, copiedOperands, operandOfResult } from './result-slots.ts';
+import { Slot, copiedOperands, slotOf } from './result-slots.ts';
 import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import type { Trace } from './trace.ts';
-import { isHandedOver } from './traced.ts';
 import { mapInstances } from './values.ts';
 
 /** A storage that lies elsewhere in each run. */
@@ -57,6 +57,8 @@ export class CompiledProgram {
   readonly #readGradients: ReadonlySet<Tensor>;
   readonly #givenMemory: GivenMemory;
   readonly #state: CapturedState;
+  readonly #live: readonly (() => unknown)[];
+  readonly #holdings: Holdings;
   readonly #writes: GivenWrites;
   readonly #writtenArguments: readonly number[];
   /** What lies where it lay, and, during a run, the storages that are given for it. */
@@ -73,11 +75,9 @@ export class CompiledProgram {
   constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
     const slots: Slot[] = [];
     // Their leaves keep these.
-    const gradients = new Set([...trace.gradients.keys()].map(({ grad }) => grad));
+    const gradients = new Set(trace.gradients.touched.map(({ leaf }) => leaf.grad));
     this.#result = mapInstances(result, Tensor, (x) => {
-      const operand = operandOfResult(trace, x);
-      const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
-      const slot = new Slot(operand, isFound ? x : null, x.scope === null && !gradients.has(x));
+      const slot = slotOf(trace, x, gradients.has(x));
       slots.push(slot);
       return slot;
     });
@@ -107,6 +107,12 @@ export class CompiledProgram {
     // What these watch they leave alone once it is disposed of: nothing may fail behind them.
     this.#writes = new GivenWrites(this.program);
     this.#state = new CapturedState(trace, storages);
+    this.#live = trace.live;
+    this.#holdings = {
+      ...{ runner: this.#runner, watched: this.#state.watched, writes: this.#writes },
+      storages: storages.flatMap(({ source }) => ('storage' in source ? [source.storage] : [])),
+    };
+    giveBackWithout(this, this.#holdings);
   }
 
   /**
@@ -148,7 +154,7 @@ export class CompiledProgram {
     this.#bind(tensors, standIns);
     const bindings: ReadonlyMap<number, Binding> = this.#bindings;
     this.#writes.checkHolds(bindings);
-    const attributes = new LiveAttributes(this.program);
+    const attributes = new LiveAttributes(this.#live);
     const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
     // Behind the run nothing may fail: what it has counted is counted.
     const copies = this.#memoryOfCopies();
@@ -186,17 +192,16 @@ export class CompiledProgram {
   }
 
   #free(): void {
-    this.#runner.dispose();
-    this.#state.dispose();
-    this.#writes.dispose();
-    for (const { source } of this.program.storages) if ('storage' in source) source.storage.release();
+    giveBack(this, this.#holdings);
   }
 
   /** Those that were given for the run before go. */
   #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): void {
     for (const { number, source } of this.#given) {
       if (source.kind === 'gradient') {
-        this.#bindings.set(number, { storage: source.leaf.grad!.storage, byteOffset: 0 });
+        const grad = source.leaf.grad!;
+        grad.assertAlive('compile: a gradient');
+        this.#bindings.set(number, { storage: grad.storage, byteOffset: 0 });
         continue;
       }
       const x = tensors[source.index]!;
@@ -267,7 +272,7 @@ function programOf(
   results: readonly Operand[],
   gradientResults: readonly GradientResult[],
 ): Program {
-  const { storages, written, live, calls } = trace;
+  const { storages, written, calls } = trace;
   const device = trace.device!;
   const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
   const gradients = new Map(
@@ -278,5 +283,5 @@ function programOf(
   const kept = new Set([...results.map(({ storage }) => storage).filter(isMade), ...gradients.keys()]);
   const alive = withoutDeadCalls({ calls, storages, kept });
   const facts = { tracedCalls: calls.length, eagerPeakBytes: trace.peakBytes };
-  return { name, device, storages, written, kept, gradients, live, calls: alive, ...facts };
+  return { name, device, storages, written, kept, gradients, calls: alive, ...facts };
 }

@@ -64,12 +64,20 @@ function encode(
   const trace = new Trace(standIns, { owner: 'exportOnnx' });
   try {
     const results = resultsOf(trace, fn, standIns);
+    if (results.length === 0)
+      throw new CompileError(
+        'exportOnnx: the function returns no tensor; return what the file is to calculate.',
+      );
+    const names = {
+      inputs: namesFor('inputNames', 'input', inputs.length, inputNames),
+      outputs: namesFor('outputNames', 'output', results.length, outputNames),
+    };
+    checkApart([...names.inputs, ...names.outputs]);
     const builder = new SegmentBuilder(trace.storages);
-    define(builder, trace.storages, inputs, namesFor('inputNames', 'input', inputs.length, inputNames));
+    define(builder, trace.storages, inputs, names.inputs);
     const kept = new Set(results.map(({ storage }) => storage));
     for (const call of withoutDeadCalls({ ...trace, kept })) addCall(builder, call, trace.storages);
-    const names = namesFor('outputNames', 'output', results.length, outputNames);
-    results.forEach((result, i) => builder.graph.namedOutput(builder.valueOf(result), names[i]!));
+    results.forEach((result, i) => builder.graph.namedOutput(builder.valueOf(result), names.outputs[i]!));
     return builder.graph.encode();
   } finally {
     trace.release();
@@ -157,4 +165,12 @@ function namesFor(
     new Set(names).size === count;
   if (!isFine) throw wrongArgument('exportOnnx', option, `${count} different names`, names);
   return names;
+}
+
+/** Throws for a name of two of them, and for one that the graph may give to a value of its own. */
+function checkApart(names: readonly string[]): void {
+  const clash = names.find((name, i) => names.indexOf(name) < i || /^v\d+$/.test(name));
+  if (clash === undefined) return;
+  const wanted = 'that of one input or output alone, and not like "v0", as the values between them are named';
+  throw wrongArgument('exportOnnx', 'each name', wanted, clash);
 }

@@ -2,7 +2,8 @@ import { CompileError } from '../errors.ts';
 import { formatShape, sameShape } from '../tensor/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { Operand } from './program.ts';
-import { type TouchedGradient, type Trace, fillsStorage } from './trace.ts';
+import type { Trace } from './trace.ts';
+import { type TouchedGradient, fillsStorage } from './traced-gradients.ts';
 
 /** The gradient that a leaf has after a run; null for none. */
 export interface GradientResult {
@@ -26,7 +27,7 @@ function operandOfGradient(trace: Trace, grad: Tensor): Operand {
  * has freed.
  */
 export function gradientResults(trace: Trace): GradientResult[] {
-  return [...trace.gradients.values()]
+  return trace.gradients.touched
     .filter(({ leaf, before }) => !leaf.isDisposed && leaf.grad !== before)
     .map(({ leaf, before }) => ({
       leaf,
@@ -36,9 +37,9 @@ export function gradientResults(trace: Trace): GradientResult[] {
 }
 
 /** Whether a leaf's gradient is there, and lies, as the function found it, and goes where it went. */
-export function hasSuchGradient({ leaf, before, buffer, within }: TouchedGradient): boolean {
+export function hasSuchGradient({ leaf, before, buffer, hadHooks, within }: TouchedGradient): boolean {
   const { grad } = leaf;
-  if (leaf.hasGradientHooks || leaf.gradientBuffer !== buffer) return false;
+  if ((leaf.hasGradientHooks && !hadHooks) || leaf.gradientBuffer !== buffer) return false;
   if (before === null || grad === null) return before === grad;
   const isLike = before.dtype === grad.dtype && before.device === grad.device;
   if (!isLike || !sameShape(before.shape, grad.shape)) return false;

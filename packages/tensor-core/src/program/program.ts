@@ -24,7 +24,7 @@ export interface Call {
   readonly inputs: readonly Operand[];
   readonly outputs: readonly Operand[];
   readonly attributes: unknown;
-  /** Which of the program's live attributes are this call's; null where they stay. See `applyLive`. */
+  /** Which of a run's live attributes are this call's; null where they stay. See `applyLive`. */
   readonly live: number | null;
   /** Where the user's code called it; of those alone that errors name later, for a stack takes long to look at. */
   readonly place?: Place | null;
@@ -77,8 +77,6 @@ export interface Program {
   readonly tracedCalls: number;
   /** The most bytes that tensors made by the function held at a time, when it ran eagerly. */
   readonly eagerPeakBytes: number;
-  /** What every run asks for anew, in the program's order, also for calls that are not run. */
-  readonly live: readonly (() => unknown)[];
 }
 
 /** The attributes of a call in a run with these live ones. */
@@ -91,8 +89,9 @@ export class LiveAttributes {
   readonly #next: readonly (() => unknown)[];
   readonly #asked: unknown[] = [];
 
-  constructor({ live }: Pick<Program, 'live'>) {
-    this.#next = live;
+  /** `next` gives what every run asks for anew, in the program's order, also for calls that are not run. */
+  constructor(next: readonly (() => unknown)[]) {
+    this.#next = next;
   }
 
   /** The attributes of a call in this run. */
@@ -100,7 +99,7 @@ export class LiveAttributes {
     return live === null ? attributes : this.#askUpTo(live)[live];
   }
 
-  /** In the order of `Program.live`, also those of calls that are not run. */
+  /** In the program's order, also those of calls that are not run. */
   all(): readonly unknown[] {
     return this.#askUpTo(this.#next.length - 1);
   }

@@ -5,6 +5,7 @@ import type { Tensor } from '../tensor/tensor.ts';
 import type { GradientResult } from './gradient-results.ts';
 import type { Operand, Program } from './program.ts';
 import type { Trace } from './trace.ts';
+import { isHandedOver } from './traced.ts';
 
 /** The place of a tensor in a function's result. */
 export class Slot {
@@ -21,17 +22,29 @@ export class Slot {
   }
 }
 
-/** Throws a CompileError for a tensor that a replay could not give. */
-export function operandOfResult(trace: Trace, x: Tensor): Operand {
+/** The place of `x`. Throws a CompileError for a tensor that a replay could not give. */
+export function slotOf(trace: Trace, x: Tensor, isGradient: boolean): Slot {
   x.assertAlive('compile: the result');
-  if (x.requiresGrad && !x.isLeaf && isGradEnabled()) {
-    const maker = trace.writerOf(x.storage);
+  const operand = trace.operand(x);
+  const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
+  if (x.requiresGrad) refuseGradient(trace, x, isFound);
+  return new Slot(operand, isFound ? x : null, x.scope === null && !isGradient);
+}
+
+function refuseGradient(trace: Trace, x: Tensor, isFound: boolean): void {
+  if (x.isLeaf && !isFound) {
     throw new CompileError(
-      `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
-        'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
+      `compile: the result ${formatShape(x.shape)} is a leaf that requires a gradient, and that of a replay would not; return ` +
+        'detach() of it, and its gradient beside it.',
     );
   }
-  return trace.operand(x);
+  // Inside noGrad() it has one where it was found so, or where the function made it inside enableGrad().
+  if (x.isLeaf || (isFound && !isGradEnabled())) return;
+  const maker = trace.writerOf(x.storage);
+  throw new CompileError(
+    `compile: the result ${formatShape(x.shape)}${maker ? ` of the op ${maker.call.op.name}` : ''} has a history, and a ` +
+      'replay records none: call backward() inside the compiled function, or run it in noGrad(), or return detach() of it.',
+  );
 }
 
 /**

@@ -14,21 +14,12 @@ import type { Tensor } from '../tensor/tensor.ts';
 import type { Tracing } from '../tensor/tracing.ts';
 import { checkWrittenArgument, sharesWhatIsWritten } from './argument-memory.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
+import { TracedGradients } from './traced-gradients.ts';
 
 /** Something beside tensors that the ops depended on. */
 export interface Dependency {
   readonly read: () => unknown;
   readonly value: unknown;
-}
-
-/** A leaf whose gradient was looked at or replaced, and the gradient that the function found; null for none. */
-export interface TouchedGradient {
-  readonly leaf: Tensor;
-  readonly before: Tensor | null;
-  /** Where a backward pass would have written one. */
-  readonly buffer: Tensor | null;
-  /** Where it lay: all of a storage of its own, or this one, which others may look at too, such as a flat buffer. */
-  readonly within: Storage | null;
 }
 
 /** Functions whose tensors are what their numbers say, which a program keeps as it keeps the 2 of `mul(x, 2)`. */
@@ -48,7 +39,7 @@ export class Trace implements Tracing, Observer {
   readonly calls: Call[] = [];
   readonly storages: ProgramStorage[] = [];
   readonly dependencies: Dependency[] = [];
-  readonly gradients = new Map<Tensor, TouchedGradient>();
+  readonly gradients = new TracedGradients();
   /** Handles to captured storages that ops took. */
   readonly captured = new Set<Tensor>();
   /** Leaves that the function found and asked whether they require a gradient; ops may take views of them alone. */
@@ -67,9 +58,6 @@ export class Trace implements Tracing, Observer {
   /** The function's own: those around it are of its call. */
   readonly #ranges = new ReopenedRanges({ inside: currentOpenRange() });
   readonly #constants = new Set<Storage>();
-  readonly #gradientStorages = new Map<Storage, Tensor>();
-  /** Of these, those that were looked at by other handles too when the function found them. */
-  readonly #sharedGradients = new Set<Storage>();
 
   /** Its caller's tensors, of those that it gets a copy of. */
   readonly #originals: readonly Tensor[];
@@ -146,11 +134,12 @@ export class Trace implements Tracing, Observer {
   }
 
   gradientRead(leaf: Tensor, grad: Tensor | null): void {
-    this.#touch(leaf, grad);
+    this.gradients.touch(leaf, grad, this.#numbers);
   }
 
   gradientSet(leaf: Tensor, before: Tensor | null): void {
-    this.#touch(leaf, before);
+    if (before) this.gradients.taken.add(before.storage);
+    this.gradients.touch(leaf, before, this.#numbers);
   }
 
   requirementRead(leaf: Tensor): void {
@@ -177,8 +166,14 @@ export class Trace implements Tracing, Observer {
     const number = this.#numberOf(x, storage);
     const { source } = this.storages[number]!;
     if (source.kind === 'captured') this.captured.add(x);
-    if (source.kind === 'gradient' && this.#sharedGradients.has(storage) && this.#isOther(x, source.leaf))
-      this.#pinGradient(source.leaf);
+    // An op that takes it says so itself.
+    if (source.kind === 'argument' && this.device && x.device !== this.device) {
+      this.refuse(
+        `an argument ${formatShape(shape)} on ${x.device.label} is handed on by a function whose ops run on ${this.device.label}`,
+        'Leave it out of the result and of the gradients',
+      );
+    }
+    if (source.kind === 'gradient') this.gradients.use(x, source.leaf);
     return { storage: number, shape, strides, offset, dtype, size, byteLength, isContiguous };
   }
 
@@ -232,7 +227,7 @@ export class Trace implements Tracing, Observer {
     checkWrittenArgument(original);
     const others = this.#originals.filter((x) => x !== original);
     this.#refuseShared([...others, ...this.captured], original);
-    if (this.#gradientStorages.has(original.storage)) throw this.#refused(sharesWhatIsWritten(original));
+    if (this.gradients.leafOf(original.storage)) throw this.#refused(sharesWhatIsWritten(original));
     this.#writtenOriginals.add(original);
   }
 
@@ -261,34 +256,9 @@ export class Trace implements Tracing, Observer {
     if (storage.serial >= this.#firstSerial) return { kind: 'made' };
     const index = this.#arguments.get(storage);
     if (index !== undefined) return { kind: 'argument', index };
-    const leaf = this.#gradientStorages.get(storage);
+    const leaf = this.gradients.leafOf(storage);
     // Held as long as the program is: nobody else may.
     return leaf ? { kind: 'gradient', leaf } : { kind: 'captured', storage: storage.retain() };
-  }
-
-  #touch(leaf: Tensor, before: Tensor | null): void {
-    if (this.gradients.has(leaf)) return;
-    const isPart = before !== null && !before.isDisposed && !fillsStorage(before);
-    const { gradientBuffer: buffer } = leaf;
-    this.gradients.set(leaf, { leaf, before, buffer, within: isPart ? before.storage : null });
-    if (!before || isPart) return;
-    if (before.storage.handles > 1) this.#sharedGradients.add(before.storage);
-    const other = this.#gradientStorages.get(before.storage);
-    if (other) this.#pinGradient(other);
-    // An op may have taken another handle to it before.
-    if (other || this.#numbers.has(before.storage)) this.#pinGradient(leaf);
-    else this.#gradientStorages.set(before.storage, leaf);
-  }
-
-  /** Whether `x` is another handle than the gradient that the function found. */
-  #isOther(x: Tensor, leaf: Tensor): boolean {
-    return x !== this.gradients.get(leaf)!.before;
-  }
-
-  /** The program is one of a gradient in this very storage: another handle to it would not go to the next one with it. */
-  #pinGradient(leaf: Tensor): void {
-    const touched = this.gradients.get(leaf)!;
-    this.gradients.set(leaf, { ...touched, within: touched.before!.storage });
   }
 
   #useDevice({ name }: ComputeOp<never>, { device }: Tensor): void {
@@ -299,9 +269,4 @@ export class Trace implements Tracing, Observer {
       'Compile a function for each device',
     );
   }
-}
-
-/** Whether a tensor is all of its storage. */
-export function fillsStorage({ isContiguous, byteLength, storage, offset }: Tensor): boolean {
-  return isContiguous && offset === 0 && byteLength === storage.byteLength;
 }

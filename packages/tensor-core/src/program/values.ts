@@ -109,6 +109,19 @@ export function mapInstances<I extends object>(
   );
 }
 
+/** Whether arrays and plain objects hold what others do, however deep. */
+export function holdsSame(value: unknown, other: unknown): boolean {
+  if (Object.is(value, other)) return true;
+  if (typeof value !== 'object' || typeof other !== 'object' || value === null || other === null)
+    return false;
+  if (!isContainer(value) || !isContainer(other)) return false;
+  const [entries, others] = [Object.entries(value), Object.entries(other)];
+  return (
+    entries.length === others.length &&
+    entries.every(([key, item], i) => key === others[i]![0] && holdsSame(item, others[i]![1]))
+  );
+}
+
 /**
  * Throws a CompileError unless a function's result is made of tensors, in arrays and plain objects that do not hold
  * themselves. Errors begin with `owner`.

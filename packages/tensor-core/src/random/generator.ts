@@ -8,8 +8,7 @@ import { tracing } from '../tensor/tracing.ts';
  */
 export class Generator {
   readonly seed: number;
-  /** The next unused block of four random words; with the seed, the whole state. */
-  offset: number;
+  #offset: number;
 
   /**
    * `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError (code SEED, or RANGE for an offset that is no count),
@@ -28,14 +27,33 @@ export class Generator {
       'Make it outside, or give the seed alone',
     );
     this.seed = seed;
-    this.offset = offset;
+    this.#offset = offset;
+  }
+
+  /**
+   * The next unused block of four random words; with the seed, the whole state. Setting it throws a RooflineError (code RANGE)
+   * for no count, and a CompileError in a compiled function, whose replays would not set it.
+   */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  set offset(offset: number) {
+    checkCount('Generator', 'the offset', offset);
+    tracing.active?.refuse("a Generator's offset is set, which replays would not", 'Set it before each call');
+    this.#offset = offset;
+  }
+
+  /** Goes back to where it was before an op that has failed; internal. */
+  rewind(offset: number): void {
+    this.#offset = offset;
   }
 
   /** Takes the random words for `count` elements, and returns the first block that holds them. */
   take(count: number): number {
     checkCount('Generator.take', 'the count', count);
-    const first = this.offset;
-    this.offset += Math.ceil(count / 4);
+    const first = this.#offset;
+    this.#offset += Math.ceil(count / 4);
     return first;
   }
 }

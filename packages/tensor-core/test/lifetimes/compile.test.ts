@@ -2,6 +2,16 @@ import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { collect } from './collect.ts';
 
+const scaled = t.defineOp<{ readonly factor: number }>({
+  name: 'scaled',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  scalars: ({ factor }) => [factor],
+  variant: () => '',
+  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
+  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
+});
+
 const live = () => t.device('cpu').memoryStatistics().liveStorages;
 
 it('a compiled function that is dropped gives back what its programs hold', async () => {
@@ -19,6 +29,33 @@ it('a compiled function that is dropped gives back what its programs hold', asyn
     return call.cache.hits;
   };
   expect(use()).toBe(1);
+  await collect();
+  expect(live()).toBe(before);
+});
+
+it('a compiled function of an object that is dropped does so too, whatever of the object its program asks', async () => {
+  class Trainer {
+    readonly weight = t.tensor([1, 2]);
+    readonly generator = new t.Generator(1);
+    factor = 2;
+    readonly #readFactor = () => this.factor;
+    readonly step = t.compile((x: t.Tensor) => {
+      const [y] = t.applyLive(scaled, [x], () => ({ factor: this.factor }));
+      return t.dropout(t.mul(t.mul(y!, this.weight), t.dependOn(this.#readFactor)), {
+        generator: this.generator,
+      });
+    });
+  }
+  await collect();
+  const before = live();
+  const use = () => {
+    const { step } = new Trainer();
+    t.scope(() => {
+      for (let i = 0; i < 3; i++) step(t.ones([2]));
+    });
+    return step.cache.hits;
+  };
+  for (let i = 0; i < 5; i++) expect(use()).toBe(2);
   await collect();
   expect(live()).toBe(before);
 });

@@ -204,4 +204,69 @@ describe('a program looks at what it has captured', () => {
     leaf.grad = t.tensor([10, 20]);
     expect(f(t.tensor([3, 3])).toFlatArray()).toEqual([13, 23]);
   });
+
+  it('and adds to no gradient that has been disposed', () => {
+    const leaf = t.tensor([1, 2]).requiresGrad_();
+    const add = compile((x: Tensor) => t.sum(t.mul(leaf, x)).backward());
+    calls(() => add(t.ones([2])));
+    t.scope(() => void (leaf.grad = t.mul(leaf.grad!, 2)));
+    expect(() => add(t.ones([2]))).toThrow(t.DisposedError);
+    leaf.grad = null;
+    expect(calls(() => (add(t.ones([2])), leaf.grad!.toFlatArray()))).toEqual([[1, 1], [2, 2], [3, 3]]); // prettier-ignore
+  });
+
+  it('and knows whether what ops before it have saved for its gradients is still there', () => {
+    const run = (wrap: (fn: () => void) => () => void) =>
+      [false, true].map((retainGraph) => {
+        const leaf = t.tensor([1, 2]).requiresGrad_();
+        const [square, part] = [t.mul(leaf, leaf), t.slice(leaf, 0, 0, 1)];
+        const toView = wrap(() => t.sum(t.mul(part, 3)).backward());
+        const toSquare = wrap(() => t.backward(t.sum(t.mul(square, 3)), undefined, { retainGraph }));
+        return [0, 1, 2, 3, 4, 5].map((call) => {
+          leaf.grad = null;
+          if (call === 4) t.noGrad(() => t.addInPlace(leaf, t.ones([2])));
+          try {
+            toView();
+            toSquare();
+          } catch (error) {
+            return (error as Error).message;
+          }
+          return leaf.grad!.toFlatArray();
+        });
+      });
+    const programs: t.CompiledFunction<() => void>[] = [];
+    const seen = run((fn) => (programs.push(compile(fn)), programs.at(-1)!));
+    expect(seen).toEqual(run((fn) => fn));
+    expect(seen.map((calls) => calls.filter((each) => typeof each === 'string').length)).toEqual([5, 2]);
+    expect(programs.map(({ cache }) => cache.hits)).toEqual([5, 0, 5, 3]);
+  });
+
+  it('and fits behind the backward passes of others, whose hooks run and whose gradients come into a flat buffer', () => {
+    const run = (wrap: (fn: () => void) => () => void) => {
+      const leaf = t.tensor([1, 2]).requiresGrad_();
+      leaf.setGradientBuffer(t.slice(t.zeros([4]), 0, 2, 4));
+      const step = wrap(() => t.noGrad(() => t.addInPlace(leaf, t.mul(leaf.grad!, -2))));
+      return [0, 1, 2, 3].map((call) => {
+        if (call === 1) leaf.onGradientAccumulated(() => {});
+        leaf.grad?.dispose();
+        leaf.grad = null;
+        t.scope(() => t.sum(t.mul(leaf, leaf)).backward());
+        step();
+        return leaf.toFlatArray();
+      });
+    };
+    const compiled: t.CompiledFunction<() => void>[] = [];
+    const seen = run((fn) => (compiled.push(compile(fn)), compiled[0]!));
+    expect(seen).toEqual(run((fn) => fn));
+    // Written down anew once there is a hook: one without may hold a backward pass.
+    expect(compiled[0]!.cache).toMatchObject({ misses: 2, hits: 2 });
+  });
+
+  it('and runs no backward pass past a hook that has come', () => {
+    const leaf = t.tensor([1, 2]).requiresGrad_();
+    const train = compile(() => t.sum(t.mul(leaf, leaf)).backward());
+    calls(() => train());
+    leaf.onGradientAccumulated(() => {});
+    expect(() => train()).toThrow(/a hook runs when a gradient has come/);
+  });
 });

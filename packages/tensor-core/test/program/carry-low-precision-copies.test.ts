@@ -41,7 +41,7 @@ const [p, q] = [at(0, 0, 'float32'), at(0, 2, 'float32')];
 /** Storage 0 holds `weights`, those behind it, 16 bytes each, the program makes; the last of them is the result. */
 function programOf(calls: readonly Call[], made = 4): Program {
   return {
-    ...{ name: 'step', device, gradients: new Map(), written: new Set([0]), live: [] },
+    ...{ name: 'step', device, gradients: new Map(), written: new Set([0]) },
     ...{ tracedCalls: calls.length, eagerPeakBytes: 0, calls },
     kept: new Set([made]),
     storages: [
@@ -123,7 +123,7 @@ describe('carryLowPrecisionCopies', () => {
     const run = () => {
       const before = weights.toFlatArray() as number[];
       const given = new Map<number, Binding>([[0, { storage: weights.storage, byteOffset: 0 }]]);
-      const [result] = [...runner.run(given, new LiveAttributes({ live: [] })).values()] as [Storage];
+      const [result] = [...runner.run(given, new LiveAttributes([])).values()] as [Storage];
       for (const start of [0, 8]) weights.storage.noteWrite({ start, end: start + 8 });
       runner.writesNoted!();
       const bytes = new Uint16Array(8);

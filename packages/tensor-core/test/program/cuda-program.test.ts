@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  DeviceError,
   type ProgramExplanation,
   type Tensor,
   add,
@@ -11,6 +12,7 @@ import {
   defineOp,
   OutOfMemoryError,
   empty,
+  exp,
   keep,
   matmul,
   mul,
@@ -57,6 +59,21 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
   const device = openEmulatedDevice();
   const on = (values: number[] | number[][], requiresGrad = false) =>
     tensor(values, { device, requiresGrad });
+
+  it('refuses to hand on an argument of another device', () => {
+    const [x, leaf] = [on([1, 2]), tensor([1, 2]).requiresGrad_()];
+    const gives = compile((y: Tensor, other: Tensor) => [exp(y), other]);
+    const assigns = compile((y: Tensor, other: Tensor) => {
+      leaf.grad = other;
+      return exp(y);
+    });
+    for (const call of [gives, assigns])
+      expect(() => call(x, tensor([3, 4]))).toThrow(/an argument \[2\] on cpu is handed on .* run on cuda:0/);
+    expect(gives(x, on([3, 4]))[1]!.toFlatArray()).toEqual([3, 4]);
+    expect(() => compile((y: Tensor, other: Tensor) => mul(y, other))(x, tensor([3, 4]))).toThrow(
+      DeviceError,
+    );
+  });
 
   it('replays kernels over its own memory', () => {
     let runs = 0;

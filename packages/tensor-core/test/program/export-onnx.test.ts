@@ -51,6 +51,20 @@ describe('exportOnnx', () => {
     expect(() => exportOnnx(path, (y) => y, [x], { outputNames: ['a', 'b'] })).toThrow(/1 different names/);
   });
 
+  it('refuses names that would make no model, and a function that gives nothing', () => {
+    const x = t.ones([2, 2]);
+    const double = (y?: Tensor) => t.mul(y!, 2);
+    for (const names of [
+      { inputNames: ['a'], outputNames: ['a'] },
+      { inputNames: ['output_0'] },
+      { inputNames: ['v0'] },
+    ])
+      expect(() => exportOnnx(path, double, [x], names)).toThrow(
+        new RegExp(`each name must be that of one input or output alone.*"${names.inputNames[0]}"`),
+      );
+    expect(() => exportOnnx(path, (y) => void double(y), [x])).toThrow(/the function returns no tensor/);
+  });
+
   it('leaves no memory behind', () => {
     const live = () => t.device('cpu').memoryStatistics().liveStorages;
     const x = t.ones([2, 2]);

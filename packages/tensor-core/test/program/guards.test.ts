@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { CompileError, type Tensor, compile } from '../../src/index.ts';
+import { type Tensor, compile } from '../../src/index.ts';
 
 const values = (x: Tensor) => x.toFlatArray();
-
-function circleOf(x: Tensor): unknown {
-  const outer = { inner: { x, outer: undefined as unknown } };
-  outer.inner.outer = outer;
-  return outer;
-}
 
 /** A function that counts its runs, compiled. */
 function counting<F extends (...values: never[]) => unknown>(fn: F, options?: t.CompileOptions) {
@@ -148,98 +142,10 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(5);
     expect(call.cache).toEqual({ size: 2, capacity: 2, hits: 1, misses: 5 });
     expect(warnings.map(({ message }) => message)).toEqual([
-      expect.stringContaining('more than 2 signatures'),
+      expect.stringMatching(
+        /more than 2 signatures.*in shapes, in numbers.*objects of classes.*larger cacheSize/,
+      ),
     ]);
-  });
-});
-
-describe('a compiled function refuses', () => {
-  it.each<[string, (x: Tensor) => unknown, RegExp]>([
-    ['values of the host', (x) => t.mul(x, t.tensor([1, 2])), /filled with values of the host/],
-    ['results that are no tensors', (x) => ({ y: t.mul(x, 2), at: 5 }), /the result\.at is 5/],
-    ['results that hold themselves', (x) => circleOf(t.mul(x, 2)), /the result\.inner\.outer holds itself/],
-    ['results with a history', (x) => t.mul(x, weight), /has a history.*detach\(\)/],
-    ['moves between devices', (x) => t.mul(x, 2).toTypedArray(), /the host reads/],
-  ])('%s', (_, fn, message) => {
-    const live = t.device('cpu').memoryStatistics().liveStorages;
-    const call = compile(fn as (x: Tensor) => Tensor);
-    const run = () => t.scope(() => void call(t.tensor([1, 2])));
-    expect(run).toThrow(CompileError);
-    expect(run).toThrow(message);
-    expect(t.device('cpu').memoryStatistics().liveStorages).toBe(live);
-  });
-
-  const weight = t.tensor([1, 2]).requiresGrad_();
-
-  it('tensors that stay behind at every call', () => {
-    const kept: Tensor[] = [];
-    const call = compile((x: Tensor) => {
-      kept.push(t.keep(t.exp(x)));
-    });
-    const run = () => {
-      for (let i = 0; i < 8; i++) call(t.tensor([1, 2]));
-    };
-    expect(run).toThrow(/a tensor \[2\] of the op exp stays behind at every call/);
-  });
-
-  it('what it refuses also where the function catches that, and would go another way', () => {
-    const buffer = t.ones([4]);
-    const reads = compile((x: Tensor) => {
-      let factor = -1;
-      try {
-        factor = t.sum(x).item() as number;
-      } catch {
-        // Goes on without.
-      }
-      return t.mul(x, factor);
-    });
-    const shares = compile((x: Tensor) => {
-      try {
-        t.addInPlace(buffer, t.ones([4]));
-      } catch {
-        // Goes on without.
-      }
-      return t.mul(x, 2);
-    });
-    for (let i = 0; i < 2; i++) {
-      expect(() => reads(t.ones([2]))).toThrow(/the host reads a tensor/);
-      expect(() => shares(t.slice(buffer, 0, 0, 2))).toThrow(/shares memory/);
-    }
-  });
-
-  it('hooks of gradients', () => {
-    const leaf = t.tensor([1, 2]).requiresGrad_();
-    leaf.onGradientAccumulated(() => {});
-    const call = compile((x: Tensor) => t.sum(t.mul(x, leaf)).backward());
-    expect(() => call(t.ones([2]))).toThrow(/a hook runs when a gradient has come/);
-    expect(leaf.grad).toBeNull();
-  });
-
-  it('to write memory that something else works on', () => {
-    const target = t.zeros([4]);
-    const call = compile((x: Tensor) => t.addInPlace(t.slice(target, 0, 0, 2), x));
-    const x = t.ones([2]);
-    for (let i = 0; i < 2; i++) call(x);
-    const [first, second] = [0, 8].map((start) =>
-      target.storage.hold({ start, end: start + 8 }, 'allReduce'),
-    );
-    expect(() => call(x)).toThrow(/compile: the program writes 8 bytes that allReduce works on/);
-    first!();
-    call(x);
-    second!();
-    expect(values(target)).toEqual([3, 3, 0, 0]);
-  });
-
-  it('async functions, arguments with a history and circles', () => {
-    expect(() => compile(async () => {})).toThrow(/async/);
-    const call = compile((x: unknown) => x);
-    expect(() => call(t.mul(weight, 2))).toThrow(/an argument has a history/);
-    const circle: unknown[] = [];
-    circle.push(circle);
-    expect(() => call(circle)).toThrow(/holds itself/);
-    const map = new Map<unknown, unknown>();
-    expect(() => call(map.set('map', map))).toThrow(/holds itself/);
-    expect(() => call({ [Symbol('key')]: 1 })).toThrow(/Symbol\(key\) is no key/);
   });
 });
 

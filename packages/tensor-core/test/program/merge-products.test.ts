@@ -262,13 +262,16 @@ describe('mergeProducts', () => {
 });
 
 /** The results of `program`, another form of the traced one. */
-function resultsOf({ program: { storages }, results, kept }: TracedProgram, program: Program): number[][] {
+function resultsOf(
+  { program: { storages }, results, kept, live }: TracedProgram,
+  program: Program,
+): number[][] {
   const bindings = new Map(
     storages.flatMap(({ source }, number) =>
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, new LiveAttributes(program));
+  const made = new Interpreter(program).run(bindings, new LiveAttributes(live));
   const values = results.map(({ dtype, shape, strides, offset }, i) => {
     const storage = made.get(kept[i]!)!.retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];

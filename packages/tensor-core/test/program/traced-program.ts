@@ -11,6 +11,7 @@ export interface TracedProgram {
   readonly results: readonly Tensor[];
   /** The results' storages. */
   readonly kept: readonly number[];
+  readonly live: Trace['live'];
 }
 
 /** The program of what `fn` does, with the storages of its results kept. */
@@ -24,14 +25,13 @@ export function programOf(fn: () => readonly Tensor[]): TracedProgram {
     device: device!,
     storages,
     written,
-    live,
     calls,
     kept: new Set(kept),
     gradients: new Map<number, Tensor>(),
     tracedCalls: calls.length,
     eagerPeakBytes: 0,
   };
-  return { program, results, kept };
+  return { program, results, kept, live };
 }
 
 /** The names of a program's ops. */
@@ -39,7 +39,7 @@ export const opNames = ({ calls }: Program): string[] => calls.map(({ op }) => o
 
 /** Runs `changed`, a form of the program, and expects the bits that the function gave. */
 export function expectSameBits(
-  { program, results, kept }: TracedProgram,
+  { program, results, kept, live }: TracedProgram,
   changed: Program,
   { zerosMayDiffer = false } = {},
 ): void {
@@ -48,7 +48,7 @@ export function expectSameBits(
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(changed).run(bindings, new LiveAttributes(changed));
+  const made = new Interpreter(changed).run(bindings, new LiveAttributes(live));
   results.forEach((result, i) => {
     const storage = made.get(kept[i]!)!.retain();
     const again = new TensorClass(storage, result.dtype, result.shape, result.strides, result.offset);

@@ -14,6 +14,7 @@ import {
   toDevice,
   dependOn,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 import { type StateMatch, type StateMatchOptions, matchState, overwriteParameters } from './state.ts';
 
 /**
@@ -121,10 +122,20 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
     return dependOn(this.#readTraining);
   }
 
-  /** Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. */
+  /**
+   * Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. Throws a
+   * CompileError where that changes one in a compiled function, whose replays would not.
+   */
   train(training = true): this {
     checkFlag('train', 'whether it is trained', training);
-    for (const [, module] of this.namedModules()) module.#training = training;
+    for (const [, module] of this.namedModules()) {
+      if (module.#training !== training)
+        currentTrace()?.refuse(
+          'train() or eval() changes a module, which replays would not',
+          'Call it outside',
+        );
+      module.#training = training;
+    }
     return this;
   }
 

@@ -131,7 +131,7 @@ export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
     return applyLive(dropoutOp, [x], () => ({ p, seed: draw.seed, offset: draw.take(), draw }))[0]!;
   } catch (error) {
     // Out of memory, say: whoever tries again gets the same numbers.
-    generator.offset = offset;
+    generator.rewind(offset);
     throw error;
   }
 }

@@ -54,7 +54,7 @@ export class LiveCalls {
     this.#calls.push({ call, inputs, outputs, nodes, workspaces });
   }
 
-  /** Gives their kernels the arguments of this run; `attributes` are in the order of `Program.live`. */
+  /** Gives their kernels the arguments of this run; `attributes` are in the program's order. */
   update(graph: CudaGraph, attributes: readonly unknown[]): void {
     const { launcher, lowering } = this.#parts;
     for (const { call, inputs, outputs, nodes, workspaces } of this.#calls) {
