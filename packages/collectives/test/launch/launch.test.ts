@@ -1,5 +1,6 @@
 import { RooflineError } from '@roofline/tensor-core';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type LaunchOptions, type LaunchResult, launch } from '../../src/index.ts';
@@ -88,6 +89,22 @@ describe('the command', () => {
     const { code, stderr } = command(...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+
+  it('ends well, behind its ranks, where nobody reads what they write', async () => {
+    const child = spawn(
+      process.execPath,
+      [...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave'), 'chatters'],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    child.stdout.once('data', () => child.stdout.destroy());
+    let errors = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+    const [code] = (await once(child, 'close')) as [number | null];
+    expect({ code, errors: linesOf(errors) }).toEqual({
+      code: 0,
+      errors: [0, 1].map((rank) => `[rank ${rank}] at its end`),
+    });
   });
 
   it('has help', () => {

@@ -26,6 +26,12 @@ if (fault === 'variables') {
   const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'inherit' });
   console.error(`child ${child.pid}`);
   setTimeout(() => process.exit(4), 50);
+} else if (fault === 'chatters') {
+  for (let line = 0; line < 50; line++) {
+    console.log(line);
+    await sleep(10);
+  }
+  console.error('at its end');
 } else if (fault === 'signals') {
   process.on('SIGINT', () => {
     console.log('got SIGINT');
