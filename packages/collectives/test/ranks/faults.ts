@@ -192,10 +192,11 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
       stillWorks(group);
       group.dispose();
     }
-    const [first, second] = [
-      await initProcessGroup({ backend: 'gloo' }),
-      await initProcessGroup({ backend: 'gloo' }),
-    ];
+    // Asked for at once, they are made one after the other.
+    const [first, second] = await Promise.all([
+      initProcessGroup({ backend: 'gloo' }),
+      initProcessGroup({ backend: 'gloo' }),
+    ]);
     stillWorks(first);
     stillWorks(second);
     const part = await second.subGroup([0, 1]);
@@ -245,6 +246,12 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     const place = { masterAddress: '127.0.0.1', masterPort: Number(process.argv[3]) };
     for (let round = 0; round < 3; round++) {
       const group = await initProcessGroup({ backend: 'gloo', ...place });
+      stillWorks(group);
+      if (group.rank === 0)
+        await rejects(initProcessGroup({ backend: 'gloo', ...place }), {
+          message:
+            /this process hosts the store at 127.0.0.1:\d+ for a group that lives; dispose\(\) that first/,
+        });
       stillWorks(group);
       if (group.rank === 0) await sleep(300);
       group.dispose();
