@@ -1,11 +1,8 @@
 import {
-  DTypeError,
   DeviceError,
   RooflineError,
-  ShapeError,
   type Tensor,
   add,
-  cast,
   checkpoint,
   device,
   expand,
@@ -78,30 +75,6 @@ describe('the start', () => {
     parallel.dispose();
     expect(again).toThrow(RooflineError);
     second.dispose();
-    model.dispose();
-  });
-
-  it.each([
-    [
-      'a bool',
-      () => cast(ones([2]), 'bool'),
-      DTypeError,
-      /"layers\.1" is bool, which does not travel; cast\(\) it/,
-    ],
-    [
-      'an expanded one',
-      () => expand(ones([1]), [2]),
-      ShapeError,
-      /several elements of "layers\.1" \[2\] lie at one/,
-    ],
-  ])('names %s, which other ranks could not get, before anything is sent', (_, make, type, message) => {
-    const backend = new InstantBackend();
-    const model = new Model();
-    model.parameters[1] = keep(make());
-    const wrap = () => new DistributedDataParallel(model, groupOn(backend));
-    expect(wrap).toThrow(type);
-    expect(wrap).toThrow(message);
-    expect(backend.calls).toEqual([]);
     model.dispose();
   });
 
