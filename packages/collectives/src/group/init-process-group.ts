@@ -68,8 +68,8 @@ const defaultTimeoutMs = 30_000;
 /** Connects the ranks of one group; the keys that begin with `prefix` are its own. */
 type Connect = (members: Members, place: Pick<Rendezvous, 'prefix' | 'op'>) => Promise<Backend>;
 
-/** The last join of this process: ranks make several groups one after the other, in the order of their calls. */
-let joining: Promise<unknown> = Promise.resolve();
+/** The last join by the rank in the options: a rank makes several groups one after the other, in the order of its calls. */
+const joining = new Map<number | undefined, Promise<unknown>>();
 
 /**
  * Joins the group of all ranks, once all have called it; see `rankEnvironment` for who they are. Throws a
@@ -78,8 +78,10 @@ let joining: Promise<unknown> = Promise.resolve();
  */
 export async function initProcessGroup(options: InitProcessGroupOptions): Promise<ProcessGroup> {
   checkInitOptions(options);
-  const joined = joining.then(() => joinAll(options));
-  joining = joined.catch(() => {});
+  const { rank } = options;
+  const joined = Promise.resolve(joining.get(rank)).then(() => joinAll(options));
+  const ended = joined.catch(() => {});
+  joining.set(rank, ended);
   return await joined;
 }
 

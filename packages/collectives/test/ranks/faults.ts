@@ -203,6 +203,16 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     stillWorks(part);
   },
 
+  /** Two ranks of one process, which come at once. */
+  async together() {
+    const options = { backend: 'gloo', worldSize: 2, timeoutMs: 5000 } as const;
+    for (let round = 0; round < 2; round++) {
+      const groups = await Promise.all([0, 1].map((rank) => initProcessGroup({ ...options, rank })));
+      await Promise.all(groups.map((group) => group.barrier().done));
+      for (const group of groups) group.dispose();
+    }
+  },
+
   /** Rank 1 is killed while a message of 200 MB is on its way from it, or to it. */
   async midway() {
     const group = await initProcessGroup({ backend: 'gloo' });
