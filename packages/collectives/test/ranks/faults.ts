@@ -167,7 +167,10 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     await failed;
     throws(() => work.wait(), CollectiveError);
     deepStrictEqual(x.storage.references, 1);
-    throws(() => group.allReduce(x).wait(), /the group has been disposed/);
+    throws(() => group.allReduce(x), {
+      name: 'DisposedError',
+      message: /^allReduce: the group was used after it had been disposed/,
+    });
     deepStrictEqual(x.storage.references, 1);
   },
 
