@@ -19,6 +19,14 @@ function command(...args: string[]): { code: number | null; stdout: string; stde
 
 const linesOf = (text: string) => text.trimEnd().split('\n').sort();
 
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 describe('the command', () => {
   it('gives each rank its place and a GPU of its own, and prefixes what it writes', () => {
     const { code, stdout, stderr } = command('--nproc', '3', '--', rankScript('misbehave'), 'variables');
@@ -48,6 +56,16 @@ describe('the command', () => {
     // It lives: nobody waited for it.
     process.kill(Number(child), 'SIGKILL');
   }, 30_000);
+
+  it('a program that ends before its ranks ends them too', async () => {
+    const args = [...nodeFlags, rankScript('launching')];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect(status).toBe(1);
+    expect(stderr).toContain('the program’s own');
+    const pids = linesOf(stdout).map((line) => Number(line.split('] ')[1]));
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) await expect.poll(() => isRunning(pid)).toBe(false);
+  });
 
   it('passes signals on', async () => {
     const child = spawn(

@@ -26,6 +26,10 @@ if (fault === 'variables') {
   const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'inherit' });
   console.error(`child ${child.pid}`);
   setTimeout(() => process.exit(4), 50);
+} else if (fault === 'waits') {
+  process.on('SIGTERM', () => process.exit(0));
+  console.log(process.pid);
+  await sleep(60_000);
 } else if (fault === 'chatters') {
   for (let line = 0; line < 50; line++) {
     console.log(line);
