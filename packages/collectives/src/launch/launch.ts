@@ -30,7 +30,7 @@ const noticeMs = 1000;
  * Starts the ranks of this machine and waits for them. They find each other through a store that this process hosts,
  * each sees one GPU of its own, and their output comes line by line, prefixed with the rank. Signals are passed on.
  * When one fails the others are ended, and all are when this process ends. The errors that ranks ended with are written
- * then, each once with the ranks that had it, and the one of the rank that failed first last.
+ * at the end, each once with the ranks that had it, and the one of the rank that failed first last.
  */
 export async function launch(options: LaunchOptions): Promise<LaunchResult> {
   checkLaunchOptions(options);
