@@ -21,7 +21,7 @@ export interface LaunchResult {
   readonly failure: RankFailure | null;
 }
 
-const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 const defaultGraceMs = 5000;
 /** How long ranks may tell of the one that they lost before they are asked to end. */
 const noticeMs = 1000;

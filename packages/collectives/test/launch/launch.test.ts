@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type LaunchOptions, type LaunchResult, launch } from '../../src/index.ts';
+import { hasProgram } from '../support/has-program.ts';
 import { glooNote, hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
 const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
@@ -87,6 +88,22 @@ describe('the command', () => {
       '[rank 1] ready',
     ]);
   });
+
+  const hasScript = hasProgram('script');
+  it.skipIf(!hasScript)(
+    `a Ctrl-C reaches each rank once${hasScript ? '' : ' (skipped: no script, of util-linux)'}`,
+    async () => {
+      const words = [process.execPath, ...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave')];
+      const line = [...words, "'counts signals'"].join(' ');
+      const terminal = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
+      let output = '';
+      terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+        if (text.includes('ready') && output.match(/ready/g)?.length === 2) terminal.stdin.write('\x03');
+      });
+      expect(await once(terminal, 'close')).toEqual([0, null]);
+    },
+  );
 
   it.each([
     [[], '--nproc is missing'],

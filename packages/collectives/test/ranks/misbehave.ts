@@ -36,6 +36,13 @@ if (fault === 'variables') {
     await sleep(10);
   }
   console.error('at its end');
+} else if (fault === 'counts signals') {
+  let count = 0;
+  process.on('SIGINT', () => {
+    if (++count === 1) setTimeout(() => process.exit(count - 1), 500);
+  });
+  console.log('ready');
+  await sleep(60_000);
 } else if (fault === 'signals') {
   process.on('SIGINT', () => {
     console.log('got SIGINT');
