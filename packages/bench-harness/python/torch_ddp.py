@@ -2,7 +2,7 @@
 
 Requests and answers are JSON, one a line, on stdin and stdout:
   {"command": "prepare", "config": {...}, "batch", "context", "dtype", "device", "seed", "threads", "backend",
-   "port", "rank", "worldSize", "mode", "bucketBytes", "optimizer"}
+   "port", "rank", "worldSize", "timeoutSeconds", "mode", "bucketBytes", "optimizer"}
       -> {"torch", "python", "device"}, once all ranks are there
   {"command": "run", "steps": n}      -> {"stepMs": [...]}, all ranks beginning each step together
 Failures are answered as peer_protocol.py does.
@@ -31,7 +31,7 @@ class ParallelWorkload(Workload):
             init_method=f"tcp://127.0.0.1:{job['port']}",
             rank=job["rank"],
             world_size=job["worldSize"],
-            timeout=timedelta(seconds=120),
+            timeout=timedelta(seconds=job["timeoutSeconds"]),
         )
         super().__init__({**job, "mode": "train-step", "attention": "plain"})
         self.parallel_mode = job["mode"]

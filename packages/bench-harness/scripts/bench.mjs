@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { benchmarkEntries } from '../dist/index.js';
-import { whyNoRanks } from '../src/device/require-gloo.ts';
+import { whyNoRanks } from '../src/device/require-backend.ts';
 import { waitForFolder } from '../src/records/folder-lock.ts';
 
 const given = process.argv.slice(2);

@@ -126,6 +126,7 @@ describe('what is missing is named', () => {
     [{ ...torchrun, MASTER_ADDR: '' }, 'MASTER_ADDR is not set'],
     [{ ...torchrun, MASTER_PORT: undefined }, 'MASTER_PORT is not set'],
     [{ ...torchrun, MASTER_PORT: '99999' }, 'MASTER_PORT is 99999'],
+    [{ ...torchrun, MASTER_PORT: '0' }, 'MASTER_PORT is 0; ports that all ranks know are 1 to 65535'],
     [{ ...torchrun, RANK: '-1' }, 'RANK is "-1", not a whole number'],
     [{ ...torchrun, WORLD_SIZE: '1e3' }, 'WORLD_SIZE is "1e3", not a whole number'],
     [{ ...torchrun, RANK: '8' }, 'rank 8 of a world of 8 makes no sense'],

@@ -15,7 +15,10 @@ export function withUnmeasured(
   const isNothing = unmeasured.length === records.length;
   return {
     ...report,
-    summary: [...(isNothing ? [`Nothing was measured: [why](#${sectionId}).`] : []), ...report.summary],
+    summary: [
+      ...(isNothing ? [`Nothing was measured; the report [tells why](#${sectionId}).`] : []),
+      ...report.summary,
+    ],
     sections: [...report.sections, unmeasuredSection(unmeasured, describe)],
   };
 }

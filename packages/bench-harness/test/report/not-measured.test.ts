@@ -35,7 +35,7 @@ describe.each([...failed])('where no cell of %s was measured', (name, records) =
 
   it('the report begins with that, names each cell with the reason, and has no table without rows', async () => {
     const report = await reportOfRecords(records);
-    expect(report.summary[0]).toBe('Nothing was measured: [why](#not-measured).');
+    expect(report.summary[0]).toBe('Nothing was measured; the report [tells why](#not-measured).');
     expect(report.summary.join(' ')).not.toContain('No element was wrong');
     const tables = report.sections.flatMap(({ blocks }) => blocks.filter((block) => block.kind === 'table'));
     expect(tables.filter(({ rows }) => rows.length === 0)).toEqual([]);

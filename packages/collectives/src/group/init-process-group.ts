@@ -68,6 +68,9 @@ const defaultTimeoutMs = 30_000;
 /** Connects the ranks of one group; the keys that begin with `prefix` are its own. */
 type Connect = (members: Members, place: Pick<Rendezvous, 'prefix' | 'op'>) => Promise<Backend>;
 
+/** The last join by the rank in the options: a rank makes several groups one after the other, in the order of its calls. */
+const joining = new Map<number | undefined, Promise<unknown>>();
+
 /**
  * Joins the group of all ranks, once all have called it; see `rankEnvironment` for who they are. Throws a
  * LibraryNotFoundError without Gloo or NCCL, a RooflineError (code RANKS) for an environment that says too little, a
@@ -75,6 +78,14 @@ type Connect = (members: Members, place: Pick<Rendezvous, 'prefix' | 'op'>) => P
  */
 export async function initProcessGroup(options: InitProcessGroupOptions): Promise<ProcessGroup> {
   checkInitOptions(options);
+  const { rank } = options;
+  const joined = Promise.resolve(joining.get(rank)).then(() => joinAll(options));
+  const ended = joined.catch(() => {});
+  joining.set(rank, ended);
+  return await joined;
+}
+
+async function joinAll(options: InitProcessGroupOptions): Promise<ProcessGroup> {
   const { backend, timeoutMs = defaultTimeoutMs, host, device, checkCalls, ...rankOptions } = options;
   const environment = rankEnvironment(rankOptions);
   const { rank, worldSize, storeHost, storePort, token } = environment;

@@ -54,11 +54,16 @@ export function checkOperand(op: string, x: Tensor, { name, deviceType, device }
 /** The same for one that is written to. */
 export function checkTarget(op: string, x: Tensor, backend: Backend): void {
   checkOperand(op, x, backend);
-  if (x.size > 0 && x.strides.some((stride, i) => stride === 0 && x.shape[i]! > 1))
+  if (repeatsElements(x))
     throw new ShapeError(
       `${op}: several elements of the output ${formatShape(x.shape)} lie at one place, as after expand(); write to a ` +
         'contiguous() copy.',
     );
+}
+
+/** Whether several elements lie at one place, as after `expand`, so that none of them can be written alone. */
+export function repeatsElements({ size, shape, strides }: Tensor): boolean {
+  return size > 0 && strides.some((stride, i) => stride === 0 && shape[i]! > 1);
 }
 
 /** A tensor to read: itself where it is contiguous, else a copy. Calls of one `order` run one after the other. */

@@ -1,5 +1,6 @@
 import {
   type Device,
+  DisposedError,
   RooflineError,
   ShapeError,
   type Tensor,
@@ -38,6 +39,7 @@ export class ProcessGroup {
   /** The calls of `coalesce` so far, while it collects them. */
   #together: PreparedCall[] | null = null;
   #onCurrentStream = false;
+  #isDisposed = false;
 
   /** Made by `initProcessGroup` and `subGroup`. */
   constructor(members: Members, backend: Backend, regroup: Regroup, onDispose: () => void) {
@@ -249,8 +251,12 @@ export class ProcessGroup {
     });
   }
 
-  /** Leaves: ends the connections, and with them what is under way. The store stays until the first group has left. */
+  /**
+   * Leaves: ends the connections, and with them what is under way; later calls throw a DisposedError. The store stays until
+   * the first group has left.
+   */
   dispose(): void {
+    this.#isDisposed = true;
     this.#backend.close();
     this.#onDispose();
   }
@@ -260,6 +266,10 @@ export class ProcessGroup {
   }
 
   #start(call: Call): Work {
+    if (this.#isDisposed)
+      throw new DisposedError(
+        `${call.kind}: the group was used after it had been disposed; dispose() behind its last call.`,
+      );
     // Also where nothing is held, as for copies.
     currentTrace()?.refuse(
       `${call.kind} works on memory beside the ops, which replays would not repeat`,

@@ -1,4 +1,5 @@
 import { checkFunction } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 import type { RunningCall, TimeSpan } from './backend.ts';
 
 const observers = new Set<(work: Work) => void>();
@@ -65,9 +66,14 @@ export class Work {
   /**
    * On the CPU, blocks this thread until the result is there. On a GPU, makes the current stream wait for it and returns
    * at once: what is queued from now on sees it. Throws a CollectiveError where the call is known to have failed; a
-   * failure that a GPU's stream only meets later rejects `done`, and is thrown by the group's next call.
+   * failure that a GPU's stream only meets later rejects `done`, and is thrown by the group's next call. Throws a CompileError
+   * inside a compiled function, whose replays would not wait.
    */
   wait(): void {
+    currentTrace()?.refuse(
+      `it waits for ${this.op}, which replays would not`,
+      'Wait outside, before you call the compiled function',
+    );
     this.#running?.wait();
     if (!this.#error) return;
     this.#onTold();

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { RankOutput } from './rank-output.ts';
 
@@ -29,7 +30,7 @@ export interface RankCommand {
 const lastOutputMs = 1000;
 
 /** What a launcher sends. */
-export const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const;
+export const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGKILL'] as const;
 
 /** A started rank. */
 export class RankProcess {
@@ -38,6 +39,7 @@ export class RankProcess {
   readonly ended: Promise<RankFailure | null>;
   readonly #child: ChildProcess;
   readonly #stderr: RankOutput;
+  readonly #isApart = hasTerminal();
 
   constructor(
     { rank, script, args, variables }: RankCommand,
@@ -47,6 +49,8 @@ export class RankProcess {
     this.#child = spawn(process.execPath, [...process.execArgv, script, ...args], {
       env: { ...process.env, ...variables },
       stdio: ['ignore', 'pipe', 'pipe'],
+      // In a session of its own: a Ctrl-C of the terminal reaches it by the launcher alone, and once.
+      detached: this.#isApart,
     });
     const prefix = `[rank ${rank}] `;
     createInterface({ input: this.#child.stdout! }).on('line', (line) => write('stdout', prefix + line));
@@ -59,8 +63,12 @@ export class RankProcess {
     return this.#child.pid;
   }
 
+  /** Sends a signal; where the terminal's do not reach it, to what it has started too, as the terminal would. */
   signal(signal: (typeof signals)[number]): void {
-    this.#child.kill(signal);
+    const { pid, exitCode, signalCode } = this.#child;
+    if (this.#isApart && pid !== undefined && exitCode === null && signalCode === null)
+      process.kill(-pid, signal);
+    else this.#child.kill(signal);
   }
 
   async #watch(): Promise<RankFailure | null> {
@@ -84,5 +92,15 @@ export class RankProcess {
     const error = this.#stderr.end();
     if (exitCode === 0) return null;
     return { rank: this.rank, exitCode, signal, lastLines: this.#stderr.lastLines, error };
+  }
+}
+
+/** Whether a terminal sends signals to this process and to all of its group. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
   }
 }

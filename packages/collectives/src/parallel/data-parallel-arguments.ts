@@ -1,12 +1,16 @@
 import {
+  DTypeError,
   RooflineError,
+  ShapeError,
   type Tensor,
   checkCount,
   checkFlag,
   checkOptions,
   describeValue,
+  formatShape,
   requireTensors,
 } from '@roofline/tensor-core';
+import { collectiveDTypes, repeatsElements } from '../group/operands.ts';
 import type { NamedTensor } from './agree.ts';
 
 /** What is trained: a Module of @roofline/transformer, or anything else that names its parameters. */
@@ -72,6 +76,20 @@ export function namedTensors(model: ReplicatedModel): NamedTensor[] {
         'PARAMETERS',
         `${owner}: "${name}" was made by an op; only leaves are trained.`,
       );
+    checkReplicable(name, tensor);
   }
   return named.filter(([, tensor]) => !seen.has(tensor) && seen.add(tensor));
+}
+
+/** Throws, on all ranks, for what those behind the first cannot get. */
+function checkReplicable(name: string, tensor: Tensor): void {
+  const { dtype, shape } = tensor;
+  const remedy = 'or keep it where namedParameters() does not give it, such as in a private field';
+  if (!(collectiveDTypes as readonly string[]).includes(dtype))
+    throw new DTypeError(`${owner}: "${name}" is ${dtype}, which does not travel; cast() it, ${remedy}.`);
+  if (repeatsElements(tensor))
+    throw new ShapeError(
+      `${owner}: several elements of "${name}" ${formatShape(shape)} lie at one place, as after expand(); make it ` +
+        `contiguous(), ${remedy}.`,
+    );
 }

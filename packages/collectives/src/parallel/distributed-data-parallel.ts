@@ -41,7 +41,7 @@ const reduced = new WeakSet<Tensor>();
  * `checkpoint`s, take 'naive' or 'flat': 'overlap' has sent the first part by then, and throws.
  *
  * Throws a CollectiveError where the ranks' models or options differ, a RooflineError for a model without anything to
- * train or with parameters that another one reduces (code PARAMETERS) and for options that are none.
+ * train, or whose tensors do not travel or are reduced by another one (code PARAMETERS), and for options that are none.
  */
 export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedModel> {
   readonly module: Model;

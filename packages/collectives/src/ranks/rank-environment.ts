@@ -156,7 +156,7 @@ export function firstNode(list: string): string {
 function masterPortIn(variables: Variables): number {
   const port = numberIn(variables, 'MASTER_PORT');
   if (port !== null) {
-    if (port > 65535) throw ranksError(`MASTER_PORT is ${port}; ports end at 65535.`);
+    checkCommonPort('MASTER_PORT', port);
     // torchrun may host PyTorch's own store at the port, and says so.
     return variables.TORCHELASTIC_USE_AGENT_STORE === 'True' ? port + 1 : port;
   }
@@ -178,6 +178,12 @@ function numberIn(variables: Variables, name: string): number | null {
   return Number(text);
 }
 
+/** Throws for what is no port, and for 0, which stands for any free one: the other ranks could not know it. */
+function checkCommonPort(name: string, port: number): void {
+  if (port < 1 || port > 65535)
+    throw ranksError(`${name} is ${port}; ports that all ranks know are 1 to 65535.`);
+}
+
 function isSet(text: string | undefined): text is string {
   return text !== undefined && text !== '';
 }
@@ -192,8 +198,7 @@ function checkRankOptions(options: RankOptions): void {
     const value = options[name];
     if (value !== undefined) checkCount('rankEnvironment', name, value, name === 'worldSize' ? 1 : 0);
   }
-  if (options.masterPort !== undefined && options.masterPort > 65535)
-    throw ranksError(`masterPort is ${options.masterPort}; ports end at 65535.`);
+  if (options.masterPort !== undefined) checkCommonPort('masterPort', options.masterPort);
   if (options.masterAddress !== undefined)
     checkText('rankEnvironment', 'masterAddress', options.masterAddress);
   if (options.token !== undefined) checkText('rankEnvironment', 'token', options.token);

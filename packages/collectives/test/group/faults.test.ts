@@ -21,6 +21,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     ['absent', 2],
     ['alone', 2],
     ['again', 2],
+    ['together', 1],
     ['lists', 2],
     ['lists', 4],
   ] as const)('%s, %i ranks', isEverySuccessful);

@@ -359,6 +359,21 @@ describe('is refused', () => {
     expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
   });
 
+  it('a wait in a compiled function for a call outside, whose replays would read what is not there yet', () => {
+    const backend = new InstantBackend(null);
+    const x = ones([2]);
+    const work = groupOn(backend).allReduce(x);
+    const f = compile((y: Tensor) => {
+      work.wait();
+      return mul(x, y);
+    });
+    expect(() => scope(() => void f(ones([2])))).toThrow(
+      'compile: it waits for allReduce, which replays would not',
+    );
+    expect(work.isDone).toBe(false);
+    work.wait();
+  });
+
   it('nothing of all that reaches the others', () => {
     const backend = new InstantBackend();
     expect(() => groupOn(backend).allReduce(ones([2]), { output: ones([3]) })).toThrow('one shape');

@@ -1,8 +1,10 @@
 import { RooflineError } from '@roofline/tensor-core';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type LaunchOptions, type LaunchResult, launch } from '../../src/index.ts';
+import { hasProgram } from '../support/has-program.ts';
 import { glooNote, hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
 const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
@@ -17,6 +19,14 @@ function command(...args: string[]): { code: number | null; stdout: string; stde
 }
 
 const linesOf = (text: string) => text.trimEnd().split('\n').sort();
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
 
 describe('the command', () => {
   it('gives each rank its place and a GPU of its own, and prefixes what it writes', () => {
@@ -48,6 +58,16 @@ describe('the command', () => {
     process.kill(Number(child), 'SIGKILL');
   }, 30_000);
 
+  it('a program that ends before its ranks ends them too', async () => {
+    const args = [...nodeFlags, rankScript('launching')];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    expect(status).toBe(1);
+    expect(stderr).toContain('the program’s own');
+    const pids = linesOf(stdout).map((line) => Number(line.split('] ')[1]));
+    expect(pids).toHaveLength(2);
+    for (const pid of pids) await expect.poll(() => isRunning(pid)).toBe(false);
+  });
+
   it('passes signals on', async () => {
     const child = spawn(
       process.execPath,
@@ -69,6 +89,22 @@ describe('the command', () => {
     ]);
   });
 
+  const hasScript = hasProgram('script');
+  it.skipIf(!hasScript)(
+    `a Ctrl-C reaches each rank once${hasScript ? '' : ' (skipped: no script, of util-linux)'}`,
+    async () => {
+      const words = [process.execPath, ...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave')];
+      const line = [...words, "'counts signals'"].join(' ');
+      const terminal = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
+      let output = '';
+      terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+        if (text.includes('ready') && output.match(/ready/g)?.length === 2) terminal.stdin.write('\x03');
+      });
+      expect(await once(terminal, 'close')).toEqual([0, null]);
+    },
+  );
+
   it.each([
     [[], '--nproc is missing'],
     [['--nproc', '2'], 'no script'],
@@ -88,6 +124,22 @@ describe('the command', () => {
     const { code, stderr } = command(...args);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+
+  it('ends well, behind its ranks, where nobody reads what they write', async () => {
+    const child = spawn(
+      process.execPath,
+      [...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave'), 'chatters'],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    child.stdout.once('data', () => child.stdout.destroy());
+    let errors = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+    const [code] = (await once(child, 'close')) as [number | null];
+    expect({ code, errors: linesOf(errors) }).toEqual({
+      code: 0,
+      errors: [0, 1].map((rank) => `[rank ${rank}] at its end`),
+    });
   });
 
   it('has help', () => {

@@ -167,7 +167,10 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     await failed;
     throws(() => work.wait(), CollectiveError);
     deepStrictEqual(x.storage.references, 1);
-    throws(() => group.allReduce(x).wait(), /the group has been disposed/);
+    throws(() => group.allReduce(x), {
+      name: 'DisposedError',
+      message: /^allReduce: the group was used after it had been disposed/,
+    });
     deepStrictEqual(x.storage.references, 1);
   },
 
@@ -192,14 +195,25 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
       stillWorks(group);
       group.dispose();
     }
-    const [first, second] = [
-      await initProcessGroup({ backend: 'gloo' }),
-      await initProcessGroup({ backend: 'gloo' }),
-    ];
+    // Asked for at once, they are made one after the other.
+    const [first, second] = await Promise.all([
+      initProcessGroup({ backend: 'gloo' }),
+      initProcessGroup({ backend: 'gloo' }),
+    ]);
     stillWorks(first);
     stillWorks(second);
     const part = await second.subGroup([0, 1]);
     stillWorks(part);
+  },
+
+  /** Two ranks of one process, which come at once. */
+  async together() {
+    const options = { backend: 'gloo', worldSize: 2, timeoutMs: 5000 } as const;
+    for (let round = 0; round < 2; round++) {
+      const groups = await Promise.all([0, 1].map((rank) => initProcessGroup({ ...options, rank })));
+      await Promise.all(groups.map((group) => group.barrier().done));
+      for (const group of groups) group.dispose();
+    }
   },
 
   /** Rank 1 is killed while a message of 200 MB is on its way from it, or to it. */
@@ -245,6 +259,12 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     const place = { masterAddress: '127.0.0.1', masterPort: Number(process.argv[3]) };
     for (let round = 0; round < 3; round++) {
       const group = await initProcessGroup({ backend: 'gloo', ...place });
+      stillWorks(group);
+      if (group.rank === 0)
+        await rejects(initProcessGroup({ backend: 'gloo', ...place }), {
+          message:
+            /this process hosts the store at 127.0.0.1:\d+ for a group that lives; dispose\(\) that first/,
+        });
       stillWorks(group);
       if (group.rank === 0) await sleep(300);
       group.dispose();

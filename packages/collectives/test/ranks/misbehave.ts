@@ -26,6 +26,23 @@ if (fault === 'variables') {
   const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)'], { stdio: 'inherit' });
   console.error(`child ${child.pid}`);
   setTimeout(() => process.exit(4), 50);
+} else if (fault === 'waits') {
+  process.on('SIGTERM', () => process.exit(0));
+  console.log(process.pid);
+  await sleep(60_000);
+} else if (fault === 'chatters') {
+  for (let line = 0; line < 50; line++) {
+    console.log(line);
+    await sleep(10);
+  }
+  console.error('at its end');
+} else if (fault === 'counts signals') {
+  let count = 0;
+  process.on('SIGINT', () => {
+    if (++count === 1) setTimeout(() => process.exit(count - 1), 500);
+  });
+  console.log('ready');
+  await sleep(60_000);
 } else if (fault === 'signals') {
   process.on('SIGINT', () => {
     console.log('got SIGINT');

@@ -10,7 +10,7 @@ import {
   parseWholeNumbers,
   single,
 } from '../../cli/option-values.ts';
-import { requireGloo } from '../../device/require-gloo.ts';
+import { requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
 import { findPeer } from '../e2e/command.ts';
 import { collectiveDTypes, collectiveOps, pieceCount } from './operations.ts';
@@ -90,7 +90,7 @@ export const allreduceCommand = defineCommand({
     const ranks = args.nproc ?? ranksFor(onGpu ? gpus : availableParallelism());
     const cells = { ops: args.op, backends: [...chosen], ranks, sizes, dtypes: args.dtype };
     checkElements(cells);
-    if (chosen.includes('gloo')) await requireGloo();
+    for (const backend of chosen) await requireBackend(backend);
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { allreduceBenchmark } = await import('./benchmark.ts');
     const peer = args.peer === undefined ? null : await findPeer();

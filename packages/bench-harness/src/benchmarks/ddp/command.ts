@@ -6,7 +6,7 @@ import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
 import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { tell } from '../../cli/output.ts';
 import { printTable } from '../../cli/print-table.ts';
-import { requireGloo } from '../../device/require-gloo.ts';
+import { requireBackend } from '../../device/require-backend.ts';
 import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
@@ -65,7 +65,7 @@ export const ddpCommand = defineCommand({
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
   ],
   async run(args) {
-    if (args.backend === 'gloo') await requireGloo();
+    await requireBackend(args.backend);
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { ddpBenchmark } = await import('./benchmark.ts');
     const [models, { findPeer }] = await Promise.all([

@@ -7,6 +7,12 @@ import { UntilFailure } from '../../peer/until-failure.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import type { RankResult } from './result.ts';
 
+/** How long PyTorch's ranks wait for each other. */
+const peerTimeoutSeconds = 120;
+
+/** How long ours wait for each other beside them: one whose peer waits for a peer that has failed is not lost. */
+export const timeoutBesidePeerMs = 1500 * peerTimeoutSeconds;
+
 /** Where a rank of the peer finds the others. */
 export interface PeerPlace {
   readonly rank: number;
@@ -23,7 +29,8 @@ class TorchRank extends PythonPeer {
   prepare({ shape: config, ...cell }: DdpCell, settings: DdpSettings, place: PeerPlace) {
     const { backend, bucketBytes, seed } = settings;
     const device = backend === 'nccl' ? 'cuda:0' : 'cpu';
-    const job = { ...cell, ...place, config, backend, bucketBytes, seed, device };
+    const timeoutSeconds = peerTimeoutSeconds;
+    const job = { ...cell, ...place, config, backend, bucketBytes, seed, device, timeoutSeconds };
     return this.request({ command: 'prepare', ...job }, readyReply);
   }
 

@@ -19,7 +19,7 @@ import {
 import { AdamW, type AdamWOptions } from '@roofline/optim';
 import { TransformerLM, countParameters, languageModelLoss } from '@roofline/transformer';
 import { alternationBlocks } from '../../measuring/timing.ts';
-import { RankPeer } from './ddp-peer.ts';
+import { RankPeer, timeoutBesidePeerMs } from './ddp-peer.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
 import { sendRankEvent } from './rank-lines.ts';
 import { profilePass } from './profile-pass.ts';
@@ -38,7 +38,10 @@ export interface RankJob {
 export async function runRank({ cell, settings, threads, peerPort }: RankJob): Promise<void> {
   // The rank's environment shows it one GPU.
   const device = openDevice(settings.backend === 'nccl' ? 'cuda' : 'cpu');
-  const group = await initProcessGroup({ backend: settings.backend });
+  const group = await initProcessGroup({
+    backend: settings.backend,
+    ...(settings.peer && { timeoutMs: timeoutBesidePeerMs }),
+  });
   const training = new Training(cell, settings, device, group);
   const memory = training.firstStep();
   const { warmup, steps } = settings;

@@ -97,7 +97,7 @@ describe('the overhead of instruments', () => {
   it('is a gap where a cell failed', () => {
     const failed = instrumentRecord({ status: 'out-of-memory', result: null });
     const { summary, sections } = overheadBenchmark.toReport([failed]);
-    expect(summary).toEqual(['Nothing was measured: [why](#not-measured).']);
+    expect(summary).toEqual(['Nothing was measured; the report [tells why](#not-measured).']);
     const plot = sections[0]!.blocks.find((block) => block.kind === 'plot')!;
     expect(plot.series[0]!.points).toEqual([{ x: 'small', y: null, note: 'out-of-memory' }]);
     expect(overheadBenchmark.toTable([failed]).rows[0]).toMatchObject({ status: 'out-of-memory' });

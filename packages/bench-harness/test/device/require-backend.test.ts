@@ -1,7 +1,7 @@
 import { diagnoseGloo } from '@roofline/collectives';
 import { cudaDeviceCount } from '@roofline/tensor-core';
 import { expect, it, vi } from 'vitest';
-import { requireGloo, whyNoRanks } from '../../src/device/require-gloo.ts';
+import { requireBackend, whyNoRanks } from '../../src/device/require-backend.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 import { runMain } from '../fixtures/run-main.ts';
 
@@ -24,7 +24,7 @@ const missing = {
 
 it('is content where Gloo is found', async () => {
   vi.mocked(diagnoseGloo).mockReturnValue({ ...missing, status: 'found' });
-  await expect(requireGloo()).resolves.toBeUndefined();
+  await expect(requireBackend('gloo')).resolves.toBeUndefined();
 });
 
 it.each(['ddp --nproc 2', 'allreduce --backend gloo --size 1MB'])(
@@ -37,6 +37,18 @@ it.each(['ddp --nproc 2', 'allreduce --backend gloo --size 1MB'])(
       stdout: '',
       stderr: 'roofline: libgloo is missing (its shim has not been built). Build it.\n',
     });
+  },
+);
+
+it.each(['ddp --backend nccl', 'allreduce --backend gloo,nccl --size 1MB'])(
+  '%s says without a GPU that gloo is for the CPU',
+  async (line) => {
+    vi.mocked(diagnoseGloo).mockReturnValue({ ...missing, status: 'found' });
+    vi.mocked(cudaDeviceCount).mockReturnValue(0);
+    const { exitCode, stderr } = await runMain([...line.split(' '), '--out', temporaryFolder()]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('CUDA finds none here (`roofline doctor` tells why); `--backend gloo` connects');
+    expect(stderr).not.toContain("device 'cpu'");
   },
 );
 

@@ -9,13 +9,21 @@ export async function whyNoRanks(): Promise<string | null> {
   return problem ?? null;
 }
 
-/** Before a sweep whose ranks Gloo connects. Throws UsageError where it is missing, with how to get it. */
-export async function requireGloo(): Promise<void> {
-  const problems = await problemsOfGloo();
+/** Before a sweep whose ranks the backend connects. Throws UsageError for Gloo that is missing, and NCCL without a GPU. */
+export async function requireBackend(backend: 'gloo' | 'nccl'): Promise<void> {
+  const problems = backend === 'gloo' ? await problemsOfGloo() : await problemsOfNccl();
   if (problems.length > 0) throw new UsageError(problems.join('\n'));
 }
 
 async function problemsOfGloo(): Promise<string[]> {
   const { diagnoseGloo } = await import('@roofline/collectives');
   return remedies([diagnoseGloo()]);
+}
+
+async function problemsOfNccl(): Promise<string[]> {
+  const { cudaDeviceCount } = await import('@roofline/tensor-core');
+  if (cudaDeviceCount() > 0) return [];
+  return [
+    'nccl connects GPUs, and CUDA finds none here (`roofline doctor` tells why); `--backend gloo` connects processes on the CPU.',
+  ];
 }

@@ -1,0 +1,20 @@
+import { DTypeError, ShapeError, type Tensor, cast, expand, keep, ones } from '@roofline/tensor-core';
+import { expect, it } from 'vitest';
+import { DistributedDataParallel } from '../../src/index.ts';
+import { InstantBackend, groupOn } from '../support/instant-backend.ts';
+
+it.each([
+  ['a bool', () => cast(ones([2]), 'bool'), DTypeError, /"mask" is bool, which does not travel; cast\(\) it/],
+  ['an expanded one', () => expand(ones([1]), [2]), ShapeError, /elements of "mask" \[2\] lie at one place/],
+])('names %s, which other ranks could not get, before anything is sent', (_, make, type, message) => {
+  const backend = new InstantBackend();
+  const named: [string, Tensor][] = [
+    ['weight', keep(ones([2])).requiresGrad_()],
+    ['mask', keep(make())],
+  ];
+  const wrap = () => new DistributedDataParallel({ namedParameters: () => named }, groupOn(backend));
+  expect(wrap).toThrow(type);
+  expect(wrap).toThrow(message);
+  expect(backend.calls).toEqual([]);
+  for (const [, tensor] of named) tensor.dispose();
+});
