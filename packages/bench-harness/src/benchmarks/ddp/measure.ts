@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
 import { ddpRankProgram } from '../../paths.ts';
+import { freePort } from '../../peer/free-port.ts';
 import { rankError } from '../../runner/rank-error.ts';
 import type { CellContext } from '../definition.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -44,16 +43,6 @@ export async function measureDdp(
 function threadsOf(worldSize: number): number {
   const given = Number(process.env['ROOFLINE_CPU_THREADS']);
   return given > 0 ? given : Math.max(1, Math.floor(availableParallelism() / worldSize));
-}
-
-/** A port that nothing listens at now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** PyTorch's steps as its slowest rank has them; a failure of one is that of all. */
