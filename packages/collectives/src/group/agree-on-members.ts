@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CollectiveError, StoreError } from '../errors.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import type { Ask, AskBoard, Notice, RankAsk } from './ask-board.ts';
-import { namesOf } from './describe-call.ts';
 import { askOf, findDisagreement, missedDisagreement } from './find-disagreement.ts';
 
 /** How long at most until what another rank has told is seen. */
@@ -131,7 +131,7 @@ function disagreementError(rank: number, own: Ask, asks: readonly RankAsk[]): Co
   const told = [...askers]
     .map(([list, ranks]) => ({ list, ranks: sorted(ranks) }))
     .toSorted((a, b) => a.ranks[0]! - b.ranks[0]!)
-    .map(({ list, ranks }) => `${namesOf(ranks)}: ${list}`);
+    .map(({ list, ranks }) => `${rankNames(ranks)}: ${list}`);
   const peers = asks.filter((ask) => listOf(ask) !== listOf(own)).map((ask) => ask.rank);
   return new CollectiveError(
     `subGroup: the ranks ask for different groups (${told.join('; ')}). All members of a group must call it with one list ` +
@@ -157,7 +157,7 @@ function lateError(
   });
   const told = [`rank ${rank} asked for ${ask.ranks.join(', ')}`, ...asked].join('; ');
   return new CollectiveError(
-    `subGroup: ${namesOf(late)} did not come within ${timeoutMs} ms (${told}); does it call subGroup() too, with the same ` +
+    `subGroup: ${rankNames(late)} did not come within ${timeoutMs} ms (${told}); does it call subGroup() too, with the same ` +
       'list of ranks in the same order?',
     { op: 'subGroup', rank, peers: late },
   );

@@ -1,6 +1,6 @@
 import { CollectiveError, StoreError } from '../errors.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import type { Store } from '../store/store.ts';
-import { namesOf } from './describe-call.ts';
 
 export interface Rendezvous {
   /** The rank in the group, and the ranks of the world that make it up. */
@@ -43,7 +43,7 @@ export async function awaitMembers(
     const { missingKeys } = cause;
     const late = ranks.filter((_, member) => missingKeys.includes(keyOf(member)));
     throw new CollectiveError(
-      `${op}: ${namesOf(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ${ranks.length} waited); ` +
+      `${op}: ${rankNames(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ${ranks.length} waited); ` +
         remedies[op],
       { op, rank: ranks[rank]!, peers: late },
       { cause },

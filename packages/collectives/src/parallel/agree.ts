@@ -9,8 +9,8 @@ import {
 } from '@roofline/tensor-core';
 import { createHash } from 'node:crypto';
 import { CollectiveError } from '../errors.ts';
-import { namesOf } from '../group/describe-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 
 const digestWords = 8;
 
@@ -39,7 +39,7 @@ export function checkAgreement(
   if (others.length > 0) {
     throw new CollectiveError(
       `${owner}: rank ${rank} has ${lines.length} parameters, from ${lines[0]} to ${lines.at(-1)}, and ` +
-        `${namesOf(others)} others, in names, dtypes, shapes, order or whether they are trained; build the same model ` +
+        `${rankNames(others)} others, in names, dtypes, shapes, order or whether they are trained; build the same model ` +
         'on all ranks.',
       { op: owner, rank, peers: others },
     );
@@ -47,7 +47,7 @@ export function checkAgreement(
   const otherwise = differing(1);
   if (otherwise.length === 0) return;
   throw new CollectiveError(
-    `${owner}: rank ${rank} has the options ${choices}, ${namesOf(otherwise)} others; give all ranks the same.`,
+    `${owner}: rank ${rank} has the options ${choices}, ${rankNames(otherwise)} others; give all ranks the same.`,
     { op: owner, rank, peers: otherwise },
   );
 }

@@ -9,8 +9,8 @@ import {
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../errors.ts';
 import { checkRank } from '../group/check-call.ts';
-import { namesOf } from '../group/describe-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import { broadcastAll, checkAgreement, requireGroup } from './agree.ts';
 import { assignShards } from './assign-shards.ts';
 import { gatherState, scatterState } from './exchange-states.ts';
@@ -243,7 +243,7 @@ export class ShardedOptimizer<H extends object> {
     if (peers.length === 0) return;
     if (failure) throw failure;
     throw new CollectiveError(
-      `${owner}.loadStateDict: the state does not fit on ${namesOf(peers)}: ${failures.find((text) => text !== null)}`,
+      `${owner}.loadStateDict: the state does not fit on ${rankNames(peers)}: ${failures.find((text) => text !== null)}`,
       { op: `${owner}.loadStateDict`, rank: ranks[rank]!, peers },
     );
   }
