@@ -11,7 +11,7 @@ import {
   requireTensors,
 } from '@roofline/tensor-core';
 import { collectiveDTypes, repeatsElements } from '../group/operands.ts';
-import type { NamedTensor } from './agree.ts';
+import type { NamedTensor } from './check-agreement.ts';
 
 /** What is trained: a Module of @roofline/transformer, or anything else that names its parameters. */
 export interface ReplicatedModel {

@@ -8,11 +8,12 @@ import {
   requireTensor,
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../errors.ts';
-import { checkRank } from '../group/check-call.ts';
+import { checkRank, requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { rankNames } from '../ranks/rank-names.ts';
-import { broadcastAll, checkAgreement, requireGroup } from './agree.ts';
 import { assignShards } from './assign-shards.ts';
+import { broadcastAll } from './broadcast-all.ts';
+import { checkAgreement } from './check-agreement.ts';
 import { gatherState, scatterState } from './exchange-states.ts';
 import { type ShardableState, checkShardable, selectState } from './shard-states.ts';
 

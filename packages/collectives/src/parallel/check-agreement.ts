@@ -1,12 +1,4 @@
-import {
-  RooflineError,
-  type Tensor,
-  formatShape,
-  fromTypedArray,
-  noGrad,
-  scope,
-  zeros,
-} from '@roofline/tensor-core';
+import { type Tensor, formatShape, fromTypedArray, noGrad, scope, zeros } from '@roofline/tensor-core';
 import { createHash } from 'node:crypto';
 import { CollectiveError } from '../errors.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
@@ -73,20 +65,4 @@ function gatherDigests(group: ProcessGroup, { device }: Tensor, texts: readonly 
 
 function sha256(text: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(createHash('sha256').update(text).digest());
-}
-
-/** Copies the tensors of a group's first rank to all others. */
-export function broadcastAll(
-  group: ProcessGroup,
-  tensors: readonly Tensor[],
-  rootOf: (index: number) => number,
-): void {
-  const works = noGrad(() => tensors.map((tensor, i) => group.broadcast(tensor, rootOf(i))));
-  for (const work of works) work.wait();
-}
-
-/** Throws a RooflineError (code ARGUMENT) unless `group` is a process group. */
-export function requireGroup(owner: string, group: ProcessGroup): void {
-  if (typeof group?.allReduce === 'function' && Array.isArray(group.ranks)) return;
-  throw new RooflineError('ARGUMENT', `${owner}: takes a process group, as initProcessGroup() gives it.`);
 }
