@@ -19,7 +19,7 @@ export interface ReplicatedModel {
 }
 
 /** When gradients are reduced. */
-export const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
+const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
 /** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
 export type DataParallelMode = (typeof dataParallelModes)[number];
 
