@@ -16,11 +16,12 @@ export async function measureDdp(
 ): Promise<DdpResult> {
   const peerPort = settings.peer ? await freePort() : 0;
   const job: RankJob = {
-    peerPort,
     cell,
     settings,
-    threads: settings.backend === 'gloo' ? threadsOf(cell.worldSize) : null,
+    peerPort,
+    threads: settings.backend === 'gloo' ? threadsOfRank(cell.worldSize) : null,
   };
+  // The ranks inherit it.
   if (job.threads !== null) process.env['ROOFLINE_CPU_THREADS'] = String(job.threads);
   const results: RankResult[] = [];
   const { failure } = await launch({
@@ -40,7 +41,7 @@ export async function measureDdp(
 }
 
 /** Cores that each rank of this machine may keep busy: what is set for all, else an even share. */
-function threadsOf(worldSize: number): number {
+function threadsOfRank(worldSize: number): number {
   const given = Number(process.env['ROOFLINE_CPU_THREADS']);
   return given > 0 ? given : Math.max(1, Math.floor(availableParallelism() / worldSize));
 }

@@ -12,8 +12,9 @@ import type { RankResult } from './result.ts';
 export interface RankJob {
   readonly cell: DdpCell;
   readonly settings: DdpSettings;
+  /** Of its CPU device; null on a GPU. */
   readonly threads: number | null;
-  /** Where the peer's ranks meet. */
+  /** Where the peer's ranks meet; 0 without a peer. */
   readonly peerPort: number;
 }
 
