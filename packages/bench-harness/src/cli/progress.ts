@@ -2,6 +2,7 @@ import { formatDuration } from '@roofline/reports';
 import { createColors } from 'picocolors';
 import type { SweepObserver } from '../runner/sweep.ts';
 import type { CellStatus } from '../records/record.ts';
+import { firstLine } from '../report/values-in-words.ts';
 import { withoutCodes } from './output.ts';
 import { canRewrite, hasColors, widthOf, type TerminalStream } from './terminal.ts';
 
@@ -18,8 +19,8 @@ const symbolColors = { ok: 'green', failed: 'red', timeout: 'red', 'out-of-memor
 /** Characters of an error beside its cell; the record has all of it. */
 const LONGEST_REASON = 300;
 
-function firstLine(message: string): string {
-  const [line = ''] = message.split('\n', 1);
+function reasonOf(message: string): string {
+  const line = firstLine(message);
   return line.length > LONGEST_REASON ? `${line.slice(0, LONGEST_REASON)}…` : line;
 }
 
@@ -75,10 +76,11 @@ export class ProgressDisplay implements SweepObserver {
   }
 
   cellFinished(record: Parameters<NonNullable<SweepObserver['cellFinished']>>[0]): void {
-    const reason = record.error ? `: ${firstLine(record.error.message)}` : '';
+    const reason = record.error ? `: ${reasonOf(record.error.message)}` : '';
     const outcome = record.status === 'ok' ? formatDuration(record.durationMs) : record.status + reason;
     this.line(`${this.#symbolOf(record.status)} ${withoutCodes(`${this.#current} · ${outcome}`)}`);
   }
+
   #symbolOf(status: CellStatus): string {
     return createColors(hasColors(this.#stream))[symbolColors[status]](symbols[status]);
   }

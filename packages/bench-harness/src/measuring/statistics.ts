@@ -28,7 +28,7 @@ export interface Summary {
 }
 
 /** Above this share of the mean, a standard deviation deserves a warning. */
-export const WIDE_SPREAD = 0.05;
+const WIDE_SPREAD = 0.05;
 
 /** Throws an ArgumentError for an empty list. */
 export function summarize(samples: readonly number[]): Summary {

@@ -11,7 +11,7 @@ export const SCHEMA_VERSION = 1;
 const jsonValue: z.ZodType<Json> = z.json();
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), jsonValue);
 
-export const cellStatus = z.enum(['ok', 'failed', 'timeout', 'out-of-memory']);
+const cellStatus = z.enum(['ok', 'failed', 'timeout', 'out-of-memory']);
 /** How the measurement of a cell ended. */
 export type CellStatus = z.infer<typeof cellStatus>;
 

@@ -1,4 +1,5 @@
 import type { E2eCell } from '../benchmarks/e2e/parameters.ts';
+import { isUsual } from './configuration-columns.ts';
 
 type Parameter = Exclude<keyof E2eCell, 'shape'>;
 
@@ -36,8 +37,7 @@ export function cellNames(
   const told = (cell: E2eCell | undefined, keys: readonly Parameter[]) =>
     cell ? keys.map((key) => parameterText(cell, key)).join(', ') : '';
   const [named, shared] = [parameters.filter(isNamed), parameters.filter((key) => !isNamed(key))];
-  // Plain attention and eager execution go without saying where there is no other.
-  const said = shared.filter((key) => !isSwept(key) && !['plain', 'eager'].includes(String(cells[0]?.[key])));
+  const said = shared.filter((key) => !isSwept(key) && !isUsual(cells[0]?.[key]));
   const facts = [...(said.length > 0 ? [told(cells[0], said)] : []), ...(peers ?? [])];
   return { name: (cell) => told(cell, named), shared: facts.join(', ') };
 }

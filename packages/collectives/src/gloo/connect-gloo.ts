@@ -1,7 +1,7 @@
 import { CollectiveError } from '../errors.ts';
 import { type Rendezvous, awaitMembers } from '../group/await-members.ts';
 import type { Outcome } from '../group/backend.ts';
-import { namesOf } from '../group/describe-call.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import { GlooBackend } from './gloo-backend.ts';
 
 export interface ConnectGlooOptions extends Rendezvous {
@@ -33,7 +33,7 @@ function notConnected(
   { losses, message }: Extract<Outcome, { status: 'failed' }>,
 ): CollectiveError {
   const peers = [...losses.keys()].map((member) => ranks[member]!);
-  const who = peers.length > 0 ? namesOf(peers) : 'the other ranks';
+  const who = peers.length > 0 ? rankNames(peers) : 'the other ranks';
   return new CollectiveError(
     `${op}: rank ${ranks[rank]} could not connect to ${who}: ${message}. Gloo listens at any free port: is ` +
       'one blocked between the machines, or the wrong network interface taken (give { host } or GLOO_SOCKET_IFNAME)?',

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CollectiveError, StoreError } from '../errors.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import type { Ask, AskBoard, Notice, RankAsk } from './ask-board.ts';
-import { namesOf } from './describe-call.ts';
 import { askOf, findDisagreement, missedDisagreement } from './find-disagreement.ts';
 
 /** How long at most until what another rank has told is seen. */
@@ -19,6 +19,11 @@ interface Agreement {
   readonly prefix: string;
 }
 
+/** What becomes of an ask: what all have agreed on, or the asks that do not fit each other. */
+type Outcome =
+  | { readonly agreed: Agreement; readonly disagreement: null }
+  | { readonly agreed: null; readonly disagreement: readonly RankAsk[] };
+
 /**
  * Waits until all of `ranks` ask for a group of just these, in this order, and gives what begins its keys in the store. Throws
  * a CollectiveError as soon as ranks are seen to ask for others, and for those that do not come in time.
@@ -29,39 +34,35 @@ export async function agreeOnMembers(
   timeoutMs: number,
 ): Promise<string> {
   const ask = await board.open(ranks);
-  const outcome = await agreement(board, ask, timeoutMs).catch(async (error: unknown) => {
+  const { agreed, disagreement } = await outcomeOf(board, ask, timeoutMs).catch(async (error: unknown) => {
     // What was wrong counts, also where the store is gone by now.
     await board.close(ask, [], null).catch(() => {});
     throw error;
   });
-  if ('prefix' in outcome) {
-    await board.close(ask, outcome.asks, null);
-    return outcome.prefix;
+  if (agreed) {
+    await board.close(ask, agreed.asks, null);
+    return agreed.prefix;
   }
-  await board.close(ask, outcome, outcome);
-  throw disagreementError(board.rank, ask, outcome);
+  await board.close(ask, disagreement, disagreement);
+  throw disagreementError(board.rank, ask, disagreement);
 }
 
-/** What all have agreed on, or asks that do not fit each other. */
-async function agreement(
-  board: AskBoard,
-  ask: Ask,
-  timeoutMs: number,
-): Promise<Agreement | readonly RankAsk[]> {
+async function outcomeOf(board: AskBoard, ask: Ask, timeoutMs: number): Promise<Outcome> {
   const startMs = performance.now();
   const deadline = startMs + timeoutMs;
-  const patienceMs = Math.min(deadline, startMs + retryMs);
+  const retriedByMs = Math.min(deadline, startMs + retryMs);
   const notices = new Map<number, Notice>();
   let reached: Agreement | null = null;
-  let leaveMs: number | null = null;
+  let leaveAtMs: number | null = null;
   for (let round = 0; ; round++) {
     for (const [rank, notice] of await board.read(ranksToRead(board.rank, ask, notices, round)))
       notices.set(rank, notice);
-    const odd = findDisagreement(ask, board.rank, notices);
+    const disagreement = findDisagreement(ask, board.rank, notices);
     const now = performance.now();
-    if (odd) {
-      leaveMs ??= Math.min(deadline, now + lingerMs);
-      if (now >= leaveMs || ask.ranks.every((member) => odd.some(({ rank }) => rank === member))) return odd;
+    if (disagreement) {
+      leaveAtMs ??= Math.min(deadline, now + lingerMs);
+      const isOfAll = ask.ranks.every((member) => disagreement.some(({ rank }) => rank === member));
+      if (now >= leaveAtMs || isOfAll) return { agreed: null, disagreement };
     }
     const found = agreementOf(board, ask, notices);
     if (found && found.prefix !== reached?.prefix) {
@@ -70,9 +71,9 @@ async function agreement(
     }
     const pauseMs = Math.min(2 ** round, longestPauseMs);
     if (!reached) await sleep(pauseMs);
-    else if (await haveAllAgreed(board, reached, pauseMs)) return reached;
-    const missed = now >= patienceMs ? missedDisagreement(ask, board.rank, notices) : null;
-    if (missed) return [{ ...ask, rank: board.rank }, ...missed];
+    else if (await haveAllAgreed(board, reached, pauseMs)) return { agreed: reached, disagreement: null };
+    const missed = now >= retriedByMs ? missedDisagreement(ask, board.rank, notices) : null;
+    if (missed) return { agreed: null, disagreement: [{ ...ask, rank: board.rank }, ...missed] };
     if (now >= deadline) throw lateError(board.rank, ask, notices, timeoutMs);
   }
 }
@@ -131,7 +132,7 @@ function disagreementError(rank: number, own: Ask, asks: readonly RankAsk[]): Co
   const told = [...askers]
     .map(([list, ranks]) => ({ list, ranks: sorted(ranks) }))
     .toSorted((a, b) => a.ranks[0]! - b.ranks[0]!)
-    .map(({ list, ranks }) => `${namesOf(ranks)}: ${list}`);
+    .map(({ list, ranks }) => `${rankNames(ranks)}: ${list}`);
   const peers = asks.filter((ask) => listOf(ask) !== listOf(own)).map((ask) => ask.rank);
   return new CollectiveError(
     `subGroup: the ranks ask for different groups (${told.join('; ')}). All members of a group must call it with one list ` +
@@ -157,7 +158,7 @@ function lateError(
   });
   const told = [`rank ${rank} asked for ${ask.ranks.join(', ')}`, ...asked].join('; ');
   return new CollectiveError(
-    `subGroup: ${namesOf(late)} did not come within ${timeoutMs} ms (${told}); does it call subGroup() too, with the same ` +
+    `subGroup: ${rankNames(late)} did not come within ${timeoutMs} ms (${told}); does it call subGroup() too, with the same ` +
       'list of ranks in the same order?',
     { op: 'subGroup', rank, peers: late },
   );

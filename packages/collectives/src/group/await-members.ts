@@ -1,6 +1,6 @@
 import { CollectiveError, StoreError } from '../errors.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import type { Store } from '../store/store.ts';
-import { namesOf } from './describe-call.ts';
 
 export interface Rendezvous {
   /** The rank in the group, and the ranks of the world that make it up. */
@@ -20,6 +20,11 @@ const remedies = {
   subGroup: 'does it call subGroup() too, with the same list of ranks in the same order?',
 } as const;
 
+/** What a member of a group sets when it has come. */
+export function memberKey(prefix: string, member: number): string {
+  return `${prefix}/member/${member}`;
+}
+
 /**
  * Leaves `word` for the other ranks of a group and waits until all have come. Returns what each has left. Throws a
  * CollectiveError that names those that did not come.
@@ -28,7 +33,7 @@ export async function awaitMembers(
   { rank, ranks, store, prefix, timeoutMs, op }: Rendezvous,
   word = '',
 ): Promise<string[]> {
-  const keyOf = (member: number) => `${prefix}/member/${member}`;
+  const keyOf = (member: number) => memberKey(prefix, member);
   await store.set(keyOf(rank), word);
   const keys = ranks.map((_, member) => keyOf(member));
   try {
@@ -38,7 +43,7 @@ export async function awaitMembers(
     const { missingKeys } = cause;
     const late = ranks.filter((_, member) => missingKeys.includes(keyOf(member)));
     throw new CollectiveError(
-      `${op}: ${namesOf(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ${ranks.length} waited); ` +
+      `${op}: ${rankNames(late)} did not come within ${timeoutMs} ms (rank ${ranks[rank]} of ${ranks.length} waited); ` +
         remedies[op],
       { op, rank: ranks[rank]!, peers: late },
       { cause },

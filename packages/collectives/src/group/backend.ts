@@ -1,6 +1,5 @@
 import type { DType, Device, DeviceBuffer } from '@roofline/tensor-core';
 
-/** How the values of ranks become one. */
 export const reductions = ['sum', 'product', 'min', 'max', 'average'] as const;
 /** How the values of all ranks become one. */
 export type Reduction = (typeof reductions)[number];

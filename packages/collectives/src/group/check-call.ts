@@ -1,5 +1,12 @@
 import { RooflineError, describeValue } from '@roofline/tensor-core';
 import { type Reduction, reductions } from './backend.ts';
+import type { ProcessGroup } from './process-group.ts';
+
+/** Throws a RooflineError (code ARGUMENT) unless `group` is a process group. */
+export function requireGroup(owner: string, group: ProcessGroup): void {
+  if (typeof group?.allReduce === 'function' && Array.isArray(group.ranks)) return;
+  throw new RooflineError('ARGUMENT', `${owner}: takes a process group, as initProcessGroup() gives it.`);
+}
 
 /** Throws a RooflineError (code RANGE) unless `rank` is one of a group's. */
 export function checkRank(op: string, what: string, rank: number, size: number): void {

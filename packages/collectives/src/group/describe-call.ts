@@ -1,6 +1,7 @@
 import { type Tensor, formatShape } from '@roofline/tensor-core';
 import { createHash } from 'node:crypto';
 import { CollectiveError } from '../errors.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import type { Loss, Outcome } from './backend.ts';
 
 /** Backends compare no more bytes. */
@@ -48,7 +49,7 @@ function mismatchError(
     callers.set(description, [...(callers.get(description) ?? []), ranks[member]!]);
   });
   const peers = [...callers].filter(([description]) => description !== own).flatMap(([, who]) => who);
-  const asked = [...callers].map(([description, who]) => `${namesOf(who)}: ${description}`).join('; ');
+  const asked = [...callers].map(([description, who]) => `${rankNames(who)}: ${description}`).join('; ');
   return new CollectiveError(
     `${op}: the ranks do not call the same (${asked}). All must call the same ops in the same order, with tensors of ` +
       'one shape and dtype; nothing was sent.',
@@ -77,10 +78,4 @@ function lossError(
       'with subGroup().',
     { op, rank: ranks[rank]!, peers: lost.map(([member]) => ranks[member]!) },
   );
-}
-
-/** `rank 2`, `ranks 2 and 3`. */
-export function namesOf(ranks: readonly number[]): string {
-  if (ranks.length === 1) return `rank ${ranks[0]}`;
-  return `ranks ${ranks.slice(0, -1).join(', ')} and ${ranks.at(-1)}`;
 }

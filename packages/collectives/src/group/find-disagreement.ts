@@ -1,9 +1,9 @@
 import type { Ask, Notice, RankAsk } from './ask-board.ts';
 
 /**
- * The asks that do not fit each other where `own`, of the rank `rank`, can come to nothing; null where it still can. That is
- * known once two ranks each wait for the other in an ask that the other has not made: those that they share they make in one
- * order. `notices` are those of all its ranks.
+ * The asks for which `own`, of the rank `rank`, can no longer become a group; null where it still can. It cannot once two
+ * ranks each wait for the other in an ask that the other has not made, since two ranks make the groups that they share in one
+ * order. `notices` are those of all ranks of `own`.
  */
 export function findDisagreement(
   own: Ask,
@@ -19,8 +19,8 @@ export function findDisagreement(
 }
 
 /**
- * One that ended, before `own` was seen, an ask that it would have met; null for none, and where who made that one has asked
- * again. This may still happen.
+ * A disagreement by which another rank gave up the same ask before it saw `own`; null where there is none, or where that rank
+ * has asked again since. It may yet ask again.
  */
 export function missedDisagreement(
   own: Ask,

@@ -1,5 +1,4 @@
-import { type Tensor, empty, fromTypedArray, keep, noGrad } from '@roofline/tensor-core';
-import { RooflineError } from '@roofline/tensor-core';
+import { RooflineError, type Tensor, empty, fromTypedArray, keep, noGrad } from '@roofline/tensor-core';
 import { deserialize, serialize } from 'node:v8';
 import type { ProcessGroup } from './process-group.ts';
 

@@ -12,10 +12,6 @@ import {
   device as openDevice,
 } from '@roofline/tensor-core';
 import { type CudaDevice, cudaDevice } from '@roofline/tensor-core/native';
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { StoreError } from '../errors.ts';
 import { connectGloo } from '../gloo/connect-gloo.ts';
 import { glooLibrary } from '../gloo/gloo-library.ts';
 import { connectNccl } from '../nccl/connect-nccl.ts';
@@ -26,14 +22,14 @@ import {
   rankEnvironment,
   rankOptionNames,
 } from '../ranks/rank-environment.ts';
-import { HostedStore } from '../store/hosted-store.ts';
-import { StoreClient, type StoreClientOptions } from '../store/store-client.ts';
+import type { StoreClient } from '../store/store-client.ts';
 import { agreeOnMembers } from './agree-on-members.ts';
 import { AskBoard } from './ask-board.ts';
 import type { Rendezvous } from './await-members.ts';
 import type { Backend } from './backend.ts';
 import type { Members } from './describe-call.ts';
 import { ProcessGroup } from './process-group.ts';
+import { groupPrefix, openWorldStore } from './world-store.ts';
 
 export interface InitProcessGroupOptions extends RankOptions {
   /** 'gloo' is for tensors of the CPU, 'nccl' for those of a GPU, one for each rank. */
@@ -66,7 +62,7 @@ const optionNames: readonly (keyof InitProcessGroupOptions)[] = [
 const defaultTimeoutMs = 30_000;
 
 /** Connects the ranks of one group; the keys that begin with `prefix` are its own. */
-type Connect = (members: Members, place: Pick<Rendezvous, 'prefix' | 'op'>) => Promise<Backend>;
+type Connect = (members: Members, keys: Pick<Rendezvous, 'prefix' | 'op'>) => Promise<Backend>;
 
 /** The last join by the rank in the options: a rank makes several groups one after the other, in the order of its calls. */
 const joining = new Map<number | undefined, Promise<unknown>>();
@@ -86,82 +82,35 @@ export async function initProcessGroup(options: InitProcessGroupOptions): Promis
 }
 
 async function joinAll(options: InitProcessGroupOptions): Promise<ProcessGroup> {
-  const { backend, timeoutMs = defaultTimeoutMs, host, device, checkCalls, ...rankOptions } = options;
+  const { backend, timeoutMs = defaultTimeoutMs, host, device, checkCalls = false, ...rankOptions } = options;
   const environment = rankEnvironment(rankOptions);
-  const { rank, worldSize, storeHost, storePort, token } = environment;
   if (backend === 'gloo') glooLibrary();
   else ncclLibrary();
   const gpu = backend === 'nccl' ? ownGpu(device, environment) : null;
-  const server = environment.hostsStore && rank === 0 ? await hostStore(environment) : null;
-  const storePlace = { host: storeHost, port: storePort, token, timeoutMs };
-  let store: StoreClient | null = null;
+  const store = await openWorldStore(environment, timeoutMs);
   try {
-    const place = `${storeHost}:${storePort}`;
-    const earlier = worldsJoined.get(place) ?? 0;
-    const isLeft = environment.hostsStore && rank > 0 && earlier > 0;
-    const connection = (store = isLeft
-      ? await nextStore(storePlace, `world/${earlier - 1}/group/member/${rank}`)
-      : await StoreClient.connect(storePlace));
-    const common = { store, timeoutMs };
+    const { client, place: storePlace } = store;
+    const common = { store: client, timeoutMs };
     const connect: Connect = gpu
-      ? (members, place) =>
-          connectNccl({
-            ...{ ...members, ...common, ...place, storePlace, device: gpu },
-            checkCalls: checkCalls ?? false,
-          })
-      : (members, place) =>
-          connectGloo({ ...members, ...common, ...place, ...listeningPlace(host, connection) });
+      ? (members, keys) =>
+          connectNccl({ ...members, ...common, ...keys, storePlace, device: gpu, checkCalls })
+      : (members, keys) => connectGloo({ ...members, ...common, ...keys, ...listeningPlace(host, client) });
+    const { rank, worldSize } = environment;
     const members = { ranks: Array.from({ length: worldSize }, (_, member) => member), rank };
-    const prefix = `world/${earlier}`;
-    const world = { connect, timeoutMs, board: new AskBoard(connection, prefix, rank) };
-    const keys = { op: 'initProcessGroup', prefix: `${prefix}/group` } as const;
-    const backend = await connect(members, keys);
-    worldsJoined.set(place, earlier + 1);
-    return groupOn(backend, world, members, () => {
-      connection.close();
-      server?.close();
+    const connected = await connect(members, {
+      op: 'initProcessGroup',
+      prefix: groupPrefix(store.prefix),
     });
+    store.noteJoined();
+    const world = { connect, timeoutMs, board: new AskBoard(client, store.prefix, rank) };
+    return groupOn(connected, world, members, () => store.close());
   } catch (error) {
-    store?.close();
-    server?.close();
+    store.close();
     throw error;
   }
 }
 
-/** How often this process has joined the group of all ranks by a store, which may keep the keys of the earlier ones. */
-const worldsJoined = new Map<string, number>();
-
-const retryMs = 50;
-
-/** A connection to the store that rank 0 hosts, once it is another than that of the group before, which holds `key`. */
-async function nextStore(
-  place: StoreClientOptions & { timeoutMs: number },
-  key: string,
-): Promise<StoreClient> {
-  const deadline = performance.now() + place.timeoutMs;
-  for (;;) {
-    const store = await StoreClient.connect({
-      ...place,
-      timeoutMs: Math.max(1, deadline - performance.now()),
-    });
-    try {
-      await store.wait([key], { timeoutMs: 1 });
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      if (error.missingKeys.length > 0) return store;
-      // It has just been ended.
-    }
-    store.close();
-    if (performance.now() + retryMs > deadline)
-      throw new StoreError(
-        `initProcessGroup: rank 0 has not left the group before within ${place.timeoutMs} ms: the store at ` +
-          `${place.host}:${place.port} is still that group's; dispose it on all ranks.`,
-      );
-    await sleep(retryMs);
-  }
-}
-
-/** What groups of the same ranks of all have in common. */
+/** What a group of all ranks and its subgroups have in common. */
 interface World {
   readonly connect: Connect;
   readonly timeoutMs: number;
@@ -200,34 +149,6 @@ function listeningPlace(
   // IPv4 addresses come mapped where the socket is of IPv6.
   const address = store.localAddress.replace(/^::ffff:/, '');
   return interfaceName === '' ? { host: address, interfaceName } : { host: '', interfaceName };
-}
-
-/** Rank 0's: where others than this machine can reach it, a token is needed. */
-async function hostStore({ storeHost, storePort, token }: RankEnvironment): Promise<HostedStore> {
-  const host = isIP(storeHost) > 0 ? storeHost : await addressOfHost(storeHost);
-  if (token === '' && !isLoopback(host))
-    throw new RooflineError(
-      'RANKS',
-      `initProcessGroup: the store at ${storeHost} can be reached by others, and there is no token; set ` +
-        'ROOFLINE_STORE_TOKEN to one secret on all ranks, or give { token }.',
-    );
-  return await HostedStore.listen({ host, port: storePort, token });
-}
-
-async function addressOfHost(name: string): Promise<string> {
-  try {
-    return (await lookup(name)).address;
-  } catch (cause) {
-    throw new RooflineError(
-      'RANKS',
-      `initProcessGroup: the store's host "${name}" has no address; set MASTER_ADDR to one.`,
-      { cause },
-    );
-  }
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
 }
 
 function checkInitOptions(options: InitProcessGroupOptions): void {

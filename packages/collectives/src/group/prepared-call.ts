@@ -97,7 +97,7 @@ export class PreparedCall implements PendingCall {
     this.end(error, outcome.status === 'done' ? outcome.ran : undefined);
   }
 
-  /** What its Work waits by, once it has begun. */
+  /** The backend has begun it: its Work can be waited for. */
   begun(running: RunningCall): void {
     this.#running = running;
   }
@@ -107,6 +107,7 @@ export class PreparedCall implements PendingCall {
     noteHeard(this.#members);
   }
 
+  /** Settles its Work: as failed by `error`, else as done once the results are where they belong. */
   end(error: Error | null, ran?: TimeSpan): void {
     const result = error ?? this.arrive();
     this.#release();

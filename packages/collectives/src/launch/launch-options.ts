@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { RooflineError, checkCount, checkOptions, checkText, describeValue } from '@roofline/tensor-core';
+import { type HostAndPort, parseHostAndPort } from '../ranks/host-and-port.ts';
 
 /** How many ranks run which script, and where they meet. */
 export interface LaunchOptions {
@@ -36,11 +37,6 @@ const optionNames: readonly (keyof LaunchOptions)[] = [
   'write',
 ];
 
-export interface StorePlace {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** Throws a RooflineError for what makes no sense. */
 export function checkLaunchOptions(options: LaunchOptions): void {
   checkOptions('launch', options, optionNames);
@@ -57,7 +53,7 @@ export function checkLaunchOptions(options: LaunchOptions): void {
   if (options.token !== undefined) checkText('launch', 'the token', options.token);
   if (nodeRank >= nodes)
     throw argumentError(`nodeRank ${nodeRank} is none of ${nodes} nodes; they count from 0`);
-  const place = options.rendezvous === undefined ? null : readPlace(options.rendezvous);
+  const place = options.rendezvous === undefined ? null : readRendezvous(options.rendezvous);
   if (nodes === 1) return;
   if (place === null)
     throw argumentError('several nodes need a rendezvous, such as 10.0.0.1:29500, the same on all');
@@ -68,12 +64,11 @@ export function checkLaunchOptions(options: LaunchOptions): void {
 }
 
 /** A host and a port from `10.0.0.1:29500` or `[fd00::1]:29500`. */
-export function readPlace(text: string): StorePlace {
+export function readRendezvous(text: string): HostAndPort {
   checkText('launch', 'the rendezvous', text);
-  const [, host, port] = /^\[?(.+?)\]?:(\d{1,5})$/.exec(text) ?? [];
-  if (host === undefined || Number(port) > 65535)
-    throw argumentError(`the rendezvous must be a host and a port such as 10.0.0.1:29500, not "${text}"`);
-  return { host, port: Number(port) };
+  const place = parseHostAndPort(text);
+  if (place) return place;
+  throw argumentError(`the rendezvous must be a host and a port such as 10.0.0.1:29500, not "${text}"`);
 }
 
 /** Throws a RooflineError for a script that Node.js does not find: it tries extensions, and the main file of a folder. */

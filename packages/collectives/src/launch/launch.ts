@@ -2,14 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import { RooflineError } from '@roofline/tensor-core';
 import { startTimer } from '../bounded-timer.ts';
+import { type HostAndPort, formatHostAndPort } from '../ranks/host-and-port.ts';
 import { StoreServer } from '../store/store-server.ts';
-import {
-  type LaunchOptions,
-  type StorePlace,
-  checkLaunchOptions,
-  checkScript,
-  readPlace,
-} from './launch-options.ts';
+import { type LaunchOptions, checkLaunchOptions, checkScript, readRendezvous } from './launch-options.ts';
 import { describeFailures, rootFailure } from './rank-failures.ts';
 import { type RankFailure, RankProcess } from './rank-process.ts';
 
@@ -72,8 +67,8 @@ function tokenOf({ token, nodes = 1 }: LaunchOptions): string {
 async function hostStore(
   { nodeRank = 0, rendezvous }: LaunchOptions,
   token: string,
-): Promise<{ server: StoreServer | null; place: StorePlace }> {
-  const place = rendezvous === undefined ? { host: '127.0.0.1', port: 0 } : readPlace(rendezvous);
+): Promise<{ server: StoreServer | null; place: HostAndPort }> {
+  const place = rendezvous === undefined ? { host: '127.0.0.1', port: 0 } : readRendezvous(rendezvous);
   if (nodeRank > 0) return { server: null, place };
   const server = await StoreServer.listen({ ...place, token });
   return { server, place: { ...place, port: server.port } };
@@ -82,7 +77,7 @@ async function hostStore(
 function commandOf(
   { processes, script, args = [], nodes = 1, nodeRank = 0 }: LaunchOptions,
   localRank: number,
-  { host, port }: StorePlace,
+  place: HostAndPort,
   token: string,
 ) {
   const rank = nodeRank * processes + localRank;
@@ -91,7 +86,7 @@ function commandOf(
     WORLD_SIZE: String(nodes * processes),
     LOCAL_RANK: String(localRank),
     LOCAL_WORLD_SIZE: String(processes),
-    ROOFLINE_STORE: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+    ROOFLINE_STORE: formatHostAndPort(place),
     ROOFLINE_STORE_TOKEN: token,
     CUDA_VISIBLE_DEVICES: ownGpu(process.env.CUDA_VISIBLE_DEVICES, localRank),
   };

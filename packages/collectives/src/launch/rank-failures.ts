@@ -1,3 +1,4 @@
+import { rankNames } from '../ranks/rank-names.ts';
 import type { RankFailure } from './rank-process.ts';
 
 /** Of ranks that failed in this order, the one whose error is not that it lost another, nor that it was ended. */
@@ -13,11 +14,11 @@ export function* describeFailures(failures: readonly RankFailure[], count: numbe
   if (root === null) return;
   const groups = Map.groupBy(failures, textOf);
   for (const [text, group] of groups) {
-    if (text !== textOf(root)) yield* `${nameRanks(group)} failed: ${text}`.split('\n');
+    if (text !== textOf(root)) yield* `${namesOf(group)} failed: ${text}`.split('\n');
   }
   const first = groups.get(textOf(root))!;
   const order = first.length === count && count > 1 ? '' : ' first';
-  yield* `${nameRanks(first)} failed${order}: ${textOf(root)}`.split('\n');
+  yield* `${namesOf(first)} failed${order}: ${textOf(root)}`.split('\n');
   // They stand above among what others wrote.
   if (root.error === null) yield* root.lastLines.map((line) => `  ${line}`);
 }
@@ -27,9 +28,6 @@ function textOf({ exitCode, signal, error }: RankFailure): string {
   return [how, ...(error ?? []).map((line) => `  ${line}`)].join('\n');
 }
 
-/** `rank 3`, `ranks 0, 2 and 3`. */
-function nameRanks(failures: readonly RankFailure[]): string {
-  const sorted = failures.map(({ rank }) => rank).sort((a, b) => a - b);
-  if (sorted.length === 1) return `rank ${sorted[0]}`;
-  return `ranks ${sorted.slice(0, -1).join(', ')} and ${sorted.at(-1)}`;
+function namesOf(failures: readonly RankFailure[]): string {
+  return rankNames(failures.map(({ rank }) => rank).sort((a, b) => a - b));
 }

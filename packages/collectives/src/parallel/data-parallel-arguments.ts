@@ -11,7 +11,7 @@ import {
   requireTensors,
 } from '@roofline/tensor-core';
 import { collectiveDTypes, repeatsElements } from '../group/operands.ts';
-import type { NamedTensor } from './agree.ts';
+import type { NamedTensor } from './check-agreement.ts';
 
 /** What is trained: a Module of @roofline/transformer, or anything else that names its parameters. */
 export interface ReplicatedModel {
@@ -19,7 +19,7 @@ export interface ReplicatedModel {
 }
 
 /** When gradients are reduced. */
-export const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
+const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
 /** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
 export type DataParallelMode = (typeof dataParallelModes)[number];
 

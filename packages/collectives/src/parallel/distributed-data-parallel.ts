@@ -6,9 +6,11 @@ import {
   onBackwardFinished,
   scope,
 } from '@roofline/tensor-core';
+import { requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import type { Work } from '../group/work.ts';
-import { broadcastAll, checkAgreement, requireGroup } from './agree.ts';
+import { broadcastAll } from './broadcast-all.ts';
+import { checkAgreement } from './check-agreement.ts';
 import {
   type DataParallelMode,
   type DistributedDataParallelOptions,

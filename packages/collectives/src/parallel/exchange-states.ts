@@ -1,5 +1,4 @@
-import { type Tensor, copy, empty, keep, noGrad, toDevice } from '@roofline/tensor-core';
-import type { Device } from '@roofline/tensor-core';
+import { type Device, type Tensor, copy, empty, keep, noGrad, toDevice } from '@roofline/tensor-core';
 import type { ProcessGroup } from '../group/process-group.ts';
 import { type ShardableState, type StatePart, joinStates, splitName } from './shard-states.ts';
 

@@ -8,11 +8,12 @@ import {
   requireTensor,
 } from '@roofline/tensor-core';
 import { CollectiveError } from '../errors.ts';
-import { checkRank } from '../group/check-call.ts';
-import { namesOf } from '../group/describe-call.ts';
+import { checkRank, requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
-import { broadcastAll, checkAgreement, requireGroup } from './agree.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 import { assignShards } from './assign-shards.ts';
+import { broadcastAll } from './broadcast-all.ts';
+import { checkAgreement } from './check-agreement.ts';
 import { gatherState, scatterState } from './exchange-states.ts';
 import { type ShardableState, checkShardable, selectState } from './shard-states.ts';
 
@@ -243,7 +244,7 @@ export class ShardedOptimizer<H extends object> {
     if (peers.length === 0) return;
     if (failure) throw failure;
     throw new CollectiveError(
-      `${owner}.loadStateDict: the state does not fit on ${namesOf(peers)}: ${failures.find((text) => text !== null)}`,
+      `${owner}.loadStateDict: the state does not fit on ${rankNames(peers)}: ${failures.find((text) => text !== null)}`,
       { op: `${owner}.loadStateDict`, rank: ranks[rank]!, peers },
     );
   }

@@ -1,4 +1,5 @@
 import { RooflineError, checkCount, checkObject, checkOptions, checkText } from '@roofline/tensor-core';
+import { parseHostAndPort } from './host-and-port.ts';
 
 /** Where a process stands among those that work together. */
 export interface RankEnvironment {
@@ -122,10 +123,10 @@ function storeOf(
 }
 
 function launchersStore(text: string): Pick<RankEnvironment, 'storeHost' | 'storePort' | 'hostsStore'> {
-  const [, storeHost, port] = /^\[?(.+?)\]?:(\d{1,5})$/.exec(text) ?? [];
-  if (storeHost === undefined || Number(port) > 65535)
+  const place = parseHostAndPort(text);
+  if (place === null)
     throw ranksError(`ROOFLINE_STORE is "${text}", not a host and a port such as 10.0.0.1:29500.`);
-  return { storeHost, storePort: Number(port), hostsStore: false };
+  return { storeHost: place.host, storePort: place.port, hostsStore: false };
 }
 
 function masterAddressIn(variables: Variables): string {

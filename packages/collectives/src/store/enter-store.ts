@@ -24,45 +24,47 @@ export interface Entrance {
 export async function enterStore({ host, port, token }: StorePlace, timeoutMs: number): Promise<Entrance> {
   const socket = connect({ host, port, noDelay: true });
   const reader = new FrameReader(largestMessageBytes);
-  let messageBytes = 0;
   try {
-    await new Promise<void>((resolve, reject) => {
-      const timer = startTimer(() => reject(new Error('it did not answer')), timeoutMs);
-      let challenge = Buffer.alloc(0);
-      let hasAnswered = false;
-      socket.on('data', (chunk: Buffer) => {
-        if (hasAnswered) {
-          const verdict = readVerdict(reader, chunk);
-          if (verdict === null) return;
-          clearTimeout(timer);
-          const [word, largest = Infinity] = verdict;
-          messageBytes = Number(largest);
-          if (word === 'welcome') resolve();
-          else if (word === 'refused') reject(refusal(host, port));
-          else reject(new Error('what answers there is no store'));
-          return;
-        }
-        challenge = Buffer.concat([challenge, chunk]);
-        if (challenge.length < challengeBytes) return;
-        hasAnswered = true;
-        socket.write(answerChallenge(token, challenge));
-      });
-      socket.once('error', reject);
-      // Also where others, who come all at once, took the place.
-      socket.once('close', () => reject(new Error('it closed the connection')));
-      socket.once('close', () => clearTimeout(timer));
-    });
+    const [word, largest = Infinity] = await verdictOf(socket, reader, token, timeoutMs);
+    if (word === 'refused') throw refusal(host, port);
+    if (word !== 'welcome') throw new Error('what answers there is no store');
+    socket.removeAllListeners();
+    // 'close' follows, and tells those who wait.
+    socket.on('error', () => {});
+    return { socket, reader, messageBytes: Number(largest) };
   } catch (error) {
     socket.destroy();
     throw error;
   }
-  socket.removeAllListeners();
-  // 'close' follows, and tells those who wait.
-  socket.on('error', () => {});
-  return { socket, reader, messageBytes };
 }
 
-/** What a store says to the answer, word by word; null as long as it is not whole. */
+/** Answers the server's challenge, and gives what it says to that, word by word. */
+function verdictOf(socket: Socket, reader: FrameReader, token: string, timeoutMs: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const timer = startTimer(() => reject(new Error('it did not answer')), timeoutMs);
+    let challenge = Buffer.alloc(0);
+    let hasAnswered = false;
+    socket.on('data', (chunk: Buffer) => {
+      if (hasAnswered) {
+        const verdict = readVerdict(reader, chunk);
+        if (verdict === null) return;
+        clearTimeout(timer);
+        resolve(verdict);
+        return;
+      }
+      challenge = Buffer.concat([challenge, chunk]);
+      if (challenge.length < challengeBytes) return;
+      hasAnswered = true;
+      socket.write(answerChallenge(token, challenge));
+    });
+    socket.once('error', reject);
+    // Also where others, who come all at once, took the place.
+    socket.once('close', () => reject(new Error('it closed the connection')));
+    socket.once('close', () => clearTimeout(timer));
+  });
+}
+
+/** The words of a verdict; null as long as it is not whole. */
 function readVerdict(reader: FrameReader, chunk: Buffer): string[] | null {
   try {
     const [message] = reader.read(chunk);

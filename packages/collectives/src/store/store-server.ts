@@ -98,18 +98,30 @@ export class StoreServer {
     socket.unref();
     // What goes wrong with one client is its own; 'close' follows.
     socket.on('error', () => {});
-    if (this.#strangers.size >= this.#strangersAtMost) {
-      const [oldest] = this.#strangers;
-      oldest!.destroy();
-      this.#strangers.delete(oldest!);
-    }
+    this.#makeRoom();
     this.#strangers.add(socket);
     const timer = startTimer(() => socket.destroy(), this.#helloTimeoutMs);
     timer.unref();
-    socket.once('close', () => {
+    const forget = (): void => {
       clearTimeout(timer);
       this.#strangers.delete(socket);
+    };
+    socket.once('close', forget);
+    this.#challenge(socket, () => {
+      forget();
+      this.#welcome(socket);
     });
+  }
+
+  #makeRoom(): void {
+    if (this.#strangers.size < this.#strangersAtMost) return;
+    const [oldest] = this.#strangers;
+    oldest!.destroy();
+    this.#strangers.delete(oldest!);
+  }
+
+  /** Calls `onPassed` once the client has answered a random challenge as one that knows the token; refuses any other. */
+  #challenge(socket: Socket, onPassed: () => void): void {
     const challenge = randomBytes(challengeBytes);
     let answer = Buffer.alloc(0);
     const hear = (chunk: Buffer): void => {
@@ -124,10 +136,8 @@ export class StoreServer {
         socket.end(encodeFrame(['refused']));
         return;
       }
-      clearTimeout(timer);
       socket.off('data', hear);
-      this.#strangers.delete(socket);
-      this.#welcome(socket);
+      onPassed();
     };
     socket.on('data', hear);
     socket.write(challenge);

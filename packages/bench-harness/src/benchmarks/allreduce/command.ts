@@ -12,7 +12,7 @@ import {
 } from '../../cli/option-values.ts';
 import { requireBackend } from '../../device/require-backend.ts';
 import { UsageError } from '../../errors.ts';
-import { findPeer } from '../e2e/command.ts';
+import { findPeer } from '../../peer/peer-setting.ts';
 import { collectiveDTypes, collectiveOps, pieceCount } from './operations.ts';
 import { type CollectiveBackend, backends, expandCollectiveCells } from './parameters.ts';
 import { parseSize, sizesBetween } from './sizes.ts';

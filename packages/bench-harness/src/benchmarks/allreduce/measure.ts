@@ -1,6 +1,6 @@
 import { mean, max } from 'simple-statistics';
 import { describeFailure, peerPython } from '../../peer/cell-peer.ts';
-import { PeerError } from '../../peer/python-peer.ts';
+import { UntilFailure } from '../../peer/until-failure.ts';
 import type { CellContext } from '../definition.ts';
 import { measureLink } from './link.ts';
 import { measureLoopback } from './loopback.ts';
@@ -87,47 +87,38 @@ class Side {
 
 /** PyTorch's side. What fails there is told in its place, and ours is kept. */
 class Peer {
-  readonly #ranks: TorchRanks;
+  readonly #asked: UntilFailure<TorchRanks>;
   readonly #side: Side;
   readonly #cell: CollectiveCell;
-  #failure: PeerError | null = null;
 
   constructor(cell: CollectiveCell) {
+    const ranks = new TorchRanks(peerPython(), cell.ranks);
     this.#cell = cell;
-    this.#ranks = new TorchRanks(peerPython(), cell.ranks);
-    this.#side = new Side(this.#ranks, cell);
+    this.#asked = new UntilFailure(ranks);
+    this.#side = new Side(ranks, cell);
   }
 
-  async start(): Promise<void> {
-    await this.#attempt(async () => {
-      await this.#ranks.join(this.#cell.backend);
+  start(): Promise<void> {
+    return this.#asked.attempt(async (ranks) => {
+      await ranks.join(this.#cell.backend);
       await this.#side.prepare();
     });
   }
 
   async sample(placement: Placement, settings: CollectiveSettings): Promise<void> {
     if (placement !== factsOf[this.#cell.op].compared) return;
-    await this.#attempt(() => this.#side.sample(placement, settings));
+    await this.#asked.attempt(() => this.#side.sample(placement, settings));
   }
 
   outcome(): CollectiveResult['torch'] {
-    if (this.#failure === null) return { status: 'ok', timings: this.#side.timings() };
-    const { status, error } = describeFailure(this.#failure);
+    const { failure } = this.#asked;
+    if (failure === null) return { status: 'ok', timings: this.#side.timings() };
+    const { status, error } = describeFailure(failure);
     return { status, error };
   }
 
   end(): Promise<void> {
-    return this.#ranks.end();
-  }
-
-  async #attempt(work: () => Promise<void>): Promise<void> {
-    if (this.#failure) return;
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof PeerError)) throw error;
-      this.#failure = error;
-    }
+    return this.#asked.peer.end();
   }
 }
 

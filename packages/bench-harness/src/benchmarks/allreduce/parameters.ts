@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { peerSetting } from '../../peer/peer-setting.ts';
 import { collectiveDTypes, collectiveOps } from './operations.ts';
 
 export const backends = ['gloo', 'nccl'] as const;
@@ -19,7 +20,7 @@ export const collectiveSettings = z.object({
   iterations: z.int().positive(),
   /** Turns of each side and placement. */
   rounds: z.int().positive(),
-  peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
+  peer: peerSetting,
 });
 export type CollectiveSettings = z.infer<typeof collectiveSettings>;
 

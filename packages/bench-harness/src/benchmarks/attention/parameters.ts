@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { attentionKinds, type AttentionKind } from '../../attention/kinds.ts';
+import { attentionKinds } from '../../attention/kinds.ts';
 import { attentionShape, count, describeShape } from '../../attention/shape.ts';
 import { executions } from '../../execution/kinds.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
@@ -67,5 +67,3 @@ export const attentionDefaults = {
   },
   cpu: { batches: [2], headDimensions: [16, 64], sequences: [64, 128, 256, 512], warmup: 2, steps: 10 },
 } as const;
-
-export const defaultAttentions = ['plain', 'flash'] as const satisfies readonly AttentionKind[];

@@ -7,6 +7,7 @@ import { parsePositiveNumber, parseWholeNumber, parseWholeNumbers } from '../../
 import { tell } from '../../cli/output.ts';
 import { printTable } from '../../cli/print-table.ts';
 import { requireBackend } from '../../device/require-backend.ts';
+import { findPeer } from '../../peer/peer-setting.ts';
 import { ddpBackends, ddpDtypes, ddpModes, ddpOptimizers } from './parameters.ts';
 
 const mebibyte = 2 ** 20;
@@ -68,10 +69,7 @@ export const ddpCommand = defineCommand({
     await requireBackend(args.backend);
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { ddpBenchmark } = await import('./benchmark.ts');
-    const [models, { findPeer }] = await Promise.all([
-      chooseModels(args, 'tiny'),
-      import('../e2e/command.ts'),
-    ]);
+    const models = await chooseModels(args, 'tiny');
     const peer = args.peer === undefined ? null : await findPeer();
     const options = sweepOptions(args, 'ddp');
     const { exitCode, records, isKept } = await runBenchmark(ddpBenchmark, {

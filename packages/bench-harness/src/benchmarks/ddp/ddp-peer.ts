@@ -10,8 +10,8 @@ import type { RankResult } from './result.ts';
 /** How long PyTorch's ranks wait for each other. */
 const peerTimeoutSeconds = 120;
 
-/** How long ours wait for each other beside them: one whose peer waits for a peer that has failed is not lost. */
-export const timeoutBesidePeerMs = 1500 * peerTimeoutSeconds;
+/** How long ours wait for each other beside them: longer, so that one is not given up while its peer waits in vain. */
+export const timeoutBesidePeerMs = 1.5 * peerTimeoutSeconds * 1000;
 
 /** Where a rank of the peer finds the others. */
 export interface PeerPlace {
@@ -51,12 +51,12 @@ export class RankPeer {
 
   /** Starts it and runs `warmup` steps. */
   static async start(cell: DdpCell, settings: DdpSettings, place: PeerPlace): Promise<RankPeer> {
-    const contender = new RankPeer(new TorchRank(place.threads));
-    await contender.#asked.attempt(async (peer) => {
-      contender.#torch = (await peer.prepare(cell, settings, place)).torch;
+    const rankPeer = new RankPeer(new TorchRank(place.threads));
+    await rankPeer.#asked.attempt(async (peer) => {
+      rankPeer.#torch = (await peer.prepare(cell, settings, place)).torch;
       if (settings.warmup > 0) await peer.run(settings.warmup);
     });
-    return contender;
+    return rankPeer;
   }
 
   run(steps: number): Promise<void> {

@@ -14,9 +14,9 @@ export interface DdpMeasurement {
   readonly communicationMs: number;
   /** What communication adds to a forward and backward pass: the median of each with less the one without before it. */
   readonly exposedMs: number;
-  /** The share of `communicationMs` that computation hides; null for one rank, which has nothing to hide. */
+  /** The share of `communicationMs` that a pass is spared: the table's "Saved". Null for one rank, which communicates nothing. */
   readonly hiddenShare: number | null;
-  /** The share of the communication's time in which something was calculated, of all ranks' profiled passes. */
+  /** Of all ranks' profiled passes, in how much of the communication's time something was calculated: its "Hidden". */
   readonly overlap: ProfiledOverlap | null;
   readonly gradientBytes: number;
   /** PyTorch's step, and ours over it; null without a peer. */

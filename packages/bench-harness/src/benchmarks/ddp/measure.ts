@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { launch } from '@roofline/collectives';
 import { ddpRankProgram } from '../../paths.ts';
+import { freePort } from '../../peer/free-port.ts';
 import { rankError } from '../../runner/rank-error.ts';
 import type { CellContext } from '../definition.ts';
 import type { DdpCell, DdpSettings } from './parameters.ts';
@@ -17,11 +16,12 @@ export async function measureDdp(
 ): Promise<DdpResult> {
   const peerPort = settings.peer ? await freePort() : 0;
   const job: RankJob = {
-    peerPort,
     cell,
     settings,
-    threads: settings.backend === 'gloo' ? threadsOf(cell.worldSize) : null,
+    peerPort,
+    threads: settings.backend === 'gloo' ? threadsOfRank(cell.worldSize) : null,
   };
+  // The ranks inherit it.
   if (job.threads !== null) process.env['ROOFLINE_CPU_THREADS'] = String(job.threads);
   const results: RankResult[] = [];
   const { failure } = await launch({
@@ -41,19 +41,9 @@ export async function measureDdp(
 }
 
 /** Cores that each rank of this machine may keep busy: what is set for all, else an even share. */
-function threadsOf(worldSize: number): number {
+function threadsOfRank(worldSize: number): number {
   const given = Number(process.env['ROOFLINE_CPU_THREADS']);
   return given > 0 ? given : Math.max(1, Math.floor(availableParallelism() / worldSize));
-}
-
-/** A port that nothing listens at now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** PyTorch's steps as its slowest rank has them; a failure of one is that of all. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { peerSetting } from '../../peer/peer-setting.ts';
 import { modelShape, namedModel } from '../e2e/parameters.ts';
 
 /** When gradients are reduced: those of DistributedDataParallel. */
@@ -25,8 +26,7 @@ export const ddpParameters = z.object({
   warmup: z.int().nonnegative(),
   steps: count,
   seed: z.int().nonnegative(),
-  /** PyTorch and its version, to run in turn with ours; null for ours alone. */
-  peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
+  peer: peerSetting,
 });
 export type DdpParameters = z.infer<typeof ddpParameters>;
 export type DdpSettings = Pick<

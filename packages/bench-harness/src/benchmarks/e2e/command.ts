@@ -3,13 +3,13 @@ import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumbers } from '../../cli/option-values.ts';
 import { printLine } from '../../cli/output.ts';
 import type { CellRecord } from '../../records/record.ts';
-import type { E2eArguments } from '../../cli/flags/e2e-flags.ts';
 import type { E2eParameters } from './parameters.ts';
 import { UsageError } from '../../errors.ts';
-import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
+import { type E2eArguments, e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { chooseModels } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
+import { findPeer } from '../../peer/peer-setting.ts';
 
 const flags = {
   ...e2eFlags,
@@ -104,12 +104,4 @@ export async function choosePeer(
     peerAttentions: attentions ?? ['plain'],
     peerExecutions: executions ?? ['eager'],
   };
-}
-
-/** Finds the interpreter once; the cells, which inherit the environment, then take the same one. */
-export async function findPeer(): Promise<E2eParameters['peer']> {
-  const { findTorchPython } = await import('../../peer/find-python.ts');
-  const { executable, torchVersion } = await findTorchPython();
-  process.env['ROOFLINE_PYTHON'] = executable;
-  return { name: 'torch', version: torchVersion };
 }

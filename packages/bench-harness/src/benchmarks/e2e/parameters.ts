@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { modelAttentions, peerAttentions } from '../../attention/kinds.ts';
 import { executions, peerExecutions } from '../../execution/kinds.ts';
+import { peerSetting } from '../../peer/peer-setting.ts';
 
 /** `forward` runs without a tape; the others compute the loss too. */
 export const modes = ['forward', 'forward-backward', 'train-step'] as const;
@@ -38,8 +39,7 @@ export const e2eParameters = z.object({
   warmup: z.int().nonnegative(),
   steps: count,
   seed: z.int().nonnegative(),
-  /** PyTorch and its version, to run in turn with ours; null for ours alone. */
-  peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
+  peer: peerSetting,
   /** Default: eager alone. */
   executions: z.array(z.enum(executions)).min(1).optional(),
   /** Of the peer; without one they are not swept. */

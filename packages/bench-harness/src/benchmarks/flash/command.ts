@@ -11,7 +11,7 @@ import { passes } from '../../attention/work.ts';
 import { UsageError } from '../../errors.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
 import type { DeviceDescription } from '../../records/environment.ts';
-import { findPeer } from '../e2e/command.ts';
+import { findPeer } from '../../peer/peer-setting.ts';
 import { flashDefaults, leaderboard, type FlashParameters } from './parameters.ts';
 
 const { cuda, cpu } = flashDefaults;

@@ -4,6 +4,7 @@ import { torchAttentionNames } from '../../attention/peer-kinds.ts';
 import { attentionShape, count, masks, type AttentionShape } from '../../attention/shape.ts';
 import { passes } from '../../attention/work.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
+import { peerSetting } from '../../peer/peer-setting.ts';
 
 /** The whole sweep: every combination of the lists is a cell; all attentions and passes are timed in each. */
 export const flashParameters = z.object({
@@ -21,8 +22,7 @@ export const flashParameters = z.object({
   /** How often the attentions take turns; each turn fills its share of `repeatMs`. */
   rounds: count,
   seed: z.int().nonnegative(),
-  /** PyTorch and its version, to run in turn with ours; null for ours alone. */
-  peer: z.object({ name: z.literal('torch'), version: z.string() }).nullable(),
+  peer: peerSetting,
   /** Of the peer; without one they are of no account. */
   peerAttentions: z.array(z.enum(torchAttentionNames)).min(1),
 });

@@ -14,7 +14,7 @@ const FRAMES = 8;
 const SHARES = 8;
 
 /** `layers.3 > attn > attention.softmax`: the ranges below the phase. */
-export function describeRange(range: readonly string[], phase: string | null): string {
+function describeRange(range: readonly string[], phase: string | null): string {
   return range.filter((name) => name !== phase).join(' > ');
 }
 
@@ -25,7 +25,7 @@ export function purposeOf({ range, phase, op, kind }: Allocation): string {
   return [phase, path, what].filter(Boolean).join(' · ');
 }
 
-export function describeTensor(dtype: DType | null, shape: Shape | null): string {
+function describeTensor(dtype: DType | null, shape: Shape | null): string {
   return dtype && shape ? `${dtype} ${formatShape(shape)}` : '';
 }
 

@@ -4,7 +4,7 @@ import { divergingNumber } from '../../measuring/statistics.ts';
 import { e2eCell, e2eDtypes, e2eParameters, expandCells } from '../e2e/parameters.ts';
 import { e2eResult } from '../e2e/result.ts';
 
-export const lowDtypes = ['float16', 'bfloat16'] as const;
+const lowDtypes = ['float16', 'bfloat16'] as const;
 export type LowDType = (typeof lowDtypes)[number];
 
 /** The parts of the study of mixed precision. */

@@ -16,7 +16,7 @@ export const deviceFlag = {
 } as const satisfies Flags;
 
 /** `gpu` and `gpu:1` are understood as `cuda` and `cuda:1`. */
-export function parseDevice(words: string | readonly string[]): string {
+function parseDevice(words: string | readonly string[]): string {
   const given = single('device', words);
   const device = given.replace(/^gpu\b/, 'cuda');
   if (/^(auto|cpu|cuda(:\d+)?)$/.test(device)) return device;

@@ -6,7 +6,7 @@ import { divergingNumber } from '../../measuring/statistics.ts';
 const tokens = z.array(z.array(z.int()));
 
 /** A small model with its data: what both sides run. */
-export const agreeJob = z.object({
+const agreeJob = z.object({
   shape: modelShape,
   batch: z.int(),
   context: z.int(),

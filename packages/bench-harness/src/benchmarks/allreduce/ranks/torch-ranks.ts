@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { freePort } from '../../../peer/free-port.ts';
 import { PythonPeer } from '../../../peer/python-peer.ts';
 import type { CollectiveBackend } from '../parameters.ts';
 import { type Ranks, type TurnReply, type TurnRequest, turnReply } from './turns.ts';
@@ -38,12 +38,4 @@ export class TorchRanks implements Ranks {
   async end(): Promise<void> {
     await Promise.all(this.#ranks.map((rank) => rank.close()));
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

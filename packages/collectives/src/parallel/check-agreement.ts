@@ -1,16 +1,8 @@
-import {
-  RooflineError,
-  type Tensor,
-  formatShape,
-  fromTypedArray,
-  noGrad,
-  scope,
-  zeros,
-} from '@roofline/tensor-core';
+import { type Tensor, formatShape, fromTypedArray, noGrad, scope, zeros } from '@roofline/tensor-core';
 import { createHash } from 'node:crypto';
 import { CollectiveError } from '../errors.ts';
-import { namesOf } from '../group/describe-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
+import { rankNames } from '../ranks/rank-names.ts';
 
 const digestWords = 8;
 
@@ -39,7 +31,7 @@ export function checkAgreement(
   if (others.length > 0) {
     throw new CollectiveError(
       `${owner}: rank ${rank} has ${lines.length} parameters, from ${lines[0]} to ${lines.at(-1)}, and ` +
-        `${namesOf(others)} others, in names, dtypes, shapes, order or whether they are trained; build the same model ` +
+        `${rankNames(others)} others, in names, dtypes, shapes, order or whether they are trained; build the same model ` +
         'on all ranks.',
       { op: owner, rank, peers: others },
     );
@@ -47,7 +39,7 @@ export function checkAgreement(
   const otherwise = differing(1);
   if (otherwise.length === 0) return;
   throw new CollectiveError(
-    `${owner}: rank ${rank} has the options ${choices}, ${namesOf(otherwise)} others; give all ranks the same.`,
+    `${owner}: rank ${rank} has the options ${choices}, ${rankNames(otherwise)} others; give all ranks the same.`,
     { op: owner, rank, peers: otherwise },
   );
 }
@@ -73,20 +65,4 @@ function gatherDigests(group: ProcessGroup, { device }: Tensor, texts: readonly 
 
 function sha256(text: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(createHash('sha256').update(text).digest());
-}
-
-/** Copies the tensors of a group's first rank to all others. */
-export function broadcastAll(
-  group: ProcessGroup,
-  tensors: readonly Tensor[],
-  rootOf: (index: number) => number,
-): void {
-  const works = noGrad(() => tensors.map((tensor, i) => group.broadcast(tensor, rootOf(i))));
-  for (const work of works) work.wait();
-}
-
-/** Throws a RooflineError (code ARGUMENT) unless `group` is a process group. */
-export function requireGroup(owner: string, group: ProcessGroup): void {
-  if (typeof group?.allReduce === 'function' && Array.isArray(group.ranks)) return;
-  throw new RooflineError('ARGUMENT', `${owner}: takes a process group, as initProcessGroup() gives it.`);
 }
