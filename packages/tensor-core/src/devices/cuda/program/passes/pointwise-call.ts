@@ -1,0 +1,26 @@
+import type { PointwiseKernel, PointwiseValue } from '../../../../op/cuda-lowering.ts';
+import type { Call, Operand } from '../../../../program/program.ts';
+import { type DType, computeDType } from '../../../../tensor/dtype.ts';
+import { inputsRead } from '../../generated/pointwise-kernel.ts';
+
+/** What an element-wise call calculates, with its attributes. */
+export function textsOf({ op, attributes }: Call): {
+  readonly values: readonly PointwiseValue[];
+  readonly expressions: readonly string[];
+} {
+  const cuda = op.cuda as PointwiseKernel<never>;
+  const values = cuda.values?.(attributes as never) ?? [];
+  return { values, expressions: cuda.expressions(attributes as never) };
+}
+
+/** The inputs that an element-wise call reads, by their places: others give it no more than their dtype. */
+export function placesRead(call: Call): number[] {
+  const { values, expressions } = textsOf(call);
+  return inputsRead([...values.map(({ text }) => text), ...expressions], call.inputs.length);
+}
+
+/** The dtype that a kernel of these operands calculates in. */
+export function computeDTypeOf(inputs: readonly Operand[], outputs: readonly Operand[]): DType {
+  const dtypes = (operands: readonly Operand[]) => operands.map(({ dtype }) => dtype);
+  return computeDType(dtypes(inputs), dtypes(outputs));
+}
