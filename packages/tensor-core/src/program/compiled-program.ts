@@ -22,7 +22,7 @@ import {
   writtenArguments,
 } from './program.ts';
 import { Slot, copiedOperands, slotOf } from './result-slots.ts';
-import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
+import { contiguousCopy, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import type { Trace } from './trace.ts';
 import { mapInstances } from './values.ts';
 
@@ -247,7 +247,7 @@ export class CompiledProgram {
     };
     const ownTensorAt = (operand: Operand) => {
       const memory = copies.get(operand);
-      return memory ? copyIn(memory, tensorAt(operand)) : tensorAt(operand);
+      return memory ? contiguousCopy(tensorAt(operand), memory) : tensorAt(operand);
     };
     for (const { leaf, operand, disposes } of this.#gradients) {
       const before = leaf.grad;
