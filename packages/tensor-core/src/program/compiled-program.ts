@@ -5,7 +5,7 @@ import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { GivenMemory } from './argument-memory.ts';
 import { CapturedState } from './captured-state.ts';
-import { withoutDeadCalls } from './dead-calls.ts';
+import { withoutDeadCalls } from './liveness.ts';
 import { GivenWrites } from './given-writes.ts';
 import { type GradientResult, gradientResults } from './gradient-results.ts';
 import { type Holdings, giveBack, giveBackWithout } from './holdings.ts';

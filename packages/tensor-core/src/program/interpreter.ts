@@ -2,7 +2,7 @@ import { runOnDevice } from '../op/apply.ts';
 import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import { lastUses } from './dead-calls.ts';
+import { lastUses } from './liveness.ts';
 import {
   type Binding,
   type Call,

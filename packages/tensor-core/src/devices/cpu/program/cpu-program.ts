@@ -2,7 +2,7 @@ import { CompileError, DeviceError } from '../../../errors.ts';
 import { explainCalls } from '../../../program/explained-call.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import { ReopenedRanges } from '../../../op/reopened-ranges.ts';
-import { lastUses } from '../../../program/dead-calls.ts';
+import { lastUses } from '../../../program/liveness.ts';
 import {
   type Binding,
   type Call,

@@ -1,4 +1,4 @@
-import { lastUses } from '../../../program/dead-calls.ts';
+import { lastUses } from '../../../program/liveness.ts';
 import type { Binding, Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';

@@ -1,4 +1,5 @@
 import { castOp } from '../../../../autocast/cast-op.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { extentOf } from '../../../../tensor/storage/extent.ts';
 import type { Region } from '../../../../tensor/storage/write-versions.ts';
@@ -101,11 +102,9 @@ class Uses {
   /** Whether these casts, to one storage, are all that writes it, each a part of its own, and nobody keeps it. */
   areAllOf(casts: readonly ParameterCast[]): boolean {
     const { storage } = casts[0]!.output;
-    const { kept, storages } = this.#program;
     const regions = casts.map(({ output }) => extentOf(output)).sort((x, y) => x.start - y.start);
     return (
-      storages[storage]!.source.kind === 'made' &&
-      !kept.has(storage) &&
+      isIntermediate(this.#program, storage) &&
       this.#writesOf(storage).length === casts.length &&
       regions.every(({ start }, i) => i === 0 || regions[i - 1]!.end <= start) &&
       new Set(casts.map(({ parameter }) => keyOf(parameter))).size === casts.length

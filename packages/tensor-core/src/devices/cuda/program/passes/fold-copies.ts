@@ -1,3 +1,4 @@
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { type Layout, isContiguous } from '../../../../tensor/shape.ts';
 import { areDisjoint, areIndependent, usesOf } from './operands.ts';
@@ -29,11 +30,10 @@ function isCopy({ op, inputs, outputs, live }: Call): boolean {
 }
 
 /** The call that makes all of what `copy` reads, if nobody else uses it. */
-function onlyWriter({ storages, kept }: Program, uses: Map<number, Call[]>, copy: Call): Call | null {
+function onlyWriter(program: Program, uses: Map<number, Call[]>, copy: Call): Call | null {
   const { storage } = copy.inputs[0]!;
   const [writer, reader, ...others] = uses.get(storage)!;
-  if (kept.has(storage) || storages[storage]!.source.kind !== 'made') return null;
-  if (reader !== copy || others.length > 0) return null;
+  if (reader !== copy || others.length > 0 || !isIntermediate(program, storage)) return null;
   return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;
 }
 

@@ -1,6 +1,7 @@
 import type { PointwiseValue } from '../../../../op/cuda-lowering.ts';
 import type { DType } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { inputNames } from '../../generated/pointwise-kernel.ts';
 import { fusedCall } from './fused-ops.ts';
@@ -125,12 +126,8 @@ class PointwiseGroup {
   }
 
   #isNeeded(storage: number): boolean {
-    const { storages, kept } = this.#program;
-    return (
-      kept.has(storage) ||
-      storages[storage]!.source.kind !== 'made' ||
-      (this.#lastReads.get(storage) ?? -1) > this.#lastIndex
-    );
+    const isReadBehind = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;
+    return isReadBehind || !isIntermediate(this.#program, storage);
   }
 }
 

@@ -4,8 +4,8 @@ import { byteSize } from '../../../../tensor/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../../../tensor/shape.ts';
 import { expressionOf } from './accumulate-products.ts';
 import { isOp } from './is-op.ts';
-import { fillsMadeStorage, isWhole, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
-import { areDisjoint, isSameOperand } from './operands.ts';
+import { fillsIntermediate, fillsVectors, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
+import { isSameOperand, leaveAsIs } from './operands.ts';
 import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
@@ -34,7 +34,7 @@ function projectionsFrom({ calls }: Program, at: number): Placed[] {
     const call = calls[i]!;
     if (isProjection(call) && isAlike(call, first) && isSameOperand(call.inputs[0]!, x))
       found.push({ call, at: i });
-    if (!call.outputs.every((output) => areDisjoint(output, x))) break;
+    if (!leaveAsIs([call], [x])) break;
   }
   return found;
 }
@@ -136,9 +136,7 @@ export function mayMove({ calls }: Program, products: readonly Placed[], place: 
   return products.every(({ call, at }) => {
     const operands = call.inputs.slice(0, 2);
     const between = calls.slice(Math.min(at, place), Math.max(at, place));
-    return between.every(({ outputs }) =>
-      outputs.every((output) => operands.every((operand) => areDisjoint(output, operand))),
-    );
+    return leaveAsIs(between, operands);
   });
 }
 
@@ -155,13 +153,13 @@ function withOwnWeights(rewrite: Rewrite, projections: readonly Placed[]): Place
   const seen = new Set<number>();
   return projections.filter(({ call }) => {
     const [, w] = call.inputs as [Operand, Operand];
-    if (seen.has(w.storage) || !fillsMadeStorage(program, w) || !isWhole(w)) return false;
+    if (seen.has(w.storage) || !fillsIntermediate(program, w) || !fillsVectors(w)) return false;
     seen.add(w.storage);
     const [maker, ...others] = uses.get(w.storage)!;
     const isOnlyMaker = others.every(({ outputs }) => outputs.every(({ storage }) => storage !== w.storage));
     if (!isOnlyMaker || expressionOf(maker!) !== 'a' || maker!.op.mutates || maker!.live !== null)
       return false;
     const between = program.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
-    return between.every(({ outputs }) => outputs.every((output) => areDisjoint(output, maker!.inputs[0]!)));
+    return leaveAsIs(between, maker!.inputs);
   });
 }
