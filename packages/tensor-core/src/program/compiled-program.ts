@@ -10,17 +10,9 @@ import { GivenWrites } from './given-writes.ts';
 import { type GradientResult, gradientResults } from './gradient-results.ts';
 import { type Holdings, giveBack, giveBackWithout } from './holdings.ts';
 import { Interpreter } from './interpreter.ts';
-import {
-  type Binding,
-  LiveAttributes,
-  type Operand,
-  type PrepareOptions,
-  type Program,
-  type ProgramRunner,
-  type RunnerFacts,
-  type StorageSource,
-  writtenArguments,
-} from './program.ts';
+import { LiveAttributes } from './live-attributes.ts';
+import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from './program-runner.ts';
+import { type Operand, type Program, type StorageSource, writtenArguments } from './program.ts';
 import { Slot, copiedOperands, slotOf } from './result-slots.ts';
 import { contiguousCopy, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import type { Trace } from './trace.ts';

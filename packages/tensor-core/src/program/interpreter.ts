@@ -3,16 +3,9 @@ import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { lastUses } from './liveness.ts';
-import {
-  type Binding,
-  type Call,
-  type LiveAttributes,
-  type Operand,
-  type Program,
-  type ProgramRunner,
-  type RunnerFacts,
-  nothingSpared,
-} from './program.ts';
+import type { LiveAttributes } from './live-attributes.ts';
+import { type Binding, type ProgramRunner, type RunnerFacts, nothingSpared } from './program-runner.ts';
+import type { Call, Operand, Program } from './program.ts';
 import { explainCalls } from './explained-call.ts';
 import { ProgramMemory } from './program-memory.ts';
 

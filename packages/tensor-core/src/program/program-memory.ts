@@ -1,7 +1,8 @@
 import { byteSize } from '../tensor/dtype.ts';
 import { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import type { Binding, Operand, Program } from './program.ts';
+import type { Binding } from './program-runner.ts';
+import type { Operand, Program } from './program.ts';
 
 /** The storages of one run of a program: those that are given, and those that it makes and frees as it goes. */
 export class ProgramMemory {

@@ -4,7 +4,8 @@ import { byteSize } from '../tensor/dtype.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { ComputeOp } from '../op/op.ts';
 import type { OpenRange } from '../op/range.ts';
-import { type Call, type Operand, type Program, attributesOf } from './program.ts';
+import { attributesOf } from './live-attributes.ts';
+import type { Call, Operand, Program } from './program.ts';
 
 /** One op of a program, in one of its runs. */
 export interface ReplayedOp {

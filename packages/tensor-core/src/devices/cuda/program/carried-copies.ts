@@ -1,6 +1,7 @@
 import { observeReplay } from '../../../op/observers.ts';
 import { bytesOf } from '../../../op/cost.ts';
-import type { Binding, Call, Program, StorageSource } from '../../../program/program.ts';
+import type { Binding } from '../../../program/program-runner.ts';
+import type { Call, Program, StorageSource } from '../../../program/program.ts';
 import { watchedChanges } from '../../../tensor/storage/watched-changes.ts';
 import { JointTime } from '../../../tensor/storage/write-time.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';

@@ -4,15 +4,9 @@ import { isFused } from './passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from './passes/product-facts.ts';
 import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
-import {
-  type Binding,
-  type LiveAttributes,
-  type PrepareOptions,
-  type Program,
-  type ProgramRunner,
-  type RunnerFacts,
-  type StorageSource,
-} from '../../../program/program.ts';
+import type { LiveAttributes } from '../../../program/live-attributes.ts';
+import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from '../../../program/program-runner.ts';
+import type { Program, StorageSource } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';

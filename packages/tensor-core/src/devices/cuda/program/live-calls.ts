@@ -1,6 +1,7 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
-import { type Call, type Operand, attributesOf } from '../../../program/program.ts';
+import { attributesOf } from '../../../program/live-attributes.ts';
+import type { Call, Operand } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import type { KernelBuilder } from '../compile/compile.ts';
