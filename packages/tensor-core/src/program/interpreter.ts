@@ -42,8 +42,11 @@ export class Interpreter implements ProgramRunner {
     const { length } = calls;
     const launches = calls.map((call) => [call]);
     return {
-      ...{ launches: length, nodes: length, nodesBefore: length, fused: new Map() },
+      launches: length,
+      nodes: length,
+      nodesBefore: length,
       table: explainCalls(this.#program, launches, null),
+      fused: new Map(),
       ...nothingSpared,
     };
   }

@@ -25,9 +25,9 @@ export interface Call {
   readonly attributes: unknown;
   /** Which of a run's live attributes are this call's; null where they stay. See `applyLive`. */
   readonly live: number | null;
-  /** Where the user's code called it; of those alone that errors name later, for a stack takes long to look at. */
+  /** Where the user's code called it. Known of those alone that errors may name: to look at a stack takes long. */
   readonly place?: Place | null;
-  /** The innermost of the ranges around it in the function; those around that are not among them. */
+  /** The innermost range that the function opened around it; those that are open around the function do not count. */
   readonly range: OpenRange | null;
   /** The calls that it does the work of, in their order, where it is several in one. */
   readonly members?: readonly Call[];
@@ -45,8 +45,8 @@ export type StorageSource =
   /** The gradient that a leaf has when a run begins. */
   | { readonly kind: 'gradient'; readonly leaf: Tensor }
   /**
-   * Kept by a GPU's program from run to run: what these casts of captured parameters would make, and others would make
-   * parts of again.
+   * Kept by a GPU's program from run to run: `casts` of captured parameters would make it, and `repeated` ones parts of it
+   * again.
    */
   | { readonly kind: 'copy'; readonly casts: readonly Call[]; readonly repeated: readonly Call[] };
 
