@@ -7,7 +7,8 @@ import type { CudaDevice } from '../device.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from './cuda-graph.ts';
-import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+import type { CudaProgramParts } from './cuda-program-parts.ts';
+import { LiveCalls } from './live-calls.ts';
 
 /** A program's calls as one graph. */
 export interface CapturedCalls {
@@ -29,10 +30,11 @@ interface Place {
 }
 
 /** Captures calls on the current stream, in their order. */
-export function captureCalls(calls: readonly Call[], parts: LiveCallParts, place: Place): CapturedCalls {
+export function captureCalls(calls: readonly Call[], parts: CudaProgramParts, place: Place): CapturedCalls {
   const { device, builder } = parts;
   return device.withPool(place.pool, () => {
-    // Kernels that are still to be compiled are compiled all at once: a capture without them tells which, the next one has them.
+    // Kernels that are still to be compiled are compiled all at once: a capture that postpones them tells which those are, and
+    // the next one has them.
     for (;;) {
       const captured = builder.postpone(() => captureUnlessPostponed(calls, parts, place));
       if (captured) return captured;
@@ -44,7 +46,7 @@ export function captureCalls(calls: readonly Call[], parts: LiveCallParts, place
 /** Null if kernels of some of the calls were postponed. */
 function captureUnlessPostponed(
   calls: readonly Call[],
-  parts: LiveCallParts,
+  parts: CudaProgramParts,
   { memory, arena, arenaAddress }: Place,
 ): CapturedCalls | null {
   const { device, driver, lowering } = parts;
