@@ -35,8 +35,9 @@ export class SegmentBuilder {
   readonly #inputs: InputPort[] = [];
   /** The elements of storages that calls here have written. */
   readonly #written = new Map<number, OnnxValue>();
+  /** The inputs, by what of which storage they are. */
   readonly #read = new Map<string, OnnxValue>();
-  readonly #isRead = new Set<number>();
+  readonly #readStorages = new Set<number>();
 
   constructor(storages: readonly ProgramStorage[]) {
     this.#storages = storages;
@@ -62,7 +63,7 @@ export class SegmentBuilder {
   isIndependentOf({ inputs, outputs }: Call): boolean {
     return (
       inputs.every(({ storage }) => !this.#written.has(storage)) &&
-      outputs.every(({ storage }) => !this.#written.has(storage) && !this.#isRead.has(storage))
+      outputs.every(({ storage }) => !this.#written.has(storage) && !this.#readStorages.has(storage))
     );
   }
 
@@ -105,7 +106,7 @@ export class SegmentBuilder {
       value = this.graph.input(dtype, box);
       this.#inputs.push({ kind: 'memory', storage, byteOffset: start * byteSize(dtype) });
       this.#read.set(key, value);
-      this.#isRead.add(storage);
+      this.#readStorages.add(storage);
     }
     return value;
   }

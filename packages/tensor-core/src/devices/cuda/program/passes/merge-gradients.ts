@@ -4,6 +4,7 @@ import type { ComputeOp } from '../../../../op/op.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isContiguous, sizeOf } from '../../../../tensor/shape.ts';
+import { membersOf } from './fused-ops.ts';
 import { isOp } from './is-op.ts';
 import {
   fillsIntermediate,
@@ -15,7 +16,7 @@ import {
 } from './joint-storage.ts';
 import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './merge-projections.ts';
 import { isSameOperand, leaveAsIs } from './operands.ts';
-import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
+import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: the backward pass of attention lies between those of a layer. */
 const farthest = 96;

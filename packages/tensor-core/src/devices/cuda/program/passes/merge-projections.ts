@@ -3,10 +3,11 @@ import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../../../tensor/shape.ts';
 import { expressionOf } from './accumulate-products.ts';
+import { membersOf } from './fused-ops.ts';
 import { isOp } from './is-op.ts';
 import { fillsIntermediate, fillsVectors, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
 import { isSameOperand, leaveAsIs } from './operands.ts';
-import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
+import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
 const farthest = 32;
