@@ -7,6 +7,7 @@ import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
+import { expressionOf } from './pointwise-call.ts';
 
 /** A sum of a product, and the calls that become one. */
 interface Accumulation {
@@ -120,11 +121,4 @@ function isWidening(call: Call): boolean {
     to.dtype === 'float32' &&
     sameShape(from.shape, to.shape)
   );
-}
-
-/** What an element-wise call of one output calculates, as it says itself; null for others. */
-export function expressionOf({ op: { cuda }, attributes, outputs }: Call): string | null {
-  if (cuda.kind !== 'pointwise' || outputs.length !== 1) return null;
-  if (cuda.values && cuda.values(attributes as never).length > 0) return null;
-  return cuda.expressions(attributes as never)[0]!;
 }

@@ -8,13 +8,13 @@ import { membersOf } from './fused-ops.ts';
 import { isOp } from './is-op.ts';
 import {
   fillsIntermediate,
-  isMadeInRows,
   fillsVectors,
+  isMadeInRows,
   joinColumns,
   mayLieInRows,
   stackRows,
 } from './joint-storage.ts';
-import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './merge-projections.ts';
+import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './low-products.ts';
 import { isSameOperand, leaveAsIs } from './operands.ts';
 import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 

@@ -13,6 +13,13 @@ export function textsOf({ op, attributes }: Call): {
   return { values, expressions: cuda.expressions(attributes as never) };
 }
 
+/** What a call calculates if it is element-wise, has one output and needs no values on the way; null for others. */
+export function expressionOf(call: Call): string | null {
+  if (call.op.cuda.kind !== 'pointwise' || call.outputs.length !== 1) return null;
+  const { values, expressions } = textsOf(call);
+  return values.length === 0 ? expressions[0]! : null;
+}
+
 /** The inputs that an element-wise call reads, by their places: others give it no more than their dtype. */
 export function placesRead(call: Call): number[] {
   const { values, expressions } = textsOf(call);
