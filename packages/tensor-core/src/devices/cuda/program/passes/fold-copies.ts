@@ -1,6 +1,8 @@
 import { isIntermediate } from '../../../../program/liveness.ts';
+import { copyOp } from '../../../../ops/copy/contiguous.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { type Layout, isContiguous } from '../../../../tensor/shape.ts';
+import { isOp } from './is-op.ts';
 import { areDisjoint, areIndependent, usesOf } from './operands.ts';
 
 /**
@@ -26,7 +28,7 @@ export function foldCopies(program: Program): Program {
 }
 
 function isCopy({ op, inputs, outputs, live }: Call): boolean {
-  return op.name === 'copy' && live === null && inputs[0]!.dtype === outputs[0]!.dtype;
+  return isOp(op, copyOp) && live === null && inputs[0]!.dtype === outputs[0]!.dtype;
 }
 
 /** The call that makes all of what `copy` reads, if nobody else uses it. */
