@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { castOp } from '../../../../autocast/cast-op.ts';
 import type { CustomKernel } from '../../../../op/cuda-lowering.ts';
 import { type FillAttributes, fillOp } from '../../../../ops/copy/in-place.ts';
 import { crossEntropyBackwardOp, crossEntropyOp } from '../../../../ops/nn/cross-entropy.ts';
@@ -7,7 +6,7 @@ import { launchJointCrossEntropy } from '../../../../ops/nn/joint-cross-entropy.
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
-import { isOp } from './is-op.ts';
+import { isCast, isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, areIndependent, isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 
@@ -112,7 +111,7 @@ function isCastOfAll(
   wide: Operand,
   side: 'inputs' | 'outputs',
 ): boolean {
-  if (op.cuda !== castOp.cuda || live !== null || wide.dtype !== 'float32') return false;
+  if (!isCast(op) || live !== null || wide.dtype !== 'float32') return false;
   const own = { inputs, outputs }[side][0]!;
   const isSame = own.storage === wide.storage && own.offset === wide.offset && own.size === wide.size;
   const areDense = [wide, ...inputs, ...outputs].every(({ isContiguous }) => isContiguous);
