@@ -57,7 +57,7 @@ export { type CompileCache, type CompileOptions, type CompiledFunction, compile 
 export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
 export type { ProgramExplanation } from './program/compiled-program.ts';
 export type { ExplainedCall, ExplainedOperand } from './program/explained-call.ts';
-export type { RunnerFacts } from './program/program.ts';
+export type { RunnerFacts } from './program/program-runner.ts';
 export type { ProgramReplay, ReplayedCall, ReplayedOp } from './program/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/live-attributes.ts';

@@ -1,7 +1,8 @@
 import type { MemoryView } from '../op/memory-view.ts';
 import type { MemoryObserver, MemorySegment } from '../memory/observer.ts';
 import type { Op } from '../op/op.ts';
-import type { PrepareOptions, Program, ProgramRunner } from '../program/program.ts';
+import type { PrepareOptions, ProgramRunner } from '../program/program-runner.ts';
+import type { Program } from '../program/program.ts';
 
 /** Memory that a device handed out. What is inside is the device's own business. */
 export interface DeviceBuffer {

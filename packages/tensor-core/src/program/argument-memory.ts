@@ -8,10 +8,10 @@ import type { Tensor } from '../tensor/tensor.ts';
 import type { Operand, Program } from './program.ts';
 
 /**
- * Where a function works on copies of its arguments, one would not see what is written to the other. `place` is that of an
- * op that writes; by default where the user's code is.
+ * The error for an argument that shares memory with what a function writes: the function works on a copy of it, and what is
+ * written to one of them the other would not have. `place` is that of an op that writes; by default where the user's code is.
  */
-export function sharesWhatIsWritten({ shape }: Layout, place?: Place | null): CompileError {
+export function sharedMemoryError({ shape }: Layout, place?: Place | null): CompileError {
   return new CompileError(
     `compile: an argument ${formatShape(shape)} shares memory with another tensor of the function, which writes to one of ` +
       'them; the function works on a copy of it, which the other would not be. Pass a copy() of it, or let the function find ' +
@@ -44,7 +44,7 @@ interface GivenUse {
 
 /** The memory that a program finds outside of its arguments, and where these must not lie. */
 export class GivenMemory {
-  /** Where each argument that is written is so first, by its index. */
+  /** The arguments that are written, by their indices, and where each is written first. */
   readonly #writtenArguments = new Map<number, Place | null>();
   readonly #captured = new Map<Storage, GivenUse[]>();
   readonly #gradients: { readonly leaf: Tensor; readonly uses: GivenUse[] }[] = [];
@@ -54,11 +54,11 @@ export class GivenMemory {
     this.#writes = written.size > 0;
     const uses = usesByStorage(calls);
     storages.forEach(({ source }, number) => {
+      const own = uses.get(number) ?? [];
       if (source.kind === 'argument' && written.has(number))
-        this.#writtenArguments.set(source.index, placeOfWrite(uses.get(number)));
-      if (source.kind === 'captured') this.#captured.set(source.storage, uses.get(number) ?? []);
-      if (source.kind === 'gradient')
-        this.#gradients.push({ leaf: source.leaf, uses: uses.get(number) ?? [] });
+        this.#writtenArguments.set(source.index, placeOfWrite(own));
+      if (source.kind === 'captured') this.#captured.set(source.storage, own);
+      if (source.kind === 'gradient') this.#gradients.push({ leaf: source.leaf, uses: own });
     });
   }
 
@@ -71,9 +71,9 @@ export class GivenMemory {
       const place = this.#writtenArguments.get(index);
       for (let i = 0; i < index; i++)
         if ((isWritten || this.#writtenArguments.has(i)) && shareMemory(x, tensors[i]!))
-          throw sharesWhatIsWritten(x, place ?? this.#writtenArguments.get(i));
+          throw sharedMemoryError(x, place ?? this.#writtenArguments.get(i));
       const met = this.#usesOf(x.storage).find((use) => meets(x, use, isWritten));
-      if (met) throw sharesWhatIsWritten(x, met.isWritten ? met.place : place);
+      if (met) throw sharedMemoryError(x, met.isWritten ? met.place : place);
     });
   }
 
@@ -88,7 +88,7 @@ function meets(x: Tensor, { operand, isWritten }: GivenUse, isArgumentWritten: b
   return (isWritten || isArgumentWritten) && shareMemory(x, { ...operand, storage: x.storage });
 }
 
-function placeOfWrite(uses: readonly GivenUse[] = []): Place | null {
+function placeOfWrite(uses: readonly GivenUse[]): Place | null {
   return uses.find(({ isWritten }) => isWritten)?.place ?? null;
 }
 

@@ -21,7 +21,7 @@ export class CapturedState {
   readonly #dependencies: readonly Dependency[];
   /** Those to captured storages that ops took, and the leaves whose gradients were looked at. */
   readonly #handles: readonly Tensor[];
-  /** Of what ops took, and of leaves of which they took views alone, if anything. */
+  /** Of the handles that ops took, and of the leaves that were asked: of some of those ops took views alone. */
   readonly #requirements: readonly Requirement[];
   readonly #touched: readonly TouchedGradient[];
   readonly #storages: readonly Storage[];
@@ -65,7 +65,7 @@ export class CapturedState {
   }
 
   #areDependenciesSame(): boolean {
-    // By Object.is, which is slower: 0 is not -0.
+    // As Object.is says, for 0 is not -0 and NaN is NaN; it is slower, and mostly not asked.
     for (const { read, value } of this.#dependencies) {
       const now = read();
       if ((now !== value || now === 0) && !Object.is(now, value)) return false;

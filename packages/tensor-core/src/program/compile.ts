@@ -2,18 +2,18 @@ import { autocastDType } from '../autocast/autocast.ts';
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { getFloat32MatmulPrecision } from '../devices/cuda/matmul/float32-matmul-precision.ts';
 import { CompileError, OutOfMemoryError } from '../errors.ts';
-import type { Place } from '../host/user-place.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { checkCount, checkFlag } from '../tensor/check-value.ts';
 import { refuseAsync, refusePromise } from '../tensor/lifetime/synchronous.ts';
 import { areDrawsFollowed } from '../random/draw.ts';
-import { keep, scope } from '../tensor/lifetime/scope.ts';
-import { formatShape } from '../tensor/shape.ts';
+import { scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts';
-import { type PrepareOptions, writtenArguments } from './program.ts';
-import { standInFor, writeBack } from './stand-ins.ts';
+import { type LeftBehind, leftBehind } from './left-behind.ts';
+import type { PrepareOptions } from './program-runner.ts';
+import { writtenArguments } from './program.ts';
+import { standInFor, takeOutOfStandIns, writeBack } from './stand-ins.ts';
 import { Trace } from './trace.ts';
 import { traced } from './traced.ts';
 import { checkResult, describeArguments, holdsSame, mapInstances } from './values.ts';
@@ -247,55 +247,4 @@ function refuseChanged(given: unknown, before: unknown, standIns: readonly Tenso
     'compile: the function puts something into an array or an object among its arguments, or takes something out, which ' +
       'replays would not; return what it puts there, or let it work on a copy.',
   );
-}
-
-/** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
-function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
-  for (const { leaf } of gradients.touched) {
-    const { grad } = leaf;
-    if (
-      !grad ||
-      grad.isDisposed ||
-      leaf.isDisposed ||
-      !standIns.some(({ storage }) => storage === grad.storage)
-    )
-      continue;
-    leaf.grad = keep(standInFor(grad));
-    grad.dispose();
-  }
-}
-
-/** A tensor that stays behind, and what to do with it, in words, and where it was made. */
-interface LeftBehind {
-  readonly what: string;
-  readonly remedy: string;
-  readonly place: Place | null;
-}
-
-/** A tensor that the function made and that lives on, but is neither in its result nor a gradient; null for none. */
-function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
-  const references = new Map<object, number>();
-  const count = ({ storage }: Tensor) => references.set(storage, (references.get(storage) ?? 0) + 1);
-  const seen = new Set<Tensor>();
-  mapInstances(result, Tensor, (x) => seen.add(x));
-  for (const { leaf } of trace.gradients.touched) if (!leaf.isDisposed && leaf.grad) seen.add(leaf.grad);
-  seen.forEach(count);
-  for (const storage of trace.madeStorages()) {
-    if (storage.references <= (references.get(storage) ?? 0)) continue;
-    const { call, output } = trace.writerOf(storage) ?? {};
-    const place = call?.place ?? null;
-    const shape = formatShape(output?.shape ?? []);
-    return trace.gradients.taken.has(storage)
-      ? {
-          what: `the gradient of a leaf ${shape}, which the function has taken from it,`,
-          remedy: 'dispose() of it, as zeroGrad() does',
-          place,
-        }
-      : {
-          what: `a tensor ${shape} of the op ${call?.op.name ?? 'empty'}`,
-          remedy: 'make it outside',
-          place,
-        };
-  }
-  return null;
 }

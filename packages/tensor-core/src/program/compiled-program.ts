@@ -1,28 +1,20 @@
 import { mustSeeOps } from '../op/observers.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
-import { byteSize } from '../tensor/dtype.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { GivenMemory } from './argument-memory.ts';
 import { CapturedState } from './captured-state.ts';
-import { withoutDeadCalls } from './dead-calls.ts';
 import { GivenWrites } from './given-writes.ts';
 import { type GradientResult, gradientResults } from './gradient-results.ts';
 import { type Holdings, giveBack, giveBackWithout } from './holdings.ts';
 import { Interpreter } from './interpreter.ts';
-import {
-  type Binding,
-  LiveAttributes,
-  type Operand,
-  type PrepareOptions,
-  type Program,
-  type ProgramRunner,
-  type RunnerFacts,
-  type StorageSource,
-  writtenArguments,
-} from './program.ts';
-import { Slot, copiedOperands, slotOf } from './result-slots.ts';
-import { copyIn, ownConstants, standInFor, writeBack } from './stand-ins.ts';
+import { LiveAttributes } from './live-attributes.ts';
+import { tensorIn } from './program-memory.ts';
+import { programOf } from './program-of-trace.ts';
+import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from './program-runner.ts';
+import { type Operand, type Program, type StorageSource, writtenArguments } from './program.ts';
+import { Slot, copiedOperands, resultSlots } from './result-slots.ts';
+import { contiguousCopy, ownConstants, standInFor, writeBack } from './stand-ins.ts';
 import type { Trace } from './trace.ts';
 import { mapInstances } from './values.ts';
 
@@ -49,6 +41,7 @@ export class CompiledProgram {
   readonly program: Program;
   readonly #runner: ProgramRunner;
   readonly #interpreter: ProgramRunner;
+  /** The function's result, with slots in the place of its tensors. */
   readonly #result: unknown;
   readonly #gradients: readonly GradientResult[];
   /** Of results and gradients, those that are copied behind a run. */
@@ -73,14 +66,8 @@ export class CompiledProgram {
    * which `checkResult` found nothing to say. Throws a CompileError for tensors in it that a replay could not give.
    */
   constructor(name: string, trace: Trace, result: unknown, options: PrepareOptions) {
-    const slots: Slot[] = [];
-    // Their leaves keep these.
-    const gradients = new Set(trace.gradients.touched.map(({ leaf }) => leaf.grad));
-    this.#result = mapInstances(result, Tensor, (x) => {
-      const slot = slotOf(trace, x, gradients.has(x));
-      slots.push(slot);
-      return slot;
-    });
+    const { template, slots } = resultSlots(trace, result);
+    this.#result = template;
     this.#gradients = gradientResults(trace);
     ownConstants(trace);
     this.program = programOf(
@@ -104,12 +91,14 @@ export class CompiledProgram {
     });
     this.#runner = this.program.device.prepare(this.program, options);
     this.#interpreter = new Interpreter(this.program);
-    // What these watch they leave alone once it is disposed of: nothing may fail behind them.
+    // From here on nothing may fail: these watch storages until the program is disposed of.
     this.#writes = new GivenWrites(this.program);
     this.#state = new CapturedState(trace, storages);
     this.#live = trace.live;
     this.#holdings = {
-      ...{ runner: this.#runner, watched: this.#state.watched, writes: this.#writes },
+      runner: this.#runner,
+      watched: this.#state.watched,
+      writes: this.#writes,
       storages: storages.flatMap(({ source }) => ('storage' in source ? [source.storage] : [])),
     };
     giveBackWithout(this, this.#holdings);
@@ -195,7 +184,7 @@ export class CompiledProgram {
     giveBack(this, this.#holdings);
   }
 
-  /** Those that were given for the run before go. */
+  /** Binds what is given for this run, in the place of what was given for the one before. */
   #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): void {
     for (const { number, source } of this.#given) {
       if (source.kind === 'gradient') {
@@ -237,17 +226,14 @@ export class CompiledProgram {
     bindings: ReadonlyMap<number, Binding>,
     copies: ReadonlyMap<Operand, Tensor>,
   ): unknown {
-    const tensorAt = ({ storage, dtype, shape, strides, offset }: Operand) => {
-      const { storage: memory, byteOffset } = bindings.get(storage) ?? {
-        storage: made.get(storage)!,
-        byteOffset: 0,
-      };
-      const start = byteOffset / byteSize(dtype);
-      return new Tensor((memory as Storage).retain(), dtype, shape, strides, start + offset);
+    const tensorAt = (operand: Operand) => {
+      const given = bindings.get(operand.storage);
+      if (given) return tensorIn(given.storage, given.byteOffset, operand);
+      return tensorIn(made.get(operand.storage)!, 0, operand);
     };
     const ownTensorAt = (operand: Operand) => {
       const memory = copies.get(operand);
-      return memory ? copyIn(memory, tensorAt(operand)) : tensorAt(operand);
+      return memory ? contiguousCopy(tensorAt(operand), memory) : tensorAt(operand);
     };
     for (const { leaf, operand, disposes } of this.#gradients) {
       const before = leaf.grad;
@@ -264,24 +250,4 @@ export class CompiledProgram {
 
 function byteOffsetOf({ address, storage }: Tensor): number {
   return address - storage.buffer.address;
-}
-
-function programOf(
-  name: string,
-  trace: Trace,
-  results: readonly Operand[],
-  gradientResults: readonly GradientResult[],
-): Program {
-  const { storages, written, calls } = trace;
-  const device = trace.device!;
-  const isMade = (storage: number) => storages[storage]!.source.kind === 'made';
-  const gradients = new Map(
-    gradientResults.flatMap(({ leaf, operand }) =>
-      operand && isMade(operand.storage) ? [[operand.storage, leaf] as const] : [],
-    ),
-  );
-  const kept = new Set([...results.map(({ storage }) => storage).filter(isMade), ...gradients.keys()]);
-  const alive = withoutDeadCalls({ calls, storages, kept });
-  const facts = { tracedCalls: calls.length, eagerPeakBytes: trace.peakBytes };
-  return { name, device, storages, written, kept, gradients, calls: alive, ...facts };
 }

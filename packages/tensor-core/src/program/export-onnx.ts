@@ -13,7 +13,7 @@ import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../tensor/transfer.ts';
-import { withoutDeadCalls } from './dead-calls.ts';
+import { withoutDeadCalls } from './liveness.ts';
 import type { Call, Operand, ProgramStorage } from './program.ts';
 import { standInFor } from './stand-ins.ts';
 import { Trace } from './trace.ts';

@@ -1,6 +1,6 @@
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { GivenWrites } from './given-writes.ts';
-import type { ProgramRunner } from './program.ts';
+import type { ProgramRunner } from './program-runner.ts';
 
 /**
  * What a program has taken of the device and of others' storages. It leads to nothing that the function closes over: that may

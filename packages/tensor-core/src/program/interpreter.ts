@@ -2,17 +2,10 @@ import { runOnDevice } from '../op/apply.ts';
 import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import { lastUses } from './dead-calls.ts';
-import {
-  type Binding,
-  type Call,
-  type LiveAttributes,
-  type Operand,
-  type Program,
-  type ProgramRunner,
-  type RunnerFacts,
-  nothingSpared,
-} from './program.ts';
+import { lastUses } from './liveness.ts';
+import type { LiveAttributes } from './live-attributes.ts';
+import { type Binding, type ProgramRunner, type RunnerFacts, nothingSpared } from './program-runner.ts';
+import type { Call, Operand, Program } from './program.ts';
 import { explainCalls } from './explained-call.ts';
 import { ProgramMemory } from './program-memory.ts';
 
@@ -49,8 +42,11 @@ export class Interpreter implements ProgramRunner {
     const { length } = calls;
     const launches = calls.map((call) => [call]);
     return {
-      ...{ launches: length, nodes: length, nodesBefore: length, fused: new Map() },
+      launches: length,
+      nodes: length,
+      nodesBefore: length,
       table: explainCalls(this.#program, launches, null),
+      fused: new Map(),
       ...nothingSpared,
     };
   }

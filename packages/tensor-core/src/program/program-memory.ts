@@ -1,7 +1,9 @@
+import type { StoredMemory } from '../op/memory-view.ts';
 import { byteSize } from '../tensor/dtype.ts';
 import { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import type { Binding, Operand, Program } from './program.ts';
+import type { Binding } from './program-runner.ts';
+import type { Operand, Program } from './program.ts';
 
 /** The storages of one run of a program: those that are given, and those that it makes and frees as it goes. */
 export class ProgramMemory {
@@ -15,11 +17,10 @@ export class ProgramMemory {
   }
 
   /** A handle to an operand, the caller's to dispose; makes its storage where it is the program's and not there yet. */
-  tensor({ storage, dtype, shape, strides, offset }: Operand): Tensor {
-    const given = this.#given.get(storage);
-    if (!given) return new Tensor(this.storage(storage).retain(), dtype, shape, strides, offset);
-    const start = given.byteOffset / byteSize(dtype);
-    return new Tensor((given.storage as Storage).retain(), dtype, shape, strides, start + offset);
+  tensor(operand: Operand): Tensor {
+    const given = this.#given.get(operand.storage);
+    if (given) return tensorIn(given.storage, given.byteOffset, operand);
+    return tensorIn(this.storage(operand.storage), 0, operand);
   }
 
   /** A made storage. */
@@ -70,4 +71,14 @@ export class ProgramMemory {
   freeAll(): void {
     this.free([...this.#made.keys()]);
   }
+}
+
+/** A handle to an operand whose storage of the program begins at `byteOffset` of `memory`; the caller's to dispose. */
+export function tensorIn(
+  memory: StoredMemory,
+  byteOffset: number,
+  { dtype, shape, strides, offset }: Operand,
+): Tensor {
+  const start = byteOffset / byteSize(dtype);
+  return new Tensor((memory as Storage).retain(), dtype, shape, strides, start + offset);
 }

@@ -1,10 +1,10 @@
-import type { OperandLayout } from '../devices/cpu/lowering/op-graph.ts';
+import { type OperandLayout, operandLayout } from '../devices/cpu/lowering/op-graph.ts';
 import type { Device } from '../devices/device.ts';
-import { byteSize } from '../tensor/dtype.ts';
 import type { TensorSpec } from '../op/memory-view.ts';
 import type { ComputeOp } from '../op/op.ts';
 import type { OpenRange } from '../op/range.ts';
-import { type Call, type Operand, type Program, attributesOf } from './program.ts';
+import { attributesOf } from './live-attributes.ts';
+import type { Call, Operand, Program } from './program.ts';
 
 /** One op of a program, in one of its runs. */
 export interface ReplayedOp {
@@ -39,10 +39,8 @@ export function replayOf(
   live: readonly unknown[],
   nodes: readonly number[],
 ): ProgramReplay {
-  const layoutOf = ({ storage, shape, strides, offset, dtype }: Operand): OperandLayout => {
-    const storageSize = Math.floor(storages[storage]!.byteLength / byteSize(dtype));
-    return { shape, strides, offset, dtype, storageSize };
-  };
+  const layoutOf = (operand: Operand): OperandLayout =>
+    operandLayout({ ...operand, storage: storages[operand.storage]! });
   const opOf = (call: Call): ReplayedOp => ({
     op: call.op,
     inputs: call.inputs.map(layoutOf),

@@ -1,11 +1,12 @@
 import { isGradEnabled } from '../autograd/grad-mode.ts';
 import { CompileError } from '../errors.ts';
 import { formatShape } from '../tensor/shape.ts';
-import type { Tensor } from '../tensor/tensor.ts';
+import { Tensor } from '../tensor/tensor.ts';
 import type { GradientResult } from './gradient-results.ts';
 import type { Operand, Program } from './program.ts';
 import type { Trace } from './trace.ts';
 import { isHandedOver } from './traced.ts';
+import { mapInstances } from './values.ts';
 
 /** The place of a tensor in a function's result. */
 export class Slot {
@@ -22,8 +23,26 @@ export class Slot {
   }
 }
 
-/** The place of `x`. Throws a CompileError for a tensor that a replay could not give. */
-export function slotOf(trace: Trace, x: Tensor, isGradient: boolean): Slot {
+/**
+ * A function's result with slots in the place of its tensors, and these in their order. Throws a CompileError for a tensor
+ * that a replay could not give.
+ */
+export function resultSlots(
+  trace: Trace,
+  result: unknown,
+): { readonly template: unknown; readonly slots: readonly Slot[] } {
+  // A gradient that is a result too is its leaf's to keep.
+  const gradients = new Set(trace.gradients.touched.map(({ leaf }) => leaf.grad));
+  const slots: Slot[] = [];
+  const template = mapInstances(result, Tensor, (x) => {
+    const slot = slotOf(trace, x, gradients.has(x));
+    slots.push(slot);
+    return slot;
+  });
+  return { template, slots };
+}
+
+function slotOf(trace: Trace, x: Tensor, isGradient: boolean): Slot {
   x.assertAlive('compile: the result');
   const operand = trace.operand(x);
   const isFound = trace.storages[operand.storage]!.source.kind === 'captured' && !isHandedOver(x);
@@ -48,8 +67,9 @@ function refuseGradient(trace: Trace, x: Tensor, isFound: boolean): void {
 }
 
 /**
- * What of results and gradients is copied, so that the caller gets a tensor of its own as in the first call: what is its own
- * already, or the program's, and of results also gradients, whose storage the next run may write again.
+ * The operands of results and gradients that are copied behind a run, so that the caller gets tensors of its own as in the
+ * first call: arguments, which are the caller's already, constants, which are the program's, and results that are gradients
+ * too, for the next run may write those again.
  */
 export function copiedOperands(
   { storages, gradients }: Program,

@@ -4,16 +4,17 @@ import { applyOne } from '../op/apply.ts';
 import { copyOp } from '../ops/copy/contiguous.ts';
 import { copyInPlace } from '../ops/copy/in-place.ts';
 import { byteSize } from '../tensor/dtype.ts';
+import { keep } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import type { Trace } from './trace.ts';
 
 /** A contiguous copy for a function to work on in the place of its caller's tensor. */
 export function standInFor(x: Tensor): Tensor {
-  return copyIn(null, x);
+  return contiguousCopy(x);
 }
 
-/** A contiguous copy of `x`, in memory like it where that is given. */
-export function copyIn(memory: Tensor | null, x: Tensor): Tensor {
+/** A contiguous copy of `x`: `memory`, of its shape and dtype, where that is given. */
+export function contiguousCopy(x: Tensor, memory: Tensor | null = null): Tensor {
   return noGrad(() => withoutAutocast(() => applyOne(copyOp, [x], undefined, memory)));
 }
 
@@ -26,13 +27,24 @@ export function writeBack(
   for (const index of indices) noGrad(() => copyInPlace(tensors[index]!, standIn(index)));
 }
 
+/** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
+export function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
+  for (const { leaf } of gradients.touched) {
+    const { grad } = leaf;
+    if (!grad || grad.isDisposed || leaf.isDisposed) continue;
+    if (!standIns.some(({ storage }) => storage === grad.storage)) continue;
+    leaf.grad = keep(contiguousCopy(grad));
+    grad.dispose();
+  }
+}
+
 /** A program's constants become its own: the function may have handed them to somebody who writes to them. */
 export function ownConstants({ storages }: Trace): void {
   storages.forEach((storage, number) => {
     const { dtype, byteLength, source } = storage;
     if (source.kind !== 'constant' || byteLength === 0) return;
     using shared = new Tensor(source.storage.retain(), dtype, [byteLength / byteSize(dtype)]);
-    using own = standInFor(shared);
+    using own = contiguousCopy(shared);
     storages[number] = { ...storage, source: { kind: 'constant', storage: own.storage.retain() } };
     source.storage.release();
   });

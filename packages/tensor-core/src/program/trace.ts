@@ -12,7 +12,7 @@ import { shareMemory } from '../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { Tracing } from '../tensor/tracing.ts';
-import { checkWrittenArgument, sharesWhatIsWritten } from './argument-memory.ts';
+import { checkWrittenArgument, sharedMemoryError } from './argument-memory.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
 import { TracedGradients } from './traced-gradients.ts';
 
@@ -49,7 +49,7 @@ export class Trace implements Tracing, Observer {
   device: Device | null = null;
   /** The most bytes that were allocated at a time since the first op. */
   peakBytes = 0;
-  /** The first refusal: a function that catches it goes another way than it does eagerly. */
+  /** The first refusal, which stands though the function catches it: behind that it does what it would not do eagerly. */
   refusal: CompileError | null = null;
   #bytesBefore = 0;
   readonly #numbers = new Map<Storage, number>();
@@ -57,10 +57,10 @@ export class Trace implements Tracing, Observer {
   readonly #firstSerial = storagesMade() + 1;
   /** The function's own: those around it are of its call. */
   readonly #ranges = new ReopenedRanges({ inside: currentOpenRange() });
+  /** Storages that the host has filled from numbers in the function's text. */
   readonly #constants = new Set<Storage>();
-
-  /** Its caller's tensors, of those that it gets a copy of. */
   readonly #originals: readonly Tensor[];
+  /** Those whose stand-ins the function has written to. */
   readonly #writtenOriginals = new Set<Tensor>();
   readonly #namesMakers: boolean;
   readonly #owner: string;
@@ -102,7 +102,7 @@ export class Trace implements Tracing, Observer {
   }
 
   after(_: ComputeOp<never>, failed: boolean): void {
-    // A function may catch the error and take another way.
+    // The function may catch the error and go on.
     const call = failed ? this.calls.pop() : null;
     if (call && call.live !== null) this.live.pop();
   }
@@ -227,13 +227,13 @@ export class Trace implements Tracing, Observer {
     checkWrittenArgument(original);
     const others = this.#originals.filter((x) => x !== original);
     this.#refuseShared([...others, ...this.captured], original);
-    if (this.gradients.leafOf(original.storage)) throw this.#refused(sharesWhatIsWritten(original));
+    if (this.gradients.leafOf(original.storage)) throw this.#refused(sharedMemoryError(original));
     this.#writtenOriginals.add(original);
   }
 
   #refuseShared(tensors: readonly Tensor[], written: Tensor): void {
     const sharing = tensors.find((x) => shareMemory(x, written));
-    if (sharing) throw this.#refused(sharesWhatIsWritten(sharing));
+    if (sharing) throw this.#refused(sharedMemoryError(sharing));
   }
 
   #refused(refusal: CompileError): CompileError {

@@ -7,7 +7,7 @@ export interface TouchedGradient {
   readonly before: Tensor | null;
   /** Where a backward pass would have written one. */
   readonly buffer: Tensor | null;
-  /** Whether a backward pass would have run hooks: that of a compiled function refuses to, so it has brought nothing here. */
+  /** Whether a backward pass would have run hooks. One inside the function refuses to: it has brought nothing here. */
   readonly hadHooks: boolean;
   /** Where it lay: all of a storage of its own, or this one, which others may look at too, such as a flat buffer. */
   readonly within: Storage | null;
@@ -47,12 +47,12 @@ export class TracedGradients {
     else this.#leaves.set(storage, leaf);
   }
 
-  /** An op takes `x`, which lies in the gradient of a leaf: another handle than the one that the function found, maybe. */
+  /** An op takes `x`, which lies in the gradient of a leaf, maybe by another handle than the one that the function found. */
   use(x: Tensor, leaf: Tensor): void {
     if (this.#shared.has(x.storage) && x !== this.#touched.get(leaf)!.before) this.#pin(leaf);
   }
 
-  /** The program is one of a gradient in this very storage: another handle to it would not go to the next one with it. */
+  /** Ties the program to the gradient's very storage: another handle to that would not move to the leaf's next gradient. */
   #pin(leaf: Tensor): void {
     const touched = this.#touched.get(leaf)!;
     this.#touched.set(leaf, { ...touched, within: touched.before!.storage });

@@ -3,7 +3,8 @@ import * as t from '../../src/index.ts';
 import type { Device, DType, Tensor } from '../../src/index.ts';
 import { accumulateProducts } from '../../src/devices/cuda/program/passes/accumulate-products.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
-import { LiveAttributes, type Program } from '../../src/program/program.ts';
+import { LiveAttributes } from '../../src/program/live-attributes.ts';
+import type { Program } from '../../src/program/program.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from './traced-program.ts';
 

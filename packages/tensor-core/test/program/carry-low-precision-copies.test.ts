@@ -2,13 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { type Op, type Tensor, copyInPlace, costOf, noGrad, slice, tensor } from '../../src/index.ts';
 import { castOp } from '../../src/autocast/cast-op.ts';
 import { carryLowPrecisionCopies } from '../../src/devices/cuda/program/passes/carry-low-precision-copies.ts';
-import {
-  type Binding,
-  type Call,
-  LiveAttributes,
-  type Operand,
-  type Program,
-} from '../../src/program/program.ts';
+import { LiveAttributes } from '../../src/program/live-attributes.ts';
+import type { Binding } from '../../src/program/program-runner.ts';
+import type { Call, Operand, Program } from '../../src/program/program.ts';
 import { byteSize, type DType } from '../../src/tensor/dtype.ts';
 import { Storage } from '../../src/tensor/storage/storage.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';

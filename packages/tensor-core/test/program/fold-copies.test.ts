@@ -14,6 +14,15 @@ const tables = (device: t.Device) =>
     Tensor,
   ];
 
+/** Copies nothing, for all its name. */
+const threefoldCopy = t.defineOp({
+  name: 'copy',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  cuda: { kind: 'pointwise', expressions: () => ['a * 3'] },
+  cpu: { kind: 'host', run: () => {} },
+});
+
 /** From [batch, heads, length, dimension] to heads side by side, by a copy. */
 const merged = (x: Tensor) => t.reshape(t.transpose(x, 1, 2), [batch, length, heads * dimension]);
 
@@ -81,6 +90,7 @@ describe.skipIf(hostCompilerVersion() === null)('copies folded into what they co
         return [t.contiguous(t.transpose(y, 1, 2)), x];
       },
     ],
+    ['the copy is another op of that name', () => [t.apply(threefoldCopy, [t.neg(q)], undefined)[0]!]],
   ])('not where %s', (_, fn) => {
     const traced = programOf(fn);
     const folded = foldCopies(traced.program);

@@ -78,4 +78,28 @@ describe.skipIf(hostCompilerVersion() === null)('fused kernels on an emulated GP
     expect(fused.calls.length).toBeLessThan(traced.program.calls.length);
     expectSameBits(traced, fused);
   });
+
+  it("give the bits of an op of one's own that names values on the way", () => {
+    const shift = t.defineOp<{ by: number }>({
+      name: 'shift',
+      autocast: 'none',
+      infer: ([input]) => [input!],
+      scalars: ({ by }) => [by],
+      cuda: {
+        kind: 'pointwise',
+        values: () => [
+          { name: 'shifted', dtype: 'bfloat16', text: 'a + s0' },
+          { name: 'both', dtype: 'float32', text: 'shifted * b' },
+        ],
+        expressions: () => ['both + shifted'],
+      },
+      variant: () => '',
+      cpu: { kind: 'host', run: () => {} },
+    });
+    const shifted = (y: Tensor, by: number) => t.apply(shift, [y, y], { by })[0]!;
+    const traced = programOf(() => [shifted(shifted(t.mul(x, 3), 0.1), 0.7)]);
+    const fused = fusePointwise(traced.program);
+    expect(opNames(fused)).toEqual(['fused_mul_shift_shift']);
+    expectSameBits(traced, fused);
+  });
 });

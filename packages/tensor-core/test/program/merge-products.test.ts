@@ -6,7 +6,8 @@ import { mergeProducts } from '../../src/devices/cuda/program/passes/merge-produ
 import { optimize } from '../../src/devices/cuda/program/passes/optimize.ts';
 import { productFacts } from '../../src/devices/cuda/program/passes/product-facts.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
-import { type Call, LiveAttributes, type Program } from '../../src/program/program.ts';
+import { LiveAttributes } from '../../src/program/live-attributes.ts';
+import type { Call, Program } from '../../src/program/program.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from './traced-program.ts';
 

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
 import { Interpreter } from '../../src/program/interpreter.ts';
-import { LiveAttributes, type Program } from '../../src/program/program.ts';
+import { LiveAttributes } from '../../src/program/live-attributes.ts';
+import type { Program } from '../../src/program/program.ts';
 import { Trace } from '../../src/program/trace.ts';
 import { traced } from '../../src/program/traced.ts';
 

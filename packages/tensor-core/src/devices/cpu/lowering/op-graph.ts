@@ -1,4 +1,3 @@
-import type { MemoryView } from '../../../op/memory-view.ts';
 import type { TensorSpec } from '../../../op/memory-view.ts';
 import type { OnnxLowering, OnnxValue } from '../../../op/cpu-lowering.ts';
 import { type DType, byteSize, computeDType, isFloatingPoint } from '../../../tensor/dtype.ts';
@@ -17,7 +16,12 @@ export interface OperandLayout extends Layout {
   readonly storageSize: number;
 }
 
-export function operandLayout({ shape, strides, offset, dtype, storage }: MemoryView): OperandLayout {
+/** A tensor, of a program or by itself, and the bytes of its storage. */
+interface Stored extends Omit<OperandLayout, 'storageSize'> {
+  readonly storage: { readonly byteLength: number };
+}
+
+export function operandLayout({ shape, strides, offset, dtype, storage }: Stored): OperandLayout {
   return { shape, strides, offset, dtype, storageSize: Math.floor(storage.byteLength / byteSize(dtype)) };
 }
 

@@ -2,16 +2,15 @@ import { CompileError, DeviceError } from '../../../errors.ts';
 import { explainCalls } from '../../../program/explained-call.ts';
 import { runCall } from '../../../program/interpreter.ts';
 import { ReopenedRanges } from '../../../op/reopened-ranges.ts';
-import { lastUses } from '../../../program/dead-calls.ts';
+import { lastUses } from '../../../program/liveness.ts';
+import type { LiveAttributes } from '../../../program/live-attributes.ts';
 import {
   type Binding,
-  type Call,
-  type LiveAttributes,
-  type Program,
   type ProgramRunner,
   type RunnerFacts,
   nothingSpared,
-} from '../../../program/program.ts';
+} from '../../../program/program-runner.ts';
+import type { Call, Program } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
 import { ScalarMemory } from '../lowering/scalar-memory.ts';

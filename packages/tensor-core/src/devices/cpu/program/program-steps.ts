@@ -1,3 +1,4 @@
+import { isIntermediate } from '../../../program/liveness.ts';
 import type { Call, Program } from '../../../program/program.ts';
 import { hoistUpdates } from './hoist-updates.ts';
 import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
@@ -53,13 +54,12 @@ function draftsOf({ calls, storages }: Program): Draft[] {
 
 /** Whether a storage is read behind a step, or outlives the run. */
 function neededBehind(
-  { storages, kept }: Program,
+  program: Program,
   drafts: readonly Draft[],
 ): (storage: number, step: number) => boolean {
   const lastReads = new Map<number, number>();
   drafts.forEach(({ calls }, i) => {
     for (const { inputs } of calls) for (const { storage } of inputs) lastReads.set(storage, i);
   });
-  return (storage, step) =>
-    kept.has(storage) || storages[storage]!.source.kind !== 'made' || (lastReads.get(storage) ?? -1) > step;
+  return (storage, step) => !isIntermediate(program, storage) || (lastReads.get(storage) ?? -1) > step;
 }

@@ -3,7 +3,13 @@ import type { OnnxLowering, OnnxValue } from '../../../op/cpu-lowering.ts';
 import type { Call, Operand, ProgramStorage } from '../../../program/program.ts';
 import { type DType, byteSize } from '../../../tensor/dtype.ts';
 import { formatShape, sizeOf } from '../../../tensor/shape.ts';
-import { type OperandLayout, type OperandPlan, addToGraph, canReadInGraph } from '../lowering/op-graph.ts';
+import {
+  type OperandLayout,
+  type OperandPlan,
+  addToGraph,
+  canReadInGraph,
+  operandLayout,
+} from '../lowering/op-graph.ts';
 import { buildView, planView } from '../lowering/view-graph.ts';
 import { OnnxGraphBuilder } from '../onnx/onnx-graph.ts';
 
@@ -35,8 +41,9 @@ export class SegmentBuilder {
   readonly #inputs: InputPort[] = [];
   /** The elements of storages that calls here have written. */
   readonly #written = new Map<number, OnnxValue>();
+  /** The inputs, by what of which storage they are. */
   readonly #read = new Map<string, OnnxValue>();
-  readonly #isRead = new Set<number>();
+  readonly #readStorages = new Set<number>();
 
   constructor(storages: readonly ProgramStorage[]) {
     this.#storages = storages;
@@ -62,7 +69,7 @@ export class SegmentBuilder {
   isIndependentOf({ inputs, outputs }: Call): boolean {
     return (
       inputs.every(({ storage }) => !this.#written.has(storage)) &&
-      outputs.every(({ storage }) => !this.#written.has(storage) && !this.#isRead.has(storage))
+      outputs.every(({ storage }) => !this.#written.has(storage) && !this.#readStorages.has(storage))
     );
   }
 
@@ -90,9 +97,8 @@ export class SegmentBuilder {
     return { graph: this.graph, inputs: this.#inputs, outputs };
   }
 
-  #layoutOf({ storage, shape, strides, offset, dtype }: Operand): OperandLayout {
-    const storageSize = Math.floor(this.#storages[storage]!.byteLength / byteSize(dtype));
-    return { shape, strides, offset, dtype, storageSize };
+  #layoutOf(operand: Operand): OperandLayout {
+    return operandLayout({ ...operand, storage: this.#storages[operand.storage]! });
   }
 
   #memory(storage: number, dtype: DType, { view }: OperandPlan): OnnxValue {
@@ -105,7 +111,7 @@ export class SegmentBuilder {
       value = this.graph.input(dtype, box);
       this.#inputs.push({ kind: 'memory', storage, byteOffset: start * byteSize(dtype) });
       this.#read.set(key, value);
-      this.#isRead.add(storage);
+      this.#readStorages.add(storage);
     }
     return value;
   }
@@ -141,9 +147,9 @@ export function canBeNodes(
   { strided = false }: OnnxLowering<never>,
   storages: readonly ProgramStorage[],
 ): boolean {
-  const isReadable = inputs.every(({ storage, ...layout }) => {
-    const storageSize = Math.floor(storages[storage]!.byteLength / byteSize(layout.dtype));
-    return layout.size > 0 && canReadInGraph({ ...layout, storageSize }, strided);
+  const isReadable = inputs.every((input) => {
+    const layout = operandLayout({ ...input, storage: storages[input.storage]! });
+    return input.size > 0 && canReadInGraph(layout, strided);
   });
   const writesWhole = outputs.every(
     ({ storage, byteLength, isContiguous, size }) =>

@@ -1,5 +1,6 @@
-import { lastUses } from '../../../program/dead-calls.ts';
-import type { Binding, Program } from '../../../program/program.ts';
+import { lastUses } from '../../../program/liveness.ts';
+import type { Binding } from '../../../program/program-runner.ts';
+import type { Program } from '../../../program/program.ts';
 import type { Storage } from '../../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../device.ts';
 import { blockBytes } from '../memory/allocator.ts';

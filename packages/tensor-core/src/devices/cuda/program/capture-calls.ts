@@ -7,7 +7,8 @@ import type { CudaDevice } from '../device.ts';
 import type { MemoryPool } from '../memory/memory-pool.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from './cuda-graph.ts';
-import { type LiveCallParts, LiveCalls } from './live-calls.ts';
+import type { CudaProgramParts } from './cuda-program-parts.ts';
+import { LiveCalls } from './live-calls.ts';
 
 /** A program's calls as one graph. */
 export interface CapturedCalls {
@@ -29,10 +30,11 @@ interface Place {
 }
 
 /** Captures calls on the current stream, in their order. */
-export function captureCalls(calls: readonly Call[], parts: LiveCallParts, place: Place): CapturedCalls {
+export function captureCalls(calls: readonly Call[], parts: CudaProgramParts, place: Place): CapturedCalls {
   const { device, builder } = parts;
   return device.withPool(place.pool, () => {
-    // Kernels that are still to be compiled are compiled all at once: a capture without them tells which, the next one has them.
+    // Kernels that are still to be compiled are compiled all at once: a capture that postpones them tells which those are, and
+    // the next one has them.
     for (;;) {
       const captured = builder.postpone(() => captureUnlessPostponed(calls, parts, place));
       if (captured) return captured;
@@ -44,48 +46,70 @@ export function captureCalls(calls: readonly Call[], parts: LiveCallParts, place
 /** Null if kernels of some of the calls were postponed. */
 function captureUnlessPostponed(
   calls: readonly Call[],
-  parts: LiveCallParts,
-  { memory, arena, arenaAddress }: Place,
+  parts: CudaProgramParts,
+  place: Place,
 ): CapturedCalls | null {
   const { device, driver, lowering } = parts;
-  const live = new LiveCalls(parts);
-  const ranges = new ReopenedRanges();
-  const nodes: number[] = [];
-  const asked = new Map<number, readonly number[]>();
-  let postponed: KernelPostponed | null = null;
-  let captured = 0;
-  const captureOne = (call: Call, at: number) => {
-    const workspaces = arena.workspacesOf(at, arenaAddress);
-    lowering.spareMemory = (byteLength) =>
-      // Nothing of this capture will run: it takes no memory that the one to come might not.
-      postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength);
-    if (call.live === null) captureCall(device, call, memory, ranges);
-    else live.capture(call, memory, () => captureCall(device, call, memory, ranges));
-    if (workspaces.asked.length > 0) asked.set(at, workspaces.asked);
-    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
-      device.discard(arenaAddress + offset, byteLength);
-    const before = captured;
-    captured = CudaGraph.capturedNodes(driver, device.stream);
-    nodes.push(captured - before);
-  };
-  const captureAll = () => {
-    for (const [at, call] of calls.entries()) {
-      try {
-        captureOne(call, at);
-      } catch (error) {
-        if (!(error instanceof KernelPostponed)) throw error;
-        postponed = error;
-      }
-    }
-    if (postponed) throw postponed;
-  };
+  const capture = new Capture(parts, place);
   try {
-    return { graph: CudaGraph.capture(driver, device.stream, captureAll), live, nodes, workspaces: asked };
+    const graph = CudaGraph.capture(driver, device.stream, () => capture.queueAll(calls));
+    const { live, nodes, workspaces } = capture;
+    return { graph, live, nodes, workspaces };
   } catch (error) {
     if (error instanceof KernelPostponed) return null;
     throw error;
   } finally {
     lowering.spareMemory = null;
+  }
+}
+
+/** What one capture of a program's calls gives beside the graph. */
+class Capture implements Omit<CapturedCalls, 'graph'> {
+  readonly live: LiveCalls;
+  readonly nodes: number[] = [];
+  readonly workspaces = new Map<number, readonly number[]>();
+  readonly #parts: CudaProgramParts;
+  readonly #place: Place;
+  readonly #ranges = new ReopenedRanges();
+  /** Nodes of the calls so far. */
+  #nodeCount = 0;
+  #postponed: KernelPostponed | null = null;
+
+  constructor(parts: CudaProgramParts, place: Place) {
+    this.live = new LiveCalls(parts);
+    this.#parts = parts;
+    this.#place = place;
+  }
+
+  /** Queues calls on the stream that is captured. Throws a KernelPostponed, behind the last of them, if one of them did. */
+  queueAll(calls: readonly Call[]): void {
+    for (const [at, call] of calls.entries()) {
+      try {
+        this.#queue(call, at);
+      } catch (error) {
+        if (!(error instanceof KernelPostponed)) throw error;
+        this.#postponed = error;
+      }
+    }
+    if (this.#postponed) throw this.#postponed;
+  }
+
+  #queue(call: Call, at: number): void {
+    const { device, driver, lowering } = this.#parts;
+    const { memory, arena, arenaAddress } = this.#place;
+    const workspaces = arena.workspacesOf(at, arenaAddress);
+    lowering.spareMemory = (byteLength) =>
+      // Nothing of this capture will run: it takes no memory that the one to come might not.
+      this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength);
+    const queue = () => captureCall(device, call, memory, this.#ranges);
+    if (call.live === null) queue();
+    else this.live.capture(call, memory, queue);
+    if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
+    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
+      device.discard(arenaAddress + offset, byteLength);
+    const nodeCount = CudaGraph.capturedNodes(driver, device.stream);
+    this.nodes.push(nodeCount - this.#nodeCount);
+    this.#nodeCount = nodeCount;
   }
 }
 

@@ -1,6 +1,8 @@
 import { observeReplay } from '../../../op/observers.ts';
 import { bytesOf } from '../../../op/cost.ts';
-import type { Binding, Call, Program, StorageSource } from '../../../program/program.ts';
+import type { Binding } from '../../../program/program-runner.ts';
+import type { Call, Program, StorageSource } from '../../../program/program.ts';
+import { type ProgramReplay, replayOf } from '../../../program/replay.ts';
 import { watchedChanges } from '../../../tensor/storage/watched-changes.ts';
 import { JointTime } from '../../../tensor/storage/write-time.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
@@ -8,7 +10,6 @@ import type { CudaDevice } from '../device.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import type { CudaStream } from '../driver/stream.ts';
 import { blockBytes } from '../memory/allocator.ts';
-import { type ProgramReplay, replayOf } from '../../../program/replay.ts';
 import { CudaGraph } from './cuda-graph.ts';
 import { type CastTime, type CopiedParameter, LowPrecisionCopy } from './low-precision-copy.ts';
 
@@ -20,6 +21,10 @@ export class CarriedCopies {
   readonly #driver: CudaDriver;
   /** By the numbers of the copies' storages. */
   readonly #sources: ReadonlyMap<number, CopySource>;
+  /** The casts that make the copies. */
+  readonly #casts: readonly Call[];
+  /** All casts that no run makes: these, and those that would make parts of the copies again. */
+  readonly #leftOut: readonly Call[];
   readonly #copies = new Map<number, LowPrecisionCopy>();
   /** Casts all of them. */
   #graph: CudaGraph | null = null;
@@ -37,6 +42,9 @@ export class CarriedCopies {
         source.kind === 'copy' ? [[number, source] as const] : [],
       ),
     );
+    const sources = [...this.#sources.values()];
+    this.#casts = sources.flatMap(({ casts }) => casts);
+    this.#leftOut = sources.flatMap(({ casts, repeated }) => [...casts, ...repeated]);
   }
 
   /** Bytes of the copies. */
@@ -46,16 +54,15 @@ export class CarriedCopies {
 
   /** Bytes that the casts which are left out would write in every run. */
   get castBytes(): number {
-    return bytesOf(this.#casts('casts', 'repeated').flatMap(({ outputs }) => outputs));
+    return bytesOf(this.#leftOut.flatMap(({ outputs }) => outputs));
   }
 
   facts(): { carriedCasts: number; carriedBytes: number } {
-    const casts = this.#casts('casts', 'repeated');
-    const moved = casts.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
+    const moved = this.#leftOut.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
     const written = this.#program.calls.flatMap(({ outputs }) =>
       outputs.filter(({ storage }) => this.#sources.has(storage)),
     );
-    return { carriedCasts: casts.length, carriedBytes: bytesOf(moved) - bytesOf(written) };
+    return { carriedCasts: this.#leftOut.length, carriedBytes: bytesOf(moved) - bytesOf(written) };
   }
 
   /** Where the copies lie, for as long as the program lives; makes their memory the first time. */
@@ -71,7 +78,7 @@ export class CarriedCopies {
     this.#graph = null;
     if (this.#sources.size === 0) return;
     this.#graph = CudaGraph.capture(this.#driver, stream, () => {
-      for (const cast of this.#casts('casts')) queue(cast);
+      for (const cast of this.#casts) queue(cast);
     });
   }
 
@@ -152,16 +159,11 @@ export class CarriedCopies {
 
   /** What its graph launches: a kernel for each cast. */
   #replay(): ProgramReplay {
-    const calls = this.#casts('casts');
     return replayOf(
-      { ...this.#program, calls },
+      { ...this.#program, calls: this.#casts },
       [],
-      calls.map(() => 1),
+      this.#casts.map(() => 1),
     );
-  }
-
-  #casts(...kinds: readonly ('casts' | 'repeated')[]): Call[] {
-    return [...this.#sources.values()].flatMap((source) => kinds.flatMap((kind) => source[kind]));
   }
 
   #copiedBy({ inputs: [parameter], outputs: [output] }: Call): CopiedParameter {

@@ -1,18 +1,9 @@
 import { observeReplay } from '../../../op/observers.ts';
 import { ReopenedRanges } from '../../../op/reopened-ranges.ts';
-import { isFused } from './passes/fused-ops.ts';
-import { type ProductFacts, productFacts } from './passes/product-facts.ts';
-import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
 import { explainCalls, nodesBefore } from '../../../program/explained-call.ts';
-import {
-  type Binding,
-  type LiveAttributes,
-  type PrepareOptions,
-  type Program,
-  type ProgramRunner,
-  type RunnerFacts,
-  type StorageSource,
-} from '../../../program/program.ts';
+import type { LiveAttributes } from '../../../program/live-attributes.ts';
+import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from '../../../program/program-runner.ts';
+import type { Program, StorageSource } from '../../../program/program.ts';
 import { ProgramMemory } from '../../../program/program-memory.ts';
 import { replayOf } from '../../../program/replay.ts';
 import { Storage } from '../../../tensor/storage/storage.ts';
@@ -22,14 +13,14 @@ import type { MemoryPool } from '../memory/memory-pool.ts';
 import { Arena } from './arena.ts';
 import { type CapturedCalls, captureCall, captureCalls } from './capture-calls.ts';
 import { CarriedCopies } from './carried-copies.ts';
+import type { CudaProgramParts } from './cuda-program-parts.ts';
 import { GivenPlaces } from './given-places.ts';
-import type { LiveCallParts } from './live-calls.ts';
 import { LentParts } from './lent-parts.ts';
 import { madeBytes } from './made-bytes.ts';
+import { isFused } from './passes/fused-ops.ts';
+import { type ProductFacts, productFacts } from './passes/product-facts.ts';
+import { withoutRepeatedCalls } from './passes/without-repeated-calls.ts';
 import { negligibleBytes, planProgram } from './plan-program.ts';
-
-/** What a program stands on. */
-export type CudaProgramParts = LiveCallParts;
 
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured extends CapturedCalls {
@@ -80,7 +71,8 @@ export class CudaProgram implements ProgramRunner {
     const numbersWhere = (isMeant: (source: StorageSource, number: number) => boolean) =>
       program.storages.flatMap(({ source }, number) => (isMeant(source, number) ? [number] : []));
     const replaced = new Set(program.gradients.values());
-    // Those lie where the run before wrote them, and this one writes: what is to be in them could not be copied back.
+    // A gradient that is replaced lies where the run before wrote it and this one writes its successor, so the graph reads a
+    // copy. One that the graph also writes has none: it could not be copied back.
     const isReplaced = (source: StorageSource, number: number) =>
       source.kind === 'gradient' && replaced.has(source.leaf) && !program.written.has(number);
     this.#argumentNumbers = numbersWhere((source, n) => source.kind === 'argument' || isReplaced(source, n));
@@ -118,16 +110,16 @@ export class CudaProgram implements ProgramRunner {
     const { stream } = device;
     if (this.#lastStream) letWait(stream, this.#lastStream);
     this.#lastStream = stream;
-    // It may be freed before this stream has come so far.
+    // Their holders may free them before this stream has come so far.
     for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
     this.#fillArguments(bindings);
     if (this.#captured?.places.areThoseOf(bindings)) {
       letWait(stream, this.#captured.stream);
       this.#captured.lent.takeBack();
     } else this.#capture(this.#withOwnArguments(bindings));
-    // Behind all that takes memory: a run that finds none has not counted.
+    // Asked for behind all that takes memory: a run that finds none must have counted nothing.
     const live = attributes.all();
-    // A result that is captured here moves where what was asked has run its program.
+    // What was asked may have run another program, and then results of that which this one has captured have moved.
     if (!this.#captured!.places.areThoseOf(bindings)) this.#capture(this.#withOwnArguments(bindings));
     const captured = this.#captured!;
     captured.live.update(captured.graph, live);
@@ -191,13 +183,13 @@ export class CudaProgram implements ProgramRunner {
     return storage;
   }
 
-  /** With the live attributes of the function's own run: replays have others. */
+  /** Captures the graph, with the live attributes of the function's own run: each replay sets its own before the launch. */
   #capture(given: ReadonlyMap<number, Binding>): void {
-    // The first time the run that was traced has left as much memory as the graph takes, and replays need none of it.
+    // The traced run has left as much memory in the cache as the graph takes, and replays need none of it.
     if (!this.#captured) this.#parts.device.emptyCache();
     if (!this.#autotunes) return this.#captureWithin(given);
     const { products } = this.#parts.lowering;
-    // The first time it only shows which products there are.
+    // This capture only shows which products there are.
     products.tune(() => {
       this.#captureOnce(given);
       this.#drop();
@@ -227,31 +219,39 @@ export class CudaProgram implements ProgramRunner {
     const bytesBefore = this.#pool.reservedBytes;
     const handedOn = this.#arena.bindings(arena);
     const memory = new ProgramMemory(this.#program, new Map([...given, ...copies, ...handedOn]));
-    let made: Omit<Captured, 'lent' | 'stream'> & { readonly kept: ReadonlyMap<number, number> };
-    try {
-      const ranges = new ReopenedRanges();
-      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, ranges));
-      const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address, pool: this.#pool };
-      const calls = captureCalls(this.#program.calls, this.#parts, place);
-      const numbers = [...given.keys()].filter((number) => !this.#arguments.has(number));
-      const places = new GivenPlaces(this.#program, numbers, memory);
-      const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
-      made = { ...calls, places, kept };
-    } finally {
-      arena.release();
-    }
+    const { calls, kept } = this.#captureIn(arena, memory);
+    const others = [...given.keys()].filter((number) => !this.#arguments.has(number));
     this.#captured = {
-      ...made,
+      ...calls,
       stream: device.stream,
-      lent: new LentParts(this.#program, made.kept, this.#pool),
+      places: new GivenPlaces(this.#program, others, memory),
+      lent: new LentParts(this.#program, kept, this.#pool),
     };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
     return this.#pool.reservedBytes - bytesBefore;
   }
 
+  /** Captures the casts of copies and the calls, and gives `arena` back to the pool; gives where in it what is kept lies. */
+  #captureIn(
+    arena: Storage,
+    memory: ProgramMemory,
+  ): { readonly calls: CapturedCalls; readonly kept: ReadonlyMap<number, number> } {
+    const { device } = this.#parts;
+    try {
+      const ranges = new ReopenedRanges();
+      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, ranges));
+      const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address, pool: this.#pool };
+      const calls = captureCalls(this.#program.calls, this.#parts, place);
+      const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
+      return { calls, kept };
+    } finally {
+      arena.release();
+    }
+  }
+
   #drop(): void {
     if (!this.#captured) return;
-    // What it launched may run still.
+    // Its last launch may still be running.
     this.#parts.device.synchronize();
     this.#captured.lent.dispose();
     this.#captured.graph.dispose();

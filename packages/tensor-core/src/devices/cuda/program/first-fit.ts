@@ -30,8 +30,8 @@ function firstGap(lying: readonly Lying[], { bytes, first, last }: SizedPart): n
 }
 
 /**
- * Those that are needed at the fullest call before all others, as they come up or as they go; what stays, with the largest
- * or with what goes last behind it; the largest.
+ * Orders of the parts that are worth a try: those that are needed at the fullest call first, by when they come up or by when
+ * they go; those that stay to the end first, the others by size or by when they go; and all by size.
  */
 export function* ordersToFit(parts: readonly SizedPart[], fullest: number): Generator<SizedPart[]> {
   const bySize = parts.toSorted((a, b) => b.bytes - a.bytes || longestFirst(a, b) || a.first - b.first);

@@ -1,4 +1,5 @@
-import type { Binding, Program } from '../../../program/program.ts';
+import type { Binding } from '../../../program/program-runner.ts';
+import type { Program } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import { watchedChanges } from '../../../tensor/storage/watched-changes.ts';
 

@@ -1,22 +1,11 @@
 import { CompileError } from '../../../errors.ts';
 import type { MemoryView } from '../../../op/memory-view.ts';
-import { type Call, type Operand, attributesOf } from '../../../program/program.ts';
+import { attributesOf } from '../../../program/live-attributes.ts';
+import type { Call, Operand } from '../../../program/program.ts';
 import type { ProgramMemory } from '../../../program/program-memory.ts';
 import type { DeviceBuffer } from '../../device.ts';
-import type { KernelBuilder } from '../compile/compile.ts';
-import type { CudaDevice } from '../device.ts';
-import type { CudaDriver } from '../driver/driver.ts';
-import type { Launcher } from '../launch/launch.ts';
-import type { CudaLowering } from '../lower.ts';
 import { CudaGraph } from './cuda-graph.ts';
-
-export interface LiveCallParts {
-  readonly device: CudaDevice;
-  readonly driver: CudaDriver;
-  readonly launcher: Launcher;
-  readonly lowering: CudaLowering;
-  readonly builder: KernelBuilder;
-}
+import type { CudaProgramParts } from './cuda-program-parts.ts';
 
 /** A call with live attributes in a graph. */
 interface LiveCall {
@@ -29,10 +18,10 @@ interface LiveCall {
 
 /** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
 export class LiveCalls {
-  readonly #parts: LiveCallParts;
+  readonly #parts: CudaProgramParts;
   readonly #calls: LiveCall[] = [];
 
-  constructor(parts: LiveCallParts) {
+  constructor(parts: CudaProgramParts) {
     this.#parts = parts;
   }
 

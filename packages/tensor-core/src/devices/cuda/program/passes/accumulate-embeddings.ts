@@ -5,11 +5,12 @@ import {
   embeddingBackwardOp,
   launchEmbeddingBackward,
 } from '../../../../ops/index/embedding.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
 import { isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';
-import { areDisjoint, isSameOperand, usesOf } from './operands.ts';
+import { areDisjoint, isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 
 /**
  * A program in which the gradient of a table whose rows were looked up, where it is only added to another gradient, is added
@@ -24,9 +25,7 @@ export function accumulateEmbeddings(program: Program): Program {
     const maker = gradientIn(program, uses, sum);
     if (!maker) return sum;
     const between = program.calls.slice(program.calls.indexOf(maker) + 1, at);
-    const staysAsItIs = (input: Operand) =>
-      between.every(({ outputs }) => outputs.every((output) => areDisjoint(output, input)));
-    if (!maker.inputs.every(staysAsItIs)) return sum;
+    if (!leaveAsIs(between, maker.inputs)) return sum;
     left.add(maker);
     return accumulatingCall(maker, sum);
   });
@@ -36,14 +35,10 @@ export function accumulateEmbeddings(program: Program): Program {
 }
 
 /** The call that makes the gradient of a table which `sum` alone reads, adding it to something else. */
-function gradientIn(
-  { storages, kept }: Program,
-  uses: ReadonlyMap<number, readonly Call[]>,
-  sum: Call,
-): Call | null {
+function gradientIn(program: Program, uses: ReadonlyMap<number, readonly Call[]>, sum: Call): Call | null {
   if (!isOp(sum.op, addInPlaceOp) || sum.live !== null) return null;
   const [total, added] = sum.inputs as readonly [Operand, Operand];
-  if (kept.has(added.storage) || storages[added.storage]!.source.kind !== 'made') return null;
+  if (!isIntermediate(program, added.storage)) return null;
   const [maker, reader, ...others] = uses.get(added.storage)!;
   if (!maker || reader !== sum || others.length > 0 || !isOp(maker.op, embeddingBackwardOp)) return null;
   const isWhole = maker.live === null && isSameOperand(maker.outputs[0]!, added);

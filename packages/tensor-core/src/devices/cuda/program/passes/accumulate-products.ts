@@ -3,16 +3,18 @@ import { addmmInPlaceOp, addmmOp } from '../../../../ops/matrix/addmm.ts';
 import { matmulOp } from '../../../../ops/matrix/matmul.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { isOp } from './is-op.ts';
-import { areDisjoint, isSameOperand, usesOf } from './operands.ts';
+import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
+import { expressionOf } from './pointwise-call.ts';
 
 /** A sum of a product, and the calls that become one. */
 interface Accumulation {
   /** By which of them the sum is replaced. */
   readonly call: Call;
   /** The product, and the cast that widens it where there is one. */
-  readonly replaced: readonly Call[];
+  readonly replaced: readonly [Call, ...Call[]];
 }
 
 /**
@@ -30,10 +32,11 @@ export function accumulateProducts(program: Program): Program {
   const calls = program.calls.map((sum, at) => {
     for (const [added, other] of addendsOf(sum, places, uses)) {
       const accumulation = accumulationOf(program, uses, sum, added, other);
-      const [product] = accumulation?.replaced ?? [];
-      if (!product || !keepsOperands(program.calls.slice(places.get(product)! + 1, at), product)) continue;
-      for (const call of accumulation!.replaced) replaced.add(call);
-      return accumulation!.call;
+      if (!accumulation) continue;
+      const [product] = accumulation.replaced;
+      if (!leaveAsIs(program.calls.slice(places.get(product)! + 1, at), product.inputs)) continue;
+      for (const call of accumulation.replaced) replaced.add(call);
+      return accumulation.call;
     }
     return sum;
   });
@@ -81,7 +84,7 @@ function accumulationOf(
     shape,
     strides: product.outputs[0]!.strides,
   });
-  const replaced = isWidened ? [product, maker] : [product];
+  const replaced: Accumulation['replaced'] = isWidened ? [product, maker] : [product];
   const call: Call = {
     ...product,
     op: (isSameOperand(c, d) ? addmmInPlaceOp : addmmOp) as ComputeOp<never>,
@@ -94,12 +97,12 @@ function accumulationOf(
 
 /** The call that makes all of an operand, dense, if `reader` alone reads it and nobody keeps it. */
 function onlyMaker(
-  { storages, kept }: Program,
+  program: Program,
   uses: ReadonlyMap<number, readonly Call[]>,
   { storage, isContiguous, size, offset }: Operand,
   reader: Call,
 ): Call | null {
-  if (kept.has(storage) || storages[storage]!.source.kind !== 'made' || !isContiguous) return null;
+  if (!isIntermediate(program, storage) || !isContiguous) return null;
   const [maker, user, ...others] = uses.get(storage)!;
   if (user !== reader || others.length > 0) return null;
   if (reader.inputs.filter((input) => input.storage === storage).length !== 1) return null;
@@ -117,19 +120,5 @@ function isWidening(call: Call): boolean {
     byteSize(from.dtype) === 2 &&
     to.dtype === 'float32' &&
     sameShape(from.shape, to.shape)
-  );
-}
-
-/** What an element-wise call of one output calculates, as it says itself; null for others. */
-export function expressionOf({ op: { cuda }, attributes, outputs }: Call): string | null {
-  if (cuda.kind !== 'pointwise' || outputs.length !== 1) return null;
-  if (cuda.values && cuda.values(attributes as never).length > 0) return null;
-  return cuda.expressions(attributes as never)[0]!;
-}
-
-/** Whether `calls` leave a product's operands as they are. */
-function keepsOperands(calls: readonly Call[], { inputs }: Call): boolean {
-  return calls.every(({ outputs }) =>
-    outputs.every((output) => inputs.every((input) => areDisjoint(output, input))),
   );
 }

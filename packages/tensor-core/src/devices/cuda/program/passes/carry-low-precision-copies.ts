@@ -1,8 +1,9 @@
-import { castOp } from '../../../../autocast/cast-op.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { extentOf } from '../../../../tensor/storage/extent.ts';
 import type { Region } from '../../../../tensor/storage/write-versions.ts';
 import { copiedOutputs, withCopies } from './copying-op.ts';
+import { isCast } from './is-op.ts';
 import { lastReadsOf } from './operands.ts';
 
 /** A call of the program that casts all of a parameter. */
@@ -59,8 +60,7 @@ export function parameterKeys(casts: readonly Call[]): string[] {
 /** The casts of each storage that could be carried, in the program's order. */
 function storagesOfCasts(program: Program, uses: Uses): ParameterCast[][] {
   const casts = program.calls.flatMap((call, index) => {
-    // That of autocast, and the one with a gradient that is made of it.
-    if (call.op.cuda !== castOp.cuda) return [];
+    if (!isCast(call.op)) return [];
     const [parameter, output] = [call.inputs[0]!, call.outputs[0]!];
     return isParameter(program, parameter) && isLower(output) ? [{ call, index, parameter, output }] : [];
   });
@@ -101,11 +101,9 @@ class Uses {
   /** Whether these casts, to one storage, are all that writes it, each a part of its own, and nobody keeps it. */
   areAllOf(casts: readonly ParameterCast[]): boolean {
     const { storage } = casts[0]!.output;
-    const { kept, storages } = this.#program;
     const regions = casts.map(({ output }) => extentOf(output)).sort((x, y) => x.start - y.start);
     return (
-      storages[storage]!.source.kind === 'made' &&
-      !kept.has(storage) &&
+      isIntermediate(this.#program, storage) &&
       this.#writesOf(storage).length === casts.length &&
       regions.every(({ start }, i) => i === 0 || regions[i - 1]!.end <= start) &&
       new Set(casts.map(({ parameter }) => keyOf(parameter))).size === casts.length

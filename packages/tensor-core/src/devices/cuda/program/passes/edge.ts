@@ -1,12 +1,11 @@
-import type { PointwiseKernel } from '../../../../op/cuda-lowering.ts';
 import type { Call, Operand } from '../../../../program/program.ts';
 import { embeddingOp } from '../../../../ops/index/embedding.ts';
 import { byteSize, computeDType } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
 import type { EdgeSignature, EdgeWalk } from '../../generated/edges.ts';
-import { inputsRead } from '../../generated/pointwise-kernel.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand } from './operands.ts';
+import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';
 
 /** Kernels read and write edges by loads of so many bytes. */
 const alignment = 16;
@@ -31,7 +30,7 @@ export function edgeOf(call: Call, shared: Operand, side: 'output' | 'input'): E
   const overwrites = outputs.some(({ storage }) => storage === shared.storage);
   if (side === 'input' && overwrites) return null;
   if (!outputs.every((output) => isDense(output, shared)) || !isDense(shared, shared)) return null;
-  const dtype = computeDTypeOf(call);
+  const dtype = computeDTypeOf(inputs, outputs);
   if (dtype !== 'float32' && dtype !== 'float64') return null;
   const read = placesRead(call).map((input) => {
     const operand = inputs[input]!;
@@ -60,16 +59,14 @@ function lookupOf(call: Call, shared: Operand): Edge | null {
 export function signatureOf(edge: Edge): EdgeSignature {
   const { call, shared, storesShared, read, ids } = edge;
   if (ids) return lookupSignature(edge, ids);
-  const { op, inputs, outputs, attributes } = call;
-  const cuda = op.cuda as PointwiseKernel<never>;
+  const { op, inputs, outputs } = call;
   const isShared = (operand: Operand) => isSameOperand(operand, shared);
   return {
     pointwise: {
       name: op.name,
       inputs: inputs.map(({ dtype }) => dtype),
       outputs: outputs.map(({ dtype }) => dtype),
-      expressions: cuda.expressions(attributes as never),
-      values: cuda.values?.(attributes as never) ?? [],
+      ...textsOf(call),
       scalars: scalarsOf({ call }).length,
     },
     read,
@@ -117,18 +114,6 @@ export function inMemory({ call, shared, storesShared, read, ids }: Edge): {
     ],
     outputs: call.outputs.filter((output) => storesShared || !isSameOperand(output, shared)),
   };
-}
-
-function placesRead({ op, inputs, attributes }: Call): number[] {
-  const cuda = op.cuda as PointwiseKernel<never>;
-  const values = cuda.values?.(attributes as never) ?? [];
-  const texts = [...values.map(({ text }) => text), ...cuda.expressions(attributes as never)];
-  return inputsRead(texts, inputs.length);
-}
-
-function computeDTypeOf({ inputs, outputs }: Call) {
-  const dtypes = (operands: readonly Operand[]) => operands.map(({ dtype }) => dtype);
-  return computeDType(dtypes(inputs), dtypes(outputs));
 }
 
 function walkOf(operand: Operand, rows: Operand): EdgeWalk | null {

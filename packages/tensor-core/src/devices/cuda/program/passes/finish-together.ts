@@ -48,11 +48,15 @@ function uses({ inputs, outputs }: Call, storage: number): boolean {
 }
 
 /** `call` with partial results, for which it adds storages, in the place of outputs; null where there are none. */
-function splitCall(call: Call, properties: CudaProperties, storages: ProgramStorage[]) {
+function splitCall(
+  call: Call,
+  properties: CudaProperties,
+  storages: ProgramStorage[],
+): { readonly call: Call; readonly unfinished: readonly Unfinished[] } | null {
   const { op, inputs, outputs, live, range } = call;
   const deferred = op.cuda.kind === 'custom' ? op.cuda.deferred : undefined;
-  const isWhole = [...inputs, ...outputs].every(({ size, isContiguous }) => size > 0 && isContiguous);
-  if (!deferred || live !== null || !isWhole) return null;
+  const areDense = [...inputs, ...outputs].every(({ size, isContiguous }) => size > 0 && isContiguous);
+  if (!deferred || live !== null || !areDense) return null;
   const specs = deferred.partials(properties, inputs.map(placed), outputs.map(placed));
   const unfinished = specs.map(({ shape, dtype }, i): Unfinished => {
     const size = sizeOf(shape);
@@ -74,15 +78,16 @@ function placed(operand: Operand): MemoryView {
   return { shape, strides, offset, dtype, size, byteLength, isContiguous, address, storage };
 }
 
-const split = new WeakMap<ComputeOp<never>, ComputeOp<never>>();
+/** By op, the one that leaves its outputs in partial results. */
+const unfinishedOps = new WeakMap<ComputeOp<never>, ComputeOp<never>>();
 
 function withoutFinish(op: ComputeOp<never>): ComputeOp<never> {
-  let own = split.get(op);
+  let own = unfinishedOps.get(op);
   if (!own) {
     const { deferred, ...cuda } = op.cuda as CustomKernel<never>;
     const launch: CustomKernel<never>['launch'] = (context, inputs, outputs, _, edges) =>
       deferred!.launch(context, inputs, outputs, edges);
-    split.set(op, (own = { ...op, cuda: { ...cuda, launch } }));
+    unfinishedOps.set(op, (own = { ...op, cuda: { ...cuda, launch } }));
   }
   return own;
 }

@@ -1,5 +1,8 @@
+import { isIntermediate } from '../../../../program/liveness.ts';
+import { copyOp } from '../../../../ops/copy/contiguous.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { type Layout, isContiguous } from '../../../../tensor/shape.ts';
+import { isOp } from './is-op.ts';
 import { areDisjoint, areIndependent, usesOf } from './operands.ts';
 
 /**
@@ -25,15 +28,14 @@ export function foldCopies(program: Program): Program {
 }
 
 function isCopy({ op, inputs, outputs, live }: Call): boolean {
-  return op.name === 'copy' && live === null && inputs[0]!.dtype === outputs[0]!.dtype;
+  return isOp(op, copyOp) && live === null && inputs[0]!.dtype === outputs[0]!.dtype;
 }
 
 /** The call that makes all of what `copy` reads, if nobody else uses it. */
-function onlyWriter({ storages, kept }: Program, uses: Map<number, Call[]>, copy: Call): Call | null {
+function onlyWriter(program: Program, uses: Map<number, Call[]>, copy: Call): Call | null {
   const { storage } = copy.inputs[0]!;
   const [writer, reader, ...others] = uses.get(storage)!;
-  if (kept.has(storage) || storages[storage]!.source.kind !== 'made') return null;
-  if (reader !== copy || others.length > 0) return null;
+  if (reader !== copy || others.length > 0 || !isIntermediate(program, storage)) return null;
   return writer!.inputs.some((input) => input.storage === storage) ? null : writer!;
 }
 

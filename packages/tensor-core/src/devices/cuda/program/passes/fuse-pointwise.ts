@@ -1,11 +1,12 @@
 import type { PointwiseValue } from '../../../../op/cuda-lowering.ts';
-import type { ComputeOp } from '../../../../op/op.ts';
-import { type DType, computeDType } from '../../../../tensor/dtype.ts';
+import type { DType } from '../../../../tensor/dtype.ts';
 import { sameShape } from '../../../../tensor/shape.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
-import { inputNames, inputsRead } from '../../generated/pointwise-kernel.ts';
+import { inputNames } from '../../generated/pointwise-kernel.ts';
 import { fusedCall } from './fused-ops.ts';
-import { isSameOperand } from './operands.ts';
+import { isSameOperand, lastReadsOf } from './operands.ts';
+import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';
 
 // What one generated kernel takes.
 const mostInputs = 8;
@@ -24,7 +25,7 @@ interface FusedKernel {
  */
 export function fusePointwise(program: Program): Program {
   const calls: Call[] = [];
-  const reads = lastReads(program);
+  const reads = lastReadsOf(program.calls);
   let group = new PointwiseGroup(program, reads);
   const flush = () => {
     calls.push(...group.finish());
@@ -41,10 +42,6 @@ export function fusePointwise(program: Program): Program {
   });
   flush();
   return { ...program, calls };
-}
-
-function lastReads({ calls }: Program): Map<number, number> {
-  return new Map(calls.flatMap(({ inputs }, i) => inputs.map(({ storage }) => [storage, i] as const)));
 }
 
 /** Element-wise calls over one shape, in their order. */
@@ -68,7 +65,8 @@ class PointwiseGroup {
   tryAdd(call: Call, index: number): boolean {
     if (!isPointwise(call) || !this.#hasShapeAndDType(call)) return false;
     const fresh: Operand[] = [];
-    for (const input of readBy(call)) {
+    for (const place of placesRead(call)) {
+      const input = call.inputs[place]!;
       const written = this.#written.get(input.storage);
       if (written) {
         if (!isSameOperand(written, input)) return false;
@@ -128,12 +126,8 @@ class PointwiseGroup {
   }
 
   #isNeeded(storage: number): boolean {
-    const { storages, kept } = this.#program;
-    return (
-      kept.has(storage) ||
-      storages[storage]!.source.kind !== 'made' ||
-      (this.#lastReads.get(storage) ?? -1) > this.#lastIndex
-    );
+    const isReadBehind = (this.#lastReads.get(storage) ?? -1) > this.#lastIndex;
+    return isReadBehind || !isIntermediate(this.#program, storage);
   }
 }
 
@@ -148,24 +142,8 @@ function isPointwise({ op, live, outputs }: Call): boolean {
   );
 }
 
-/** The inputs that a call's expressions read, by their places. */
-function readPlaces({ op, inputs, attributes }: Call): number[] {
-  return inputsRead((op.cuda as PointwiseLowering).expressions(attributes as never), inputs.length);
-}
-
-function readBy(call: Call): Operand[] {
-  return readPlaces(call).map((i) => call.inputs[i]!);
-}
-
-type PointwiseLowering = Extract<ComputeOp<never>['cuda'], { kind: 'pointwise' }>;
-
 function dtypeOf({ inputs, outputs }: Call): DType {
   return computeDTypeOf(inputs, outputs);
-}
-
-function computeDTypeOf(inputs: readonly Operand[], outputs: readonly Operand[]): DType {
-  const dtypes = (operands: readonly Operand[]) => operands.map(({ dtype }) => dtype);
-  return computeDType(dtypes(inputs), dtypes(outputs));
 }
 
 /** The members' expressions one after the other, each over the inputs and over what those before it made. */
@@ -181,23 +159,22 @@ function writeKernel(
   const nameOf = (operand: Operand) =>
     named.get(operand.storage) ?? inputNames[inputs.findIndex((input) => isSameOperand(input, operand))]!;
   for (const call of members) {
-    const { op, attributes } = call;
     const firstScalar = scalars.length;
-    scalars.push(...(op.scalars?.(attributes as never) ?? []));
-    const read = new Map(readPlaces(call).map((i) => [inputNames[i]!, nameOf(call.inputs[i]!)]));
+    scalars.push(...(call.op.scalars?.(call.attributes as never) ?? []));
+    /** By the names of the call's inputs and values, those that the kernel has for them. */
+    const names = new Map(placesRead(call).map((i) => [inputNames[i]!, nameOf(call.inputs[i]!)]));
     const rename = (name: string) => {
       const scalar = /^s(\d+)$/.exec(name);
-      return scalar ? `s${firstScalar + Number(scalar[1])}` : (read.get(name) ?? name);
+      return scalar ? `s${firstScalar + Number(scalar[1])}` : (names.get(name) ?? name);
     };
-    const made = (op.cuda as PointwiseLowering).expressions(attributes as never).map((text, i) => {
-      const value = {
-        name: `t${values.length}`,
-        dtype: call.outputs[i]!.dtype,
-        text: text.replace(/[A-Za-z_]\w*/g, rename),
-      };
-      values.push(value);
-      return value.name;
-    });
+    const add = (text: string, dtype: DType) => {
+      const name = `t${values.length}`;
+      values.push({ name, dtype, text: text.replace(/[A-Za-z_]\w*/g, rename) });
+      return name;
+    };
+    const own = textsOf(call);
+    for (const { name, dtype, text } of own.values) names.set(name, add(text, dtype));
+    const made = own.expressions.map((text, i) => add(text, call.outputs[i]!.dtype));
     // Only now: all expressions of a call see what was there before it.
     call.outputs.forEach(({ storage }, i) => named.set(storage, made[i]!));
   }

@@ -13,18 +13,22 @@ export function isFused(op: ComputeOp<never>): boolean {
   return fusedOps.has(op);
 }
 
-/** One call in the place of `members`, in their order, by an op that runs on GPUs alone. */
+/** The members of a call that does the work of `calls`: where one of these has members itself, they take its place. */
+export function membersOf(calls: readonly Call[]): Call[] {
+  return calls.flatMap((call) => call.members ?? [call]);
+}
+
+/** One call in the place of `calls`, in their order, by an op that runs on GPUs alone. */
 export function fusedCall(
-  members: readonly Call[],
+  calls: readonly Call[],
   inputs: readonly Operand[],
   outputs: readonly Operand[],
-  op: Pick<ComputeOp<undefined>, 'scalars'> & { readonly cuda: CudaLowering<undefined> },
+  lowering: Pick<ComputeOp<undefined>, 'scalars'> & { readonly cuda: CudaLowering<undefined> },
 ): Call {
-  // Those of a call that is fused already in its place.
-  const all = members.flatMap((member) => member.members ?? [member]);
-  const name = fusedName(all.map((member) => member.op.name));
+  const members = membersOf(calls);
+  const name = fusedName(members.map(({ op }) => op.name));
   const fused: ComputeOp<undefined> = {
-    ...op,
+    ...lowering,
     kind: 'compute',
     name,
     autocast: 'none',
@@ -33,8 +37,8 @@ export function fusedCall(
     cpu: gpusAlone(name),
   };
   fusedOps.add(fused);
-  const { range } = members.at(-1)!;
-  return { op: fused, inputs, outputs, attributes: undefined, live: null, range, members: all };
+  const { range } = calls.at(-1)!;
+  return { op: fused, inputs, outputs, attributes: undefined, live: null, range, members };
 }
 
 function fusedName(names: readonly string[]): string {

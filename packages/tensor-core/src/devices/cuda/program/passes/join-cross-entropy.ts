@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { castOp } from '../../../../autocast/cast-op.ts';
 import type { CustomKernel } from '../../../../op/cuda-lowering.ts';
 import { type FillAttributes, fillOp } from '../../../../ops/copy/in-place.ts';
 import { crossEntropyBackwardOp, crossEntropyOp } from '../../../../ops/nn/cross-entropy.ts';
 import { launchJointCrossEntropy } from '../../../../ops/nn/joint-cross-entropy.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
-import { isOp } from './is-op.ts';
+import { isCast, isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';
-import { areDisjoint, areIndependent, isSameOperand, usesOf } from './operands.ts';
+import { areDisjoint, areIndependent, isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 
 type Uses = ReadonlyMap<number, readonly Call[]>;
 
@@ -58,41 +58,27 @@ function joined(program: Program, forward: Call): readonly Call[] | null {
 }
 
 /** The one gradient of a loss that is made of its own statistics, which nobody else reads. */
-function gradientOf({ storages, kept }: Program, uses: Uses, forward: Call): Call | null {
+function gradientOf(program: Program, uses: Uses, forward: Call): Call | null {
   const [loss, ...statistics] = forward.outputs as readonly [Operand, ...Operand[]];
   const users = statistics.map(({ storage }) => uses.get(storage)!);
   const backward = users[0]![1];
   const isTheirs = users.every((calls) => calls.length === 2 && calls[1] === backward);
   if (!backward || !isTheirs || !isOp(backward.op, crossEntropyBackwardOp)) return null;
-  const isFreed = ({ storage }: Operand) => storages[storage]!.source.kind === 'made' && !kept.has(storage);
   const [dloss, ...read] = backward.inputs as readonly [Operand, ...Operand[]];
   const isOfForward = [...forward.inputs, ...statistics].every((operand, i) =>
     isSameOperand(operand, read[i]!),
   );
   const isAlike = isDeepStrictEqual(forward.attributes, backward.attributes);
-  const isApart = backward.outputs.every(
-    (output) => leavesInputs(output, forward) && areDisjoint(output, loss),
-  );
-  return isOfForward && isAlike && isApart && statistics.every(isFreed) && areDisjoint(dloss, loss)
-    ? backward
-    : null;
-}
-
-function leavesInputs(output: Operand, { inputs }: Call): boolean {
-  return inputs.every((input) => areDisjoint(output, input));
+  const isApart = leaveAsIs([backward], [...forward.inputs, loss]);
+  const areFreed = statistics.every(({ storage }) => isIntermediate(program, storage));
+  return isOfForward && isAlike && isApart && areFreed && areDisjoint(dloss, loss) ? backward : null;
 }
 
 /** What the gradient is multiplied by, where that is a number that nobody else reads. */
-function fillingOf({ storages, kept }: Program, uses: Uses, backward: Call): Filling | null {
+function fillingOf(program: Program, uses: Uses, backward: Call): Filling | null {
   const { storage } = backward.inputs[0]!;
   const [call, reader, ...others] = uses.get(storage)!;
-  if (
-    reader !== backward ||
-    others.length > 0 ||
-    kept.has(storage) ||
-    storages[storage]!.source.kind !== 'made'
-  )
-    return null;
+  if (reader !== backward || others.length > 0 || !isIntermediate(program, storage)) return null;
   if (!call || !isOp(call.op, fillOp) || call.live !== null) return null;
   return { call, value: (call.attributes as FillAttributes).value };
 }
@@ -104,8 +90,7 @@ function wideningOf(program: Program, uses: Uses, forward: Call, end: number): C
   if (!cast || readers.length !== 2 || !isCastOfAll(program, cast, logits, 'outputs')) return null;
   const [from] = cast.inputs as readonly [Operand];
   const behind = program.calls.slice(program.calls.indexOf(cast) + 1, end);
-  const staysAsItIs = behind.every(({ outputs }) => outputs.every((output) => areDisjoint(output, from)));
-  return byteSize(from.dtype) === 2 && staysAsItIs ? cast : null;
+  return byteSize(from.dtype) === 2 && leaveAsIs(behind, [from]) ? cast : null;
 }
 
 /** The cast of the logits' gradient to low precision that alone reads it, where it can run as early. */
@@ -121,17 +106,16 @@ function narrowingOf(program: Program, uses: Uses, backward: Call): Call | null 
 
 /** Whether a call casts between all of `wide`, float32 that nobody keeps, and as much of something else. */
 function isCastOfAll(
-  { storages, kept }: Program,
+  program: Program,
   { op, inputs, outputs, live }: Call,
   wide: Operand,
   side: 'inputs' | 'outputs',
 ): boolean {
-  if (op.cuda !== castOp.cuda || live !== null || wide.dtype !== 'float32') return false;
+  if (!isCast(op) || live !== null || wide.dtype !== 'float32') return false;
   const own = { inputs, outputs }[side][0]!;
   const isSame = own.storage === wide.storage && own.offset === wide.offset && own.size === wide.size;
   const areDense = [wide, ...inputs, ...outputs].every(({ isContiguous }) => isContiguous);
-  const isMade = storages[wide.storage]!.source.kind === 'made' && !kept.has(wide.storage);
-  return isSame && areDense && isMade && wide.size > 0;
+  return isSame && areDense && isIntermediate(program, wide.storage) && wide.size > 0;
 }
 
 interface Joint {

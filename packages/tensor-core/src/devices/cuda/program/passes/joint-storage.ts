@@ -1,3 +1,4 @@
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program, ProgramStorage } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isContiguous } from '../../../../tensor/shape.ts';
@@ -51,19 +52,17 @@ function storageOf(elements: number, { dtype }: Operand): ProgramStorage {
 }
 
 /** Whether an operand is all of a storage that the program makes, and that nobody keeps. */
-export function fillsMadeStorage({ storages, kept }: Program, operand: Operand): boolean {
-  const { source, byteLength } = storages[operand.storage]!;
+export function fillsIntermediate(program: Program, operand: Operand): boolean {
   return (
-    source.kind === 'made' &&
-    !kept.has(operand.storage) &&
+    isIntermediate(program, operand.storage) &&
     operand.isContiguous &&
     operand.offset === 0 &&
-    operand.byteLength === byteLength
+    operand.byteLength === program.storages[operand.storage]!.byteLength
   );
 }
 
 /** Whether a matrix is a multiple of what kernels read in one piece, so that what follows it is aligned as it is. */
-export function isWhole({ size, dtype }: Pick<Operand, 'size' | 'dtype'>): boolean {
+export function fillsVectors({ size, dtype }: Pick<Operand, 'size' | 'dtype'>): boolean {
   return size > 0 && (size * byteSize(dtype)) % vectorBytes === 0;
 }
 
@@ -73,7 +72,8 @@ export function isWhole({ size, dtype }: Pick<Operand, 'size' | 'dtype'>): boole
  */
 export function mayLieInRows(program: Program, uses: Uses, matrix: Operand): boolean {
   const columns = matrix.shape.at(-1)!;
-  if (!fillsMadeStorage(program, matrix) || !isWhole({ size: columns, dtype: matrix.dtype })) return false;
+  if (!fillsIntermediate(program, matrix) || !fillsVectors({ size: columns, dtype: matrix.dtype }))
+    return false;
   const [writer, ...readers] = uses.get(matrix.storage)!;
   const isOf = ({ storage }: Operand) => storage === matrix.storage;
   const fits = (operand: Operand) => layoutInRows(operand, columns, 2 * columns) !== null;

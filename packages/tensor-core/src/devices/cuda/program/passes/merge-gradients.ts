@@ -4,18 +4,19 @@ import type { ComputeOp } from '../../../../op/op.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { byteSize } from '../../../../tensor/dtype.ts';
 import { isContiguous, sizeOf } from '../../../../tensor/shape.ts';
+import { membersOf } from './fused-ops.ts';
 import { isOp } from './is-op.ts';
 import {
-  fillsMadeStorage,
+  fillsIntermediate,
+  fillsVectors,
   isMadeInRows,
-  isWhole,
   joinColumns,
   mayLieInRows,
   stackRows,
 } from './joint-storage.ts';
-import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './merge-projections.ts';
-import { areDisjoint, isSameOperand } from './operands.ts';
-import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
+import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './low-products.ts';
+import { isSameOperand, leaveAsIs } from './operands.ts';
+import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: the backward pass of attention lies between those of a layer. */
 const farthest = 96;
@@ -143,7 +144,7 @@ function weightGradientsFrom({ calls }: Program, at: number): Placed[] {
       isSameOperand(call.inputs[1]!, x) &&
       call.inputs[0]!.storage === dy.storage;
     if (isPartner) found.push({ call, at: i });
-    if (!call.outputs.every((output) => areDisjoint(output, x))) break;
+    if (!leaveAsIs([call], [x])) break;
   }
   return found;
 }
@@ -197,7 +198,7 @@ function mergeGradients(rewrite: Rewrite, found: readonly Placed[]): void {
 /** Whether a gradient fills a storage that its product alone writes first, so that it may be a part of another one. */
 function mayBeStacked({ program, uses }: Rewrite, call: Call): boolean {
   const [output] = call.outputs as [Operand];
-  return fillsMadeStorage(program, output) && isWhole(output) && uses.get(output.storage)![0] === call;
+  return fillsIntermediate(program, output) && fillsVectors(output) && uses.get(output.storage)![0] === call;
 }
 
 /** Whether the columns of `b`, both transposed, begin where those of `a` end. */

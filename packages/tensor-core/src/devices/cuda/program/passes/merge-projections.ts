@@ -1,12 +1,11 @@
-import { type MatmulAttributes, matmulOp } from '../../../../ops/matrix/matmul.ts';
+import type { MatmulAttributes } from '../../../../ops/matrix/matmul.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
-import { byteSize } from '../../../../tensor/dtype.ts';
-import { contiguousStrides, sizeOf } from '../../../../tensor/shape.ts';
-import { expressionOf } from './accumulate-products.ts';
-import { isOp } from './is-op.ts';
-import { fillsMadeStorage, isWhole, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
-import { areDisjoint, isSameOperand } from './operands.ts';
-import { type Placed, type Rewrite, membersOf, rewritten } from './rewrite.ts';
+import { membersOf } from './fused-ops.ts';
+import { fillsIntermediate, fillsVectors, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
+import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './low-products.ts';
+import { isSameOperand, leaveAsIs } from './operands.ts';
+import { expressionOf } from './pointwise-call.ts';
+import { type Placed, type Rewrite, rewritten } from './rewrite.ts';
 
 /** How far behind a product its partners are looked for: rotations and casts lie between those of a layer. */
 const farthest = 32;
@@ -34,7 +33,7 @@ function projectionsFrom({ calls }: Program, at: number): Placed[] {
     const call = calls[i]!;
     if (isProjection(call) && isAlike(call, first) && isSameOperand(call.inputs[0]!, x))
       found.push({ call, at: i });
-    if (!call.outputs.every((output) => areDisjoint(output, x))) break;
+    if (!leaveAsIs([call], [x])) break;
   }
   return found;
 }
@@ -44,27 +43,6 @@ function isProjection(call: Call): boolean {
   if (!isLowProduct(call)) return false;
   const [, w] = call.inputs as [Operand, Operand];
   return (call.attributes as MatmulAttributes).transposeB === true && isDenseMatrix(w);
-}
-
-/** Whether a call is a matrix product of float16 or bfloat16 operands, the same in every run. */
-export function isLowProduct({ op, inputs, outputs, live }: Call): boolean {
-  return isOp(op, matmulOp) && live === null && byteSize(inputs[0]!.dtype) === 2 && outputs[0]!.size > 0;
-}
-
-export function isDenseMatrix({ shape, isContiguous }: Operand): boolean {
-  return shape.length === 2 && isContiguous;
-}
-
-/** Whether two products differ in nothing but their operands and results. */
-export function isAlike(a: Call, b: Call): boolean {
-  const [one, other] = [a.attributes as MatmulAttributes, b.attributes as MatmulAttributes];
-  const turns = (attributes: MatmulAttributes) => attributes.transposeB === true;
-  return (
-    one.scale === other.scale &&
-    turns(one) === turns(other) &&
-    a.inputs[0]!.dtype === b.inputs[0]!.dtype &&
-    a.outputs[0]!.dtype === b.outputs[0]!.dtype
-  );
 }
 
 function mergeAll(rewrite: Rewrite, projections: readonly Placed[]): void {
@@ -123,45 +101,19 @@ function groupedByEnd(rewrite: Rewrite, projections: readonly Placed[]): Placed[
   return groups.map(({ members }) => members);
 }
 
-/** Whether dense matrices lie one behind the other in one storage. */
-export function liesStacked(matrices: readonly Operand[]): boolean {
-  return matrices.every((matrix, i) => {
-    const before = matrices[i - 1];
-    return !before || (before.storage === matrix.storage && before.offset + before.size === matrix.offset);
-  });
-}
-
-/** Whether products have the same operands at `place` as where they are. */
-export function mayMove({ calls }: Program, products: readonly Placed[], place: number): boolean {
-  return products.every(({ call, at }) => {
-    const operands = call.inputs.slice(0, 2);
-    const between = calls.slice(Math.min(at, place), Math.max(at, place));
-    return between.every(({ outputs }) =>
-      outputs.every((output) => operands.every((operand) => areDisjoint(output, operand))),
-    );
-  });
-}
-
-/** A dense operand of another shape where `like` begins. */
-export function dense(like: Operand, shape: readonly number[]): Operand {
-  const size = sizeOf(shape);
-  const strides = contiguousStrides(shape);
-  return { ...like, shape, strides, size, byteLength: size * byteSize(like.dtype), isContiguous: true };
-}
-
 /** Those of different weights that are each all of a storage that one cast makes, which could stand before them all. */
 function withOwnWeights(rewrite: Rewrite, projections: readonly Placed[]): Placed[] {
   const { program, uses } = rewrite;
   const seen = new Set<number>();
   return projections.filter(({ call }) => {
     const [, w] = call.inputs as [Operand, Operand];
-    if (seen.has(w.storage) || !fillsMadeStorage(program, w) || !isWhole(w)) return false;
+    if (seen.has(w.storage) || !fillsIntermediate(program, w) || !fillsVectors(w)) return false;
     seen.add(w.storage);
     const [maker, ...others] = uses.get(w.storage)!;
     const isOnlyMaker = others.every(({ outputs }) => outputs.every(({ storage }) => storage !== w.storage));
     if (!isOnlyMaker || expressionOf(maker!) !== 'a' || maker!.op.mutates || maker!.live !== null)
       return false;
     const between = program.calls.slice(projections[0]!.at, rewrite.placeOf(maker!));
-    return between.every(({ outputs }) => outputs.every((output) => areDisjoint(output, maker!.inputs[0]!)));
+    return leaveAsIs(between, maker!.inputs);
   });
 }

@@ -42,11 +42,16 @@ function columnsOf(
   return end <= pitch ? { start, end } : null;
 }
 
+/** Whether none of these calls writes an element of these operands. */
+export function leaveAsIs(calls: readonly Call[], operands: readonly Operand[]): boolean {
+  return calls.every(({ outputs }) =>
+    outputs.every((output) => operands.every((operand) => areDisjoint(output, operand))),
+  );
+}
+
 /** Whether two calls may change places. */
 export function areIndependent(a: Call, b: Call): boolean {
-  const leaves = (one: Call, other: Call) =>
-    one.outputs.every((output) => [...other.inputs, ...other.outputs].every((x) => areDisjoint(output, x)));
-  return leaves(a, b) && leaves(b, a);
+  return leaveAsIs([a], [...b.inputs, ...b.outputs]) && leaveAsIs([b], [...a.inputs, ...a.outputs]);
 }
 
 /** The calls that read or write a storage, by its number, in their order. */

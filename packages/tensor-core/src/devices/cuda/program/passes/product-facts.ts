@@ -1,5 +1,6 @@
 import { matmulOp } from '../../../../ops/matrix/matmul.ts';
-import type { Call, Program, RunnerFacts } from '../../../../program/program.ts';
+import type { RunnerFacts } from '../../../../program/program-runner.ts';
+import type { Call, Program } from '../../../../program/program.ts';
 import { isAccumulation } from './accumulate-products.ts';
 import { isOp } from './is-op.ts';
 

@@ -10,11 +10,6 @@ export interface Placed {
   readonly at: number;
 }
 
-/** What a call does that does the work of `calls`. */
-export function membersOf(calls: readonly Call[]): Call[] {
-  return calls.flatMap((call) => call.members ?? [call]);
-}
-
 /** Changes of a program that do not touch one another, all made at once. */
 export class Rewrite {
   readonly program: Program;

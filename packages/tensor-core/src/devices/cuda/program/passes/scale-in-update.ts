@@ -1,4 +1,5 @@
 import type { InPlaceScaling } from '../../../../op/cuda-lowering.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { gpuOp } from './gpu-op.ts';
 import { isSameOperand } from './operands.ts';
@@ -50,13 +51,12 @@ function factorCall(call: Call, scaling: InPlaceScaling<never>, factor: Operand)
  * are other readers, or the products stay.
  */
 function updatesByAll(rewrite: Rewrite, call: Call): Map<number, Update> | null {
-  const { kept, storages } = rewrite.program;
   const scaled = Map.groupBy(call.outputs, ({ storage }) => storage);
   const isScaled = (operand: Operand) =>
     scaled.get(operand.storage)?.some((product) => isSameOperand(product, operand)) ?? false;
   const updates = new Map<number, Update>();
   for (const storage of scaled.keys()) {
-    if (kept.has(storage) || storages[storage]!.source.kind !== 'made') return null;
+    if (!isIntermediate(rewrite.program, storage)) return null;
     for (const reader of rewrite.uses.get(storage)!) {
       const place = rewrite.placeOf(reader);
       if (place <= rewrite.placeOf(call) || updates.has(place)) continue;

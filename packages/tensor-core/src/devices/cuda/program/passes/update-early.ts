@@ -1,4 +1,5 @@
 import type { CudaProperties } from '../../../../op/cuda-lowering.ts';
+import { isIntermediate } from '../../../../program/liveness.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
 import { areIndependent } from './operands.ts';
 import {
@@ -80,10 +81,7 @@ function lastConflict(rewrite: Rewrite, call: Call, before: number): number {
 }
 
 function isFreedBehind({ program, uses }: Rewrite, { storage }: Operand, reader: Call): boolean {
-  const { kept, storages } = program;
-  return (
-    !kept.has(storage) && storages[storage]!.source.kind === 'made' && uses.get(storage)!.at(-1) === reader
-  );
+  return isIntermediate(program, storage) && uses.get(storage)!.at(-1) === reader;
 }
 
 /** Tensors that are updated together. Each group frees `mostBytes`, and what more is ready with its last tensor. */

@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { castOp } from '../../../../autocast/cast-op.ts';
 import type { Call, Operand, Program } from '../../../../program/program.ts';
+import { isCast } from './is-op.ts';
 
-/** What nobody needed until a call was repeated is kept for that repetition up to so many bytes. */
+/** A first result that nobody else needs any more is kept for a repetition's readers if it has no more bytes than these. */
 const mostBytesKept = 2 ** 16;
 
 /**
  * A program without calls that do again what an earlier one has done: the same op with the same attributes, of operands that
  * nobody has written in between. Who reads their results reads those of the first. Results that are returned, or written by
- * anybody else, are made as they were, and so are those whose first form is long gone, as in a checkpoint's second run: what
- * was left out of memory is not to be kept there.
+ * anybody else, are made as they were. So are those whose first form nobody needs until then, as in a checkpoint's second
+ * run: it would have to be kept in memory in between.
  */
 export function withoutRepeatedCalls(program: Program): Program {
   const repeats = new Repeats(program);
@@ -80,7 +80,7 @@ class Repeats {
 
   /** Those are left to `carryLowPrecisionCopies`, which tells them apart by when a parameter is updated. */
   #castsParameter({ op, inputs }: Call): boolean {
-    return op.cuda === castOp.cuda && this.#program.storages[inputs[0]!.storage]!.source.kind === 'captured';
+    return isCast(op) && this.#program.storages[inputs[0]!.storage]!.source.kind === 'captured';
   }
 
   #keyOf({ op, inputs, outputs }: Call): string {

@@ -1,5 +1,13 @@
 import type { Call, Program } from './program.ts';
 
+/** Whether nobody needs a storage behind its last use: the program makes it, and it does not outlive a run. */
+export function isIntermediate(
+  { storages, kept }: Pick<Program, 'storages' | 'kept'>,
+  storage: number,
+): boolean {
+  return storages[storage]!.source.kind === 'made' && !kept.has(storage);
+}
+
 /** The calls whose work somebody sees: it reaches a kept or a given storage, or they check something and give nothing. */
 export function withoutDeadCalls({
   calls,
@@ -18,19 +26,17 @@ export function withoutDeadCalls({
   return alive.reverse();
 }
 
-/**
- * For each group of calls that run together, the made storages that no later group uses and that nobody keeps.
- */
+/** For each group of calls that run together, the intermediate storages that no later group uses. */
 export function lastUses(
-  { storages, kept }: Pick<Program, 'storages' | 'kept'>,
+  program: Pick<Program, 'storages' | 'kept'>,
   groups: readonly (readonly Call[])[],
 ): number[][] {
-  const seen = new Set(kept);
+  const seen = new Set<number>();
   const uses: number[][] = groups.map(() => []);
   for (let i = groups.length - 1; i >= 0; i--) {
     for (const { inputs, outputs } of groups[i]!) {
       for (const { storage } of [...inputs, ...outputs]) {
-        if (seen.has(storage) || storages[storage]!.source.kind !== 'made') continue;
+        if (seen.has(storage) || !isIntermediate(program, storage)) continue;
         seen.add(storage);
         uses[i]!.push(storage);
       }

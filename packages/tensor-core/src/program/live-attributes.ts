@@ -1,0 +1,32 @@
+import type { Call } from './program.ts';
+
+/** The attributes of a call in a run with these live ones. */
+export function attributesOf({ attributes, live }: Call, liveAttributes: readonly unknown[]): unknown {
+  return live === null ? attributes : liveAttributes[live];
+}
+
+/** The live attributes of one run. They are asked for in the program's order, none before it is needed: a run may fail. */
+export class LiveAttributes {
+  readonly #next: readonly (() => unknown)[];
+  readonly #asked: unknown[] = [];
+
+  /** `next` gives what every run asks for anew, in the program's order, also for calls that are not run. */
+  constructor(next: readonly (() => unknown)[]) {
+    this.#next = next;
+  }
+
+  /** The attributes of a call in this run. */
+  of({ attributes, live }: Call): unknown {
+    return live === null ? attributes : this.#askUpTo(live)[live];
+  }
+
+  /** In the program's order, also those of calls that are not run. */
+  all(): readonly unknown[] {
+    return this.#askUpTo(this.#next.length - 1);
+  }
+
+  #askUpTo(index: number): readonly unknown[] {
+    while (this.#asked.length <= index) this.#asked.push(this.#next[this.#asked.length]!());
+    return this.#asked;
+  }
+}
