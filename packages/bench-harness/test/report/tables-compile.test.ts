@@ -46,7 +46,7 @@ async function writeTables(root: string): Promise<readonly string[]> {
     const words = command.split(' ');
     const out = join(root, words[0]!);
     const { exitCode, stderr } = await runCli([...words, '--device', 'cpu', '--out', out], environment);
-    expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
+    expect(exitCode, `${command}: ${stderr}`).toBe(0);
     folders.push(out);
   }
   const onGpu = JSON.parse(JSON.stringify(profileRecord()).replaceAll('softmax_rows', LONG_NAME));
