@@ -9,6 +9,8 @@ import type { AttentionCell } from '../../../src/benchmarks/attention/parameters
 const settings = { warmup: 1, steps: 3, seed: 0 };
 const shape = { batch: 2, headDimension: 16, sequence: 64, execution: 'eager' } as const;
 
+// This file is alone in a process: what other tests have dropped would be freed while memory is measured.
+
 /** What was measured, without what others held. */
 async function measure(where: Device, cell: AttentionCell) {
   const heldBytes = where.allocatedBytes;
