@@ -8,6 +8,8 @@ import type { FlashCell, FlashSettings } from '../../../src/benchmarks/flash/par
 import { flashResult, type FlashResult } from '../../../src/benchmarks/flash/result.ts';
 import { torchPython } from '../../fixtures/torch.ts';
 
+// This file is alone in a process: what other tests have dropped would be freed while memory is measured.
+
 const cell: FlashCell = { batch: 1, heads: 2, headDimension: 8, sequence: 16, dtype: 'float32' };
 const settings: FlashSettings = {
   attentions: ['flash', 'plain', 'tiled'],
