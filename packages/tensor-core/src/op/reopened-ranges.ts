@@ -1,6 +1,6 @@
 import { OpenRange, currentOpenRange, inRange } from './range.ts';
 
-export interface ReopenedRangesOptions {
+interface ReopenedRangesOptions {
   /** The name of a range that is left out where it is the outermost. */
   readonly without?: string;
   /** The range that was around all of them before: it and those around it are left out. */

@@ -39,7 +39,7 @@ export class CapturedState {
     this.#touched = trace.gradients.touched;
     const leaves = this.#touched.map(({ leaf }) => leaf);
     // A gradient may come anew with each backward pass, where a flat buffer has a place for it.
-    const gradients = new Set(this.#touched.map(({ before }) => before!));
+    const gradients = new Set(this.#touched.flatMap(({ before }) => before ?? []));
     this.#handles = [...trace.captured.difference(gradients).union(new Set(leaves))].filter(isFound);
     this.#requirements = [...trace.captured.union(trace.askedLeaves)]
       .filter(isFound)

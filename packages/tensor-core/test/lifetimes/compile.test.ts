@@ -1,16 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
+import { scaled } from '../program/lowered-ops.ts';
 import { collect } from './collect.ts';
-
-const scaled = t.defineOp<{ readonly factor: number }>({
-  name: 'scaled',
-  autocast: 'none',
-  infer: ([x]) => [x!],
-  scalars: ({ factor }) => [factor],
-  variant: () => '',
-  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
-  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
-});
 
 const live = () => t.device('cpu').memoryStatistics().liveStorages;
 

@@ -24,17 +24,7 @@ import {
 } from '../../src/index.ts';
 import { cudaDevice } from '../../src/native.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
-import { halve, halveKernel } from './lowered-ops.ts';
-
-const scaled = defineOp<{ readonly factor: number }>({
-  name: 'scaled',
-  autocast: 'none',
-  infer: ([x]) => [x!],
-  scalars: ({ factor }) => [factor],
-  variant: () => '',
-  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
-  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
-});
+import { halve, halveKernel, scaled } from './lowered-ops.ts';
 
 /** A copy that goes through memory which its kernels share with those of other calls. */
 const copiedOp = defineOp<null>({

@@ -31,3 +31,14 @@ export const halve: Op<undefined> = defineOp({
   },
   cpu: { kind: 'onnx', build: (graph, [x]) => [graph.node('Mul', [x!, graph.scalar('float32', 0.5)])] },
 });
+
+/** Multiplies by a factor that each run may ask for. */
+export const scaled: Op<{ readonly factor: number }> = defineOp({
+  name: 'scaled',
+  autocast: 'none',
+  infer: ([x]) => [x!],
+  scalars: ({ factor }) => [factor],
+  variant: () => '',
+  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
+  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
+});

@@ -2,22 +2,12 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { CompileError, type Device, type Tensor, compile } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { scaled } from './lowered-ops.ts';
 
 const values = (x: Tensor | null) => x && x.toFlatArray();
 
 /** Calls `run` for each of a few calls: the first writes the program, the others replay it. */
 const calls = <T>(run: (call: number) => T): T[] => [0, 1, 2].map(run);
-
-/** Multiplies by a factor that each run asks for. */
-const scaled = t.defineOp<{ readonly factor: number }>({
-  name: 'scaled',
-  autocast: 'none',
-  infer: ([x]) => [x!],
-  scalars: ({ factor }) => [factor],
-  variant: () => '',
-  cuda: { kind: 'pointwise', expressions: () => ['a * s0'] },
-  cpu: { kind: 'onnx', build: (graph, [x], _, { scalars }) => [graph.node('Mul', [x!, scalars[0]!])] },
-});
 
 describe('on the CPU', () => keepsMemoryApart(() => t.device('cpu')));
 
