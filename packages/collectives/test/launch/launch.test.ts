@@ -94,7 +94,8 @@ describe('the command', () => {
     `a Ctrl-C reaches each rank once${hasScript ? '' : ' (skipped: no script, of util-linux)'}`,
     async () => {
       const words = [process.execPath, ...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave')];
-      const line = [...words, "'counts signals'"].join(' ');
+      // The shell gives its place to the launcher: one that waits for it, as dash does, would die of the Ctrl-C too.
+      const line = ['exec', ...words, "'counts signals'"].join(' ');
       const terminal = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
       let output = '';
       terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
