@@ -237,12 +237,20 @@ export function describeCompiledSteps(device: Device): void {
     compiled.dispose();
   });
 
-  it('a compiled step sets no learning rate, which its replays would not', () => {
-    const parameter = parameterOf([3], 1, device);
-    const optimizer = new SGD([parameter], { learningRate: 0.5 });
-    const compiled = compile(() => (optimizer.learningRate = 0.1));
-    expect(() => compiled()).toThrow(/a learning rate is set.* Set it before each call/);
-    expect(optimizer.learningRate).toBe(0.5);
+  it('a compiled step neither sets hyperparameters nor loads states, which its replays would not', () => {
+    const optimizer = new SGD([parameterOf([3], 1, device)], { learningRate: 0.5 });
+    const scaler = new GradientScaler({ initialScale: 4 });
+    const refused: [() => unknown, RegExp][] = [
+      [() => (optimizer.learningRate = 0.1), /a learning rate is set.* Do so before each call/],
+      // The first value of a schedule may well be what is there.
+      [() => (optimizer.groups[0]!.learningRate = 0.5), /learningRate of a group is set/],
+      [() => Object.assign(optimizer.groups[0]!, { momentum: 1 }), /momentum of a group is set/],
+      [() => optimizer.loadStateDict(optimizer.stateDict()), /the state of SGD is loaded/],
+      [() => scaler.loadStateDict({ scale: 8, growthTracker: 0 }), /the state of a GradientScaler is loaded/],
+    ];
+    for (const [fn, message] of refused) expect(() => compile(fn)()).toThrow(message);
+    expect(optimizer.groups[0]).toMatchObject({ learningRate: 0.5, momentum: 0 });
+    expect(scaler.currentScale).toBe(4);
   });
 
   it('a compiled function sees the learning rate and the scale that it reads', () => {

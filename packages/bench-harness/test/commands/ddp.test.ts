@@ -25,10 +25,10 @@ describe.skipIf(!hasGloo)(`roofline ddp${hasGloo ? '' : ' (skipped: Gloo is not 
       ['sharded', 'overlap', 'ok'],
     ]);
     expect(rows.map(({ buckets }) => buckets)).toEqual([12, 1]);
-    for (const { stepMs, communicationMs, overlapShare } of rows) {
+    for (const { stepMs, communicationMs, hiddenShare } of rows) {
       expect(Math.min(Number(stepMs), Number(communicationMs))).toBeGreaterThan(0);
-      expect(Number(overlapShare)).toBeGreaterThanOrEqual(0);
-      expect(Number(overlapShare)).toBeLessThanOrEqual(1);
+      expect(Number(hiddenShare)).toBeGreaterThanOrEqual(0);
+      expect(Number(hiddenShare)).toBeLessThanOrEqual(1);
     }
     // Every parameter is used by one op, which writes its gradient into the bucket.
     expect(rows.map(({ copiedBytes }) => copiedBytes)).toEqual([0, 0]);

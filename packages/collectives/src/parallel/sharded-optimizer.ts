@@ -150,8 +150,11 @@ export class ShardedOptimizer<H extends object> {
 
   #update(step: (own: ShardableOptimizer<H>) => void): void {
     if (this.#own) {
-      for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries())
-        Object.assign(this.#own.groups[i]!, hyperparameters);
+      for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries()) {
+        const own = this.#own.groups[i]!;
+        const isChanged = ([name, value]: [string, unknown]) => own[name as keyof H] !== value;
+        Object.assign(own, Object.fromEntries(Object.entries(hyperparameters).filter(isChanged)));
+      }
       step(this.#own);
     }
     broadcastAll(this.group, this.parameters(), (i) => this.#owners[i]!);

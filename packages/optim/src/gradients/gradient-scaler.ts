@@ -20,7 +20,7 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { gradientsOf } from './gradients.ts';
-import { withoutUndefined } from '../optimizers/hyperparameters.ts';
+import { refuseReplays, withoutUndefined } from '../optimizers/hyperparameters.ts';
 import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
 import { unscale } from './unscale.ts';
 import { updateScale } from './update-scale.ts';
@@ -214,8 +214,12 @@ export class GradientScaler {
     return this.#read();
   }
 
-  /** Throws an OptimizerStateError for a scale or a count that no scaler can have. */
+  /**
+   * Throws an OptimizerStateError for a scale or a count that no scaler can have, and a CompileError in a compiled function,
+   * whose replays would not load it.
+   */
   loadStateDict(state: GradientScalerState): void {
+    refuseReplays('the state of a GradientScaler is loaded');
     checkObject('GradientScaler.loadStateDict', 'the state', state);
     const { scale, growthTracker } = state;
     if (

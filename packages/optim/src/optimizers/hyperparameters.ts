@@ -1,4 +1,5 @@
 import { checkNumber } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 
 /** Throws a RooflineError (code RANGE) unless all are finite numbers of zero or more. */
 export function checkNotNegative(owner: string, hyperparameters: Readonly<Record<string, number>>): void {
@@ -15,4 +16,19 @@ function isNotNegative(value: number): boolean {
 export function withoutUndefined<T extends object>(options: T): T {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as T;
+}
+
+/** A view of a group whose hyperparameters a compiled function reads as they are at each replay, and cannot set. */
+export function setBetweenSteps<G extends object>(group: G): G {
+  return new Proxy(group, {
+    set: (target, name, value) => {
+      refuseReplays(`${String(name)} of a group is set`);
+      return Reflect.set(target, name, value);
+    },
+  });
+}
+
+/** Throws a CompileError in a compiled function: what happens to an optimizer between its steps, replays would leave out. */
+export function refuseReplays(what: string): void {
+  currentTrace()?.refuse(`${what}, which replays would not`, 'Do so before each call');
 }

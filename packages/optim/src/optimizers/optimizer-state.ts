@@ -12,6 +12,7 @@ import {
   scope,
   toDevice,
 } from '@roofline/tensor-core';
+import { refuseReplays } from './hyperparameters.ts';
 
 /**
  * What is needed to continue a run: tensors and text, as safetensors files hold them. Parameters are numbered
@@ -30,8 +31,12 @@ export class OptimizerStateError extends RooflineError {
   }
 }
 
-/** Throws an OptimizerStateError unless `state` is tensors and text by their names. */
+/**
+ * Throws an OptimizerStateError unless `state` is tensors and text by their names, and a CompileError in a compiled
+ * function, whose replays would not load it.
+ */
 export function checkState(owner: string, state: OptimizerState): void {
+  refuseReplays(`the state of ${owner} is loaded`);
   const isRecord = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isRecord(state) || !isRecord(state.tensors) || !isRecord(state.metadata)) {
     throw new OptimizerStateError(

@@ -13,8 +13,7 @@ import {
   requireTensor,
   scope,
 } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/native';
-import { withoutUndefined } from './hyperparameters.ts';
+import { refuseReplays, setBetweenSteps, withoutUndefined } from './hyperparameters.ts';
 import { withGradients } from '../gradients/gradients.ts';
 import type { OptimizerState } from './optimizer-state.ts';
 
@@ -40,11 +39,13 @@ export interface OptimizerKind<H> {
 
 /** What all optimizers share: groups of parameters, how a step is framed, and the end of their lives. */
 export abstract class Optimizer<H extends { learningRate: number }> {
+  /** In a compiled function, setting a hyperparameter throws a CompileError: replays would not set it. */
   readonly groups: readonly ParameterGroup<H>[];
+  readonly #groups: readonly ParameterGroup<H>[];
   readonly #kind: OptimizerKind<H>;
   #disposed = false;
   readonly #readDisposed = () => this.#disposed;
-  readonly #readLearningRate = () => this.groups[0]!.learningRate;
+  readonly #readLearningRate = () => this.#groups[0]!.learningRate;
 
   /** Throws a RooflineError (code OPTION) for options that do not exist, and what `kind.check` throws. */
   constructor(kind: OptimizerKind<H>, parameters: OptimizedParameters<H>, options: Partial<H>) {
@@ -53,19 +54,20 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     checkOptions(kind.name, options, known);
     const groups = groupsOf(kind.name, parameters);
     for (const group of groups) checkOptions(`${kind.name}: a group`, group, ['parameters', ...known]);
-    this.groups = groups.map((group) => ({
+    this.#groups = groups.map((group) => ({
       ...kind.defaults,
       ...withoutUndefined(options),
       ...withoutUndefined(group),
       parameters: [...group.parameters],
     }));
+    this.groups = this.#groups.map(setBetweenSteps);
     checkParameters(kind.name, this.parameters());
-    this.groups.forEach((group) => kind.check(group));
+    this.#groups.forEach((group) => kind.check(group));
   }
 
   /** All parameters, group by group. */
   parameters(): Tensor[] {
-    return this.groups.flatMap((group) => group.parameters);
+    return this.#groups.flatMap((group) => group.parameters);
   }
 
   /**
@@ -73,9 +75,9 @@ export abstract class Optimizer<H extends { learningRate: number }> {
    * compiled function, whose replays would not set it.
    */
   set learningRate(learningRate: number) {
-    for (const group of this.groups) this.#kind.check({ ...group, learningRate });
-    currentTrace()?.refuse('a learning rate is set, which replays would not', 'Set it before each call');
-    for (const group of this.groups) (group as { learningRate: number }).learningRate = learningRate;
+    for (const group of this.#groups) this.#kind.check({ ...group, learningRate });
+    refuseReplays('a learning rate is set');
+    for (const group of this.#groups) (group as { learningRate: number }).learningRate = learningRate;
   }
 
   /** The learning rate of the first group. A compiled function that reads it has a program for each. */
@@ -139,8 +141,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     range('optimizer', () =>
       noGrad(() =>
         scope(() => {
-          const updated = this.groups.map(({ parameters }) => withGradients(this.#kind.name, parameters));
-          this.groups.forEach((group, i) => {
+          const updated = this.#groups.map(({ parameters }) => withGradients(this.#kind.name, parameters));
+          this.#groups.forEach((group, i) => {
             // An op runs on one device.
             for (const parameters of Map.groupBy(updated[i]!, ({ device }) => device).values())
               this.update(group, parameters, skip);
@@ -165,7 +167,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
 
   /**
    * Continues from a copy of a state, which may lie on another device. Throws an OptimizerStateError if it is of
-   * other parameters; the optimizer's own state is then as it was.
+   * other parameters, and a CompileError in a compiled function, whose replays would not load it; the optimizer's own
+   * state is then as it was.
    */
   abstract loadStateDict(state: OptimizerState): void;
 

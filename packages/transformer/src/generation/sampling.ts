@@ -51,10 +51,10 @@ export function sampleToken(
 
 /** The same with options that have been checked. */
 export function drawToken(logits: ArrayLike<number>, options: SamplingOptions, random: () => number): number {
-  if (!isList(logits)) {
+  if (!isListOfNumbers(logits)) {
     throw new RooflineError(
       'ARGUMENT',
-      `sampleToken: the logits must be a list, not ${describeValue(logits)}.`,
+      `sampleToken: the logits must be a list of numbers, not ${describeValue(logits)}.`,
     );
   }
   const { temperature = 1, topK = logits.length, topP = 1 } = options;
@@ -79,8 +79,9 @@ function weightOf(distance: number, temperature: number): number {
   return distance === -Infinity ? 0 : Math.exp(distance / temperature);
 }
 
-function isList(value: unknown): value is ArrayLike<number> {
-  return Array.isArray(value) || ArrayBuffer.isView(value);
+function isListOfNumbers(value: unknown): value is ArrayLike<number> {
+  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) return false;
+  return !(value instanceof DataView || value instanceof BigInt64Array || value instanceof BigUint64Array);
 }
 
 function largestOf(logits: ArrayLike<number>): number {

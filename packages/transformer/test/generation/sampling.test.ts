@@ -102,6 +102,13 @@ describe('sampleToken', () => {
     },
   );
 
+  it.each([[BigInt64Array.of(1n)], [new DataView(new ArrayBuffer(8))], ['12']])(
+    'refuses %o, no numbers',
+    (bad) => {
+      expect(() => sampleToken(bad as never, {}, () => 0.5)).toThrow(/the logits must be a list of numbers/);
+    },
+  );
+
   it('takes options at their bounds', () => {
     for (const options of [{ temperature: 0 }, { topK: 1 }, { topP: 1 }])
       expect(() => checkSamplingOptions('sampleToken', options)).not.toThrow();

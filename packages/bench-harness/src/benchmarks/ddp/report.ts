@@ -65,14 +65,14 @@ const timeColumns: readonly Column[] = [
   duration('communicationMs', 'Communication', 'The reductions of one step with nothing beside them.'),
   duration('exposedMs', 'Exposed', 'What they add to a forward and backward pass.'),
   {
-    key: 'hiddenShare',
+    key: 'savedShare',
     label: 'Saved',
     kind: 'percent',
     description:
       '1 less exposed over communication; below 0 where communication beside computation slows both.',
   },
   {
-    key: 'overlapShare',
+    key: 'hiddenShare',
     label: 'Hidden',
     kind: 'percent',
     description:
@@ -119,7 +119,7 @@ function timeRow(measurement: DdpRecord): Row {
   return {
     ...{ ...row, ...figures, copiedBytes, buckets: result.bucketBytes.length },
     peerError: result.peer?.status === 'failed' ? firstLine(result.peer.error) : null,
-    overlapShare: overlap?.status === 'ok' ? overlap.share : null,
+    hiddenShare: overlap?.status === 'ok' ? overlap.share : null,
     profileError: overlap?.status === 'failed' ? firstLine(overlap.error) : null,
   };
 }
@@ -202,9 +202,9 @@ function overlapText(measurements: readonly Measured[]): string[] {
 }
 
 function stepSentence({ cell, measured }: Measured): string {
-  const { stepMs, communicationMs, exposedMs, hiddenShare, overlap } = measured;
+  const { stepMs, communicationMs, exposedMs, savedShare, overlap } = measured;
   const communication =
-    hiddenShare === null
+    savedShare === null
       ? ''
       : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}`;
   const hidden =

@@ -114,15 +114,15 @@ describe('the profiled passes', () => {
     const name = 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)';
     const kernels = reportOf([0, 1].map((rank) => profiledPass(rank, 'cuda:0 stream 20', name)));
     expect(kernels.text).toContain("NCCL's kernels");
-    expect(kernels.row['overlapShare']).toBeCloseTo(0.75);
+    expect(kernels.row['hiddenShare']).toBeCloseTo(0.75);
   });
 
   it('that fail on one rank, or communicate nothing, have no share', () => {
     const failed = reportOf([profiledPass(0), { status: 'failed', error: 'no CUPTI\n    at profile' }]);
-    expect(failed.row).toMatchObject({ overlapShare: null, profileError: 'no CUPTI' });
+    expect(failed.row).toMatchObject({ hiddenShare: null, profileError: 'no CUPTI' });
     const silent = reportOf([profiledPass(0, 'cpu', 'Mul'), profiledPass(1, 'cpu', 'Mul')]);
-    expect(silent.row['overlapShare']).toBeNull();
-    expect(reportOf([]).row['overlapShare']).toBeNull();
+    expect(silent.row['hiddenShare']).toBeNull();
+    expect(reportOf([]).row['hiddenShare']).toBeNull();
   });
 
   it('count time that several kernels share once', () => {
@@ -170,8 +170,8 @@ describe('the tables', () => {
       buckets: 2,
       copiedBytes: 100,
     });
-    expect(row!['overlapShare']).toBeCloseTo(0.75);
-    expect(row!['hiddenShare']).toBeCloseTo(0.7);
+    expect(row!['hiddenShare']).toBeCloseTo(0.75);
+    expect(row!['savedShare']).toBeCloseTo(0.7);
     expect(row!['busGigabytesPerSecond']).toBeCloseTo(0.5);
   });
 
