@@ -15,7 +15,7 @@ export interface DdpMeasurement {
   /** What communication adds to a forward and backward pass: the median of each with less the one without before it. */
   readonly exposedMs: number;
   /** The share of `communicationMs` that a pass is spared: the table's "Saved". Null for one rank, which communicates nothing. */
-  readonly hiddenShare: number | null;
+  readonly savedShare: number | null;
   /** Of all ranks' profiled passes, in how much of the communication's time something was calculated: its "Hidden". */
   readonly overlap: ProfiledOverlap | null;
   readonly gradientBytes: number;
@@ -66,7 +66,7 @@ function measure(result: DdpResult, worldSize: number): DdpMeasurement {
     optimizerMs: median(times.optimizerMs),
     communicationMs,
     exposedMs,
-    hiddenShare: isAlone ? null : 1 - exposedMs / communicationMs,
+    savedShare: isAlone ? null : 1 - exposedMs / communicationMs,
     overlap: isAlone ? null : profiledOverlap(result.profiledPasses),
     gradientBytes,
     peerMs,

@@ -65,7 +65,7 @@ const timeColumns: readonly Column[] = [
   duration('communicationMs', 'Communication', 'The reductions of one step with nothing beside them.'),
   duration('exposedMs', 'Exposed', 'What they add to a forward and backward pass.'),
   {
-    key: 'hiddenShare',
+    key: 'savedShare',
     label: 'Saved',
     kind: 'percent',
     description:
@@ -202,9 +202,9 @@ function overlapText(measurements: readonly Measured[]): string[] {
 }
 
 function stepSentence({ cell, measured }: Measured): string {
-  const { stepMs, communicationMs, exposedMs, hiddenShare, overlap } = measured;
+  const { stepMs, communicationMs, exposedMs, savedShare, overlap } = measured;
   const communication =
-    hiddenShare === null
+    savedShare === null
       ? ''
       : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}`;
   const hidden =

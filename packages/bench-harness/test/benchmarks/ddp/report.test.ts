@@ -171,7 +171,7 @@ describe('the tables', () => {
       copiedBytes: 100,
     });
     expect(row!['overlapShare']).toBeCloseTo(0.75);
-    expect(row!['hiddenShare']).toBeCloseTo(0.7);
+    expect(row!['savedShare']).toBeCloseTo(0.7);
     expect(row!['busGigabytesPerSecond']).toBeCloseTo(0.5);
   });
 
