@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -122,6 +122,23 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     writeFileSync(file, '');
     const { exitCode, stderr } = await runMain(['e2e', '--size', 'tiny', '--out', join(file, 'out')]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
+  });
+
+  it('a bundle where something of another kind stands', async () => {
+    const root = temporaryFolder();
+    const [file, folder] = [join(root, 'file'), join(root, 'folder.tar.xz')];
+    writeFileSync(file, 'kept');
+    mkdirSync(folder);
+    for (const [out, what] of [
+      [file, 'no'],
+      [folder, 'a'],
+    ] as const) {
+      expect(await runMain(['bundle', '--out', out])).toMatchObject({
+        exitCode: 2,
+        stderr: `roofline: ${out} is ${what} folder. Remove it, or name another by --out.\n`,
+      });
+    }
+    expect(readFileSync(file, 'utf8')).toBe('kept');
   });
 
   it('a place for snapshots that is no folder, before anything is measured', async () => {
