@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { EXIT } from '../../src/errors.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { runMain } from '../fixtures/run-main.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -72,6 +73,11 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^ {4}at /m);
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  });
+
+  it('roofline --help tells every exit code', async () => {
+    const { stdout } = await runMain(['--help']);
+    for (const code of Object.values(EXIT)) expect(stdout).toMatch(new RegExp(`Exit codes:.* ${code} `));
   });
 
   it('roofline e2e --help says where records go that are not told where', async () => {
