@@ -4,6 +4,7 @@ import type { AttentionShape } from '../attention/shape.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { withMixedCode } from '../report/mixed-code.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import { defaultReport } from './default-report.ts';
@@ -136,6 +137,8 @@ export function defineBenchmark<
       readable(definition, [record], () => definition.peakBytes?.(...read(record)) ?? null),
     toTable: (records) => readable(definition, records, () => toTable(records)),
     toReport: (records) =>
-      readable(definition, records, () => withUnmeasured(toReport(records), records, describe)),
+      readable(definition, records, () =>
+        withUnmeasured(withMixedCode(toReport(records), records), records, describe),
+      ),
   };
 }
