@@ -1,4 +1,4 @@
-// Marks the section in view in the navigation, and opens what a link points into.
+// Marks the section in view in the navigation.
 const links = new Map(
   [...document.querySelectorAll('nav.sections a')].map((link) => [link.hash.slice(1), link]),
 );

@@ -13,6 +13,7 @@ const sweep = {
   name: z.string().regex(/^[\w.-]+$/, "takes letters, digits, '_', '-' and '.'"),
   title: z.string(),
   parameters: schema,
+  result: schema,
   settings: anyFunction,
   expand: anyFunction,
   describe: anyFunction,
@@ -38,7 +39,6 @@ const column = z.object({
 const definitionSchema = z.object({
   ...sweep,
   cell: schema,
-  result: schema,
   samplesMs: anyFunction,
   peakBytes: anyFunction.optional(),
   cost: anyFunction.optional(),

@@ -4,6 +4,7 @@ import type { AttentionShape } from '../attention/shape.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { withMixedCode } from '../report/mixed-code.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
 import { defaultReport } from './default-report.ts';
@@ -39,6 +40,8 @@ interface Sweep<
 > extends CellTask<Cell, Settings, Result> {
   readonly title: string;
   readonly parameters: z.ZodType<Parameters>;
+  /** What records hold of a cell, as it is read back from them. */
+  readonly result: z.ZodType<Result>;
   settings(parameters: Parameters): Settings;
   /** The cells of the sweep in a sensible order: cheap ones first. */
   expand(parameters: Parameters): readonly Cell[];
@@ -76,9 +79,8 @@ export interface BenchmarkDefinition<
   Settings extends JsonObject,
   Result extends JsonObject,
 > extends Sweep<Parameters, Cell, Settings, Result> {
-  /** What records hold, as it is read back from them. */
+  /** A cell's parameters, as they are read back from records. */
   readonly cell: z.ZodType<Cell>;
-  readonly result: z.ZodType<Result>;
   /** The samples that `roofline compare` contrasts, and that the default table and report show; may be none. */
   samplesMs(result: Result, cell: Cell): readonly number[];
   /** The peak memory that `roofline compare` contrasts; null, as without the function, where there is none. */
@@ -135,6 +137,8 @@ export function defineBenchmark<
       readable(definition, [record], () => definition.peakBytes?.(...read(record)) ?? null),
     toTable: (records) => readable(definition, records, () => toTable(records)),
     toReport: (records) =>
-      readable(definition, records, () => withUnmeasured(toReport(records), records, describe)),
+      readable(definition, records, () =>
+        withUnmeasured(withMixedCode(toReport(records), records), records, describe),
+      ),
   };
 }

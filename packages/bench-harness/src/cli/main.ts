@@ -77,7 +77,9 @@ function buildParser(
       throw message === null ? error : new UsageError(`${inWords(message)}\n${helpHint(meant)}`);
     })
     .wrap(Math.min(110, widthOf(process.stdout)))
-    .epilogue('Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory.');
+    .epilogue(
+      'Exit codes: 0 all measured, 1 a failure, 2 wrong usage, 3 some cells ran out of memory, 130 interrupted.',
+    );
   for (const entry of commandEntries) addCommand(parser, entry, commands.get(entry.name), onExitCode);
   return parser;
 }

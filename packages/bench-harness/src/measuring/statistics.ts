@@ -1,4 +1,4 @@
-import { max, mean, median, min, quantileSorted, sampleStandardDeviation } from 'simple-statistics';
+import { max, mean, median, min, sampleStandardDeviation } from 'simple-statistics';
 import { z } from 'zod';
 import { checkArgument, samples as someSamples } from '../check-argument.ts';
 import { seededRandom } from './seeded-random.ts';
@@ -56,7 +56,8 @@ export function quantile(samples: readonly number[], share: number): number {
   const position = share * (sorted.length - 1);
   const below = sorted[Math.floor(position)]!;
   const above = sorted[Math.ceil(position)]!;
-  return below + (above - below) * (position - Math.floor(position));
+  // Between two infinite ones there is nothing to calculate.
+  return below === above ? below : below + (above - below) * (position - Math.floor(position));
 }
 
 /** Standard deviation over mean. */
@@ -115,12 +116,9 @@ export function ratioOfMedians(numerator: readonly number[], denominator: readon
   const ratios = Array.from(
     { length: RESAMPLES },
     () => resampledMedian(numerator) / resampledMedian(denominator),
-  ).sort((a, b) => a - b);
+  );
   const ratio = summarize(numerator).median / summarize(denominator).median;
-  const [least, most] = [ratios[0]!, ratios.at(-1)!];
   const isSingle = numerator.length === 1 || denominator.length === 1;
   if (isSingle || Number.isNaN(ratio)) return { ratio, low: NaN, high: NaN };
-  // Of infinite ratios, over times of 0, there is nothing between two.
-  if (least === most) return { ratio, low: least, high: most };
-  return { ratio, low: quantileSorted(ratios, 0.025), high: quantileSorted(ratios, 0.975) };
+  return { ratio, low: quantile(ratios, 0.025), high: quantile(ratios, 0.975) };
 }

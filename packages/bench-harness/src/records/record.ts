@@ -38,7 +38,7 @@ export const cellRecord = z.object({
   ceilings: ceilingsSchema.nullable(),
   startedAt: z.iso.datetime(),
   durationMs: z.number(),
-  /** What the benchmark's `measure` returned; null unless status is `ok`. */
+  /** What the benchmark's `measure` returned, also where its schema refused that; null where there is nothing. */
   result: jsonObject.nullable(),
   /** Null when status is `ok`. */
   error: cellError.nullable(),

@@ -5,6 +5,7 @@ import type { AnyBenchmark } from '../benchmarks/definition.ts';
 import type { BenchmarkEntry } from '../benchmarks/entry.ts';
 import { benchmarksOf } from '../benchmarks/registry.ts';
 import { describeValue } from '../records/describe-value.ts';
+import { deviceIdentity } from '../records/environment.ts';
 import { canonicalJson, type Json } from '../records/json.ts';
 import { type CellRecord, checkRecords, recordSchema } from '../records/record.ts';
 import {
@@ -169,7 +170,7 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
  */
 export function differences(comparisons: readonly Comparison[]): string[] {
   const conditions = (record: CellRecord): Record<string, Json> => ({
-    device: record.environment.device.name,
+    device: deviceIdentity(record.environment),
     ...record.settings,
     ...record.environment.variables,
   });

@@ -1,3 +1,4 @@
+import { deviceIdentity } from '../records/environment.ts';
 import type { CellRecord } from '../records/record.ts';
 import { canonicalJson, type Json, type JsonObject } from '../records/json.ts';
 
@@ -7,6 +8,7 @@ const MOST_NAMED = 3;
 export function distinctions(groups: readonly (readonly CellRecord[])[]): string[] {
   const ways = [
     (records: readonly CellRecord[]) => records[0]!.environment.device.name,
+    (records: readonly CellRecord[]) => deviceIdentity(records[0]!.environment),
     (records: readonly CellRecord[]) => sweptValues(records, 'study'),
     (records: readonly CellRecord[]) => sweptValues(records, 'size'),
   ];

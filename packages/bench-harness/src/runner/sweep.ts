@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { checkBenchmark } from '../benchmarks/check-benchmark.ts';
 import type { Benchmark } from '../benchmarks/definition.ts';
-import { anyObject, checkArgument, anyFunction } from '../check-argument.ts';
+import { anyObject, checkArgument, anyFunction, firstIssue } from '../check-argument.ts';
 import { type Ceilings, ceilingsSchema } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import { completeEnvironment, type Environment } from '../records/environment.ts';
 import { cellKey, SCHEMA_VERSION, sweepIdentity, type CellRecord } from '../records/record.ts';
 import { ResultsFileError } from '../errors.ts';
 import { openResultsFolder, type ResultsFolder } from '../records/results-folder.ts';
+import type { CellOutcome } from './cell-outcome.ts';
 import { runCellProcess } from './cell-process.ts';
 import { compileAhead } from './compile-ahead.ts';
 
@@ -118,7 +119,7 @@ export async function runSweep<
       if (records.has(key)) continue;
       if (signal?.aborted || writeError !== null) break;
       observer.cellStarted?.(benchmark.describe(cell), index + 1);
-      const record = await measureCell(benchmark.name, { cell, key, settings }, options);
+      const record = await measureCell(benchmark, { cell, key, settings }, options);
       if (record === null) break;
       writeError = append(folder, record);
       records.set(key, record);
@@ -150,15 +151,18 @@ function isSettled(record: CellRecord): boolean {
   return record.status === 'ok' || record.status === 'out-of-memory';
 }
 
+type EndedCell = Exclude<CellOutcome, { status: 'interrupted' }>;
+type ResultOf = { readonly name: string; readonly result: z.ZodType };
+
 /** Null when the sweep was interrupted before the cell had its result. */
 async function measureCell<Parameters>(
-  benchmark: string,
+  benchmark: ResultOf,
   { cell, key, settings }: { cell: JsonObject; key: string; settings: JsonObject },
-  { environment, ceilings, timeoutMs, signal, observer, task = benchmark }: SweepOptions<Parameters>,
+  { environment, ceilings, timeoutMs, signal, observer, task = benchmark.name }: SweepOptions<Parameters>,
 ): Promise<CellRecord | null> {
   const startedAt = new Date();
   const start = performance.now();
-  const outcome = await runCellProcess(
+  const ended = await runCellProcess(
     { task, parameters: cell, settings, deviceLabel: environment.device.label },
     {
       timeoutMs: timeoutMs ?? null,
@@ -166,10 +170,11 @@ async function measureCell<Parameters>(
       onProgress: ({ done, total, message }) => observer?.cellProgressed?.(done, total, message),
     },
   );
-  if (outcome.status === 'interrupted') return null;
+  if (ended.status === 'interrupted') return null;
+  const outcome = readBack(benchmark, ended);
   return {
     schemaVersion: SCHEMA_VERSION,
-    benchmark,
+    benchmark: benchmark.name,
     key,
     status: outcome.status,
     parameters: cell,
@@ -178,7 +183,18 @@ async function measureCell<Parameters>(
     ceilings,
     startedAt: startedAt.toISOString(),
     durationMs: performance.now() - start,
-    result: outcome.status === 'ok' ? outcome.result : null,
+    result: ended.status === 'ok' ? ended.result : null,
     error: outcome.status === 'ok' ? null : outcome.error,
   };
+}
+
+/** A result that nobody could read back would keep its whole folder from being shown. */
+function readBack({ name, result }: ResultOf, ended: EndedCell): EndedCell {
+  if (ended.status !== 'ok') return ended;
+  const { error } = result.safeParse(ended.result);
+  if (!error) return ended;
+  const message =
+    `What the cell measured is no result of ${name} (${firstIssue('result', error)}). ` +
+    'JSON has neither NaN nor infinity: both are null there.';
+  return { status: 'failed', error: { name: 'ArgumentError', message } };
 }

@@ -11,12 +11,12 @@ interface FoundRow {
   readonly finding: string;
 }
 
-const toySize = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8'.split(' ');
+const toySize = '--d-model 16 --d-ff 32 --layers 1 --heads 2 --vocab 50 --context 8';
 
 async function runPrecision(words: string, root: string) {
   const out = join(root, 'out');
   const { exitCode, stdout } = await runCli([
-    ...['precision', ...toySize, ...words.split(' ')],
+    ...['precision', ...words.split(' ')],
     ...['--device', 'cpu', '--json', '--out', out],
   ]);
   expect(exitCode).toBe(0);
@@ -48,7 +48,7 @@ describe('roofline precision', () => {
     "bfloat16 gradients are within twice PyTorch's error, and steps are timed",
     async () => {
       const { rows } = await runPrecision(
-        '--study accuracy,speed --dtype float32,bfloat16 --mode train-step --warmup 1 --steps 2 --peer torch',
+        `${toySize} --study accuracy,speed --dtype float32,bfloat16 --mode train-step --warmup 1 --steps 2 --peer torch`,
         temporaryFolder(),
       );
       const accuracy = rows.find(({ study }) => study === 'accuracy')!;

@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { EXIT } from '../../src/errors.ts';
 import { runCli } from '../fixtures/run-cli.ts';
 import { runMain } from '../fixtures/run-main.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
@@ -58,6 +59,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
       '--size is of the model that runs under instruments: add instruments to --study',
     ],
     ['overhead --study ops --d-model 64', '--d-model is of the model that runs under instruments'],
+    ['precision --study accumulation,loss --size xl', '--size is of the model of accuracy and speed'],
     ['compare only-one', '`roofline compare` wants <before> <after>.\nTry `roofline compare --help`'],
     ['allreduce --op allredcue', 'Did you mean allreduce?'],
     ['allreduce --size 10XB', "--size wants a size such as 10MB, 8M or 4096, not '10XB'"],
@@ -71,6 +73,11 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/^ {4}at /m);
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  });
+
+  it('roofline --help tells every exit code', async () => {
+    const { stdout } = await runMain(['--help']);
+    for (const code of Object.values(EXIT)) expect(stdout).toMatch(new RegExp(`Exit codes:.* ${code} `));
   });
 
   it('roofline e2e --help says where records go that are not told where', async () => {
@@ -121,6 +128,23 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     writeFileSync(file, '');
     const { exitCode, stderr } = await runMain(['e2e', '--size', 'tiny', '--out', join(file, 'out')]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
+  });
+
+  it('a bundle where something of another kind stands', async () => {
+    const root = temporaryFolder();
+    const [file, folder] = [join(root, 'file'), join(root, 'folder.tar.xz')];
+    writeFileSync(file, 'kept');
+    mkdirSync(folder);
+    for (const [out, what] of [
+      [file, 'no'],
+      [folder, 'a'],
+    ] as const) {
+      expect(await runMain(['bundle', '--out', out])).toMatchObject({
+        exitCode: 2,
+        stderr: `roofline: ${out} is ${what} folder. Remove it, or name another by --out.\n`,
+      });
+    }
+    expect(readFileSync(file, 'utf8')).toBe('kept');
   });
 
   it('a place for snapshots that is no folder, before anything is measured', async () => {

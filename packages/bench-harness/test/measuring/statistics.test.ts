@@ -153,6 +153,10 @@ it('a ratio of single samples has no interval', () => {
   expect(errorBarOf({ ratio: 1, low: 0.9, high: 1.1 })).toEqual({ low: 0.9, high: 1.1 });
 });
 
+it('ratioOfMedians reaches to infinity where some of the times are 0', () => {
+  expect(ratioOfMedians([1, 2, 3], [0, 2, 3])).toMatchObject({ ratio: 1, high: Infinity });
+});
+
 it('ratioOfMedians over times of 0 is infinite, and its interval too', () => {
   expect(ratioOfMedians([1, 2], [0, 0])).toEqual({ ratio: Infinity, low: Infinity, high: Infinity });
   expect(ratioOfMedians([0, 0], [1, 2])).toEqual({ ratio: 0, low: 0, high: 0 });

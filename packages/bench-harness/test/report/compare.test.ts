@@ -128,7 +128,7 @@ describe('compareRecords', () => {
   });
 
   it('tells benchmarks and devices apart', async () => {
-    const device = { ...toyEnvironment.device, name: 'Toy GPU' };
+    const device = { ...toyEnvironment.device, type: 'cuda' as const, name: 'Toy GPU' };
     const warmup = toyRecord({}, { benchmark: 'warmup', parameters: { ...toyCell, warmup: 0 } });
     const elsewhere = [toyRecord(), warmup].map((record) => ({
       ...record,
@@ -137,7 +137,15 @@ describe('compareRecords', () => {
     const comparisons = await compareRecords([toyRecord(), warmup], elsewhere);
     expect(comparisonTable(comparisons).rows.map(({ benchmark }) => benchmark)).toEqual(['e2e', 'warmup']);
     expect(comparisonTable(comparisons).columns[0]!.key).toBe('benchmark');
-    expect(differences(comparisons)).toEqual(['Different device: Toy CPU before, Toy GPU after.']);
+    expect(differences(comparisons)).toEqual(['Different device: Toy CPU, 2 threads before, Toy GPU after.']);
+  });
+
+  it('says that a CPU calculated with other threads', async () => {
+    const device = { ...toyEnvironment.device, properties: { threads: 1 } };
+    const fewer = toyRecord({}, { environment: { ...toyEnvironment, device } });
+    expect(differences(await compareRecords(before, [fewer]))).toEqual([
+      'Different device: Toy CPU, 2 threads before, Toy CPU, 1 threads after.',
+    ]);
   });
 
   it('says which settings and variables differ', async () => {

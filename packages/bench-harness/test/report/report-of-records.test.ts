@@ -51,6 +51,10 @@ describe('reportOfRecords', () => {
       'e2e-2-times e2e (Toy GPU): Times',
       'e2e-2-plots e2e (Toy GPU): Plots',
     ]);
+    const fewer = { ...toyEnvironment.device, properties: { threads: 1 } };
+    expect((await labels(toyRecord({}, { environment: { ...toyEnvironment, device: fewer } })))[2]).toBe(
+      'e2e-2-times e2e (Toy CPU, 1 threads): Times',
+    );
     const third = async (other: ReturnType<typeof toyRecord>) => (await labels(other))[2];
     expect(await third(toyRecord({}, { settings: { steps: 9 } }))).toBe('e2e-2-times e2e (steps 9): Times');
     expect(await third(toyRecord({ size: 'xl' }, { settings: { steps: 9 } }))).toBe(

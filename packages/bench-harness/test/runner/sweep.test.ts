@@ -89,6 +89,20 @@ describe('runSweep', () => {
     expect(readResultsFile(join(folder, 'results.jsonl'))).toEqual(records);
   });
 
+  it('makes a failed row of a result that the benchmark could not read back', async () => {
+    const { records } = await sweep(temporaryFolder(), ['diverge', 'succeed']);
+    expect(records.map(({ status, result }) => [status, result])).toEqual([
+      ['failed', { answer: null, index: 0 }],
+      ['ok', { answer: 42, index: 1 }],
+    ]);
+    expect(records[0]!.error).toMatchObject({
+      name: 'ArgumentError',
+      message:
+        'What the cell measured is no result of toy (result.answer: expected number, received null). ' +
+        'JSON has neither NaN nor infinity: both are null there.',
+    });
+  });
+
   it('measures and tells once what is asked for twice', async () => {
     const twice = {
       ...toyBenchmark,

@@ -2,8 +2,8 @@ import { checkPlot } from '../check/check-model.ts';
 import type { Column, Plot, Row, Table } from '../model.ts';
 
 /**
- * A plot's numbers as a table: one row an x, or as many as a series has points there, and one column a series. An error
- * bar becomes `±` half its length.
+ * A plot's numbers as a table: one row an x, or as many as a series has points there, and one column a series. The ends
+ * of error bars are columns of their own.
  */
 export function plotTable(plot: Plot): Table {
   checkPlot('plotTable', plot);
@@ -16,8 +16,12 @@ export function plotTable(plot: Plot): Table {
     const key = `series${index}`;
     const hasBars = series.points.some(({ low, high }) => low !== undefined && high !== undefined);
     const counts = new Map<number | string, number>();
-    const uncertaintyKey = hasBars ? `${key}Error` : undefined;
-    columns.push({ key, label: series.name, unit: plot.y.unit, kind: 'number', digits: 3, uncertaintyKey });
+    const measured = { unit: plot.y.unit, kind: 'number', digits: 3 } as const;
+    columns.push({ key, label: series.name, ...measured });
+    if (hasBars) {
+      columns.push({ key: `${key}Low`, label: `${series.name}, low`, ...measured });
+      columns.push({ key: `${key}High`, label: `${series.name}, high`, ...measured });
+    }
     for (const { x, y, low, high, note } of series.points) {
       const rows = rowsAt.get(x) ?? [];
       rowsAt.set(x, rows);
@@ -25,7 +29,10 @@ export function plotTable(plot: Plot): Table {
       counts.set(x, count + 1);
       const row = (rows[count] ??= { x });
       row[key] = y ?? note ?? null;
-      if (low !== undefined && high !== undefined) row[`${key}Error`] = (high - low) / 2;
+      if (low !== undefined && high !== undefined) {
+        row[`${key}Low`] = low;
+        row[`${key}High`] = high;
+      }
     }
   });
   const { id, title, caption } = plot;

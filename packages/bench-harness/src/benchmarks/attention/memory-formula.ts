@@ -19,9 +19,10 @@ const STATISTIC_BYTES = 4;
 /**
  * With T = batch · sequence · d numbers in a tensor and S = batch · sequence² in the scores, all of the dtype:
  * plain attention keeps S weights, and in its backward pass holds those, their gradients and those of the scores, and
- * one gradient more than it had tensors: 6 T + 3 S. Flash keeps of each row the log-sum-exp, in float32 also the largest
- * score and the sum; its backward pass adds the three gradients: 8 T and the statistics. Tiled attention keeps the largest
- * score and the sum.
+ * one gradient more than it had tensors: 6 T + 3 S. At its end it holds the weights, the gradients of the scores and all
+ * three gradients, 8 T + 2 S, which is more where the sequence is shorter than 2 d. Flash keeps of each row the
+ * log-sum-exp, in float32 also the largest score and the sum; its backward pass adds the three gradients: 8 T and the
+ * statistics. Tiled attention keeps the largest score and the sum.
  */
 export function memoryNeed({ attention, batch, sequence, headDimension, dtype }: AttentionCell): MemoryNeed {
   const tensor = batch * sequence * headDimension * byteSize(dtype);
@@ -32,7 +33,8 @@ export function memoryNeed({ attention, batch, sequence, headDimension, dtype }:
     flash: (dtype === 'float32' ? 3 : 1) * statistic,
     tiled: 2 * statistic,
   }[attention];
-  const peak = { plain: 6 * tensor + 3 * scores, flash: 8 * tensor + kept, tiled: null }[attention];
+  const plainPeak = Math.max(6 * tensor + 3 * scores, 8 * tensor + 2 * scores);
+  const peak = { plain: plainPeak, flash: 8 * tensor + kept, tiled: null }[attention];
   return {
     tensorBytes: 5 * tensor,
     keptBytes: kept,

@@ -1,13 +1,11 @@
-import type { InferredOptionTypes } from 'yargs';
 import { defineCommand, type Flags } from '../../cli/command.ts';
 import { parseWholeNumber, parseWholeNumbers } from '../../cli/option-values.ts';
 import { eagerOpNames, overheadStudies } from './parameters.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
 import { deviceFlag } from '../../cli/flags/device-flag.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
-import { chooseModels, modelFlags, sizeFlag } from '../../cli/flags/model-flags.ts';
+import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../cli/flags/model-flags.ts';
 import { sweepFlags, sweepOptions } from '../../cli/flags/sweep-flags.ts';
-import { UsageError } from '../../errors.ts';
 
 const overheadFlags = {
   study: {
@@ -66,7 +64,12 @@ export const overheadCommand = defineCommand({
     ['roofline overhead --study ops --op add --device cuda --json', 'one op, for other programs'],
   ],
   async run(args) {
-    checkModelFlags(args);
+    if (!args.study.includes('instruments')) {
+      refuseModelFlags(args, [...Object.keys(modelFlags), 'context', 'batch'], {
+        model: 'that runs under instruments',
+        parts: 'instruments',
+      });
+    }
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { overheadBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);
@@ -90,16 +93,3 @@ export const overheadCommand = defineCommand({
     return exitCode;
   },
 });
-
-type Given = InferredOptionTypes<typeof overheadFlags> & Record<string, unknown>;
-
-/** Throws a UsageError for flags of a model where no model is run. */
-function checkModelFlags(args: Given): void {
-  if (args.study.includes('instruments')) return;
-  for (const flag of [...Object.keys(modelFlags), 'context', 'batch']) {
-    if (args[flag] !== undefined)
-      throw new UsageError(
-        `--${flag} is of the model that runs under instruments: add instruments to --study, or leave it out.`,
-      );
-  }
-}

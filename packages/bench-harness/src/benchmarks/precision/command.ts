@@ -7,7 +7,7 @@ import { studies } from './parameters.ts';
 import { e2eFlags } from '../../cli/flags/e2e-flags.ts';
 import { choicesOf } from '../../cli/flags/choices.ts';
 import { choosePeer } from '../e2e/command.ts';
-import { chooseModels, sizeFlag } from '../../cli/flags/model-flags.ts';
+import { chooseModels, modelFlags, refuseModelFlags, sizeFlag } from '../../cli/flags/model-flags.ts';
 import { stepSweep } from '../../cli/flags/step-sweep.ts';
 import { sweepOptions } from '../../cli/flags/sweep-flags.ts';
 
@@ -41,6 +41,10 @@ export const precisionCommand = defineCommand({
   ],
   async run(args) {
     const chosen = chooseStudies(args.study, args.peer !== undefined);
+    if (!chosen.includes('accuracy') && !chosen.includes('speed')) {
+      const model = { model: 'of accuracy and speed', parts: 'one of them' };
+      refuseModelFlags(args, Object.keys(modelFlags), model);
+    }
     const { runBenchmark } = await import('../../cli/run-benchmark.ts');
     const { precisionBenchmark } = await import('./benchmark.ts');
     const [small, tiny] = await Promise.all([chooseModels(args, 'small'), chooseModels(args, 'tiny')]);

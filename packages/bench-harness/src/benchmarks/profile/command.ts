@@ -83,7 +83,7 @@ export const profileCommand = defineCommand({
 async function printOverview(records: readonly CellRecord[]): Promise<void> {
   const { interpretProfile } = await import('./interpret.ts');
   const { kernelTimeCheckTable } = await import('./report/kernel-time-check.ts');
-  const { compiledProfileTable, runsOpByOp } = await import('./report/compiled-table.ts');
+  const { compiledProfileTable } = await import('./report/compiled-table.ts');
   const { besidePeerTable, topKernelsTable } = await import('./report/peer-tables.ts');
   const { attentionTable, matmulTable, stepTable } = await import('./report/tables.ts');
   const { profileSummary } = await import('./report/summary.ts');
@@ -99,7 +99,7 @@ async function printOverview(records: readonly CellRecord[]): Promise<void> {
     topKernelsTable(measurements),
   ];
   for (const table of others) if (table) printTable(table);
-  if (measurements.some(runsOpByOp))
+  if (measurements.some(({ profiled }) => profiled?.isOpByOp))
     tell('On the CPU the ops of compiled steps ran one by one while they were profiled.');
   for (const sentence of profileSummary(measurements)) printLine(sentence.replaceAll('**', ''));
 }

@@ -18,6 +18,8 @@ export interface Profiled {
   readonly spans: readonly KernelSpan[];
   /** Those that the settings select. */
   readonly selected: readonly KernelSpan[];
+  /** Whether a program ran op by op while it was profiled, as on the CPU: its plain steps, which ran as one, are others. */
+  readonly isOpByOp: boolean;
   /** What PyTorch ran; null where it was not asked, or failed. */
   readonly peer: ProfiledPeer | null;
 }
@@ -36,11 +38,12 @@ export function interpretProfile(record: CellRecord): ProfileMeasurement {
   const result = profileResult.parse(record.result);
   const spans = kernelSpans(result.steps);
   const selected = selectSpans(spans, settings);
+  const isOpByOp = cell.execution !== 'eager' && record.environment.device.type === 'cpu';
   return {
     cell,
     settings,
     record,
-    profiled: { result, spans, selected, peer: interpretPeer(result, settings) },
+    profiled: { result, spans, selected, isOpByOp, peer: interpretPeer(result, settings) },
   };
 }
 

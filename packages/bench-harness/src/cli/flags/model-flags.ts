@@ -47,6 +47,17 @@ export const sweptFlags = {
 
 export type ModelArguments = InferredOptionTypes<typeof modelFlags>;
 
+/** Throws a UsageError for those of `flags` that are given where --study runs no model, which `parts` of it would. */
+export function refuseModelFlags(
+  args: Readonly<Record<string, unknown>>,
+  flags: readonly string[],
+  { model, parts }: { readonly model: string; readonly parts: string },
+): void {
+  const given = flags.find((flag) => args[flag] !== undefined);
+  if (given === undefined) return;
+  throw new UsageError(`--${given} is of the model ${model}: add ${parts} to --study, or leave it out.`);
+}
+
 const DEFAULT_VOCABULARY = 10_000;
 
 /** The models that the flags name. Throws UsageError for an unknown preset or missing dimensions. */

@@ -20,7 +20,8 @@ const ARCHIVE = /\.(tar|t?gz|t?bz2|t?xz|zst|zip|7z)$/i;
 
 /**
  * Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz or .tar.zst. Returns its size in bytes.
- * Throws UsageError for other archives, and without the program that compresses it.
+ * Throws UsageError for other archives, where something of another kind stands there, and without the program that
+ * compresses it.
  */
 export async function packBundle(out: string, onStatus: (text: string) => void = () => {}): Promise<number> {
   const [ending, compressor] = Object.entries(compressors).find(([each]) => out.endsWith(each)) ?? [];
@@ -28,6 +29,10 @@ export async function packBundle(out: string, onStatus: (text: string) => void =
     throw new UsageError(
       `--out ${out} is no archive that is written: it may end in ${Object.keys(compressors).join(' or ')}, or name a folder.`,
     );
+  }
+  const isFolder = statSync(out, { throwIfNoEntry: false })?.isDirectory();
+  if (isFolder === (ending !== undefined)) {
+    throw new UsageError(`${out} is ${isFolder ? 'a' : 'no'} folder. Remove it, or name another by --out.`);
   }
   makeWritable(dirname(resolve(out)));
   onStatus('Copying Node.js, packages and tests');

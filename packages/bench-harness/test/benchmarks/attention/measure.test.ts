@@ -27,8 +27,15 @@ async function measure(where: Device, cell: AttentionCell) {
 }
 
 describe.each(attentionKinds)('%s attention on the CPU', (attention) => {
-  it.each(['float32', 'bfloat16'] as const)('needs in %s the memory of the formula', async (dtype) => {
-    const cell = { ...shape, attention, dtype };
+  it.each([
+    ['float32', 64],
+    ['bfloat16', 64],
+    // Scores that are smaller than two tensors.
+    ['float32', 24],
+    ['bfloat16', 24],
+    ['float32', 8],
+  ] as const)('needs in %s at sequence %i the memory of the formula', async (dtype, sequence) => {
+    const cell = { ...shape, attention, dtype, sequence };
     const { forward, backward, told, ...measured } = await measure(device('cpu'), cell);
     for (const samples of [forward.deviceMs, forward.wallMs, backward!.deviceMs, backward!.wallMs]) {
       expect(samples).toHaveLength(settings.steps);

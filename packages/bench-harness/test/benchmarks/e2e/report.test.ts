@@ -11,7 +11,6 @@ import type { E2eCell } from '../../../src/benchmarks/e2e/parameters.ts';
 import type { E2eResult } from '../../../src/benchmarks/e2e/result.ts';
 import { reportOfRecords } from '../../../src/report/report-of-records.ts';
 import { e2eBenchmark } from '../../../src/benchmarks/e2e/benchmark.ts';
-import { toyEnvironment } from '../../fixtures/environment.ts';
 import { outOfMemoryRecord, toyRecord, toyResult } from '../../fixtures/records.ts';
 
 const peer: E2eResult['peer'] = {
@@ -171,13 +170,6 @@ describe('e2e report', () => {
       ['floor', expect.closeTo(5)],
     ]);
     expect(e2eBenchmark.toReport([outOfMemoryRecord()]).chart).toBeUndefined();
-  });
-
-  it('warns of cells of several commits', () => {
-    const of = (commit: string, context: number) =>
-      toyRecord({ context }, { environment: { ...toyEnvironment, git: { commit, dirty: false } } });
-    const text = renderMarkdown(e2eBenchmark.toReport([of('a'.repeat(40), 8), of('b'.repeat(40), 16)]));
-    expect(text).toContain('Not all cells are of one commit: aaaaaaaa, bbbbbbbb.');
   });
 
   it('sums up what the data say', () => {

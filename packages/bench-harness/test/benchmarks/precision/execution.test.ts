@@ -10,6 +10,7 @@ import {
   precisionParameters,
 } from '../../../src/benchmarks/precision/parameters.ts';
 import { precisionReport } from '../../../src/benchmarks/precision/report/report.ts';
+import { speedTable } from '../../../src/benchmarks/precision/report/tables.ts';
 import type { JsonObject } from '../../../src/records/json.ts';
 import { toyCell, toyRecord, toyResult } from '../../fixtures/records.ts';
 
@@ -39,6 +40,26 @@ describe('the execution of the precision studies', () => {
     );
     expect(compiled).toEqual(eager);
     expect(eager!.losses).toHaveLength(6);
+  });
+
+  it('compares reserved memory with a PyTorch that replays graphs, as end to end', () => {
+    const { deviceMs, wallMs, phasesMs } = toyResult(2);
+    const peaks = { peakAllocatedBytes: 2 ** 10, peakReservedBytes: 2 ** 23 };
+    const peer = { status: 'ok', torch: '2.11.0', python: '3.12', device: 'Toy', deviceMs, wallMs, phasesMs };
+    const record = (peerExecution: string) =>
+      toyRecord(
+        {},
+        {
+          benchmark: 'precision',
+          parameters: { ...toyCell, study: 'speed', peerExecution } as JsonObject,
+          result: { ...toyResult(), study: 'speed', peer: { ...peer, ...peaks } },
+        },
+      );
+    const { rows } = speedTable([record('compile'), record('reduce-overhead')]);
+    expect(rows.map(({ memoryRatio, peerRatio }) => [memoryRatio, peerRatio])).toEqual([
+      [2 ** 10, 0.5],
+      [0.25, 0.5],
+    ]);
   });
 
   it('has a table of both in the report', () => {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { interpretProfile } from '../../../src/benchmarks/profile/interpret.ts';
-import { compiledProfileTable, runsOpByOp } from '../../../src/benchmarks/profile/report/compiled-table.ts';
+import { compiledProfileTable } from '../../../src/benchmarks/profile/report/compiled-table.ts';
+import { kernelTimeCheckTable } from '../../../src/benchmarks/profile/report/kernel-time-check.ts';
 import { profileReport } from '../../../src/benchmarks/profile/report/report.ts';
+import { profileSummary } from '../../../src/benchmarks/profile/report/summary.ts';
+import { stepTable } from '../../../src/benchmarks/profile/report/tables.ts';
 import { toyEnvironment } from '../../fixtures/environment.ts';
 import { toyProfileResult } from '../../fixtures/profiles.ts';
 import { toyRecord } from '../../fixtures/records.ts';
@@ -56,8 +59,27 @@ describe('profiles of compiled steps', () => {
 
   it('are of ops one by one on the CPU, which the report says', () => {
     const measurements = recordsOn(toyEnvironment).map(interpretProfile);
-    expect(measurements.map(runsOpByOp)).toEqual([false, true]);
+    expect(measurements.map(({ profiled }) => profiled!.isOpByOp)).toEqual([false, true]);
     expect(compiledProfileTable(measurements)).toBeNull();
     expect(JSON.stringify(profileReport(recordsOn(toyEnvironment)))).toContain('ran one by one');
+  });
+
+  it('say nothing of plain steps on the CPU, which alone ran as a program', () => {
+    const measurements = recordsOn(toyEnvironment).map(interpretProfile);
+    const [eager, compiled] = stepTable(measurements).rows;
+    expect(compiled).toMatchObject({ idleShare: null, overhead: null, plainMs: eager!['plainMs'] });
+    expect(eager).toMatchObject({ idleShare: expect.any(Number), overhead: expect.any(Number) });
+    expect(kernelTimeCheckTable(measurements).rows.map((row) => row['plainBusyShare'])).toEqual([
+      expect.any(Number),
+      null,
+    ]);
+    const idle = (some: typeof measurements) => profileSummary(some).filter((text) => text.includes('idles'));
+    expect(idle(measurements)).toEqual([
+      expect.stringMatching(/^Kernels take .* of a step of .* \(small, eager\); /),
+    ]);
+    expect(idle(measurements.slice(1))).toEqual([]);
+    expect(idle(recordsOn(onGpu).map(interpretProfile))).toEqual([
+      expect.stringMatching(/small, eager to .* for small, compiled\.$/),
+    ]);
   });
 });

@@ -6,6 +6,7 @@ import {
   stepRow,
   topKernel,
 } from '../../../src/benchmarks/profile/report/shares.ts';
+import type { ProfileResult } from '../../../src/benchmarks/profile/result.ts';
 import { kernelSummary, rangeSummary } from '../../../src/benchmarks/profile/report/summaries.ts';
 import { toyProfileResult } from '../../fixtures/profiles.ts';
 
@@ -111,11 +112,12 @@ describe('shares', () => {
   });
 
   it('tells how long the device idles and what profiling costs', () => {
-    const row = stepRow(spans, { ...toyProfileResult, plainMs: [0.05, 0.06, 0.05] });
+    const rowOf = (result: ProfileResult) => stepRow({ spans, result, isOpByOp: false });
+    const row = rowOf({ ...toyProfileResult, plainMs: [0.05, 0.06, 0.05] });
     expect(row).toMatchObject({ kernels: 5, kernelMs: 0.039, wallMs: 0.1, droppedRecords: 0 });
     // Of what a step takes that is not profiled.
     expect(row['idleShare']).toBeCloseTo(0.22, 10);
-    expect(stepRow(spans, toyProfileResult)['overhead']).toBeCloseTo(0.05, 10);
+    expect(rowOf(toyProfileResult)['overhead']).toBeCloseTo(0.05, 10);
   });
 
   it('finds the top kernel of phases', () => {

@@ -46,9 +46,6 @@ function plotSections(measurements: readonly E2eMeasurement[]): Section[] {
 
 function warnings(measurements: readonly E2eMeasurement[]): Block[] {
   const peers = measurements.map(({ cell, measured }) => ({ cell, peer: measured?.result.peer }));
-  const commits = [
-    ...new Set(measurements.flatMap(({ record }) => record.environment.git?.commit.slice(0, 8) ?? [])),
-  ];
   const name = ({ cell }: E2eMeasurement) =>
     [`${cell.size} ${cell.mode} at context ${cell.context}`, ...variantWords(cell)].join(', ');
   const timed = measurements.flatMap((each) =>
@@ -56,11 +53,6 @@ function warnings(measurements: readonly E2eMeasurement[]): Block[] {
   );
   return [
     ...spreadNotes(timed),
-    ...peerFailures(peers).map(warning),
-    ...(commits.length > 1 ? [warning(`Not all cells are of one commit: ${commits.join(', ')}.`)] : []),
+    ...peerFailures(peers).map((text): Block => ({ kind: 'note', tone: 'warning', text })),
   ];
-}
-
-function warning(text: string): Block {
-  return { kind: 'note', tone: 'warning', text };
 }

@@ -3,7 +3,6 @@ import { sizeName } from '../../e2e/parameters.ts';
 import { compiledTable } from '../../e2e/report/compiled-table.ts';
 import { interpretRecord } from '../../e2e/report/interpret.ts';
 import type { CellRecord } from '../../../records/record.ts';
-import { ratioOfMedians } from '../../../measuring/statistics.ts';
 import {
   measurementsOf,
   speedsOf,
@@ -129,7 +128,7 @@ export function speedTable(records: readonly CellRecord[]): Table {
 
 function speedRow({ cell, record, result, medianMs, speedUp }: Speed): Row {
   const { context, batch, mode, dtype } = cell;
-  const peer = result?.peer?.status === 'ok' ? result.peer : null;
+  const peer = interpretRecord(record).measured?.peer;
   return {
     size: sizeName(cell),
     context,
@@ -140,10 +139,8 @@ function speedRow({ cell, record, result, medianMs, speedUp }: Speed): Row {
     medianMs,
     speedUp,
     peakBytes: result?.memory.peakAllocatedBytes,
-    peerRatio: peer && ratioOfMedians(result!.deviceMs, peer.deviceMs).ratio,
-    memoryRatio: peer?.peakAllocatedBytes
-      ? result!.memory.peakAllocatedBytes / peer.peakAllocatedBytes
-      : null,
+    peerRatio: peer?.ratio.ratio,
+    memoryRatio: peer?.memoryRatio,
   };
 }
 

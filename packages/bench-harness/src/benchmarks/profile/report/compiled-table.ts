@@ -16,10 +16,9 @@ export function compiledProfileTable(measurements: readonly ProfileMeasurement[]
     measurements.map(({ cell }) => cell).filter(({ execution }) => execution !== 'eager'),
     ['size', 'context', 'batch', 'attention', 'execution', 'mode', 'dtype'],
   );
-  const rows = measurements.flatMap((measurement): Row[] => {
-    const { cell, profiled: compiled } = measurement;
+  const rows = measurements.flatMap(({ cell, profiled: compiled }): Row[] => {
     const other = eager.get(canonicalJson({ ...cell, execution: 'eager' }));
-    if (cell.execution === 'eager' || !compiled || !other || runsOpByOp(measurement)) return [];
+    if (cell.execution === 'eager' || !compiled || !other || compiled.isOpByOp) return [];
     return [{ cell: names.name(cell), ...rowOf(other, compiled) }];
   });
   if (rows.length === 0) return null;
@@ -43,13 +42,8 @@ export function compiledProfileTable(measurements: readonly ProfileMeasurement[]
   };
 }
 
-/** On the CPU a program runs op by op while it is profiled, which says nothing of the program. */
-export function runsOpByOp({ cell, record }: ProfileMeasurement): boolean {
-  return cell.execution !== 'eager' && record.environment.device.type === 'cpu';
-}
-
 function rowOf(eager: Profiled, compiled: Profiled): Row {
-  const [before, after] = [eager, compiled].map(({ spans, result }) => stepRow(spans, result));
+  const [before, after] = [eager, compiled].map((profiled) => stepRow(profiled));
   return {
     eagerKernels: before!.kernels,
     compiledKernels: after!.kernels,

@@ -45,18 +45,20 @@ export function kernelTimeCheckTable(
 }
 
 /** The rows of one cell. */
-export function checkRows({ spans, result, peer }: Profiled): Row[] {
+export function checkRows({ spans, result, isOpByOp, peer }: Profiled): Row[] {
   const bySteps = Map.groupBy(spans, ({ step }) => step);
   const ours = result.profiledMs.map((deviceMs, step): StepKernelTime => {
     const ofStep = bySteps.get(step) ?? [];
     return { sumMs: totalUs(ofStep) / 1000, busyMs: busyUs(ofStep) / 1000, deviceMs };
   });
-  if (peer === null) return [checkRow('Roofline', ours, result.plainMs)];
+  const own = checkRow('Roofline', ours, result.plainMs);
+  const rows = [isOpByOp ? { ...own, plainBusyShare: null } : own];
+  if (peer === null) return rows;
   const theirs = peer.profile.steps.map(({ kernels, busyUs, deviceMs }): StepKernelTime => {
     const sumUs = kernels.durationUs.reduce((sum, durationUs) => sum + durationUs, 0);
     return { sumMs: sumUs / 1000, busyMs: busyUs / 1000, deviceMs };
   });
-  return [checkRow('Roofline', ours, result.plainMs), checkRow('PyTorch', theirs, peer.profile.plainMs)];
+  return [...rows, checkRow('PyTorch', theirs, peer.profile.plainMs)];
 }
 
 function checkRow(

@@ -6,7 +6,7 @@ import { cellSlug, interpretProfile, lastStep, type ProfileMeasurement } from '.
 import { describeCell } from '../../e2e/parameters.ts';
 import { profileSummary, workOf } from './summary.ts';
 import { kernelTimeCheckTable } from './kernel-time-check.ts';
-import { compiledProfileTable, runsOpByOp } from './compiled-table.ts';
+import { compiledProfileTable } from './compiled-table.ts';
 import { besidePeerTable, peerKernelTable } from './peer-tables.ts';
 import { attentionTable, kernelTable, matmulTable, rangeTable, stepTable } from './tables.ts';
 import { rangeLevelTable } from './range-levels.ts';
@@ -67,7 +67,7 @@ function overviewSection(measurements: readonly ProfileMeasurement[]): Section {
     blocks: [
       stepTable(measurements),
       ...(droppedRecords > 0 ? [warning] : []),
-      ...(measurements.some(runsOpByOp) ? [opByOp] : []),
+      ...(measurements.some(({ profiled }) => profiled?.isOpByOp) ? [opByOp] : []),
       matmulTable(measurements),
       ...others,
       kernelTimeCheckTable(measurements),

@@ -9,7 +9,7 @@ import {
   type KernelSpan,
   type TimedKernel,
 } from '../kernel-spans.ts';
-import type { ProfileResult } from '../result.ts';
+import type { Profiled } from '../interpret.ts';
 
 const us = (value: number) => value / 1000;
 
@@ -77,8 +77,11 @@ function flopsOfOps(spans: readonly KernelSpan[]): number {
   return [...ops.values()].reduce((sum, flops) => sum + flops, 0);
 }
 
+type TimedSteps = Pick<Profiled, 'spans' | 'result' | 'isOpByOp'>;
+
 /** The time of a step: kernels, the device between two events, the host's clock; and what profiling costs. */
-export function stepRow(spans: readonly KernelSpan[], { steps, profiledMs, plainMs }: ProfileResult): Row {
+export function stepRow({ spans, result, isOpByOp }: TimedSteps): Row {
+  const { steps, profiledMs, plainMs } = result;
   const bySteps = Map.groupBy(spans, ({ step }) => step);
   const perStep = (value: (spans: readonly KernelSpan[]) => number) =>
     summarize(steps.map((_, step) => us(value(bySteps.get(step) ?? [])))).median;
@@ -92,8 +95,8 @@ export function stepRow(spans: readonly KernelSpan[], { steps, profiledMs, plain
     wallMs,
     plainMs: plain,
     // Profiled, the device also waits for the profiler.
-    idleShare: Math.max(0, 1 - busyMs / plain),
-    overhead: profiled / plain - 1,
+    idleShare: isOpByOp ? null : Math.max(0, 1 - busyMs / plain),
+    overhead: isOpByOp ? null : profiled / plain - 1,
     droppedRecords: steps.reduce((sum, { droppedRecords }) => sum + droppedRecords, 0),
   };
 }

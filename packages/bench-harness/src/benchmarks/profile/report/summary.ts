@@ -22,7 +22,7 @@ export function profileSummary(measurements: readonly ProfileMeasurement[]): str
   return [
     ...emptySelections(measurements),
     ...peerSentence(profiles),
-    timeSentence(profiles),
+    ...timeSentence(profiles),
     productSentence(profiles),
     ...attentionSentence(profiles),
     ...topSentence('forward', ['forward'], profiles),
@@ -76,12 +76,20 @@ function topSentence(label: string, phases: readonly string[], profiles: readonl
   return [`The top kernel of ${label}, by its share of the kernel time: ${clauses.join('; ')}.`];
 }
 
-function timeSentence(profiles: readonly NamedProfile[]): string {
-  const steps = profiles.map(({ name, spans, result }): Row => ({ name, ...stepRow(spans, result) }));
+/** None where all ran op by op: no plain step has those kernels. */
+function timeSentence(profiles: readonly NamedProfile[]): string[] {
+  const steps = profiles
+    .filter(({ isOpByOp }) => !isOpByOp)
+    .map((profile): Row => ({ name: profile.name, ...stepRow(profile) }));
+  const [first] = steps;
+  if (!first) return [];
   const idle = valuesInWords(valuesOf(steps, 'idleShare'), formatPercent);
-  if (steps.length > 1) return `Of the time of a step that is not profiled the device idles ${idle}.`;
-  const time = (key: string) => formatDuration(Number(steps[0]![key]));
-  return `Kernels take ${time('kernelMs')} of a step of ${time('plainMs')}; the device idles ${idle} of it.`;
+  if (steps.length > 1) return [`Of the time of a step that is not profiled the device idles ${idle}.`];
+  const time = (key: string) => formatDuration(Number(first[key]));
+  const name = profiles.length > 1 ? ` (${String(first['name'])})` : '';
+  return [
+    `Kernels take ${time('kernelMs')} of a step of ${time('plainMs')}${name}; the device idles ${idle} of it.`,
+  ];
 }
 
 function productSentence(profiles: readonly NamedProfile[]): string {

@@ -117,7 +117,7 @@ export function stepTable(measurements: readonly ProfileMeasurement[], id = 'ste
       },
       { key: 'droppedRecords', label: 'Dropped records', kind: 'number' },
     ],
-    rows: tableRows(measurements, ({ profiled }) => [stepRow(profiled!.spans, profiled!.result)]),
+    rows: tableRows(measurements, ({ profiled }) => [stepRow(profiled!)]),
   };
 }
 
