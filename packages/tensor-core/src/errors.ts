@@ -59,7 +59,7 @@ export interface OutOfMemoryDetails {
   freeBytes: number;
 }
 
-/** The device has no room, even after the allocator gave its cached blocks back. */
+/** The device has no room, even after the allocator gave its cached blocks back; or the host, for what it is to read. */
 export class OutOfMemoryError extends RooflineError {
   readonly details: OutOfMemoryDetails;
 

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Generator, RooflineError, type Tensor, noGrad, ones, tensor, zeros } from '@roofline/tensor-core';
+import { describe, expect, it } from 'vitest';
 import { type HostileTable, describeHostileArguments, exempt } from '../../../tooling/hostile-arguments.ts';
 import * as transformer from '../src/index.ts';
 
@@ -260,3 +261,32 @@ const table: HostileTable = {
 };
 
 describeHostileArguments(transformer, table, RooflineError);
+
+// What `Module#forward` hands on is theirs to check.
+const layers = {
+  Linear: linear,
+  Embedding: () => new transformer.Embedding(5, 4, parameterOptions()),
+  RMSNorm: () => new transformer.RMSNorm(4, {}),
+  SwiGLU: () => new transformer.SwiGLU(4, 4, parameterOptions()),
+  CausalSelfAttention: () => new transformer.CausalSelfAttention(attentionOptions()),
+  TransformerBlock: () =>
+    new transformer.TransformerBlock({ ...attentionOptions(), feedForwardDimension: 3 }),
+  TransformerLM: model,
+};
+
+describe.each(Object.entries(layers))('%s.forward', (_, make) => {
+  it.each([undefined, null, 5, 'a', [], {}])('refuses %j', (x) => {
+    expect(() => make().forward(x as never)).toThrow(RooflineError);
+  });
+});
+
+it.each(['CausalSelfAttention', 'TransformerBlock'] as const)(
+  '%s.forward refuses what is no cache',
+  (name) => {
+    for (const given of [null, 5, 'a', {}, cache()]) {
+      expect(() => layers[name]().forward(ones([1, 2, 4]), given as never)).toThrow(
+        'CausalSelfAttention: the cache must be the part of a layer, as cache.layer(0), not ',
+      );
+    }
+  },
+);

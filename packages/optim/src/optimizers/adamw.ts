@@ -27,7 +27,8 @@ export interface AdamWOptions {
 
 const kind: OptimizerKind<AdamWOptions> = {
   name: 'AdamW',
-  defaults: { learningRate: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01 },
+  // All groups that give none have this one list.
+  defaults: { learningRate: 1e-3, betas: Object.freeze([0.9, 0.999] as const), eps: 1e-8, weightDecay: 0.01 },
   check: checkHyperparameters,
   skipsOnDevice: true,
 };

@@ -36,6 +36,12 @@ describe('AdamW', () => {
     });
   });
 
+  it('has betas that nobody changes for all others', () => {
+    const [group] = new AdamW([parameterOf([4], 1)]).groups;
+    expect(() => ((group!.betas as [number, number])[0] = 0.5)).toThrow(TypeError);
+    expect(new AdamW([parameterOf([4], 1)]).groups[0]!.betas).toEqual([0.9, 0.999]);
+  });
+
   it('takes hyperparameters by group, and counts the steps of each parameter', () => {
     const [decayed, plain, late] = [parameterOf([4], 1), parameterOf([4], 2), parameterOf([4], 3)];
     const optimizer = new AdamW(

@@ -1,6 +1,6 @@
 import { checkFlag, checkFunction } from '../tensor/check-value.ts';
 import { withoutAutocast } from '../autocast/autocast.ts';
-import { AutogradError, ShapeError } from '../errors.ts';
+import { AutogradError } from '../errors.ts';
 import { checkOptions } from '../op/check-options.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { RuleContext } from './rule-context.ts';
@@ -9,11 +9,11 @@ import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { ReopenedRanges } from '../op/reopened-ranges.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
-import { formatShape, sameShape } from '../tensor/shape.ts';
+import { formatShape } from '../tensor/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { dependOn, tracing } from '../tensor/tracing.ts';
 import { noGrad } from './grad-mode.ts';
-import { cameElsewhere, matchSpec } from './match-spec.ts';
+import { cameElsewhere, checkSeed, matchSpec } from './match-spec.ts';
 import { LeafNode, TapeNode } from './tape.ts';
 
 /** Options of `backward`. */
@@ -28,8 +28,9 @@ export interface BackwardOptions {
  * saved.
  *
  * Reverse-mode automatic differentiation over the recorded tape (Griewank & Walther, 2008, chapter 3).
- * Throws an AutogradError for a tensor without history, or one whose history was freed or overwritten, and a
- * RooflineError (code OPTION) for options that do not exist.
+ * Throws an AutogradError for a tensor without history, or one whose history was freed or overwritten, a ShapeError or
+ * DeviceError for a gradient of another shape or device than its tensor's, and a RooflineError (code OPTION) for options that
+ * do not exist.
  */
 export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptions = {}): void {
   requireTensor('backward', root);
@@ -46,14 +47,7 @@ export function backward(root: Tensor, gradient?: Tensor, options: BackwardOptio
         'or was made inside noGrad().',
     );
   }
-  if (gradient ? !sameShape(gradient.shape, root.shape) : root.size !== 1) {
-    throw new ShapeError(
-      `backward: the tensor is ${formatShape(root.shape)} and ` +
-        (gradient
-          ? `its gradient ${formatShape(gradient.shape)}; they must be equal.`
-          : 'needs a gradient of its shape.'),
-    );
-  }
+  checkSeed(root, gradient);
   const run = () => {
     const seed = gradient ? matchSpec('backward', gradient, root) : ones(root);
     new BackwardPass(retainGraph).run(start, root.outputIndex, seed);

@@ -31,6 +31,24 @@ function sumToShape(owner: string, gradient: Tensor, { shape }: TensorSpec): Ten
   return reshape(dims.length === 0 ? gradient : sum(gradient, { dims }), shape);
 }
 
+/** Throws a ShapeError or DeviceError unless a backward pass can begin at `root` with `gradient`, or with 1 where none is given. */
+export function checkSeed(root: Tensor, gradient: Tensor | undefined): void {
+  if (gradient ? !sameShape(gradient.shape, root.shape) : root.size !== 1) {
+    throw new ShapeError(
+      `backward: the tensor is ${formatShape(root.shape)} and ` +
+        (gradient
+          ? `its gradient ${formatShape(gradient.shape)}; they must be equal.`
+          : 'needs a gradient of its shape.'),
+    );
+  }
+  if (gradient && gradient.device !== root.device) {
+    throw new DeviceError(
+      `backward: the tensor ${formatShape(root.shape)} is on ${root.device.label} and its gradient on ` +
+        `${gradient.device.label}; move that with .to(device).`,
+    );
+  }
+}
+
 /** The error for a gradient that lies on another device than its leaf. */
 export function cameElsewhere(gradient: Tensor, { shape, device }: Tensor): DeviceError {
   return new DeviceError(

@@ -1,5 +1,5 @@
 import { describeValue } from './check-value.ts';
-import { DTypeError } from '../errors.ts';
+import { DTypeError, OutOfMemoryError } from '../errors.ts';
 import type { Shape } from './shape.ts';
 
 /** The names of all dtypes. */
@@ -50,9 +50,22 @@ export function viewAs(dtype: DType, buffer: ArrayBuffer, byteOffset: number, si
   return new facts[dtype].array(buffer, byteOffset, size);
 }
 
-/** A zeroed typed array for `size` elements of `dtype`. */
+/** A zeroed typed array for `size` elements of `dtype`. Throws an OutOfMemoryError where the host has no room for it. */
 export function typedArray(dtype: DType, size: number): TypedArray {
-  return viewAs(dtype, new ArrayBuffer(size * byteSize(dtype)), 0, size);
+  return viewAs(dtype, hostMemory(size * byteSize(dtype)), 0, size);
+}
+
+function hostMemory(byteLength: number): ArrayBuffer {
+  try {
+    return new ArrayBuffer(byteLength);
+  } catch (cause) {
+    const { arrayBuffers: heldBytes } = process.memoryUsage();
+    const freeBytes = process.availableMemory();
+    throw new OutOfMemoryError(
+      { device: 'the host', requestedBytes: byteLength, heldBytes, freeBytes },
+      { cause },
+    );
+  }
 }
 
 const rank = { bool: 0, integer: 1, float: 2 };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
+import { openPlanningDevice } from '../../src/testing.ts';
 
 const leaf = (values: t.NestedNumbers) => t.tensor(values, { dtype: 'float64', requiresGrad: true });
 
@@ -66,6 +67,21 @@ describe('backward', () => {
       for (const run of [t.scope, t.noGrad, t.enableGrad, t.withoutAutocast]) {
         expect(() => run(3 as unknown as () => void)).toThrow(t.RooflineError);
       }
+    });
+  });
+
+  it('refuses a gradient that lies on another device, and leaves the graph as it was', () => {
+    t.scope(() => {
+      const x = leaf([1, 2]);
+      const y = t.mul(x, x);
+      const elsewhere = t.ones([2], { device: openPlanningDevice(), dtype: 'float64' });
+      expect(() => y.backward(elsewhere)).toThrow(
+        new t.DeviceError(
+          'backward: the tensor [2] is on cpu and its gradient on cuda:0; move that with .to(device).',
+        ),
+      );
+      y.backward(t.ones([2], { dtype: 'float64' }));
+      expect(x.grad!.toArray()).toEqual([2, 4]);
     });
   });
 

@@ -43,7 +43,7 @@ it('does not find the CPU usable with a number of threads that is none', async (
     const cpu = diagnoseAnew().find(({ component }) => component === 'ONNX Runtime')!;
     expect(cpu).toMatchObject({ status: 'unusable', path: expect.any(String) });
     expect(cpu.remedy).toContain(
-      'ROOFLINE_CPU_THREADS: takes a whole number of threads of 1 or more, not the text "many"',
+      'ROOFLINE_CPU_THREADS: takes a whole number of threads from 1 to 1024, not the text "many"',
     );
   } finally {
     vi.unstubAllEnvs();

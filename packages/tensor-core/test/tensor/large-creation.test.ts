@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
+import { OutOfMemoryError, type Tensor, argmax, expand, ones, scope } from '../../src/index.ts';
 
 const index = JSON.stringify(new URL('../../src/index.ts', import.meta.url).href);
 
@@ -15,4 +16,15 @@ it('makes more elements than the heap has room for as numbers', () => {
   const words = ['--max-old-space-size=48', '--disable-warning=ExperimentalWarning', '--input-type=module'];
   const told = execFileSync(process.execPath, [...words, '--eval', program], { encoding: 'utf8' });
   expect(told.trim()).toBe('0,0,0');
+});
+
+it.each<[string, (x: Tensor) => unknown]>([
+  ['to the host', (x) => x.toTypedArray()],
+  ['by an op in JavaScript', argmax],
+])('says that the host has no room for more elements than any memory, read %s', (_, read) => {
+  scope(() => {
+    const x = expand(ones([1]), [2 ** 45]);
+    expect(() => read(x)).toThrow(OutOfMemoryError);
+    expect(() => read(x)).toThrow('the host is out of memory: asked for 128 TiB');
+  });
 });

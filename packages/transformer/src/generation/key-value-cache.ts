@@ -151,12 +151,20 @@ export class LayerCache implements AttentionCache {
 
   /**
    * Stores keys and values [B, H, T, d] of the next T positions, and gives views of those of all positions up to
-   * them. Throws a ShapeError or DTypeError for others than the first ones' batch, heads and dtype, and an
-   * AutogradError where they would need a gradient: what is stored has none.
+   * them. Throws a ShapeError or DTypeError for others than the first ones' batch, heads and dtype, a ShapeError where the
+   * layer has not stored the positions before them, and an AutogradError where they would need a gradient: what is stored has
+   * none.
    */
   append(keys: Tensor, values: Tensor): KeysAndValues {
     checkStored('LayerCache.append', keys, values);
     this.#cache.checkRoom(keys.shape[2]!);
+    // Those before it would be zeros, which attention sees.
+    if (!this.#keys && this.position > 0) {
+      throw new ShapeError(
+        `KeyValueCache: this layer has stored none of its ${this.position} positions; a cache serves one model, from the ` +
+          'first token on.',
+      );
+    }
     this.#keys ??= this.#allocate(keys);
     this.#values ??= this.#allocate(values);
     return { keys: this.#store(this.#keys, keys), values: this.#store(this.#values, values) };

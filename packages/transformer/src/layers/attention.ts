@@ -111,6 +111,15 @@ export function checkAttentionOptions(
   if (attention !== undefined) checkFunction(owner, 'attention', attention);
 }
 
+/** Throws a RooflineError (code ARGUMENT) for what keeps no keys and values, such as the cache of a whole model. */
+function checkCache(cache: AttentionCache): void {
+  if (typeof (cache as AttentionCache | null)?.append === 'function') return;
+  throw new RooflineError(
+    'ARGUMENT',
+    `CausalSelfAttention: the cache must be the part of a layer, as cache.layer(0), not ${describeValue(cache)}.`,
+  );
+}
+
 /**
  * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
  * a cache, x are the tokens behind those that it holds, which they see too.
@@ -144,6 +153,7 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
     requireTensor('CausalSelfAttention', x);
     if (x.rank !== 3)
       throw new ShapeError(`CausalSelfAttention: x must be [batch, tokens, d], not ${formatShape(x.shape)}.`);
+    if (cache !== undefined) checkCache(cache);
     const position = cache?.position ?? 0;
     const q = this.#turnedHeads(this.qProj, x, position);
     const k = this.#turnedHeads(this.kProj, x, position);

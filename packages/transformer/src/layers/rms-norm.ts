@@ -1,4 +1,11 @@
-import { type Tensor, autocastDType, checkCount, checkNumber, rmsNorm } from '@roofline/tensor-core';
+import {
+  type Tensor,
+  autocastDType,
+  checkCount,
+  checkNumber,
+  requireTensor,
+  rmsNorm,
+} from '@roofline/tensor-core';
 import { Module } from '../module/module.ts';
 import { type ParameterOptions, checkParameterOptions, onesParameter } from '../module/parameter.ts';
 
@@ -27,6 +34,7 @@ export class RMSNorm extends Module<[x: Tensor], Tensor> {
   }
 
   protected override compute(x: Tensor): Tensor {
+    requireTensor('RMSNorm', x);
     return rmsNorm(x, this.weight, this.eps, { dtype: autocastDType() ?? x.dtype });
   }
 }

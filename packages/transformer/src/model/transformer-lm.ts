@@ -72,7 +72,7 @@ export class TransformerLM extends Module<[ids: Tensor, cache?: KeyValueCache | 
     checkDType('TransformerLM', dtype);
     checkCount('TransformerLM', 'the seed', seed);
     if (attention !== undefined) checkFunction('TransformerLM', 'attention', attention);
-    this.config = config;
+    this.config = { ...config };
     const parts = building(() => partsOf(config, { device: device(spec), dtype, seed, attention }));
     this.tokenEmbeddings = parts.tokenEmbeddings;
     this.layers = parts.layers;

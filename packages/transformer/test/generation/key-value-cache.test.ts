@@ -16,6 +16,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type AttentionFunction,
   KeyValueCache,
+  TransformerLM,
   type TransformerOptions,
   generate,
   generateTokens,
@@ -125,6 +126,19 @@ describe('KeyValueCache', () => {
     const retried = noGrad(() => model.forward(idsOf([[4]]), cache)).toFlatArray();
     const whole = noGrad(() => slice(model.forward(idsOf([[1, 2, 3, 4]])), 1, 3)).toFlatArray();
     expect(difference(retried, whole)).toBeLessThan(48 * 2 ** -24 * 12);
+  });
+
+  it('is refused by a layer that has stored none of its positions, as that of a deeper model', () => {
+    using cache = new KeyValueCache(8);
+    const deeper = new TransformerLM({ ...toyConfig, layers: 3 });
+    noGrad(() => {
+      toyModel().forward(idsOf([[1, 2, 3]]), cache);
+      expect(() => deeper.forward(idsOf([[4]]), cache)).toThrow(
+        'KeyValueCache: this layer has stored none of its 3 positions; a cache serves one model, from the first token on.',
+      );
+      cache.clear();
+      expect(deeper.forward(idsOf([[4]]), cache).shape).toEqual([1, 1, 11]);
+    });
   });
 
   it('says what does not fit', () => {

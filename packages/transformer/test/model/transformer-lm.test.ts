@@ -24,6 +24,13 @@ describe('TransformerLM', () => {
     expect(a.lnFinal.weight.toFlatArray()).toEqual(Array(8).fill(1));
   });
 
+  it('keeps a config of its own, whatever becomes of the one that it was built from', () => {
+    const config = { ...toyConfig };
+    const model = new TransformerLM(config);
+    Object.assign(config, { contextLength: 1000, vocabularySize: 3 });
+    expect(model.config).toEqual(toyConfig);
+  });
+
   it('frees what it has made where the memory runs out on the way', () => {
     const cpu = device('cpu');
     const allocate = cpu.allocate.bind(cpu);

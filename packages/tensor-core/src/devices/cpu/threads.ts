@@ -4,6 +4,9 @@ import { availableParallelism } from 'node:os';
 import type { Environment } from '../../host/environment.ts';
 import { DeviceError } from '../../errors.ts';
 
+/** As many as the largest machines have. Each costs a start, and of far more no op would see its end. */
+const mostThreads = 1024;
+
 let requested: number | null = null;
 let fixed: number | null = null;
 
@@ -12,7 +15,7 @@ export function cpuThreads(): number {
   return fixed ?? requested ?? threadsFromEnvironment(process.env) ?? physicalCores();
 }
 
-/** Sets how many threads share the CPU's work. Throws a DeviceError once they have started. */
+/** Sets how many threads, from 1 to 1024, share the CPU's work. Throws a DeviceError once they have started. */
 export function setCpuThreads(threads: number): void {
   if (!areThreads(threads)) throw wrongThreads('setCpuThreads', threads);
   if (fixed !== null && fixed !== threads) {
@@ -61,11 +64,11 @@ function cpuInformation(): string {
 }
 
 function areThreads(threads: number): boolean {
-  return Number.isInteger(threads) && threads >= 1;
+  return Number.isInteger(threads) && threads >= 1 && threads <= mostThreads;
 }
 
 function wrongThreads(source: string, given: unknown): DeviceError {
   return new DeviceError(
-    `${source}: takes a whole number of threads of 1 or more, not ${describeValue(given)}.`,
+    `${source}: takes a whole number of threads from 1 to ${mostThreads}, not ${describeValue(given)}.`,
   );
 }

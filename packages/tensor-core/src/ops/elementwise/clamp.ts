@@ -4,10 +4,19 @@ import { applyOne } from '../../op/apply.ts';
 import { checkOptions } from '../../op/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type GradientContext, defineOp } from '../../op/op.ts';
-import { type DType, checkElement, computeDType, promote, promoteWithNumber } from '../../tensor/dtype.ts';
+import {
+  type DType,
+  checkElement,
+  computeDType,
+  promote,
+  promoteWithNumber,
+  resultType,
+} from '../../tensor/dtype.ts';
 import { DTypeError, RooflineError } from '../../errors.ts';
+import { scope } from '../../tensor/lifetime/scope.ts';
 import { type Shape, broadcastShapes, sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
+import { cast } from '../copy/cast.ts';
 import type { Operand } from '../support/pointwise.ts';
 import { greater, greaterEqual, less, lessEqual } from './comparisons.ts';
 import { where } from './where.ts';
@@ -32,20 +41,28 @@ function shapeOf(inputs: readonly TensorSpec[]): Shape {
   return inputs.reduce<Shape>((shape, input) => broadcastShapes('clamp', shape, input.shape), []);
 }
 
-function dtypeOf(inputs: readonly TensorSpec[], { min, max }: ClampAttributes): DType {
-  const tensors = inputs.map(({ dtype }) => dtype).reduce(promote);
+/** torch.result_type of all operands: tensors with dimensions come before those without, and these before numbers. */
+function dtypeOf(tensors: readonly TensorSpec[], { min, max }: ClampAttributes): DType {
+  const promoted = (group: readonly TensorSpec[]) => group.map(({ dtype }) => dtype).reduce(promote);
+  const scalars = tensors.filter(({ shape }) => shape.length === 0);
+  const others = tensors.filter(({ shape }) => shape.length > 0);
+  const ofTensors =
+    scalars.length > 0 && others.length > 0
+      ? resultType({ dtype: promoted(scalars), shape: [] }, { dtype: promoted(others), shape: [1] })
+      : promoted(tensors);
   const dtype = [min, max].reduce<DType>(
-    (promoted, bound) => (typeof bound === 'number' ? promoteWithNumber(promoted, bound) : promoted),
-    tensors,
+    (result, bound) => (typeof bound === 'number' ? promoteWithNumber(result, bound) : result),
+    ofTensors,
   );
   if (dtype === 'bool') throw new DTypeError('clamp: bools have no order; cast() them first.');
   return dtype;
 }
 
+/** The tensors are of one dtype. */
 const clampOp = defineOp<ClampAttributes>({
   name: 'clamp',
   autocast: 'promote',
-  infer: (inputs, attributes) => [{ shape: shapeOf(inputs), dtype: dtypeOf(inputs, attributes) }],
+  infer: (inputs) => [{ shape: shapeOf(inputs), dtype: inputs[0]!.dtype }],
   saves: (needs) => ({ inputs: [...needs.keys()] }),
   gradient: clampGradient,
   scalars: ({ min, max }) => [min, max].filter((bound) => typeof bound === 'number'),
@@ -66,10 +83,7 @@ const clampOp = defineOp<ClampAttributes>({
     kind: 'onnx',
     build: (graph, [x, ...bounds], attributes, { scalars, outputs }) => {
       const { shape } = outputs[0]!;
-      const dtype = computeDType(
-        [x!, ...bounds].map((input) => input.dtype),
-        [outputs[0]!.dtype],
-      );
+      const dtype = computeDType([x!.dtype], [outputs[0]!.dtype]);
       const [low, high] = namesOf(attributes).map((name) => {
         if (name === null) return null;
         return graph.cast(name[0] === 's' ? scalars[Number(name[1])]! : bounds['bc'.indexOf(name)]!, dtype);
@@ -137,10 +151,20 @@ export function clamp(x: Tensor, options: ClampOptions): Tensor {
   }
   const boundOf = (bound: Operand | undefined): Bound =>
     bound === undefined ? null : typeof bound === 'number' ? bound : 'tensor';
-  const tensors = [min, max].filter((bound) => bound !== undefined && typeof bound !== 'number');
-  requireTensors('clamp', [x, ...tensors]);
+  const bounds = [min, max].filter((bound) => bound !== undefined && typeof bound !== 'number');
+  const operands = [x, ...bounds];
+  requireTensors('clamp', operands);
   for (const bound of [min, max]) {
     if (typeof bound === 'number') checkElement('clamp', promoteWithNumber(x.dtype, bound), bound);
   }
-  return applyOne(clampOp, [x, ...tensors], { min: boundOf(min), max: boundOf(max) });
+  const attributes = { min: boundOf(min), max: boundOf(max) };
+  const dtype = dtypeOf(operands, attributes);
+  if (operands.every((operand) => operand.dtype === dtype)) return applyOne(clampOp, operands, attributes);
+  return scope(() =>
+    applyOne(
+      clampOp,
+      operands.map((operand) => cast(operand, dtype)),
+      attributes,
+    ),
+  );
 }

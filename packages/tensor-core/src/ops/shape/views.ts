@@ -117,7 +117,7 @@ function inferLength(op: string, x: Tensor, shape: Shape): Shape {
   checkList(op, shape);
   const known = shape.reduce((size, length) => (length === -1 ? size : size * length), 1);
   const unknown = shape.filter((length) => length === -1).length;
-  const full = unknown === 1 ? shape.map((length) => (length === -1 ? x.size / known : length)) : shape;
+  const full = shape.map((length) => (length === -1 ? x.size / known : length));
   if (
     unknown > 1 ||
     full.some((length) => !Number.isInteger(length) || length < 0) ||

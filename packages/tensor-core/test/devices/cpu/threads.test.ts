@@ -18,6 +18,14 @@ test('ROOFLINE_CPU_THREADS', () => {
   );
 });
 
+test('more threads than any processor has are refused, which ONNX Runtime would start one by one', () => {
+  expect(threadsFromEnvironment({ ROOFLINE_CPU_THREADS: '1024' })).toBe(1024);
+  expect(() => threadsFromEnvironment({ ROOFLINE_CPU_THREADS: '1025' })).toThrow(DeviceError);
+  expect(() => setCpuThreads(1e9)).toThrow(
+    'setCpuThreads: takes a whole number of threads from 1 to 1024, not 1000000000.',
+  );
+});
+
 test('hardware threads of one core count once', () => {
   const processor = (socket: number, core: number) =>
     `physical id\t: ${socket}\ncpu cores\t: 2\ncore id\t\t: ${core}\n`;

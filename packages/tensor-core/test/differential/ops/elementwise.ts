@@ -147,7 +147,10 @@ const clamp: OpEntry = {
     const tensors = random.chance(0.3);
     const bound = () =>
       tensors
-        ? drawTensor(random, { dtype: x.dtype, shape: drawBroadcast(random, x.shape) })
+        ? drawTensor(random, {
+            dtype: random.chance(0.6) ? x.dtype : undefined,
+            shape: drawBroadcast(random, x.shape),
+          })
         : drawNumberBeside(random, x);
     const which = random.pick(['min', 'max', 'both', 'both'] as const);
     const bounds = which === 'both' ? [bound(), bound()] : [bound()];

@@ -76,7 +76,9 @@ def rope(x, cosine, sine):
 def clamp(x, low, high):
     """Of bounds that are tensors, broadcast first: PyTorch's backward pass fails where their shapes differ."""
     given = [bound for bound in (low, high) if bound is not None]
-    x, *given = torch.broadcast_tensors(x, *given)
+    with torch.no_grad():
+        dtype = torch.clamp(x, low, high).dtype
+    x, *given = torch.broadcast_tensors(*(tensor.to(dtype) for tensor in (x, *given)))
     return torch.clamp(x, given[0] if low is not None else None, given[-1] if high is not None else None)
 
 

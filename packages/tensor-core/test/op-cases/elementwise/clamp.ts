@@ -58,6 +58,22 @@ export function describeClamp(open: OpenDevice): void {
       });
     });
 
+    it('lets bounds without dimensions say the category alone, and rounds them first', () => {
+      t.scope(() => {
+        const scalar = (value: number, dtype: t.DType) => tensorOf([value], [], dtype, open());
+        const x = row([0.1, 5]);
+        const raised = t.clamp(x, { min: scalar(0.3, 'float64'), max: scalar(3, 'float16') });
+        expect([raised.dtype, raised.toArray()]).toEqual(['float32', [Math.fround(0.3), 3]]);
+        expect(t.clamp(scalar(1, 'float64'), { max: row([0.5, 2], 'float16') }).dtype).toBe('float16');
+        expect(t.clamp(row([1], 'int32'), { min: scalar(2, 'int64'), max: 3 }).dtype).toBe('int32');
+        const widest = { min: scalar(1, 'float32'), max: scalar(2, 'float64') };
+        expect(t.clamp(row([1], 'int32'), widest).dtype).toBe('float64');
+        // As PyTorch's cast to int32 wraps it around.
+        const wrapped = t.clamp(row([-5, 7], 'int32'), { min: scalar(2 ** 33 + 1, 'int64') });
+        expect(wrapped.toArray()).toEqual([1, 7]);
+      });
+    });
+
     it('names what it does not take', () => {
       t.scope(() => {
         expect(() => t.clamp(row([1]), {})).toThrow('clamp: takes a bound at least');

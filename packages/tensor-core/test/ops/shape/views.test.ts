@@ -111,6 +111,19 @@ describeOnDevices((open) => {
     });
   });
 
+  it.each(['reshape', 'view', 'expand'] as const)('%s keeps a shape of its own', (name) => {
+    t.scope(() => {
+      const x = t.ones([2, 3], { device: open(), requiresGrad: true });
+      const shape = name === 'expand' ? [2, 2, 3] : [3, 2];
+      const given = [...shape];
+      const y = t[name](x, given);
+      given.fill(9);
+      expect(y.shape).toEqual(shape);
+      t.sum(y).backward();
+      expect(x.grad!.shape).toEqual([2, 3]);
+    });
+  });
+
   it('expands, and sums the gradient back', () => {
     t.scope(() => {
       const x = numbers(2, 1).detach().requiresGrad_();

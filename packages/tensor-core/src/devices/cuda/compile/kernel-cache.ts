@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import { DeviceError } from '../../../errors.ts';
 import type { Environment } from '../../../host/environment.ts';
 import { makeFolders } from '../../../host/make-folders.ts';
 
@@ -9,13 +10,25 @@ const digestBytes = 32;
 
 /**
  * Where compiled kernels are kept: ROOFLINE_CACHE_DIR, or `roofline` in XDG's cache folder. XDG's specification has
- * relative folders ignored: each working directory would have a cache of its own.
+ * relative folders ignored: each working directory would have a cache of its own. Throws a DeviceError where neither is set and
+ * the user has no home folder.
  */
 export function cacheFolder(environment: Environment = process.env): string {
   const { ROOFLINE_CACHE_DIR, XDG_CACHE_HOME = '' } = environment;
-  const caches = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache');
-  const base = ROOFLINE_CACHE_DIR || join(caches, 'roofline');
-  return join(base, 'kernels');
+  if (ROOFLINE_CACHE_DIR) return join(ROOFLINE_CACHE_DIR, 'kernels');
+  const caches = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homeFolder(), '.cache');
+  return join(caches, 'roofline', 'kernels');
+}
+
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch (cause) {
+    throw new DeviceError(
+      `There is no home folder (${(cause as Error).message}); set ROOFLINE_CACHE_DIR to a folder for compiled kernels.`,
+      { cause },
+    );
+  }
 }
 
 /** A name for the outcome of compiling: different inputs never share one. */

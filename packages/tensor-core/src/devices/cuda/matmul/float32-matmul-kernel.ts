@@ -16,7 +16,8 @@ export function setFloat32MatmulKernel(kernel: Float32MatmulKernel): void {
 }
 
 export function getFloat32MatmulKernel(): Float32MatmulKernel {
-  chosen ??= checked(process.env.ROOFLINE_FLOAT32_MATMUL ?? 'auto', 'ROOFLINE_FLOAT32_MATMUL');
+  // As other variables, it may be set to nothing.
+  chosen ??= checked(process.env.ROOFLINE_FLOAT32_MATMUL || 'auto', 'ROOFLINE_FLOAT32_MATMUL');
   return chosen;
 }
 

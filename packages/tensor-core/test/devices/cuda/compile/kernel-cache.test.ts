@@ -1,7 +1,9 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { DeviceError } from '../../../../src/index.ts';
 import { KernelCache, cacheFolder, cacheKey } from '../../../../src/devices/cuda/compile/kernel-cache.ts';
 
 let folder: string;
@@ -71,5 +73,22 @@ describe('cacheFolder', () => {
     expect(cacheFolder({ XDG_CACHE_HOME: '/x' })).toBe('/x/roofline/kernels');
     expect(cacheFolder({ XDG_CACHE_HOME: 'x' })).toBe(cacheFolder({}));
     expect(cacheFolder({})).toMatch(/\/\.cache\/roofline\/kernels$/);
+  });
+
+  it('needs no home folder but in the place of both, and says what to set', () => {
+    // As for a user of a container whom nobody has told the system of.
+    const spy = vi.spyOn(os, 'homedir').mockImplementation(() => {
+      throw new Error('uv_os_homedir returned ENOENT');
+    });
+    syncBuiltinESMExports();
+    try {
+      expect(cacheFolder({ ROOFLINE_CACHE_DIR: '/r' })).toBe('/r/kernels');
+      expect(cacheFolder({ XDG_CACHE_HOME: '/x' })).toBe('/x/roofline/kernels');
+      expect(() => cacheFolder({})).toThrow(DeviceError);
+      expect(() => cacheFolder({})).toThrow('set ROOFLINE_CACHE_DIR to a folder for compiled kernels');
+    } finally {
+      spy.mockRestore();
+      syncBuiltinESMExports();
+    }
   });
 });

@@ -1,5 +1,5 @@
 import type { MatmulRequest } from '../../../../src/op/cuda-lowering.ts';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   getFloat32MatmulKernel,
   setFloat32MatmulKernel,
@@ -10,6 +10,7 @@ import { setFloat32MatmulPrecision } from '../../../../src/devices/cuda/matmul/f
 afterEach(() => {
   setFloat32MatmulKernel('auto');
   setFloat32MatmulPrecision('highest');
+  vi.unstubAllEnvs();
 });
 
 const request = {
@@ -88,4 +89,14 @@ describe('setFloat32MatmulKernel', () => {
     expect(getFloat32MatmulKernel()).toBe('auto');
     expect(() => setFloat32MatmulKernel('fast' as never)).toThrow(/"fast".*auto, simt, split-half/);
   });
+});
+
+it.each([
+  ['', 'auto'],
+  ['simt', 'simt'],
+])('ROOFLINE_FLOAT32_MATMUL %j chooses %s', async (value, kernel) => {
+  vi.stubEnv('ROOFLINE_FLOAT32_MATMUL', value);
+  vi.resetModules();
+  const anew = await import('../../../../src/devices/cuda/matmul/float32-matmul-kernel.ts');
+  expect(anew.getFloat32MatmulKernel()).toBe(kernel);
 });
