@@ -9,11 +9,15 @@ import { deviceIdentity, type Environment } from '../records/environment.ts';
 /** Ceilings by device, driver, the variables that choose kernels, and the version of the code that measured them. */
 const cacheSchema = z.record(z.string(), ceilingsSchema);
 
+/**
+ * Beside the folder of compiled kernels, which tensor-core finds by the same variables: the command starts without it.
+ * Throws a SystemError where none is set and the user has no home folder.
+ */
 export function ceilingsCachePath(): string {
-  const given = process.env['XDG_CACHE_HOME'] ?? '';
-  // As XDG's specification has it; and each working directory would have a cache of its own.
-  const root = isAbsolute(given) ? given : join(homedir(), '.cache');
-  return join(root, 'roofline', 'ceilings.json');
+  const { ROOFLINE_CACHE_DIR, XDG_CACHE_HOME = '' } = process.env;
+  if (ROOFLINE_CACHE_DIR) return join(ROOFLINE_CACHE_DIR, 'ceilings.json');
+  const caches = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache');
+  return join(caches, 'roofline', 'ceilings.json');
 }
 
 /** Null when this device was not measured yet, or the cache cannot be read. */
@@ -23,9 +27,9 @@ export function readCachedCeilings(environment: Environment): Ceilings | null {
 
 /** Adds to what is kept of this device. A cache that cannot be written costs time, never the sweep. */
 export function cacheCeilings(environment: Environment, ceilings: Ceilings): void {
-  const path = ceilingsCachePath();
-  const aside = `${path}.${process.pid}`;
   try {
+    const path = ceilingsCachePath();
+    const aside = `${path}.${process.pid}`;
     makeFolders(dirname(path));
     writeFileSync(aside, JSON.stringify({ ...readCache(), [cacheKey(environment)]: ceilings }, null, 2));
     renameSync(aside, path);

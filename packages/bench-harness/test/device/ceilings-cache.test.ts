@@ -1,4 +1,6 @@
 import { writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { cacheCeilings, ceilingsCachePath, readCachedCeilings } from '../../src/device/ceilings-cache.ts';
 import type { Environment } from '../../src/records/environment.ts';
@@ -10,6 +12,7 @@ const ceilings = { matmulFlopsPerSecond: { float32: 1e12 }, copyBytesPerSecond: 
 function withCache(): string {
   const folder = temporaryFolder();
   vi.stubEnv('XDG_CACHE_HOME', folder);
+  vi.stubEnv('ROOFLINE_CACHE_DIR', undefined);
   onTestFinished(() => void vi.unstubAllEnvs());
   return folder;
 }
@@ -35,6 +38,23 @@ describe('the ceilings that are kept', () => {
     expect(ceilingsCachePath()).toBe(`${folder}/roofline/ceilings.json`);
     vi.stubEnv('XDG_CACHE_HOME', 'relative');
     expect(ceilingsCachePath()).toMatch(/^\/.*\/\.cache\/roofline\/ceilings\.json$/);
+    vi.stubEnv('ROOFLINE_CACHE_DIR', '/beside/kernels');
+    expect(ceilingsCachePath()).toBe('/beside/kernels/ceilings.json');
+  });
+
+  it('are none for a user without a home folder, who is measured for all that', () => {
+    withCache();
+    vi.stubEnv('XDG_CACHE_HOME', undefined);
+    const homedir = vi.spyOn(os, 'homedir').mockImplementation(() => {
+      throw Object.assign(new Error('uv_os_homedir returned ENOENT'), { code: 'ERR_SYSTEM_ERROR' });
+    });
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      homedir.mockRestore();
+      syncBuiltinESMExports();
+    });
+    cacheCeilings(toyEnvironment, ceilings);
+    expect(readCachedCeilings(toyEnvironment)).toBeNull();
   });
 
   it.each<[string, Environment]>([

@@ -42,9 +42,10 @@ export const observers: Observer[] = [];
 export function observeOps(observer: Observer): () => void {
   checkObserver(observer);
   observers.push(observer);
+  let isTold = true;
   return () => {
-    const index = observers.indexOf(observer);
-    if (index >= 0) observers.splice(index, 1);
+    if (isTold) observers.splice(observers.indexOf(observer), 1);
+    isTold = false;
   };
 }
 

@@ -29,6 +29,19 @@ describe('observers', () => {
     });
   });
 
+  it('are ended one by one, though one of them be ended twice', () => {
+    t.scope(() => {
+      let calls = 0;
+      const observer = { after: () => void calls++ };
+      const [first, second] = [t.observeOps(observer), t.observeOps(observer)];
+      first();
+      first();
+      t.exp(t.tensor([1]));
+      second();
+      expect(calls).toBe(1);
+    });
+  });
+
   it('are told when an op throws, and may leave while they are told', () => {
     t.scope(() => {
       const told: string[] = [];

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   fchmodSync,
@@ -60,7 +61,8 @@ export function writeSafetensors(
   checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
   const { target, mode } = placeToWrite(path);
-  const partial = `${target}.${process.pid}.partial`;
+  // Other threads and containers may write there at once, and each container begins to count its processes anew.
+  const partial = `${target}.${randomBytes(8).toString('hex')}.partial`;
   const file = openSync(partial, 'w');
   try {
     if (mode !== undefined) fchmodSync(file, mode);

@@ -100,6 +100,18 @@ describe('safetensors', () => {
     expect(readdirSync(path('.')).filter((name) => name.startsWith('failed'))).toEqual([]);
   });
 
+  it('writes apart from another that writes there meanwhile', () => {
+    const outer = source('x', [1]);
+    const read = () => {
+      writeSafetensors(path('both'), [source('x', [2])]);
+      return outer.read();
+    };
+    writeSafetensors(path('both'), [{ ...outer, read }]);
+    using file = new SafetensorsFile(path('both'));
+    expect(new Float32Array(file.read('x').buffer)).toEqual(Float32Array.of(1));
+    expect(readdirSync(path('.')).filter((name) => name.startsWith('both'))).toHaveLength(1);
+  });
+
   it('keeps the file that is there from a tensor that reads other bytes than it says', () => {
     writeSafetensors(path('kept'), [source('a', [1, 2])]);
     const before = readFileSync(path('kept'));
