@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Told } from '../support/kill-ranks.ts';
 import { glooNote, hasGloo, runRanks, withRanks } from '../support/run-ranks.ts';
-import { freePort } from '../support/slurm.ts';
+import { freePort } from '../support/free-port.ts';
 
 const isEverySuccessful = async (fault: string, size: number) => {
   const results = await runRanks('faults', size, [fault]);

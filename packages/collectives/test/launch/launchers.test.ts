@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.ts';
 import { hasProgram } from '../support/has-program.ts';
 import { glooNote, hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
-import { SlurmCluster, freePort, hasSlurm } from '../support/slurm.ts';
+import { SlurmCluster, hasSlurm } from '../support/slurm.ts';
 import { standaloneFlags, torchrunFlags } from '../support/torchrun.ts';
 
 const command = [process.execPath, ...nodeFlags, rankScript('hello')];

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../support/slurm.ts';
+import { freePort } from '../support/free-port.ts';
 import { startScript, runRanks, withRanks } from '../support/run-ranks.ts';
 import { buildStubs, compilerNote, hasCompiler } from '../support/stub-nccl.ts';
 

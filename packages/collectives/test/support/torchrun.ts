@@ -1,4 +1,4 @@
-import { freePort } from './slurm.ts';
+import { freePort } from './free-port.ts';
 
 /** Flags of torchrun for two ranks of any program. */
 export const torchrunFlags: readonly string[] = [
