@@ -1,5 +1,5 @@
 // Before one of these packages is packed: takes its library from onnxruntime-node, and writes its licence and README.
-import { copyFileSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -13,8 +13,10 @@ if (shipped !== version) {
 
 const [library] = files;
 const target = join(folder, library);
-rmSync(target, { force: true });
-copyFileSync(findLibrary(join(dirname(origin), 'bin')), target);
+// Beside it and then renamed: a process that loads half a library is killed by SIGBUS.
+const fresh = `${target}.${process.pid}`;
+copyFileSync(findLibrary(join(dirname(origin), 'bin')), fresh);
+renameSync(fresh, target);
 copyFileSync(new URL('LICENSE', import.meta.url), join(folder, 'LICENSE'));
 writeFileSync(
   join(folder, 'README.md'),
