@@ -20,7 +20,8 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { gradientsOf } from './gradients.ts';
-import { refuseReplays, withoutUndefined } from '../optimizers/hyperparameters.ts';
+import { refuseReplays } from '../refuse-replays.ts';
+import { withoutUndefined } from '../optimizers/hyperparameters.ts';
 import { OptimizerStateError } from '../optimizers/optimizer-state.ts';
 import { unscale } from './unscale.ts';
 import { updateScale } from './update-scale.ts';

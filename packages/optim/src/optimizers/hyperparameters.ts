@@ -1,5 +1,5 @@
 import { checkNumber } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/native';
+import { refuseReplays } from '../refuse-replays.ts';
 
 /** Throws a RooflineError (code RANGE) unless all are finite numbers of zero or more. */
 export function checkNotNegative(owner: string, hyperparameters: Readonly<Record<string, number>>): void {
@@ -19,16 +19,11 @@ export function withoutUndefined<T extends object>(options: T): T {
 }
 
 /** A view of a group whose hyperparameters a compiled function reads as they are at each replay, and cannot set. */
-export function setBetweenSteps<G extends object>(group: G): G {
+export function settableBetweenSteps<G extends object>(group: G): G {
   return new Proxy(group, {
     set: (target, name, value) => {
       refuseReplays(`${String(name)} of a group is set`);
       return Reflect.set(target, name, value);
     },
   });
-}
-
-/** Throws a CompileError in a compiled function: what happens to an optimizer between its steps, replays would leave out. */
-export function refuseReplays(what: string): void {
-  currentTrace()?.refuse(`${what}, which replays would not`, 'Do so before each call');
 }

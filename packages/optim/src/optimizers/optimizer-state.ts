@@ -12,7 +12,7 @@ import {
   scope,
   toDevice,
 } from '@roofline/tensor-core';
-import { refuseReplays } from './hyperparameters.ts';
+import { refuseReplays } from '../refuse-replays.ts';
 
 /**
  * What is needed to continue a run: tensors and text, as safetensors files hold them. Parameters are numbered

@@ -13,7 +13,8 @@ import {
   requireTensor,
   scope,
 } from '@roofline/tensor-core';
-import { refuseReplays, setBetweenSteps, withoutUndefined } from './hyperparameters.ts';
+import { refuseReplays } from '../refuse-replays.ts';
+import { settableBetweenSteps, withoutUndefined } from './hyperparameters.ts';
 import { withGradients } from '../gradients/gradients.ts';
 import type { OptimizerState } from './optimizer-state.ts';
 
@@ -60,7 +61,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
       ...withoutUndefined(group),
       parameters: [...group.parameters],
     }));
-    this.groups = this.#groups.map(setBetweenSteps);
+    this.groups = this.#groups.map(settableBetweenSteps);
     checkParameters(kind.name, this.parameters());
     this.#groups.forEach((group) => kind.check(group));
   }

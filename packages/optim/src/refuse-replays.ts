@@ -1,0 +1,6 @@
+import { currentTrace } from '@roofline/tensor-core/native';
+
+/** Throws a CompileError in a compiled function: what happens to an optimizer between its steps, replays would leave out. */
+export function refuseReplays(what: string): void {
+  currentTrace()?.refuse(`${what}, which replays would not`, 'Do so before each call');
+}
