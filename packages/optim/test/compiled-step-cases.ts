@@ -269,6 +269,42 @@ export function describeCompiledSteps(device: Device): void {
     read.dispose();
   });
 
+  it('a compiled function sees the hyperparameters of groups that it reads', () => {
+    const optimizer = new AdamW([parameterOf([3], 1, device)], { learningRate: 0.5 });
+    const group = optimizer.groups[0]! as { learningRate: number; betas: readonly [number, number] };
+    const one = fromTypedArray(Float32Array.of(1), [1], { device });
+    const read = compile((x: Tensor) => [mul(x, group.learningRate), mul(x, group.betas[0])]);
+    const seen = () => [0, 1].map(() => read(one).map((x) => x.item()));
+    expect(seen()).toEqual([[0.5, Math.fround(0.9)], [0.5, Math.fround(0.9)]]); // prettier-ignore
+    group.learningRate = 0.25;
+    group.betas = [0.75, 0.5];
+    expect(seen()).toEqual([[0.25, 0.75], [0.25, 0.75]]); // prettier-ignore
+    read.dispose();
+  });
+
+  it('a scaler says at the first call what of a step must be compiled together', () => {
+    const parameter = parameterOf([3], 1, device);
+    const optimizer = new SGD([parameter], { learningRate: 0.5 });
+    const together = /unscale\(\), step\(\) and update\(\).*call all of them in it, or all outside/;
+    const scalerAfter = (run: (scaler: GradientScaler) => void) => {
+      parameter.grad = zerosLike(parameter);
+      const scaler = new GradientScaler();
+      run(scaler);
+      return scaler;
+    };
+    const stepInside = scalerAfter((scaler) => compile(() => scaler.step(optimizer))());
+    expect(() => stepInside.update()).toThrow(together);
+    const unscaledInside = scalerAfter((scaler) => compile(() => scaler.unscale(optimizer))());
+    expect(() => unscaledInside.step(optimizer)).toThrow(together);
+    const updateInside = scalerAfter((scaler) => scaler.step(optimizer));
+    expect(() => compile(() => updateInside.update())()).toThrow(together);
+    const inTwoCalls = scalerAfter((scaler) => compile(() => scaler.step(optimizer))());
+    expect(() => compile(() => inTwoCalls.step(optimizer))()).toThrow(together);
+    // It can be used again.
+    inTwoCalls.step(optimizer);
+    inTwoCalls.update();
+  });
+
   it('a compiled step of an optimizer that has been disposed throws as an eager one does', () => {
     const parameter = parameterOf([3], 1, device);
     parameter.grad = zerosLike(parameter);

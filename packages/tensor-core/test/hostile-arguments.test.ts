@@ -172,7 +172,7 @@ const table: HostileTable = {
   'new Generator': given(() => [0, 0], { 0: '5', 1: 'undefined 5' }),
   'Generator#take': given(() => [new t.Generator(0), 4], { 1: '5' }),
   'Generator#offset=': given(() => [new t.Generator(0), 4], { 1: '5' }),
-  'Generator#rewind': internal,
+  'Generator#mark': internal,
 
   // Element by element
   abs: unary,

@@ -1,4 +1,5 @@
 import {
+  CompileError,
   type Device,
   DeviceError,
   RooflineError,
@@ -19,6 +20,7 @@ import {
   scope,
   zeros,
 } from '@roofline/tensor-core';
+import { currentTrace } from '@roofline/tensor-core/native';
 import { gradientsOf } from './gradients.ts';
 import { refuseReplays } from '../refuse-replays.ts';
 import { withoutUndefined } from '../optimizers/hyperparameters.ts';
@@ -122,6 +124,8 @@ export class GradientScaler {
   /** For each optimizer unscaled since the last update: whether its gradients overflowed, on the device. */
   readonly #foundInf = new Map<SteppingOptimizer, Tensor>();
   readonly #stepped = new Set<SteppingOptimizer>();
+  /** The compiled function in which these were found; null outside. */
+  #trace: ReturnType<typeof currentTrace> = null;
 
   constructor(options: GradientScalerOptions = {}) {
     checkOptions('GradientScaler', options, Object.keys(defaults));
@@ -143,11 +147,13 @@ export class GradientScaler {
 
   /**
    * Divides the gradients of an optimizer's parameters by the scale, in place; `step` does so itself, but
-   * clipping must see true gradients. Throws a RooflineError (code ORDER) if called twice before `update`.
+   * clipping must see true gradients. Throws a RooflineError (code ORDER) if called twice before `update`, and a
+   * CompileError unless it, `step` and `update` run in one compiled function, or all outside.
    */
   unscale(optimizer: SteppingOptimizer): void {
     requireOptimizer('GradientScaler.unscale', optimizer);
     if (!this.#options.enabled) return;
+    this.#expectTogether('unscale');
     if (this.#foundInf.has(optimizer)) {
       throw outOfOrder(
         'GradientScaler.unscale: the gradients of this optimizer have been unscaled since the last update().',
@@ -165,11 +171,12 @@ export class GradientScaler {
   /**
    * Unscales the gradients unless that was done, and makes a step of `optimizer`, which the device skips if they
    * overflowed; see `hasSkipped`. Throws a RooflineError (code ORDER) if called twice before `update`, or for an optimizer
-   * whose steps the device cannot skip (code OPTIMIZER).
+   * whose steps the device cannot skip (code OPTIMIZER), and a CompileError as `unscale` does.
    */
   step(optimizer: SteppingOptimizer): void {
     requireOptimizer('GradientScaler.step', optimizer);
     if (!this.#options.enabled) return optimizer.step();
+    this.#expectTogether('step');
     if (this.#stepped.has(optimizer)) {
       throw outOfOrder('GradientScaler.step: this optimizer has made its step since the last update().');
     }
@@ -193,10 +200,11 @@ export class GradientScaler {
 
   /**
    * Adapts the scale to what was found in all gradients unscaled since the last update, whether a step was made by them or
-   * not. Throws a RooflineError (code ORDER) if there was no step at all.
+   * not. Throws a RooflineError (code ORDER) if there was no step at all, and a CompileError as `unscale` does.
    */
   update(): void {
     if (!this.#options.enabled) return;
+    this.#expectTogether('update');
     if (this.#stepped.size === 0) {
       throw outOfOrder('GradientScaler.update: call step() first; there is nothing to adapt the scale to.');
     }
@@ -244,6 +252,18 @@ export class GradientScaler {
   dispose(): void {
     this.#forgetSteps();
     this.#moveToHost(this.#read());
+  }
+
+  /** Whether gradients overflowed is found anew by each replay, which can hand it on to what it runs itself alone. */
+  #expectTogether(method: string): void {
+    const trace = currentTrace();
+    if (this.#foundInf.size === 0) this.#trace = trace;
+    if (trace === this.#trace) return;
+    this.#forgetSteps();
+    throw new CompileError(
+      `GradientScaler.${method}: unscale(), step() and update() of one step ran in and outside of a compiled function, or in ` +
+        'two of its calls; call all of them in it, or all outside.',
+    );
   }
 
   #read(): GradientScalerState {

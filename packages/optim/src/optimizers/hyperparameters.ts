@@ -1,4 +1,4 @@
-import { checkNumber } from '@roofline/tensor-core';
+import { checkNumber, dependOn } from '@roofline/tensor-core';
 import { refuseReplays } from '../refuse-replays.ts';
 
 /** Throws a RooflineError (code RANGE) unless all are finite numbers of zero or more. */
@@ -18,9 +18,13 @@ export function withoutUndefined<T extends object>(options: T): T {
   return Object.fromEntries(given) as T;
 }
 
-/** A view of a group whose hyperparameters a compiled function reads as they are at each replay, and cannot set. */
+/**
+ * A view of a group whose hyperparameters a compiled function cannot set; one that reads some has a program for each of their
+ * values.
+ */
 export function settableBetweenSteps<G extends object>(group: G): G {
   return new Proxy(group, {
+    get: (target, name): unknown => dependOn(() => Reflect.get(target, name)),
     set: (target, name, value) => {
       refuseReplays(`${String(name)} of a group is set`);
       return Reflect.set(target, name, value);

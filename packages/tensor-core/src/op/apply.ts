@@ -10,6 +10,7 @@ import type { DType } from '../tensor/dtype.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { isFloatingPoint } from '../tensor/dtype.ts';
 import { Tensor } from '../tensor/tensor.ts';
+import { tracing } from '../tensor/tracing.ts';
 import { checkInPlace } from './in-place-rules.ts';
 import { outputIn } from './destination.ts';
 import { type Observer, observers, tellAfter, tellBefore } from './observers.ts';
@@ -170,7 +171,10 @@ function record(
     for (const output of outputs) output.dispose();
     throw error;
   }
-  op.mutates?.forEach((input, output) => inputs[input]!.setHistory(node, output));
+  op.mutates?.forEach((input, output) => {
+    inputs[input]!.setHistory(node, output);
+    tracing.active?.historyWritten(inputs[input]!);
+  });
 }
 
 function anyRequiresGrad(inputs: readonly Tensor[]): boolean {

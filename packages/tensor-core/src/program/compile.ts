@@ -58,7 +58,7 @@ const mostPreparingCalls = 4;
  * A function that does what `fn` does, and from its second call on without running its JavaScript: the first call with
  * a signature runs eagerly and is written down op by op as a program, which later calls run as a whole. `fn` may take and
  * return tensors, also in arrays and plain objects, run backward passes and optimizer steps. A program is used while the
- * shapes, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
+ * shapes, strides, dtypes and devices of the arguments, other arguments by value (functions and objects of classes by themselves:
  * what may change in them `fn` reads by `dependOn`), grad mode, autocast, the leaves that require a gradient and what
  * `dependOn` reads are the same; else the call is written down anew. Results are tensors of their own, but for those that `fn`
  * found outside and returns, such as a parameter; on a GPU they and gradients lie where the program writes them until it runs
@@ -71,9 +71,12 @@ const mostPreparingCalls = 4;
  * Inside another compiled function it is a part of that one; inside `checkpoint` it runs eagerly, for the backward pass repeats
  * the random numbers that it draws.
  *
- * Throws a CompileError for what a replay could not repeat: values read or written by the host, results with a history,
- * tensors that stay behind the function at every call, arrays and objects among the arguments that it changes, arguments that
- * share memory with what it writes elsewhere (it works on copies of them); and what `fn` throws.
+ * Throws a CompileError for what a replay could not repeat: values read or written by the host, histories in results or in
+ * tensors from outside, `requiresGrad_` of those, tensors that stay behind the function at every call, arrays and objects among
+ * the arguments that it changes, arguments that share memory with what it writes elsewhere (it works on copies of them); these
+ * then are as they were. Throws what `fn` throws, too, in the first call and in replays: what was written before that, to
+ * arguments and to tensors from outside, stays written, as in eager code; gradients that a replay would have replaced may be
+ * gone.
  *
  * @example
  * ```ts
@@ -178,12 +181,16 @@ class Compiled {
         refuseChanged(given, givenBefore, standIns);
         // What runs no op has nothing to compile.
         if (trace.device) program = this.#programOf(trace, result);
+        trace.handleChanges.check();
         takeOutOfStandIns(trace, standIns);
-        writeBack(writtenArguments(trace), tensors, (index) => standIns[index]!);
+        writeBack(writtenArguments(trace), tensors, standIns);
         if (program) this.#add(signature, program);
         else trace.release();
         return result;
       } catch (error) {
+        takeOutOfStandIns(trace, standIns);
+        // What throws in eager code has written by then what it has written; what is refused here leaves arguments alone.
+        if (!(error instanceof CompileError)) writeBack(writtenArguments(trace), tensors, standIns);
         if (program) program.dispose();
         else trace.release();
         throw error;

@@ -58,7 +58,8 @@ export class CompiledProgram {
   readonly #bindings = new Map<number, Binding>();
   /** The storages that are given for each run. */
   readonly #given: readonly GivenStorage[];
-  #isRunning = false;
+  /** While it runs, or is asked whether it fits. */
+  #isInUse = false;
   #isDisposed = false;
 
   /**
@@ -106,10 +107,11 @@ export class CompiledProgram {
 
   /**
    * Whether a run would do what the function does: what it depends on beside its arguments is as it was. Asked of those that
-   * are alive. A run does not fit into one that is under way, from an observer or what asks for live attributes.
+   * are alive. A run does not fit into one that is under way, from an observer or what asks for live attributes, nor after
+   * what this asks has disposed of the program.
    */
   get fits(): boolean {
-    return !this.#isRunning && this.#state.isSame;
+    return !this.#isInUse && this.#using(() => this.#state.isSame) && !this.#isDisposed;
   }
 
   /** False once a captured tensor has been freed or replaced. */
@@ -127,19 +129,27 @@ export class CompiledProgram {
   run(tensors: readonly Tensor[]): unknown {
     // One of them may be the gradient that is forgotten.
     const given = tensors.map(({ storage }) => storage.retain());
-    this.#isRunning = true;
     try {
-      return scope(() => this.#runOn(tensors));
+      return this.#using(() => scope(() => this.#runOn(tensors)));
     } finally {
-      this.#isRunning = false;
-      if (this.#isDisposed) this.#free();
       for (const storage of given) storage.release();
+    }
+  }
+
+  /** Runs what calls others' code, such as observers, which may dispose of the program: then it is freed behind that. */
+  #using<T>(run: () => T): T {
+    this.#isInUse = true;
+    try {
+      return run();
+    } finally {
+      this.#isInUse = false;
+      if (this.#isDisposed) this.#free();
     }
   }
 
   #runOn(tensors: readonly Tensor[]): unknown {
     this.#givenMemory.check(tensors);
-    const standIns = new Map<number, Tensor>();
+    const standIns: Tensor[] = [];
     this.#bind(tensors, standIns);
     const bindings: ReadonlyMap<number, Binding> = this.#bindings;
     this.#writes.checkHolds(bindings);
@@ -148,36 +158,41 @@ export class CompiledProgram {
     // Behind the run nothing may fail: what it has counted is counted.
     const copies = this.#memoryOfCopies();
     this.#forgetReplacedGradients();
-    const made = this.#writing(runner, bindings, attributes);
+    const writtenBack = () => writeBack(this.#writtenArguments, tensors, standIns);
+    const made = this.#writing(runner, bindings, attributes, writtenBack);
     try {
       attributes.all();
       this.#writes.note(bindings);
       runner.writesNoted?.();
-      writeBack(this.#writtenArguments, tensors, (index) => standIns.get(index)!);
+      writtenBack();
       return this.#deliver(made, bindings, copies);
     } finally {
       for (const storage of made.values()) storage.release();
     }
   }
 
-  /** Runs it; what a run that fails may have written counts as written. */
+  /** Runs it; what a run that fails may have written counts as written, and goes to the caller's tensors. */
   #writing(
     runner: ProgramRunner,
     bindings: ReadonlyMap<number, Binding>,
     attributes: LiveAttributes,
+    writtenBack: () => void,
   ): Map<number, Storage> {
     try {
       return runner.run(bindings, attributes);
     } catch (error) {
-      if (!runner.wroteNothing) this.#writes.note(bindings);
+      if (!runner.wroteNothing) {
+        this.#writes.note(bindings);
+        writtenBack();
+      }
       throw error;
     }
   }
 
-  /** Frees what it holds, once a run that is under way has ended. */
+  /** Frees what it holds, once nothing uses it any more. */
   dispose(): void {
     this.#isDisposed = true;
-    if (!this.#isRunning) this.#free();
+    if (!this.#isInUse) this.#free();
   }
 
   #free(): void {
@@ -185,7 +200,7 @@ export class CompiledProgram {
   }
 
   /** Binds what is given for this run, in the place of what was given for the one before. */
-  #bind(tensors: readonly Tensor[], standIns: Map<number, Tensor>): void {
+  #bind(tensors: readonly Tensor[], standIns: Tensor[]): void {
     for (const { number, source } of this.#given) {
       if (source.kind === 'gradient') {
         const grad = source.leaf.grad!;
@@ -194,13 +209,13 @@ export class CompiledProgram {
         continue;
       }
       const x = tensors[source.index]!;
-      if (x.isContiguous && !this.program.written.has(number)) {
+      if (!this.program.written.has(number)) {
         const byteOffset = x.byteLength === 0 ? 0 : byteOffsetOf(x);
         this.#bindings.set(number, { storage: x.storage, byteOffset });
         continue;
       }
       const standIn = standInFor(x);
-      standIns.set(source.index, standIn);
+      standIns[source.index] = standIn;
       this.#bindings.set(number, { storage: standIn.storage, byteOffset: 0 });
     }
   }

@@ -15,7 +15,7 @@ import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../tensor/transfer.ts';
 import { withoutDeadCalls } from './liveness.ts';
 import type { Call, Operand, ProgramStorage } from './program.ts';
-import { standInFor } from './stand-ins.ts';
+import { contiguousCopy } from './stand-ins.ts';
 import { Trace } from './trace.ts';
 import { traced } from './traced.ts';
 import { checkResult, mapInstances } from './values.ts';
@@ -60,7 +60,7 @@ function encode(
   inputs: readonly Tensor[],
   { inputNames, outputNames }: ExportOnnxOptions,
 ): Uint8Array {
-  const standIns = inputs.map(standInFor);
+  const standIns = inputs.map((x) => contiguousCopy(x));
   const trace = new Trace(standIns, { owner: 'exportOnnx' });
   try {
     const results = resultsOf(trace, fn, standIns);

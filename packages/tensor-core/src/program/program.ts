@@ -36,7 +36,7 @@ export interface Call {
 /** Where a storage comes from: the program itself makes it, or it is given before each run. */
 export type StorageSource =
   | { readonly kind: 'made' }
-  /** The elements of the call's tensor of this index, contiguous. */
+  /** The memory of the call's tensor of this index, from its first element to its last. */
   | { readonly kind: 'argument'; readonly index: number }
   /** Of a tensor that the function found outside: a parameter, say. */
   | { readonly kind: 'captured'; readonly storage: Storage }

@@ -13,6 +13,7 @@ import { type Storage, storagesMade } from '../tensor/storage/storage.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { Tracing } from '../tensor/tracing.ts';
 import { checkWrittenArgument, sharedMemoryError } from './argument-memory.ts';
+import { HandleChanges } from './handle-changes.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from './program.ts';
 import { TracedGradients } from './traced-gradients.ts';
 
@@ -44,6 +45,7 @@ export class Trace implements Tracing, Observer {
   readonly captured = new Set<Tensor>();
   /** Leaves that the function found and asked whether they require a gradient; ops may take views of them alone. */
   readonly askedLeaves = new Set<Tensor>();
+  readonly handleChanges = new HandleChanges();
   readonly written = new Set<number>();
   readonly live: (() => unknown)[] = [];
   device: Device | null = null;
@@ -146,6 +148,14 @@ export class Trace implements Tracing, Observer {
     const { storage, dtype } = leaf;
     if (isFloatingPoint(dtype) && storage.serial < this.#firstSerial && !this.#arguments.has(storage))
       this.askedLeaves.add(leaf);
+  }
+
+  requirementSet(leaf: Tensor, before: boolean): void {
+    if (leaf.storage.serial < this.#firstSerial) this.handleChanges.requirementSet(leaf, before);
+  }
+
+  historyWritten(target: Tensor): void {
+    if (target.storage.serial < this.#firstSerial) this.handleChanges.historyWritten(target);
   }
 
   depends(read: () => unknown, value: unknown): void {

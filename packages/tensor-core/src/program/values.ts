@@ -6,7 +6,7 @@ import { Tensor } from '../tensor/tensor.ts';
 /** What a function was called with: its tensors, and in a text what else a program of it depends on. */
 export interface DescribedArguments {
   readonly signature: string;
-  /** Tensors that any other of their shape and dtype may take the place of, each once. */
+  /** Tensors that any other of their shape, strides and dtype may take the place of, each once. */
   readonly tensors: readonly Tensor[];
 }
 
@@ -83,7 +83,8 @@ function describeTensor(x: Tensor, tensors: Map<Tensor, number>): string {
   }
   let place = tensors.get(x);
   if (place === undefined) tensors.set(x, (place = tensors.size));
-  return `${place}:${x.dtype}[${x.shape.join()}]${x.device.label}`;
+  const layout = x.isContiguous ? x.shape.join() : `${x.shape.join()};${x.strides.join()}`;
+  return `${place}:${x.dtype}[${layout}]${x.device.label}`;
 }
 
 function describePrimitive(value: unknown): string {

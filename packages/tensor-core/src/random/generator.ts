@@ -32,9 +32,10 @@ export class Generator {
 
   /**
    * The next unused block of four random words; with the seed, the whole state. Setting it throws a RooflineError (code RANGE)
-   * for no count, and a CompileError in a compiled function, whose replays would not set it.
+   * for no count. Both throw a CompileError in a compiled function, whose replays would neither set it nor see it move.
    */
   get offset(): number {
+    tracing.active?.refuse("a Generator's offset is read, which each run moves", 'Read it outside');
     return this.#offset;
   }
 
@@ -44,9 +45,10 @@ export class Generator {
     this.#offset = offset;
   }
 
-  /** Goes back to where it was before an op that has failed; internal. */
-  rewind(offset: number): void {
-    this.#offset = offset;
+  /** Gives what goes back to here, once an op has failed; internal. */
+  mark(): () => void {
+    const offset = this.#offset;
+    return () => (this.#offset = offset);
   }
 
   /** Takes the random words for `count` elements, and returns the first block that holds them. */

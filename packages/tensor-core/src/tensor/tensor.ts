@@ -165,6 +165,7 @@ export class Tensor extends Scoped implements MemoryView {
       );
     }
     if (requires === (this.#leaf !== null)) return this;
+    tracing.active?.requirementSet(this, !requires);
     const { parameters } = this.storage;
     const region = extentOf(this);
     if (requires) parameters.add(region);

@@ -9,6 +9,10 @@ export interface Tracing {
   gradientSet(leaf: Tensor, before: Tensor | null): void;
   /** It is asked whether a leaf requires a gradient, on which depends what is recorded. */
   requirementRead(leaf: Tensor): void;
+  /** It is about to change whether it does. */
+  requirementSet(leaf: Tensor, before: boolean): void;
+  /** A write in place has left its history in a tensor. */
+  historyWritten(target: Tensor): void;
   /** Something beside tensors was looked at that the ops to come depend on. */
   depends(read: () => unknown, value: unknown): void;
   /** Something runs that no replay can repeat. Throws a CompileError. */

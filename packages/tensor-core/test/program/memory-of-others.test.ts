@@ -163,7 +163,7 @@ function keepsMemoryApart(deviceOf: () => Device): void {
     const expanded = t.expand(on([1]), [2]);
     const attempt = () => {
       const before = values(total);
-      expect(() => f(expanded)).toThrow(/an argument \[2\] with strides \[0\].*contiguous\(\)/);
+      expect(() => f(expanded)).toThrow(/\[2\] with strides \[0\].*contiguous\(\)/);
       const release = fine.storage.hold({ start: 0, end: 8 }, 'allReduce');
       expect(() => f(fine)).toThrow(/an argument \[2\] that allReduce works on; wait for it first/);
       release();

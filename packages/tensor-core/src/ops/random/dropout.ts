@@ -126,12 +126,12 @@ export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
   requireFloatingPoint('dropout', 'x', x);
   if (!training || p === 0 || x.size === 0) return view(x, x.shape);
   const draw = drawFrom(generator, x.size);
-  const { offset } = generator;
+  const goBack = generator.mark();
   try {
     return applyLive(dropoutOp, [x], () => ({ p, seed: draw.seed, offset: draw.take(), draw }))[0]!;
   } catch (error) {
     // Out of memory, say: whoever tries again gets the same numbers.
-    generator.rewind(offset);
+    goBack();
     throw error;
   }
 }

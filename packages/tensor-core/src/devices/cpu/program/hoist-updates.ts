@@ -62,8 +62,13 @@ function usesOf(calls: readonly Call[], storages: readonly ProgramStorage[]): Us
   return {
     reads: memoryOf(calls.flatMap(({ inputs }) => inputs)),
     writes: memoryOf(calls.flatMap(({ outputs }) => outputs)),
-    mayThrow: calls.some(({ op: { cpu } }) => cpu.kind === 'host' && cpu.checksValues === true),
+    mayThrow: calls.some(checksValues),
   };
+}
+
+/** Whether a call throws for some values, so that a run may end there. */
+export function checksValues({ op: { cpu } }: Call): boolean {
+  return cpu.kind === 'host' && cpu.checksValues === true;
 }
 
 function mustKeepOrder(a: Uses, b: Uses): boolean {

@@ -1,6 +1,6 @@
 import { isIntermediate } from '../../../program/liveness.ts';
 import type { Call, Program } from '../../../program/program.ts';
-import { hoistUpdates } from './hoist-updates.ts';
+import { checksValues, hoistUpdates } from './hoist-updates.ts';
 import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
 
 /** What a program does in one go: a graph of several calls, or a call that no graph can hold. */
@@ -34,6 +34,8 @@ export function stepsOf(program: Program): Step[] {
 function draftsOf({ calls, storages }: Program): Draft[] {
   const drafts: Draft[] = [];
   let builder = new SegmentBuilder(storages);
+  const writesGiven = ({ outputs }: Call) =>
+    outputs.some(({ storage }) => storages[storage]!.source.kind !== 'made');
   const finish = () => {
     if (builder.calls.length > 0) drafts.push({ calls: builder.calls, builder });
     builder = new SegmentBuilder(storages);
@@ -44,8 +46,9 @@ function draftsOf({ calls, storages }: Program): Draft[] {
       builder.add(call, lowering);
       continue;
     }
-    // What has nothing to do with the graph under way goes before it.
-    if (!builder.isIndependentOf(call)) finish();
+    // What has nothing to do with the graph under way goes before it, unless it might throw before what eager code has written.
+    const writesSooner = checksValues(call) && builder.calls.some(writesGiven);
+    if (writesSooner || !builder.isIndependentOf(call)) finish();
     drafts.push({ calls: [call], builder: null });
   }
   finish();
