@@ -72,7 +72,7 @@ const mostPreparingCalls = 4;
  * the random numbers that it draws.
  *
  * Throws a CompileError for what a replay could not repeat: values read or written by the host, histories in results or in
- * tensors from outside, `requiresGrad_` of those, tensors that stay behind the function at every call, arrays and objects among
+ * tensors from outside, `requiresGrad_` of those, gradients of arguments that are no leaves, tensors that stay behind the function at every call, arrays and objects among
  * the arguments that it changes, arguments that share memory with what it writes elsewhere (it works on copies of them); these
  * then are as they were. Throws what `fn` throws, too, in the first call and in replays: what was written before that, to
  * arguments and to tensors from outside, stays written, as in eager code; gradients that a replay would have replaced may be
@@ -181,7 +181,7 @@ class Compiled {
         refuseChanged(given, givenBefore, standIns);
         // What runs no op has nothing to compile.
         if (trace.device) program = this.#programOf(trace, result);
-        trace.handleChanges.check();
+        trace.handleChanges.check(standIns);
         takeOutOfStandIns(trace, standIns);
         writeBack(writtenArguments(trace), tensors, standIns);
         if (program) this.#add(signature, program);

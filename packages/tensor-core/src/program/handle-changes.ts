@@ -16,8 +16,15 @@ export class HandleChanges {
     if (!this.#requirements.has(leaf)) this.#requirements.set(leaf, before);
   }
 
-  /** Throws a CompileError for a change that is there still, once the function has ended. */
-  check(): void {
+  /** Throws a CompileError for a change that is there still, once the function has ended, and gradients of `standIns`. */
+  check(standIns: readonly Tensor[]): void {
+    for (const { grad, shape } of standIns) {
+      if (grad === null) continue;
+      throw new CompileError(
+        `compile: an argument ${formatShape(shape)} gets a gradient, which its caller's tensor would not have; return the ` +
+          'gradient, or pass a leaf that requires one.',
+      );
+    }
     for (const { isDisposed, node, shape } of this.#written) {
       if (isDisposed || node === null) continue;
       throw new CompileError(

@@ -77,6 +77,29 @@ function leavesStateAsEager(deviceOf: () => Device): void {
     }
   });
 
+  it('a gradient that only the copy of an argument would have is refused', () => {
+    const sets = compile((x: Tensor) => {
+      x.grad = t.keep(t.mul(x, 3));
+    });
+    const collects = compile((x: Tensor) => {
+      x.requiresGrad_();
+      t.sum(t.mul(x, x)).backward();
+      x.requiresGrad_(false);
+    });
+    for (const f of [sets, collects])
+      expect(() => f(on([2, 3]))).toThrow(/an argument \[2\] gets a gradient.*return the gradient/);
+    const passes = compile((x: Tensor) => {
+      x.grad?.dispose();
+      x.grad = t.keep(t.mul(x.detach(), 3));
+    });
+    const w = leaf();
+    for (let call = 0; call < 3; call++) {
+      t.noGrad(() => t.addInPlace(w, t.onesLike(w)));
+      passes(w);
+      expect(values(w.grad)).toEqual([3 * (call + 2), 3 * (call + 2)]);
+    }
+  });
+
   it('what it wrote before it threw stays written, to arguments and to tensors from outside', () => {
     for (const wrap of [(fn: (x: Tensor) => void) => fn, (fn: (x: Tensor) => void) => compile(fn)]) {
       const total = on([1, 1]);

@@ -31,7 +31,14 @@ const uses: [string, (x: Tensor) => Tensor | Tensor[]][] = [
   ['contiguous() written to', (x) => (write(t.contiguous(x)), t.mul(x, 3))],
   ['flatten() written to', (x) => (write(t.flatten(x)), t.mul(x, 3))],
   ['whether it is contiguous', (x) => t.mul(x, x.isContiguous ? 2 : 5)],
-  ['its strides', (x) => t.mul(x, x.strides.reduce((sum, stride) => sum + stride, 1))],
+  [
+    'its strides',
+    (x) =>
+      t.mul(
+        x,
+        x.strides.reduce((sum, stride) => sum + stride, 1),
+      ),
+  ],
   ['its transpose', (x) => t.mul(t.reshape(t.transpose(x, 0, -1), [x.size]), 2)],
   ['a part', (x) => t.mul(t.slice(x, 0, 0, Math.min(1, x.shape[0]!)), 7)],
   ['a sum and a product', (x) => [t.sum(x), t.matmul(t.reshape(x, [1, x.size]), t.reshape(x, [x.size, 1]))]],
