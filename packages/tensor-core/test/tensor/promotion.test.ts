@@ -20,6 +20,8 @@ const tensorCases: readonly OperandCase[] = t.dtypes.flatMap((dtype) => {
 });
 const numberCases: readonly OperandCase[] = [
   { dtype: 'integer', values: 3 },
+  { dtype: 'integer', values: -1 },
+  { dtype: 'fraction', values: -0.5 },
   { dtype: 'fraction', values: 0.1 },
 ];
 
@@ -34,10 +36,15 @@ const ops = {
   mul: t.mul,
   div: t.div,
   maximum: t.maximum,
+  minimum: t.minimum,
   equal: t.equal,
   less: t.less,
+  greaterEqual: t.greaterEqual,
   where: (a: Operand, b: Operand) => t.where(t.tensor([1, 0], { dtype: 'bool' }), a, b),
 };
+
+/** Those that refuse some operands, or round numbers otherwise: their dtypes alone are compared. */
+const particular = { sub: t.sub, pow: t.pow };
 
 // torch.maximum takes tensors only: a number is a tensor without dimensions there that has no width.
 const script = `
@@ -46,12 +53,16 @@ def operand(case):
     if case['dtype'] == 'integer': return int(case['values'])
     if case['dtype'] == 'fraction': return float(case['values'])
     return torch.tensor(case['values'], dtype=torch.float64).to(getattr(torch, case['dtype']))
-def maximum(a, b):
-    dtype = torch.result_type(a, b)
-    a, b = (x.to(dtype) if torch.is_tensor(x) else torch.tensor(x, dtype=dtype) for x in (a, b))
-    return torch.maximum(a, b)
-ops = {'add': torch.add, 'mul': torch.mul, 'div': torch.div, 'maximum': maximum,
+def extremum(op):
+    def apply(a, b):
+        dtype = torch.result_type(a, b)
+        a, b = (x.to(dtype) if torch.is_tensor(x) else torch.tensor(x, dtype=dtype) for x in (a, b))
+        return op(a, b)
+    return apply
+ops = {'add': torch.add, 'mul': torch.mul, 'div': torch.div, 'maximum': extremum(torch.maximum),
+       'minimum': extremum(torch.minimum), 'sub': torch.sub, 'pow': torch.pow,
        'equal': lambda a, b: a == b, 'less': lambda a, b: a < b,
+       'greaterEqual': lambda a, b: a >= b,
        'where': lambda a, b: torch.where(torch.tensor([True, False]), a, b)}
 answers = []
 for pair in json.load(sys.stdin):
@@ -67,7 +78,9 @@ for pair in json.load(sys.stdin):
 print(json.dumps(answers))
 `;
 
-type Answer = Readonly<Record<keyof typeof ops, readonly [DType, readonly string[]] | string>> & {
+type Answer = Readonly<
+  Record<keyof typeof ops | keyof typeof particular, readonly [DType, readonly string[]] | string>
+> & {
   readonly resultType: DType;
 };
 
@@ -112,6 +125,23 @@ describe.skipIf(!torchPython)('promotion, beside PyTorch', () => {
           return Object.is(value, wanted) || Math.abs(value - wanted) <= ulp * Math.abs(wanted);
         });
       return same ? [] : [`${JSON.stringify([a, b])}: ${dtype} ${values.join()}, torch ${expected.join()}`];
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it.each(Object.keys(particular) as (keyof typeof particular)[])('%s has its dtype, or refuses', (name) => {
+    const dtypeOf = (a: OperandCase, b: OperandCase) => {
+      try {
+        return t.scope(() => particular[name](operandOf(a), operandOf(b)).dtype);
+      } catch (error) {
+        expect(error).toBeInstanceOf(t.RooflineError);
+        return 'refused';
+      }
+    };
+    const wrong = cases.flatMap(([a, b], i) => {
+      const answer = answers[i]![name];
+      const [own, expected] = [dtypeOf(a, b), typeof answer === 'string' ? 'refused' : answer[0]];
+      return own === expected ? [] : [`${JSON.stringify([a, b])}: ${own}, torch ${expected}`];
     });
     expect(wrong).toEqual([]);
   });

@@ -8,7 +8,7 @@ import { add, div, mul, neg } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';
 import { less } from './comparisons.ts';
 import { where } from './where.ts';
-import { onePlusExpMinus, onePlusXTimesSigmoidMinus } from '../support/sigmoid-graph.ts';
+import { onePlusExpMinus, onePlusXTimesSigmoidMinus, sigmoidNode } from '../support/sigmoid-graph.ts';
 
 /** e^x. */
 export const exp = unary({
@@ -107,12 +107,12 @@ const tanhBackward = binary({
   },
 });
 
-/** 1 / (1 + e^-x). */
+/** 1 / (1 + e^-x), also where e^-x overflows: sigmoid(-100) is 3.8e-44. */
 export const sigmoid = unary({
   name: 'sigmoid',
   dtype: floatingPoint,
-  expression: '1 / (1 + exp(-a))',
-  onnx: (graph, a) => graph.node('Reciprocal', [onePlusExpMinus(graph, a)]),
+  expression: 'a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a))',
+  onnx: (graph, a) => sigmoidNode(graph, a),
   reads: 'output',
   gradient: (g, y) => sigmoidBackward(g, y),
   flops: 4,
@@ -159,7 +159,10 @@ const reluBackward = binary({
   },
 });
 
-/** x · sigmoid(x), also called swish (Elfwing et al. 2017). */
+/**
+ * x · sigmoid(x), also called swish (Elfwing et al. 2017). As in PyTorch it is x / (1 + e^-x), and 0 where e^-x overflows: of
+ * float32 below -88.7, where it is smaller than 3e-37.
+ */
 export const silu = unary({
   name: 'silu',
   dtype: floatingPoint,

@@ -11,7 +11,7 @@ import { cast } from '../copy/cast.ts';
 import { add, mul, sub } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
-import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
+import { hasNormNode, lastMean, statisticsBySums, statisticsOfNothing, sumToLast } from './norm-graph.ts';
 import {
   checkNorm,
   normEdges,
@@ -70,7 +70,7 @@ const layerNormOp = defineOp<LayerNormAttributes>({
         return [x!, statistics, statistics];
       }
       if (x!.dtype === 'float64') {
-        const { normal, mean, rstd } = float64Statistics(graph, x!, eps, true);
+        const { normal, mean, rstd } = statisticsBySums(graph, x!, eps, true);
         const y = graph.node('Add', [graph.node('Mul', [normal, w!]), b!]);
         return [y, graph.reshape(mean, rows), graph.reshape(rstd, rows)];
       }
@@ -87,12 +87,25 @@ const layerNormOp = defineOp<LayerNormAttributes>({
 function centeredNorm(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: OnnxValue, eps: number) {
   const mean = lastMean(graph, x);
   const distance = graph.node('Sub', [x, mean]);
-  const attributes = { axis: -1, epsilon: eps };
-  const specs = [x, mean, mean];
-  const [y, , rstd] = graph.nodes('LayerNormalization', [distance, weight, bias], attributes, specs);
+  const { y, rstd } = hasNormNode(x)
+    ? normNode(graph, distance, weight, bias, eps)
+    : normBySums(graph, distance, weight, bias, eps);
   // 0 / 0 is NaN.
-  const overflow = graph.node('Div', [graph.scalar(x.dtype, 0), rstd!], {}, mean);
-  return { y: graph.node('Add', [y!, overflow]), mean, rstd: graph.node('Add', [rstd!, overflow]) };
+  const overflow = graph.node('Div', [graph.scalar(x.dtype, 0), rstd], {}, mean);
+  return { y: graph.node('Add', [y, overflow]), mean, rstd: graph.node('Add', [rstd, overflow]) };
+}
+
+function normNode(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: OnnxValue, eps: number) {
+  const statistics = { ...x, shape: [...x.shape.slice(0, -1), 1] };
+  const attributes = { axis: -1, epsilon: eps };
+  const specs = [x, statistics, statistics];
+  const [y, , rstd] = graph.nodes('LayerNormalization', [x, weight, bias], attributes, specs);
+  return { y: y!, rstd: rstd! };
+}
+
+function normBySums(graph: OnnxGraph, x: OnnxValue, weight: OnnxValue, bias: OnnxValue, eps: number) {
+  const { normal, rstd } = statisticsBySums(graph, x, eps, false);
+  return { y: graph.node('Add', [graph.node('Mul', [normal, weight]), bias]), rstd };
 }
 
 function backwardTensors([dy, x, weight, mean, rstd]: readonly MemoryView[], dx: MemoryView): NormBackward {

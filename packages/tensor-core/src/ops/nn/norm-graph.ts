@@ -18,8 +18,16 @@ export function statisticsOfNothing(graph: OnnxGraph, { shape, dtype }: OnnxValu
   return graph.node('Expand', [graph.scalar(dtype, NaN), graph.integers(rows)], {}, { shape: rows });
 }
 
-/** The statistics [..., 1] of rows of float64, for which ONNX Runtime's norms would give float32. */
-export function float64Statistics(graph: OnnxGraph, x: OnnxValue, eps: number, centered: boolean) {
+/** Elements of a row up to which ONNX Runtime's norms, which add squares to one running sum, keep float32's digits. */
+const longestRow = 8192;
+
+/** Whether ONNX Runtime's own node would do: it gives statistics in float32. */
+export function hasNormNode({ shape, dtype }: OnnxValue): boolean {
+  return dtype !== 'float64' && shape.at(-1)! <= longestRow;
+}
+
+/** The statistics [..., 1] of rows, and the rows normalized by them, by sums of our own. */
+export function statisticsBySums(graph: OnnxGraph, x: OnnxValue, eps: number, centered: boolean) {
   const mean = centered ? lastMean(graph, x) : graph.scalar(x.dtype, 0);
   const difference = graph.node('Sub', [x, mean]);
   const variance = lastMean(graph, graph.node('Mul', [difference, difference]));

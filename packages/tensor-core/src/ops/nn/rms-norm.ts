@@ -12,7 +12,7 @@ import { cast } from '../copy/cast.ts';
 import { add, mul } from '../elementwise/arithmetic.ts';
 import { rsqrt } from '../elementwise/math.ts';
 import { mean } from '../reduce/reductions.ts';
-import { float64Statistics, lastMean, statisticsOfNothing, sumToLast } from './norm-graph.ts';
+import { hasNormNode, lastMean, statisticsBySums, statisticsOfNothing, sumToLast } from './norm-graph.ts';
 import {
   type NormBackward,
   checkEps,
@@ -71,8 +71,8 @@ const rmsNormOp = defineOp<RmsNormAttributes>({
       const w = graph.cast(weight!, x!.dtype);
       const rows = x!.shape.slice(0, -1);
       if (x!.shape.at(-1) === 0) return [x!, statisticsOfNothing(graph, x!)];
-      if (x!.dtype === 'float64') {
-        const { normal, rstd } = float64Statistics(graph, x!, eps, false);
+      if (!hasNormNode(x!)) {
+        const { normal, rstd } = statisticsBySums(graph, x!, eps, false);
         return [graph.node('Mul', [normal, w]), graph.reshape(rstd, rows)];
       }
       const specs = [x!, { ...x!, shape: [...rows, 1] }];

@@ -12,7 +12,7 @@ export function describeSigmoid(open: OpenDevice): void {
     { name: 'sigmoid', fn: t.sigmoid, reference: sigmoid, atMinusInfinity: 0 },
     // -∞ / ∞, as torch.nn.functional.silu.
     { name: 'silu', fn: t.silu, reference: (x: number) => x * sigmoid(x), atMinusInfinity: NaN },
-  ])('$name', ({ fn, reference, atMinusInfinity }) => {
+  ])('$name', ({ name, fn, reference, atMinusInfinity }) => {
     // Down to where e^-x overflows.
     it.each([
       { dtype: 'float32', lowest: -87 },
@@ -31,6 +31,34 @@ export function describeSigmoid(open: OpenDevice): void {
           const error = Math.abs(y[i]! - expected);
           expect(error).toBeLessThanOrEqual(4 * unitRoundoff[dtype]! * Math.abs(expected));
         });
+      });
+    });
+
+    // Subnormal numbers keep what is above half of the smallest one; where e^-x overflows silu is 0.
+    it.each([
+      { dtype: 'float32', smallest: 2 ** -149, from: -87, to: -105 },
+      { dtype: 'float64', smallest: 2 ** -1074, from: -708, to: -746 },
+      { dtype: 'bfloat16', smallest: 2 ** -133, from: -87, to: -94 },
+      { dtype: 'float16', smallest: 2 ** -24, from: -9, to: -18 },
+    ] as const)('keeps subnormal values in $dtype', ({ dtype, smallest, from, to }) => {
+      t.scope(() => {
+        const x = tensorOf(
+          Array.from({ length: 101 }, (_, i) => from + (i * (to - from)) / 100),
+          [101],
+          dtype,
+          open(),
+        );
+        const y = fn(x).toFlatArray();
+        const overflow = dtype === 'float64' ? -709.78 : -88.72;
+        let kept = 0;
+        x.toFlatArray().forEach((value, i) => {
+          if (name === 'silu' && value < overflow) return expect(Math.abs(y[i]!)).toBe(0);
+          const expected = reference(value);
+          const bound = 4 * unitRoundoff[dtype]! * Math.abs(expected) + smallest;
+          expect(Math.abs(y[i]! - expected)).toBeLessThanOrEqual(bound);
+          if (y[i] !== 0) kept++;
+        });
+        expect(kept).toBeGreaterThan(name === 'sigmoid' ? 80 : 3);
       });
     });
 

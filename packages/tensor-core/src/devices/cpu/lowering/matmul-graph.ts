@@ -1,5 +1,6 @@
 import type { TensorSpec } from '../../../op/memory-view.ts';
 import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
+import { buildThinProduct } from './thin-product.ts';
 import { sizeOf } from '../../../tensor/shape.ts';
 
 /** ONNX Runtime's own operators. */
@@ -31,6 +32,8 @@ export function buildMatmul(
   if (sizeOf(a.shape) === 0) {
     return graph.node('Expand', [graph.scalar(a.dtype, 0), graph.integers(shape)], {}, { shape });
   }
+  const thin = a.dtype === 'float32' ? buildThinProduct(graph, a, b, scale, shape) : null;
+  if (thin) return thin;
   const [transA, transB] = [Number(a.transposed ?? false), Number(b.transposed ?? false)];
   if (a.shape.length === 2 && b.shape.length === 2) {
     // The attribute alpha is a float32, which does not hold every scale of a float64 product.
