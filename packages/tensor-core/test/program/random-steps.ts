@@ -20,11 +20,12 @@ export function itCompilesRandomSteps(
     const end = performance.now() + minutes * 60_000;
     const device = open();
     const failures: string[] = [];
-    let [drawn, compared] = [0, 0];
+    let [drawn, same, rounded] = [0, 0, 0];
     for (; drawn < programs && performance.now() < end && failures.length < mostFailures; drawn++) {
       const program = drawStep(seed + drawn, leftOut, trainers);
       const outcome = compareStep(program, device, trainers);
-      if (outcome.kind === 'same') compared++;
+      if (outcome.kind === 'same') same++;
+      if (outcome.kind === 'rounds') rounded++;
       if (outcome.kind !== 'differs') continue;
       const fails = (smaller: typeof program) => compareStep(smaller, device, trainers).kind === 'differs';
       const smallest = shrinkStep(program, fails);
@@ -37,6 +38,7 @@ export function itCompilesRandomSteps(
       );
     }
     expect(failures.join('\n\n')).toBe('');
-    expect(compared).toBeGreaterThanOrEqual(Math.floor(drawn / 2));
+    expect(same).toBeGreaterThanOrEqual(Math.floor(drawn / 2));
+    expect(rounded).toBeLessThanOrEqual(1 + drawn / 100);
   });
 }

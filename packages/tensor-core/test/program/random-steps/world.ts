@@ -19,16 +19,13 @@ export class World {
   readonly train: (loss: Tensor) => void;
   readonly #program: StepProgram;
   readonly #device: Device;
-  readonly #shift: number;
   readonly #buffers: readonly Placed[];
   /** Where parameters or gradients lie together. */
   readonly #flat: Tensor[] = [];
 
-  /** What is given begins `shift` elements into its memory. */
-  constructor(program: StepProgram, device: Device, trainers: readonly Trainer[], shift = 0) {
+  constructor(program: StepProgram, device: Device, trainers: readonly Trainer[]) {
     this.#program = program;
     this.#device = device;
-    this.#shift = shift;
     this.#buffers = program.buffers.map((each) => this.#place(each, 0));
     const values = program.parameters.map((each) => this.#place(each, 0).whole);
     this.parameters = this.#lay(values, program.parameterPlacement).map((x) => x.requiresGrad_());
@@ -105,16 +102,8 @@ export class World {
             dtype,
             Array.from({ length: size }, () => random.integer(0, indicesBelow - 1)),
           );
-    const whole = this.#shifted(t.fromTypedArray(data, baseShape, { dtype, device: this.#device }));
+    const whole = t.keep(t.fromTypedArray(data, baseShape, { dtype, device: this.#device }));
     return { whole, view: t.keep(views.reduce((x, { ours }) => ours(x), t.alias(whole))) };
-  }
-
-  #shifted(x: Tensor): Tensor {
-    if (this.#shift === 0) return t.keep(x);
-    const around = t.zeros([x.size + this.#shift], { dtype: x.dtype, device: this.#device });
-    const shifted = t.keep(t.view(t.slice(around, 0, this.#shift), x.shape));
-    t.copyInPlace(shifted, x);
-    return shifted;
   }
 
   /** The same values, apart or in one tensor. */
