@@ -1,11 +1,13 @@
-// The commands a bare clone offers: `npm run demo`, `npm test` and `npm run mutate`.
+// The commands a bare clone offers: `npm run demo`, `npm test`, `npm run mutate` and `npm run fuzz`.
 // Node 22.12, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
 import { spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -17,13 +19,10 @@ const env = {
   DO_NOT_TRACK: '1',
 };
 
+const spawnOptions = { cwd: root, env, stdio: 'inherit', shell: process.platform === 'win32' };
+
 function run(command, ...args) {
-  const { status, error } = spawnSync(command, args, {
-    cwd: root,
-    env,
-    stdio: 'inherit',
-    shell: process.platform === 'win32',
-  });
+  const { status, error } = spawnSync(command, args, spawnOptions);
   if (error) throw error;
   if (status !== 0) process.exit(status ?? 1);
 }
@@ -40,10 +39,8 @@ async function runSummarized(command, ...args) {
     printed = text.length;
   };
   const child = spawn(command, args, {
-    cwd: root,
+    ...spawnOptions,
     env: { ...env, ROOFLINE_TEST_SUMMARY: summary, ROOFLINE_TEST_BUILT: '1' },
-    stdio: 'inherit',
-    shell: process.platform === 'win32',
   });
   const timer = setInterval(printNew, 200);
   try {
@@ -53,6 +50,41 @@ async function runSummarized(command, ...args) {
   } finally {
     clearInterval(timer);
     rmSync(folder, { recursive: true });
+  }
+}
+
+/** What draws random programs, by where they run: the package, the kind of its tests, and their files. */
+const randomTests = {
+  cpu: [
+    ['tensor-core', 'vitest', 'test/program/random-programs.test.ts'],
+    ['optim', 'vitest', 'test/random-steps.test.ts'],
+  ],
+  emulated: [
+    ['tensor-core', 'vitest', 'test/program/random-programs-emulated.test.ts'],
+    ['tensor-core', 'vitest', 'test/program/random-products-emulated.test.ts'],
+    ['optim', 'vitest', 'test/random-steps-emulated.test.ts'],
+  ],
+  cuda: [
+    ['tensor-core', 'vitest.gpu', 'test/gpu/random-programs.test.ts'],
+    ['optim', 'vitest.gpu', 'test/gpu/random-steps.test.ts'],
+  ],
+};
+
+/** The options of `npm run fuzz`; exits on those that it does not have. */
+function fuzzOptions(given) {
+  try {
+    const options = Object.fromEntries(
+      ['programs', 'minutes', 'seed', 'device', 'leave-out'].map((name) => [name, { type: 'string' }]),
+    );
+    const { values } = parseArgs({ args: given, options });
+    const devices = values.device ? [values.device] : ['cpu', 'emulated', 'cuda'];
+    if (!devices.every((device) => device in randomTests)) throw new Error(`no device ${values.device}`);
+    return { ...values, devices };
+  } catch (error) {
+    console.error(
+      `${error.message}\nusage: npm run fuzz -- [--programs N | --minutes N] [--seed N] [--device cpu|emulated|cuda] [--leave-out KINDS]`,
+    );
+    process.exit(2);
   }
 }
 
@@ -83,6 +115,30 @@ const steps = {
       // What fails in one package says nothing of the others.
       '--continue=dependencies-successful',
     );
+  },
+  /** Each test of random programs draws so many, or draws for so long, from a seed that is printed. */
+  fuzz(...given) {
+    const {
+      devices,
+      programs,
+      minutes = programs ? undefined : '2',
+      seed = String(randomInt(2 ** 31)),
+      ...more
+    } = fuzzOptions(given);
+    console.log(`\nRandom programs from seed ${seed} on.`);
+    Object.assign(env, {
+      ROOFLINE_FUZZ_SEED: seed,
+      ROOFLINE_FUZZ_PROGRAMS: programs ?? String(10 ** 9),
+      ROOFLINE_FUZZ_MINUTES: minutes ?? '',
+      ROOFLINE_FUZZ_LEAVE_OUT: more['leave-out'] ?? '',
+    });
+    let status = 0;
+    for (const [name, config, file] of devices.flatMap((device) => randomTests[device])) {
+      const cwd = join(root, 'packages', name);
+      const tests = ['run', '--config', `../../tooling/${config}.config.ts`, '--testTimeout=0', file];
+      status ||= spawnSync('vitest', tests, { ...spawnOptions, cwd }).status ?? 1;
+    }
+    process.exitCode = status;
   },
   mutate(...files) {
     const tests = files.filter((file) => file.endsWith('.test.ts'));

@@ -1,4 +1,16 @@
-import { type Tensor, add, backward, copyInPlace, mul, noGrad, sum } from '@roofline/tensor-core';
+import {
+  type Tensor,
+  add,
+  backward,
+  copyInPlace,
+  keep,
+  mul,
+  noGrad,
+  slice,
+  sum,
+  view,
+  zeros,
+} from '@roofline/tensor-core';
 import type { CudaDevice } from '@roofline/tensor-core/native';
 import { expect, it } from 'vitest';
 import { AdamW, SGD, clipGradientNorm } from '../src/index.ts';
@@ -138,6 +150,35 @@ export function describeClippedUpdates(device: CudaDevice, width: number): void 
       }),
     );
   });
+
+  it.each(['each its own', 'one flat buffer'])(
+    'gradients that were there, in %s, and go on to grow are clipped',
+    (where) => {
+      const pair = twins(device, width);
+      for (const each of pair) {
+        const sizes = each.parameters.map(({ size }) => size);
+        const flat = zeros([sizes.reduce((a, b) => a + b)], { device });
+        let at = 0;
+        for (const parameter of each.parameters) {
+          const part = view(slice(flat, 0, at, (at += parameter.size)), parameter.shape);
+          parameter.grad = keep(where === 'each its own' ? zeros(parameter.shape, { device }) : part);
+        }
+        each.step = (x) => {
+          const loss = each.loss(x);
+          backward(loss);
+          const norm = clipGradientNorm(each.parameters, small);
+          each.optimizer.step();
+          return noGrad(() => add(loss.detach(), norm));
+        };
+      }
+      inMemory(
+        expectSame(pair, {
+          after: (eager, tower) =>
+            tower.parameters.forEach(({ grad }, i) => expectEqual(grad!, eager.parameters[i]!.grad!)),
+        }),
+      );
+    },
+  );
 
   it('with a scaler, unscaled gradients are clipped, and a bad step is skipped', () => {
     for (const [make, isInUpdate] of [

@@ -1,8 +1,10 @@
 import {
   add,
   backward,
+  cast,
   copyInPlace,
   fillInPlace,
+  greater,
   matmul,
   mul,
   noGrad,
@@ -123,6 +125,31 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
       expect(pair[1].scaler.currentScale).toBe(512);
       expect(pair[0].scaler.currentScale).toBe(512);
       together(compiled);
+    });
+
+    it('for what says whether the step is skipped, where that is made behind the backward pass', () => {
+      const pair = twins(device, width, (parameters) => new SGD(parameters, { momentum: 0.9 }));
+      for (const each of pair)
+        each.step = (x) => {
+          const loss = each.loss(x);
+          backward(loss);
+          // Not 0 in the steps that the test fills the first gain for.
+          const skip = noGrad(() => cast(greater(sum(each.gains[0]!), width), 'float32'));
+          each.optimizer.stepUnless(skip);
+          each.optimizer.zeroGrad();
+          return add(loss.detach(), skip);
+        };
+      const compiled = expectSame(pair, {
+        before({ gains: [gain] }, step) {
+          if (step === 3) noGrad(() => fillInPlace(gain!, 2));
+          if (step === 5) noGrad(() => fillInPlace(gain!, 0.5));
+        },
+        steps: 8,
+      });
+      const { updates, behindTheFirst } = updatesIn(compiled);
+      expect(updates).toBe(1);
+      expect(behindTheFirst).not.toContain('matmul');
+      compiled.dispose();
     });
 
     it('for the last of several micro-batches', () => {

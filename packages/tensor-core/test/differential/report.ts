@@ -9,6 +9,15 @@ export interface Failure {
 
 /** What went wrong, with what, and how to see it again. */
 export function describeFailure({ program, mismatch }: Failure): string {
+  return [
+    `${program.name}: ${mismatch.kind}: ${mismatch.detail}`,
+    ...listingOf(program),
+    `  again: ROOFLINE_DIFFERENTIAL=${program.name}:${program.seed} npm run test:differential`,
+  ].join('\n');
+}
+
+/** A program as one would write it in Python. */
+export function listingOf(program: Program): string[] {
   const inputs = program.inputs.map((input, i) => {
     const base = input.aliasOf === undefined ? format(input.dtype, input.data) : `r${input.aliasOf}'s base`;
     const views = input.views.map((view) => view.torch).join('');
@@ -16,12 +25,7 @@ export function describeFailure({ program, mismatch }: Failure): string {
     return `  r${i} = ${input.dtype} [${input.baseShape.join(', ')}]${gradient}: ${base}${views}`;
   });
   const steps = torchSteps(program).map((step, i) => `  r${program.inputs.length + i} = ${step}`);
-  return [
-    `${program.name}: ${mismatch.kind}: ${mismatch.detail}`,
-    ...inputs,
-    ...steps,
-    `  again: ROOFLINE_DIFFERENTIAL=${program.name}:${program.seed} npm run test:differential`,
-  ].join('\n');
+  return [...inputs, ...steps];
 }
 
 /** The failures by op and kind, each group with how many they are and its shortest ones, of different dtypes. */

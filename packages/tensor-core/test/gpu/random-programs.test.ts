@@ -1,8 +1,10 @@
 import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
+import { fuzzSettings } from '../program/fuzz-settings.ts';
 import { itCompilesRandomPrograms } from '../program/random-programs.ts';
+import { itCompilesRandomSteps } from '../program/random-steps.ts';
 
-const seed = Number(process.env['PROGRAM_SEED'] ?? 11);
-const cases = Number(process.env['PROGRAM_CASES'] ?? 300);
-
-describe('random programs on CUDA', () => itCompilesRandomPrograms(() => device('cuda'), seed, cases));
+describe('random programs on CUDA', () => {
+  itCompilesRandomPrograms(() => device('cuda'), fuzzSettings(11, 300));
+  itCompilesRandomSteps(() => device('cuda'), fuzzSettings(20_000, 300));
+});

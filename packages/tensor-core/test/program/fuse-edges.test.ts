@@ -141,4 +141,119 @@ describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges o
   ])('not of %s', (_, fn) => {
     expect(opNames(fused(fn)).filter((name) => name.includes('Norm'))).toEqual(['rmsNorm']);
   });
+
+  it('one element of each row of a matrix is no row, though it has as many', () => {
+    const square = random([24, 24], 11);
+    const eachRow = random([24, 1], 12);
+    expect(opNames(fused(() => [t.rmsNorm(t.mul(square, eachRow), weight)]))).toEqual(['mul', 'rmsNorm']);
+    expect(opNames(fused(() => [t.mul(t.rmsNorm(square, weight), eachRow)]))).toEqual(['rmsNorm', 'mul']);
+    expect(opNames(fused(() => [t.rmsNorm(t.mul(square, row), weight)]))).toEqual(['fused_mul_rmsNorm']);
+  });
+
+  it('not where what the reader adds is written between, by the first call behind the norm', () => {
+    const rows = t.slice(x, 0, 1, 3);
+    const written = () => {
+      const b = t.softmax(x, -1);
+      const y = t.rmsNorm(x, weight);
+      t.addInPlace(t.slice(b, 0, 0, 2), rows);
+      return [t.add(y, b)];
+    };
+    expect(opNames(fused(written))).toEqual(['softmax', 'rmsNorm', 'add_', 'add']);
+  });
+
+  describe('not where a call reads one tensor through several inputs', () => {
+    const first = (y: Tensor) => t.select(y, 0, 0);
+    const alone = random([1, 24], 13);
+    const leaf = random(shape, 14).requiresGrad_();
+    const single = random([1, 24], 15).requiresGrad_();
+    const gradientsOf = (x: Tensor, make: () => Tensor): Tensor[] => {
+      x.grad = null;
+      make();
+      return [x.grad!.detach()];
+    };
+    it.each<[string, () => Tensor[]]>([
+      [
+        'an input that is its own weight',
+        () => {
+          const y = t.mul(row, row);
+          return [t.rmsNorm(y, y), t.layerNorm(y, y, bias), t.layerNorm(y, weight, y)];
+        },
+      ],
+      [
+        'an input that has its own weight as a row',
+        () => {
+          const y = t.mul(x, x);
+          return [t.rmsNorm(y, first(y))];
+        },
+      ],
+      [
+        'an input that has its own bias as a row',
+        () => {
+          const y = t.mul(x, x);
+          return [t.layerNorm(y, weight, first(y))];
+        },
+      ],
+      [
+        'an input that has weight and bias as rows',
+        () => {
+          const y = t.mul(x, x);
+          return [t.layerNorm(y, first(y), t.select(y, 0, 1))];
+        },
+      ],
+      [
+        'a result whose reader also adds a row of it',
+        () => {
+          const y = t.rmsNorm(x, weight);
+          return [t.add(y, first(y))];
+        },
+      ],
+      [
+        'a result whose reader also adds an element of it',
+        () => {
+          const y = t.rmsNorm(x, weight);
+          return [t.add(y, t.select(first(y), 0, 3))];
+        },
+      ],
+      [
+        'a gradient that is the weight',
+        () =>
+          gradientsOf(single, () => {
+            const dy = t.mul(alone, 2);
+            const y = t.rmsNorm(single, t.reshape(dy, [24]));
+            y.backward(dy);
+            return y;
+          }),
+      ],
+      [
+        'a gradient whose row is the weight',
+        () =>
+          gradientsOf(leaf, () => {
+            const dy = t.mul(x, 2);
+            const y = t.rmsNorm(leaf, first(dy));
+            y.backward(dy);
+            return y;
+          }),
+      ],
+      [
+        'a gradient that is the input',
+        () =>
+          gradientsOf(leaf, () => {
+            const both = t.mul(leaf, 2);
+            const y = t.rmsNorm(both, weight);
+            y.backward(both.detach());
+            return y;
+          }),
+      ],
+    ])('%s', (_, fn) => {
+      fused(fn);
+    });
+
+    it('but of a reader that reads nothing else of it', () => {
+      const square = () => {
+        const y = t.rmsNorm(x, weight);
+        return [t.mul(y, y)];
+      };
+      expect(opNames(fused(square))).toEqual(['fused_rmsNorm_mul']);
+    });
+  });
 });

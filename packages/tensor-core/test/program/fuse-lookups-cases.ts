@@ -20,6 +20,8 @@ export function describeLookups(open: () => Device): void {
     outside: ids([8, 9, -1, 0]),
     narrow: ids([1, 1, 5], 'int32'),
     shifted: t.slice(random([217], 17), 0, 1),
+    square: random([64, 24], 18),
+    reversed: t.view(ids(Array.from({ length: 64 }, (_, i) => 63 - i)), [64]),
   });
   let at: ReturnType<typeof make>;
   beforeAll(() => void (at = make()));
@@ -69,6 +71,16 @@ export function describeLookups(open: () => Device): void {
     ]);
   });
 
+  it('without the reader of the norm where that writes the table: rows of it are still to be looked up', () => {
+    const program = fused(() => {
+      const table = t.softmax(at.square, -1);
+      const y = t.rmsNorm(t.embedding(table, at.reversed), at.weight);
+      t.addInPlace(table, y);
+      return [table];
+    });
+    expect(opNames(program)).toEqual(['softmax', 'fused_embedding_rmsNorm', 'add_']);
+  });
+
   it.each<[string, () => Tensor[]]>([
     [
       'a table that is written before the norm',
@@ -93,6 +105,13 @@ export function describeLookups(open: () => Device): void {
     [
       'another layout',
       () => [t.rmsNorm(t.reshape(t.embedding(at.table, at.wide), [14, 12]), t.slice(at.weight, 0, 0, 12))],
+    ],
+    [
+      'rows one of which is the weight',
+      () => {
+        const x = t.embedding(at.table, at.wide);
+        return [t.rmsNorm(x, t.select(t.select(x, 0, 0), 0, 1))];
+      },
     ],
     [
       'a table that does not begin where vectors do',

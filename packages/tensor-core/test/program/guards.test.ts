@@ -120,6 +120,35 @@ describe('a compiled function runs again', () => {
     expect(runs()).toBe(2);
   });
 
+  it('when a gradient has moved inside one flat buffer, or lies there in another layout', () => {
+    const weight = t
+      .tensor([
+        [1, 2],
+        [3, 4],
+      ])
+      .requiresGrad_();
+    const flat = t.zeros([8]);
+    const { call, runs } = counting((x: Tensor) => t.sum(t.mul(x, weight)).backward());
+    const x = t.tensor([
+      [1, 10],
+      [100, 1000],
+    ]);
+    const part = (at: number) => t.view(t.slice(flat, 0, at, at + 4), [2, 2]);
+    const [first, second] = [part(0), part(4)];
+    weight.grad = first;
+    for (let i = 0; i < 3; i++) call(x);
+    expect([values(flat), runs()]).toEqual([[3, 30, 300, 3000, 0, 0, 0, 0], 1]);
+    weight.grad = second;
+    for (let i = 0; i < 3; i++) call(x);
+    expect([values(flat), runs()]).toEqual([[3, 30, 300, 3000, 3, 30, 300, 3000], 2]);
+    weight.grad = t.transpose(part(4));
+    for (let i = 0; i < 2; i++) call(x);
+    expect([values(flat), runs()]).toEqual([[3, 30, 300, 3000, 5, 230, 320, 5000], 3]);
+    weight.grad = first;
+    call(x);
+    expect([values(flat).slice(0, 4), runs()]).toEqual([[4, 40, 400, 4000], 3]);
+  });
+
   it('until what it keeps is there, as an optimizer makes its moments', () => {
     let moment: Tensor | null = null;
     const { call, runs } = counting((x: Tensor) => {

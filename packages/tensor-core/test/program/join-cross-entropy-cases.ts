@@ -135,6 +135,21 @@ export function describeJointCrossEntropy(open: () => Device): void {
     expect(names).toContain('cast');
   });
 
+  it('of logits that are cast, one of which comes from above, too', () => {
+    const targets = targetsOf(8, 12);
+    const leaf = leafOf([8, 12], 'bfloat16');
+    const traced = programOf(() => {
+      leaf.grad = null;
+      const wide = t.cast(leaf, 'float32');
+      const value = t.crossEntropy(wide, targets);
+      value.backward(t.select(t.select(wide.detach(), 0, 0), 0, 1));
+      return [value.detach(), leaf.grad!.detach()];
+    });
+    const changed = joinCrossEntropy(traced.program);
+    expectSameBits(traced, changed);
+    expect(opNames(changed)).toEqual(['cast', 'fused_crossEntropy_crossEntropyBackward_cast']);
+  });
+
   it('with what comes from above, which somebody else makes', () => {
     const targets = targetsOf(8, 12);
     const loss = (logits: Tensor) => t.crossEntropy(logits, targets);

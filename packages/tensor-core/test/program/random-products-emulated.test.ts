@@ -4,15 +4,24 @@ import { uniformStream } from '../../../../tooling/uniform-stream.ts';
 import * as t from '../../src/index.ts';
 import type { Tensor } from '../../src/index.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { fuzzSettings } from './fuzz-settings.ts';
 
-const seed = Number(process.env['PROGRAM_SEED'] ?? 5);
-const cases = Number(process.env['PROGRAM_CASES'] ?? 40);
+const { seed, programs, minutes } = fuzzSettings(5, 40);
 
-const [rows, columns, weightCount] = [8, 16, 4];
+const weightCount = 4;
 const low = 'float16';
+
+/** Of activations, and of weights' rows and columns: aligned to what kernels read in one piece, and not. */
+interface Size {
+  readonly rows: number;
+  readonly columns: number;
+}
+const rowCounts = [1, 3, 8, 16];
+const columnCounts = [8, 16, 16, 24, 10, 64];
 
 /** What programs read and write beside their argument. */
 interface Memory {
+  readonly size: Size;
   readonly weights: readonly Tensor[];
   readonly buffer: Tensor;
   readonly wide: Tensor;
@@ -25,7 +34,7 @@ type Make = (x: Tensor, y: Tensor, weights: readonly Tensor[], memory: Memory) =
 /** Small, so that sums of products stay exact in float16, however often they are rounded. */
 const small = (x: Tensor) => t.clamp(x, { min: -2, max: 2 });
 const project = (x: Tensor, weight: Tensor) => t.linear(x, t.cast(weight, low));
-const heads = (x: Tensor) => t.reshape(x, [rows, 2, columns / 2]);
+const heads = (x: Tensor, { rows, columns }: Size) => t.reshape(x, [rows, 2, columns / 2]);
 
 const makers: readonly Make[] = [
   (x, _, [a, b, c]) => small(t.add(t.mul(project(x, a!), project(x, b!)), project(x, c!))),
@@ -34,12 +43,12 @@ const makers: readonly Make[] = [
   (x, y, [a, b]) => small(t.add(project(x, a!), project(y, b!))),
   (x, y, [a, b]) => small(t.add(t.matmul(x, t.cast(a!, low)), t.matmul(y, t.cast(b!, low)))),
   (x, _, [a], { buffer }) => small(t.cast(t.add(t.cast(project(x, a!), 'float32'), buffer), low)),
-  (x, _, [a, b]) => {
-    const turned = t.transpose(t.add(heads(project(x, a!)), heads(project(x, b!))), 0, 1);
-    return small(t.reshape(t.contiguous(turned), [rows, columns]));
+  (x, _, [a, b], { size }) => {
+    const turned = t.transpose(t.add(heads(project(x, a!), size), heads(project(x, b!), size)), 0, 1);
+    return small(t.reshape(t.contiguous(turned), [size.rows, size.columns]));
   },
   (x, y) => small(t.add(t.matmul(small(t.matmul(x, t.transpose(y))), y), x)),
-  (x, y, [a, b]) => {
+  (x, y, [a, b], { size: { columns } }) => {
     const halves = [project(x, a!), project(y, b!)].map((z) => t.slice(z, 1, 0, columns / 2));
     return small(t.concat(halves, 1));
   },
@@ -67,7 +76,7 @@ const writers: readonly Make[] = [
     t.fillInPlace(t.slice(sum, 1, 2, 5), 0);
     return small(t.add(first, project(sum, c!)));
   },
-  (x, _, [a, b], { wide }) => {
+  (x, _, [a, b], { wide, size: { columns } }) => {
     const [first, second] = [project(x, a!), project(x, b!)];
     t.copyInPlace(t.slice(wide, 1, 0, columns), first);
     t.addInPlace(t.slice(wide, 1, columns / 2, columns / 2 + columns), second);
@@ -82,9 +91,14 @@ class Case {
   /** Whether it makes gradients, and then updates its weights by them. */
   readonly #trains: boolean;
   readonly #passes: number;
+  readonly size: Size;
 
   constructor(caseSeed: number) {
     this.#random = uniformStream(caseSeed);
+    this.size = {
+      rows: rowCounts[this.#below(rowCounts.length)]!,
+      columns: columnCounts[this.#below(columnCounts.length)]!,
+    };
     this.#trains = this.#below(2) === 0;
     this.#passes = 1 + this.#below(2);
     const choices = this.#trains ? makers : [...makers, ...writers];
@@ -151,10 +165,13 @@ describe.skipIf(hostCompilerVersion() === null)('random sums of products on an e
       { device },
     );
   };
-  const makeMemory = (): Memory => ({
-    weights: Array.from({ length: weightCount }, (_, i) => whole([columns, columns], i).requiresGrad_()),
-    buffer: whole([rows, columns], 9),
-    wide: t.cast(whole([rows, 2 * columns], 10), low),
+  const makeMemory = (size: Size): Memory => ({
+    size,
+    weights: Array.from({ length: weightCount }, (_, i) =>
+      whole([size.columns, size.columns], i).requiresGrad_(),
+    ),
+    buffer: whole([size.rows, size.columns], 9),
+    wide: t.cast(whole([size.rows, 2 * size.columns], 10), low),
   });
   const told = (results: readonly Tensor[], { weights, buffer, wide }: Memory) =>
     [...results, ...weights, buffer, wide, ...weights.map(({ grad }) => grad)].map(
@@ -163,16 +180,20 @@ describe.skipIf(hostCompilerVersion() === null)('random sums of products on an e
   const areExact = (values: ReturnType<typeof told>) =>
     values.every((list) => list === null || list.every((value) => Math.abs(value) <= 256));
 
-  it(`of small whole numbers, compiled, give the numbers of eager ones (seed ${seed}, ${cases} cases)`, () => {
+  it(`of small whole numbers, compiled, give the numbers of eager ones (seed ${seed}, ${programs} programs)`, () => {
+    const end = performance.now() + minutes * 60_000;
+    let drawn = 0;
     let [compared, merged, accumulated] = [0, 0, 0];
     const failures: string[] = [];
-    for (let caseSeed = seed; caseSeed < seed + cases; caseSeed++) {
+    for (; drawn < programs && performance.now() < end; drawn++) {
+      const caseSeed = seed + drawn;
       t.scope(() => {
         const program = new Case(caseSeed);
-        const [eager, memory] = [makeMemory(), makeMemory()];
+        const { size } = program;
+        const [eager, memory] = [makeMemory(size), makeMemory(size)];
         const compiled = t.compile((x: Tensor) => program.run(memory, x));
         for (let call = 0; call < 4; call++) {
-          const x = whole([rows, columns], 30 + call);
+          const x = whole([size.rows, size.columns], 30 + call);
           const expected = told(program.run(eager, x), eager);
           const given = told(compiled(x), memory);
           if (!areExact(expected)) break;
@@ -187,7 +208,7 @@ describe.skipIf(hostCompilerVersion() === null)('random sums of products on an e
       });
     }
     expect(failures).toEqual([]);
-    expect(compared).toBeGreaterThan(cases);
-    expect(Math.min(merged, accumulated)).toBeGreaterThan(0);
+    expect(compared).toBeGreaterThanOrEqual(drawn);
+    if (drawn >= 40) expect(Math.min(merged, accumulated)).toBeGreaterThan(0);
   });
 });

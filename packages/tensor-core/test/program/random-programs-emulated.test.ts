@@ -1,11 +1,11 @@
 import { describe } from 'vitest';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { fuzzSettings } from './fuzz-settings.ts';
 import { itCompilesRandomPrograms } from './random-programs.ts';
-
-const seed = Number(process.env['PROGRAM_SEED'] ?? 13);
-const cases = Number(process.env['PROGRAM_CASES'] ?? 60);
+import { itCompilesRandomSteps } from './random-steps.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('random programs on an emulated GPU', () => {
   const device = openEmulatedDevice();
-  itCompilesRandomPrograms(() => device, seed, cases);
+  itCompilesRandomPrograms(() => device, fuzzSettings(13, 40));
+  itCompilesRandomSteps(() => device, fuzzSettings(5120, 20));
 });

@@ -1,9 +1,11 @@
 // Is alone in a process: ops run in as many threads as there are cores.
 import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
+import { fuzzSettings } from './fuzz-settings.ts';
 import { itCompilesRandomPrograms } from './random-programs.ts';
+import { itCompilesRandomSteps } from './random-steps.ts';
 
-const seed = Number(process.env['PROGRAM_SEED'] ?? 7);
-const cases = Number(process.env['PROGRAM_CASES'] ?? 300);
-
-describe('random programs', () => itCompilesRandomPrograms(() => device('cpu'), seed, cases));
+describe('random programs', () => {
+  itCompilesRandomPrograms(() => device('cpu'), fuzzSettings(7, 300));
+  itCompilesRandomSteps(() => device('cpu'), fuzzSettings(1, 150));
+});

@@ -33,7 +33,7 @@ export function edgedCall(
     },
     after: after ? inMemory(after) : nothing,
   };
-  if (!keepApart(parts)) return null;
+  if (!keepApart(parts) || (before && writesTable(before, parts))) return null;
   const members = [...(before ? [before.call] : []), call, ...(after ? [after.call] : [])];
   const inputs = [...parts.before.inputs, ...parts.own.inputs, ...parts.after.inputs];
   const outputs = [...parts.before.outputs, ...parts.own.outputs, ...parts.after.outputs];
@@ -55,6 +55,11 @@ function keepApart({ before, own, after }: Parts): boolean {
     !edgeOutputs.some((output) => [...own.inputs, ...own.outputs].some(meets(output))) &&
     !own.outputs.some((output) => edgeInputs.some(meets(output)))
   );
+}
+
+/** Whether an edge writes to the table that another one looks rows up in: other elements than its own. */
+function writesTable({ call, ids }: Edge, { after }: Parts): boolean {
+  return ids !== undefined && after.outputs.some((output) => !areDisjoint(output, call.inputs[0]!));
 }
 
 function edgedKernel(

@@ -52,7 +52,8 @@ class EdgeFusion {
     if (!edge) return null;
     const between = this.calls.slice(at + 1, index);
     if (!between.every((other) => areIndependent(other, writer!))) return null;
-    return { ...edge, storesShared: this.#isNeeded(shared, index, [call]) };
+    const isPassedOn = (_: Operand, place: number) => place === input;
+    return { ...edge, storesShared: this.#isNeeded(shared, index, call, isPassedOn) };
   }
 
   /** The element-wise call that reads the output, where it can run as early as this call. */
@@ -64,18 +65,30 @@ class EdgeFusion {
     if (!edge) return null;
     const between = this.calls.slice(index + 1, at);
     if (!between.every((other) => areIndependent(other, reader!))) return null;
-    return { ...edge, storesShared: this.#isNeeded(shared, index, [reader!]) };
+    const isPassedOn = (operand: Operand) => isSameOperand(operand, shared);
+    return { ...edge, storesShared: this.#isNeeded(shared, index, reader!, isPassedOn) };
   }
 
   #isMade({ storage }: Operand): boolean {
     return this.#program.storages[storage]!.source.kind === 'made';
   }
 
-  /** Whether anybody but `users` reads, from the call at `index` on, what goes from one call to the other. */
-  #isNeeded({ storage }: Operand, index: number, users: readonly Call[]): boolean {
+  /**
+   * Whether anybody reads from memory, from the call at `index` on, what goes from one call to the other: `user` does not in
+   * those of its inputs that are passed on to it, but may in others, as a norm whose input is its own weight does.
+   */
+  #isNeeded(
+    { storage }: Operand,
+    index: number,
+    user: Call,
+    isPassedOn: (input: Operand, place: number) => boolean,
+  ): boolean {
     if (this.#program.kept.has(storage)) return true;
-    const others = this.calls.slice(index).filter((call) => !users.includes(call));
-    return others.some(({ inputs }) => inputs.some((input) => input.storage === storage));
+    const isRead = (call: Call) =>
+      call.inputs.some(
+        (input, place) => input.storage === storage && !(call === user && isPassedOn(input, place)),
+      );
+    return this.calls.slice(index).some(isRead);
   }
 }
 

@@ -49,7 +49,7 @@ function joined(program: Program, forward: Call): readonly Call[] | null {
   const late = behind.slice(1);
   if (!late.every((call) => areIndependent(call, backward))) return null;
   const filling = fillingOf(program, uses, backward);
-  const widening = wideningOf(program, uses, forward, to);
+  const widening = wideningOf(program, uses, forward, backward);
   const narrowing = narrowingOf(program, uses, backward);
   const left = new Set([forward, backward, filling?.call, widening, narrowing]);
   const joint = jointCall({ forward, backward, filling, widening, narrowing });
@@ -84,12 +84,15 @@ function fillingOf(program: Program, uses: Uses, backward: Call): Filling | null
 }
 
 /** The cast of low-precision logits that the loss and its gradient alone read, where it can be left out. */
-function wideningOf(program: Program, uses: Uses, forward: Call, end: number): Call | null {
+function wideningOf(program: Program, uses: Uses, forward: Call, backward: Call): Call | null {
   const [logits] = forward.inputs as readonly [Operand];
   const [cast, ...readers] = uses.get(logits.storage)!;
   if (!cast || readers.length !== 2 || !isCastOfAll(program, cast, logits, 'outputs')) return null;
+  // What the gradient is multiplied by may be one of them.
+  if (backward.inputs[0]!.storage === logits.storage) return null;
   const [from] = cast.inputs as readonly [Operand];
-  const behind = program.calls.slice(program.calls.indexOf(cast) + 1, end);
+  const { calls } = program;
+  const behind = calls.slice(calls.indexOf(cast) + 1, calls.indexOf(backward));
   return byteSize(from.dtype) === 2 && leaveAsIs(behind, [from]) ? cast : null;
 }
 

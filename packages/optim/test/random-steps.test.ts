@@ -1,0 +1,9 @@
+import { device } from '@roofline/tensor-core';
+import { describe } from 'vitest';
+import { fuzzSettings } from '../../tensor-core/test/program/fuzz-settings.ts';
+import { itCompilesRandomSteps } from '../../tensor-core/test/program/random-steps.ts';
+import { trainers } from './random-steps-cases.ts';
+
+describe('random steps with optimizers', () => {
+  itCompilesRandomSteps(() => device('cpu'), fuzzSettings(1, 60), trainers);
+});

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import type { Device } from '../../src/index.ts';
+import type { FuzzSettings } from './fuzz-settings.ts';
+import { compareStep } from './random-steps/compare-step.ts';
+import { drawStep } from './random-steps/draw-step.ts';
+import { shrinkStep } from './random-steps/shrink-step.ts';
+import { listingOf } from './random-steps/step-program.ts';
+import type { Trainer } from './random-steps/world.ts';
+
+/** No more programs are looked for, and made smaller, than these. */
+const mostFailures = 5;
+
+/** Draws steps on `open`'s device: compiled, each gives and leaves the bits of the eager one, five times in a row. */
+export function itCompilesRandomSteps(
+  open: () => Device,
+  { seed, programs, minutes, leftOut }: FuzzSettings,
+  trainers: readonly Trainer[] = [],
+): void {
+  it(`steps of several ops leave what eager ones leave (seed ${seed}, ${programs} programs)`, () => {
+    const end = performance.now() + minutes * 60_000;
+    const device = open();
+    const failures: string[] = [];
+    let [drawn, same, rounded] = [0, 0, 0];
+    for (; drawn < programs && performance.now() < end && failures.length < mostFailures; drawn++) {
+      const program = drawStep(seed + drawn, leftOut, trainers);
+      const outcome = compareStep(program, device, trainers);
+      if (outcome.kind === 'same') same++;
+      if (outcome.kind === 'rounds') rounded++;
+      if (outcome.kind !== 'differs') continue;
+      const fails = (smaller: typeof program) => compareStep(smaller, device, trainers).kind === 'differs';
+      const smallest = shrinkStep(program, fails);
+      failures.push(
+        [
+          compareStep(smallest, device, trainers).message,
+          listingOf(smallest),
+          `again: npm run fuzz -- --seed ${program.seed} --programs 1`,
+        ].join('\n'),
+      );
+    }
+    expect(failures.join('\n\n')).toBe('');
+    expect(same).toBeGreaterThanOrEqual(Math.floor(drawn / 2));
+    expect(rounded).toBeLessThanOrEqual(1 + drawn / 100);
+  });
+}

@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util';
+import * as t from '../../../src/index.ts';
+import type { Device, Tensor } from '../../../src/index.ts';
+import { unitRoundoff } from '../../op-cases/support/samples.ts';
+import type { StepProgram } from './step-program.ts';
+import { type Trainer, World } from './world.ts';
+
+/** The first is written down, the others are replayed; what the host does between them they must see. */
+const calls = 5;
+
+/**
+ * What came of running a program eagerly and compiled. `refused`: eager code throws, so there is nothing to compare. `rounds`:
+ * on the CPU, where ONNX Runtime adds in an order that depends on where an operand lies, and compiled code may lay it
+ * elsewhere, all numbers are as close as that may leave them.
+ */
+export type StepResult = 'same' | 'differs' | 'refused' | 'rounds';
+
+export interface StepOutcome {
+  readonly kind: StepResult;
+  /** What differs, and where; else why it is refused. */
+  readonly message: string;
+  /** The ops that the compiled program ran. */
+  readonly ops: readonly string[];
+}
+
+interface Explained {
+  explain(): readonly t.ProgramExplanation[];
+}
+
+type Numbers = Record<string, readonly unknown[]>;
+
+export function compareStep(program: StepProgram, device: Device, trainers: readonly Trainer[]): StepOutcome {
+  return t.scope(() => {
+    let expected: Numbers[];
+    try {
+      expected = runEagerly(program, new World(program, device, trainers));
+    } catch (error) {
+      return { kind: 'refused', message: (error as Error).message, ops: [] };
+    }
+    const world = new World(program, device, trainers);
+    const step = t.compile((...given: Tensor[]) => world.run(given));
+    try {
+      const difference = firstDifference(expected, program, world, step);
+      if (difference === null) return { kind: 'same', message: '', ops: opsOf(step) };
+      const isRounding = device.type === 'cpu' && difference.isSmall;
+      return { kind: isRounding ? 'rounds' : 'differs', message: difference.where, ops: opsOf(step) };
+    } catch (error) {
+      return { kind: 'differs', message: `compiled, throws ${(error as Error).message}`, ops: opsOf(step) };
+    } finally {
+      step.dispose();
+    }
+  });
+}
+
+/** The numbers of each call. */
+function runEagerly(program: StepProgram, world: World): Numbers[] {
+  return Array.from({ length: calls }, (_, call) => {
+    actBefore(program, world, call);
+    return numbersOf(world, call, (given) => world.run(given));
+  });
+}
+
+function actBefore({ hostActions }: StepProgram, world: World, call: number): void {
+  const action = hostActions.get(call);
+  if (action) world.act(action);
+}
+
+function firstDifference(
+  expected: readonly Numbers[],
+  program: StepProgram,
+  world: World,
+  step: Explained & ((...given: Tensor[]) => Tensor[]),
+): Difference | null {
+  for (const [call, numbers] of expected.entries()) {
+    actBefore(program, world, call);
+    const given = numbersOf(world, call, (args) => step(...args));
+    const difference = differenceOf(numbers, given, addsTables(step));
+    if (difference) return { ...difference, where: `call ${call}: ${difference.where}` };
+  }
+  return null;
+}
+
+/** The numbers of all that a call gives and leaves. */
+function numbersOf(world: World, call: number, run: (given: Tensor[]) => Tensor[]): Numbers {
+  const { given, wholes } = world.argumentsOf(call);
+  return t.scope(() => {
+    const results = run(given);
+    const told = Object.entries({ results, arguments: wholes, ...world.state });
+    return Object.fromEntries(
+      told.map(([name, tensors]) => [
+        name,
+        tensors.map((x) => x && [x.dtype, x.shape.join(), ...x.toFlatArray()]),
+      ]),
+    );
+  });
+}
+
+interface Difference {
+  readonly where: string;
+  /** Whether it could be one of rounding. */
+  readonly isSmall: boolean;
+}
+
+/** Where the numbers of one call differ first; null where they do not. Zeros may differ in sign if `zerosMayDiffer`. */
+function differenceOf(expected: Numbers, given: Numbers, zerosMayDiffer: boolean): Difference | null {
+  const plain = (value: unknown) => (zerosMayDiffer && value === 0 ? 0 : value);
+  for (const [name, list] of Object.entries(expected)) {
+    for (const [i, numbers] of list.entries()) {
+      const other = given[name]![i];
+      if (isDeepStrictEqual(numbers, other)) continue;
+      if (!Array.isArray(numbers) || !Array.isArray(other))
+        return { where: `${name}[${i}] is there on one side alone`, isSmall: false };
+      const at = numbers.findIndex((value, place) => !Object.is(plain(value), plain(other[place])));
+      if (at < 0) continue;
+      // What the dtype and the shape go before.
+      const where = `${name}[${i}] at ${at - 2}: ${String(other[at])} where eager code has ${String(numbers[at])}`;
+      return { where, isSmall: areClose(numbers, other) };
+    }
+  }
+  return null;
+}
+
+/** Whether all numbers of a tensor are those of another one but for some roundings. */
+function areClose([dtype, ...numbers]: unknown[], [, ...others]: unknown[]): boolean {
+  const bound = 64 * (unitRoundoff[dtype as t.DType] ?? 0);
+  return numbers.every((a, i) => {
+    const b = others[i];
+    if (typeof a !== 'number' || typeof b !== 'number') return Object.is(a, b);
+    return Object.is(a, b) || Math.abs(a - b) <= bound * Math.max(1, Math.abs(a), Math.abs(b));
+  });
+}
+
+/** Of rows that nobody looked up a -0 stays one; see `accumulateEmbeddings`. */
+function addsTables(step: Explained): boolean {
+  return opsOf(step).some((op) => op.startsWith('fused_embeddingBackward_add_'));
+}
+
+function opsOf(step: Explained): string[] {
+  return step.explain().flatMap(({ table }) => table.map(({ op }) => op));
+}
