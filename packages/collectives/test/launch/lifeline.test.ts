@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -71,4 +72,18 @@ it('a process in the group of another one is killed alone', async () => {
   await once(child.stdout!, 'data');
   (child.stdio[3] as Socket).destroy();
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
+});
+
+it('costs a rank no package: what is preloaded and its thread load none', () => {
+  const loaded = (file: URL): string[] => {
+    const imports = readFileSync(file, 'utf8').matchAll(
+      /^(?:import|export) (?!type )(?:[^']*? from )?'([^']+)';$/gm,
+    );
+    return [...imports].flatMap(([, name]) =>
+      name!.startsWith('.') ? loaded(new URL(name!, file)) : [name!],
+    );
+  };
+  const names = ['lifeline', 'lifeline-thread'].flatMap((name) => loaded(packageProgram(name)));
+  expect(names).toContain('node:worker_threads');
+  expect(names.filter((name) => !name.startsWith('node:'))).toEqual([]);
 });

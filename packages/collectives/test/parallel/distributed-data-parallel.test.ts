@@ -170,6 +170,47 @@ describe('the modes', () => {
   });
 });
 
+describe('the step', () => {
+  const descriptions = ({ calls }: InstantBackend) => calls.map(({ description }) => description);
+  const plain = 'allReduce(average) float32 [16]';
+
+  it.each(['naive', 'overlap'] as const)('goes with the first gradients of each pass: %s', (mode) => {
+    const { backend, model, parallel } = parallelOf({ mode, bucketBytes: rowBytes });
+    expect(parallel.step).toBe(null);
+    backward(model);
+    for (const step of [0, 7]) {
+      parallel.step = step;
+      model.zeroGrad();
+      parallel.noSync(() => backward(model));
+      backward(model);
+      backward(model);
+    }
+    parallel.step = null;
+    backward(model);
+    const rest = Array<string>(count - 1).fill(plain);
+    const told = (step: number) => [`allReduce(average, step ${step}) float32 [16]`, ...rest];
+    expect(descriptions(backend)).toEqual(
+      [[plain, ...rest], told(0), told(0), told(7), told(7), [plain, ...rest]].flat(),
+    );
+    // What tells nothing is not compared where calls are not.
+    expect(backend.calls.map(({ isCompared }) => isCompared)).toEqual(
+      descriptions(backend).map((text) => text !== plain),
+    );
+    parallel.dispose();
+    model.dispose();
+  });
+
+  it.each([-1, 0.5, Number.NaN, '3'])('cannot be %j', (step) => {
+    const { model, parallel } = parallelOf();
+    expect(() => (parallel.step = step as number)).toThrow(
+      /DistributedDataParallel\.step: step must be a whole number of zero or more, not/,
+    );
+    expect(parallel.step).toBe(null);
+    parallel.dispose();
+    model.dispose();
+  });
+});
+
 describe('noSync', () => {
   it.each(['naive', 'flat', 'overlap'] as const)('%s: nothing is sent before the pass outside', (mode) => {
     const { backend, model, parallel } = parallelOf({ mode });
