@@ -3,6 +3,7 @@ import {
   type Tensor,
   alias,
   byteSize,
+  copy,
   copyInPlace,
   fillInPlace,
   formatShape,
@@ -95,14 +96,28 @@ export class FlatBucket implements GradientBucket {
   }
 
   average(group: ProcessGroup, context: Context): Work {
-    for (const parameter of this.parameters) this.#bringHome(parameter);
+    const displaced = this.parameters.filter((parameter) => !this.#isHome(parameter));
+    for (const parameter of displaced) this.#takeOut(parameter);
+    for (const parameter of displaced) this.#bringHome(parameter);
     return group.allReduce(this.#flat, { op: 'average', ...context });
   }
 
-  /** A gradient that the user has set, or that was there before the bucket, lies elsewhere. */
+  /** A gradient that the user has set, or that was there before the bucket, lies elsewhere, or in another order. */
+  #isHome(parameter: Tensor): boolean {
+    const [home, gradient] = [this.#views.get(parameter)!, gradientOf(parameter)];
+    return gradient.storage === home.storage && gradient.offset === home.offset && gradient.isContiguous;
+  }
+
+  /** What lies at another's place of the buffer would be gone once that one has been brought home. */
+  #takeOut(parameter: Tensor): void {
+    const gradient = gradientOf(parameter);
+    if (gradient.storage !== this.#flat.storage) return;
+    parameter.grad = keep(copy(gradient));
+    gradient.dispose();
+  }
+
   #bringHome(parameter: Tensor): void {
     const [home, gradient] = [this.#views.get(parameter)!, gradientOf(parameter)];
-    if (gradient.storage === home.storage && gradient.offset === home.offset) return;
     copyInPlace(home, gradient);
     this.copiedBytes += home.byteLength;
     gradient.dispose();

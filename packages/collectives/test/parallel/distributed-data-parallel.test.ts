@@ -3,7 +3,10 @@ import {
   RooflineError,
   type Tensor,
   add,
+  alias,
+  arange,
   checkpoint,
+  copyInPlace,
   device,
   expand,
   full,
@@ -11,8 +14,10 @@ import {
   linear,
   mul,
   ones,
+  reshape,
   scope,
   sum,
+  transpose,
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import {
@@ -431,6 +436,47 @@ describe('gradients in buckets', () => {
     expect(parallel.copiedBytes).toBe(64 + 64 + 16 + 64 + 16);
     expect(model.once.grad.storage).toBe(model.twice.grad!.storage);
     parallel.dispose();
+  });
+
+  /** A model whose gradients lie in one buffer, and as `change` has left them when the next pass adds to the bias. */
+  const rearranged = (change: (model: Layers) => void) => {
+    const { model, parallel } = trained({ mode: 'flat' });
+    model.backward();
+    const [first, second] = values(model);
+    const places = model.parameters.map(({ grad }) => grad!.offset);
+    change(model);
+    scope(() => sum(model.bias).backward());
+    // Ranks add up what lies at one place of their buffers.
+    expect(model.parameters.map(({ grad }) => grad!.offset)).toEqual(places);
+    expect(model.parameters.map(({ grad }) => grad!.isContiguous)).toEqual([true, true, true]);
+    const after = values(model).slice(0, 2);
+    parallel.dispose();
+    return { first, second, after };
+  };
+
+  it('a gradient that the user has set to another one of its buffer is brought to its own place', () => {
+    const { second, after } = rearranged((model) => {
+      model.once.grad = keep(alias(model.twice.grad!));
+    });
+    expect(after).toEqual([second, second]);
+  });
+
+  it('two that have been exchanged are brought home without one writing over the other', () => {
+    const { first, second, after } = rearranged((model) => {
+      const [once, twice] = [model.once.grad!, model.twice.grad!].map((grad) => keep(alias(grad)));
+      [model.once.grad, model.twice.grad] = [twice!, once!];
+    });
+    expect(after).toEqual([second, first]);
+  });
+
+  it('one that is a transposed view of its own place is brought into its order', () => {
+    const { second, after } = rearranged((model) => {
+      const rows = keep(arange(16));
+      copyInPlace(model.once.grad!, reshape(rows, [4, 4]));
+      model.once.grad = keep(transpose(model.once.grad!, 0, 1));
+    });
+    const columns = Array.from({ length: 16 }, (_, i) => (i % 4) * 4 + Math.floor(i / 4));
+    expect(after).toEqual([columns, second]);
   });
 
   it('naive has none, so nothing is copied', () => {
