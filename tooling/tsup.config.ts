@@ -6,8 +6,9 @@ import { defineConfig } from 'tsup';
 const entries = [
   ...['src/index.ts', 'src/native.ts', 'src/testing.ts', 'src/op/nearest.ts'],
   ...['src/devices/cuda/compile/compile-worker.ts', 'src/devices/cuda/profiling/cupti-thread.ts'],
-  ...['src/nccl-watchdog.ts', 'src/store-thread.ts'],
-  ...['src/cli.ts', 'src/cell.ts', 'src/lifeline.ts', 'src/collective-rank.ts', 'src/ddp-rank.ts'],
+  ...['src/nccl-watchdog.ts', 'src/store-thread.ts', 'src/lifeline.ts', 'src/lifeline-thread.ts'],
+  ...['src/launch/spawn-with-lifeline.ts', 'src/cli.ts', 'src/cell.ts'],
+  ...['src/collective-rank.ts', 'src/ddp-rank.ts'],
 ];
 
 export default defineConfig({

@@ -1,14 +1,11 @@
 // The program of a cell's process: one job in, progress and one result out. See runner/cell-protocol.ts.
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { Worker } from 'node:worker_threads';
-import { lifelineProgram } from './paths.ts';
 import type { CellError } from './records/record.ts';
-import { LIFELINE_DESCRIPTOR, sendEvent, type CellJob } from './runner/cell-protocol.ts';
+import { sendEvent, type CellJob } from './runner/cell-protocol.ts';
 import { loadTask } from './runner/tasks.ts';
 
 volunteerForMemoryKill();
-new Worker(lifelineProgram, { workerData: LIFELINE_DESCRIPTOR }).unref();
 process.on('uncaughtException', fail);
 const input = createInterface({ input: process.stdin });
 input.once('line', (line) => void run(JSON.parse(line) as CellJob).catch(fail));

@@ -16,9 +16,6 @@ export const cellProgram = {
   ],
 } as const;
 
-/** The program of the thread that ends a cell with its runner. */
-export const lifelineProgram = program('lifeline');
-
 /** The program of a rank of `roofline ddp`. */
 export const ddpRankProgram = program('ddp-rank');
 

@@ -23,6 +23,7 @@ const parallel = new DistributedDataParallel(model, group);
 const optimizer = new ShardedOptimizer(model.parameters(), AdamW, group, { learningRate: 3e-3 });
 
 function trainStep(step: number): number {
+  parallel.step = step;
   return scope(() => {
     // This rank's rows of the joined batch.
     const part = { step: step * group.size + group.rank, batch, contextLength: config.contextLength };

@@ -52,6 +52,7 @@ const table: HostileTable = {
     },
   },
   'DistributedDataParallel#noSync': { args: () => [parallel(), () => {}], legal: { 1: 'fn' } },
+  'DistributedDataParallel#step=': { args: () => [parallel(), 3], legal: { 1: 'null 5' } },
   'DistributedDataParallel#dispose': exempt('takes nothing'),
   'new ShardedOptimizer': {
     args: () => [[ones([2])], SGD, group(), { learningRate: 0.1 }],
@@ -221,8 +222,11 @@ const table: HostileTable = {
 };
 
 describeHostileArguments(collectives, table, RooflineError);
-const reduceOptions = () => ({ op: 'max', output: zeros([2]) });
-const legalReduce = { '2': 'undefined {}', '2.op': 'undefined', '2.output': 'undefined' };
+const reduceOptions = () => ({ op: 'max', output: zeros([2]), context: 'step 3' });
+const legalReduce = {
+  ...{ '2': 'undefined {}', '2.op': 'undefined', '2.output': 'undefined' },
+  '2.context': `undefined ${anyText}`,
+};
 
 const methods: HostileTable = {
   'ProcessGroup#allReduce': {
@@ -231,7 +235,10 @@ const methods: HostileTable = {
   },
   'ProcessGroup#reduce': {
     args: () => [group(), ones([2]), 0, reduceOptions()],
-    legal: { '3': 'undefined {}', '3.op': 'undefined', '3.output': 'undefined' },
+    legal: {
+      ...{ '3': 'undefined {}', '3.op': 'undefined', '3.output': 'undefined' },
+      '3.context': `undefined ${anyText}`,
+    },
   },
   'ProcessGroup#broadcast': { args: () => [group(), ones([2]), 0] },
   'ProcessGroup#allGather': { args: () => [group(), zeros([4]), ones([2])] },

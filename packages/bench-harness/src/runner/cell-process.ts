@@ -1,4 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { killTree, spawnWithLifeline } from '@roofline/collectives/spawn-with-lifeline';
+import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { firstIssue } from '../check-argument.ts';
@@ -6,7 +7,6 @@ import { cellProgram } from '../paths.ts';
 import { classifyEnding, type CellEnding, type CellOutcome } from './cell-outcome.ts';
 import { cellEvent, EVENT_DESCRIPTOR, type CellEvent, type CellJob } from './cell-protocol.ts';
 import { countMemoryKills } from './kernel-memory-kills.ts';
-import { killTree } from './process-tree.ts';
 import { afterMs } from './timer.ts';
 
 export interface CellProcessOptions {
@@ -42,10 +42,8 @@ export function runCellProcess(job: CellJob, options: CellProcessOptions = {}): 
 }
 
 function spawnCell(environment: CellProcessOptions['environment']): ChildProcess {
-  return spawn(process.execPath, [...cellProgram.nodeFlags, cellProgram.path], {
-    // A process group of its own, so that it can be killed with everything it started.
-    detached: true,
-    stdio: ['pipe', 'ignore', 'pipe', 'pipe', 'pipe'],
+  return spawnWithLifeline([...cellProgram.nodeFlags, cellProgram.path], {
+    stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
   });
 }

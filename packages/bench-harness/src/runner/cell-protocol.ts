@@ -9,9 +9,6 @@ import { cellError } from '../records/record.ts';
  */
 export const EVENT_DESCRIPTOR = 3;
 
-/** The descriptor that the runner holds open for as long as it lives; see lifeline.ts. */
-export const LIFELINE_DESCRIPTOR = 4;
-
 /** One line of JSON on the cell's stdin. */
 export interface CellJob {
   /** The name of a built-in task, or the `file:` URL of a module whose default export is a `CellTask`. */

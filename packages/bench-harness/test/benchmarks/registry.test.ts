@@ -67,8 +67,6 @@ describe('the registry', () => {
     expect(packagesOf('cli/main.ts')).toEqual(['@roofline/tensor-core/nearest', 'yargs']);
     // Before the version of Node.js is checked nothing is loaded that it may not be able to read.
     expect(packagesOf('cli.ts')).toEqual([]);
-    // A cell's thread that watches for its end has no memory to spare.
-    expect(packagesOf('lifeline.ts')).toEqual([]);
   });
 });
 

@@ -62,6 +62,9 @@ describe('summarize', () => {
     expect(becameFaster([106, 106, 106, 103, 103, 103, 103, 100, 100, 100])).toBe(true);
     expect(becameFaster([106, 106, 103, 103, 103, 103, 100, 100])).toBe(false);
     expect(becameFaster([])).toBe(false);
+    // By 5 % and not over it.
+    const from100To = (last: number) => [100, 100, 100, 98, 98, 98, last, last, last];
+    expect([95.001, 95, 94.999].map((last) => becameFaster(from100To(last)))).toEqual([false, false, true]);
   });
 
   it('warns by the samples', () => {

@@ -31,6 +31,8 @@ export interface BackendCall {
   readonly count: number;
   /** The op with its dtype and shape: ranks whose texts differ did not call the same. */
   readonly description: string;
+  /** Whether those texts are compared though the group does not compare its calls. */
+  readonly isCompared: boolean;
   /** The memory that it reads and writes. */
   readonly buffers: readonly DeviceBuffer[];
   /** On a GPU, whether it is queued among the ops of the current stream, and not beside them. */

@@ -1,8 +1,10 @@
 import {
   DTypeError,
+  RooflineError,
   ShapeError,
   type Tensor,
   checkOptions,
+  describeValue,
   formatShape,
   isFloatingPoint,
 } from '@roofline/tensor-core';
@@ -19,6 +21,11 @@ export interface ReduceOptions {
   readonly op?: Reduction;
   /** Where the result goes. Default: in place. */
   readonly output?: Tensor;
+  /**
+   * What all ranks must give alike beside the op and the shape, such as 'step 3', in a few words: errors tell who gave what.
+   * NCCL compares a call that has one as `checkCalls` would, but nothing waits for that.
+   */
+  readonly context?: string;
 }
 
 /** What the collectives of one group ask of their tensors and ranks; each check names `op`. */
@@ -34,14 +41,19 @@ export class CollectiveChecks {
   }
 
   /** What `allReduce` and `reduce` take. */
-  reduceOperands(op: string, x: Tensor, options: ReduceOptions): { reduction: Reduction; output: Tensor } {
-    checkOptions(op, options, ['op', 'output']);
+  reduceOperands(
+    op: string,
+    x: Tensor,
+    options: ReduceOptions,
+  ): { reduction: Reduction; output: Tensor; context: string[] } {
+    checkOptions(op, options, ['op', 'output', 'context']);
     checkOperand(op, x, this.#backend);
     const output = options.output === undefined ? x : options.output;
     checkTarget(op, output, this.#backend);
     checkAlike(op, output, x);
     if (output !== x) checkOverlap(op, output, x, 0);
-    return { reduction: this.reductionOf(op, options.op, x), output };
+    const reduction = this.reductionOf(op, options.op, x);
+    return { reduction, output, context: contextOf(op, options.context) };
   }
 
   /** How values of the dtype of `x` are reduced. */
@@ -92,6 +104,15 @@ export class CollectiveChecks {
         peers: [this.#members.ranks[peer]!],
       });
   }
+}
+
+function contextOf(op: string, context: string | undefined): string[] {
+  if (context === undefined) return [];
+  if (typeof context === 'string' && context !== '') return [context];
+  throw new RooflineError(
+    'ARGUMENT',
+    `${op}: the context is a text that all ranks give alike, not ${describeValue(context)}.`,
+  );
 }
 
 /** Throws unless both have one dtype and one shape. */

@@ -18,6 +18,7 @@ import { Work } from './work.ts';
 export interface Call {
   readonly kind: CollectiveKind;
   readonly details?: readonly string[];
+  readonly isCompared?: boolean;
   readonly reduction?: Reduction;
   readonly root?: number;
   /** Read, written, or both where they are the same. */
@@ -45,6 +46,7 @@ export class PreparedCall implements PendingCall {
     {
       kind,
       details = [],
+      isCompared = false,
       reduction = 'sum',
       root = 0,
       input,
@@ -74,6 +76,7 @@ export class PreparedCall implements PendingCall {
       output: to?.address ?? 0,
       count: count ?? like?.size ?? 0,
       description: describeCall(isPairwise ? 'send and recv' : kind, details, like ?? null),
+      isCompared,
       buffers: this.#operands.map(({ buffer }) => buffer),
       onCurrentStream,
     };

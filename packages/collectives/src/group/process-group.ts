@@ -64,20 +64,29 @@ export class ProcessGroup {
 
   /** The reduction of all ranks' `x`, on all ranks: into `x`, or into `output` of the same shape. */
   allReduce(x: Tensor, options: ReduceOptions = {}): Work {
-    const { reduction, output } = this.#checks.reduceOperands('allReduce', x, options);
-    return this.#start({ kind: 'allReduce', reduction, details: [reduction], input: x, output, like: x });
+    const { reduction, output, context } = this.#checks.reduceOperands('allReduce', x, options);
+    return this.#start({
+      kind: 'allReduce',
+      reduction,
+      details: [reduction, ...context],
+      isCompared: context.length > 0,
+      input: x,
+      output,
+      like: x,
+    });
   }
 
   /** The same, but only the root gets the result; the others' tensors stay. */
   reduce(x: Tensor, root: number, options: ReduceOptions = {}): Work {
     checkRank('reduce', 'the root', root, this.size);
-    const { reduction, output } = this.#checks.reduceOperands('reduce', x, options);
-    const details = [reduction, `root ${root}`];
+    const { reduction, output, context } = this.#checks.reduceOperands('reduce', x, options);
+    const details = [reduction, `root ${root}`, ...context];
     const isRoot = this.rank === root;
     return this.#start({
       kind: 'reduce',
       reduction,
       details,
+      isCompared: context.length > 0,
       root,
       input: x,
       like: x,

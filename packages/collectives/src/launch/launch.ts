@@ -24,8 +24,9 @@ const noticeMs = 1000;
 /**
  * Starts the ranks of this machine and waits for them. They find each other through a store that this process hosts,
  * each sees one GPU of its own, and their output comes line by line, prefixed with the rank. Signals are passed on.
- * When one fails the others are ended, and all are when this process ends. The errors that ranks ended with are written
- * at the end, each once with the ranks that had it, and the one of the rank that failed first last.
+ * When one fails the others are ended, and all are killed, with what they have started, as soon as this process is gone,
+ * whatever ended it. The errors that ranks ended with are written at the end, each once with the ranks that had it, and the
+ * one of the rank that failed first last.
  */
 export async function launch(options: LaunchOptions): Promise<LaunchResult> {
   checkLaunchOptions(options);
@@ -39,9 +40,6 @@ export async function launch(options: LaunchOptions): Promise<LaunchResult> {
   );
   const forward = (signal: (typeof forwarded)[number]) => ranks.forEach((rank) => rank.signal(signal));
   for (const signal of forwarded) process.on(signal, forward);
-  // Where this process ends before them, as of an error that nothing catches, nobody else would.
-  const leave = () => ranks.forEach((rank) => rank.signal('SIGTERM'));
-  process.on('exit', leave);
   try {
     const failures = await endTogether(ranks, graceMs);
     for (const line of describeFailures(failures, ranks.length)) write('stderr', line);
@@ -49,7 +47,6 @@ export async function launch(options: LaunchOptions): Promise<LaunchResult> {
     return { exitCode: failure ? exitCodeOf(failure) : 0, failure };
   } finally {
     for (const signal of forwarded) process.off(signal, forward);
-    process.off('exit', leave);
     server?.close();
   }
 }

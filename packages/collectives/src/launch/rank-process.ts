@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { RankOutput } from './rank-output.ts';
+import { spawnWithLifeline } from './spawn-with-lifeline.ts';
 
 /** How a rank ended, if not well. */
 export interface RankFailure {
@@ -39,18 +39,16 @@ export class RankProcess {
   readonly ended: Promise<RankFailure | null>;
   readonly #child: ChildProcess;
   readonly #stderr: RankOutput;
-  readonly #isApart = hasTerminal();
 
   constructor(
     { rank, script, args, variables }: RankCommand,
     write: (stream: 'stdout' | 'stderr', line: string) => void,
   ) {
     this.rank = rank;
-    this.#child = spawn(process.execPath, [...process.execArgv, script, ...args], {
+    // In a group of its own: a Ctrl-C of the terminal reaches it by the launcher alone, and once.
+    this.#child = spawnWithLifeline([...process.execArgv, script, ...args], {
       env: { ...process.env, ...variables },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // In a session of its own: a Ctrl-C of the terminal reaches it by the launcher alone, and once.
-      detached: this.#isApart,
     });
     const prefix = `[rank ${rank}] `;
     createInterface({ input: this.#child.stdout! }).on('line', (line) => write('stdout', prefix + line));
@@ -63,12 +61,10 @@ export class RankProcess {
     return this.#child.pid;
   }
 
-  /** Sends a signal; where the terminal's do not reach it, to what it has started too, as the terminal would. */
+  /** Sends a signal to it and to what it has started, as a terminal would. */
   signal(signal: (typeof signals)[number]): void {
     const { pid, exitCode, signalCode } = this.#child;
-    if (this.#isApart && pid !== undefined && exitCode === null && signalCode === null)
-      process.kill(-pid, signal);
-    else this.#child.kill(signal);
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal);
   }
 
   async #watch(): Promise<RankFailure | null> {
@@ -92,15 +88,5 @@ export class RankProcess {
     const error = this.#stderr.end();
     if (exitCode === 0) return null;
     return { rank: this.rank, exitCode, signal, lastLines: this.#stderr.lastLines, error };
-  }
-}
-
-/** Whether a terminal sends signals to this process and to all of its group. */
-function hasTerminal(): boolean {
-  try {
-    closeSync(openSync('/dev/tty', 'r'));
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -139,7 +139,7 @@ export class CommunicatorState {
     return { number: completed + 1, event: this.#events[slot]!, startedMs: this.#startedMs[slot]! };
   }
 
-  /** How many calls have been compared with those of the other ranks, where that is asked for. */
+  /** How many calls have been compared with those of the other ranks, where calls wait for that. */
   get checked(): number {
     return Atomics.load(this.#words, checkedWord);
   }

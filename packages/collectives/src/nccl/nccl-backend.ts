@@ -24,7 +24,7 @@ interface Flight {
   readonly stream: CudaStream;
   readonly event: CudaEvent;
   readonly number: number;
-  /** How many calls of the group have been sent to be compared by now. */
+  /** How many calls of the group have been sent to be compared by now, where calls wait for that. */
   readonly sentChecks: number;
   /** Whether a program goes on with its results. */
   isHandedOut: boolean;
@@ -116,9 +116,9 @@ export class NcclBackend implements Backend {
     this.#queueBehind(stream);
     for (const { call } of calls) {
       for (const buffer of call.buffers) device.recordStream(buffer, stream);
-      if (!checkCalls) continue;
-      watchdog.check({ description: call.description, pair: pairOf(call, rank) });
-      this.#sentChecks++;
+      if (!checkCalls && !call.isCompared) continue;
+      watchdog.check({ description: call.description, pair: pairOf(call, rank), isAwaited: checkCalls });
+      if (checkCalls) this.#sentChecks++;
     }
     const place = {
       rank,

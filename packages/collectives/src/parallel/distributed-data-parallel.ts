@@ -1,6 +1,7 @@
 import {
   RooflineError,
   type Tensor,
+  checkCount,
   checkFunction,
   fromTypedArray,
   onBackwardFinished,
@@ -8,7 +9,7 @@ import {
 } from '@roofline/tensor-core';
 import { requireGroup } from '../group/check-call.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
-import type { Work } from '../group/work.ts';
+import { BackwardPass } from './backward-pass.ts';
 import { broadcastAll } from './broadcast-all.ts';
 import { checkAgreement } from './check-agreement.ts';
 import {
@@ -39,7 +40,8 @@ const reduced = new WeakSet<Tensor>();
  * Gradients of 'flat' and 'overlap' are views of the buckets, written there by the ops that make them where these can
  * (`copiedBytes` counts the others); each later one is added.
  *
- * A backward pass that reaches at least one parameter is one collective of all ranks. Where it reaches one from several
+ * A backward pass that reaches at least one parameter is one collective of all ranks; where they set `step`, those at
+ * different steps all get a CollectiveError. Where it reaches one from several
  * `checkpoint`s, take 'naive' or 'flat': 'overlap' has sent the first part by then, and throws.
  *
  * Throws a CollectiveError where the ranks' models or options differ, a RooflineError for a model without anything to
@@ -58,9 +60,10 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #removeHooks: (() => void)[];
   /** Of the end of the pass that runs; null while none does, so that others' functions can be compiled. */
   #stopListening: (() => void) | null = null;
-  readonly #pass = new Pass();
+  readonly #pass = new BackwardPass();
   #copiedBytes = 0;
   #unsynchronized = 0;
+  #step: number | null = null;
   #isOutOfStep = false;
 
   constructor(model: Model, group: ProcessGroup, options: DistributedDataParallelOptions = {}) {
@@ -95,6 +98,23 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
       parameter.onGradientAccumulated((_, wasCopied) => this.#arrived(parameter, wasCopied)),
     );
     for (const [, parameter] of trained) reduced.add(parameter);
+  }
+
+  /**
+   * The step of the training that this rank is at, which all set as it begins; null, as at the start, where they do not say.
+   * Each pass then sends it with the first of its gradients, and throws a CollectiveError on all ranks, with the step of each,
+   * unless they are at the same one. So a rank that has skipped a step is found in that step. Without it the gradients of its
+   * next step are averaged with those of the others' present one, as nothing tells them apart, until at the end a pass is
+   * missing. With NCCL the pass does not wait for the others' answer: a later call of the group throws the error.
+   * Throws a RooflineError (code RANGE) for what is no whole number of zero or more.
+   */
+  get step(): number | null {
+    return this.#step;
+  }
+
+  set step(step: number | null) {
+    if (step !== null) checkCount(`${owner}.step`, 'step', step, 0);
+    this.#step = step;
   }
 
   /** What is reduced together, in this order: the names of its parameters, and the bytes of their gradients. */
@@ -167,8 +187,15 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     const { works } = this.#pass;
     for (let bucket = this.#buckets[works.length]; bucket; bucket = this.#buckets[works.length]) {
       if (!this.#pass.isComplete(bucket)) return;
-      works.push(bucket.average(this.group));
+      this.#start(bucket);
     }
+  }
+
+  /** Begins to reduce the next bucket. The first one of a pass tells at which step this rank is. */
+  #start(bucket: GradientBucket): void {
+    const { works } = this.#pass;
+    const tells = this.#step !== null && works.length === 0;
+    works.push(bucket.average(this.group, tells ? { context: `step ${this.#step}` } : {}));
   }
 
   #finish(): void {
@@ -190,7 +217,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     const missing = [...this.#names.keys()].filter(({ grad }) => grad === null);
     for (const parameter of missing) this.#bucketOf.get(parameter)!.fillZeros(parameter);
     // Ranks on which nothing is missing wait for these.
-    while (works.length < this.#buckets.length) works.push(this.#buckets[works.length]!.average(this.group));
+    while (works.length < this.#buckets.length) this.#start(this.#buckets[works.length]!);
     const unused = this.#findUnused ? this.#unusedByAll(new Set(missing)) : missing;
     for (const work of works) work.wait();
     for (const parameter of unused) forgetGradient(parameter);
@@ -244,28 +271,6 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
         `${shown.join(', ')}; use them in the loss, freeze them by requiresGrad_(false) before, or pass ` +
         '{ findUnusedParameters: true }.',
     );
-  }
-}
-
-/** What has happened in the backward pass that runs. */
-class Pass {
-  /** Of the buckets, in their order, as far as they are under way. */
-  works: Work[] = [];
-  readonly #arrived = new Map<GradientBucket, Set<Tensor>>();
-
-  arrive(bucket: GradientBucket, parameter: Tensor): void {
-    const arrived = this.#arrived.get(bucket);
-    if (arrived) arrived.add(parameter);
-    else this.#arrived.set(bucket, new Set([parameter]));
-  }
-
-  isComplete(bucket: GradientBucket): boolean {
-    return this.#arrived.get(bucket)?.size === bucket.parameters.length;
-  }
-
-  reset(): void {
-    this.works = [];
-    this.#arrived.clear();
   }
 }
 

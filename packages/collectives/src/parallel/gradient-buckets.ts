@@ -3,6 +3,7 @@ import {
   type Tensor,
   alias,
   byteSize,
+  copy,
   copyInPlace,
   fillInPlace,
   formatShape,
@@ -14,8 +15,11 @@ import {
   zeros,
   zerosLike,
 } from '@roofline/tensor-core';
+import type { ReduceOptions } from '../group/collective-checks.ts';
 import type { ProcessGroup } from '../group/process-group.ts';
 import type { Work } from '../group/work.ts';
+
+type Context = Pick<ReduceOptions, 'context'>;
 
 /** Gradients that are reduced by one call. */
 export interface GradientBucket {
@@ -24,8 +28,8 @@ export interface GradientBucket {
   fillZeros(parameter: Tensor): void;
   /** Bytes of gradients that `average` had to copy to their places, as they lay elsewhere. */
   readonly copiedBytes: number;
-  /** Begins to average the gradients, which all are there, over the group. */
-  average(group: ProcessGroup): Work;
+  /** Begins to average the gradients, which all are there, over the group. All ranks give the same `context`, if any. */
+  average(group: ProcessGroup, context: Context): Work;
   /** Takes the gradients' memory away from the parameters, which keep the gradients that they have. */
   dispose(): void;
 }
@@ -43,8 +47,8 @@ export class SingleGradient implements GradientBucket {
     parameter.grad = keep(zerosLike(parameter.detach()));
   }
 
-  average(group: ProcessGroup): Work {
-    return group.allReduce(gradientOf(this.parameters[0]), { op: 'average' });
+  average(group: ProcessGroup, context: Context): Work {
+    return group.allReduce(gradientOf(this.parameters[0]), { op: 'average', ...context });
   }
 
   dispose(): void {}
@@ -91,15 +95,29 @@ export class FlatBucket implements GradientBucket {
     parameter.grad = keep(alias(gradient));
   }
 
-  average(group: ProcessGroup): Work {
-    for (const parameter of this.parameters) this.#bringHome(parameter);
-    return group.allReduce(this.#flat, { op: 'average' });
+  average(group: ProcessGroup, context: Context): Work {
+    const displaced = this.parameters.filter((parameter) => !this.#isHome(parameter));
+    for (const parameter of displaced) this.#takeOut(parameter);
+    for (const parameter of displaced) this.#bringHome(parameter);
+    return group.allReduce(this.#flat, { op: 'average', ...context });
   }
 
-  /** A gradient that the user has set, or that was there before the bucket, lies elsewhere. */
+  /** A gradient that the user has set, or that was there before the bucket, lies elsewhere, or in another order. */
+  #isHome(parameter: Tensor): boolean {
+    const [home, gradient] = [this.#views.get(parameter)!, gradientOf(parameter)];
+    return gradient.storage === home.storage && gradient.offset === home.offset && gradient.isContiguous;
+  }
+
+  /** What lies at another's place of the buffer would be gone once that one has been brought home. */
+  #takeOut(parameter: Tensor): void {
+    const gradient = gradientOf(parameter);
+    if (gradient.storage !== this.#flat.storage) return;
+    parameter.grad = keep(copy(gradient));
+    gradient.dispose();
+  }
+
   #bringHome(parameter: Tensor): void {
     const [home, gradient] = [this.#views.get(parameter)!, gradientOf(parameter)];
-    if (gradient.storage === home.storage && gradient.offset === home.offset) return;
     copyInPlace(home, gradient);
     this.copiedBytes += home.byteLength;
     gradient.dispose();

@@ -24,6 +24,7 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
+import type { Outcome } from '../../src/group/backend.ts';
 import type { ProcessGroup } from '../../src/group/process-group.ts';
 import { type Work, observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
@@ -46,6 +47,7 @@ describe('what reaches a backend', () => {
         count: 6,
         description: 'allReduce(sum) float32 [2, 3]',
         buffers: [x.storage.buffer],
+        isCompared: false,
         onCurrentStream: false,
       },
     ]);
@@ -214,6 +216,20 @@ describe('memory', () => {
   });
 });
 
+it('a context stands in what ranks compare, and has the call compared', () => {
+  const backend = new InstantBackend();
+  const group = groupOn(backend);
+  group.allReduce(ones([2]), { context: 'step 3' });
+  group.reduce(ones([2]), 1, { op: 'max', context: 'last' });
+  group.allReduce(ones([2]));
+  expect(backend.calls.map(({ description, isCompared }) => [description, isCompared])).toEqual([
+    ['allReduce(sum, step 3) float32 [2]', true],
+    ['reduce(max, root 1, last) float32 [2]', true],
+    ['allReduce(sum) float32 [2]', false],
+  ]);
+  expect(() => group.allReduce(ones([2]), { context: '' })).toThrow(/the context is a text/);
+});
+
 describe('coalesced calls', () => {
   it('begin together behind the function, and are one Work', () => {
     const backend = new InstantBackend(null);
@@ -236,6 +252,44 @@ describe('coalesced calls', () => {
     const work = group.coalesce(() => void group.allReduce(ones([2])));
     expect(() => work.wait()).toThrow(CollectiveError);
     await expect(work.done).rejects.toThrow(/allReduce.*rank 7 is gone/);
+  });
+
+  it('fail as the first that did, whatever comes after it', async () => {
+    const done: Outcome = { status: 'done' };
+    const lost = (message: string): Outcome => ({
+      status: 'failed',
+      losses: new Map([[1, 'gone']]),
+      message,
+    });
+    for (const outcomes of [
+      [lost('first'), done, done],
+      [done, lost('first'), lost('second')],
+      [lost('first'), lost('second'), done],
+      [done, done, lost('first')],
+    ]) {
+      const backend = new InstantBackend(null);
+      const group = groupOn(backend);
+      const work = group.coalesce(() => {
+        for (const _ of outcomes) group.allReduce(ones([2]));
+      });
+      backend.settleEach(outcomes);
+      expect(work.isDone).toBe(true);
+      expect(() => work.wait()).toThrow(/\(first\)/);
+      await expect(work.done).rejects.toThrow(/\(first\)/);
+    }
+  });
+
+  it('are done with the last of them', () => {
+    const backend = new InstantBackend(null);
+    const group = groupOn(backend);
+    const work = group.coalesce(() => {
+      group.allReduce(ones([2]));
+      group.allReduce(ones([2]));
+    });
+    backend.settleEach([{ status: 'failed', losses: new Map(), message: 'first' }]);
+    expect(work.isDone).toBe(false);
+    backend.settle();
+    expect(() => work.wait()).toThrow(/first/);
   });
 
   it('are none where the function throws: nothing is sent, nothing is held', () => {

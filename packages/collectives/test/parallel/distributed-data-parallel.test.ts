@@ -3,7 +3,10 @@ import {
   RooflineError,
   type Tensor,
   add,
+  alias,
+  arange,
   checkpoint,
+  copyInPlace,
   device,
   expand,
   full,
@@ -11,8 +14,10 @@ import {
   linear,
   mul,
   ones,
+  reshape,
   scope,
   sum,
+  transpose,
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import {
@@ -165,6 +170,47 @@ describe('the modes', () => {
     backward(model);
     expect(storagesOf(model).size).toBe(1);
     expect(model.parameters[1]!.grad!.toFlatArray()[0]).toBe(5 + 1 * 3 * 4);
+    parallel.dispose();
+    model.dispose();
+  });
+});
+
+describe('the step', () => {
+  const descriptions = ({ calls }: InstantBackend) => calls.map(({ description }) => description);
+  const plain = 'allReduce(average) float32 [16]';
+
+  it.each(['naive', 'overlap'] as const)('goes with the first gradients of each pass: %s', (mode) => {
+    const { backend, model, parallel } = parallelOf({ mode, bucketBytes: rowBytes });
+    expect(parallel.step).toBe(null);
+    backward(model);
+    for (const step of [0, 7]) {
+      parallel.step = step;
+      model.zeroGrad();
+      parallel.noSync(() => backward(model));
+      backward(model);
+      backward(model);
+    }
+    parallel.step = null;
+    backward(model);
+    const rest = Array<string>(count - 1).fill(plain);
+    const told = (step: number) => [`allReduce(average, step ${step}) float32 [16]`, ...rest];
+    expect(descriptions(backend)).toEqual(
+      [[plain, ...rest], told(0), told(0), told(7), told(7), [plain, ...rest]].flat(),
+    );
+    // What tells nothing is not compared where calls are not.
+    expect(backend.calls.map(({ isCompared }) => isCompared)).toEqual(
+      descriptions(backend).map((text) => text !== plain),
+    );
+    parallel.dispose();
+    model.dispose();
+  });
+
+  it.each([-1, 0.5, Number.NaN, '3'])('cannot be %j', (step) => {
+    const { model, parallel } = parallelOf();
+    expect(() => (parallel.step = step as number)).toThrow(
+      /DistributedDataParallel\.step: step must be a whole number of zero or more, not/,
+    );
+    expect(parallel.step).toBe(null);
     parallel.dispose();
     model.dispose();
   });
@@ -390,6 +436,47 @@ describe('gradients in buckets', () => {
     expect(parallel.copiedBytes).toBe(64 + 64 + 16 + 64 + 16);
     expect(model.once.grad.storage).toBe(model.twice.grad!.storage);
     parallel.dispose();
+  });
+
+  /** A model whose gradients lie in one buffer, and as `change` has left them when the next pass adds to the bias. */
+  const rearranged = (change: (model: Layers) => void) => {
+    const { model, parallel } = trained({ mode: 'flat' });
+    model.backward();
+    const [first, second] = values(model);
+    const places = model.parameters.map(({ grad }) => grad!.offset);
+    change(model);
+    scope(() => sum(model.bias).backward());
+    // Ranks add up what lies at one place of their buffers.
+    expect(model.parameters.map(({ grad }) => grad!.offset)).toEqual(places);
+    expect(model.parameters.map(({ grad }) => grad!.isContiguous)).toEqual([true, true, true]);
+    const after = values(model).slice(0, 2);
+    parallel.dispose();
+    return { first, second, after };
+  };
+
+  it('a gradient that the user has set to another one of its buffer is brought to its own place', () => {
+    const { second, after } = rearranged((model) => {
+      model.once.grad = keep(alias(model.twice.grad!));
+    });
+    expect(after).toEqual([second, second]);
+  });
+
+  it('two that have been exchanged are brought home without one writing over the other', () => {
+    const { first, second, after } = rearranged((model) => {
+      const [once, twice] = [model.once.grad!, model.twice.grad!].map((grad) => keep(alias(grad)));
+      [model.once.grad, model.twice.grad] = [twice!, once!];
+    });
+    expect(after).toEqual([second, first]);
+  });
+
+  it('one that is a transposed view of its own place is brought into its order', () => {
+    const { second, after } = rearranged((model) => {
+      const rows = keep(arange(16));
+      copyInPlace(model.once.grad!, reshape(rows, [4, 4]));
+      model.once.grad = keep(transpose(model.once.grad!, 0, 1));
+    });
+    const columns = Array.from({ length: 16 }, (_, i) => (i % 4) * 4 + Math.floor(i / 4));
+    expect(after).toEqual([columns, second]);
   });
 
   it('naive has none, so nothing is copied', () => {

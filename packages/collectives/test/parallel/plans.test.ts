@@ -23,6 +23,20 @@ describe('planBuckets', () => {
     const all = parameters([[1], [1, 'float16'], [1], [1, 'float16'], [0]]);
     expect(plan(all, 8, 8)).toEqual([[0, 2], [1, 3], [4]]);
   });
+
+  it('one that is full sooner than another that began before it stands behind that all the same', () => {
+    const all = parameters([[1], [8, 'float16'], [1], [8, 'float16']]);
+    expect(plan(all, 16, 16)).toEqual([[0, 2], [1], [3]]);
+    expect(plan(all, 16, 32)).toEqual([[0, 2], [1], [3]]);
+    const three = parameters([[1], [1, 'float64'], [8, 'float16'], [3]]);
+    expect(plan(three, 16, 16)).toEqual([[0, 3], [1], [2]]);
+  });
+
+  it('is full with its bytes and not before, the first of all alone by the first size', () => {
+    const all = parameters([[2], [2], [4, 'float16'], [1], [3], [3], [1]]);
+    expect(plan(all, 16, 16)).toEqual([[0, 1], [2], [3, 4], [5, 6]]);
+    expect(plan(all, 8, 16)).toEqual([[0], [1, 3, 4], [2], [5, 6]]);
+  });
 });
 
 describe('assignShards', () => {

@@ -34,6 +34,11 @@ export class InstantBackend implements Backend {
     for (const settle of this.#settle.splice(0)) settle(outcome);
   }
 
+  /** Settles the oldest calls under way, each with an outcome of its own. */
+  settleEach(outcomes: readonly Outcome[]): void {
+    for (const [i, settle] of this.#settle.splice(0, outcomes.length).entries()) settle(outcomes[i]!);
+  }
+
   close(): void {
     this.isClosed = true;
   }

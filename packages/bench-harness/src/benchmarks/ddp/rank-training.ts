@@ -31,6 +31,7 @@ export class RankTraining {
   readonly #model: TransformerLM;
   readonly #parallel: DistributedDataParallel;
   readonly #optimizer: AdamW | ShardedOptimizer<AdamWOptions>;
+  #passes = 0;
   readonly #ids: Tensor;
   readonly #targets: Tensor;
 
@@ -98,6 +99,8 @@ export class RankTraining {
   }
 
   #pass(): void {
+    // As training does.
+    this.#parallel.step = this.#passes++;
     const loss = () => languageModelLoss(this.#model, this.#ids, this.#targets);
     scope(() => {
       const result = this.#cell.dtype === 'float32' ? loss() : autocast(this.#cell.dtype, loss);

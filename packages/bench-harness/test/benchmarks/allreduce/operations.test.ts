@@ -85,7 +85,10 @@ describe('latency and bandwidth', () => {
       { bytes: 1, timeMs: 1 },
       { bytes: 10, timeMs: 100 },
     ];
-    expect(fitLatencyBandwidth(convex)!.latencyMs).toBe(0);
+    const fit = fitLatencyBandwidth(convex)!;
+    expect(fit.latencyMs).toBe(0);
+    // The line through 0 whose relative errors have the least squares: Σ x/t over Σ (x/t)² milliseconds a byte.
+    expect(1000 / fit.bytesPerSecond).toBeCloseTo((1 + 0.1) / (1 + 0.01), 12);
     expect(fitLatencyBandwidth([{ bytes: 1, timeMs: 1 }])).toBeNull();
     expect(
       fitLatencyBandwidth([

@@ -2,6 +2,7 @@ import { renderMarkdown } from '@roofline/reports';
 import type { ProfiledKernel } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { ddpBenchmark } from '../../../src/benchmarks/ddp/benchmark.ts';
+import { interpretDdp } from '../../../src/benchmarks/ddp/interpret.ts';
 import { joinRanks } from '../../../src/benchmarks/ddp/measure.ts';
 import type { DdpCell } from '../../../src/benchmarks/ddp/parameters.ts';
 import { readRankEvent } from '../../../src/benchmarks/ddp/rank-lines.ts';
@@ -173,6 +174,21 @@ describe('the tables', () => {
     expect(row!['hiddenShare']).toBeCloseTo(0.75);
     expect(row!['savedShare']).toBeCloseTo(0.7);
     expect(row!['busGigabytesPerSecond']).toBeCloseTo(0.5);
+  });
+
+  it('take what communication adds pass by pass: medians of each would hide a machine that slows down', () => {
+    const times = { synchronizedMs: [10, 20, 60], localMs: [9, 5, 50], communicationMs: [40, 16, 20] };
+    const rank = { ...ofRank(0), times: { ...ofRank(0).times, ...times } };
+    const slowing = toyRecord(
+      {},
+      { benchmark: 'ddp', parameters: { ...cell }, result: joinRanks([rank, { ...rank, rank: 1 }]) },
+    );
+    // 1, 15 and 10 ms; of the medians it would be 20 - 9.
+    expect(interpretDdp(slowing).measured).toMatchObject({
+      exposedMs: 10,
+      communicationMs: 20,
+      savedShare: 0.5,
+    });
   });
 
   it('show each rank beside the formula', () => {

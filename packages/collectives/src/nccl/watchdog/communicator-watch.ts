@@ -101,7 +101,7 @@ export class CommunicatorWatch {
       this.#checks = this.#checks.then(async () => {
         const mismatch = await compared;
         if (mismatch) await this.#end(mismatch);
-        else this.#state.noteChecked();
+        else if (message.isAwaited) this.#state.noteChecked();
       });
     });
   }

@@ -31,6 +31,8 @@ export interface CheckMessage {
   readonly description: string;
   /** Of a send or receive: who sends to whom. */
   readonly pair: { readonly from: number; readonly to: number } | null;
+  /** Whether calls are done only once they have been compared. */
+  readonly isAwaited: boolean;
 }
 
 /** Why a communicator was ended; written before its state says that it was. */
