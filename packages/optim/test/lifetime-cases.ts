@@ -5,7 +5,9 @@ import {
   ShapeError,
   type Tensor,
   backward,
+  compile,
   copy,
+  copyInPlace,
   device as deviceOf,
   fromTypedArray,
   keep,
@@ -203,6 +205,43 @@ export function describeLifetimes(device: Device): void {
       // A state is live until its optimizer ends, and outlives it.
       expect(values(Object.values(later.tensors))).not.toEqual(saved);
     });
+
+    it.each(['by steps', 'by steps that the device may skip', 'by a compiled step'])(
+      'give states that are kept while training goes on, %s, and are of one step all the same',
+      (how) => {
+        const training = () => {
+          const parameter = parameterOf([3], 1, device);
+          setGradient(parameter, 1);
+          return { parameter, optimizer: make([parameter]) };
+        };
+        const [run, twin] = [training(), training()];
+        const skip = zeros([], { device });
+        const stepOf = ({ optimizer }: typeof run) =>
+          how === 'by steps that the device may skip' ? optimizer.stepUnless(skip) : optimizer.step();
+        const step = how === 'by a compiled step' ? compile(() => stepOf(run)) : () => stepOf(run);
+        step();
+        const early = run.optimizer.stateDict();
+        for (let i = 0; i < 3; i++) step();
+        const late = run.optimizer.stateDict();
+        expect(early.metadata).toEqual(late.metadata);
+        expect(values(Object.values(early.tensors))).toEqual(values(Object.values(late.tensors)));
+        noGrad(() => copyInPlace(twin.parameter, run.parameter));
+        twin.optimizer.loadStateDict(early);
+        const { metadata } = twin.optimizer.stateDict();
+        expect(metadata).toEqual(early.metadata);
+        for (const each of [run, twin]) stepOf(each);
+        expect(twin.parameter.toFlatArray()).toEqual(run.parameter.toFlatArray());
+        // It ends with its optimizer, or where that loads another, and stays what it was.
+        const saved = [values(Object.values(early.tensors)), { ...early.metadata }];
+        run.optimizer.loadStateDict(early);
+        stepOf(run);
+        expect([values(Object.values(early.tensors)), early.metadata]).toEqual(saved);
+        const last = run.optimizer.stateDict();
+        const savedLast = [values(Object.values(last.tensors)), { ...last.metadata }];
+        run.optimizer.dispose();
+        expect([values(Object.values(last.tensors)), last.metadata]).toEqual(savedLast);
+      },
+    );
 
     it('leave no storage with their states', () => {
       const before = live();

@@ -89,9 +89,8 @@ export function splitName(name: string, count: number): { what: string; number: 
   );
 }
 
-/** What text has for each of `count` parameters; null for text about all. */
+/** What text that is a JSON list has for each of `count` parameters; null for text about all. */
 function listOf(text: string, count: number): unknown[] | null {
-  if (!text.startsWith('[')) return null;
   try {
     const list: unknown = JSON.parse(text);
     return Array.isArray(list) && list.length === count ? list : null;

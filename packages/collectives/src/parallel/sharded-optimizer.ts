@@ -4,6 +4,7 @@ import {
   RooflineError,
   type Tensor,
   checkOptions,
+  dependOn,
   describeValue,
   requireTensor,
 } from '@roofline/tensor-core';
@@ -68,6 +69,9 @@ export class ShardedOptimizer<H extends object> {
   /** Of each parameter, the rank of the group that updates it. */
   readonly #owners: readonly number[];
   #isDisposed = false;
+  /** The call that exchanges the state, until its promise is settled. */
+  #underWay: 'stateDict' | 'loadStateDict' | null = null;
+  readonly #readUnderWay = () => this.#underWay;
 
   constructor(
     parameters: ShardableParameters<H>,
@@ -134,7 +138,7 @@ export class ShardedOptimizer<H extends object> {
    * optimizer throws, before anything is sent, and a CollectiveError.
    */
   step(): void {
-    this.#assertAlive('step');
+    this.#assertReady('step');
     this.#update((own) => own.step());
   }
 
@@ -143,7 +147,7 @@ export class ShardedOptimizer<H extends object> {
    * All ranks must give the same, as they do where they have the same gradients.
    */
   stepUnless(skip: Tensor): void {
-    this.#assertAlive('stepUnless');
+    this.#assertReady('stepUnless');
     requireTensor(`${owner}.stepUnless`, skip);
     this.#update((own) => own.stepUnless(skip));
   }
@@ -163,25 +167,33 @@ export class ShardedOptimizer<H extends object> {
 
   /**
    * The state of all parameters, as the optimizer on one rank would have it, in copies that are the caller's to dispose;
-   * null on ranks other than the `root`. A collective.
+   * null on ranks other than the `root`. A collective. Until its promise is settled a step is refused, of which the copies
+   * would hold a part.
    */
   async stateDict(options: StateOptions = {}): Promise<ShardableState | null> {
     const root = this.#rootOf('stateDict', options);
-    const { tensors, metadata } = this.#own?.stateDict() ?? { tensors: {}, metadata: {} };
-    try {
-      const own = { numbers: this.#ownNumbers(), tensors, metadata };
-      return await gatherState(this.group, own, root, this.#device);
-    } finally {
-      disposeAll(tensors);
-    }
+    return await this.#exchange('stateDict', async () => {
+      const { tensors, metadata } = this.#own?.stateDict() ?? { tensors: {}, metadata: {} };
+      try {
+        const own = { numbers: this.#ownNumbers(), tensors, metadata };
+        return await gatherState(this.group, own, root, this.#device);
+      } finally {
+        disposeAll(tensors);
+      }
+    });
   }
 
   /**
    * Continues from a whole state, which all ranks have, or the `root` alone: the others give null. A collective. Throws
    * on all ranks where one gives something else, or it is not of these parameters: the optimizer's state is then as it was.
+   * Until its promise is settled a step is refused, which would be lost.
    */
   async loadStateDict(state: ShardableState | null, options: StateOptions = {}): Promise<void> {
     const root = this.#rootOf('loadStateDict', options);
+    await this.#exchange('loadStateDict', () => this.#load(state, root));
+  }
+
+  async #load(state: ShardableState | null, root: number | null): Promise<void> {
     await this.#refuseTogether(thrownBy(() => this.#checkGiven(state, root)));
     const own =
       root === null ? state! : await scatterState(this.group, state, root, this.#owners, this.#device);
@@ -199,6 +211,16 @@ export class ShardedOptimizer<H extends object> {
     }
     this.#own?.dispose();
     this.#own = loaded;
+  }
+
+  /** Runs a call that brings the state from rank to rank, in which time it must not change. */
+  async #exchange<T>(method: 'stateDict' | 'loadStateDict', run: () => Promise<T>): Promise<T> {
+    this.#underWay = method;
+    try {
+      return await run();
+    } finally {
+      this.#underWay = null;
+    }
   }
 
   /** Frees this rank's state; it makes no further step. Disposing twice is harmless. */
@@ -254,7 +276,7 @@ export class ShardedOptimizer<H extends object> {
   }
 
   #rootOf(method: string, options: StateOptions): number | null {
-    this.#assertAlive(method);
+    this.#assertReady(method);
     checkOptions(`${owner}.${method}`, options, ['root']);
     const { root } = options;
     if (root === undefined) return null;
@@ -262,11 +284,15 @@ export class ShardedOptimizer<H extends object> {
     return root;
   }
 
-  #assertAlive(method: string): void {
-    if (!this.#isDisposed) return;
-    throw new DisposedError(
-      `${owner}.${method}: the optimizer was used after it had been disposed; make a new one.`,
-    );
+  #assertReady(method: string): void {
+    if (this.#isDisposed) {
+      throw new DisposedError(
+        `${owner}.${method}: the optimizer was used after it had been disposed; make a new one.`,
+      );
+    }
+    const underWay = dependOn(this.#readUnderWay);
+    if (underWay === null) return;
+    throw new RooflineError('ORDER', `${owner}.${method}: ${underWay}() is under way; await it first.`);
   }
 }
 

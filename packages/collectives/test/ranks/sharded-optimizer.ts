@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, ok, rejects } from 'node:assert/strict';
+import { deepStrictEqual, match, ok, rejects, throws } from 'node:assert/strict';
 import { type Tensor, device as openDevice, fromTypedArray, full, keep } from '@roofline/tensor-core';
 import { AdamW, type OptimizerState, SGD } from '@roofline/optim';
 import { CollectiveError, ShardedOptimizer, initProcessGroup } from '../../src/index.ts';
@@ -73,6 +73,14 @@ async function checkAdamW(): Promise<void> {
 
   // Its whole state is that of the whole one, on all ranks and on one.
   const expected = plainOf(reference.stateDict());
+  // Of one moment: no step comes between its parts.
+  const pending = optimizer.stateDict();
+  throws(() => optimizer.step(), {
+    code: 'ORDER',
+    message: /step: stateDict\(\) is under way; await it first/,
+  });
+  await rejects(optimizer.stateDict(), { code: 'ORDER' });
+  deepStrictEqual(plainOf((await pending)!), expected);
   deepStrictEqual(plainOf((await optimizer.stateDict())!), expected);
   const root = size - 1;
   const onRoot = await optimizer.stateDict({ root });
@@ -85,7 +93,12 @@ async function checkAdamW(): Promise<void> {
     for (const each of other.groups) Object.assign(each, { learningRate: 0.05 });
     (other.groups[1] as { weightDecay: number }).weightDecay = 0;
     const state = reference.stateDict();
-    await other.loadStateDict(from === undefined || from === rank ? state : null, { root: from });
+    // As Python writes lists, and as text that was indented.
+    const steps = `\n ${state.metadata.steps!.replaceAll(',', ', ')}`;
+    const given = { ...state, metadata: { ...state.metadata, steps } };
+    const loading = other.loadStateDict(from === undefined || from === rank ? given : null, { root: from });
+    throws(() => other.step(), { message: /step: loadStateDict\(\) is under way; await it first/ });
+    await loading;
     disposeAll(Object.values(state.tensors));
     const expectedParameters = makeParameters();
     const again = new AdamW(groupsOf(expectedParameters), { ...options, learningRate: 0.05 });

@@ -9,6 +9,7 @@ import {
   zerosLike,
 } from '@roofline/tensor-core';
 import { adamwCountedUpdate, adamwUpdate } from './adamw-update.ts';
+import { refuseReplays } from '../refuse-replays.ts';
 import { checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type SharedCount, StepCount, areEqual, isWhole, shareCount } from './step-count.ts';
@@ -41,6 +42,8 @@ interface Moments {
    * knows: a float64 scalar.
    */
   steps: StepCount | Tensor;
+  /** Whether a state that was given tells their steps, and may be asked when the optimizer has let go of them. */
+  isTold: boolean;
 }
 
 /**
@@ -136,6 +139,7 @@ export class AdamW extends Optimizer<AdamWOptions> {
         first: keep(zerosLike(parameter)),
         second: keep(zerosLike(parameter)),
         steps: new StepCount(0),
+        isTold: false,
       };
       this.#moments.set(parameter, moments);
     }
@@ -143,21 +147,30 @@ export class AdamW extends Optimizer<AdamWOptions> {
   }
 
   /**
-   * Moments as `exp_avg.N` and `exp_avg_sq.N`, PyTorch's names, and the steps of each parameter: where a gradient scaler
-   * made them, this waits for the device.
+   * Moments as `exp_avg.N` and `exp_avg_sq.N`, PyTorch's names, and the steps of each parameter as a JSON list. All of it is
+   * live. Reading `metadata.steps` waits for the device where a gradient scaler made steps, and is a CompileError in a
+   * compiled function, whose replays would not read it.
    */
   override stateDict(): OptimizerState {
     this.assertAlive('stateDict');
     const tensors: Record<string, Tensor> = {};
-    const steps = this.parameters().map((parameter, i) => {
+    const held = this.parameters().map((parameter, i) => {
       const moments = this.#moments.get(parameter);
-      const made = moments ? stepsOf(moments) : 0;
-      if (!moments || made === 0) return 0;
+      if (!moments) return null;
+      moments.isTold = true;
       tensors[firstName(i)] = moments.first.detach();
       tensors[secondName(i)] = moments.second.detach();
-      return made;
+      return moments;
     });
-    return { tensors, metadata: { optimizer: 'AdamW', steps: JSON.stringify(steps) } };
+    const metadata = {
+      optimizer: 'AdamW',
+      // Read when it is asked for, as the moments are: text of now would be of another step than they.
+      get steps(): string {
+        refuseReplays('the steps in the state of AdamW are read');
+        return JSON.stringify(held.map((moments) => (moments ? stepsOf(moments) : 0)));
+      },
+    };
+    return { tensors, metadata };
   }
 
   override loadStateDict(state: OptimizerState): void {
@@ -165,21 +178,26 @@ export class AdamW extends Optimizer<AdamWOptions> {
     checkState('AdamW', state);
     const parameters = this.parameters();
     const steps = readSteps(state, parameters.length);
-    const stepped = parameters.flatMap((parameter, i) => (steps[i]! > 0 ? [{ parameter, i }] : []));
-    const names = stepped.flatMap(({ parameter, i }) => [
+    // Moments without a step are of a parameter whose steps were all skipped.
+    const hasMoments = (i: number) =>
+      steps[i]! > 0 || [firstName(i), secondName(i)].some((name) => Object.hasOwn(state.tensors, name));
+    const held = parameters.flatMap((parameter, i) => (hasMoments(i) ? [{ parameter, i }] : []));
+    const names = held.flatMap(({ parameter, i }) => [
       [firstName(i), parameter] as const,
       [secondName(i), parameter] as const,
     ]);
     const copies = copyState('AdamW', state, new Map(names));
     this.freeState();
-    for (const { parameter, i } of stepped) {
+    for (const { parameter, i } of held) {
       const [first, second] = [copies.get(firstName(i))!, copies.get(secondName(i))!];
-      this.#moments.set(parameter, { first, second, steps: new StepCount(steps[i]!) });
+      this.#moments.set(parameter, { first, second, steps: new StepCount(steps[i]!), isTold: false });
     }
   }
 
   protected override freeState(): void {
-    for (const { first, second, steps } of this.#moments.values()) {
+    for (const moments of this.#moments.values()) {
+      const { first, second, steps } = moments;
+      if (moments.isTold) moments.steps = new StepCount(stepsOf(moments));
       first.dispose();
       second.dispose();
       if (!(steps instanceof StepCount)) steps.dispose();
@@ -220,11 +238,18 @@ function readSteps({ metadata }: OptimizerState, count: number): number[] {
   return steps;
 }
 
-/** Null for text that is no list of counts. */
-function parseSteps(text = ''): number[] | null {
-  if (!/^\[(\d+(,\d+)*)?\]$/.test(text)) return null;
-  const counts = text.slice(1, -1).split(',').filter(Boolean).map(Number);
-  return counts.every(Number.isSafeInteger) ? counts : null;
+/** Null for text that is no JSON list of counts. */
+function parseSteps(text: string | undefined): number[] | null {
+  try {
+    const counts: unknown = JSON.parse(text ?? '');
+    return Array.isArray(counts) && counts.every(isCount) ? counts : null;
+  } catch {
+    return null;
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function checkHyperparameters({ learningRate, betas, eps, weightDecay }: AdamWOptions): void {

@@ -163,7 +163,12 @@ export abstract class Optimizer<H extends { learningRate: number }> {
     skip: Tensor | null,
   ): void;
 
-  /** The optimizer's own tensors, by handles that are the caller's to dispose, and its counters. */
+  /**
+   * The optimizer's own tensors, by handles that are the caller's to dispose, and its counters. As PyTorch's, the state is
+   * live and takes no memory: each step changes it, counters with the tensors, for the parameters that it holds, which are
+   * those that have made a step by now. Loading another state, or `dispose`, leaves it as it is. To keep a moment of the
+   * training, save the state, or load it into another optimizer, which copies it.
+   */
   abstract stateDict(): OptimizerState;
 
   /**

@@ -52,7 +52,7 @@ export class SGD extends Optimizer<SGDOptions> {
     return buffer;
   }
 
-  /** Momentum buffers as `momentum_buffer.N`, of those parameters that have one. */
+  /** Momentum buffers as `momentum_buffer.N`, of those parameters that have one. They are live. */
   override stateDict(): OptimizerState {
     this.assertAlive('stateDict');
     const tensors: Record<string, Tensor> = {};

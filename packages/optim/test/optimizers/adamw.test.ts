@@ -218,6 +218,19 @@ describe('AdamW', () => {
     expect(() => new AdamW([parameterOf([2], 1)]).loadStateDict(state)).toThrow(OptimizerStateError);
   });
 
+  it.each(['[ 2,\n\t1 ]', '\r\n[2, 1]\n', '[2.0, 1e0]'])(
+    'takes the steps %j, as other writers of JSON have them',
+    (steps) => {
+      const parameters = [parameterOf([2], 1), parameterOf([2], 2)];
+      const optimizer = new AdamW(parameters);
+      for (const [i, parameter] of parameters.entries()) setGradient(parameter, i);
+      optimizer.step();
+      const { tensors } = optimizer.stateDict();
+      optimizer.loadStateDict({ tensors, metadata: { optimizer: 'AdamW', steps } });
+      expect(optimizer.stateDict().metadata.steps).toBe('[2,1]');
+    },
+  );
+
   it('refuses a state without a moment, or of another optimizer', () => {
     const optimizer = new AdamW([parameterOf([2], 1)]);
     const load = (optimizer_: string) =>

@@ -16,6 +16,7 @@ import { createServer } from 'node:net';
 import { byteSize } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { SafetensorsError, SafetensorsFile, writeSafetensors } from '../../src/index.ts';
+import { decodeHeaderLength } from '../../src/checkpoint/safetensors-header.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const path = temporaryFolder();
@@ -247,6 +248,32 @@ describe('safetensors', () => {
     const file = writeRaw(name.replaceAll(' ', '-'), header, dataBytes);
     expect(() => new SafetensorsFile(file)).toThrow(message);
     expect(() => new SafetensorsFile(file)).toThrow(SafetensorsError);
+  });
+
+  it('takes a header that ends where the file does, and refuses one that would end a byte later', () => {
+    const header = '{"__metadata__":{"by":"test"}}';
+    const file = writeRaw('whole', header);
+    using whole = new SafetensorsFile(file);
+    expect(whole.metadata).toEqual({ by: 'test' });
+    const bytes = readFileSync(file);
+    for (let missing = 1; missing <= 9; missing++) {
+      writeFileSync(path('cut'), bytes.subarray(0, -missing));
+      expect(() => new SafetensorsFile(path('cut'))).toThrow(
+        `is cut off: its header would take ${header.length} bytes, the file has ${bytes.length - missing}.`,
+      );
+    }
+  });
+
+  it.each([
+    [100_000_000, 100_000_008, true],
+    [100_000_000, 100_000_007, false],
+    [100_000_001, 200_000_000, false],
+  ])('a header of %i bytes in a file of %i may be: %s', (length, fileBytes, isTaken) => {
+    const first = Buffer.alloc(8);
+    first.writeBigUInt64LE(BigInt(length));
+    const decode = () => decodeHeaderLength('x', first, fileBytes);
+    if (isTaken) expect(decode()).toBe(length);
+    else expect(decode).toThrow(SafetensorsError);
   });
 
   it('refuses what is no safetensors file at all', () => {

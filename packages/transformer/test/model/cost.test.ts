@@ -30,10 +30,18 @@ describe('costOf', () => {
     expect(optimizerBytes).toBe(4 * parameterBytes);
   });
 
-  it('knows what the forward pass keeps', () => {
-    const config = { ...presets.tiny, contextLength: 64, layers: 3, vocabularySize: 500 };
+  it('counts a shorter context than the model has as that of a model of this context', () => {
+    const config = { ...presets.tiny, contextLength: 64 };
+    for (const context of [1, 7, 63, 64, 65]) {
+      const asOwn = costOf({ ...config, contextLength: context }, { batch: 3 });
+      expect(costOf(config, { batch: 3, context })).toEqual(asOwn);
+    }
+  });
+
+  it.each([64, 23])('knows what the forward pass of %i tokens keeps', (context) => {
+    const config = { ...presets.tiny, contextLength: 64, layers: 3, heads: 8, vocabularySize: 500 };
     const model = new TransformerLM(config);
-    const rows = [0, 1].map((row) => Array.from({ length: 64 }, (_, i) => (7 * i + row) % 500));
+    const rows = [0, 1].map((row) => Array.from({ length: context }, (_, i) => (7 * i + row) % 500));
     const [ids, targets] = [idsOf(rows), idsOf(rows)];
     scope(() => languageModelLoss(model, ids, targets));
     const allocated = () => device('cpu').memoryStatistics().allocatedBytes;
@@ -42,7 +50,7 @@ describe('costOf', () => {
     const kept = allocated() - before;
     loss.dispose();
     expect(allocated()).toBe(before);
-    const { activationBytes } = costOf(config, { batch: 2 });
+    const { activationBytes } = costOf(config, { batch: 2, context });
     expect(kept / activationBytes).toBeGreaterThan(0.99);
     expect(kept / activationBytes).toBeLessThan(1.02);
   });
