@@ -14,7 +14,7 @@ export default {
     'packages/bench-harness/src/benchmarks/overhead/measure-*.ts',
     'packages/bench-harness/src/benchmarks/profile/kernel-spans.ts',
     // Text of CUDA C++, and helpers of tests.
-    '!packages/tensor-core/src/devices/cuda/generated/**',
+    '!packages/tensor-core/src/backends/cuda/generated/**',
     '!packages/tensor-core/src/{testing/**,testing.ts,native.ts}',
     '!packages/*/src/index.ts',
   ],

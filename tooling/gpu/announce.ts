@@ -1,4 +1,4 @@
-import { openCudaDevice } from '../../packages/tensor-core/src/devices/cuda/open-device.ts';
+import { openCudaDevice } from '../../packages/tensor-core/src/backends/cuda/open-device.ts';
 
 /** Says which GPU the tests run on, or why they are skipped. Throws without one if REQUIRE_GPU=1. */
 export default function setup(): void {

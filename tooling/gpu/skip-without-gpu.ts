@@ -1,5 +1,5 @@
 import { beforeEach } from 'vitest';
-import { cudaAvailable } from '../../packages/tensor-core/src/devices/cuda/open-device.ts';
+import { cudaAvailable } from '../../packages/tensor-core/src/backends/cuda/open-device.ts';
 
 const usable = cudaAvailable();
 

@@ -1,5 +1,5 @@
 import { type Tensor, cast, greater, noGrad } from '@roofline/tensor-core';
-import type { Trainer } from '../../tensor-core/test/program/random-steps/world.ts';
+import type { Trainer } from '../../tensor-core/test/compile/random-steps/world.ts';
 import { AdamW, GradientScaler, SGD, clipGradientNorm } from '../src/index.ts';
 import type { AnyOptimizer } from './tower.ts';
 

@@ -1,7 +1,7 @@
 import { device } from '@roofline/tensor-core';
 import { describe } from 'vitest';
-import { fuzzSettings } from '../../tensor-core/test/program/fuzz-settings.ts';
-import { itCompilesRandomSteps } from '../../tensor-core/test/program/random-steps.ts';
+import { fuzzSettings } from '../../tensor-core/test/compile/fuzz-settings.ts';
+import { itCompilesRandomSteps } from '../../tensor-core/test/compile/random-steps.ts';
 import { trainers } from './random-steps-cases.ts';
 
 describe('random steps with optimizers', () => {

@@ -1,6 +1,6 @@
 // For projects whose `lib` has no Symbol.dispose, which tensors do have.
 /// <reference lib="esnext.disposable" preserve="true" />
-import './tensor/tensor-methods.ts';
+import './tensor-methods.ts';
 
 export { Tensor } from './tensor/tensor.ts';
 export { reportLeaks } from './tensor/lifetime/leak-watch.ts';
@@ -14,12 +14,12 @@ export {
   dtypes,
   isFloatingPoint,
   promote,
-} from './tensor/dtype.ts';
-export { type Layout, type Shape, formatShape, sizeOf } from './tensor/shape.ts';
-export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './devices/device.ts';
-export { type DeviceSpec, checkDevice, device } from './devices/device-registry.ts';
-export * from './errors.ts';
-export type { Place } from './host/user-place.ts';
+} from './base/dtype.ts';
+export { type Layout, type Shape, formatShape, sizeOf } from './base/shape.ts';
+export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './tensor/device.ts';
+export { type DeviceSpec, checkDevice, device } from './backends/device-registry.ts';
+export * from './base/errors.ts';
+export type { Place } from './base/host/user-place.ts';
 
 export {
   type NestedNumbers,
@@ -34,14 +34,14 @@ export {
   tensor,
   zeros,
   zerosLike,
-} from './tensor/creation.ts';
-export { fromBits16, toBits16 } from './tensor/float16.ts';
+} from './ops/creation/from-values.ts';
+export { fromBits16, toBits16 } from './base/float16.ts';
 
 export * from './op/op.ts';
-export type * from './op/memory-view.ts';
+export type * from './base/memory-view.ts';
 export type * from './op/cuda-lowering.ts';
 export type * from './op/cpu-lowering.ts';
-export { checkOptions } from './op/check-options.ts';
+export { checkOptions } from './base/check-options.ts';
 export { requireTensor, requireTensors } from './op/require-tensor.ts';
 export {
   checkCount,
@@ -51,27 +51,27 @@ export {
   checkObject,
   checkText,
   describeValue,
-} from './tensor/check-value.ts';
+} from './base/check-value.ts';
 export { type Destinations, apply, applyOne, applyView } from './op/apply.ts';
-export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './program/compile.ts';
-export { type ExportOnnxOptions, exportOnnx } from './program/export-onnx.ts';
-export type { ProgramExplanation } from './program/compiled-program.ts';
-export type { ExplainedCall, ExplainedOperand } from './program/explained-call.ts';
-export type { RunnerFacts } from './program/program-runner.ts';
-export type { ProgramReplay, ReplayedCall, ReplayedOp } from './program/replay.ts';
+export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './compile/compile.ts';
+export { type ExportOnnxOptions, exportOnnx } from './compile/export-onnx.ts';
+export type { ProgramExplanation } from './compile/compiled-program.ts';
+export type { ExplainedCall, ExplainedOperand } from './compile/graph/explained-call.ts';
+export type { RunnerFacts } from './compile/graph/program-runner.ts';
+export type { ProgramReplay, ReplayedCall, ReplayedOp } from './compile/graph/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/live-attributes.ts';
 export { alias } from './op/alias.ts';
 export { type Observer, observeOps } from './op/observers.ts';
 export { costOf } from './op/cost.ts';
-export { type RecordMemoryOptions, recordMemory } from './memory/record-memory.ts';
-export type { Allocation, MemoryEvent, MemoryRecord } from './memory/record.ts';
-export type { AllocationKind, MemoryBlock, MemoryObserver, MemorySegment } from './memory/observer.ts';
-export type { StackFrame } from './memory/call-stack.ts';
-export { type MemoryPeak, peakMemory, reservedOverTime } from './memory/peaks.ts';
-export { type SavedForBackward, savedForBackward } from './memory/saved-for-backward.ts';
-export { memorySnapshot } from './memory/snapshot.ts';
-export { type OpenRange, type RangeListener, currentRange, onRange, range } from './op/range.ts';
+export { type RecordMemoryOptions, recordMemory } from './observe/memory/record-memory.ts';
+export type { Allocation, MemoryEvent, MemoryRecord } from './observe/memory/record.ts';
+export type { AllocationKind, MemoryBlock, MemoryObserver, MemorySegment } from './base/memory-observer.ts';
+export type { StackFrame } from './observe/memory/call-stack.ts';
+export { type MemoryPeak, peakMemory, reservedOverTime } from './observe/memory/peaks.ts';
+export { type SavedForBackward, savedForBackward } from './observe/memory/saved-for-backward.ts';
+export { memorySnapshot } from './observe/memory/snapshot.ts';
+export { type OpenRange, type RangeListener, currentRange, onRange, range } from './tensor/ranges/range.ts';
 export {
   type Profile,
   type ProfiledKernel,
@@ -79,15 +79,15 @@ export {
   type ProfiledRange,
   profile,
   rangePath,
-} from './profiler/profile.ts';
+} from './observe/profiler/profile.ts';
 
 export { type BackwardOptions, backward, onBackwardFinished } from './autograd/backward.ts';
 export { checkpoint } from './autograd/checkpoint.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
-export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './autocast/autocast.ts';
-export type { GradientHook } from './autograd/tape.ts';
-export { enableGrad, isGradEnabled, noGrad } from './autograd/grad-mode.ts';
+export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './op/autocast/autocast.ts';
+export type { GradientHook } from './tensor/tape/tape.ts';
+export { enableGrad, isGradEnabled, noGrad } from './tensor/tape/grad-mode.ts';
 
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';
 export { equal, greater, greaterEqual, less, lessEqual } from './ops/elementwise/comparisons.ts';
@@ -148,14 +148,14 @@ export { eye } from './ops/creation/eye.ts';
 export { linspace } from './ops/creation/linspace.ts';
 export { type DropoutOptions, dropout } from './ops/random/dropout.ts';
 export { einsum } from './ops/matrix/einsum.ts';
-export { Generator, checkGenerator } from './random/generator.ts';
+export { Generator, checkGenerator } from './tensor/random/generator.ts';
 
 export {
   type Float32MatmulPrecision,
   getFloat32MatmulPrecision,
   setFloat32MatmulPrecision,
-} from './devices/cuda/matmul/float32-matmul-precision.ts';
-export { setCpuThreads } from './devices/cpu/threads.ts';
-export { cudaAvailable, cudaDeviceCount } from './devices/cuda/open-device.ts';
-export { type Diagnosis } from './devices/cuda/diagnose.ts';
-export { diagnose } from './devices/diagnose.ts';
+} from './op/float32-matmul-precision.ts';
+export { setCpuThreads } from './onnx/threads.ts';
+export { cudaAvailable, cudaDeviceCount } from './backends/cuda/open-device.ts';
+export { type Diagnosis } from './backends/cuda/diagnose.ts';
+export { diagnose } from './backends/diagnose.ts';

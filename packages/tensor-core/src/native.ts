@@ -5,15 +5,15 @@
 // own" documents it.
 
 // Kernel sources, variants and launches.
-export { packageKernels } from './native/package-kernels.ts';
-export { computeType, storageType } from './devices/cuda/compile/c-types.ts';
+export { packageKernels } from './base/host/package-kernels.ts';
+export { computeType, storageType } from './op/kernel-arguments/c-types.ts';
 export {
   type CompilableKernel,
   type CompileKernelsOptions,
   compileKernels,
-} from './devices/cuda/compile/compile-kernels.ts';
+} from './cuda/nvrtc/compile-kernels.ts';
 export { denseCopy } from './ops/support/dense-memory.ts';
-export { type KernelVariants, kernelVariants } from './ops/support/kernel-variants.ts';
+export { type KernelVariants, kernelVariants } from './op/kernel-arguments/kernel-variants.ts';
 export {
   type RegisterBudget,
   type RowPlan,
@@ -21,23 +21,23 @@ export {
   rowPlan,
   vectorLength,
 } from './ops/support/row-kernel.ts';
-export { type TensorMapDescription, tensorMapBytes } from './devices/cuda/launch/tensor-map.ts';
+export { type TensorMapDescription, tensorMapBytes } from './cuda/launch/tensor-map.ts';
 
 // Memory and shapes.
-export { sameShape } from './tensor/shape.ts';
+export { sameShape } from './base/shape.ts';
 export { type StoredElements, shareMemory } from './tensor/storage/overlap.ts';
 
 // For what holds while a function runs, or is compiled.
 export { currentTrace } from './tensor/tracing.ts';
-export { refuseAsync, refusePromise } from './tensor/lifetime/synchronous.ts';
+export { refuseAsync, refusePromise } from './base/synchronous.ts';
 
 // The GPU behind a device or a lowering's context: streams, events, pools, pinned memory, tensor maps.
-export { cudaDevice } from './native/cuda-device.ts';
-export type { CudaDevice } from './devices/cuda/device.ts';
-export type { CudaStream, StreamPriority } from './devices/cuda/driver/stream.ts';
-export type { CudaEvent, EventOptions } from './devices/cuda/driver/event.ts';
-export type { MemoryPool, SegmentSize } from './devices/cuda/memory/memory-pool.ts';
-export type { PinnedMemory } from './devices/cuda/memory/pinned-memory.ts';
+export { cudaDevice } from './backends/cuda/cuda-device.ts';
+export type { CudaDevice } from './backends/cuda/device.ts';
+export type { CudaStream, StreamPriority } from './cuda/driver/stream.ts';
+export type { CudaEvent, EventOptions } from './cuda/driver/event.ts';
+export type { MemoryPool, SegmentSize } from './cuda/memory/memory-pool.ts';
+export type { PinnedMemory } from './cuda/memory/pinned-memory.ts';
 
 // Libraries and host memory.
 export {
@@ -45,7 +45,7 @@ export {
   type LoadedLibrary,
   libraries,
   loadLibrary,
-} from './devices/cuda/driver/library-search.ts';
+} from './cuda/driver/library-search.ts';
 export {
   type NativeArgument,
   type NativeFunction,
@@ -53,6 +53,6 @@ export {
   type Prototypes,
   declareFunctions,
   ffi,
-} from './native/ffi.ts';
-export { HostMemory, addressOf } from './native/host-memory.ts';
-export { keepLibrary } from './native/keep-library.ts';
+} from './base/host/ffi.ts';
+export { HostMemory, addressOf } from './base/host/host-memory.ts';
+export { keepLibrary } from './base/host/keep-library.ts';

@@ -1,20 +1,20 @@
-import { checkFlag, checkFunction } from '../tensor/check-value.ts';
-import { withoutAutocast } from '../autocast/autocast.ts';
-import { AutogradError } from '../errors.ts';
-import { checkOptions } from '../op/check-options.ts';
+import { checkFlag, checkFunction } from '../base/check-value.ts';
+import { withoutAutocast } from '../op/autocast/autocast.ts';
+import { AutogradError } from '../base/errors.ts';
+import { checkOptions } from '../base/check-options.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';
 import { copy } from '../ops/copy/contiguous.ts';
 import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
-import { ReopenedRanges } from '../op/reopened-ranges.ts';
+import { ReopenedRanges } from '../tensor/ranges/reopened-ranges.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
-import { formatShape } from '../tensor/shape.ts';
+import { formatShape } from '../base/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { dependOn, tracing } from '../tensor/tracing.ts';
-import { noGrad } from './grad-mode.ts';
+import { noGrad } from '../tensor/tape/grad-mode.ts';
 import { cameElsewhere, checkSeed, matchSpec } from './match-spec.ts';
-import { LeafNode, TapeNode } from './tape.ts';
+import { LeafNode, TapeNode } from '../tensor/tape/tape.ts';
 
 /** Options of `backward`. */
 export interface BackwardOptions {

@@ -1,17 +1,17 @@
 import { requireTensors, requireTensor } from '../op/require-tensor.ts';
-import { checkFunction, checkNumber } from '../tensor/check-value.ts';
-import { fromTypedArray } from '../tensor/creation.ts';
-import { AutogradError } from '../errors.ts';
-import { checkOptions } from '../op/check-options.ts';
-import { isFloatingPoint } from '../tensor/dtype.ts';
+import { checkFunction, checkNumber } from '../base/check-value.ts';
+import { fromTypedArray } from '../ops/creation/from-values.ts';
+import { AutogradError } from '../base/errors.ts';
+import { checkOptions } from '../base/check-options.ts';
+import { isFloatingPoint } from '../base/dtype.ts';
 import { fromNumbers } from '../tensor/host-values.ts';
 import { sum } from '../ops/reduce/reductions.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
-import { formatShape } from '../tensor/shape.ts';
+import { formatShape } from '../base/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import { item, toFlatArray } from '../tensor/transfer.ts';
+import { item, toFlatArray } from '../ops/transfer.ts';
 import { backward } from './backward.ts';
-import { noGrad } from './grad-mode.ts';
+import { noGrad } from '../tensor/tape/grad-mode.ts';
 
 /** Options of `checkGradients`. */
 export interface CheckGradientsOptions {

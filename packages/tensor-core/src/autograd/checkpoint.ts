@@ -1,11 +1,11 @@
-import { refuseAsync } from '../tensor/lifetime/synchronous.ts';
+import { refuseAsync } from '../base/synchronous.ts';
 import { requireTensors } from '../op/require-tensor.ts';
-import { autocast, autocastDType } from '../autocast/autocast.ts';
-import { type Draw, recordDraws, repeatDraws } from '../random/draw.ts';
+import { autocast, autocastDType } from '../op/autocast/autocast.ts';
+import { type Draw, recordDraws, repeatDraws } from '../tensor/random/draw.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { backward } from './backward.ts';
 import { defineFunction } from './define-function.ts';
-import { enableGrad } from './grad-mode.ts';
+import { enableGrad } from '../tensor/tape/grad-mode.ts';
 
 /**
  * fn(...inputs), of which nothing but the inputs is kept for the backward pass: that runs `fn` again (Chen et al. 2016,

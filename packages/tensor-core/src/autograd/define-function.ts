@@ -1,12 +1,12 @@
-import { checkOptions } from '../op/check-options.ts';
-import { checkFunction, checkText } from '../tensor/check-value.ts';
-import { AutogradError } from '../errors.ts';
+import { checkOptions } from '../base/check-options.ts';
+import { checkFunction, checkText } from '../base/check-value.ts';
+import { AutogradError } from '../base/errors.ts';
 import { requireTensor } from '../op/require-tensor.ts';
-import { isFloatingPoint } from '../tensor/dtype.ts';
+import { isFloatingPoint } from '../base/dtype.ts';
 import { currentScope, scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import { isGradEnabled, noGrad } from './grad-mode.ts';
-import { type DifferentiableOp, TapeNode } from './tape.ts';
+import { isGradEnabled, noGrad } from '../tensor/tape/grad-mode.ts';
+import { type DifferentiableOp, TapeNode } from '../tensor/tape/tape.ts';
 
 /** What the forward and the backward of a function share. */
 export interface FunctionContext {

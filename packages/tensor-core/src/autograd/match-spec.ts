@@ -1,6 +1,6 @@
-import type { TensorSpec } from '../op/memory-view.ts';
-import { DeviceError, ShapeError } from '../errors.ts';
-import { formatShape, sameShape } from '../tensor/shape.ts';
+import type { TensorSpec } from '../base/memory-view.ts';
+import { DeviceError, ShapeError } from '../base/errors.ts';
+import { formatShape, sameShape } from '../base/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { cast } from '../ops/copy/cast.ts';
 import { sum } from '../ops/reduce/reductions.ts';

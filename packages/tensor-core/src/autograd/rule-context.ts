@@ -1,7 +1,7 @@
-import type { TensorSpec } from '../op/memory-view.ts';
+import type { TensorSpec } from '../base/memory-view.ts';
 import type { GradientContext } from '../op/op.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import type { SavedTensor, TapeNode } from './tape.ts';
+import type { SavedTensor, TapeNode } from '../tensor/tape/tape.ts';
 
 /** A tape entry as its op's gradient rule sees it. */
 export class RuleContext implements GradientContext<unknown> {

@@ -1,7 +1,7 @@
 import { refuseMore, requireTensor } from './require-tensor.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { applyView } from './apply.ts';
-import { isGradEnabled } from '../autograd/grad-mode.ts';
+import { isGradEnabled } from '../tensor/tape/grad-mode.ts';
 import { type ViewOp, defineView } from './op.ts';
 
 const aliasView: ViewOp<undefined> = defineView<undefined>({

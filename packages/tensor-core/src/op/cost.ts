@@ -1,8 +1,8 @@
-import { wrongArgument } from '../tensor/check-value.ts';
-import type { TensorSpec } from './memory-view.ts';
-import { byteSize } from '../tensor/dtype.ts';
+import { wrongArgument } from '../base/check-value.ts';
+import type { TensorSpec } from '../base/memory-view.ts';
+import { byteSize } from '../base/dtype.ts';
 import type { ComputeOp, Cost } from './op.ts';
-import { sizeOf } from '../tensor/shape.ts';
+import { sizeOf } from '../base/shape.ts';
 
 /** Bytes of all elements of `specs`. */
 export function bytesOf(specs: readonly TensorSpec[]): number {

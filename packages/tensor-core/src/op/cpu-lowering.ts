@@ -1,6 +1,6 @@
-import type { DType, TypedArray } from '../tensor/dtype.ts';
-import type { Shape } from '../tensor/shape.ts';
-import type { TensorSpec } from './memory-view.ts';
+import type { DType, TypedArray } from '../base/dtype.ts';
+import type { Shape } from '../base/shape.ts';
+import type { TensorSpec } from '../base/memory-view.ts';
 
 /** A tensor written into a graph; `data` holds its elements in row-major order. */
 export interface OnnxTensor extends TensorSpec {

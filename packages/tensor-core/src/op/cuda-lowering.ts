@@ -1,6 +1,6 @@
-import type { DType } from '../tensor/dtype.ts';
-import type { Layout } from '../tensor/shape.ts';
-import type { MemoryView, StridedMemory, TensorSpec } from './memory-view.ts';
+import type { DType } from '../base/dtype.ts';
+import type { Layout } from '../base/shape.ts';
+import type { MemoryView, StridedMemory, TensorSpec } from '../base/memory-view.ts';
 
 /** What a kernel may choose its shape by. */
 export interface CudaProperties {

@@ -1,9 +1,9 @@
-import { isGradEnabled } from '../autograd/grad-mode.ts';
-import type { Device } from '../devices/device.ts';
+import { isGradEnabled } from '../tensor/tape/grad-mode.ts';
+import type { Device } from '../tensor/device.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
-import { sameShape } from '../tensor/shape.ts';
+import { sameShape } from '../base/shape.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import type { TensorSpec } from './memory-view.ts';
+import type { TensorSpec } from '../base/memory-view.ts';
 
 /** Kernels may write as many bytes at once, so that an output must begin at a multiple of them. */
 const widestWriteBytes = 16;

@@ -1,10 +1,10 @@
-import { isGradEnabled } from '../autograd/grad-mode.ts';
-import { AutogradError, DeviceError, ShapeError } from '../errors.ts';
-import { byteSize } from '../tensor/dtype.ts';
+import { isGradEnabled } from '../tensor/tape/grad-mode.ts';
+import { AutogradError, DeviceError, ShapeError } from '../base/errors.ts';
+import { byteSize } from '../base/dtype.ts';
 import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
 import { shareElements, shareMemory } from '../tensor/storage/overlap.ts';
 import type { Hold } from '../tensor/storage/storage.ts';
-import { formatShape, sameShape } from '../tensor/shape.ts';
+import { formatShape, sameShape } from '../base/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { ComputeOp } from './op.ts';
 

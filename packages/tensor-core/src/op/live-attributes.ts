@@ -1,4 +1,4 @@
-import { checkFunction } from '../tensor/check-value.ts';
+import { checkFunction } from '../base/check-value.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { apply, requireComputeOp } from './apply.ts';
 import type { ComputeOp } from './op.ts';

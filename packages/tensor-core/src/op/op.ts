@@ -1,9 +1,9 @@
-import { checkFunction, checkObject, checkText, wrongArgument } from '../tensor/check-value.ts';
-import { checkOptions } from './check-options.ts';
+import { checkFunction, checkObject, checkText, wrongArgument } from '../base/check-value.ts';
+import { checkOptions } from '../base/check-options.ts';
 import type { CpuLowering } from './cpu-lowering.ts';
 import type { CudaLowering } from './cuda-lowering.ts';
-import type { Layout } from '../tensor/shape.ts';
-import type { TensorSpec } from './memory-view.ts';
+import type { Layout } from '../base/shape.ts';
+import type { TensorSpec } from '../base/memory-view.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
 /** Work of one call: floating-point operations, and the fewest bytes it must move through device memory. */

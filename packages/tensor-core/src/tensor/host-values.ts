@@ -1,5 +1,5 @@
-import { type DType, type TypedArray, checkElement, typedArray } from './dtype.ts';
-import { fromBits16, toBits16 } from './float16.ts';
+import { type DType, type TypedArray, checkElement, typedArray } from '../base/dtype.ts';
+import { fromBits16, toBits16 } from '../base/float16.ts';
 
 /** The elements of a typed array as JavaScript numbers. */
 export function toNumbers(dtype: DType, data: TypedArray): number[] {

@@ -1,4 +1,4 @@
-import { checkFunction } from './check-value.ts';
+import { checkFunction } from '../base/check-value.ts';
 import type { Tensor } from './tensor.ts';
 
 /** What a trace is told of that is no op; see program/trace.ts. */

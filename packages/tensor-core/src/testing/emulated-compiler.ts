@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KernelCompileError } from '../errors.ts';
-import { packageRoot } from '../host/package-root.ts';
-import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
+import { KernelCompileError } from '../base/errors.ts';
+import { packageRoot } from '../base/host/package-root.ts';
+import type { CompileRequest, KernelCompiler } from '../cuda/nvrtc/nvrtc.ts';
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
 const sharedHeader = fileURLToPath(runtimeFile('cuda-on-host.hpp'));

@@ -1,7 +1,7 @@
 import koffi from 'koffi';
-import { type CublasLtFunctions, computeTypes, dataTypes } from '../devices/cuda/matmul/cublaslt.ts';
-import { type DType, byteSize } from '../tensor/dtype.ts';
-import { fromBits16, toBits16 } from '../tensor/float16.ts';
+import { type CublasLtFunctions, computeTypes, dataTypes } from '../cuda/cublaslt.ts';
+import { type DType, byteSize } from '../base/dtype.ts';
+import { fromBits16, toBits16 } from '../base/float16.ts';
 
 /** An attribute's 32 or 64 bits by its number, as cublasLt's objects hold them. */
 type Attributes = Map<number, number>;

@@ -1,16 +1,16 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { KernelBuilder } from '../devices/cuda/compile/compile.ts';
-import { CudaDevice } from '../devices/cuda/device.ts';
-import type { DeviceParts } from '../devices/cuda/device-parts.ts';
-import { CublasLt } from '../devices/cuda/matmul/cublaslt.ts';
-import { CudaDriver } from '../devices/cuda/driver/driver.ts';
-import { KernelCache } from '../devices/cuda/compile/kernel-cache.ts';
-import type { CompileRequest, KernelCompiler } from '../devices/cuda/compile/nvrtc.ts';
+import { KernelBuilder } from '../cuda/nvrtc/compile.ts';
+import { CudaDevice } from '../backends/cuda/device.ts';
+import type { DeviceParts } from '../backends/cuda/device-parts.ts';
+import { CublasLt } from '../cuda/cublaslt.ts';
+import { CudaDriver } from '../cuda/driver/driver.ts';
+import { KernelCache } from '../cuda/nvrtc/kernel-cache.ts';
+import type { CompileRequest, KernelCompiler } from '../cuda/nvrtc/nvrtc.ts';
 import { EmulatedCublasLt } from './emulated-cublaslt.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
-import { DeviceError } from '../errors.ts';
+import { DeviceError } from '../base/errors.ts';
 import { EmulatedMatmul } from './emulated-matmul.ts';
 
 export { hostCompilerVersion } from './emulated-compiler.ts';

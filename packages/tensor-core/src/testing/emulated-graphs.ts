@@ -1,4 +1,4 @@
-import { HostMemory } from '../native/host-memory.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import type { EmulatedQueues } from './emulated-queues.ts';
 import { giveHandle, giveInt, readAt } from './out-parameters.ts';
 import { invalidHandle, invalidValue } from './emulated-results.ts';

@@ -1,6 +1,6 @@
 import type { MatmulRequest } from '../op/cuda-lowering.ts';
 import koffi from 'koffi';
-import type { Float32Product } from '../devices/cuda/matmul/matmul.ts';
+import type { Float32Product } from '../backends/cuda/matmul/matmul.ts';
 
 /** float32 products in JavaScript, over memory that emulated device addresses name. */
 export class EmulatedMatmul implements Float32Product {

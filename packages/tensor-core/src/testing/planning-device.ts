@@ -1,7 +1,7 @@
-import { KernelBuilder } from '../devices/cuda/compile/compile.ts';
-import { CudaDevice } from '../devices/cuda/device.ts';
-import { CudaDriver, type DriverFunctions } from '../devices/cuda/driver/driver.ts';
-import { CublasLt } from '../devices/cuda/matmul/cublaslt.ts';
+import { KernelBuilder } from '../cuda/nvrtc/compile.ts';
+import { CudaDevice } from '../backends/cuda/device.ts';
+import { CudaDriver, type DriverFunctions } from '../cuda/driver/driver.ts';
+import { CublasLt } from '../cuda/cublaslt.ts';
 import { EmulatedCublasLt } from './emulated-cublaslt.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
 import { EmulatedQueues } from './emulated-queues.ts';

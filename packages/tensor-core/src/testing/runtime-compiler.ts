@@ -1,6 +1,6 @@
-import { KernelBuilder, type Defines } from '../devices/cuda/compile/compile.ts';
-import { loadNvrtc } from '../devices/cuda/compile/nvrtc.ts';
-import { LibraryNotFoundError } from '../errors.ts';
+import { KernelBuilder, type Defines } from '../cuda/nvrtc/compile.ts';
+import { loadNvrtc } from '../cuda/nvrtc/nvrtc.ts';
+import { LibraryNotFoundError } from '../base/errors.ts';
 
 /** Keeps nothing, so that every kernel is compiled. */
 const noCache = { read: () => undefined, write: () => false };

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { compileAtOnce } from '../program/at-once/processes.ts';
+import { compileAtOnce } from '../compile/at-once/processes.ts';
 
 it('two processes compile the same program at once, into one kernel cache that is empty before', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-at-once-'));

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { diagnose } from '../../src/devices/diagnose.ts';
-import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
-import { architectureOf } from '../../src/devices/cuda/architecture.ts';
-import { cudaDeviceCount, openCudaDevice } from '../../src/devices/cuda/open-device.ts';
-import { KernelCache } from '../../src/devices/cuda/compile/kernel-cache.ts';
+import { diagnose } from '../../src/backends/diagnose.ts';
+import { KernelBuilder } from '../../src/cuda/nvrtc/compile.ts';
+import { architectureOf } from '../../src/cuda/architecture.ts';
+import { cudaDeviceCount, openCudaDevice } from '../../src/backends/cuda/open-device.ts';
+import { KernelCache } from '../../src/cuda/nvrtc/kernel-cache.ts';
 
 const mebibyte = 2 ** 20;
 

@@ -1,5 +1,5 @@
 import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
-import { describeLookups } from '../program/fuse-lookups-cases.ts';
+import { describeLookups } from '../compile/fuse-lookups-cases.ts';
 
 describe('rows of a table in front of norms, on CUDA', () => describeLookups(() => device('cuda')));

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { setFloat32MatmulKernel } from '../../src/devices/cuda/matmul/float32-matmul-kernel.ts';
+import { setFloat32MatmulKernel } from '../../src/op/float32-matmul-kernel.ts';
 import * as t from '../../src/index.ts';
 import {
   describeFloat32Products,

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Tensor } from '../../src/index.ts';
-import { setFloat32MatmulKernel } from '../../src/devices/cuda/matmul/float32-matmul-kernel.ts';
-import { setFloat32MatmulPrecision } from '../../src/devices/cuda/matmul/float32-matmul-precision.ts';
+import { setFloat32MatmulKernel } from '../../src/op/float32-matmul-kernel.ts';
+import { setFloat32MatmulPrecision } from '../../src/op/float32-matmul-precision.ts';
 import { relativeError, sample, unitRoundoff } from '../op-cases/support/samples.ts';
 
 const cuda = () => t.device('cuda');

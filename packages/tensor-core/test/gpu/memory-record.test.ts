@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { openCudaDevice } from '../../src/devices/cuda/open-device.ts';
-import { readSnapshot, torchPython } from '../memory/snapshot-reader.ts';
+import { openCudaDevice } from '../../src/backends/cuda/open-device.ts';
+import { readSnapshot, torchPython } from '../observe/memory/snapshot-reader.ts';
 
 /** A step of a small network: every kind of allocation that training makes. */
 function trainStep(weights: readonly t.Tensor[], x: t.Tensor): void {

@@ -1,8 +1,8 @@
 import { describe } from 'vitest';
 import { device } from '../../src/index.ts';
-import { fuzzSettings } from '../program/fuzz-settings.ts';
-import { itCompilesRandomPrograms } from '../program/random-programs.ts';
-import { itCompilesRandomSteps } from '../program/random-steps.ts';
+import { fuzzSettings } from '../compile/fuzz-settings.ts';
+import { itCompilesRandomPrograms } from '../compile/random-programs.ts';
+import { itCompilesRandomSteps } from '../compile/random-steps.ts';
 
 describe('random programs on CUDA', () => {
   itCompilesRandomPrograms(() => device('cuda'), fuzzSettings(11, 300));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { scaled } from '../program/lowered-ops.ts';
+import { scaled } from '../compile/lowered-ops.ts';
 import { collect } from './collect.ts';
 
 const live = () => t.device('cpu').memoryStatistics().liveStorages;

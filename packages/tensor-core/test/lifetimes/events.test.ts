@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { CudaEvent } from '../../src/devices/cuda/driver/event.ts';
+import type { CudaEvent } from '../../src/cuda/driver/event.ts';
 import { openEmulatedDevice } from '../../src/testing/emulated-device.ts';
 import { collect } from './collect.ts';
 

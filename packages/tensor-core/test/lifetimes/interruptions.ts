@@ -1,5 +1,5 @@
-import { BufferPool } from '../../src/devices/cpu/buffer-pool.ts';
-import { CachingAllocator } from '../../src/devices/cuda/memory/allocator.ts';
+import { BufferPool } from '../../src/onnx/buffer-pool.ts';
+import { CachingAllocator } from '../../src/cuda/memory/allocator.ts';
 import { DeviceError, OutOfMemoryError, observeOps } from '../../src/index.ts';
 
 /** How an interrupted function ended. */

@@ -1,9 +1,9 @@
-import { KernelBuilder } from '../../src/devices/cuda/compile/compile.ts';
-import type { BeginBatch } from '../../src/devices/cuda/compile/kernel-batch.ts';
-import type { CompileRequest, KernelCompiler } from '../../src/devices/cuda/compile/nvrtc.ts';
-import { CudaDevice } from '../../src/devices/cuda/device.ts';
-import { CublasLt } from '../../src/devices/cuda/matmul/cublaslt.ts';
-import { CudaDriver, type DriverFunctions } from '../../src/devices/cuda/driver/driver.ts';
+import { KernelBuilder } from '../../src/cuda/nvrtc/compile.ts';
+import type { BeginBatch } from '../../src/cuda/nvrtc/kernel-batch.ts';
+import type { CompileRequest, KernelCompiler } from '../../src/cuda/nvrtc/nvrtc.ts';
+import { CudaDevice } from '../../src/backends/cuda/device.ts';
+import { CublasLt } from '../../src/cuda/cublaslt.ts';
+import { CudaDriver, type DriverFunctions } from '../../src/cuda/driver/driver.ts';
 import { EmulatedDriver } from '../../src/testing/emulated-driver.ts';
 import { giveHandle, readAt } from '../../src/testing/out-parameters.ts';
 

@@ -5,11 +5,11 @@ import {
   describeHostileMethods,
   exempt,
 } from '../../../../tooling/hostile-arguments.ts';
-import { CudaDevice } from '../../src/devices/cuda/device.ts';
-import { CudaEvent } from '../../src/devices/cuda/driver/event.ts';
-import { CudaStream } from '../../src/devices/cuda/driver/stream.ts';
-import { MemoryPool } from '../../src/devices/cuda/memory/memory-pool.ts';
-import { PinnedMemory } from '../../src/devices/cuda/memory/pinned-memory.ts';
+import { CudaDevice } from '../../src/backends/cuda/device.ts';
+import { CudaEvent } from '../../src/cuda/driver/event.ts';
+import { CudaStream } from '../../src/cuda/driver/stream.ts';
+import { MemoryPool } from '../../src/cuda/memory/memory-pool.ts';
+import { PinnedMemory } from '../../src/cuda/memory/pinned-memory.ts';
 import * as t from '../../src/index.ts';
 import * as native from '../../src/native.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Operand } from '../../src/index.ts';
-import { resultType } from '../../src/tensor/dtype.ts';
+import { resultType } from '../../src/base/dtype.ts';
 import { askTorch, torchPython } from './torch-results.ts';
 
 /** An operand: a tensor of a dtype with or without dimensions, or a number. */

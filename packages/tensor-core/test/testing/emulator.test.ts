@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { defineOp, applyOne, scope, tensor } from '../../src/index.ts';
-import type { CudaDevice } from '../../src/devices/cuda/device.ts';
+import type { CudaDevice } from '../../src/backends/cuda/device.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing/emulated-device.ts';
 
 const source = `

@@ -1,7 +1,7 @@
 import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
-import { type CastAttributes, castOp } from '../../autocast/cast-op.ts';
-import { type DType, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
+import { type CastAttributes, castOp } from '../../op/autocast/cast-op.ts';
+import { type DType, checkDType, isFloatingPoint } from '../../base/dtype.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

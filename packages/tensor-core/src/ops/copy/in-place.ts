@@ -1,16 +1,10 @@
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import {
-  byteSize,
-  checkFilling,
-  computeDType,
-  isFloatingPoint,
-  isHigherCategory,
-} from '../../tensor/dtype.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
-import { toBits16 } from '../../tensor/float16.ts';
+import { byteSize, checkFilling, computeDType, isFloatingPoint, isHigherCategory } from '../../base/dtype.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
+import { toBits16 } from '../../base/float16.ts';
 import { defineOp } from '../../op/op.ts';
-import { formatShape, sameShape } from '../../tensor/shape.ts';
+import { formatShape, sameShape } from '../../base/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { cast } from './cast.ts';

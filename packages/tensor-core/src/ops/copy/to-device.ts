@@ -1,14 +1,14 @@
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
-import { TapeNode } from '../../autograd/tape.ts';
-import { isGradEnabled } from '../../autograd/grad-mode.ts';
+import { TapeNode } from '../../tensor/tape/tape.ts';
+import { isGradEnabled } from '../../tensor/tape/grad-mode.ts';
 import { alias } from '../../op/alias.ts';
 import { observers, tellDeviceCopy } from '../../op/observers.ts';
-import { type DeviceSpec, deviceOf } from '../../devices/device-registry.ts';
-import type { Device } from '../../devices/device.ts';
+import { type DeviceSpec, deviceOf } from '../../backends/device-registry.ts';
+import type { Device } from '../../tensor/device.ts';
 import { bytesOfArray } from '../../tensor/host-values.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
-import { readElements } from '../../tensor/transfer.ts';
+import { readElements } from '../transfer.ts';
 
 interface ToDeviceAttributes {
   readonly device: Device;

@@ -1,5 +1,5 @@
-import { type TensorOptions, checkTensorOptions, filled } from '../../tensor/creation.ts';
-import { noGrad } from '../../autograd/grad-mode.ts';
+import { type TensorOptions, checkTensorOptions, filled } from './from-values.ts';
+import { noGrad } from '../../tensor/tape/grad-mode.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { fillInPlace } from '../copy/in-place.ts';

@@ -1,8 +1,8 @@
-import { checkNumber, describeValue } from '../../tensor/check-value.ts';
-import { type TensorOptions, checkTensorOptions, fromElements, mostNumbers } from '../../tensor/creation.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
+import { checkNumber, describeValue } from '../../base/check-value.ts';
+import { type TensorOptions, checkTensorOptions, fromElements, mostNumbers } from './from-values.ts';
+import { isFloatingPoint } from '../../base/dtype.ts';
 import { fromFunction } from '../../tensor/host-values.ts';
-import { ShapeError } from '../../errors.ts';
+import { ShapeError } from '../../base/errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import type { DType } from '../../tensor/dtype.ts';
-import { zerosLike } from '../../tensor/creation.ts';
-import { DTypeError } from '../../errors.ts';
+import type { DType } from '../../base/dtype.ts';
+import { zerosLike } from '../creation/from-values.ts';
+import { DTypeError } from '../../base/errors.ts';
 import { unary } from '../support/pointwise.ts';
 import { mul } from './arithmetic.ts';
 

@@ -1,6 +1,6 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import { DTypeError } from '../../errors.ts';
-import { type DType, floatingPoint } from '../../tensor/dtype.ts';
+import { DTypeError } from '../../base/errors.ts';
+import { type DType, floatingPoint } from '../../base/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary, unary } from '../support/pointwise.ts';
 import { unlessZero } from '../support/unless-zero.ts';

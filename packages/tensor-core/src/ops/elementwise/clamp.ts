@@ -1,7 +1,7 @@
 import { requireTensors } from '../../op/require-tensor.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { checkOptions } from '../../op/check-options.ts';
+import { checkOptions } from '../../base/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type GradientContext, defineOp } from '../../op/op.ts';
 import {
@@ -11,10 +11,10 @@ import {
   promote,
   promoteWithNumber,
   resultType,
-} from '../../tensor/dtype.ts';
-import { DTypeError, RooflineError } from '../../errors.ts';
+} from '../../base/dtype.ts';
+import { DTypeError, RooflineError } from '../../base/errors.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { type Shape, broadcastShapes, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, broadcastShapes, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import type { Operand } from '../support/pointwise.ts';

@@ -1,11 +1,11 @@
 import { applyOne } from '../../op/apply.ts';
-import { DTypeError } from '../../errors.ts';
+import { DTypeError } from '../../base/errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { type TypedArray, checkElement, promoteWithNumber, resultType } from '../../tensor/dtype.ts';
+import { type TypedArray, checkElement, promoteWithNumber, resultType } from '../../base/dtype.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { broadcastShapes } from '../../tensor/shape.ts';
+import { broadcastShapes } from '../../base/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
-import { full } from '../../tensor/creation.ts';
+import { full } from '../creation/from-values.ts';
 import { cast } from '../copy/cast.ts';
 import { expand } from '../shape/views.ts';
 import type { Operand } from '../support/pointwise.ts';

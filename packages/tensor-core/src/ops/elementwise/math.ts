@@ -1,8 +1,8 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { type DType, computeDType, floatingPoint, isFloatingPoint } from '../../tensor/dtype.ts';
-import { DTypeError } from '../../errors.ts';
+import { type DType, computeDType, floatingPoint, isFloatingPoint } from '../../base/dtype.ts';
+import { DTypeError } from '../../base/errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { normalCdf as float64NormalCdf } from '../../random/normal-cdf.ts';
+import { normalCdf as float64NormalCdf } from '../../tensor/random/normal-cdf.ts';
 import { cast } from '../copy/cast.ts';
 import { add, div, mul, neg } from './arithmetic.ts';
 import { binary, unary } from '../support/pointwise.ts';

@@ -1,7 +1,7 @@
 import { refuseMore } from '../../op/require-tensor.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
-import { computeDType, isFloatingPoint } from '../../tensor/dtype.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
+import { computeDType, isFloatingPoint } from '../../base/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type Operand, binary } from '../support/pointwise.ts';
 import { unlessZero } from '../support/unless-zero.ts';

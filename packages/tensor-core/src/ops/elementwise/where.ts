@@ -1,9 +1,9 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import { describeValue } from '../../tensor/check-value.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import { describeValue } from '../../base/check-value.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
-import { gather } from '../../devices/cpu/lowering/strided-copy.ts';
+import { gather } from '../../op/strided-copy.ts';
 import {
   type DType,
   type TypedArray,
@@ -11,10 +11,10 @@ import {
   promoteWithNumber,
   resultType,
   typedArray,
-} from '../../tensor/dtype.ts';
+} from '../../base/dtype.ts';
 import { fromNumbers } from '../../tensor/host-values.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { DTypeError } from '../../errors.ts';
+import { DTypeError } from '../../base/errors.ts';
 import { defineOp } from '../../op/op.ts';
 import {
   type Shape,
@@ -23,7 +23,7 @@ import {
   contiguousStrides,
   sameShape,
   sizeOf,
-} from '../../tensor/shape.ts';
+} from '../../base/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import type { Operand } from '../support/pointwise.ts';

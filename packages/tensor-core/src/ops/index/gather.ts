@@ -1,15 +1,15 @@
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { ShapeError } from '../../errors.ts';
-import { fromBits16, toBits16 } from '../../tensor/float16.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { ShapeError } from '../../base/errors.ts';
+import { fromBits16, toBits16 } from '../../base/float16.ts';
 import { defineOp } from '../../op/op.ts';
-import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 
 const forwardKernel = kernelVariants('index/gather.cu', 'gather', 'pppllll');

@@ -1,20 +1,20 @@
-import { checkFlag, describeValue } from '../../tensor/check-value.ts';
+import { checkFlag, describeValue } from '../../base/check-value.ts';
 import { apply, applyOne } from '../../op/apply.ts';
-import { checkOptions } from '../../op/check-options.ts';
+import { checkOptions } from '../../base/check-options.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { byteSize } from '../../tensor/dtype.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { formatShape, sizeOf } from '../../tensor/shape.ts';
+import { formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { transpose, view } from '../shape/views.ts';
 import { type NumberArray, numbersOf } from '../support/host-numbers.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { dimensionOf } from '../support/one-dimension.ts';
 import { gatherBackwardOp } from './gather.ts';
 

@@ -1,8 +1,8 @@
-import { buildMatmul, inOrder } from '../../devices/cpu/lowering/matmul-graph.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
+import { buildMatmul, inOrder } from './matmul-graph.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { formatShape, sameShape, sizeOf } from '../../tensor/shape.ts';
+import { formatShape, sameShape, sizeOf } from '../../base/shape.ts';
 import { launchMatmul } from './matmul-launch.ts';
 import { type MatmulAttributes, matmulOp } from './matmul.ts';
 

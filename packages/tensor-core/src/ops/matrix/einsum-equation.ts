@@ -1,5 +1,5 @@
-import { RooflineError, ShapeError } from '../../errors.ts';
-import { type Shape, formatShape } from '../../tensor/shape.ts';
+import { RooflineError, ShapeError } from '../../base/errors.ts';
+import { type Shape, formatShape } from '../../base/shape.ts';
 
 /** Which index each dimension has: those of every operand, and those of the result. */
 export interface Einsum {

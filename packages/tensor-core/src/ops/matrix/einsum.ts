@@ -1,10 +1,10 @@
-import { checkText } from '../../tensor/check-value.ts';
+import { checkText } from '../../base/check-value.ts';
 import { requireTensors } from '../../op/require-tensor.ts';
-import { autocastDType } from '../../autocast/autocast.ts';
-import { ShapeError } from '../../errors.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
+import { autocastDType } from '../../op/autocast/autocast.ts';
+import { ShapeError } from '../../base/errors.ts';
+import { isFloatingPoint } from '../../base/dtype.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { formatShape, sizeOf } from '../../tensor/shape.ts';
+import { formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { mul } from '../elementwise/arithmetic.ts';

@@ -1,7 +1,7 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { MemoryView, TensorSpec } from '../../op/memory-view.ts';
-import { byteSize } from '../../tensor/dtype.ts';
-import { type Shape, broadcastStrides, contiguousStrides, sizeOf } from '../../tensor/shape.ts';
+import type { MemoryView, TensorSpec } from '../../base/memory-view.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { type Shape, broadcastStrides, contiguousStrides, sizeOf } from '../../base/shape.ts';
 
 /** How operands are multiplied. */
 export interface ProductAttributes {

@@ -1,12 +1,12 @@
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { buildMatmul } from '../../devices/cpu/lowering/matmul-graph.ts';
+import { buildMatmul } from './matmul-graph.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { type DType, byteSize, checkDType, checkElement } from '../../tensor/dtype.ts';
-import { checkOptions } from '../../op/check-options.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
+import { type DType, byteSize, checkDType, checkElement } from '../../base/dtype.ts';
+import { checkOptions } from '../../base/check-options.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { type Shape, broadcastShapes, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, broadcastShapes, formatShape, sizeOf } from '../../base/shape.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';

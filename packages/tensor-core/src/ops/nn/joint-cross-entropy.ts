@@ -1,8 +1,8 @@
 import type { CudaContext, KernelSpec } from '../../op/cuda-lowering.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { type DType, byteSize } from '../../tensor/dtype.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { type DType, byteSize } from '../../base/dtype.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { planRows } from './cross-entropy.ts';
 
 const countKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_count', 'pppll');

@@ -1,7 +1,7 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { MemoryView, StridedMemory } from '../../op/memory-view.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import type { MemoryView, StridedMemory } from '../../base/memory-view.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 
 const kernel = kernelVariants('nn/norm_fold.cu', 'norm_fold', 'Tii');
 const threads = 1024;

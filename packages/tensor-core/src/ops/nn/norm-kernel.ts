@@ -1,6 +1,6 @@
-import { checkNumber } from '../../tensor/check-value.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import { checkNumber } from '../../base/check-value.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import type {
   CudaContext,
   CudaProperties,
@@ -8,13 +8,13 @@ import type {
   EdgePlaces,
   KernelEdges,
 } from '../../op/cuda-lowering.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { computeDType } from '../../tensor/dtype.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
-import { formatShape } from '../../tensor/shape.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { computeDType } from '../../base/dtype.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
+import { formatShape } from '../../base/shape.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
 import { noEdges } from '../support/no-edges.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';

@@ -1,12 +1,12 @@
-import { checkOptions } from '../../op/check-options.ts';
+import { checkOptions } from '../../base/check-options.ts';
 import { requireTensor } from '../../op/require-tensor.ts';
 import { apply } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { type DType, checkDType, computeDType } from '../../tensor/dtype.ts';
-import { DTypeError } from '../../errors.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
+import { type DType, checkDType, computeDType } from '../../base/dtype.ts';
+import { DTypeError } from '../../base/errors.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
 import { defineOp } from '../../op/op.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { add, mul } from '../elementwise/arithmetic.ts';

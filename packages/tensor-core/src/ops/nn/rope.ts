@@ -1,24 +1,24 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { isAligned } from '../../devices/cuda/launch/alignment.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { byteSize, computeDType } from '../../tensor/dtype.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
+import { isAligned } from '../../base/alignment.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { byteSize, computeDType } from '../../base/dtype.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { type Layout, type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { type Layout, type Shape, formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { add, mul, neg, sub } from '../elementwise/arithmetic.ts';
 import { stack } from '../shape/concat.ts';
 import { reshape, select } from '../shape/views.ts';
 import { denseCopy } from '../support/dense-memory.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
-import { offsetType } from '../support/offset-type.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { offsetType } from '../../op/kernel-arguments/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface RopeAttributes {

@@ -1,20 +1,20 @@
-import { checkOptions } from '../../op/check-options.ts';
+import { checkOptions } from '../../base/check-options.ts';
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { withoutAutocast } from '../../autocast/autocast.ts';
+import { withoutAutocast } from '../../op/autocast/autocast.ts';
 import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { type DType, checkDType, computeDType } from '../../tensor/dtype.ts';
+import { type DType, checkDType, computeDType } from '../../base/dtype.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { sub } from '../elementwise/arithmetic.ts';
 import { max } from '../reduce/reductions.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { launchRows } from '../support/row-kernel.ts';
 

@@ -1,12 +1,12 @@
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { promote } from '../../tensor/dtype.ts';
-import { ShapeError } from '../../errors.ts';
+import { promote } from '../../base/dtype.ts';
+import { ShapeError } from '../../base/errors.ts';
 import { defineOp } from '../../op/op.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { formatShape, sameShape, sizeOf } from '../../tensor/shape.ts';
+import { formatShape, sameShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { contiguous } from '../copy/contiguous.ts';

@@ -1,22 +1,22 @@
-import { checkFlag, checkNumber } from '../../tensor/check-value.ts';
+import { checkFlag, checkNumber } from '../../base/check-value.ts';
 import { requireTensor } from '../../op/require-tensor.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
 import { applyLive } from '../../op/live-attributes.ts';
-import { checkOptions } from '../../op/check-options.ts';
+import { checkOptions } from '../../base/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { byteSize } from '../../tensor/dtype.ts';
-import { type Draw, drawFrom } from '../../random/draw.ts';
-import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
-import { halvesOf, philox } from '../../random/philox.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { type Draw, drawFrom } from '../../tensor/random/draw.ts';
+import { type Generator, checkGenerator, defaultGenerator } from '../../tensor/random/generator.ts';
+import { halvesOf, philox } from '../../tensor/random/philox.ts';
+import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { view } from '../shape/views.ts';
 import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface DropoutAttributes {

@@ -1,11 +1,11 @@
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { halvesOf, philox } from '../../random/philox.ts';
-import type { DType, TypedArray } from '../../tensor/dtype.ts';
-import { toBits16 } from '../../tensor/float16.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { halvesOf, philox } from '../../tensor/random/philox.ts';
+import type { DType, TypedArray } from '../../base/dtype.ts';
+import { toBits16 } from '../../base/float16.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 
 /** Where in a generator's sequence a tensor's values lie. */
 export interface RandomAttributes {

@@ -1,17 +1,17 @@
-import { checkCount, checkNumber, checkFlag } from '../../tensor/check-value.ts';
-import { checkOptions } from '../../op/check-options.ts';
+import { checkCount, checkNumber, checkFlag } from '../../base/check-value.ts';
+import { checkOptions } from '../../base/check-options.ts';
 import { applyLive } from '../../op/live-attributes.ts';
-import { type TensorOptions, emptyFor } from '../../tensor/creation.ts';
-import { type DType, checkDType, isFloatingPoint } from '../../tensor/dtype.ts';
-import { DTypeError, RooflineError } from '../../errors.ts';
+import { type TensorOptions, emptyFor } from '../creation/from-values.ts';
+import { type DType, checkDType, isFloatingPoint } from '../../base/dtype.ts';
+import { DTypeError, RooflineError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import { drawFrom } from '../../random/draw.ts';
-import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
-import { inverseNormal } from '../../random/inverse-normal.ts';
-import { largestBelow, largestUpTo, roundedTo } from '../../random/largest-below.ts';
-import { normalCdf } from '../../random/normal-cdf.ts';
+import { drawFrom } from '../../tensor/random/draw.ts';
+import { type Generator, checkGenerator, defaultGenerator } from '../../tensor/random/generator.ts';
+import { inverseNormal } from '../../tensor/random/inverse-normal.ts';
+import { largestBelow, largestUpTo, roundedTo } from '../../tensor/random/largest-below.ts';
+import { normalCdf } from '../../tensor/random/normal-cdf.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { type Shape, checkWhole } from '../../tensor/shape.ts';
+import { type Shape, checkWhole } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type RandomAttributes, randomOp } from './random-op.ts';
 

@@ -3,8 +3,8 @@ import { requireTensor } from '../../op/require-tensor.ts';
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { defineOp } from '../../op/op.ts';
-import { full } from '../../tensor/creation.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { full } from '../creation/from-values.ts';
+import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import {

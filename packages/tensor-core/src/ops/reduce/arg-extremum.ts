@@ -2,16 +2,16 @@ import { requireTensor } from '../../op/require-tensor.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { defineOp } from '../../op/op.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { DTypeError, ShapeError } from '../../errors.ts';
-import { type Shape, formatShape, sizeOf } from '../../tensor/shape.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { DTypeError, ShapeError } from '../../base/errors.ts';
+import { type Shape, formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { numbersOf } from '../support/host-numbers.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import {
   type Extents,
   columnsAreFew,

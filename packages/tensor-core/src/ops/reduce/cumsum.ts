@@ -2,16 +2,16 @@ import { refuseMore } from '../../op/require-tensor.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { type DType, isFloatingPoint } from '../../tensor/dtype.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { type DType, isFloatingPoint } from '../../base/dtype.ts';
+import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { kernelVariants } from '../support/kernel-variants.ts';
+import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import {
   type Extents,
   columnsAreFew,

@@ -2,7 +2,7 @@ import type { HostArray } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { defineOp } from '../../op/op.ts';
-import { type Shape, broadcastStrides, contiguousStrides, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, broadcastStrides, contiguousStrides, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { reshape } from '../shape/views.ts';
 import { numbersOf, storeNumbers } from '../support/host-numbers.ts';

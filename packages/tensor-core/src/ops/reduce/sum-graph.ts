@@ -1,6 +1,6 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
-import { type Shape, sameShape, sizeOf } from '../../tensor/shape.ts';
+import { isFloatingPoint } from '../../base/dtype.ts';
+import { type Shape, sameShape, sizeOf } from '../../base/shape.ts';
 
 // ONNX Runtime adds along the last dimension in eight lanes of a register, and along others in one.
 const lanes = 8;

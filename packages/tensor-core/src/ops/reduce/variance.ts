@@ -1,9 +1,9 @@
-import { checkNumber } from '../../tensor/check-value.ts';
+import { checkNumber } from '../../base/check-value.ts';
 import { requireTensor } from '../../op/require-tensor.ts';
-import { DTypeError } from '../../errors.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
+import { DTypeError } from '../../base/errors.ts';
+import { isFloatingPoint } from '../../base/dtype.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
-import { sizeOf } from '../../tensor/shape.ts';
+import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';
 import { div, mul } from '../elementwise/arithmetic.ts';

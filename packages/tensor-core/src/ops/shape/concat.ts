@@ -1,10 +1,10 @@
 import { applyOne } from '../../op/apply.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
-import { byteSize, promote } from '../../tensor/dtype.ts';
-import { ShapeError } from '../../errors.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
+import { byteSize, promote } from '../../base/dtype.ts';
+import { ShapeError } from '../../base/errors.ts';
 import { defineOp } from '../../op/op.ts';
-import { zeros } from '../../tensor/creation.ts';
-import { formatShape, normalizeDimension, sameShape } from '../../tensor/shape.ts';
+import { zeros } from '../creation/from-values.ts';
+import { formatShape, normalizeDimension, sameShape } from '../../base/shape.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';

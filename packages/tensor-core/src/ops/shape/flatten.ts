@@ -1,6 +1,6 @@
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
-import { ShapeError } from '../../errors.ts';
-import { formatShape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import { ShapeError } from '../../base/errors.ts';
+import { formatShape, normalizeDimension, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { reshape } from './views.ts';
 

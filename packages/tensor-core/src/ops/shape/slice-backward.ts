@@ -1,7 +1,7 @@
 import { applyOne } from '../../op/apply.ts';
-import { byteSize } from '../../tensor/dtype.ts';
+import { byteSize } from '../../base/dtype.ts';
 import { defineOp } from '../../op/op.ts';
-import { type Shape, contiguousStrides, sizeOf } from '../../tensor/shape.ts';
+import { type Shape, contiguousStrides, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 interface SliceBackwardAttributes {

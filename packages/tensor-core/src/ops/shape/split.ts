@@ -1,7 +1,7 @@
-import { describeValue } from '../../tensor/check-value.ts';
+import { describeValue } from '../../base/check-value.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
-import { ShapeError } from '../../errors.ts';
-import { checkList, formatShape, normalizeDimension } from '../../tensor/shape.ts';
+import { ShapeError } from '../../base/errors.ts';
+import { checkList, formatShape, normalizeDimension } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { slice } from './views.ts';
 

@@ -1,6 +1,6 @@
 import { alias } from '../../op/alias.ts';
 import { applyView } from '../../op/apply.ts';
-import { ShapeError } from '../../errors.ts';
+import { ShapeError } from '../../base/errors.ts';
 import { type ViewOp, defineView } from '../../op/op.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import {
@@ -16,7 +16,7 @@ import {
   normalizeDimension,
   sameShape,
   sizeOf,
-} from '../../tensor/shape.ts';
+} from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { contiguous } from '../copy/contiguous.ts';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';

@@ -1,10 +1,10 @@
-import { CompileError, ShapeError } from '../../errors.ts';
+import { CompileError, ShapeError } from '../../base/errors.ts';
 import { apply } from '../../op/apply.ts';
 import { defineOp } from '../../op/op.ts';
-import type { TypedArray } from '../../tensor/dtype.ts';
+import type { TypedArray } from '../../base/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { tracing } from '../../tensor/tracing.ts';
-import { toTypedArray } from '../../tensor/transfer.ts';
+import { toTypedArray } from '../transfer.ts';
 
 /** What an index must be, in words for the error. */
 export interface IndexRange {

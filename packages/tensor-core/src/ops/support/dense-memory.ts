@@ -1,7 +1,7 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { StridedMemory, TensorSpec } from '../../op/memory-view.ts';
-import { byteSize } from '../../tensor/dtype.ts';
-import { contiguousStrides, sizeOf } from '../../tensor/shape.ts';
+import type { StridedMemory, TensorSpec } from '../../base/memory-view.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { contiguousStrides, sizeOf } from '../../base/shape.ts';
 
 /** Memory for a dense tensor of that dtype and shape, until the op at hand is queued. */
 export function denseWorkspace(context: CudaContext, { dtype, shape }: TensorSpec): StridedMemory {

@@ -1,6 +1,6 @@
 import type { HostArray } from '../../op/cpu-lowering.ts';
-import type { TypedArray } from '../../tensor/dtype.ts';
-import { fromBits16, toBits16 } from '../../tensor/float16.ts';
+import type { TypedArray } from '../../base/dtype.ts';
+import { fromBits16, toBits16 } from '../../base/float16.ts';
 
 /** Elements that JavaScript calculates with: anything but the bits of low precision. */
 export type NumberArray = Exclude<TypedArray, Uint16Array>;

@@ -1,6 +1,6 @@
 import { requireTensor } from '../../op/require-tensor.ts';
-import type { MemoryView, StridedMemory } from '../../op/memory-view.ts';
-import { type Shape, normalizeDimension, sizeOf } from '../../tensor/shape.ts';
+import type { MemoryView, StridedMemory } from '../../base/memory-view.ts';
+import { type Shape, normalizeDimension, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 
 /** A dense tensor seen as [outer, length, inner] around one of its dimensions. */

@@ -1,5 +1,5 @@
-import { describeValue } from '../../tensor/check-value.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import { describeValue } from '../../base/check-value.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 import type { HostLowering, OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
 import { applyOne } from '../../op/apply.ts';
 import {
@@ -11,12 +11,12 @@ import {
   promote,
   promoteWithNumber,
   resultType,
-} from '../../tensor/dtype.ts';
-import { fromBits16, toBits16 } from '../../tensor/float16.ts';
-import { DTypeError } from '../../errors.ts';
+} from '../../base/dtype.ts';
+import { fromBits16, toBits16 } from '../../base/float16.ts';
+import { DTypeError } from '../../base/errors.ts';
 import { type AutocastClass, type ComputeOp, type GradientContext, defineOp } from '../../op/op.ts';
 import { bytesOf } from '../../op/cost.ts';
-import { broadcastShapes, sizeOf } from '../../tensor/shape.ts';
+import { broadcastShapes, sizeOf } from '../../base/shape.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import { cast } from '../copy/cast.ts';

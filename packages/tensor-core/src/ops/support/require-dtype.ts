@@ -1,6 +1,6 @@
-import type { TensorSpec } from '../../op/memory-view.ts';
-import { isFloatingPoint } from '../../tensor/dtype.ts';
-import { DTypeError } from '../../errors.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
+import { isFloatingPoint } from '../../base/dtype.ts';
+import { DTypeError } from '../../base/errors.ts';
 
 /** Throws a DTypeError unless the operand `role` of `op` is of a floating-point dtype. */
 export function requireFloatingPoint(op: string, role: string, { dtype }: TensorSpec): void {

@@ -1,10 +1,10 @@
-import type { MemoryView } from '../../op/memory-view.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import { storageType } from '../../devices/cuda/compile/c-types.ts';
-import { isAligned } from '../../devices/cuda/launch/alignment.ts';
-import { codeOf } from '../../devices/cuda/generated/dtype-code.ts';
-import { type DType, byteSize } from '../../tensor/dtype.ts';
-import type { KernelVariants } from './kernel-variants.ts';
+import { storageType } from '../../op/kernel-arguments/c-types.ts';
+import { isAligned } from '../../base/alignment.ts';
+import { codeOf } from '../../op/kernel-arguments/dtype-code.ts';
+import { type DType, byteSize } from '../../base/dtype.ts';
+import type { KernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 
 /** How a kernel that includes row.cuh shares rows out over threads; the macros are explained there. */
 export interface RowPlan {

@@ -1,5 +1,5 @@
 import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import type { TensorSpec } from '../../op/memory-view.ts';
+import type { TensorSpec } from '../../base/memory-view.ts';
 
 /** `value`, but 0 where `x` is 0. */
 export function unlessZero(graph: OnnxGraph, x: OnnxValue, value: OnnxValue, result: TensorSpec): OnnxValue {

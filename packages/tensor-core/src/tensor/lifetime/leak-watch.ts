@@ -1,7 +1,7 @@
-import { checkFunction } from '../check-value.ts';
-import type { TapeNode } from '../../autograd/tape.ts';
-import type { DType } from '../dtype.ts';
-import { type Shape, formatShape } from '../shape.ts';
+import { checkFunction } from '../../base/check-value.ts';
+import type { TapeNode } from '../tape/tape.ts';
+import type { DType } from '../../base/dtype.ts';
+import { type Shape, formatShape } from '../../base/shape.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Region } from '../storage/write-versions.ts';
 

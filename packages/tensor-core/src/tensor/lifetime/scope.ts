@@ -1,5 +1,5 @@
-import { wrongArgument } from '../check-value.ts';
-import { refuseAsync, refusePromise } from './synchronous.ts';
+import { wrongArgument } from '../../base/check-value.ts';
+import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
 
 /** What a scope owns and frees: the base of `Tensor`. */
 export abstract class Scoped {

@@ -1,5 +1,5 @@
-import { type DType, byteSize } from '../dtype.ts';
-import type { Layout } from '../shape.ts';
+import { type DType, byteSize } from '../../base/dtype.ts';
+import type { Layout } from '../../base/shape.ts';
 import type { Region } from './write-versions.ts';
 
 /** The bytes of its storage from a layout's first element to the end of its last; what lies between may be others'. */

@@ -1,5 +1,5 @@
-import type { DType } from '../dtype.ts';
-import type { Layout } from '../shape.ts';
+import type { DType } from '../../base/dtype.ts';
+import type { Layout } from '../../base/shape.ts';
 import { extentOf } from './extent.ts';
 import type { Storage } from './storage.ts';
 

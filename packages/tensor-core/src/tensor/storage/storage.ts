@@ -1,5 +1,5 @@
-import type { Device, DeviceBuffer } from '../../devices/device.ts';
-import { DisposedError } from '../../errors.ts';
+import type { Device, DeviceBuffer } from '../device.ts';
+import { DisposedError } from '../../base/errors.ts';
 import { tracing } from '../tracing.ts';
 import { ParameterRegions } from './parameter-regions.ts';
 import { watchedChanges } from './watched-changes.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
-import { defaultGenerator } from '../../../src/random/generator.ts';
-import { halvesOf, philox } from '../../../src/random/philox.ts';
+import { defaultGenerator } from '../../../src/tensor/random/generator.ts';
+import { halvesOf, philox } from '../../../src/tensor/random/philox.ts';
 import { sample, tensorOf } from '../support/samples.ts';
 import { type OpenDevice, floatingPointDTypes } from '../support/vector-jacobian.ts';
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import { randint, randn, truncatedNormal, uniform } from '../../../src/ops/random/random.ts';
-import { Generator } from '../../../src/random/generator.ts';
-import { normalCdf } from '../../../src/random/normal-cdf.ts';
+import { Generator } from '../../../src/tensor/random/generator.ts';
+import { normalCdf } from '../../../src/tensor/random/normal-cdf.ts';
 import type { OpenDevice } from '../support/vector-jacobian.ts';
 
 const count = 40_000;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Operand, Tensor } from '../../../src/index.ts';
-import { normalCdf } from '../../../src/random/normal-cdf.ts';
+import { normalCdf } from '../../../src/tensor/random/normal-cdf.ts';
 import { describeOnDevices } from '../../op-cases/support/devices.ts';
 
 const [nan, inf] = [NaN, Infinity];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DTypeError, ShapeError } from '../../../src/errors.ts';
+import { DTypeError, ShapeError } from '../../../src/base/errors.ts';
 import { outOfRange, requireInRange } from '../../../src/ops/support/check-indices.ts';
 import { numbersOf, storeNumbers } from '../../../src/ops/support/host-numbers.ts';
 import {

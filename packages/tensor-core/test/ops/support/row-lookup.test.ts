@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { KernelSpec } from '../../../src/op/cuda-lowering.ts';
-import type { MemoryView } from '../../../src/op/memory-view.ts';
-import { kernelVariants } from '../../../src/ops/support/kernel-variants.ts';
+import type { MemoryView } from '../../../src/base/memory-view.ts';
+import { kernelVariants } from '../../../src/op/kernel-arguments/kernel-variants.ts';
 import { launchRows, rowPlan, vectorLength } from '../../../src/ops/support/row-kernel.ts';
-import type { DType } from '../../../src/tensor/dtype.ts';
+import type { DType } from '../../../src/base/dtype.ts';
 
 describe('plans of rows', () => {
   const budget = { preferredElements: 16, mostElements: 32 };

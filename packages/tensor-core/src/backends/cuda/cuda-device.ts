@@ -1,0 +1,19 @@
+import { wrongArgument } from '../../base/check-value.ts';
+import { DeviceError } from '../../base/errors.ts';
+import { CudaDevice } from './device.ts';
+import { CudaLowering } from './lower.ts';
+import type { Device } from '../../tensor/device.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+
+/**
+ * The GPU behind a device, or behind the context that an op's CUDA lowering works with: its streams, pools, pinned
+ * memory and tensor maps. Throws a DeviceError for the CPU.
+ */
+export function cudaDevice(of: Device | CudaContext): CudaDevice {
+  if (of instanceof CudaDevice) return of;
+  if (of instanceof CudaLowering) return of.device;
+  if (typeof of !== 'object' || of === null)
+    throw wrongArgument('cudaDevice', 'what it is of', 'a device or a context', of);
+  const label = 'label' in of ? String(of.label) : 'this context';
+  throw new DeviceError(`cudaDevice: ${label} is no GPU; take device('cuda').`);
+}

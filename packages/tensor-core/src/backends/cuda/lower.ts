@@ -1,0 +1,186 @@
+import type { MemoryView } from '../../base/memory-view.ts';
+import type { StridedMemory } from '../../base/memory-view.ts';
+import type {
+  CudaContext,
+  CudaKernel,
+  CudaProperties,
+  KernelSpec,
+  MatmulRequest,
+} from '../../op/cuda-lowering.ts';
+import { ShapeError } from '../../base/errors.ts';
+import type { ComputeOp } from '../../op/op.ts';
+import { contiguousStrides, formatShape } from '../../base/shape.ts';
+import type { DeviceBuffer } from '../../tensor/device.ts';
+import type { CudaDevice } from './device.ts';
+import type { Block } from '../../cuda/memory/block.ts';
+import type { Launcher } from '../../cuda/launch/launch.ts';
+import type { CublasLt } from '../../cuda/cublaslt.ts';
+import { fastestAlgorithm } from './matmul/fastest-algorithm.ts';
+import { type Float32Product, Matmul } from './matmul/matmul.ts';
+import type { KernelModules } from '../../cuda/nvrtc/modules.ts';
+import { PointwiseRunner } from './generated/pointwise.ts';
+import { ReductionRunner } from './generated/reduction.ts';
+import type { Streams } from '../../cuda/driver/stream.ts';
+
+/** The memory of a device, for what an op needs beside its inputs and outputs. */
+export interface BlockMemory {
+  allocateBlock(byteLength: number): Block;
+  freeBlock(block: Block): void;
+}
+
+/** What lowering stands on. */
+export interface LoweringParts {
+  readonly device: CudaDevice;
+  readonly streams: Streams;
+  readonly launcher: Launcher;
+  readonly modules: KernelModules;
+  readonly properties: CudaProperties;
+  readonly memory: BlockMemory;
+  /** Given the context that it will work with. */
+  readonly makeFloat32Product: (context: CudaContext) => Float32Product | null;
+  readonly loadCublasLt: () => CublasLt;
+}
+
+/** Turns ops into kernel launches on the current stream. Custom ops see it as their CudaContext. */
+export class CudaLowering implements CudaContext {
+  readonly device: CudaDevice;
+  readonly properties: CudaProperties;
+  readonly #streams: Streams;
+  readonly #modules: KernelModules;
+  readonly #memory: BlockMemory;
+  readonly #pointwise: PointwiseRunner;
+  readonly #reduction: ReductionRunner;
+  readonly #matmul: Matmul;
+  /** Blocks to give back when the op at hand has been queued. */
+  readonly #workspaces: Block[] = [];
+  /** Where workspaces lie is noted here, if there is a list. */
+  notedWorkspaces: DeviceBuffer[] | null = null;
+  /** These are the workspaces of ops, in their order, if there is a list: a graph has them at their old places. */
+  givenWorkspaces: DeviceBuffer[] | null = null;
+  /** Asked first for the memory of workspaces, if there is one; what it gives is not freed. */
+  spareMemory: ((byteLength: number) => DeviceBuffer | null) | null = null;
+
+  constructor(parts: LoweringParts) {
+    const { device, streams, launcher, modules, properties, memory } = parts;
+    this.device = device;
+    this.properties = properties;
+    this.#streams = streams;
+    this.#modules = modules;
+    this.#memory = memory;
+    const generate = (name: string, source: string) => modules.generated(name, source);
+    const workspace = (byteLength: number) => this.workspace(byteLength);
+    this.#pointwise = new PointwiseRunner(launcher, generate);
+    const { multiprocessors } = properties;
+    this.#reduction = new ReductionRunner(launcher, generate, this.#pointwise, workspace, multiprocessors);
+    this.#matmul = new Matmul(
+      streams,
+      workspace,
+      (address, byteLength) => this.fillBytes(address, 0, byteLength),
+      parts.makeFloat32Product(this),
+      parts.loadCublasLt,
+      (library, description) => fastestAlgorithm(device, library, description),
+    );
+  }
+
+  /** Whose algorithms can be tuned. */
+  get products(): Matmul {
+    return this.#matmul;
+  }
+
+  /** Queues `op`. Outputs are allocated; see `Device.run`. */
+  run<A>(
+    op: ComputeOp<A>,
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    attributes: A,
+  ): void {
+    const lowering = op.cuda;
+    if (lowering.kind === 'pointwise') {
+      this.#pointwise.run(op, inputs, outputs, attributes);
+      return;
+    }
+    try {
+      if (lowering.kind === 'reduction') this.#reduction.run(op, inputs, outputs[0]!, attributes);
+      else if (lowering.strided) lowering.launch(this, inputs, outputs, attributes);
+      else lowering.launch(this, this.#contiguous(op, inputs), outputs, attributes);
+    } finally {
+      this.#freeWorkspaces();
+    }
+  }
+
+  kernel(spec: KernelSpec): CudaKernel {
+    return this.#modules.kernel(spec);
+  }
+
+  workspace(byteLength: number): number {
+    return this.#workspaceBlock(byteLength).address;
+  }
+
+  #workspaceBlock(byteLength: number): DeviceBuffer {
+    const given = this.givenWorkspaces?.shift();
+    if (given) return given;
+    const spare = this.spareMemory?.(byteLength);
+    const block = spare ?? this.#allocateWorkspace(byteLength);
+    this.notedWorkspaces?.push(block);
+    return block;
+  }
+
+  #allocateWorkspace(byteLength: number): Block {
+    const block = this.#memory.allocateBlock(byteLength);
+    this.#workspaces.push(block);
+    return block;
+  }
+
+  fillBytes(pointer: number, value: number, byteLength: number): void {
+    this.#streams.current.fill(pointer, value, byteLength);
+  }
+
+  matmul(request: MatmulRequest): void {
+    this.#matmul.run(request);
+  }
+
+  copy(from: StridedMemory, to: StridedMemory): void {
+    this.#pointwise.copy(from, to);
+  }
+
+  /** The inputs, those that are not contiguous copied; what the op mutates must be, as it cannot be a copy. */
+  #contiguous<A>(op: ComputeOp<A>, inputs: readonly MemoryView[]): readonly MemoryView[] {
+    if (areContiguous(inputs)) return inputs;
+    return inputs.map((input, i) => {
+      if (input.isContiguous) return input;
+      if (op.mutates?.includes(i)) throw notContiguous(op.name, i, input);
+      const copy = this.#contiguousWorkspace(input);
+      this.#pointwise.copy(input, copy);
+      return copy;
+    });
+  }
+
+  /** Memory for a contiguous tensor of `like`'s shape and dtype, freed with the other workspaces. */
+  #contiguousWorkspace({ dtype, shape, size, byteLength }: MemoryView): MemoryView {
+    const block = this.#workspaceBlock(byteLength);
+    return {
+      ...{ dtype, shape, size, byteLength, isContiguous: true },
+      strides: contiguousStrides(shape),
+      offset: 0,
+      address: block.address,
+      storage: { byteLength, buffer: block },
+    };
+  }
+
+  #freeWorkspaces(): void {
+    for (let block = this.#workspaces.pop(); block; block = this.#workspaces.pop())
+      this.#memory.freeBlock(block);
+  }
+}
+
+function areContiguous(inputs: readonly MemoryView[]): boolean {
+  for (let i = 0; i < inputs.length; i++) if (!inputs[i]!.isContiguous) return false;
+  return true;
+}
+
+function notContiguous(op: string, index: number, input: MemoryView): ShapeError {
+  return new ShapeError(
+    `${op}: input ${index} ${formatShape(input.shape)} is written in place, so it must be contiguous, but its ` +
+      `strides are ${formatShape(input.strides)}; call contiguous() first.`,
+  );
+}

@@ -1,0 +1,246 @@
+import type { CudaContext, KernelSpec, MatmulRequest } from '../../../op/cuda-lowering.ts';
+import { kernelSource } from '../../../base/host/package-root.ts';
+import type { CudaDriver } from '../../../cuda/driver/driver.ts';
+import { HostMemory } from '../../../base/host/host-memory.ts';
+import { TensorMapEncoder, tensorMapBytes } from '../../../cuda/launch/tensor-map.ts';
+import type { Scratch } from '../../../cuda/memory/stream-scratch.ts';
+import type { Float32Product } from './matmul.ts';
+import {
+  type SplitHalfMatmulPlan,
+  type SplitHalfOperandLayout,
+  layoutSplitHalfOperand,
+  modelSplitHalfUs,
+  planSplitHalfMatmul,
+  splitHalfDefines,
+  splitHalfThreads,
+} from './matmul-split-half-plan.ts';
+
+/** A stored operand: one matrix, or one for each product of the batch. */
+interface StoredOperand {
+  readonly pointer: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly pitch: number;
+  readonly batch: number;
+  readonly batchStride: number;
+  /** Whether K, whose blocks of 64 share a scale, runs down the columns. */
+  readonly linesAreColumns: boolean;
+}
+
+/** Where the split of an operand lies. */
+interface SplitOperand {
+  readonly planes: number;
+  readonly summaries: number;
+  readonly factors: number;
+}
+
+/** What to do for every request of one shape. */
+interface ShapePlan {
+  readonly matmul: SplitHalfMatmulPlan;
+  readonly kernel: KernelSpec;
+  readonly a: SplitHalfOperandLayout;
+  readonly b: SplitHalfOperandLayout;
+}
+
+const splitKernel: KernelSpec = {
+  source: kernelSource('matmul/split_half.cu'),
+  name: 'split_half',
+  parameters: 'T',
+};
+const splitOperandBytes = 64;
+const matmulParamsBytes = 448;
+
+// What cublasLt's SGEMM was measured to reach on such a GPU, for the choice between the two.
+const sgemmFlopsPerUs = 45e6;
+const sgemmLaunchUs = 4;
+
+/**
+ * float32 products on Hopper's tensor cores at float32 accuracy: both operands are split into pairs of fp16
+ * planes, then multiplied by three fp16 products. The kernels' comments hold the method and its source.
+ */
+export class SplitHalfProduct implements Float32Product {
+  readonly #context: CudaContext;
+  readonly #tensorMaps: TensorMapEncoder;
+  readonly #scratch: Scratch;
+  readonly #plans = new Map<string, ShapePlan | null>();
+  readonly #specs = new Map<string, KernelSpec>();
+  /** SplitParams; see kernels/matmul/split_half.cu. */
+  readonly #splitParameters = new HostMemory(2 * splitOperandBytes);
+  /** MatmulParams; see kernels/matmul/matmul_split_half.cu. */
+  readonly #parameters = new HostMemory(matmulParamsBytes);
+
+  constructor(context: CudaContext, driver: CudaDriver, scratch: Scratch) {
+    this.#context = context;
+    this.#tensorMaps = new TensorMapEncoder(driver);
+    this.#scratch = scratch;
+  }
+
+  tryRun(request: MatmulRequest, force: boolean): boolean {
+    const plan = this.#planOf(request, force);
+    if (!plan) return false;
+    const [a, b] = storedOperands(request);
+    const context = this.#context;
+    const splitA = this.#workspaceOf(plan.a);
+    const splitB = this.#workspaceOf(plan.b);
+    this.#writeSplit(0, a, plan.a, splitA);
+    this.#writeSplit(splitOperandBytes, b, plan.b, splitB);
+    const blocks = plan.a.blocks + plan.b.blocks;
+    context
+      .kernel(splitKernel)
+      .launch([blocks, 1, 1], splitHalfThreads, 0, [
+        this.#splitParameters.bytes.subarray(0, 2 * splitOperandBytes),
+      ]);
+    this.#encodeMap(0, plan.a, splitA.planes);
+    this.#encodeMap(tensorMapBytes, plan.b, splitB.planes);
+    this.#multiply(request, plan, splitA, splitB);
+    return true;
+  }
+
+  #workspaceOf(layout: SplitHalfOperandLayout): SplitOperand {
+    const context = this.#context;
+    return {
+      planes: context.workspace(layout.planesBytes),
+      summaries: context.workspace(layout.summariesBytes),
+      factors: context.workspace(layout.factorsBytes),
+    };
+  }
+
+  #planOf(request: MatmulRequest, force: boolean): ShapePlan | null {
+    const { m, n, k, batch, transposeA, transposeB, batchStrideA, batchStrideB } = request;
+    const key = `${force},${m},${n},${k},${batch},${transposeA},${transposeB},${batchStrideA === 0},${batchStrideB === 0}`;
+    let plan = this.#plans.get(key);
+    if (plan === undefined) this.#plans.set(key, (plan = this.#makePlan(request, force)));
+    return plan;
+  }
+
+  /** Null where cublasLt is expected to be faster, unless forced, and where both operands lie transposed. */
+  #makePlan(request: MatmulRequest, force: boolean): ShapePlan | null {
+    const { m, n, k, batch, transposeA, transposeB } = request;
+    if (transposeA && transposeB) return null;
+    const matmul = planSplitHalfMatmul({ m, n, k, batch, smCount: this.#context.properties.multiprocessors });
+    const [a, b] = storedOperands(request);
+    const elements = a.batch * a.rows * a.columns + b.batch * b.rows * b.columns;
+    const sgemmUs = sgemmLaunchUs + (2 * m * n * k * batch) / sgemmFlopsPerUs;
+    if (!force && matmul.modelledUs + modelSplitHalfUs(elements) >= sgemmUs) return null;
+    const defines = splitHalfDefines(matmul.tile, transposeA, transposeB);
+    return {
+      matmul,
+      kernel: this.#specOf(matmul, defines),
+      a: layoutSplitHalfOperand(a),
+      b: layoutSplitHalfOperand(b),
+    };
+  }
+
+  #specOf({ sharedMemoryBytes }: SplitHalfMatmulPlan, defines: Record<string, number>): KernelSpec {
+    const key = JSON.stringify(defines);
+    let spec = this.#specs.get(key);
+    if (!spec) {
+      const source = kernelSource('matmul/matmul_split_half.cu');
+      spec = {
+        source,
+        name: 'matmul_split_half',
+        parameters: 'T',
+        defines,
+        dynamicSharedBytes: sharedMemoryBytes,
+        overlapsPrevious: true,
+      };
+      this.#specs.set(key, spec);
+    }
+    return spec;
+  }
+
+  #writeSplit(
+    offset: number,
+    operand: StoredOperand,
+    { pitch, blocks }: SplitHalfOperandLayout,
+    { planes, summaries, factors }: SplitOperand,
+  ): void {
+    const memory = this.#splitParameters;
+    memory.writeInt64(offset, operand.pointer);
+    memory.writeInt64(offset + 8, planes);
+    memory.writeInt64(offset + 16, summaries);
+    memory.writeInt64(offset + 24, factors);
+    memory.writeInt64(offset + 32, operand.batchStride);
+    const { rows, columns, linesAreColumns } = operand;
+    const words = [rows, columns, operand.pitch, pitch, blocks, Number(linesAreColumns)];
+    words.forEach((word, i) => (memory.words[(offset + 40) / 4 + i] = word));
+  }
+
+  /** Writes the CUtensorMap of an operand's planes at `offset` of the parameters. */
+  #encodeMap(offset: number, { tensorMap }: SplitHalfOperandLayout, planes: number): void {
+    const { dimensions, strideBytes, box } = tensorMap;
+    this.#tensorMaps.encode(
+      {
+        dtype: 'float16',
+        address: planes,
+        dimensions,
+        strideBytes,
+        box,
+        swizzle: '128B',
+        l2Promotion: '256B',
+      },
+      this.#parameters,
+      offset,
+    );
+  }
+
+  #multiply(
+    request: MatmulRequest,
+    { matmul, kernel, a, b }: ShapePlan,
+    splitA: SplitOperand,
+    splitB: SplitOperand,
+  ): void {
+    const { gridSize, blockSize, sharedMemoryBytes, streamTiles, groupM, partialsBytes, readyBytes } = matmul;
+    const memory = this.#parameters;
+    memory.writeInt64(256, splitA.factors);
+    memory.writeInt64(264, splitB.factors);
+    memory.writeInt64(272, request.d);
+    // The kernel leaves its flags as it found them, zero.
+    memory.writeInt64(280, this.#scratch('split-half partials', partialsBytes));
+    memory.writeInt64(288, this.#scratch('split-half flags', readyBytes));
+    memory.writeInt64(296, request.batchStrideD);
+    const step = (layout: SplitHalfOperandLayout) => Number(layout.tensorMap.dimensions[3] > 1);
+    const { m, n, k, batch, pitchD } = request;
+    const words = [m, n, k, batch, pitchD, step(a), step(b)];
+    words.forEach((word, i) => (memory.words[304 / 4 + i] = word));
+    memory.floats[332 / 4] = request.scale;
+    memory.words[336 / 4] = streamTiles;
+    memory.words[340 / 4] = groupM;
+    memory.writeInt64(344, request.a);
+    memory.writeInt64(352, request.b);
+    memory.writeInt64(360, request.batchStrideA);
+    memory.writeInt64(368, request.batchStrideB);
+    memory.words[376 / 4] = request.pitchA;
+    memory.words[380 / 4] = request.pitchB;
+    memory.writeInt64(384, splitA.summaries);
+    memory.writeInt64(392, splitB.summaries);
+    const structure = memory.bytes.subarray(0, matmulParamsBytes);
+    this.#context.kernel(kernel).launch([gridSize, 1, 1], blockSize, sharedMemoryBytes, [structure]);
+  }
+}
+
+/** A and B as they are stored. A batch stride of zero is one matrix for all products. */
+function storedOperands(request: MatmulRequest): [StoredOperand, StoredOperand] {
+  const { m, n, k, batch, transposeA, transposeB } = request;
+  const stored = (
+    pointer: number,
+    transposed: boolean,
+    rows: number,
+    columns: number,
+    pitch: number,
+    stride: number,
+    linesAreColumns: boolean,
+  ) => ({
+    pointer,
+    rows: transposed ? columns : rows,
+    columns: transposed ? rows : columns,
+    pitch,
+    batch: stride === 0 ? 1 : batch,
+    batchStride: stride,
+    linesAreColumns,
+  });
+  return [
+    stored(request.a, transposeA, m, k, request.pitchA, request.batchStrideA, transposeA),
+    stored(request.b, transposeB, k, n, request.pitchB, request.batchStrideB, !transposeB),
+  ];
+}

@@ -1,0 +1,32 @@
+import { findOnnxRuntime } from '../onnx/find-onnx-runtime.ts';
+import { cpuThreads } from '../onnx/threads.ts';
+import { diagnoseCuda, type Diagnosis } from './cuda/diagnose.ts';
+
+/** What the devices need: what of it is found here, what is missing and how to get it. Never throws. */
+export function diagnose(): Diagnosis[] {
+  return [diagnoseOnnxRuntime(), ...diagnoseCuda()];
+}
+
+function diagnoseOnnxRuntime(): Diagnosis {
+  const component = 'ONNX Runtime';
+  const detail = 'calculates on the CPU';
+  try {
+    const found = { component, detail, ...findOnnxRuntime() };
+    const problem = threadsProblem();
+    return problem === null
+      ? { ...found, status: 'found' }
+      : { ...found, status: 'unusable', remedy: problem };
+  } catch (error) {
+    return { component, status: 'missing', detail, remedy: (error as Error).message };
+  }
+}
+
+/** Why the CPU cannot start its threads, or null where it can: a ROOFLINE_CPU_THREADS that is no number of them. */
+function threadsProblem(): string | null {
+  try {
+    cpuThreads();
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

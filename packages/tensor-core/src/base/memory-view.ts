@@ -1,0 +1,33 @@
+import type { DeviceBuffer } from '../tensor/device.ts';
+import type { DType } from './dtype.ts';
+import type { Layout, Shape } from './shape.ts';
+
+/** What a rule may know of a tensor without reading it. A `Tensor` is one. */
+export interface TensorSpec {
+  readonly shape: Shape;
+  readonly dtype: DType;
+}
+
+/** Elements in device memory; strides count elements. */
+export interface StridedMemory extends TensorSpec {
+  /** Where the first element lies. */
+  readonly address: number;
+  readonly strides: Shape;
+}
+
+/** An allocation, which several tensors may share. */
+export interface StoredMemory {
+  readonly byteLength: number;
+  /** A lowering that writes "in place" into a fresh buffer replaces it. */
+  buffer: DeviceBuffer;
+}
+
+/** A tensor as lowerings see it: where its elements lie, and nothing of gradients or handles. */
+export interface MemoryView extends StridedMemory, Layout {
+  readonly storage: StoredMemory;
+  /** Elements. */
+  readonly size: number;
+  /** Of its own elements. */
+  readonly byteLength: number;
+  readonly isContiguous: boolean;
+}

@@ -1,0 +1,84 @@
+import type { Call, Operand, ProgramStorage } from '../graph/program.ts';
+import type { DType } from '../../base/dtype.ts';
+
+/**
+ * Steps in an order in which each of `isUpdate` that only writes in place, as an optimizer's updates do, comes right
+ * behind the last step that it depends on. It then finds its gradient in the processor's cache, and the gradient's
+ * memory serves those that come later.
+ */
+export function hoistUpdates<S extends { readonly calls: readonly Call[] }>(
+  steps: readonly S[],
+  storages: readonly ProgramStorage[],
+  isUpdate: (step: S) => boolean,
+): S[] {
+  const placed: { readonly step: S; readonly uses: Uses }[] = [];
+  for (const step of steps) {
+    const uses = usesOf(step.calls, storages);
+    let place = placed.length;
+    if (isUpdate(step) && step.calls.every(onlyWritesInPlace))
+      while (place > 0 && !mustKeepOrder(placed[place - 1]!.uses, uses)) place--;
+    placed.splice(place, 0, { step, uses });
+  }
+  return placed.map(({ step }) => step);
+}
+
+function onlyWritesInPlace({ inputs, outputs }: Call): boolean {
+  return (
+    outputs.length > 0 && outputs.every(({ storage }) => inputs.some((input) => input.storage === storage))
+  );
+}
+
+interface Uses {
+  readonly reads: Memory;
+  readonly writes: Memory;
+  /** Whether an error may end the run here: what would come behind it must not have been written by then. */
+  readonly mayThrow: boolean;
+}
+
+/** Storages, and what else may be the same memory in some run. */
+interface Memory {
+  readonly storages: ReadonlySet<number>;
+  /** Of those that the program does not make. */
+  readonly given: ReadonlySet<DType>;
+  /** Of those that lie elsewhere in each run: an argument may be a view of a parameter. */
+  readonly givenAnew: ReadonlySet<DType>;
+}
+
+function usesOf(calls: readonly Call[], storages: readonly ProgramStorage[]): Uses {
+  const memoryOf = (operands: readonly Operand[]): Memory => {
+    const numbers = new Set(operands.map(({ storage }) => storage));
+    const dtypesOf = (isMeant: (kind: ProgramStorage['source']['kind']) => boolean) =>
+      new Set(
+        [...numbers].flatMap((number) =>
+          isMeant(storages[number]!.source.kind) ? [storages[number]!.dtype] : [],
+        ),
+      );
+    return {
+      storages: numbers,
+      given: dtypesOf((kind) => kind !== 'made'),
+      givenAnew: dtypesOf((kind) => kind === 'argument' || kind === 'gradient'),
+    };
+  };
+  return {
+    reads: memoryOf(calls.flatMap(({ inputs }) => inputs)),
+    writes: memoryOf(calls.flatMap(({ outputs }) => outputs)),
+    mayThrow: calls.some(checksValues),
+  };
+}
+
+/** Whether a call throws for some values, so that a run may end there. */
+export function checksValues({ op: { cpu } }: Call): boolean {
+  return cpu.kind === 'host' && cpu.checksValues === true;
+}
+
+function mustKeepOrder(a: Uses, b: Uses): boolean {
+  return a.mayThrow || meet(a.writes, b.reads) || meet(a.reads, b.writes) || meet(a.writes, b.writes);
+}
+
+function meet(a: Memory, b: Memory): boolean {
+  return !(
+    a.storages.isDisjointFrom(b.storages) &&
+    a.givenAnew.isDisjointFrom(b.given) &&
+    a.given.isDisjointFrom(b.givenAnew)
+  );
+}

@@ -1,0 +1,126 @@
+import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
+import { withOperands } from '../graph/interpreter.ts';
+import type { Call } from '../graph/program.ts';
+import type { ProgramMemory } from '../graph/program-memory.ts';
+import { KernelPostponed } from '../../cuda/nvrtc/compile.ts';
+import type { CudaDevice } from '../../backends/cuda/device.ts';
+import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
+import type { Arena, WorkspaceBytes } from './arena.ts';
+import { CudaGraph } from '../../cuda/graph.ts';
+import type { CudaProgramParts } from './cuda-program-parts.ts';
+import { LiveCalls } from './live-calls.ts';
+
+/** A program's calls as one graph. */
+export interface CapturedCalls {
+  readonly graph: CudaGraph;
+  readonly live: LiveCalls;
+  /** How many of the graph's nodes each call is. */
+  readonly nodes: readonly number[];
+  /** What the calls have asked for. */
+  readonly workspaces: WorkspaceBytes;
+}
+
+/** Where a graph works. */
+interface Place {
+  readonly memory: ProgramMemory;
+  readonly arena: Arena;
+  readonly arenaAddress: number;
+  /** Where workspaces come from that the arena has no gap for. */
+  readonly pool: MemoryPool;
+}
+
+/** Captures calls on the current stream, in their order. */
+export function captureCalls(calls: readonly Call[], parts: CudaProgramParts, place: Place): CapturedCalls {
+  const { device, builder } = parts;
+  return device.withPool(place.pool, () => {
+    // Kernels that are still to be compiled are compiled all at once: a capture that postpones them tells which those are, and
+    // the next one has them.
+    for (;;) {
+      const captured = builder.postpone(() => captureUnlessPostponed(calls, parts, place));
+      if (captured) return captured;
+      place.pool.emptyCache();
+    }
+  });
+}
+
+/** Null if kernels of some of the calls were postponed. */
+function captureUnlessPostponed(
+  calls: readonly Call[],
+  parts: CudaProgramParts,
+  place: Place,
+): CapturedCalls | null {
+  const { device, driver, lowering } = parts;
+  const capture = new Capture(parts, place);
+  try {
+    const graph = CudaGraph.capture(driver, device.stream, () => capture.queueAll(calls));
+    const { live, nodes, workspaces } = capture;
+    return { graph, live, nodes, workspaces };
+  } catch (error) {
+    if (error instanceof KernelPostponed) return null;
+    throw error;
+  } finally {
+    lowering.spareMemory = null;
+  }
+}
+
+/** What one capture of a program's calls gives beside the graph. */
+class Capture implements Omit<CapturedCalls, 'graph'> {
+  readonly live: LiveCalls;
+  readonly nodes: number[] = [];
+  readonly workspaces = new Map<number, readonly number[]>();
+  readonly #parts: CudaProgramParts;
+  readonly #place: Place;
+  readonly #ranges = new ReopenedRanges();
+  /** Nodes of the calls so far. */
+  #nodeCount = 0;
+  #postponed: KernelPostponed | null = null;
+
+  constructor(parts: CudaProgramParts, place: Place) {
+    this.live = new LiveCalls(parts);
+    this.#parts = parts;
+    this.#place = place;
+  }
+
+  /** Queues calls on the stream that is captured. Throws a KernelPostponed, behind the last of them, if one of them did. */
+  queueAll(calls: readonly Call[]): void {
+    for (const [at, call] of calls.entries()) {
+      try {
+        this.#queue(call, at);
+      } catch (error) {
+        if (!(error instanceof KernelPostponed)) throw error;
+        this.#postponed = error;
+      }
+    }
+    if (this.#postponed) throw this.#postponed;
+  }
+
+  #queue(call: Call, at: number): void {
+    const { device, driver, lowering } = this.#parts;
+    const { memory, arena, arenaAddress } = this.#place;
+    const workspaces = arena.workspacesOf(at, arenaAddress);
+    lowering.spareMemory = (byteLength) =>
+      // Nothing of this capture will run: it takes no memory that the one to come might not.
+      this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength);
+    const queue = () => captureCall(device, call, memory, this.#ranges);
+    if (call.live === null) queue();
+    else this.live.capture(call, memory, queue);
+    if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
+    for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
+      device.discard(arenaAddress + offset, byteLength);
+    const nodeCount = CudaGraph.capturedNodes(driver, device.stream);
+    this.nodes.push(nodeCount - this.#nodeCount);
+    this.#nodeCount = nodeCount;
+  }
+}
+
+/** Queues a call on a stream that is captured. Observers are not told: nothing runs yet. */
+export function captureCall(
+  device: CudaDevice,
+  call: Call,
+  memory: ProgramMemory,
+  ranges: ReopenedRanges,
+): void {
+  withOperands(call, memory, (inputs, outputs) =>
+    ranges.run(call.range, () => device.run(call.op, inputs, outputs, call.attributes as never)),
+  );
+}

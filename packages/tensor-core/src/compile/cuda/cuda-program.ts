@@ -1,0 +1,272 @@
+import { observeReplay } from '../../op/observers.ts';
+import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
+import { explainCalls, nodesBefore } from '../graph/explained-call.ts';
+import type { LiveAttributes } from '../graph/live-attributes.ts';
+import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from '../graph/program-runner.ts';
+import type { Program, StorageSource } from '../graph/program.ts';
+import { ProgramMemory } from '../graph/program-memory.ts';
+import { replayOf } from '../graph/replay.ts';
+import { Storage } from '../../tensor/storage/storage.ts';
+import type { CudaStream } from '../../cuda/driver/stream.ts';
+import type { Block } from '../../cuda/memory/block.ts';
+import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
+import { Arena } from './arena.ts';
+import { type CapturedCalls, captureCall, captureCalls } from './capture-calls.ts';
+import { CarriedCopies } from './carried-copies.ts';
+import type { CudaProgramParts } from './cuda-program-parts.ts';
+import { GivenPlaces } from './given-places.ts';
+import { LentParts } from './lent-parts.ts';
+import { madeBytes } from './made-bytes.ts';
+import { isFused } from '../passes/fused-ops.ts';
+import { type ProductFacts, productFacts } from '../passes/product-facts.ts';
+import { withoutRepeatedCalls } from '../passes/without-repeated-calls.ts';
+import { negligibleBytes, planProgram } from './plan-program.ts';
+
+/** What was captured, and for which addresses of the storages that are given. */
+interface Captured extends CapturedCalls {
+  /** Whose scratch the graph works on, and whose memory the results and gradients are. */
+  readonly stream: CudaStream;
+  readonly places: GivenPlaces;
+  /** The results and gradients. */
+  readonly lent: LentParts;
+}
+
+/**
+ * A program as one CUDA graph: the kernels that its ops launch, over memory of its own that they share by liveness.
+ * Arguments are copied to where the graph reads them; results and gradients are lent from where it writes them.
+ */
+export class CudaProgram implements ProgramRunner {
+  readonly tellsReplays = true;
+  readonly #program: Program;
+  readonly #parts: CudaProgramParts;
+  #arena: Arena;
+  readonly #pool: MemoryPool;
+  /** Where the graph finds its arguments, and gradients that a run only reads and puts others in the place of. */
+  readonly #arguments = new Map<number, Storage>();
+  readonly #argumentNumbers: readonly number[];
+  /** The arguments, and all gradients that a run begins with: memory that is others' in each run. */
+  readonly #givenAnew: readonly number[];
+  readonly #copies: CarriedCopies;
+  readonly #autotunes: boolean;
+  readonly #repeatedCalls: number;
+  readonly #bytesInRegisters: number;
+  readonly #products: ProductFacts;
+  #captured: Captured | null = null;
+  /** The arena and what of workspaces found no room in it: the graph works there. */
+  #held: Block[] = [];
+  #lastStream: CudaStream | null = null;
+  #wroteNothing = true;
+
+  constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
+    this.#autotunes = autotune;
+    const distinct = withoutRepeatedCalls(program);
+    this.#repeatedCalls = program.calls.length - distinct.calls.length;
+    const planned = planProgram(distinct, parts.device.facts);
+    this.#program = planned.program;
+    this.#arena = planned.arena;
+    this.#copies = new CarriedCopies(this.#program, parts.driver);
+    this.#bytesInRegisters = madeBytes(distinct) - madeBytes(this.#program) - this.#copies.castBytes;
+    this.#products = productFacts(distinct, this.#program);
+    this.#parts = parts;
+    const numbersWhere = (isMeant: (source: StorageSource, number: number) => boolean) =>
+      program.storages.flatMap(({ source }, number) => (isMeant(source, number) ? [number] : []));
+    const replaced = new Set(program.gradients.values());
+    // A gradient that is replaced lies where the run before wrote it and this one writes its successor, so the graph reads a
+    // copy. One that the graph also writes has none: it could not be copied back.
+    const isReplaced = (source: StorageSource, number: number) =>
+      source.kind === 'gradient' && replaced.has(source.leaf) && !program.written.has(number);
+    this.#argumentNumbers = numbersWhere((source, n) => source.kind === 'argument' || isReplaced(source, n));
+    this.#givenAnew = numbersWhere(({ kind }) => kind === 'argument' || kind === 'gradient');
+    this.#pool = parts.device.createPool({ segmentSize: 'exact' });
+  }
+
+  facts(): RunnerFacts {
+    const fused = new Map<string, number>();
+    for (const { op } of this.#program.calls)
+      if (isFused(op)) fused.set(op.name, (fused.get(op.name) ?? 0) + 1);
+    const table = explainCalls(this.#program, [this.#program.calls], this.#captured?.nodes ?? null);
+    return {
+      launches: 1,
+      nodes: this.#captured?.graph.nodeCount() ?? null,
+      nodesBefore: nodesBefore(table),
+      table,
+      fused,
+      repeatedCalls: this.#repeatedCalls,
+      bytesInRegisters: this.#bytesInRegisters,
+      ...this.#copies.facts(),
+      ...this.#products,
+      arenaBytes: this.#pool.reservedBytes + this.#copies.byteLength,
+    };
+  }
+
+  get wroteNothing(): boolean {
+    return this.#wroteNothing;
+  }
+
+  run(bindings: ReadonlyMap<number, Binding>, attributes: LiveAttributes): Map<number, Storage> {
+    this.#wroteNothing = true;
+    const { device } = this.#parts;
+    device.makeCurrent();
+    const { stream } = device;
+    if (this.#lastStream) letWait(stream, this.#lastStream);
+    this.#lastStream = stream;
+    // Their holders may free them before this stream has come so far.
+    for (const number of this.#givenAnew) (bindings.get(number)!.storage.buffer as Block).usedBy(stream);
+    this.#fillArguments(bindings);
+    if (this.#captured?.places.areThoseOf(bindings)) {
+      letWait(stream, this.#captured.stream);
+      this.#captured.lent.takeBack();
+    } else this.#capture(this.#withOwnArguments(bindings));
+    // Asked for behind all that takes memory: a run that finds none must have counted nothing.
+    const live = attributes.all();
+    // What was asked may have run another program, and then results of that which this one has captured have moved.
+    if (!this.#captured!.places.areThoseOf(bindings)) this.#capture(this.#withOwnArguments(bindings));
+    const captured = this.#captured!;
+    captured.live.update(captured.graph, live);
+    this.#copies.refresh(stream);
+    observeReplay(
+      () => replayOf(this.#program, live, captured.nodes),
+      () => {
+        this.#wroteNothing = false;
+        captured.graph.launch(stream);
+      },
+    );
+    letWait(captured.stream, stream);
+    this.#returnArguments(bindings);
+    return captured.lent.lend();
+  }
+
+  writesNoted(): void {
+    this.#copies.noteWritten();
+  }
+
+  dispose(): void {
+    this.#drop();
+    this.#copies.dispose();
+    for (const storage of this.#arguments.values()) storage.release();
+    this.#arguments.clear();
+    this.#pool.release();
+  }
+
+  #fillArguments(bindings: ReadonlyMap<number, Binding>): void {
+    for (const number of this.#argumentNumbers) {
+      const { byteLength } = this.#program.storages[number]!;
+      const { storage, byteOffset } = bindings.get(number)!;
+      const own = this.#argumentStorage(number, byteLength);
+      this.#parts.device.stream.copy(own.buffer.address, storage.buffer.address + byteOffset, byteLength);
+    }
+  }
+
+  /** Where the graph finds what is given. */
+  #withOwnArguments(bindings: ReadonlyMap<number, Binding>): Map<number, Binding> {
+    const given = new Map(bindings);
+    for (const [number, storage] of this.#arguments) given.set(number, { storage, byteOffset: 0 });
+    return given;
+  }
+
+  /** What the graph wrote into its arguments. */
+  #returnArguments(bindings: ReadonlyMap<number, Binding>): void {
+    for (const [number, own] of this.#arguments) {
+      if (!this.#program.written.has(number)) continue;
+      const { storage, byteOffset } = bindings.get(number)!;
+      this.#parts.device.stream.copy(storage.buffer.address + byteOffset, own.buffer.address, own.byteLength);
+    }
+  }
+
+  #argumentStorage(number: number, byteLength: number): Storage {
+    let storage = this.#arguments.get(number);
+    if (!storage) {
+      const { device } = this.#parts;
+      storage = device.withPool(this.#pool, () => new Storage(device, byteLength));
+      this.#arguments.set(number, storage);
+    }
+    return storage;
+  }
+
+  /** Captures the graph, with the live attributes of the function's own run: each replay sets its own before the launch. */
+  #capture(given: ReadonlyMap<number, Binding>): void {
+    // The traced run has left as much memory in the cache as the graph takes, and replays need none of it.
+    if (!this.#captured) this.#parts.device.emptyCache();
+    if (!this.#autotunes) return this.#captureWithin(given);
+    const { products } = this.#parts.lowering;
+    // This capture only shows which products there are.
+    products.tune(() => {
+      this.#captureOnce(given);
+      this.#drop();
+    });
+    products.withTuned(() => this.#captureWithin(given));
+  }
+
+  /** Captures once more where an arena with room for all workspaces is shorter than one beside which some of them lie. */
+  #captureWithin(given: ReadonlyMap<number, Binding>): void {
+    const bytesBeside = this.#captureOnce(given);
+    if (bytesBeside <= negligibleBytes) return;
+    const arena = new Arena(this.#program, this.#captured!.workspaces);
+    if (arena.byteLength >= this.#arena.byteLength + bytesBeside) return;
+    this.#drop();
+    this.#pool.emptyCache();
+    this.#arena = arena;
+    this.#captureOnce(given);
+  }
+
+  /** Gives how many bytes were allocated for workspaces beside the arena. */
+  #captureOnce(given: ReadonlyMap<number, Binding>): number {
+    this.#drop();
+    const { device } = this.#parts;
+    device.awaitFreedMemory();
+    const copies = this.#copies.bindings();
+    const arena = device.withPool(this.#pool, () => new Storage(device, this.#arena.byteLength));
+    const bytesBefore = this.#pool.reservedBytes;
+    const handedOn = this.#arena.bindings(arena);
+    const memory = new ProgramMemory(this.#program, new Map([...given, ...copies, ...handedOn]));
+    const { calls, kept } = this.#captureIn(arena, memory);
+    const others = [...given.keys()].filter((number) => !this.#arguments.has(number));
+    this.#captured = {
+      ...calls,
+      stream: device.stream,
+      places: new GivenPlaces(this.#program, others, memory),
+      lent: new LentParts(this.#program, kept, this.#pool),
+    };
+    this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
+    return this.#pool.reservedBytes - bytesBefore;
+  }
+
+  /** Captures the casts of copies and the calls, and gives `arena` back to the pool; gives where in it what is kept lies. */
+  #captureIn(
+    arena: Storage,
+    memory: ProgramMemory,
+  ): { readonly calls: CapturedCalls; readonly kept: ReadonlyMap<number, number> } {
+    const { device } = this.#parts;
+    try {
+      const ranges = new ReopenedRanges();
+      this.#copies.capture(device.stream, (cast) => captureCall(device, cast, memory, ranges));
+      const place = { memory, arena: this.#arena, arenaAddress: arena.buffer.address, pool: this.#pool };
+      const calls = captureCalls(this.#program.calls, this.#parts, place);
+      const kept = new Map([...this.#program.kept].map((number) => [number, memory.addressOf(number)]));
+      return { calls, kept };
+    } finally {
+      arena.release();
+    }
+  }
+
+  #drop(): void {
+    if (!this.#captured) return;
+    // Its last launch may still be running.
+    this.#parts.device.synchronize();
+    this.#captured.lent.dispose();
+    this.#captured.graph.dispose();
+    for (const block of this.#held) this.#parts.device.freeBlock(block);
+    this.#held = [];
+    // Another stream could not use what this one leaves.
+    if (this.#captured.stream !== this.#parts.device.stream) this.#pool.emptyCache();
+    this.#captured = null;
+  }
+}
+
+/** Lets what a stream is given from now on wait for what another has been given. */
+function letWait(stream: CudaStream, other: CudaStream): void {
+  if (stream === other) return;
+  const event = other.recordEvent({ timing: false });
+  stream.waitFor(event);
+  event.dispose();
+}

@@ -1,0 +1,86 @@
+import { CompileError } from '../../base/errors.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
+import { attributesOf } from '../graph/live-attributes.ts';
+import type { Call, Operand } from '../graph/program.ts';
+import type { ProgramMemory } from '../graph/program-memory.ts';
+import type { DeviceBuffer } from '../../tensor/device.ts';
+import { CudaGraph } from '../../cuda/graph.ts';
+import type { CudaProgramParts } from './cuda-program-parts.ts';
+
+/** A call with live attributes in a graph. */
+interface LiveCall {
+  readonly call: Call;
+  readonly inputs: readonly MemoryView[];
+  readonly outputs: readonly MemoryView[];
+  readonly nodes: readonly number[];
+  readonly workspaces: readonly DeviceBuffer[];
+}
+
+/** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
+export class LiveCalls {
+  readonly #parts: CudaProgramParts;
+  readonly #calls: LiveCall[] = [];
+
+  constructor(parts: CudaProgramParts) {
+    this.#parts = parts;
+  }
+
+  /** Notes what `queue`, which queues `call` on a stream that is being captured, gives the graph. */
+  capture(call: Call, memory: ProgramMemory, queue: () => void): void {
+    const { device, driver, launcher, lowering } = this.#parts;
+    const nodes: number[] = [];
+    const workspaces: DeviceBuffer[] = [];
+    const place = (operand: Operand) => viewOf(operand, memory);
+    const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
+    lowering.notedWorkspaces = workspaces;
+    launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
+    try {
+      queue();
+    } finally {
+      launcher.launched = null;
+      lowering.notedWorkspaces = null;
+    }
+    this.#calls.push({ call, inputs, outputs, nodes, workspaces });
+  }
+
+  /** Gives their kernels the arguments of this run; `attributes` are in the program's order. */
+  update(graph: CudaGraph, attributes: readonly unknown[]): void {
+    const { launcher, lowering } = this.#parts;
+    for (const { call, inputs, outputs, nodes, workspaces } of this.#calls) {
+      let next = 0;
+      lowering.givenWorkspaces = [...workspaces];
+      launcher.redirect = (launch) => {
+        const node = nodes[next++];
+        if (node === undefined) throw changedLaunches(call);
+        graph.setLaunch(node, launch);
+      };
+      try {
+        lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never);
+      } finally {
+        launcher.redirect = null;
+        lowering.givenWorkspaces = null;
+      }
+      if (next !== nodes.length) throw changedLaunches(call);
+    }
+  }
+}
+
+/** An operand as lowerings see it, at the address that it has in the graph. */
+function viewOf(operand: Operand, memory: ProgramMemory): MemoryView {
+  const tensor = memory.tensor(operand);
+  const { address, offset, storage, shape, strides, dtype, size, byteLength, isContiguous } = tensor;
+  const { buffer } = storage;
+  tensor.dispose();
+  return {
+    ...{ address, offset, shape, strides, dtype, size, byteLength, isContiguous },
+    storage: { byteLength: storage.byteLength, buffer },
+  };
+}
+
+function changedLaunches({ op: { name }, place }: Call): CompileError {
+  return new CompileError(
+    `compile: ${name} launches other kernels with the attributes of this run than when it was captured; only what its ` +
+      'kernels take as arguments may change, so let it stay out of next().',
+    { place },
+  );
+}

@@ -1,0 +1,12 @@
+import type { Program } from '../graph/program.ts';
+
+/** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
+export function madeBytes({ calls, storages }: Program): number {
+  const written = new Set(calls.flatMap(({ outputs }) => outputs.map(({ storage }) => storage)));
+  let bytes = 0;
+  for (const number of written) {
+    const { source, byteLength, isWorkspace = false } = storages[number]!;
+    if (source.kind === 'made' && !isWorkspace) bytes += byteLength;
+  }
+  return bytes;
+}

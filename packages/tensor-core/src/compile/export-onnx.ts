@@ -1,0 +1,176 @@
+import { writeFileSync } from 'node:fs';
+import { withoutAutocast } from '../op/autocast/autocast.ts';
+import { noGrad } from '../tensor/tape/grad-mode.ts';
+import { SegmentBuilder, canBeNodes } from './cpu/segment-builder.ts';
+import { CompileError } from '../base/errors.ts';
+import { checkOptions } from '../base/check-options.ts';
+import type { OnnxLowering } from '../op/cpu-lowering.ts';
+import { requireTensors } from '../op/require-tensor.ts';
+import { checkFunction, checkText, wrongArgument } from '../base/check-value.ts';
+import { byteSize } from '../base/dtype.ts';
+import { scope } from '../tensor/lifetime/scope.ts';
+import type { Storage } from '../tensor/storage/storage.ts';
+import { Tensor } from '../tensor/tensor.ts';
+import { tracing } from '../tensor/tracing.ts';
+import { readElements } from '../ops/transfer.ts';
+import { withoutDeadCalls } from './graph/liveness.ts';
+import type { Call, Operand, ProgramStorage } from './graph/program.ts';
+import { contiguousCopy } from './trace/stand-ins.ts';
+import { Trace } from './trace/trace.ts';
+import { traced } from './trace/traced.ts';
+import { checkResult, mapInstances } from './trace/values.ts';
+
+/** Options of `exportOnnx`. */
+export interface ExportOnnxOptions {
+  /** One for each tensor. Default `input_0`, `input_1`... */
+  readonly inputNames?: readonly string[];
+  /** One for each tensor of the result, in its order. Default `output_0`, `output_1`... */
+  readonly outputNames?: readonly string[];
+}
+
+/** A file of Protocol Buffers ends here; ONNX keeps more beside it, which is not written. */
+const mostBytes = 2 ** 31 - 1;
+
+/**
+ * Writes what `fn` does with `inputs`, without gradients, as an `.onnx` file (opset 21, with operators of the domain
+ * com.microsoft), which ONNX Runtime and other tools run: its inputs and outputs are the tensors that `fn` takes and
+ * returns, in these shapes and dtypes; parameters are written into it. Runs `fn` once.
+ *
+ * Throws a CompileError for an op that ONNX has no node for, a random one say, or more than 2 GiB of parameters; what
+ * `compile` throws; and what `fn` and the file system throw.
+ */
+export function exportOnnx(
+  path: string,
+  fn: (...inputs: Tensor[]) => unknown,
+  inputs: readonly Tensor[],
+  options: ExportOnnxOptions = {},
+): void {
+  checkText('exportOnnx', 'the path', path);
+  checkFunction('exportOnnx', 'what it exports', fn);
+  requireTensors('exportOnnx', inputs);
+  if (inputs.length === 0) throw wrongArgument('exportOnnx', 'the inputs', 'one tensor or more', inputs);
+  checkOptions('exportOnnx', options, ['inputNames', 'outputNames']);
+  tracing.active?.refuse('exportOnnx() writes a file, which replays would not', 'Call it outside');
+  const model = noGrad(() => withoutAutocast(() => scope(() => encode(fn, inputs, options))));
+  writeFileSync(path, model);
+}
+
+function encode(
+  fn: (...inputs: Tensor[]) => unknown,
+  inputs: readonly Tensor[],
+  { inputNames, outputNames }: ExportOnnxOptions,
+): Uint8Array {
+  const standIns = inputs.map((x) => contiguousCopy(x));
+  const trace = new Trace(standIns, { owner: 'exportOnnx' });
+  try {
+    const results = resultsOf(trace, fn, standIns);
+    if (results.length === 0)
+      throw new CompileError(
+        'exportOnnx: the function returns no tensor; return what the file is to calculate.',
+      );
+    const names = {
+      inputs: namesFor('inputNames', 'input', inputs.length, inputNames),
+      outputs: namesFor('outputNames', 'output', results.length, outputNames),
+    };
+    checkApart([...names.inputs, ...names.outputs]);
+    const builder = new SegmentBuilder(trace.storages);
+    define(builder, trace.storages, inputs, names.inputs);
+    const kept = new Set(results.map(({ storage }) => storage));
+    for (const call of withoutDeadCalls({ ...trace, kept })) addCall(builder, call, trace.storages);
+    results.forEach((result, i) => builder.graph.namedOutput(builder.valueOf(result), names.outputs[i]!));
+    return builder.graph.encode();
+  } finally {
+    trace.release();
+  }
+}
+
+/** The function's results, as the trace has them. */
+function resultsOf(
+  trace: Trace,
+  fn: (...inputs: Tensor[]) => unknown,
+  standIns: readonly Tensor[],
+): Operand[] {
+  const operands: Operand[] = [];
+  traced(trace, () => {
+    const result = fn(...standIns);
+    checkResult(result, 'exportOnnx');
+    mapInstances(result, Tensor, (x) => operands.push(trace.operand(x)));
+  });
+  return operands;
+}
+
+/** What is given: inputs by their names, the rest as constants. */
+function define(
+  builder: SegmentBuilder,
+  storages: readonly ProgramStorage[],
+  inputs: readonly Tensor[],
+  names: readonly string[],
+): void {
+  let bytes = 0;
+  inputs.forEach(({ dtype, shape }, i) => {
+    const value = builder.graph.input(dtype, shape, names[i]!);
+    storages.forEach(({ source }, number) => {
+      if (source.kind === 'argument' && source.index === i) builder.define(number, value);
+    });
+  });
+  storages.forEach(({ source, dtype, byteLength }, number) => {
+    if (!('storage' in source)) return;
+    if ((bytes += byteLength) > mostBytes) {
+      throw new CompileError(
+        `exportOnnx: the parameters take more than the ${mostBytes} bytes that one file holds; save them by saveCheckpoint().`,
+      );
+    }
+    builder.define(
+      number,
+      builder.graph.constant(dtype, [byteLength / byteSize(dtype)], elementsOf(source.storage, dtype)),
+    );
+  });
+}
+
+function elementsOf(storage: Storage, dtype: Tensor['dtype']) {
+  const whole = new Tensor(storage.retain(), dtype, [storage.byteLength / byteSize(dtype)]);
+  try {
+    return readElements(whole);
+  } finally {
+    whole.dispose();
+  }
+}
+
+function addCall(builder: SegmentBuilder, call: Call, storages: readonly ProgramStorage[]): void {
+  const { cpu, name } = call.op;
+  // It only looks for mistakes.
+  if (call.outputs.length === 0) return;
+  const lowering: OnnxLowering<never> | null =
+    cpu.kind === 'onnx' ? cpu : cpu.nodes ? { kind: 'onnx', build: cpu.nodes } : null;
+  if (lowering && canBeNodes(call, lowering, storages)) builder.add(call, lowering);
+  else {
+    throw new CompileError(
+      `exportOnnx: ${name} has no nodes in ONNX${lowering ? ' for what it reads and writes here' : ''}; export what comes ` +
+        'before or behind it.',
+    );
+  }
+}
+
+function namesFor(
+  option: string,
+  role: string,
+  count: number,
+  names: readonly string[] | undefined,
+): readonly string[] {
+  if (names === undefined) return Array.from({ length: count }, (_, i) => `${role}_${i}`);
+  const isFine =
+    Array.isArray(names) &&
+    names.length === count &&
+    names.every((name) => typeof name === 'string' && name !== '') &&
+    new Set(names).size === count;
+  if (!isFine) throw wrongArgument('exportOnnx', option, `${count} different names`, names);
+  return names;
+}
+
+/** Throws for a name of two of them, and for one that the graph may give to a value of its own. */
+function checkApart(names: readonly string[]): void {
+  const clash = names.find((name, i) => names.indexOf(name) < i || /^v\d+$/.test(name));
+  if (clash === undefined) return;
+  const wanted = 'that of one input or output alone, and not like "v0", as the values between them are named';
+  throw wrongArgument('exportOnnx', 'each name', wanted, clash);
+}

@@ -1,0 +1,124 @@
+import type { ComputeOp } from '../../op/op.ts';
+import { addmmInPlaceOp, addmmOp } from '../../ops/matrix/addmm.ts';
+import { matmulOp } from '../../ops/matrix/matmul.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { sameShape } from '../../base/shape.ts';
+import { isIntermediate } from '../graph/liveness.ts';
+import type { Call, Operand, Program } from '../graph/program.ts';
+import { isOp } from './is-op.ts';
+import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
+import { expressionOf } from './pointwise-call.ts';
+
+/** A sum of a product, and the calls that become one. */
+interface Accumulation {
+  /** By which of them the sum is replaced. */
+  readonly call: Call;
+  /** The product, and the cast that widens it where there is one. */
+  readonly replaced: readonly [Call, ...Call[]];
+}
+
+/**
+ * A program in which a product of float16 or bfloat16 operands whose result is only added to something is one call with
+ * that addition, in the addition's place: a residual connection, or the gradient of something used several times. In
+ * memory there is then the sum alone.
+ *
+ * The sum is exact to the last rounding, which eager code's is not: it rounds the product to the operands' dtype before it
+ * adds, even where the sum is float32.
+ */
+export function accumulateProducts(program: Program): Program {
+  const uses = usesOf(program.calls);
+  const places = new Map(program.calls.map((call, i) => [call, i]));
+  const replaced = new Set<Call>();
+  const calls = program.calls.map((sum, at) => {
+    for (const [added, other] of addendsOf(sum, places, uses)) {
+      const accumulation = accumulationOf(program, uses, sum, added, other);
+      if (!accumulation) continue;
+      const [product] = accumulation.replaced;
+      if (!leaveAsIs(program.calls.slice(places.get(product)! + 1, at), product.inputs)) continue;
+      for (const call of accumulation.replaced) replaced.add(call);
+      return accumulation.call;
+    }
+    return sum;
+  });
+  return { ...program, calls: calls.filter((_, i) => !replaced.has(program.calls[i]!)) };
+}
+
+/** Whether a call is what `accumulateProducts` makes. */
+export function isAccumulation({ op }: Call): boolean {
+  return isOp(op, addmmOp) || isOp(op, addmmInPlaceOp);
+}
+
+/** What may be a product in a sum, and what it is added to; of two, the one that was made later first. */
+function addendsOf(
+  sum: Call,
+  places: ReadonlyMap<Call, number>,
+  uses: ReadonlyMap<number, readonly Call[]>,
+): readonly (readonly [Operand, Operand])[] {
+  if (sum.live !== null || expressionOf(sum) !== 'a + b') return [];
+  const [a, b] = sum.inputs as readonly [Operand, Operand];
+  if (sum.op.mutates) return [[b, a]];
+  const place = ({ storage }: Operand) => places.get(uses.get(storage)![0]!)!;
+  return place(a) > place(b) ? [[a, b], [b, a]] : [[b, a], [a, b]]; // prettier-ignore
+}
+
+function accumulationOf(
+  program: Program,
+  uses: ReadonlyMap<number, readonly Call[]>,
+  sum: Call,
+  added: Operand,
+  c: Operand,
+): Accumulation | null {
+  const maker = onlyMaker(program, uses, added, sum);
+  const isWidened = maker !== null && isWidening(maker);
+  const product = isWidened ? onlyMaker(program, uses, maker.inputs[0]!, maker) : maker;
+  if (!product || product.live !== null || !isOp(product.op, matmulOp)) return null;
+  const [a, b] = product.inputs as readonly [Operand, Operand];
+  const [d] = sum.outputs as readonly [Operand];
+  const { shape } = product.outputs[0]!;
+  const takes = byteSize(a.dtype) === 2 && (d.dtype === a.dtype || d.dtype === 'float32');
+  if (!takes || c.dtype !== d.dtype || d.size === 0 || a.shape.at(-1) === 0) return null;
+  if (!c.isContiguous || !d.isContiguous || !sameShape(c.shape, d.shape)) return null;
+  if (product.outputs[0]!.size !== d.size || [a, b].some(({ storage }) => storage === d.storage)) return null;
+  const asProduct = (operand: Operand): Operand => ({
+    ...operand,
+    shape,
+    strides: product.outputs[0]!.strides,
+  });
+  const replaced: Accumulation['replaced'] = isWidened ? [product, maker] : [product];
+  const call: Call = {
+    ...product,
+    op: (isSameOperand(c, d) ? addmmInPlaceOp : addmmOp) as ComputeOp<never>,
+    inputs: [a, b, asProduct(c)],
+    outputs: [asProduct(d)],
+    members: [...replaced, sum],
+  };
+  return { call, replaced };
+}
+
+/** The call that makes all of an operand, dense, if `reader` alone reads it and nobody keeps it. */
+function onlyMaker(
+  program: Program,
+  uses: ReadonlyMap<number, readonly Call[]>,
+  { storage, isContiguous, size, offset }: Operand,
+  reader: Call,
+): Call | null {
+  if (!isIntermediate(program, storage) || !isContiguous) return null;
+  const [maker, user, ...others] = uses.get(storage)!;
+  if (user !== reader || others.length > 0) return null;
+  if (reader.inputs.filter((input) => input.storage === storage).length !== 1) return null;
+  const made = maker!.outputs.find((output) => output.storage === storage);
+  return made && made.isContiguous && made.size === size && made.offset === offset ? maker! : null;
+}
+
+/** Whether a call only writes float16 or bfloat16 as float32. */
+function isWidening(call: Call): boolean {
+  const [from, to] = [call.inputs[0]!, call.outputs[0]!];
+  return (
+    call.live === null &&
+    expressionOf(call) === 'a' &&
+    !call.op.mutates &&
+    byteSize(from.dtype) === 2 &&
+    to.dtype === 'float32' &&
+    sameShape(from.shape, to.shape)
+  );
+}

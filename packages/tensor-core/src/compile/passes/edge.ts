@@ -1,0 +1,133 @@
+import type { Call, Operand } from '../graph/program.ts';
+import { embeddingOp } from '../../ops/index/embedding.ts';
+import { byteSize, computeDType } from '../../base/dtype.ts';
+import { sameShape } from '../../base/shape.ts';
+import type { EdgeSignature, EdgeWalk } from '../../backends/cuda/generated/edges.ts';
+import { isOp } from './is-op.ts';
+import { isSameOperand } from './operands.ts';
+import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';
+
+/** Kernels read and write edges by loads of so many bytes. */
+const alignment = 16;
+
+/** An element-wise call, or an embedding, that shares one operand with a kernel before or behind it, and may run inside that. */
+export interface Edge {
+  readonly call: Call;
+  readonly shared: Operand;
+  /** Whether the shared operand is written to memory, too. */
+  readonly storesShared: boolean;
+  /** The inputs that the call's expressions read, by their places; the shared operand has no walk. */
+  readonly read: EdgeSignature['read'];
+  /** The numbers of the rows that an embedding looks up. */
+  readonly ids?: Operand;
+}
+
+/** `call` as an edge of a kernel that works on the rows of `shared`, one of its outputs or inputs; null where it is none. */
+export function edgeOf(call: Call, shared: Operand, side: 'output' | 'input'): Edge | null {
+  const { op, inputs, outputs, live } = call;
+  if (isOp(op, embeddingOp)) return side === 'output' ? lookupOf(call, shared) : null;
+  if (op.cuda.kind !== 'pointwise' || live !== null) return null;
+  const overwrites = outputs.some(({ storage }) => storage === shared.storage);
+  if (side === 'input' && overwrites) return null;
+  if (!outputs.every((output) => isDense(output, shared)) || !isDense(shared, shared)) return null;
+  const dtype = computeDTypeOf(inputs, outputs);
+  if (dtype !== 'float32' && dtype !== 'float64') return null;
+  const read = placesRead(call).map((input) => {
+    const operand = inputs[input]!;
+    const isShared = side === 'input' && isSameOperand(operand, shared);
+    return { input, walk: isShared ? null : walkOf(operand, shared) };
+  });
+  const isReadable = read.every(
+    ({ input, walk }) => walk !== null || (side === 'input' && isSameOperand(inputs[input]!, shared)),
+  );
+  const isRead = side === 'output' || read.some(({ walk }) => walk === null);
+  return isReadable && isRead ? { call, shared, storesShared: true, read } : null;
+}
+
+/** An embedding whose rows are those that a kernel works on. */
+function lookupOf(call: Call, shared: Operand): Edge | null {
+  const [table, ids] = call.inputs as readonly [Operand, Operand];
+  const [rows] = call.outputs as readonly [Operand];
+  const dtype = computeDType([table.dtype], []);
+  const isFloat = dtype === 'float32' || dtype === 'float64';
+  const isPlain = table.isContiguous && isAligned(table) && ids.isContiguous && isDense(rows, shared);
+  if (call.live !== null || !isFloat || !isPlain) return null;
+  return { call, shared, storesShared: true, read: [{ input: 0, walk: 'rows' }], ids };
+}
+
+/** What the kernel's header says of an edge. */
+export function signatureOf(edge: Edge): EdgeSignature {
+  const { call, shared, storesShared, read, ids } = edge;
+  if (ids) return lookupSignature(edge, ids);
+  const { op, inputs, outputs } = call;
+  const isShared = (operand: Operand) => isSameOperand(operand, shared);
+  return {
+    pointwise: {
+      name: op.name,
+      inputs: inputs.map(({ dtype }) => dtype),
+      outputs: outputs.map(({ dtype }) => dtype),
+      ...textsOf(call),
+      scalars: scalarsOf({ call }).length,
+    },
+    read,
+    stores: outputs.map((output) => storesShared || !isShared(output)),
+    storesResult: storesShared,
+    result: outputs.findIndex(isShared),
+  };
+}
+
+function lookupSignature(
+  { call: { op, inputs, outputs }, storesShared, read }: Edge,
+  ids: Operand,
+): EdgeSignature {
+  const [rows, columns] = inputs[0]!.shape as readonly [number, number];
+  return {
+    pointwise: {
+      name: op.name,
+      inputs: [inputs[0]!.dtype],
+      outputs: [outputs[0]!.dtype],
+      expressions: ['a'],
+      values: [],
+      scalars: 0,
+    },
+    read,
+    stores: [storesShared],
+    storesResult: storesShared,
+    result: 0,
+    lookup: { ids: ids.dtype, rows, columns },
+  };
+}
+
+export function scalarsOf({ call: { op, attributes } }: Pick<Edge, 'call'>): readonly number[] {
+  return op.scalars?.(attributes as never) ?? [];
+}
+
+/** What an edge reads from memory and writes to it, in the order of its header's members. */
+export function inMemory({ call, shared, storesShared, read, ids }: Edge): {
+  readonly inputs: readonly Operand[];
+  readonly outputs: readonly Operand[];
+} {
+  return {
+    inputs: [
+      ...read.filter(({ walk }) => walk !== null).map(({ input }) => call.inputs[input]!),
+      ...(ids ? [ids] : []),
+    ],
+    outputs: call.outputs.filter((output) => storesShared || !isSameOperand(output, shared)),
+  };
+}
+
+function walkOf(operand: Operand, rows: Operand): EdgeWalk | null {
+  if (isDense(operand, rows)) return 'dense';
+  if (operand.size === 1) return 'one';
+  const columns = rows.shape.at(-1)!;
+  const isRow = operand.size === columns && operand.shape.at(-1) === columns;
+  return isRow && operand.isContiguous && isAligned(operand) ? 'columns' : null;
+}
+
+function isDense(operand: Operand, rows: Operand): boolean {
+  return operand.isContiguous && sameShape(operand.shape, rows.shape) && isAligned(operand);
+}
+
+function isAligned({ offset, dtype }: Operand): boolean {
+  return (offset * byteSize(dtype)) % alignment === 0;
+}

@@ -1,0 +1,121 @@
+import type { CustomKernel, CudaProperties, DeferredOutputs } from '../../op/cuda-lowering.ts';
+import type { MemoryView } from '../../base/memory-view.ts';
+import type { ComputeOp } from '../../op/op.ts';
+import type { OpenRange } from '../../tensor/ranges/range.ts';
+import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import { gpuOp } from './gpu-op.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { contiguousStrides, sameShape, sizeOf } from '../../base/shape.ts';
+
+/** So many outputs are finished by one call at most, so that partial results do not pile up. */
+const mostTogether = 16;
+
+/** An output that is still in its partial results. */
+interface Unfinished {
+  readonly partial: Operand;
+  readonly output: Operand;
+  readonly finish: DeferredOutputs['finish'];
+  /** Whose it is. */
+  readonly opName: string;
+  readonly range: OpenRange | null;
+}
+
+/**
+ * A program whose ops with a last small kernel, such as the sums of norms' weight gradients, leave it to one call for many
+ * of them, before somebody looks at their outputs.
+ */
+export function finishTogether(program: Program, properties: CudaProperties): Program {
+  const storages = [...program.storages];
+  const calls: Call[] = [];
+  let waiting: Unfinished[] = [];
+  const finish = () => {
+    calls.push(...finishingCalls(waiting));
+    waiting = [];
+  };
+  for (const call of program.calls) {
+    if (waiting.some(({ output }) => uses(call, output.storage))) finish();
+    const split = splitCall(call, properties, storages);
+    calls.push(split?.call ?? call);
+    waiting.push(...(split?.unfinished ?? []));
+    if (waiting.length >= mostTogether) finish();
+  }
+  finish();
+  return { ...program, storages, calls };
+}
+
+function uses({ inputs, outputs }: Call, storage: number): boolean {
+  return [...inputs, ...outputs].some((operand) => operand.storage === storage);
+}
+
+/** `call` with partial results, for which it adds storages, in the place of outputs; null where there are none. */
+function splitCall(
+  call: Call,
+  properties: CudaProperties,
+  storages: ProgramStorage[],
+): { readonly call: Call; readonly unfinished: readonly Unfinished[] } | null {
+  const { op, inputs, outputs, live, range } = call;
+  const deferred = op.cuda.kind === 'custom' ? op.cuda.deferred : undefined;
+  const areDense = [...inputs, ...outputs].every(({ size, isContiguous }) => size > 0 && isContiguous);
+  if (!deferred || live !== null || !areDense) return null;
+  const specs = deferred.partials(properties, inputs.map(placed), outputs.map(placed));
+  const unfinished = specs.map(({ shape, dtype }, i): Unfinished => {
+    const size = sizeOf(shape);
+    const byteLength = size * byteSize(dtype);
+    const storage = storages.push({ byteLength, dtype, source: { kind: 'made' }, isWorkspace: true }) - 1;
+    const layout = { shape, strides: contiguousStrides(shape), offset: 0, isContiguous: true };
+    const partial = { storage, dtype, size, byteLength, ...layout };
+    return { partial, output: outputs[deferred.first + i]!, finish: deferred.finish, opName: op.name, range };
+  });
+  const own = [...outputs.slice(0, deferred.first), ...unfinished.map(({ partial }) => partial)];
+  return { call: { ...call, op: withoutFinish(op), outputs: own }, unfinished };
+}
+
+/** An operand as it lies with respect to its storage, which begins at the alignment of all storages. */
+function placed(operand: Operand): MemoryView {
+  const { shape, strides, offset, dtype, size, byteLength, isContiguous } = operand;
+  const address = offset * byteSize(dtype);
+  const storage = { byteLength, buffer: { address: 0 } } as MemoryView['storage'];
+  return { shape, strides, offset, dtype, size, byteLength, isContiguous, address, storage };
+}
+
+/** By op, the one that leaves its outputs in partial results. */
+const unfinishedOps = new WeakMap<ComputeOp<never>, ComputeOp<never>>();
+
+function withoutFinish(op: ComputeOp<never>): ComputeOp<never> {
+  let own = unfinishedOps.get(op);
+  if (!own) {
+    const { deferred, ...cuda } = op.cuda as CustomKernel<never>;
+    const launch: CustomKernel<never>['launch'] = (context, inputs, outputs, _, edges) =>
+      deferred!.launch(context, inputs, outputs, edges);
+    unfinishedOps.set(op, (own = { ...op, cuda: { ...cuda, launch } }));
+  }
+  return own;
+}
+
+/** One call for all that are finished alike. */
+function finishingCalls(waiting: readonly Unfinished[]): Call[] {
+  const groups: Unfinished[][] = [];
+  for (const one of waiting) {
+    const group = groups.find(([first]) => isFinishedAlike(first!, one));
+    if (group) group.push(one);
+    else groups.push([one]);
+  }
+  return groups.map((group) => ({
+    op: finishOp(group[0]!),
+    inputs: group.map(({ partial }) => partial),
+    outputs: group.map(({ output }) => output),
+    attributes: undefined,
+    live: null,
+    range: group.at(-1)!.range,
+  }));
+}
+
+function isFinishedAlike(a: Unfinished, b: Unfinished): boolean {
+  const isAlike = (first: Operand, second: Operand) =>
+    first.dtype === second.dtype && sameShape(first.shape, second.shape);
+  return a.finish === b.finish && isAlike(a.partial, b.partial) && isAlike(a.output, b.output);
+}
+
+function finishOp({ opName, finish }: Unfinished): ComputeOp<never> {
+  return gpuOp(`finish_${opName}`, (context, partials, outputs) => finish(context, partials, outputs));
+}

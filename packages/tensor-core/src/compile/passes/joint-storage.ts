@@ -1,0 +1,127 @@
+import { isIntermediate } from '../graph/liveness.ts';
+import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { isContiguous } from '../../base/shape.ts';
+import { isAccumulation } from './accumulate-products.ts';
+import type { Rewrite } from './rewrite.ts';
+
+/** What kernels read and write in one piece: parts of a joint storage begin at multiples of it. */
+const vectorBytes = 16;
+
+type Uses = ReadonlyMap<number, readonly Call[]>;
+
+/** Puts storages of matrices one behind the other into a joint one; gives its number. */
+export function stackRows(rewrite: Rewrite, matrices: readonly Operand[]): number {
+  const elements = matrices.reduce((sum, { size }) => sum + size, 0);
+  return rewrite.add(storageOf(elements, matrices[0]!), (joint) => {
+    let next = 0;
+    return new Map(
+      matrices.map(({ storage, size }) => {
+        const start = next;
+        next += size;
+        const move = (operand: Operand) => ({ ...operand, storage: joint, offset: start + operand.offset });
+        return [storage, move] as const;
+      }),
+    );
+  });
+}
+
+/** Puts storages of matrices of equally many rows side by side into a joint one; gives its number. */
+export function joinColumns(rewrite: Rewrite, matrices: readonly Operand[]): number {
+  const pitch = matrices.reduce((sum, { shape }) => sum + shape.at(-1)!, 0);
+  const elements = matrices.reduce((sum, { size }) => sum + size, 0);
+  return rewrite.add(storageOf(elements, matrices[0]!), (joint) => {
+    let next = 0;
+    return new Map(
+      matrices.map(({ storage, shape }) => {
+        const [columns, start] = [shape.at(-1)!, next];
+        next += columns;
+        const move = (operand: Operand) => {
+          const { offset, strides } = layoutInRows(operand, columns, pitch)!;
+          const dense = isContiguous(operand.shape, strides);
+          return { ...operand, storage: joint, strides, offset: start + offset, isContiguous: dense };
+        };
+        return [storage, move] as const;
+      }),
+    );
+  });
+}
+
+function storageOf(elements: number, { dtype }: Operand): ProgramStorage {
+  return { byteLength: elements * byteSize(dtype), dtype, source: { kind: 'made' } };
+}
+
+/** Whether an operand is all of a storage that the program makes, and that nobody keeps. */
+export function fillsIntermediate(program: Program, operand: Operand): boolean {
+  return (
+    isIntermediate(program, operand.storage) &&
+    operand.isContiguous &&
+    operand.offset === 0 &&
+    operand.byteLength === program.storages[operand.storage]!.byteLength
+  );
+}
+
+/** Whether a matrix is a multiple of what kernels read in one piece, so that what follows it is aligned as it is. */
+export function fillsVectors({ size, dtype }: Pick<Operand, 'size' | 'dtype'>): boolean {
+  return size > 0 && (size * byteSize(dtype)) % vectorBytes === 0;
+}
+
+/**
+ * Whether a matrix [..., columns] that fills its storage may lie in rows of a larger one: all that use its storage stay
+ * inside its rows, and who reads it reads it there without a copy.
+ */
+export function mayLieInRows(program: Program, uses: Uses, matrix: Operand): boolean {
+  const columns = matrix.shape.at(-1)!;
+  if (!fillsIntermediate(program, matrix) || !fillsVectors({ size: columns, dtype: matrix.dtype }))
+    return false;
+  const [writer, ...readers] = uses.get(matrix.storage)!;
+  const isOf = ({ storage }: Operand) => storage === matrix.storage;
+  const fits = (operand: Operand) => layoutInRows(operand, columns, 2 * columns) !== null;
+  if (writer!.inputs.some(isOf) || !writer!.outputs.filter(isOf).every(fits)) return false;
+  return readers.every(
+    (call) =>
+      !call.outputs.some(isOf) &&
+      call.inputs.every(
+        (input, i) => !isOf(input) || (fits(input) && (readsStrided(call, i) || !input.isContiguous)),
+      ),
+  );
+}
+
+/** Whether what makes such a matrix, all of it, can write it there. */
+export function isMadeInRows(uses: Uses, matrix: Operand): boolean {
+  const [{ op, outputs }] = uses.get(matrix.storage) as [Call];
+  const output = outputs.find(({ storage }) => storage === matrix.storage)!;
+  if (op.mutates || output.size !== matrix.size) return false;
+  if (op.cuda.kind === 'pointwise') return true;
+  if (op.cuda.kind !== 'custom' || !op.cuda.writesStrided) return false;
+  // In the second of two parts: what holds of its offset and pitch holds of all multiples.
+  const columns = matrix.shape.at(-1)!;
+  const { offset, strides } = layoutInRows(output, columns, 2 * columns)!;
+  return op.cuda.writesStrided({ shape: output.shape, strides, offset: offset + columns });
+}
+
+/** Whether a call reads an input as it lies; what a product is added to must be dense. */
+function readsStrided(call: Call, input: number): boolean {
+  const { cuda } = call.op;
+  if (isAccumulation(call) && input === 2) return false;
+  return cuda.kind === 'pointwise' || (cuda.kind === 'custom' && cuda.strided === true);
+}
+
+/**
+ * How a view of a dense matrix of so many columns lies where its rows follow one another every `pitch` elements; null for a
+ * view that runs from one row into the next.
+ */
+function layoutInRows(
+  { shape, strides, offset }: Operand,
+  columns: number,
+  pitch: number,
+): { readonly strides: number[]; readonly offset: number } | null {
+  const column = offset % columns;
+  let last = column;
+  const placed = strides.map((stride, d) => {
+    if (stride % columns === 0) return (stride / columns) * pitch;
+    last += (shape[d]! - 1) * stride;
+    return stride;
+  });
+  return last < columns ? { strides: placed, offset: ((offset - column) / columns) * pitch + column } : null;
+}

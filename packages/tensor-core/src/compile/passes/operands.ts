@@ -1,0 +1,73 @@
+import type { Call, Operand } from '../graph/program.ts';
+import { sameShape } from '../../base/shape.ts';
+import { extentOf } from '../../tensor/storage/extent.ts';
+
+export function isSameOperand(a: Operand, b: Operand): boolean {
+  return (
+    a.storage === b.storage &&
+    a.offset === b.offset &&
+    a.dtype === b.dtype &&
+    sameShape(a.shape, b.shape) &&
+    sameShape(a.strides, b.strides)
+  );
+}
+
+/** Whether no element of one is an element of the other; false where that is not seen at once. */
+export function areDisjoint(a: Operand, b: Operand): boolean {
+  if (a.storage !== b.storage) return true;
+  const [first, second] = [extentOf(a), extentOf(b)];
+  return first.end <= second.start || second.end <= first.start || areColumnsApart(a, b);
+}
+
+/** Whether both are blocks of columns of one matrix, side by side: parts of a joint projection, say. */
+function areColumnsApart(a: Operand, b: Operand): boolean {
+  if (a.dtype !== b.dtype) return false;
+  const pitches = new Set([...a.strides, ...b.strides]);
+  return [...pitches].some((pitch) => {
+    const [first, second] = [columnsOf(a, pitch), columnsOf(b, pitch)];
+    return first && second && (first.end <= second.start || second.end <= first.start);
+  });
+}
+
+/** The columns that an operand takes of rows of `pitch` elements; null where it runs over from one row into the next. */
+function columnsOf(
+  { shape, strides, offset }: Operand,
+  pitch: number,
+): { start: number; end: number } | null {
+  if (pitch === 0) return null;
+  const start = offset % pitch;
+  let end = start + 1;
+  for (const [i, stride] of strides.entries())
+    if (stride % pitch !== 0 || stride === 0) end += (shape[i]! - 1) * stride;
+  return end <= pitch ? { start, end } : null;
+}
+
+/** Whether none of these calls writes an element of these operands. */
+export function leaveAsIs(calls: readonly Call[], operands: readonly Operand[]): boolean {
+  return calls.every(({ outputs }) =>
+    outputs.every((output) => operands.every((operand) => areDisjoint(output, operand))),
+  );
+}
+
+/** Whether two calls may change places. */
+export function areIndependent(a: Call, b: Call): boolean {
+  return leaveAsIs([a], [...b.inputs, ...b.outputs]) && leaveAsIs([b], [...a.inputs, ...a.outputs]);
+}
+
+/** The calls that read or write a storage, by its number, in their order. */
+export function usesOf(calls: readonly Call[]): Map<number, Call[]> {
+  const uses = new Map<number, Call[]>();
+  for (const call of calls) {
+    for (const storage of new Set([...call.inputs, ...call.outputs].map((operand) => operand.storage))) {
+      const list = uses.get(storage);
+      if (list) list.push(call);
+      else uses.set(storage, [call]);
+    }
+  }
+  return uses;
+}
+
+/** The place of the last call that reads each storage, by its number. */
+export function lastReadsOf(calls: readonly Call[]): Map<number, number> {
+  return new Map(calls.flatMap(({ inputs }, at) => inputs.map(({ storage }) => [storage, at] as const)));
+}

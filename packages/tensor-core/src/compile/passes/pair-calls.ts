@@ -1,0 +1,70 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Call, Operand, Program } from '../graph/program.ts';
+import { sameShape } from '../../base/shape.ts';
+import { fusedCall } from './fused-ops.ts';
+import { areIndependent, isSameOperand } from './operands.ts';
+
+/** How far behind a call its partner is looked for: a product, its gradient and casts lie between those of a layer. */
+const farthest = 12;
+
+/**
+ * A program in which two calls that do the same to tensors that lie alike are one kernel, where the op's kernel takes two:
+ * the rotation of queries and keys, say, or what writes keys and values to a cache.
+ */
+export function pairCalls(program: Program): Program {
+  const calls = [...program.calls];
+  for (let first = 0; first < calls.length; first++) {
+    if (!takesTwo(calls[first]!)) continue;
+    const end = Math.min(calls.length, first + farthest);
+    for (let second = first + 1; second < end; second++) {
+      const [a, b] = [calls[first]!, calls[second]!];
+      if (!doAlike(a, b) || !areIndependent(a, b)) continue;
+      const between = calls.slice(first + 1, second);
+      const pair = pairOf(a, b);
+      if (between.every((call) => areIndependent(call, b)))
+        calls.splice(first, second - first + 1, pair, ...between);
+      else if (between.every((call) => areIndependent(call, a)))
+        // What stood behind the first stands in its place now, and may be one itself.
+        calls.splice(first--, 1 + between.length + 1, ...between, pair);
+      else continue;
+      break;
+    }
+  }
+  return { ...program, calls };
+}
+
+/** The places of the inputs of which there are two in a pair. */
+function doubledIn({ op: { cuda } }: Call): readonly number[] {
+  return cuda.kind === 'custom' ? (cuda.takesTwo ?? []) : [];
+}
+
+function takesTwo(call: Call): boolean {
+  const { inputs, outputs, live } = call;
+  if (doubledIn(call).length === 0 || live !== null || outputs.length !== 1) return false;
+  return inputs.slice(1).every(({ storage }) => storage !== outputs[0]!.storage);
+}
+
+function doAlike(a: Call, b: Call): boolean {
+  return (
+    a.op === b.op &&
+    takesTwo(b) &&
+    isDeepStrictEqual(a.attributes, b.attributes) &&
+    a.inputs.every((input, i) =>
+      (doubledIn(a).includes(i) ? liesAlike : isSameOperand)(input, b.inputs[i]!),
+    ) &&
+    liesAlike(a.outputs[0]!, b.outputs[0]!)
+  );
+}
+
+function liesAlike(a: Operand, b: Operand): boolean {
+  const step = ({ shape, strides }: Operand, d: number) => (shape[d] === 1 ? 0 : strides[d]);
+  return (
+    a.dtype === b.dtype && sameShape(a.shape, b.shape) && a.strides.every((_, d) => step(a, d) === step(b, d))
+  );
+}
+
+function pairOf(a: Call, b: Call): Call {
+  const inputs = a.inputs.flatMap((input, i) => (doubledIn(a).includes(i) ? [input, b.inputs[i]!] : [input]));
+  const outputs = [a.outputs[0]!, b.outputs[0]!];
+  return { ...fusedCall([a, b], inputs, outputs, { cuda: a.op.cuda as never }), attributes: a.attributes };
+}

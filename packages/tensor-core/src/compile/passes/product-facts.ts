@@ -1,0 +1,26 @@
+import { matmulOp } from '../../ops/matrix/matmul.ts';
+import type { RunnerFacts } from '../graph/program-runner.ts';
+import type { Call, Program } from '../graph/program.ts';
+import { isAccumulation } from './accumulate-products.ts';
+import { isOp } from './is-op.ts';
+
+/** What has become of a program's matrix products. */
+export type ProductFacts = Pick<RunnerFacts, 'accumulatedProducts' | 'mergedProducts' | 'operandBytesSaved'>;
+
+/** What passes made of the products of `before`. */
+export function productFacts(before: Program, after: Program): ProductFacts {
+  const [eager, compiled] = [productsOf(before), productsOf(after)];
+  return {
+    accumulatedProducts: compiled.filter(isAccumulation).length,
+    mergedProducts: eager.length - compiled.length,
+    operandBytesSaved: operandBytes(eager) - operandBytes(compiled),
+  };
+}
+
+function productsOf({ calls }: Program): Call[] {
+  return calls.filter((call) => isOp(call.op, matmulOp) || isAccumulation(call));
+}
+
+function operandBytes(products: readonly Call[]): number {
+  return products.reduce((sum, { inputs: [a, b] }) => sum + a!.byteLength + b!.byteLength, 0);
+}

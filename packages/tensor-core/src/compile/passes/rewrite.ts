@@ -1,0 +1,106 @@
+import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import { usesOf } from './operands.ts';
+
+/** Where operands of storages come to lie, by the storages' numbers. */
+export type Moves = ReadonlyMap<number, (operand: Operand) => Operand>;
+
+/** A call of a program, and its place. */
+export interface Placed {
+  readonly call: Call;
+  readonly at: number;
+}
+
+/** Changes of a program that do not touch one another, all made at once. */
+export class Rewrite {
+  readonly program: Program;
+  /** The calls that use each storage, in their order. */
+  readonly uses: ReadonlyMap<number, readonly Call[]>;
+  readonly #places: ReadonlyMap<Call, number>;
+  readonly #storages: ProgramStorage[];
+  readonly #moves = new Map<number, (operand: Operand) => Operand>();
+  /** What stands in the place of a call. */
+  readonly #replaced = new Map<Call, readonly Call[]>();
+  readonly #before = new Map<Call, Call[]>();
+
+  constructor(program: Program) {
+    this.program = program;
+    this.uses = usesOf(program.calls);
+    this.#places = new Map(program.calls.map((call, at) => [call, at]));
+    this.#storages = [...program.storages];
+  }
+
+  placeOf(call: Call): number {
+    return this.#places.get(call)!;
+  }
+
+  /** Where the last call that uses a storage stands. */
+  lastUseOf({ storage }: Operand): number {
+    return this.placeOf(this.uses.get(storage)!.at(-1)!);
+  }
+
+  /** Whether no change touches the calls and storages yet. */
+  isFree(calls: readonly Call[], operands: readonly Operand[]): boolean {
+    return (
+      calls.every((call) => !this.#replaced.has(call)) &&
+      operands.every(({ storage }) => !this.#moves.has(storage))
+    );
+  }
+
+  /** Adds a storage, with what moves into it; gives its number. */
+  add(storage: ProgramStorage, moves: (joint: number) => Moves): number {
+    const joint = this.#storages.push(storage) - 1;
+    for (const [number, move] of moves(joint)) this.#moves.set(number, move);
+    return joint;
+  }
+
+  /** An operand where it comes to lie. */
+  moved(operand: Operand): Operand {
+    return this.#moves.get(operand.storage)?.(operand) ?? operand;
+  }
+
+  /** Puts `others` in the place of a call; their operands of moved storages are moved with all others. */
+  replace(call: Call, ...others: readonly Call[]): void {
+    this.#replaced.set(call, others);
+  }
+
+  /** Lets a call run in front of another one. */
+  hoist(call: Call, before: Call): void {
+    this.#replaced.set(call, []);
+    const hoisted = this.#before.get(before);
+    if (hoisted) hoisted.push(call);
+    else this.#before.set(before, [call]);
+  }
+
+  /** Lets `others` run behind what stands in the place of a call. */
+  addBehind(call: Call, others: readonly Call[]): void {
+    this.#replaced.set(call, [...(this.#replaced.get(call) ?? [call]), ...others]);
+  }
+
+  /** The program with all changes; itself without any. */
+  finish(): Program {
+    if (this.#moves.size === 0 && this.#replaced.size === 0) return this.program;
+    const calls = this.program.calls.flatMap((call) => [
+      ...(this.#before.get(call) ?? []),
+      ...(this.#replaced.get(call) ?? [call]),
+    ]);
+    return { ...this.program, storages: this.#storages, calls: calls.map((call) => this.#withMoves(call)) };
+  }
+
+  #withMoves(call: Call): Call {
+    const isMoved = [...call.inputs, ...call.outputs].some(({ storage }) => this.#moves.has(storage));
+    if (!isMoved) return call;
+    const place = (operand: Operand) => this.moved(operand);
+    return { ...call, inputs: call.inputs.map(place), outputs: call.outputs.map(place) };
+  }
+}
+
+/** A program changed by `change` at each of its calls, again and again until nothing changes. */
+export function rewritten(program: Program, change: (rewrite: Rewrite, at: number) => void): Program {
+  for (let before = program; ;) {
+    const rewrite = new Rewrite(before);
+    for (let at = 0; at < before.calls.length; at++) change(rewrite, at);
+    const after = rewrite.finish();
+    if (after === before) return after;
+    before = after;
+  }
+}

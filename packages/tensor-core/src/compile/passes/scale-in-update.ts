@@ -1,0 +1,87 @@
+import type { InPlaceScaling } from '../../op/cuda-lowering.ts';
+import { isIntermediate } from '../graph/liveness.ts';
+import type { Call, Operand, Program } from '../graph/program.ts';
+import { gpuOp } from './gpu-op.ts';
+import { isSameOperand } from './operands.ts';
+import {
+  type Update,
+  addNumbers,
+  hoistCoefficients,
+  partialUpdate,
+  updateOf,
+  updatedBy,
+} from './partial-update.ts';
+import { Rewrite } from './rewrite.ts';
+
+/**
+ * A program whose optimizers multiply gradients by a factor as they read them, in the place of a call that multiplies all of
+ * them in memory first, as clipping by the norm does. A product is rounded as memory would have rounded it, so that the
+ * results are the same bits. Gradients that somebody else reads behind that call, or that stay, are multiplied as before.
+ */
+export function scaleInUpdate(program: Program): Program {
+  const rewrite = new Rewrite(program);
+  for (const call of program.calls) {
+    const scaling = scalingOf(call);
+    const updates = scaling && updatesByAll(rewrite, call);
+    if (!updates) continue;
+    const factor = addNumbers(rewrite, 1);
+    rewrite.replace(call, factorCall(call, scaling, factor));
+    for (const [place, update] of updates) {
+      const coefficients = hoistCoefficients(rewrite, update);
+      rewrite.replace(program.calls[place]!, partialUpdate(update, update.tensors, { coefficients, factor }));
+    }
+  }
+  return rewrite.finish();
+}
+
+function scalingOf({ op: { cuda } }: Call): InPlaceScaling<never> | null {
+  return cuda.kind === 'custom' ? (cuda.scales ?? null) : null;
+}
+
+/** Writes the factor, where `call` would multiply by it. */
+function factorCall(call: Call, scaling: InPlaceScaling<never>, factor: Operand): Call {
+  const op = gpuOp(`${call.op.name}_factor`, (context, shared, [memory], attributes) =>
+    scaling.factor(context, shared, memory!, attributes),
+  );
+  return { ...call, op, inputs: call.inputs.slice(call.outputs.length), outputs: [factor] };
+}
+
+/**
+ * The updates, by their places, that alone read what a call multiplies behind it, and are by nothing else; null where there
+ * are other readers, or the products stay.
+ */
+function updatesByAll(rewrite: Rewrite, call: Call): Map<number, Update> | null {
+  const scaled = Map.groupBy(call.outputs, ({ storage }) => storage);
+  const isScaled = (operand: Operand) =>
+    scaled.get(operand.storage)?.some((product) => isSameOperand(product, operand)) ?? false;
+  const updates = new Map<number, Update>();
+  for (const storage of scaled.keys()) {
+    if (!isIntermediate(rewrite.program, storage)) return null;
+    for (const reader of rewrite.uses.get(storage)!) {
+      const place = rewrite.placeOf(reader);
+      if (place <= rewrite.placeOf(call) || updates.has(place)) continue;
+      const update = rewrite.isFree([reader], []) ? updateOf(reader) : null;
+      if (!update || !isUpdateBy(update, scaled, isScaled)) return null;
+      updates.set(place, update);
+    }
+  }
+  return updates.size > 0 ? updates : null;
+}
+
+/** Whether an update is by products alone, and touches their storages no otherwise. */
+function isUpdateBy(
+  update: Update,
+  scaled: ReadonlyMap<number, readonly Operand[]>,
+  isScaled: (operand: Operand) => boolean,
+): boolean {
+  const isElsewhere = ({ storage }: Operand) => !scaled.has(storage);
+  return (
+    update.shared.every(isElsewhere) &&
+    update.tensors.every(
+      (tensor) =>
+        updatedBy(update, tensor).every(isScaled) &&
+        tensor.outputs.every(isElsewhere) &&
+        (tensor.copy === null || isElsewhere(tensor.copy)),
+    )
+  );
+}

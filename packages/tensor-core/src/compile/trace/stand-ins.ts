@@ -1,0 +1,71 @@
+import { withoutAutocast } from '../../op/autocast/autocast.ts';
+import { noGrad } from '../../tensor/tape/grad-mode.ts';
+import { applyOne } from '../../op/apply.ts';
+import { copyOp } from '../../ops/copy/contiguous.ts';
+import { copyInPlace } from '../../ops/copy/in-place.ts';
+import { byteSize } from '../../base/dtype.ts';
+import { extentOf, overlapsItself } from '../../tensor/storage/extent.ts';
+import { keep } from '../../tensor/lifetime/scope.ts';
+import { Tensor } from '../../tensor/tensor.ts';
+import type { Trace } from './trace.ts';
+
+/**
+ * A copy for a function to work on in the place of its caller's tensor. It lies as that does, at the start of a storage of its
+ * own: strides decide what is a view and what is copied.
+ */
+export function standInFor(x: Tensor): Tensor {
+  const { dtype, shape, strides, offset } = x;
+  const { start, end } = extentOf(x);
+  const elements = (end - start) / byteSize(dtype);
+  // Gaps may be others' and large, so only elements are copied; those that overlap can only be copied with their memory.
+  if (elements > x.size && !overlapsItself(x)) {
+    const memory = Tensor.allocate(x.device, dtype, [elements]);
+    const standIn = new Tensor(memory.storage.retain(), dtype, shape, strides);
+    memory.dispose();
+    noGrad(() => copyInPlace(standIn, x));
+    return standIn;
+  }
+  using flat = new Tensor(x.storage.retain(), dtype, [elements], undefined, offset);
+  using copy = contiguousCopy(flat);
+  return new Tensor(copy.storage.retain(), dtype, shape, strides);
+}
+
+/** A contiguous copy of `x`: `memory`, of its shape and dtype, where that is given. */
+export function contiguousCopy(x: Tensor, memory: Tensor | null = null): Tensor {
+  return noGrad(() => withoutAutocast(() => applyOne(copyOp, [x], undefined, memory)));
+}
+
+/** What was written into arguments goes to the caller's tensors, from what stood in for them, unless either is gone. */
+export function writeBack(
+  indices: readonly number[],
+  tensors: readonly Tensor[],
+  standIns: readonly (Tensor | undefined)[],
+): void {
+  for (const index of indices) {
+    const [target, standIn] = [tensors[index]!, standIns[index]!];
+    if (!target.isDisposed && !standIn.isDisposed) noGrad(() => copyInPlace(target, standIn));
+  }
+}
+
+/** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
+export function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
+  for (const { leaf } of gradients.touched) {
+    const { grad } = leaf;
+    if (!grad || grad.isDisposed || leaf.isDisposed) continue;
+    if (!standIns.some(({ storage }) => storage === grad.storage)) continue;
+    leaf.grad = keep(contiguousCopy(grad));
+    grad.dispose();
+  }
+}
+
+/** A program's constants become its own: the function may have handed them to somebody who writes to them. */
+export function ownConstants({ storages }: Trace): void {
+  storages.forEach((storage, number) => {
+    const { dtype, byteLength, source } = storage;
+    if (source.kind !== 'constant' || byteLength === 0) return;
+    using shared = new Tensor(source.storage.retain(), dtype, [byteLength / byteSize(dtype)]);
+    using own = contiguousCopy(shared);
+    storages[number] = { ...storage, source: { kind: 'constant', storage: own.storage.retain() } };
+    source.storage.release();
+  });
+}

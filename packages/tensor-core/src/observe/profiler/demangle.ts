@@ -1,0 +1,32 @@
+import type koffi from 'koffi';
+import { ffi } from '../../base/host/ffi.ts';
+
+type Demangler = (mangled: string) => string | null;
+
+let demangler: Demangler | null = null;
+// A collected handle unloads the library under its functions.
+let library: ReturnType<typeof koffi.load> | null = null;
+
+/**
+ * The C++ name behind a symbol, such as `void f<int>(int)` for `_Z1fIiEvT_`, by `__cxa_demangle` of the Itanium
+ * C++ ABI. Names that are not mangled stay as they are, and so do all where the system has no libstdc++.
+ */
+export function demangle(symbol: string): string {
+  if (!symbol.startsWith('_Z')) return symbol;
+  demangler ??= loadDemangler();
+  return demangler(symbol) ?? symbol;
+}
+
+function loadDemangler(): Demangler {
+  try {
+    library = ffi().load('libstdc++.so.6');
+  } catch {
+    return () => null;
+  }
+  // The result is of malloc: koffi frees it once it has been read.
+  ffi().disposable('RooflineDemangled', 'string');
+  const call = library.func(
+    'RooflineDemangled __cxa_demangle(const char *symbol, uintptr_t buffer, uintptr_t length, uintptr_t status)',
+  );
+  return (symbol) => call(symbol, 0, 0, 0) as string | null;
+}

@@ -1,0 +1,217 @@
+import { checkFunction, checkObject, wrongArgument } from '../../base/check-value.ts';
+import type { CudaDevice } from '../../backends/cuda/device.ts';
+import { DeviceError } from '../../base/errors.ts';
+import { openedCudaDevices } from '../../backends/cuda/open-device.ts';
+import { type Cupti, type RecordedActivities, loadCupti } from '../../cuda/cupti/cupti.ts';
+import { bytesOf, costOf } from '../../op/cost.ts';
+import type { Cost } from '../../op/op.ts';
+import { cpuKernels, gpuKernels } from './kernels.ts';
+import type { OpenRange } from '../../tensor/ranges/range.ts';
+import { type OpCall, OpRecorder } from './op-recorder.ts';
+
+/** Something that ran on a device. Times are microseconds since the profile began. */
+export interface ProfiledKernel {
+  /** Demangled; on the CPU the operator of an ONNX node. */
+  readonly name: string;
+  readonly kind: 'kernel' | 'memcpy' | 'memset';
+  readonly startUs: number;
+  readonly durationUs: number;
+  /** The queue it ran on: `cuda:0 stream 13`, or `cpu`. */
+  readonly stream: string;
+  /** Index of the op that queued it; null for what no op queued, such as copies to and from the host. */
+  readonly op: number | null;
+  readonly byteLength: number | null;
+  readonly grid: readonly [number, number, number] | null;
+  readonly block: readonly [number, number, number] | null;
+}
+
+/** One call of an op. */
+export interface ProfiledOp {
+  readonly name: string;
+  /** The names of the ops that a compiled function has made one of, in their order; empty for an op of its own. */
+  readonly members: readonly string[];
+  /** Whether it is a matrix product, or holds some, as autocast sees it. */
+  readonly isMatrixProduct: boolean;
+  readonly dtype: string;
+  readonly cost: Cost;
+  /** Index of the innermost range that was open. */
+  readonly range: number | null;
+  /** What tensors held on the device when the op began, its outputs among them. */
+  readonly allocatedBytes: number;
+  /** When the host ran it (CPU) or queued it (GPU). */
+  readonly hostStartUs: number;
+  readonly hostDurationUs: number;
+}
+
+/** One opening of a range in which an op ran. */
+export interface ProfiledRange {
+  readonly name: string;
+  /** Index of the range that it was opened in. */
+  readonly parent: number | null;
+}
+
+/** What `profile` recorded. */
+export interface Profile {
+  /** In the order of their start. */
+  readonly kernels: readonly ProfiledKernel[];
+  readonly ops: readonly ProfiledOp[];
+  readonly ranges: readonly ProfiledRange[];
+  /** From idle devices to idle devices again, by the host's clock. */
+  readonly wallUs: number;
+  /** Records that found no room in CUPTI's buffers: the profile lacks as many. */
+  readonly droppedRecords: number;
+}
+
+const nothingRecorded: RecordedActivities = { activities: [], queuedAtMs: new Map(), droppedRecords: 0 };
+
+/**
+ * Runs `fn` and tells what ran on which device, for which op, in which range. GPUs that are open are recorded by
+ * CUPTI's activity records; on the CPU each op is timed, and its time divided
+ * over the nodes of its ONNX graph as ONNX Runtime times them. CUDA allows one profiler at a time: not inside Nsight.
+ * CUPTI stays attached to the process: a launch costs the host more from then on, so time before you profile.
+ *
+ * A compiled function is profiled on a GPU as it runs: each kernel of its graph with its op and its ranges, a fused one
+ * with the ops that it holds. On the CPU its ops run one by one meanwhile, and none is fused.
+ *
+ * Throws a LibraryNotFoundError without CUPTI when a GPU is open, a DeviceError when another profile is under way.
+ */
+export function profile(fn: () => void | Promise<void>): Promise<Profile> {
+  checkFunction('profile', 'what it runs', fn);
+  return profileDevices(openedCudaDevices(), fn);
+}
+
+/** Until what was recorded has been collected: a profile that began before would end what CUPTI records for it. */
+let isUnderWay = false;
+
+/** The same for the given GPUs. */
+export async function profileDevices(
+  devices: readonly CudaDevice[],
+  fn: () => void | Promise<void>,
+): Promise<Profile> {
+  if (isUnderWay) {
+    throw new DeviceError(
+      'profile: ops are being recorded already; end the profile that is under way before another begins.',
+    );
+  }
+  isUnderWay = true;
+  try {
+    return describeProfile(await recordProfile(devices, fn));
+  } finally {
+    isUnderWay = false;
+  }
+}
+
+interface Recording {
+  readonly calls: readonly OpCall[];
+  readonly recorded: RecordedActivities;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+async function recordProfile(
+  devices: readonly CudaDevice[],
+  fn: () => void | Promise<void>,
+): Promise<Recording> {
+  const cupti = devices.length > 0 ? loadCupti() : null;
+  const recorder = new OpRecorder();
+  const synchronize = () => devices.forEach((device) => device.synchronize());
+  synchronize();
+  cupti?.start();
+  recorder.start();
+  const startMs = performance.now();
+  let endMs = 0;
+  try {
+    await fn();
+    synchronize();
+    endMs = performance.now();
+  } catch (error) {
+    recorder.stop();
+    if (cupti) await abandon(cupti, synchronize);
+    throw error;
+  }
+  recorder.stop();
+  const recorded = cupti ? await cupti.stop() : nothingRecorded;
+  return { calls: recorder.calls(), recorded, startMs, endMs };
+}
+
+/** Ends a recording that failed. Of a device that failed too nothing more can be told than the error that is thrown. */
+async function abandon(cupti: Cupti, synchronize: () => void): Promise<void> {
+  try {
+    // What is still queued would be in the next profile's records.
+    synchronize();
+  } catch {}
+  try {
+    await cupti.stop();
+  } catch {}
+}
+
+function describeProfile({ calls, recorded, startMs, endMs }: Recording): Profile {
+  const ranges = new RangeTable();
+  return {
+    kernels: [...cpuKernels(calls, startMs), ...gpuKernels(recorded, calls)].sort(
+      (a, b) => a.startUs - b.startUs,
+    ),
+    ops: calls.map((call) => describeOp(call, ranges.indexOf(call.range), startMs)),
+    ranges: ranges.ranges,
+    wallUs: (endMs - startMs) * 1000,
+    droppedRecords: recorded.droppedRecords,
+  };
+}
+
+/** Numbers ranges, those around a range before it. */
+class RangeTable {
+  readonly ranges: ProfiledRange[] = [];
+  readonly #indices = new Map<OpenRange, number>();
+
+  indexOf(range: OpenRange | null): number | null {
+    if (range === null) return null;
+    const known = this.#indices.get(range);
+    if (known !== undefined) return known;
+    const parent = this.indexOf(range.outer);
+    const index = this.ranges.push({ name: range.name, parent }) - 1;
+    this.#indices.set(range, index);
+    return index;
+  }
+}
+
+function describeOp(call: OpCall, range: number | null, profileStartMs: number): ProfiledOp {
+  const { op, inputs, outputs, members, startMs, endMs } = call;
+  const cost = costOfCall(call);
+  return {
+    name: op.name,
+    members: members.map((member) => member.op.name),
+    isMatrixProduct: cost.boundBy === 'tensorCores',
+    dtype: (inputs[0] ?? outputs[0]!).dtype,
+    cost,
+    range,
+    allocatedBytes: call.allocatedBytes,
+    hostStartUs: (startMs - profileStartMs) * 1000,
+    hostDurationUs: (endMs - startMs) * 1000,
+  };
+}
+
+/** Ops in one calculate what they would by themselves, and move only what none hands on to the next. */
+function costOfCall({ op, inputs, outputs, attributes, members }: OpCall): Cost {
+  if (members.length === 0) return costOf(op, inputs, outputs, attributes as never);
+  const costs = members.map((member) =>
+    costOf(member.op, member.inputs, member.outputs, member.attributes as never),
+  );
+  return {
+    flops: costs.reduce((sum, { flops }) => sum + flops, 0),
+    bytesMoved: bytesOf(inputs) + bytesOf(outputs),
+    boundBy: costs.some(({ boundBy }) => boundBy === 'tensorCores') ? 'tensorCores' : 'memory',
+  };
+}
+
+/** The names of a range and those around it, outermost first. */
+export function rangePath(profile: Pick<Profile, 'ranges'>, range: number | null): string[] {
+  checkObject('rangePath', 'the profile', profile);
+  const { ranges } = profile;
+  if (!Array.isArray(ranges)) throw wrongArgument('rangePath', 'the profile', 'what profile() gave', profile);
+  if (range !== null && ranges[range] === undefined) {
+    throw wrongArgument('rangePath', 'the range', "null or the index of one of the profile's", range);
+  }
+  const path: string[] = [];
+  for (let index = range; index !== null; index = ranges[index]!.parent) path.unshift(ranges[index]!.name);
+  return path;
+}

@@ -1,0 +1,73 @@
+import type { MemoryView } from '../base/memory-view.ts';
+import type { MemoryObserver, MemorySegment } from '../base/memory-observer.ts';
+import type { Op } from '../op/op.ts';
+import type { PrepareOptions, ProgramRunner } from '../compile/graph/program-runner.ts';
+import type { Program } from '../compile/graph/program.ts';
+
+/** Memory that a device handed out. What is inside is the device's own business. */
+export interface DeviceBuffer {
+  /** The bytes that were asked for; the block behind it may be larger. */
+  readonly byteLength: number;
+  /** Where it starts in the device's memory. */
+  readonly address: number;
+}
+
+/** A point on a device's timeline. */
+export interface DeviceEvent {
+  /** Milliseconds from `earlier` to this event, both recorded on the same device; waits for this one. */
+  elapsedMs(earlier: DeviceEvent): number;
+}
+
+/** Bytes. `allocated` are held by live storages, `reserved` also by the allocator's cache. */
+export interface MemoryStatistics {
+  allocatedBytes: number;
+  reservedBytes: number;
+  peakAllocatedBytes: number;
+  peakReservedBytes: number;
+  /** Storages that are alive now. */
+  liveStorages: number;
+  /** The device's memory, and what of it no process holds. */
+  totalBytes: number;
+  freeBytes: number;
+}
+
+/** What tensor-core asks of a device. Nothing above this interface knows which device it speaks to. */
+export interface Device {
+  readonly type: 'cpu' | 'cuda';
+  readonly index: number;
+  /** As users write it: `cpu`, `cuda:0`. */
+  readonly label: string;
+  /** The marketing name, such as `NVIDIA H200`. */
+  readonly name: string;
+
+  /** Uninitialised memory. Throws OutOfMemoryError. */
+  allocate(byteLength: number): DeviceBuffer;
+  free(buffer: DeviceBuffer): void;
+  /** Copies host bytes into a buffer; returns when `bytes` may be reused. */
+  write(buffer: DeviceBuffer, byteOffset: number, bytes: Uint8Array): void;
+  /** Copies a buffer's bytes to the host, after everything queued before has run. */
+  read(buffer: DeviceBuffer, byteOffset: number, bytes: Uint8Array): void;
+  /**
+   * Runs `op`, queued behind all that was asked before. Inputs may be strided views; outputs are contiguous
+   * and uninitialised, except that output `i` is input `op.mutates[i]` itself for an op that mutates.
+   */
+  run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void;
+
+  /** Makes a program ready to run. Throws a CompileError for what this device cannot put into one. */
+  prepare(program: Program, options?: PrepareOptions): ProgramRunner;
+
+  recordEvent(): DeviceEvent;
+  synchronize(): void;
+  /** The same as `memoryStatistics().allocatedBytes`, cheap enough to read at every op. */
+  readonly allocatedBytes: number;
+  memoryStatistics(): MemoryStatistics;
+  resetPeakMemory(): void;
+  /** Tells `observer` of every allocation and free from now on, or nobody; returns the one before. */
+  observeMemory(observer: MemoryObserver | null): MemoryObserver | null;
+  /** What the allocator holds of the system, and what of it is handed out. */
+  memorySegments(): MemorySegment[];
+  /** Gives cached blocks, and on the CPU what ONNX Runtime keeps between graphs, back to the system. */
+  emptyCache(): void;
+  /** Facts for records: driver, compute capability, multiprocessors, threads... */
+  properties(): Record<string, string | number>;
+}

@@ -1,0 +1,58 @@
+import { AutogradError } from '../../base/errors.ts';
+import type { DifferentiableOp } from './tape.ts';
+
+/** What a recorded call keeps for the backward pass, given which of its inputs need a gradient. */
+export interface Plan {
+  readonly needs: readonly boolean[];
+  /** Indices of inputs and of outputs. */
+  readonly savedInputs: readonly number[];
+  readonly savedOutputs: readonly number[];
+}
+
+const plans = new WeakMap<DifferentiableOp, Map<number, Plan>>();
+
+/** With more inputs than this their needs are no key of 32 bits with the number of inputs in it. */
+const mostCached = 16;
+
+/** The plan of a call whose inputs' gradients go to `edges`; worked out once for each op and set of needs. */
+export function planOf(
+  op: DifferentiableOp,
+  edges: readonly (object | null)[],
+  operandCount: number,
+  outputCount: number,
+): Plan {
+  const count = edges.length;
+  if (count > mostCached) return makePlan(op, edges, operandCount, outputCount);
+  let needed = 0;
+  for (let i = 0; i < count; i++) if (edges[i] !== null) needed |= 1 << i;
+  const key = (count << mostCached) | needed;
+  let ofOp = plans.get(op);
+  if (!ofOp) plans.set(op, (ofOp = new Map()));
+  let plan = ofOp.get(key);
+  if (!plan) ofOp.set(key, (plan = makePlan(op, edges, operandCount, outputCount)));
+  return plan;
+}
+
+function makePlan(
+  op: DifferentiableOp,
+  edges: readonly (object | null)[],
+  operandCount: number,
+  outputCount: number,
+): Plan {
+  const needs = edges.map((edge) => edge !== null);
+  const { inputs = [], outputs = [] } = op.saves?.(needs) ?? {};
+  requireIndices(op, 'input', inputs, operandCount);
+  requireIndices(op, 'output', outputs, outputCount);
+  return { needs, savedInputs: inputs, savedOutputs: outputs };
+}
+
+function requireIndices(
+  { name }: DifferentiableOp,
+  role: string,
+  indices: readonly number[],
+  count: number,
+): void {
+  const wrong = indices.find((index) => !Number.isInteger(index) || index < 0 || index >= count);
+  if (wrong === undefined) return;
+  throw new AutogradError(`${name}: its \`saves\` names ${role} ${String(wrong)}, but it has ${count}.`);
+}

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Tensor,
+  add,
+  cast,
+  compile,
+  exp,
+  matmul,
+  mul,
+  noGrad,
+  ones,
+  randn,
+  scope,
+  slice,
+  softmax,
+  sum,
+  swiglu,
+  transpose,
+} from '../../../src/index.ts';
+import { partsOf } from '../../../src/compile/cuda/arena.ts';
+import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
+import { takenOver } from '../../../src/compile/cuda/in-place.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { programOf } from '../traced-program.ts';
+
+const [rows, columns] = [16, 16];
+const bytes = rows * columns * 4;
+const x = ones([rows, columns]);
+const row = ones([1, columns]);
+
+const traced = (fn: () => readonly Tensor[]) => programOf(() => scope(() => noGrad(fn))).program;
+
+/** Of each call, which input's memory its first output takes over; null for none. */
+function inputsTakenOver(fn: () => readonly Tensor[]): (number | null)[] {
+  const program = traced(fn);
+  const over = takenOver(program);
+  return program.calls.map(({ inputs, outputs }) => {
+    const from = over.get(outputs[0]!.storage);
+    return from === undefined ? null : inputs.findIndex(({ storage }) => storage === from);
+  });
+}
+
+describe('the memory of an input that nobody needs any more', () => {
+  it.each<[string, () => Tensor[], (number | null)[]]>([
+    ['is taken over in a chain', () => [exp(exp(mul(x, 2)))], [null, 0, 0]],
+    ['is taken over as a second operand', () => [mul(x, exp(x))], [null, 1]],
+    ['is taken over once', () => [add(exp(x), mul(x, 2))], [null, null, 0]],
+  ])('%s', (_, fn, expected) => expect(inputsTakenOver(fn)).toEqual(expected));
+
+  const again = (fn: (y: Tensor) => Tensor[]) => () => fn(exp(x));
+  it.each<[string, () => Tensor[], (number | null)[]]>([
+    ['somebody reads it behind', again((y) => [add(exp(y), y)]), [null, null, 0]],
+    ['it is a result', again((y) => [exp(y), y]), [null, null]],
+    ['it is given', () => [exp(x)], [null]],
+    ['its elements are wider', again((y) => [cast(y, 'float64')]), [null, null]],
+    ['its elements are of another type', again((y) => [cast(y, 'int32')]), [null, null]],
+    ['it is broadcast', () => [add(x, exp(row))], [null, null]],
+    ['it is read in another order', again((y) => [exp(transpose(y))]), [null, null]],
+    ['it is read in two orders', again((y) => [add(y, transpose(y))]), [null, null]],
+    ['a part of it is read', again((y) => [exp(slice(y, 0, 0, 8))]), [null, null]],
+    ['the op is not element-wise', again((y) => [softmax(y)]), [null, null]],
+  ])('stays where %s', (_, fn, expected) => expect(inputsTakenOver(fn)).toEqual(expected));
+
+  it('is one part of the arena with what takes it over', () => {
+    const program = traced(() => [exp(exp(exp(mul(x, 2))))]);
+    expect(partsOf(program)).toEqual([
+      {
+        numbers: [0, 1, 2, 3].map((i) => program.calls[i]!.outputs[0]!.storage),
+        byteLength: bytes,
+        first: 0,
+        last: 4,
+      },
+    ]);
+    expect(fullestCall(partsOf(program)).bytes).toBe(bytes);
+  });
+});
+
+describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', () => {
+  const device = openEmulatedDevice();
+
+  it('calls that take memory over, by several outputs too, give what eager code gives, run after run', () => {
+    const weights = [1, 2].map((seed) => randn([columns, 8], { seed, device, requiresGrad: true }));
+    const input = randn([rows, columns], { seed: 3, device });
+    // Products in between keep the element-wise ops from becoming one.
+    const step = (z: Tensor) => {
+      const [gate, up] = weights.map((weight) => matmul(z, weight));
+      const hidden = swiglu(gate!, up!);
+      sum(matmul(hidden, transpose(hidden))).backward();
+      return weights.map((weight) => {
+        const gradient = mul(weight.grad!.detach(), 2);
+        weight.grad!.dispose();
+        weight.grad = null;
+        return gradient;
+      });
+    };
+    const values = (fn: typeof step) => scope(() => fn(input).map((gradient) => gradient.toFlatArray()));
+    const expected = values(step);
+    const compiled = compile(step);
+    for (let run = 0; run < 4; run++) expect(values(compiled)).toEqual(expected);
+    expect(compiled.cache.hits).toBeGreaterThan(1);
+  });
+});

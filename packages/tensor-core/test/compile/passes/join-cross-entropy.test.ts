@@ -1,0 +1,12 @@
+import { describe } from 'vitest';
+import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { describeJointCrossEntropy } from './join-cross-entropy-cases.ts';
+
+describe.skipIf(hostCompilerVersion() === null)(
+  'a loss and the gradient of its logits in one',
+  { timeout: 300_000 },
+  () => {
+    const device = openEmulatedDevice();
+    describeJointCrossEntropy(() => device);
+  },
+);

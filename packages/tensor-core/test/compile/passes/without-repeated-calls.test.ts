@@ -1,0 +1,196 @@
+import { describe, expect, it } from 'vitest';
+import * as t from '../../../src/index.ts';
+import type { Tensor } from '../../../src/index.ts';
+import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+
+const random = (shape: readonly number[], seed: number) =>
+  t.randn(shape, { generator: new t.Generator(seed) });
+const [x, y] = [random([4, 6], 1), random([4, 6], 2)];
+
+/** The names of the ops that are left, once what they give has been found equal. */
+function left(fn: () => readonly Tensor[]): string[] {
+  const traced = programOf(fn);
+  const changed = withoutRepeatedCalls(traced.program);
+  expectSameBits(traced, changed);
+  return opNames(changed);
+}
+
+describe('calls that repeat an earlier one', () => {
+  it('are left out, with all that is made of them alike', () => {
+    const chain = () => t.sum(t.mul(t.exp(t.transpose(x, 0, 1)), 2), { dims: 1 });
+    expect(left(() => [t.add(chain(), t.neg(chain()))])).toEqual(['exp', 'mul', 'sum', 'neg', 'add']);
+    expect(left(() => [t.sub(t.matmul(x, t.transpose(y)), t.matmul(x, t.transpose(y)))])).toEqual([
+      'matmul',
+      'sub',
+    ]);
+  });
+
+  it('of several outputs, too', () => {
+    const norm = () => t.layerNorm(x, t.select(x, 0, 0), t.select(x, 0, 1));
+    expect(left(() => [t.sub(norm(), norm())])).toEqual(['layerNorm', 'sub']);
+    const best = () => t.topk(x, 2);
+    expect(left(() => [t.add(best().values, t.cast(best().indices, 'float32'))])).toEqual([
+      'topk',
+      'cast',
+      'add',
+    ]);
+  });
+
+  it('give NaN where the first did', () => {
+    const nan = t.tensor([NaN, -1, 0]);
+    expect(left(() => [t.add(t.sqrt(nan), t.sqrt(nan))])).toEqual(['sqrt', 'add']);
+  });
+
+  it.each<[string, () => Tensor[], string[]]>([
+    [
+      'other attributes',
+      () => [t.add(t.sum(x, { dims: 0 }), t.sum(x, { dims: 0, keepDims: true }))],
+      ['sum', 'sum', 'add'],
+    ],
+    ['other numbers', () => [t.sub(t.mul(x, 2), t.mul(x, 3))], ['mul', 'mul', 'sub']],
+    [
+      'zeros of either sign',
+      () => [t.sub(t.div(1, t.mul(x, 0)), t.div(1, t.mul(x, -0)))],
+      ['mul', 'div', 'mul', 'div', 'sub'],
+    ],
+    ['another order', () => [t.sub(t.sub(x, y), t.sub(y, x))], ['sub', 'sub', 'sub']],
+    ['other views', () => [t.add(t.exp(t.select(x, 0, 0)), t.exp(t.select(x, 0, 1)))], ['exp', 'exp', 'add']],
+    ['another dtype', () => [t.add(t.cast(x, 'float64'), t.cast(x, 'bfloat16'))], ['cast', 'cast', 'add']],
+    ['another op', () => [t.sub(t.exp(x), t.tanh(x))], ['exp', 'tanh', 'sub']],
+  ])('stay with %s', (_, fn, names) => {
+    expect(left(fn)).toEqual(names);
+  });
+
+  it('stay where an operand has been written in between', () => {
+    const twice = (write: (made: Tensor) => void) => () => {
+      const made = t.add(x, 1);
+      const first = t.exp(made);
+      write(made);
+      return [t.sub(first, t.exp(made))];
+    };
+    const ops = ['add', 'exp', 'copy_', 'exp', 'sub'];
+    expect(left(twice((made) => t.copyInPlace(made, y)))).toEqual(ops);
+    // Through a view of the storage, and with the same values.
+    expect(left(twice((made) => t.copyInPlace(t.select(made, 0, 2), t.select(y, 0, 0))))).toEqual(ops);
+    expect(left(twice((made) => t.copyInPlace(made, made)))).toEqual(ops);
+    expect(left(twice(() => {}))).toEqual(['add', 'exp', 'sub']);
+  });
+
+  it('stay where one of the results is written', () => {
+    const ops = ['exp', 'exp', 'add_', 'sub'];
+    const written = (first: boolean) => () => {
+      const [a, b] = [t.exp(x), t.exp(x)];
+      t.addInPlace(t.transpose(first ? a : b), t.transpose(y));
+      return [t.sub(a, b)];
+    };
+    expect(left(written(true))).toEqual(ops);
+    expect(left(written(false))).toEqual(ops);
+  });
+
+  it('give each result a tensor of its own', () => {
+    expect(left(() => [t.exp(x), t.exp(x)])).toEqual(['exp', 'exp']);
+    // What only the program sees may be what is returned.
+    expect(left(() => [t.exp(x), t.neg(t.exp(x))])).toEqual(['exp', 'neg']);
+    expect(left(() => [t.neg(t.exp(x)), t.exp(x), t.exp(x)])).toEqual(['exp', 'neg', 'exp', 'exp']);
+  });
+
+  it('are not casts of what is given, which optimizers may write', () => {
+    const twice = (from: () => Tensor) => () => [
+      t.sub(t.cast(from(), 'bfloat16'), t.cast(from(), 'bfloat16')),
+    ];
+    expect(left(twice(() => x))).toEqual(['cast', 'cast', 'sub']);
+    expect(left(twice(() => t.neg(x)))).toEqual(['neg', 'cast', 'sub']);
+  });
+
+  it('never are random ones', () => {
+    const generator = new t.Generator(5);
+    const draw = () => t.dropout(x, { p: 0.5, generator });
+    const { program } = programOf(() => [t.sub(draw(), draw())]);
+    expect(opNames(withoutRepeatedCalls(program))).toEqual(['dropout', 'dropout', 'sub']);
+    const noise = () => t.uniform([4, 6], { generator });
+    const filled = programOf(() => [t.sub(noise(), noise())]).program;
+    expect(withoutRepeatedCalls(filled)).toBe(filled);
+  });
+
+  it('never are those of attributes with a state', () => {
+    const counted = t.defineOp<{ readonly next: () => number }>({
+      name: 'counted',
+      autocast: 'none',
+      infer: ([a]) => [a!],
+      variant: () => '',
+      cuda: { kind: 'pointwise', expressions: () => ['a'] },
+      cpu: {
+        kind: 'host',
+        run: ([a], [b], { next }) => void b!.data.fill((Number(a!.data[0]) + next()) as never),
+      },
+    });
+    let calls = 0;
+    const next = () => ++calls;
+    const call = () => t.applyOne(counted, [x], { next });
+    const { program } = programOf(() => [t.sub(call(), call())]);
+    expect(withoutRepeatedCalls(program)).toBe(program);
+  });
+
+  it('make again what was out of memory in between, but for a little', () => {
+    const repeated = (length: number) => () => {
+      const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, length]);
+      const first = t.sum(t.exp(wide));
+      return [t.add(t.mul(first, 2), t.sum(t.exp(wide), { dims: 1 }))];
+    };
+    // 6 · 3000 float32 are more than 64 KiB; only sums of them last.
+    expect(left(repeated(3000)).filter((name) => name === 'exp')).toHaveLength(2);
+    expect(left(repeated(2000)).filter((name) => name === 'exp')).toHaveLength(1);
+    const alive = () => {
+      const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, 3000]);
+      const first = t.exp(wide);
+      return [t.sum(t.mul(t.sum(first), t.exp(wide))), t.sum(first, { dims: 1 })];
+    };
+    expect(left(alive).filter((name) => name === 'exp')).toHaveLength(1);
+  });
+
+  it('leave the second run of a checkpoint alone', () => {
+    const weight = t.tensor(random([3000, 1], 7).toArray() as number[][], { requiresGrad: true });
+    const { program } = programOf(() => {
+      const hidden = (h: Tensor) =>
+        t.sum(t.exp(t.matmul(h, t.transpose(weight))), { dims: 1, keepDims: true });
+      const out = t.checkpoint(hidden, t.mul(weight, t.select(t.select(x, 0, 0), 0, 0)));
+      t.backward(t.sum(t.mul(out, out)));
+      return [weight.grad!.detach()];
+    });
+    expect(opNames(withoutRepeatedCalls(program)).filter((name) => name === 'exp')).toHaveLength(2);
+  });
+});
+
+describe.skipIf(hostCompilerVersion() === null)('repeated calls on an emulated GPU', () => {
+  const device = openEmulatedDevice();
+  const on = (values: number[], requiresGrad = false) => t.tensor(values, { device, requiresGrad });
+
+  it('are not run, with the same gradients, and told', () => {
+    const weights = [0, 1].map(() => on([1, -2, NaN, 4], true));
+    const [eager, compiled] = weights.map((weight) => (given: Tensor) => {
+      weight.grad?.dispose();
+      weight.grad = null;
+      const one = () => t.softmax(t.mul(weight, given), 0);
+      const loss = t.sum(t.mul(one(), t.exp(one())));
+      t.backward(loss);
+      t.noGrad(() => t.addInPlace(weight, t.mul(weight.grad!, -0.25)));
+      return [loss.detach(), t.softmax(given, 0), t.softmax(given, 0)] as const;
+    }) as unknown as [(given: Tensor) => readonly Tensor[], (given: Tensor) => readonly Tensor[]];
+    const f = t.compile(compiled);
+    for (let i = 0; i < 4; i++) {
+      const given = on([i, 1, 2, 3]);
+      const [expected, got] = [eager(given), f(given)];
+      expect(got.map((result) => result.toFlatArray())).toEqual(
+        expected.map((result) => result.toFlatArray()),
+      );
+      expect(weights[1]!.toFlatArray()).toEqual(weights[0]!.toFlatArray());
+      // Tensors of their own: what is written into one is not seen in the other.
+      t.fillInPlace(got[1]!, 7);
+      expect(got[2]!.toFlatArray()).toEqual(expected[2]!.toFlatArray());
+    }
+    expect(f.explain()[0]!.repeatedCalls).toBeGreaterThanOrEqual(2);
+    f.dispose();
+  });
+});

@@ -1,0 +1,62 @@
+import { expect } from 'vitest';
+import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
+import { Interpreter } from '../../src/compile/graph/interpreter.ts';
+import { LiveAttributes } from '../../src/compile/graph/live-attributes.ts';
+import type { Program } from '../../src/compile/graph/program.ts';
+import { Trace } from '../../src/compile/trace/trace.ts';
+import { traced } from '../../src/compile/trace/traced.ts';
+
+/** A program, and what the function that it was written down from gave. */
+export interface TracedProgram {
+  readonly program: Program;
+  readonly results: readonly Tensor[];
+  /** The results' storages. */
+  readonly kept: readonly number[];
+  readonly live: Trace['live'];
+}
+
+/** The program of what `fn` does, with the storages of its results kept. */
+export function programOf(fn: () => readonly Tensor[]): TracedProgram {
+  const trace = new Trace([]);
+  const results = traced(trace, fn);
+  const kept = results.map((x) => trace.operand(x).storage);
+  const { storages, written, live, calls, device } = trace;
+  const program = {
+    name: '',
+    device: device!,
+    storages,
+    written,
+    calls,
+    kept: new Set(kept),
+    gradients: new Map<number, Tensor>(),
+    tracedCalls: calls.length,
+    eagerPeakBytes: 0,
+  };
+  return { program, results, kept, live };
+}
+
+/** The names of a program's ops. */
+export const opNames = ({ calls }: Program): string[] => calls.map(({ op }) => op.name);
+
+/** Runs `changed`, a form of the program, and expects the bits that the function gave. */
+export function expectSameBits(
+  { program, results, kept, live }: TracedProgram,
+  changed: Program,
+  { zerosMayDiffer = false } = {},
+): void {
+  const bindings = new Map(
+    program.storages.flatMap(({ source }, number) =>
+      'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
+    ),
+  );
+  const made = new Interpreter(changed).run(bindings, new LiveAttributes(live));
+  results.forEach((result, i) => {
+    const storage = made.get(kept[i]!)!.retain();
+    const again = new TensorClass(storage, result.dtype, result.shape, result.strides, result.offset);
+    const [now, before] = [again.toTypedArray(), result.toTypedArray()].map((values) =>
+      zerosMayDiffer ? Array.from(values as ArrayLike<number>, (value) => value + 0) : values,
+    );
+    expect(now).toEqual(before);
+  });
+  for (const storage of made.values()) storage.release();
+}

@@ -1,8 +1,0 @@
-import { describe } from 'vitest';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
-import { describeAccumulatedEmbeddings } from './accumulate-embeddings-cases.ts';
-
-describe.skipIf(hostCompilerVersion() === null)('gradients of tables, added', { timeout: 300_000 }, () => {
-  const device = openEmulatedDevice();
-  describeAccumulatedEmbeddings(() => device);
-});
