@@ -1,13 +1,13 @@
-export {
-  defineBenchmark,
-  type AnyBenchmark,
-  type Benchmark,
-  type BenchmarkDefinition,
-  type CellContext,
-  type CellTask,
-  type ResultColumn,
-  type StepCost,
+export type {
+  AnyBenchmark,
+  Benchmark,
+  BenchmarkDefinition,
+  CellContext,
+  CellTask,
+  ResultColumn,
+  StepCost,
 } from './benchmarks/definition.ts';
+export { defineBenchmark } from './benchmarks/define-benchmark.ts';
 export { type BenchmarkEntry } from './benchmarks/entry.ts';
 export { benchmarkEntries, loadBenchmark } from './benchmarks/registry.ts';
 export { floorMs, type Ceilings, type PhaseWork } from './measuring/ceilings.ts';

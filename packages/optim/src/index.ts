@@ -1,4 +1,5 @@
-export { AdamW, type AdamWOptions } from './optimizers/adamw.ts';
+export { AdamW } from './optimizers/adamw.ts';
+export type { AdamWOptions } from './optimizers/hyperparameters.ts';
 export { clipGradientNorm } from './gradients/clip-gradient-norm.ts';
 export { type CosineScheduleOptions, cosineSchedule } from './cosine-schedule.ts';
 export {
@@ -15,4 +16,5 @@ export {
   type ParameterGroupOptions,
 } from './optimizers/optimizer.ts';
 export { type OptimizerState, OptimizerStateError } from './optimizers/optimizer-state.ts';
-export { SGD, type SGDOptions } from './optimizers/sgd.ts';
+export { SGD } from './optimizers/sgd.ts';
+export type { SGDOptions } from './optimizers/hyperparameters.ts';

@@ -16,7 +16,8 @@ export {
   promote,
 } from './base/dtype.ts';
 export { type Layout, type Shape, formatShape, sizeOf } from './base/shape.ts';
-export type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from './tensor/device.ts';
+export type { Device } from './tensor/device.ts';
+export type { DeviceBuffer, DeviceEvent, MemoryStatistics } from './base/device-memory.ts';
 export { type DeviceSpec, checkDevice, device } from './backends/device-registry.ts';
 export * from './base/errors.ts';
 export type { Place } from './base/host/user-place.ts';
@@ -38,8 +39,18 @@ export {
 export { fromBits16, toBits16 } from './base/float16.ts';
 
 export * from './op/op.ts';
+export type { Saves } from './tensor/tape/save-plan.ts';
 export type * from './base/memory-view.ts';
+export type * from './cuda/kernel.ts';
 export type * from './op/cuda-lowering.ts';
+export type {
+  OnnxAttribute,
+  OnnxAttributes,
+  OnnxGraph,
+  OnnxNodeOptions,
+  OnnxTensor,
+  OnnxValue,
+} from './onnx/graph.ts';
 export type * from './op/cpu-lowering.ts';
 export { checkOptions } from './base/check-options.ts';
 export { requireTensor, requireTensors } from './op/require-tensor.ts';
@@ -58,7 +69,7 @@ export { type ExportOnnxOptions, exportOnnx } from './compile/export-onnx.ts';
 export type { ProgramExplanation } from './compile/compiled-program.ts';
 export type { ExplainedCall, ExplainedOperand } from './compile/graph/explained-call.ts';
 export type { RunnerFacts } from './compile/graph/program-runner.ts';
-export type { ProgramReplay, ReplayedCall, ReplayedOp } from './compile/graph/replay.ts';
+export type { ProgramReplay, ReplayedCall, ReplayedOp } from './op/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
 export { applyLive } from './op/live-attributes.ts';
 export { alias } from './op/alias.ts';
@@ -72,21 +83,15 @@ export { type MemoryPeak, peakMemory, reservedOverTime } from './observe/memory/
 export { type SavedForBackward, savedForBackward } from './observe/memory/saved-for-backward.ts';
 export { memorySnapshot } from './observe/memory/snapshot.ts';
 export { type OpenRange, type RangeListener, currentRange, onRange, range } from './tensor/ranges/range.ts';
-export {
-  type Profile,
-  type ProfiledKernel,
-  type ProfiledOp,
-  type ProfiledRange,
-  profile,
-  rangePath,
-} from './observe/profiler/profile.ts';
+export { type Profile, profile, rangePath } from './observe/profiler/profile.ts';
+export type { ProfiledKernel, ProfiledOp, ProfiledRange } from './observe/profiler/profiled.ts';
 
 export { type BackwardOptions, backward, onBackwardFinished } from './autograd/backward.ts';
 export { checkpoint } from './autograd/checkpoint.ts';
 export { type FunctionContext, type FunctionDefinition, defineFunction } from './autograd/define-function.ts';
 export { type CheckGradientsOptions, checkGradients } from './autograd/check-gradients.ts';
 export { type AutocastDType, autocast, autocastDType, withoutAutocast } from './op/autocast/autocast.ts';
-export type { GradientHook } from './tensor/tape/tape.ts';
+export type { GradientHook } from './tensor/tensor.ts';
 export { enableGrad, isGradEnabled, noGrad } from './tensor/tape/grad-mode.ts';
 
 export { add, div, maximum, minimum, mul, neg, sub } from './ops/elementwise/arithmetic.ts';

@@ -4,12 +4,6 @@ import type { AttentionShape } from '../attention/shape.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
-import { withMixedCode } from '../report/mixed-code.ts';
-import { withUnmeasured } from '../report/not-measured.ts';
-import { checkDefinition } from './check-benchmark.ts';
-import { defaultReport } from './default-report.ts';
-import { defaultTable } from './default-table.ts';
-import { readable } from './readable.ts';
 
 /** What a cell may know besides its own parameters. */
 export interface CellContext<Settings extends JsonObject> {
@@ -113,32 +107,3 @@ export interface Benchmark<
 
 /** A benchmark of any parameters and results, as the registry holds it. */
 export type AnyBenchmark = Benchmark<unknown, JsonObject, JsonObject, JsonObject>;
-
-/** Checks a benchmark, and fills in what its definition leaves to the defaults. Throws an ArgumentError. */
-export function defineBenchmark<
-  Parameters,
-  Cell extends JsonObject,
-  Settings extends JsonObject,
-  Result extends JsonObject,
->(
-  definition: BenchmarkDefinition<Parameters, Cell, Settings, Result>,
-): Benchmark<Parameters, Cell, Settings, Result> {
-  checkDefinition('defineBenchmark', definition);
-  const read = ({ result, parameters }: CellRecord) =>
-    [definition.result.parse(result), definition.cell.parse(parameters)] as const;
-  const describe = ({ parameters }: CellRecord) => definition.describe(definition.cell.parse(parameters));
-  const toTable = definition.toTable ?? ((records) => defaultTable(definition, records));
-  const toReport = definition.toReport ?? ((records) => defaultReport(definition, records, toTable(records)));
-  return {
-    ...definition,
-    cellOf: (record) => readable(definition, [record], () => definition.cell.parse(record.parameters)),
-    samplesMs: (record) => readable(definition, [record], () => definition.samplesMs(...read(record))),
-    peakBytes: (record) =>
-      readable(definition, [record], () => definition.peakBytes?.(...read(record)) ?? null),
-    toTable: (records) => readable(definition, records, () => toTable(records)),
-    toReport: (records) =>
-      readable(definition, records, () =>
-        withUnmeasured(withMixedCode(toReport(records), records), records, describe),
-      ),
-  };
-}

@@ -1,7 +1,7 @@
 import type { Column, Row } from '@roofline/reports';
 import { sizeInWords } from '../benchmarks/allreduce/report/words.ts';
 import { plainParameters } from './cell-row.ts';
-import type { Comparison } from './compare.ts';
+import type { CellRecord } from '../records/record.ts';
 import { isUsual } from './configuration-columns.ts';
 import { parameterColumn } from './parameter-titles.ts';
 
@@ -9,7 +9,7 @@ import { parameterColumn } from './parameter-titles.ts';
 const ways: readonly string[] = ['attention', 'execution', 'peerAttention', 'peerExecution'];
 
 /** The parameters of a pair of cells; what records of an older version lack, those of a newer one have. */
-export function parameterValues({ before, after }: Pick<Comparison, 'before' | 'after'>): Row {
+export function parameterValues({ before, after }: { before: CellRecord; after: CellRecord }): Row {
   const { bytes, ...plain } = { ...plainParameters(after), ...plainParameters(before) };
   // As the table of collectives has them.
   return typeof bytes === 'number' ? { size: sizeInWords(bytes), bytes, ...plain } : { ...plain };

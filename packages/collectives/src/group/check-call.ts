@@ -1,9 +1,11 @@
 import { RooflineError, describeValue } from '@roofline/tensor-core';
 import { type Reduction, reductions } from './backend.ts';
-import type { ProcessGroup } from './process-group.ts';
 
 /** Throws a RooflineError (code ARGUMENT) unless `group` is a process group. */
-export function requireGroup(owner: string, group: ProcessGroup): void {
+export function requireGroup(
+  owner: string,
+  group: { readonly allReduce: unknown; readonly ranks: unknown },
+): void {
   if (typeof group?.allReduce === 'function' && Array.isArray(group.ranks)) return;
   throw new RooflineError('ARGUMENT', `${owner}: takes a process group, as initProcessGroup() gives it.`);
 }

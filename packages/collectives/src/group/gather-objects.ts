@@ -1,11 +1,26 @@
-import { RooflineError, type Tensor, empty, fromTypedArray, keep, noGrad } from '@roofline/tensor-core';
+import {
+  type Device,
+  RooflineError,
+  type Tensor,
+  empty,
+  fromTypedArray,
+  keep,
+  noGrad,
+} from '@roofline/tensor-core';
 import { deserialize, serialize } from 'node:v8';
-import type { ProcessGroup } from './process-group.ts';
 
 const wordBytes = 4;
 
+/** What this needs of a process group. */
+interface Gathering {
+  readonly size: number;
+  /** Null for any. */
+  readonly device: Device | null;
+  allGather(input: Tensor, output: Tensor): { readonly done: Promise<void> };
+}
+
 /** All ranks' values: first their lengths, then their bytes, filled up to the longest. */
-export async function allGatherObject<T>(group: ProcessGroup, value: T): Promise<T[]> {
+export async function allGatherObject<T>(group: Gathering, value: T): Promise<T[]> {
   const bytes = serialized(value);
   const lengths = await gathered(group, Int32Array.of(bytes.length));
   const words = Math.ceil(Math.max(...lengths) / wordBytes);
@@ -30,7 +45,7 @@ function serialized(value: unknown): Uint8Array {
   }
 }
 
-async function gathered(group: ProcessGroup, values: Int32Array): Promise<Int32Array> {
+async function gathered(group: Gathering, values: Int32Array): Promise<Int32Array> {
   const device = group.device ?? 'cpu';
   const [input, output] = noGrad((): [Tensor, Tensor] => [
     keep(fromTypedArray(values, [values.length], { device })),

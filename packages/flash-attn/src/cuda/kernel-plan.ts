@@ -1,7 +1,5 @@
-import { type DType, DeviceError, type Float32MatmulPrecision } from '@roofline/tensor-core';
-import type { AttentionSizes } from '../operands.ts';
-import type { AttentionSettings } from '../options.ts';
-import type { FlashKernels } from './flash-kernels.ts';
+import { DeviceError } from '@roofline/tensor-core';
+import type { KernelProblem } from './kernel-problem.ts';
 import { type HopperBackwardPlan, planHopperBackward } from './hopper/hopper-backward-plan.ts';
 import { type HopperForwardPlan, planHopperForward } from './hopper/hopper-forward-plan.ts';
 import {
@@ -10,21 +8,6 @@ import {
   planMmaBackward,
   planMmaForward,
 } from './mma/mma-plan.ts';
-
-/** What the choice of kernels may depend on. */
-export interface KernelProblem extends AttentionSizes, AttentionSettings {
-  readonly dtype: DType;
-  /** Those that the caller asked for. */
-  readonly kernels: FlashKernels;
-  /** Whether the same inputs must give the same bits; forward they always do. */
-  readonly deterministic: boolean;
-  /** Whether tensor cores multiply float32 to its own accuracy, or to TF32's. */
-  readonly float32Precision: Float32MatmulPrecision;
-  /** Such as 90 for compute capability 9.0. */
-  readonly computeCapability: number;
-  readonly multiprocessors: number;
-  readonly maxSharedBytesPerBlock: number;
-}
 
 /** Queries and keys that a block of threads works on at a time, and the shared memory for them. */
 export interface Tile {

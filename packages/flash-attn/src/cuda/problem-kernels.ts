@@ -1,7 +1,8 @@
 import type { CompilableKernel } from '@roofline/tensor-core/native';
 import { hopperBackwardKernels } from './hopper/hopper-backward.ts';
 import { hopperForwardKernels } from './hopper/hopper-forward.ts';
-import { type KernelProblem, planBackward, planForward } from './kernel-plan.ts';
+import { planBackward, planForward } from './kernel-plan.ts';
+import type { KernelProblem } from './kernel-problem.ts';
 import { mmaBackwardKernels, mmaForwardKernels } from './mma/mma-kernels.ts';
 import { simtBackwardKernels, simtForwardKernels } from './simt/simt-kernels.ts';
 

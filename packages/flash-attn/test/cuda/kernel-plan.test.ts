@@ -1,6 +1,7 @@
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { type KernelProblem, planBackward, planForward, planSimt } from '../../src/cuda/kernel-plan.ts';
+import { planBackward, planForward, planSimt } from '../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../src/cuda/kernel-problem.ts';
 
 const problem: KernelProblem = {
   ...{ dtype: 'float32' as DType, kernels: 'auto' },

@@ -1,7 +1,7 @@
 import type { DType } from '@roofline/tensor-core';
 import { compileByNvrtc, nvrtcVersion } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
-import type { KernelProblem } from '../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../src/cuda/kernel-problem.ts';
 import { problemKernels } from '../../src/cuda/problem-kernels.ts';
 
 const hopper = { computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 };

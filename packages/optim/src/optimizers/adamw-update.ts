@@ -6,7 +6,7 @@ import {
   updateKernel,
 } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
-import type { AdamWOptions } from './adamw.ts';
+import type { AdamWOptions } from './hyperparameters.ts';
 
 /** The numbers of one step, the same for all tensors of a call. */
 export interface AdamWStep extends Readonly<AdamWOptions> {

@@ -10,21 +10,10 @@ import {
 } from '@roofline/tensor-core';
 import { adamwCountedUpdate, adamwUpdate } from './adamw-update.ts';
 import { refuseReplays } from '../refuse-replays.ts';
-import { checkNotNegative } from './hyperparameters.ts';
+import { type AdamWOptions, checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type SharedCount, StepCount, areEqual, isWhole, shareCount } from './step-count.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
-
-/** AdamW's hyperparameters, of all parameters or of a group. */
-export interface AdamWOptions {
-  learningRate: number;
-  /** How much of the first and second moments a step keeps. */
-  betas: readonly [number, number];
-  /** Added to the root of the second moment. */
-  eps: number;
-  /** The share of a parameter that a step takes away, times the learning rate. */
-  weightDecay: number;
-}
 
 const kind: OptimizerKind<AdamWOptions> = {
   name: 'AdamW',

@@ -1,4 +1,4 @@
-import type { SGDOptions } from './sgd.ts';
+import type { SGDOptions } from './hyperparameters.ts';
 import { launchUpdate, updateKernel } from '../multi-tensor/multi-tensor.ts';
 import { skippableOp } from '../multi-tensor/skippable-op.ts';
 

@@ -1,19 +1,8 @@
 import { RooflineError, type Tensor, checkFlag, dependOn, keep, zerosLike } from '@roofline/tensor-core';
-import { checkNotNegative } from './hyperparameters.ts';
+import { type SGDOptions, checkNotNegative } from './hyperparameters.ts';
 import { type OptimizerState, OptimizerStateError, checkState, copyState } from './optimizer-state.ts';
 import { type OptimizedParameters, Optimizer, type OptimizerKind, type ParameterGroup } from './optimizer.ts';
 import { sgdMomentumUpdate, sgdUpdate } from './sgd-update.ts';
-
-/** SGD's hyperparameters, of all parameters or of a group. */
-export interface SGDOptions {
-  learningRate: number;
-  /** How much of the running direction a step keeps; 0 keeps none and needs no memory. */
-  momentum: number;
-  /** Added to the gradient, times the parameter. */
-  weightDecay: number;
-  /** Look ahead along the momentum (Nesterov 1983). */
-  nesterov: boolean;
-}
 
 const kind: OptimizerKind<SGDOptions> = {
   name: 'SGD',

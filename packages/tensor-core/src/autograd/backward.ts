@@ -10,11 +10,11 @@ import { addInPlace, copyInPlace, fillInPlace } from '../ops/copy/in-place.ts';
 import { ReopenedRanges } from '../tensor/ranges/reopened-ranges.ts';
 import { currentScope, keep, scope } from '../tensor/lifetime/scope.ts';
 import { formatShape } from '../base/shape.ts';
-import { Tensor } from '../tensor/tensor.ts';
+import { type Edge, LeafNode, Tensor, edgesOf } from '../tensor/tensor.ts';
 import { dependOn, tracing } from '../tensor/tracing.ts';
 import { noGrad } from '../tensor/tape/grad-mode.ts';
 import { cameElsewhere, checkSeed, matchSpec } from './match-spec.ts';
-import { LeafNode, TapeNode } from '../tensor/tape/tape.ts';
+import type { TapeNode } from '../tensor/tape/tape.ts';
 
 /** Options of `backward`. */
 export interface BackwardOptions {
@@ -98,8 +98,6 @@ function ones(root: Tensor): Tensor {
   return seed;
 }
 
-type Edge = TapeNode | LeafNode;
-
 /** Gradients that are on their way to one edge. */
 interface Arrivals {
   /** Contributions still to come. */
@@ -148,7 +146,7 @@ class BackwardPass {
     const stack: Edge[] = [start];
     for (let edge = stack.pop(); edge; edge = stack.pop()) {
       if (edge instanceof LeafNode) continue;
-      for (const next of edge.edges) {
+      for (const next of edgesOf(edge)) {
         if (!next) continue;
         const known = this.#arrivals.get(next);
         if (known) known.pending++;
@@ -180,7 +178,7 @@ class BackwardPass {
     this.#arrivals.delete(edge);
     for (const gradient of gradients) gradient?.dispose();
     if (!this.#retainGraph) edge.freeSaved();
-    const { edges } = edge;
+    const edges = edgesOf(edge);
     for (let i = 0; i < edges.length; i++) {
       const next = edges[i];
       if (next) this.#deliver(next, edge.edgeOutput(i), inputs?.[i] ?? null);
@@ -201,7 +199,7 @@ class BackwardPass {
    * once: another pass inside this one, as of a checkpoint, must not write over what lies there.
    */
   #destination(node: TapeNode, index: number): Tensor | null {
-    const leaf = node.edges[index];
+    const leaf = edgesOf(node)[index];
     if (!(leaf instanceof LeafNode) || leaf.gradientBuffer === null || leaf.bufferWriter !== null)
       return null;
     const { tensor, gradientBuffer } = leaf;
@@ -282,7 +280,7 @@ function differentiate(
 ): (Tensor | null)[] {
   return scope(() => {
     const context = new RuleContext(node, gradients, destination);
-    const results = node.op.gradient!(context as never);
+    const results = node.op.gradient!(context as never) as readonly (Tensor | null)[];
     const { needs } = node;
     const matched = new Array<Tensor | null>(needs.length).fill(null);
     for (let i = 0; i < needs.length; i++) {

@@ -1,12 +1,14 @@
 import { checkOptions } from '../base/check-options.ts';
 import { checkFunction, checkText } from '../base/check-value.ts';
 import { AutogradError } from '../base/errors.ts';
+import type { GradientContext } from '../op/op.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { isFloatingPoint } from '../base/dtype.ts';
 import { currentScope, scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { isGradEnabled, noGrad } from '../tensor/tape/grad-mode.ts';
-import { type DifferentiableOp, TapeNode } from '../tensor/tape/tape.ts';
+import { TapeNode } from '../tensor/tape/tape.ts';
+import type { DifferentiableOp } from '../tensor/tape/save-plan.ts';
 
 /** What the forward and the backward of a function share. */
 export interface FunctionContext {
@@ -89,7 +91,7 @@ function tapeOpOf(
   return {
     name,
     saves: () => ({ inputs: savedIndices }),
-    gradient: ({ gradients, needs, input }) => {
+    gradient: ({ gradients, needs, input }: GradientContext<undefined>) => {
       const context = { needs, saved: savedIndices.map(input), save: refuseSaving(name) };
       const result = backward(context, ...gradients);
       const list = Array.isArray(result) ? result : [result as Tensor | null];

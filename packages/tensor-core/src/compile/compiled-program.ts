@@ -13,6 +13,7 @@ import { tensorIn } from './graph/program-memory.ts';
 import { programOf } from './graph/program-of-trace.ts';
 import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from './graph/program-runner.ts';
 import { type Operand, type Program, type StorageSource, writtenArguments } from './graph/program.ts';
+import { prepare } from './prepare.ts';
 import { Slot, copiedOperands, resultSlots } from './graph/result-slots.ts';
 import { contiguousCopy, ownConstants, standInFor, writeBack } from './trace/stand-ins.ts';
 import type { Trace } from './trace/trace.ts';
@@ -90,7 +91,7 @@ export class CompiledProgram {
     storages.forEach(({ source }, number) => {
       if ('storage' in source) this.#bindings.set(number, { storage: source.storage, byteOffset: 0 });
     });
-    this.#runner = this.program.device.prepare(this.program, options);
+    this.#runner = prepare(this.program, options);
     this.#interpreter = new Interpreter(this.program);
     // From here on nothing may fail: these watch storages until the program is disposed of.
     this.#writes = new GivenWrites(this.program);

@@ -1,4 +1,4 @@
-import type { CudaProperties } from '../op/cuda-lowering.ts';
+import type { CudaProperties } from './kernel.ts';
 import { readFileSync } from 'node:fs';
 import { type CudaDriver, driverVersion } from './driver/driver.ts';
 

@@ -1,4 +1,4 @@
-import type { DeviceBuffer, MemoryStatistics } from '../tensor/device.ts';
+import type { DeviceBuffer, MemoryStatistics } from '../base/device-memory.ts';
 import { addressOf } from '../base/host/host-memory.ts';
 import { OutOfMemoryError } from '../base/errors.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from '../base/memory-observer.ts';

@@ -1,27 +1,10 @@
 import { type DType, type TypedArray, isFloatingPoint, typedArray } from '../base/dtype.ts';
 import { DTypeError, ShapeError } from '../base/errors.ts';
-import type {
-  OnnxAttribute,
-  OnnxAttributes,
-  OnnxGraph,
-  OnnxNodeOptions,
-  OnnxTensor,
-  OnnxValue,
-} from '../op/cpu-lowering.ts';
+import type { OnnxAttributes, OnnxGraph, OnnxNodeOptions, OnnxTensor, OnnxValue, OnnxNode } from './graph.ts';
 import type { TensorSpec } from '../base/memory-view.ts';
 import { type Shape, formatShape, sizeOf } from '../base/shape.ts';
 import { onnxTypes } from './onnx-types.ts';
 import { encodeModel } from './onnx-writer.ts';
-
-export interface OnnxNode {
-  readonly opType: string;
-  /** Empty for ONNX's own operators; `com.microsoft` for ONNX Runtime's. */
-  readonly domain: string;
-  /** Names of values; an empty one stands for an optional input that is left out. */
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-  readonly attributes: Readonly<Record<string, OnnxAttribute | OnnxGraphBuilder>>;
-}
 
 /** Constants of up to this many bytes are compared by value, so that equal ones are written once. */
 const deduplicatedBytes = 1024;

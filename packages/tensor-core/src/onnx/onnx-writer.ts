@@ -1,6 +1,6 @@
-import type { OnnxTensor, OnnxValue } from '../op/cpu-lowering.ts';
+import type { OnnxGraphContents, OnnxTensor, OnnxValue } from './graph.ts';
 import type { TypedArray } from '../base/dtype.ts';
-import type { OnnxGraphBuilder, OnnxNode } from './onnx-graph.ts';
+import type { OnnxNode } from './graph.ts';
 import { onnxTypes } from './onnx-types.ts';
 import { ProtobufWriter } from './protobuf-writer.ts';
 
@@ -22,7 +22,7 @@ const floatAttributes = new Set([
 ]);
 
 /** The graph as the bytes of an ONNX ModelProto. */
-export function encodeModel(graph: OnnxGraphBuilder): Uint8Array {
+export function encodeModel(graph: OnnxGraphContents): Uint8Array {
   const writer = new ProtobufWriter();
   writer.integer(1, irVersion);
   writer.string(2, 'roofline');
@@ -39,7 +39,7 @@ export function encodeModel(graph: OnnxGraphBuilder): Uint8Array {
   return writer.finish();
 }
 
-function writeGraph(writer: ProtobufWriter, graph: OnnxGraphBuilder): void {
+function writeGraph(writer: ProtobufWriter, graph: OnnxGraphContents): void {
   for (const node of graph.operations) writer.message(1, () => writeNode(writer, node));
   writer.string(2, 'graph');
   for (const constant of graph.constants)

@@ -1,4 +1,4 @@
-import type { OnnxValue } from '../op/cpu-lowering.ts';
+import type { OnnxValue } from './graph.ts';
 import { byteSize } from '../base/dtype.ts';
 import { HostMemory } from '../base/host/host-memory.ts';
 import type { OnnxGraphBuilder } from './onnx-graph.ts';

@@ -1,6 +1,6 @@
 import { checkFunction, checkObject, wrongArgument } from '../base/check-value.ts';
 import type { Tensor } from '../tensor/tensor.ts';
-import type { ProgramReplay } from '../compile/graph/replay.ts';
+import type { ProgramReplay } from './replay.ts';
 import type { ComputeOp } from './op.ts';
 
 /**

@@ -4,6 +4,7 @@ import type { CpuLowering } from './cpu-lowering.ts';
 import type { CudaLowering } from './cuda-lowering.ts';
 import type { Layout } from '../base/shape.ts';
 import type { TensorSpec } from '../base/memory-view.ts';
+import type { Saves } from '../tensor/tape/save-plan.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 
 /** Work of one call: floating-point operations, and the fewest bytes it must move through device memory. */
@@ -32,12 +33,6 @@ export interface GradientContext<A> {
    * gradient that lies elsewhere is copied there.
    */
   destination(index: number): Tensor | null;
-}
-
-/** The inputs and outputs, by index, that the backward pass will read. */
-export interface Saves {
-  readonly inputs?: readonly number[];
-  readonly outputs?: readonly number[];
 }
 
 /**

@@ -1,35 +1,6 @@
 import type { MemoryView } from '../base/memory-view.ts';
+import type { DeviceBuffer, DeviceEvent, MemoryStatistics } from '../base/device-memory.ts';
 import type { MemoryObserver, MemorySegment } from '../base/memory-observer.ts';
-import type { Op } from '../op/op.ts';
-import type { PrepareOptions, ProgramRunner } from '../compile/graph/program-runner.ts';
-import type { Program } from '../compile/graph/program.ts';
-
-/** Memory that a device handed out. What is inside is the device's own business. */
-export interface DeviceBuffer {
-  /** The bytes that were asked for; the block behind it may be larger. */
-  readonly byteLength: number;
-  /** Where it starts in the device's memory. */
-  readonly address: number;
-}
-
-/** A point on a device's timeline. */
-export interface DeviceEvent {
-  /** Milliseconds from `earlier` to this event, both recorded on the same device; waits for this one. */
-  elapsedMs(earlier: DeviceEvent): number;
-}
-
-/** Bytes. `allocated` are held by live storages, `reserved` also by the allocator's cache. */
-export interface MemoryStatistics {
-  allocatedBytes: number;
-  reservedBytes: number;
-  peakAllocatedBytes: number;
-  peakReservedBytes: number;
-  /** Storages that are alive now. */
-  liveStorages: number;
-  /** The device's memory, and what of it no process holds. */
-  totalBytes: number;
-  freeBytes: number;
-}
 
 /** What tensor-core asks of a device. Nothing above this interface knows which device it speaks to. */
 export interface Device {
@@ -48,13 +19,15 @@ export interface Device {
   /** Copies a buffer's bytes to the host, after everything queued before has run. */
   read(buffer: DeviceBuffer, byteOffset: number, bytes: Uint8Array): void;
   /**
-   * Runs `op`, queued behind all that was asked before. Inputs may be strided views; outputs are contiguous
+   * Runs `op`, which `defineOp` gave, queued behind all that was asked before. Inputs may be strided views; outputs are contiguous
    * and uninitialised, except that output `i` is input `op.mutates[i]` itself for an op that mutates.
    */
-  run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void;
-
-  /** Makes a program ready to run. Throws a CompileError for what this device cannot put into one. */
-  prepare(program: Program, options?: PrepareOptions): ProgramRunner;
+  run(
+    op: { readonly name: string },
+    inputs: readonly MemoryView[],
+    outputs: readonly MemoryView[],
+    attributes: unknown,
+  ): void;
 
   recordEvent(): DeviceEvent;
   synchronize(): void;

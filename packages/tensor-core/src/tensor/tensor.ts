@@ -1,6 +1,5 @@
 import { checkFlag, checkFunction, wrongArgument } from '../base/check-value.ts';
-import type { GradientHook, TapeNode } from './tape/tape.ts';
-import { LeafNode } from './tape/tape.ts';
+import type { TapeNode } from './tape/tape.ts';
 import type { Device } from './device.ts';
 import { AutogradError, DTypeError, DeviceError, DisposedError, ShapeError } from '../base/errors.ts';
 import type { MemoryView } from '../base/memory-view.ts';
@@ -12,6 +11,31 @@ import { type Shape, contiguousStrides, formatShape, isContiguous, sizeOf } from
 import { Storage } from './storage/storage.ts';
 import { watchedChanges } from './storage/watched-changes.ts';
 import { tracing } from './tracing.ts';
+
+/** Called with a leaf whose gradient has come, and whether that had to be copied into the buffer that the leaf was given. */
+export type GradientHook = (parameter: Tensor, wasCopied: boolean) => void;
+
+/** The end of the tape at a leaf: gradients that arrive here are added to `tensor.grad`. */
+export class LeafNode {
+  readonly tensor: Tensor;
+  /** Where the first gradient is written; null to keep it where it is. */
+  gradientBuffer: Tensor | null = null;
+  /** The backward pass that may have written a gradient there which `tensor.grad` does not show yet. */
+  bufferWriter: object | null = null;
+  readonly hooks = new Set<GradientHook>();
+
+  constructor(tensor: Tensor) {
+    this.tensor = tensor;
+  }
+}
+
+/** Where a gradient goes on the tape: an op's entry, or that of a leaf. */
+export type Edge = TapeNode | LeafNode;
+
+/** Where the gradient of each input of an entry goes. */
+export function edgesOf(node: TapeNode): readonly (Edge | null)[] {
+  return node.edges as readonly (Edge | null)[];
+}
 
 /**
  * A handle to an n-dimensional array on a device: a shape, strides and an offset over a counted storage.
@@ -144,7 +168,7 @@ export class Tensor extends Scoped implements MemoryView {
   }
 
   /** Where this tensor's gradient goes on the tape: an op's entry, its own leaf entry, or nowhere. */
-  get gradientEdge(): TapeNode | LeafNode | null {
+  get gradientEdge(): Edge | null {
     if (this.#node !== null) return this.#node;
     tracing.active?.requirementRead(this);
     return this.#leaf;

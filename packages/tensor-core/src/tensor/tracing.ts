@@ -1,18 +1,20 @@
 import { checkFunction } from '../base/check-value.ts';
-import type { Tensor } from './tensor.ts';
+
+/** A `Tensor`: tensors tell of themselves here, so this lies below them. */
+type Handle = object;
 
 /** What a trace is told of that is no op; see program/trace.ts. */
 export interface Tracing {
   /** The gradient of a leaf is looked at. */
-  gradientRead(leaf: Tensor, grad: Tensor | null): void;
+  gradientRead(leaf: Handle, grad: Handle | null): void;
   /** It is about to be replaced. */
-  gradientSet(leaf: Tensor, before: Tensor | null): void;
+  gradientSet(leaf: Handle, before: Handle | null): void;
   /** It is asked whether a leaf requires a gradient, on which depends what is recorded. */
-  requirementRead(leaf: Tensor): void;
+  requirementRead(leaf: Handle): void;
   /** It is about to change whether it does. */
-  requirementSet(leaf: Tensor, before: boolean): void;
+  requirementSet(leaf: Handle, before: boolean): void;
   /** A write in place has left its history in a tensor. */
-  historyWritten(target: Tensor): void;
+  historyWritten(target: Handle): void;
   /** Something beside tensors was looked at that the ops to come depend on. */
   depends(read: () => unknown, value: unknown): void;
   /** Something runs that no replay can repeat. Throws a CompileError. */

@@ -1,4 +1,4 @@
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import { factsOf } from './operations.ts';
 import {
   type CollectiveCell,

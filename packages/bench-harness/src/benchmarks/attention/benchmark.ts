@@ -1,5 +1,5 @@
 import { attentionWork } from '../../attention/work.ts';
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import {
   attentionCell,
   attentionParameters,

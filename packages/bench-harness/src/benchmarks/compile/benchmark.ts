@@ -1,4 +1,4 @@
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import { describeCell } from '../e2e/parameters.ts';
 import {
   compileCell,

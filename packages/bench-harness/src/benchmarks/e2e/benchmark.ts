@@ -1,4 +1,4 @@
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import { e2eReport } from './report/report.ts';
 import { interpretRecord } from './report/interpret.ts';
 import { stepTable } from './report/tables.ts';

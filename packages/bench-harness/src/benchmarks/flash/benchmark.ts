@@ -1,5 +1,5 @@
 import { describeShape } from '../../attention/shape.ts';
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import {
   expandFlashCells,
   flashCell,

@@ -1,4 +1,4 @@
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import { describeCell, e2eCell, expandCells } from '../e2e/parameters.ts';
 import { interpretMemory } from './report/interpret.ts';
 import {

@@ -1,4 +1,4 @@
-import { defineBenchmark } from '../definition.ts';
+import { defineBenchmark } from '../define-benchmark.ts';
 import { describeCell, expandCells } from '../e2e/parameters.ts';
 import { interpretProfile } from './interpret.ts';
 import {

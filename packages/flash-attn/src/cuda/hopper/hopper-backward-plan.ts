@@ -1,5 +1,5 @@
 import { type HopperTile, evenBand, isForHopper } from './hopper-tile.ts';
-import type { KernelProblem } from '../kernel-plan.ts';
+import type { KernelProblem } from '../kernel-problem.ts';
 
 /** A variant of kernels/hopper/flash_hopper_backward.cu, whose blocks have 128 keys. */
 export interface HopperBackwardTile extends HopperTile {

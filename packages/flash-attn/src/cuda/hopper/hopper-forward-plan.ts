@@ -1,5 +1,5 @@
 import { type HopperTile, evenBand, isForHopper } from './hopper-tile.ts';
-import type { KernelProblem } from '../kernel-plan.ts';
+import type { KernelProblem } from '../kernel-problem.ts';
 
 const headDimensions = [16, 32, 64, 80, 96, 128, 192, 256] as const;
 type HopperHeadDimension = (typeof headDimensions)[number];

@@ -1,4 +1,4 @@
-import type { KernelProblem } from '../kernel-plan.ts';
+import type { KernelProblem } from '../kernel-problem.ts';
 
 /** What the tiles of both directions have. */
 export interface HopperTile {

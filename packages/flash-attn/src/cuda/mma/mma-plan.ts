@@ -1,5 +1,5 @@
 import { byteSize } from '@roofline/tensor-core';
-import type { KernelProblem } from '../kernel-plan.ts';
+import type { KernelProblem } from '../kernel-problem.ts';
 import {
   type Candidates,
   backwardTiles16,

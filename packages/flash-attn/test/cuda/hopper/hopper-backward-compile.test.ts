@@ -5,7 +5,7 @@ import {
   hopperBackwardRowsDefines,
 } from '../../../src/cuda/hopper/hopper-backward.ts';
 import { planHopperBackward } from '../../../src/cuda/hopper/hopper-backward-plan.ts';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 import { distinct } from '../nvcc.ts';
 import { expectNoSpills, groupsOf } from './compile-for-hopper.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { headTensorMap } from '../../../src/cuda/hopper/head-tensor-map.ts';
 import { hopperBackwardSharedBytes } from '../../../src/cuda/hopper/hopper-backward.ts';
 import { planHopperBackward } from '../../../src/cuda/hopper/hopper-backward-plan.ts';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 
 const problem: KernelProblem = {
   ...{ dtype: 'bfloat16', kernels: 'auto' },

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest';
 import { foundNvcc } from '../../../../../tooling/nvcc.ts';
 import { hopperForwardDefines } from '../../../src/cuda/hopper/hopper-forward.ts';
 import { planHopperForward } from '../../../src/cuda/hopper/hopper-forward-plan.ts';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 import { distinct } from '../nvcc.ts';
 import { expectNoSpills, groupsOf } from './compile-for-hopper.ts';
 

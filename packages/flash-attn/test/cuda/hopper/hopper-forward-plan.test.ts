@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { hopperForwardSharedBytes } from '../../../src/cuda/hopper/hopper-forward.ts';
 import { planHopperForward } from '../../../src/cuda/hopper/hopper-forward-plan.ts';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 
 const problem: KernelProblem = {
   ...{ dtype: 'bfloat16', kernels: 'auto' },

@@ -1,7 +1,7 @@
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { compileByNvcc, foundNvcc } from '../../../../../tooling/nvcc.ts';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 import {
   mmaBackwardDefines,
   mmaForwardDefines,

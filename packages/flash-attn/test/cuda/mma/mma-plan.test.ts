@@ -1,6 +1,6 @@
 import type { DType } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 import {
   mmaAfterSharedBytes,
   mmaBackwardSharedBytes,

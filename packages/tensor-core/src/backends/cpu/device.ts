@@ -1,14 +1,12 @@
 import { DeviceError } from '../../base/errors.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import { arch, availableParallelism, cpus, totalmem } from 'node:os';
-import type { Device, DeviceBuffer, DeviceEvent, MemoryStatistics } from '../../tensor/device.ts';
+import type { Device } from '../../tensor/device.ts';
+import type { DeviceBuffer, DeviceEvent, MemoryStatistics } from '../../base/device-memory.ts';
 import type { MemoryObserver, MemorySegment } from '../../base/memory-observer.ts';
 import type { Op } from '../../op/op.ts';
-import type { ProgramRunner } from '../../compile/graph/program-runner.ts';
-import type { Program } from '../../compile/graph/program.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from '../../onnx/buffer-pool.ts';
 import { emptyArena } from '../../onnx/arena.ts';
-import { CpuProgram } from '../../compile/cpu/cpu-program.ts';
 import { findOnnxRuntime } from '../../onnx/find-onnx-runtime.ts';
 import { OpRunner } from './lowering/op-runner.ts';
 import { cpuThreads } from '../../onnx/threads.ts';
@@ -50,10 +48,6 @@ export class CpuDevice implements Device {
 
   run<A>(op: Op<A>, inputs: readonly MemoryView[], outputs: readonly MemoryView[], attributes: A): void {
     this.#runner.run(op, inputs, outputs, attributes);
-  }
-
-  prepare(program: Program): ProgramRunner {
-    return new CpuProgram(program);
   }
 
   recordEvent(): DeviceEvent {

@@ -11,7 +11,7 @@ import type { CudaContext } from '../../op/cuda-lowering.ts';
  */
 export function cudaDevice(of: Device | CudaContext): CudaDevice {
   if (of instanceof CudaDevice) return of;
-  if (of instanceof CudaLowering) return of.device;
+  if (of instanceof CudaLowering) return of.device as CudaDevice;
   if (typeof of !== 'object' || of === null)
     throw wrongArgument('cudaDevice', 'what it is of', 'a device or a context', of);
   const label = 'label' in of ? String(of.label) : 'this context';

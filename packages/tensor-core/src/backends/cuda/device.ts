@@ -1,13 +1,11 @@
 import { checkCount, checkObject, checkText, describeValue, wrongArgument } from '../../base/check-value.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
-import type { Device, DeviceBuffer, MemoryStatistics } from '../../tensor/device.ts';
+import type { Device } from '../../tensor/device.ts';
+import type { DeviceBuffer, MemoryStatistics } from '../../base/device-memory.ts';
 import { DeviceError } from '../../base/errors.ts';
 import type { MemoryObserver, MemorySegment } from '../../base/memory-observer.ts';
 import { HostMemory } from '../../base/host/host-memory.ts';
 import type { Op } from '../../op/op.ts';
-import { CudaProgram } from '../../compile/cuda/cuda-program.ts';
-import type { PrepareOptions, ProgramRunner } from '../../compile/graph/program-runner.ts';
-import type { Program } from '../../compile/graph/program.ts';
 import { architectureOf } from '../../cuda/architecture.ts';
 import { type DeviceParts, nvidiaParts } from './device-parts.ts';
 import type { CudaDriver } from '../../cuda/driver/driver.ts';
@@ -30,6 +28,15 @@ import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
 
 /** The context that this thread's driver calls go to. */
 let currentContext = 0;
+
+/** The parts of a device with which ops are captured as a graph. */
+export interface DeviceInternals {
+  readonly device: CudaDevice;
+  readonly driver: CudaDriver;
+  readonly launcher: Launcher;
+  readonly lowering: CudaLowering;
+  readonly builder: KernelBuilder;
+}
 
 /**
  * An NVIDIA GPU. Open it with `device('cuda:0')`; `cudaDevice` of `@roofline/tensor-core/native` gives this type. Ops
@@ -255,15 +262,15 @@ export class CudaDevice implements Device {
     this.#builder.beginFiles(kernels);
   }
 
-  prepare(program: Program, options?: PrepareOptions): ProgramRunner {
-    const parts = {
+  /** What captures ops as graphs of this device; internal. */
+  get internals(): DeviceInternals {
+    return {
       device: this,
       driver: this.#driver,
       launcher: this.#launcher,
       lowering: this.#lowering,
       builder: this.#builder,
     };
-    return new CudaProgram(program, parts, options);
   }
 
   /** Records an event on the current stream. */

@@ -1,21 +1,15 @@
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { StridedMemory } from '../../base/memory-view.ts';
-import type {
-  CudaContext,
-  CudaKernel,
-  CudaProperties,
-  KernelSpec,
-  MatmulRequest,
-} from '../../op/cuda-lowering.ts';
+import type { CudaContext, MatmulRequest } from '../../op/cuda-lowering.ts';
+import type { CudaKernel, CudaProperties, KernelSpec } from '../../cuda/kernel.ts';
 import { ShapeError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { contiguousStrides, formatShape } from '../../base/shape.ts';
-import type { DeviceBuffer } from '../../tensor/device.ts';
-import type { CudaDevice } from './device.ts';
+import type { DeviceBuffer } from '../../base/device-memory.ts';
 import type { Block } from '../../cuda/memory/block.ts';
 import type { Launcher } from '../../cuda/launch/launch.ts';
 import type { CublasLt } from '../../cuda/cublaslt.ts';
-import { fastestAlgorithm } from './matmul/fastest-algorithm.ts';
+import { type TimedDevice, fastestAlgorithm } from './matmul/fastest-algorithm.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
 import type { KernelModules } from '../../cuda/nvrtc/modules.ts';
 import { PointwiseRunner } from './generated/pointwise.ts';
@@ -30,7 +24,7 @@ export interface BlockMemory {
 
 /** What lowering stands on. */
 export interface LoweringParts {
-  readonly device: CudaDevice;
+  readonly device: TimedDevice;
   readonly streams: Streams;
   readonly launcher: Launcher;
   readonly modules: KernelModules;
@@ -43,7 +37,7 @@ export interface LoweringParts {
 
 /** Turns ops into kernel launches on the current stream. Custom ops see it as their CudaContext. */
 export class CudaLowering implements CudaContext {
-  readonly device: CudaDevice;
+  readonly device: TimedDevice;
   readonly properties: CudaProperties;
   readonly #streams: Streams;
   readonly #modules: KernelModules;

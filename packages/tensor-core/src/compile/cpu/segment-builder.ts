@@ -1,15 +1,11 @@
 import { CompileError } from '../../base/errors.ts';
-import type { OnnxLowering, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxLowering } from '../../op/cpu-lowering.ts';
+import type { OnnxValue } from '../../onnx/graph.ts';
 import type { Call, Operand, ProgramStorage } from '../graph/program.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import { formatShape, sizeOf } from '../../base/shape.ts';
-import {
-  type OperandLayout,
-  type OperandPlan,
-  addToGraph,
-  canReadInGraph,
-  operandLayout,
-} from '../../backends/cpu/lowering/op-graph.ts';
+import { type OperandPlan, addToGraph, canReadInGraph } from '../../backends/cpu/lowering/op-graph.ts';
+import { type OperandLayout, operandLayout } from '../../op/operand-layout.ts';
 import { buildView, planView } from '../../backends/cpu/lowering/view-graph.ts';
 import { OnnxGraphBuilder } from '../../onnx/onnx-graph.ts';
 

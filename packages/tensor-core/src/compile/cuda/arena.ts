@@ -2,7 +2,7 @@ import { lastUses } from '../graph/liveness.ts';
 import type { Binding } from '../graph/program-runner.ts';
 import type { Program } from '../graph/program.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
-import type { DeviceBuffer } from '../../tensor/device.ts';
+import type { DeviceBuffer } from '../../base/device-memory.ts';
 import { blockBytes } from '../../cuda/memory/allocator.ts';
 import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 import { takenOver } from './in-place.ts';

@@ -7,7 +7,7 @@ import type { CudaDevice } from '../../backends/cuda/device.ts';
 import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from '../../cuda/graph.ts';
-import type { CudaProgramParts } from './cuda-program-parts.ts';
+import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import { LiveCalls } from './live-calls.ts';
 
 /** A program's calls as one graph. */
@@ -30,7 +30,7 @@ interface Place {
 }
 
 /** Captures calls on the current stream, in their order. */
-export function captureCalls(calls: readonly Call[], parts: CudaProgramParts, place: Place): CapturedCalls {
+export function captureCalls(calls: readonly Call[], parts: DeviceInternals, place: Place): CapturedCalls {
   const { device, builder } = parts;
   return device.withPool(place.pool, () => {
     // Kernels that are still to be compiled are compiled all at once: a capture that postpones them tells which those are, and
@@ -46,7 +46,7 @@ export function captureCalls(calls: readonly Call[], parts: CudaProgramParts, pl
 /** Null if kernels of some of the calls were postponed. */
 function captureUnlessPostponed(
   calls: readonly Call[],
-  parts: CudaProgramParts,
+  parts: DeviceInternals,
   place: Place,
 ): CapturedCalls | null {
   const { device, driver, lowering } = parts;
@@ -68,14 +68,14 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
   readonly live: LiveCalls;
   readonly nodes: number[] = [];
   readonly workspaces = new Map<number, readonly number[]>();
-  readonly #parts: CudaProgramParts;
+  readonly #parts: DeviceInternals;
   readonly #place: Place;
   readonly #ranges = new ReopenedRanges();
   /** Nodes of the calls so far. */
   #nodeCount = 0;
   #postponed: KernelPostponed | null = null;
 
-  constructor(parts: CudaProgramParts, place: Place) {
+  constructor(parts: DeviceInternals, place: Place) {
     this.live = new LiveCalls(parts);
     this.#parts = parts;
     this.#place = place;

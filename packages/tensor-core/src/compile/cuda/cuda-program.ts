@@ -13,7 +13,7 @@ import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
 import { Arena } from './arena.ts';
 import { type CapturedCalls, captureCall, captureCalls } from './capture-calls.ts';
 import { CarriedCopies } from './carried-copies.ts';
-import type { CudaProgramParts } from './cuda-program-parts.ts';
+import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import { GivenPlaces } from './given-places.ts';
 import { LentParts } from './lent-parts.ts';
 import { madeBytes } from './made-bytes.ts';
@@ -38,7 +38,7 @@ interface Captured extends CapturedCalls {
 export class CudaProgram implements ProgramRunner {
   readonly tellsReplays = true;
   readonly #program: Program;
-  readonly #parts: CudaProgramParts;
+  readonly #parts: DeviceInternals;
   #arena: Arena;
   readonly #pool: MemoryPool;
   /** Where the graph finds its arguments, and gradients that a run only reads and puts others in the place of. */
@@ -57,7 +57,7 @@ export class CudaProgram implements ProgramRunner {
   #lastStream: CudaStream | null = null;
   #wroteNothing = true;
 
-  constructor(program: Program, parts: CudaProgramParts, { autotune }: PrepareOptions = { autotune: false }) {
+  constructor(program: Program, parts: DeviceInternals, { autotune }: PrepareOptions = { autotune: false }) {
     this.#autotunes = autotune;
     const distinct = withoutRepeatedCalls(program);
     this.#repeatedCalls = program.calls.length - distinct.calls.length;

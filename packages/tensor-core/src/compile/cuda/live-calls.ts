@@ -3,9 +3,9 @@ import type { MemoryView } from '../../base/memory-view.ts';
 import { attributesOf } from '../graph/live-attributes.ts';
 import type { Call, Operand } from '../graph/program.ts';
 import type { ProgramMemory } from '../graph/program-memory.ts';
-import type { DeviceBuffer } from '../../tensor/device.ts';
+import type { DeviceBuffer } from '../../base/device-memory.ts';
 import { CudaGraph } from '../../cuda/graph.ts';
-import type { CudaProgramParts } from './cuda-program-parts.ts';
+import type { DeviceInternals } from '../../backends/cuda/device.ts';
 
 /** A call with live attributes in a graph. */
 interface LiveCall {
@@ -18,10 +18,10 @@ interface LiveCall {
 
 /** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
 export class LiveCalls {
-  readonly #parts: CudaProgramParts;
+  readonly #parts: DeviceInternals;
   readonly #calls: LiveCall[] = [];
 
-  constructor(parts: CudaProgramParts) {
+  constructor(parts: DeviceInternals) {
     this.#parts = parts;
   }
 

@@ -1,4 +1,4 @@
-import type { CudaProperties } from '../../op/cuda-lowering.ts';
+import type { CudaProperties } from '../../cuda/kernel.ts';
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand, Program } from '../graph/program.ts';
 import { areIndependent } from './operands.ts';

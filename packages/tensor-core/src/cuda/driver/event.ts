@@ -1,4 +1,4 @@
-import type { DeviceEvent } from '../../tensor/device.ts';
+import type { DeviceEvent } from '../../base/device-memory.ts';
 import { DeviceError } from '../../base/errors.ts';
 import { type CudaDriver, notReady } from './driver.ts';
 

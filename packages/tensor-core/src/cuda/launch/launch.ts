@@ -1,4 +1,4 @@
-import type { CudaKernel, KernelSpec } from '../../op/cuda-lowering.ts';
+import type { CudaKernel, KernelSpec } from '../kernel.ts';
 import { DeviceError } from '../../base/errors.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { HostMemory } from '../../base/host/host-memory.ts';

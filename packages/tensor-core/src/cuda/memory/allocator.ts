@@ -1,13 +1,8 @@
 import { DeviceError } from '../../base/errors.ts';
 import type { AllocationKind, MemoryObserver, MemorySegment } from '../../base/memory-observer.ts';
 import { Block, absorbNext, describeSegment, splitBlock } from './block.ts';
-import {
-  type CachedBlocks,
-  MemoryPool,
-  type MemoryQueue,
-  type QueueBlocks,
-  type SegmentSize,
-} from './memory-pool.ts';
+import { type CachedBlocks, MemoryPool, type QueueBlocks, type SegmentSize } from './memory-pool.ts';
+import type { MemoryQueue } from './queue.ts';
 
 /** Where an allocator gets memory from, in large segments. */
 export interface SegmentSource {
@@ -136,7 +131,7 @@ export class CachingAllocator {
     block.name = name;
     const statistics = this.#statistics;
     statistics.allocatedBytes += block.size;
-    block.owner.pool.allocatedBytes += block.size;
+    ownerOf(block).pool.allocatedBytes += block.size;
     if (statistics.allocatedBytes > statistics.peakAllocatedBytes) {
       statistics.peakAllocatedBytes = statistics.allocatedBytes;
     }
@@ -165,8 +160,9 @@ export class CachingAllocator {
     this.observer?.freed(block.address);
     block.isLive = false;
     this.#statistics.allocatedBytes -= block.size;
-    block.owner.pool.allocatedBytes -= block.size;
-    const { users, owner } = block;
+    ownerOf(block).pool.allocatedBytes -= block.size;
+    const { users } = block;
+    const owner = ownerOf(block);
     if (users === null) {
       this.#retire(block);
       return;
@@ -226,7 +222,8 @@ export class CachingAllocator {
 
   /** Puts a block among the free ones, merged with its free neighbours. */
   #retire(block: Block): void {
-    const { owner, previous, next } = block;
+    const { previous, next } = block;
+    const owner = ownerOf(block);
     this.#source.retired?.(block.address, block.size, owner.queue);
     const { free } = block.isSmall ? owner.small : owner.large;
     let merged = block;
@@ -293,4 +290,9 @@ function segmentBytes(size: number): number {
   if (size <= smallLimit) return smallSegment;
   if (size < mediumLimit) return mediumSegment;
   return Math.ceil(size / largeRounding) * largeRounding;
+}
+
+/** All blocks of an allocator lie in pools. */
+function ownerOf({ owner }: Block): QueueBlocks {
+  return owner as QueueBlocks;
 }

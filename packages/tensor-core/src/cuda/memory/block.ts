@@ -1,6 +1,11 @@
-import type { DeviceBuffer } from '../../tensor/device.ts';
+import type { DeviceBuffer } from '../../base/device-memory.ts';
 import type { MemorySegment } from '../../base/memory-observer.ts';
-import type { MemoryQueue, QueueBlocks } from './memory-pool.ts';
+import type { MemoryQueue } from './queue.ts';
+
+/** Where blocks go back to: those of one queue. */
+export interface BlockOwner {
+  readonly queue: MemoryQueue;
+}
 
 /** A piece of a segment: handed out, free, or between the two. Pieces of one segment are linked by address. */
 export class Block implements DeviceBuffer {
@@ -16,7 +21,7 @@ export class Block implements DeviceBuffer {
   isFree = false;
   readonly isSmall: boolean;
   /** Where it goes back to. */
-  readonly owner: QueueBlocks;
+  readonly owner: BlockOwner;
   /** Queues other than the owner's that work on it was put on since it was handed out; null for none. */
   users: MemoryQueue[] | null = null;
   previous: Block | null = null;
@@ -25,7 +30,7 @@ export class Block implements DeviceBuffer {
   freeAbove: Block | null = null;
   freeBelow: Block | null = null;
 
-  constructor(address: number, size: number, isSmall: boolean, owner: QueueBlocks) {
+  constructor(address: number, size: number, isSmall: boolean, owner: BlockOwner) {
     this.address = address;
     this.size = size;
     this.isSmall = isSmall;

@@ -1,11 +1,12 @@
 import { OutOfMemoryError } from '../../base/errors.ts';
 import type { AllocationKind } from '../../base/memory-observer.ts';
-import type { MemoryStatistics } from '../../tensor/device.ts';
+import type { MemoryStatistics } from '../../base/device-memory.ts';
 import { type CudaDriver, outOfMemory } from '../driver/driver.ts';
 import { CudaStream, type StreamParts, type Streams } from '../driver/stream.ts';
 import { CachingAllocator } from './allocator.ts';
 import type { Block } from './block.ts';
-import type { MemoryPool, MemoryQueue } from './memory-pool.ts';
+import type { MemoryPool } from './memory-pool.ts';
+import type { MemoryQueue } from './queue.ts';
 import { StagingBuffer } from './staging.ts';
 
 /** What memory that is handed back is filled with, where that is asked for: NaN in every floating-point dtype. */

@@ -1,6 +1,7 @@
 import { DeviceError } from '../../base/errors.ts';
 import { checkText } from '../../base/check-value.ts';
 import type { Block } from './block.ts';
+import type { MemoryQueue, QueueEvent } from './queue.ts';
 import { FreeBlocks } from './free-blocks.ts';
 
 export const segmentSizes = ['rounded', 'exact'] as const;
@@ -9,17 +10,6 @@ export const segmentSizes = ['rounded', 'exact'] as const;
  * for memory that is allocated once and held.
  */
 export type SegmentSize = (typeof segmentSizes)[number];
-
-/** A point on a queue that another can wait for. */
-export interface QueueEvent {
-  dispose(): void;
-}
-
-/** Work that uses memory in order; a `CudaStream` is one. */
-export interface MemoryQueue {
-  recordEvent(options: { readonly timing: false }): QueueEvent;
-  waitFor(event: QueueEvent): void;
-}
 
 /** A block that its holder gave back while other queues still used it, and the points where they are done. */
 interface FencedBlock {

@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { DeviceError } from '../../base/errors.ts';
-import type { KernelSpec } from '../../op/cuda-lowering.ts';
+import type { KernelSpec } from '../kernel.ts';
 import {
   checkCount,
   checkFunction,

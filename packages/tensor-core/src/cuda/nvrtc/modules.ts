@@ -1,4 +1,4 @@
-import type { CudaKernel, KernelSpec } from '../../op/cuda-lowering.ts';
+import type { CudaKernel, KernelSpec } from '../kernel.ts';
 import type { KernelBuilder } from './compile.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 import { type Launcher, LoadedKernel } from '../launch/launch.ts';

@@ -1,5 +1,6 @@
 import { requireTensor } from '../../op/require-tensor.ts';
-import { LeafNode, TapeNode } from '../../tensor/tape/tape.ts';
+import { TapeNode } from '../../tensor/tape/tape.ts';
+import { LeafNode, edgesOf } from '../../tensor/tensor.ts';
 import type { DType } from '../../base/dtype.ts';
 import type { Shape } from '../../base/shape.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
@@ -50,7 +51,7 @@ export function savedForBackward(root: Tensor): SavedForBackward[] {
   return [...found.values()];
 }
 
-function isLeafOrViewOfOne(source: TapeNode | LeafNode | null): boolean {
+function isLeafOrViewOfOne(source: object | null): boolean {
   let edge = source;
   while (edge instanceof TapeNode && 'layout' in edge.op) edge = edge.edges[0] ?? null;
   return edge instanceof LeafNode;
@@ -63,7 +64,7 @@ function walk(start: TapeNode): { nodes: Set<TapeNode>; leaves: Set<Storage> } {
   const pending: { node: TapeNode; next: number }[] = [{ node: start, next: 0 }];
   const seen = new Set<TapeNode>([start]);
   for (let top = pending.at(-1); top; top = pending.at(-1)) {
-    const edge = top.node.edges[top.next++];
+    const edge = edgesOf(top.node)[top.next++];
     if (edge === undefined) {
       nodes.add(top.node);
       pending.pop();

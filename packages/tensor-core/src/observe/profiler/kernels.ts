@@ -3,7 +3,7 @@ import { DeviceError } from '../../base/errors.ts';
 import { demangle } from './demangle.ts';
 import { nodeShares } from './node-shares.ts';
 import type { GraphLaunch, OpCall } from './op-recorder.ts';
-import type { ProfiledKernel } from './profile.ts';
+import type { ProfiledKernel } from './profiled.ts';
 
 /**
  * What CUPTI recorded, each activity with the op that ran on the host when the activity was queued. Telling CUPTI of

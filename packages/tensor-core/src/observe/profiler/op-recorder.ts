@@ -1,7 +1,7 @@
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { type Observer, observeOps } from '../../op/observers.ts';
-import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../../compile/graph/replay.ts';
-import type { OperandLayout } from '../../backends/cpu/lowering/op-graph.ts';
+import type { ProgramReplay, ReplayedCall, ReplayedOp } from '../../op/replay.ts';
+import type { OperandLayout } from '../../op/operand-layout.ts';
 import type { Device } from '../../tensor/device.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import type { ComputeOp } from '../../op/op.ts';

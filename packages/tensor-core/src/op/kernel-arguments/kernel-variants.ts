@@ -1,6 +1,6 @@
 import { checkText } from '../../base/check-value.ts';
 import { DeviceError } from '../../base/errors.ts';
-import type { KernelSpec } from '../cuda-lowering.ts';
+import type { KernelSpec } from '../../cuda/kernel.ts';
 import { kernelSource } from '../../base/host/package-root.ts';
 
 type Defines = NonNullable<KernelSpec['defines']>;

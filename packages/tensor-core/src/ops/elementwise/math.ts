@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { type DType, computeDType, floatingPoint, isFloatingPoint } from '../../base/dtype.ts';
 import { DTypeError } from '../../base/errors.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

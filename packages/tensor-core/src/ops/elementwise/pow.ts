@@ -1,5 +1,5 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { computeDType, isFloatingPoint } from '../../base/dtype.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

@@ -1,6 +1,6 @@
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
-import { buildThinProduct } from '../../backends/cpu/lowering/thin-product.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
+import { buildThinProduct } from './thin-product.ts';
 import { sizeOf } from '../../base/shape.ts';
 
 /** ONNX Runtime's own operators. */

@@ -3,7 +3,7 @@ import { requireTensor } from '../../op/require-tensor.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { apply, applyOne } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';

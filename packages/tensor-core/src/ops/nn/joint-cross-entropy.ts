@@ -1,4 +1,5 @@
-import type { CudaContext, KernelSpec } from '../../op/cuda-lowering.ts';
+import type { CudaContext } from '../../op/cuda-lowering.ts';
+import type { KernelSpec } from '../../cuda/kernel.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';

@@ -1,6 +1,6 @@
 import { refuseMore } from '../../op/require-tensor.ts';
 import { apply } from '../../op/apply.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { computeDType } from '../../base/dtype.ts';
 import type { MemoryView } from '../../base/memory-view.ts';

@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 
 /** The mean along the last dimension, which stays with length one. */

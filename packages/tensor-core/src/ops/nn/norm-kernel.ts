@@ -1,13 +1,8 @@
 import { checkNumber } from '../../base/check-value.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type {
-  CudaContext,
-  CudaProperties,
-  DeferredOutputs,
-  EdgePlaces,
-  KernelEdges,
-} from '../../op/cuda-lowering.ts';
+import type { CudaContext, DeferredOutputs, EdgePlaces, KernelEdges } from '../../op/cuda-lowering.ts';
+import type { CudaProperties } from '../../cuda/kernel.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { computeDType } from '../../base/dtype.ts';
 import { DTypeError, ShapeError } from '../../base/errors.ts';

@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 
 // ONNX Runtime's own nodes in float64 add up long rows one by one, pass over NaN and take Infinity for a finite number.

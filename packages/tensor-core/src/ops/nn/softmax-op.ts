@@ -1,5 +1,5 @@
 import { checkOptions } from '../../base/check-options.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { withoutAutocast } from '../../op/autocast/autocast.ts';
 import { alias } from '../../op/alias.ts';
 import { applyOne } from '../../op/apply.ts';

@@ -2,7 +2,7 @@ import { checkFlag } from '../../base/check-value.ts';
 import { checkOptions } from '../../base/check-options.ts';
 import { requireTensor } from '../../op/require-tensor.ts';
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { bytesOf } from '../../op/cost.ts';

@@ -1,6 +1,7 @@
 import { describeValue } from '../../base/check-value.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type { HostLowering, OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { HostLowering } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { applyOne } from '../../op/apply.ts';
 import {
   type DType,

@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 
 /**
  * 1 + e^-x, by which x·σ(x) divides. ONNX Runtime's Sigmoid is a rational function with an absolute error of 1e-7: it

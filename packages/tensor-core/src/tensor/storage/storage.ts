@@ -1,4 +1,5 @@
-import type { Device, DeviceBuffer } from '../device.ts';
+import type { Device } from '../device.ts';
+import type { DeviceBuffer } from '../../base/device-memory.ts';
 import { DisposedError } from '../../base/errors.ts';
 import { tracing } from '../tracing.ts';
 import { ParameterRegions } from './parameter-regions.ts';

@@ -1,5 +1,17 @@
 import { AutogradError } from '../../base/errors.ts';
-import type { DifferentiableOp } from './tape.ts';
+
+/** The inputs and outputs, by index, that the backward pass will read. */
+export interface Saves {
+  readonly inputs?: readonly number[];
+  readonly outputs?: readonly number[];
+}
+
+/** What the tape needs of an op, whatever its attributes and its rule's context. */
+export interface DifferentiableOp {
+  readonly name: string;
+  saves?(needs: readonly boolean[]): Saves;
+  gradient?(context: never): readonly (object | null)[];
+}
 
 /** What a recorded call keeps for the backward pass, given which of its inputs need a gradient. */
 export interface Plan {

@@ -1,37 +1,24 @@
 import { AutogradError } from '../../base/errors.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
-import type { GradientContext, Saves } from '../../op/op.ts';
 import { currentOpenRange } from '../ranges/range.ts';
 import { type DType, isFloatingPoint } from '../../base/dtype.ts';
 import { extentOf } from '../storage/extent.ts';
 import { type Shape, formatShape } from '../../base/shape.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Tensor } from '../tensor.ts';
 import { tracing } from '../tracing.ts';
-import { type Plan, planOf } from './save-plan.ts';
+import { type DifferentiableOp, type Plan, planOf } from './save-plan.ts';
 
-/** What the tape needs of an op, whatever its attributes. */
-export interface DifferentiableOp {
-  readonly name: string;
-  saves?(needs: readonly boolean[]): Saves;
-  gradient?(context: GradientContext<never>): readonly (Tensor | null)[];
-}
-
-/** Told of a leaf whose gradient has come, and whether that had to be copied into the buffer that the leaf was given. */
-export type GradientHook = (parameter: Tensor, wasCopied: boolean) => void;
-
-/** The end of the tape at a leaf: gradients that arrive here are added to `tensor.grad`. */
-export class LeafNode {
-  readonly tensor: Tensor;
-  /** Where the first gradient is written; null to keep it where it is. */
-  gradientBuffer: Tensor | null = null;
-  /** The backward pass that may have written a gradient there which `tensor.grad` does not show yet. */
-  bufferWriter: object | null = null;
-  readonly hooks = new Set<GradientHook>();
-
-  constructor(tensor: Tensor) {
-    this.tensor = tensor;
-  }
+/** What the tape needs of a tensor. */
+interface TapedTensor {
+  readonly storage: Storage;
+  readonly dtype: DType;
+  readonly shape: Shape;
+  readonly strides: Shape;
+  readonly offset: number;
+  /** A `TapeNode`, a leaf's own entry, or nothing. */
+  readonly gradientEdge: object | null;
+  readonly outputIndex: number;
+  setHistory(node: TapeNode, index: number): void;
 }
 
 /** A tensor kept for the backward pass: a counted reference to its storage, and how it lay in it. */
@@ -44,7 +31,7 @@ export interface SavedTensor {
   readonly offset: number;
 }
 
-function save(tensor: Tensor): SavedTensor {
+function save(tensor: TapedTensor): SavedTensor {
   const { storage, dtype, shape, strides, offset } = tensor;
   return { storage: storage.retain(), version: storage.version, dtype, shape, strides, offset };
 }
@@ -64,8 +51,8 @@ const nothingSaved: readonly SavedTensor[] = [];
 export class TapeNode {
   readonly op: DifferentiableOp;
   readonly attributes: unknown;
-  /** Where the gradient of each input goes. */
-  readonly edges: readonly (TapeNode | LeafNode | null)[];
+  /** Where the gradient of each input goes: a `TapeNode`, or the entry of a leaf. */
+  readonly edges: readonly (object | null)[];
   /** The innermost range that the call ran in. */
   readonly range = currentOpenRange();
   /** The compiled function that was being written down; null outside of one. */
@@ -86,9 +73,9 @@ export class TapeNode {
   static record(
     op: DifferentiableOp,
     attributes: unknown,
-    inputs: readonly Tensor[],
-    operands: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly TapedTensor[],
+    operands: readonly TapedTensor[],
+    outputs: readonly TapedTensor[],
   ): TapeNode {
     const node = new TapeNode(op, attributes, inputs, operands, outputs);
     for (let i = 0; i < outputs.length; i++) {
@@ -100,13 +87,13 @@ export class TapeNode {
   private constructor(
     op: DifferentiableOp,
     attributes: unknown,
-    inputs: readonly Tensor[],
-    operands: readonly Tensor[],
-    outputs: readonly Tensor[],
+    inputs: readonly TapedTensor[],
+    operands: readonly TapedTensor[],
+    outputs: readonly TapedTensor[],
   ) {
     this.op = op;
     this.attributes = attributes;
-    const edges = new Array<TapeNode | LeafNode | null>(inputs.length);
+    const edges = new Array<object | null>(inputs.length);
     const specs = new Array<Shape | DType>(2 * (inputs.length + outputs.length));
     let edgeOutputs = firstOutputs;
     for (let i = 0; i < inputs.length; i++) {
@@ -135,7 +122,7 @@ export class TapeNode {
     }
   }
 
-  #save(operands: readonly Tensor[], outputs: readonly Tensor[]): readonly SavedTensor[] {
+  #save(operands: readonly TapedTensor[], outputs: readonly TapedTensor[]): readonly SavedTensor[] {
     const { savedInputs, savedOutputs } = this.#plan;
     const inputs = savedInputs.length;
     if (inputs + savedOutputs.length === 0) return nothingSaved;
@@ -179,7 +166,7 @@ export class TapeNode {
   }
 
   /** All that was saved and is not freed yet, each with the entry that it came from; null for what needs none. */
-  get saved(): readonly { tensor: SavedTensor; source: TapeNode | LeafNode | null }[] {
+  get saved(): readonly { tensor: SavedTensor; source: object | null }[] {
     const { savedInputs } = this.#plan;
     return (this.#saved ?? []).map((tensor, i) => ({
       tensor,

@@ -1,3 +1,4 @@
+import { prepare } from '../../../src/compile/prepare.ts';
 import { describe, expect, it } from 'vitest';
 import { type Op, type Tensor, copyInPlace, costOf, noGrad, slice, tensor } from '../../../src/index.ts';
 import { castOp } from '../../../src/op/autocast/cast-op.ts';
@@ -115,7 +116,7 @@ describe('carryLowPrecisionCopies', () => {
       product(low(2, 0), low(2, 0), low(4, 4)),
       ...[update(p), update(q)],
     ]);
-    const runner = device.prepare(program);
+    const runner = prepare(program);
     const run = () => {
       const before = weights.toFlatArray() as number[];
       const given = new Map<number, Binding>([[0, { storage: weights.storage, byteOffset: 0 }]]);

@@ -3,7 +3,7 @@ import type { Defines, KernelBuilder } from '../../../src/cuda/nvrtc/compile.ts'
 import { KernelModules } from '../../../src/cuda/nvrtc/modules.ts';
 import { CudaDriver, type DriverFunctions } from '../../../src/cuda/driver/driver.ts';
 import { Launcher } from '../../../src/cuda/launch/launch.ts';
-import type { KernelSpec } from '../../../src/op/cuda-lowering.ts';
+import type { KernelSpec } from '../../../src/cuda/kernel.ts';
 
 /** Kernels on a driver that gives each module and function a number, and writes down what it is asked. */
 function make() {

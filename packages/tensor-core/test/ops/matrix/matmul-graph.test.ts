@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { buildMatmul } from '../../../src/ops/matrix/matmul-graph.ts';
 import { OnnxGraphBuilder } from '../../../src/onnx/onnx-graph.ts';
-import type { OnnxValue } from '../../../src/op/cpu-lowering.ts';
+import type { OnnxValue } from '../../../src/onnx/graph.ts';
 import type { DType } from '../../../src/base/dtype.ts';
 import type { Shape } from '../../../src/base/shape.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KernelSpec } from '../../../src/op/cuda-lowering.ts';
+import type { KernelSpec } from '../../../src/cuda/kernel.ts';
 import type { MemoryView } from '../../../src/base/memory-view.ts';
 import { kernelVariants } from '../../../src/op/kernel-arguments/kernel-variants.ts';
 import { launchRows, rowPlan, vectorLength } from '../../../src/ops/support/row-kernel.ts';

@@ -1,5 +1,6 @@
 import type { TensorSpec } from '../../../base/memory-view.ts';
-import type { OnnxLowering, OnnxValue } from '../../../op/cpu-lowering.ts';
+import type { OnnxLowering } from '../../../op/cpu-lowering.ts';
+import type { OnnxValue } from '../../../onnx/graph.ts';
 import type { DType } from '../../../base/dtype.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { OnnxGraphBuilder } from '../../../onnx/onnx-graph.ts';

@@ -1,6 +1,8 @@
 import type { TensorSpec } from '../../../base/memory-view.ts';
-import type { OnnxLowering, OnnxValue } from '../../../op/cpu-lowering.ts';
-import { type DType, byteSize, computeDType, isFloatingPoint } from '../../../base/dtype.ts';
+import type { OnnxLowering } from '../../../op/cpu-lowering.ts';
+import type { OnnxValue } from '../../../onnx/graph.ts';
+import { type DType, computeDType, isFloatingPoint } from '../../../base/dtype.ts';
+import type { OperandLayout } from '../../../op/operand-layout.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import { type Layout, type Shape, broadcastShapes, sameShape } from '../../../base/shape.ts';
 import { OnnxGraphBuilder } from '../../../onnx/onnx-graph.ts';
@@ -9,21 +11,6 @@ import { type ViewPlan, buildView, planView } from './view-graph.ts';
 /** Where the graph reads an input: the memory from an element of its storage on, or a gathered copy. */
 export type InputBinding =
   { readonly kind: 'memory'; readonly start: number } | { readonly kind: 'gathered' };
-
-/** An input as a graph must know it: its layout, in a storage of so many elements. */
-export interface OperandLayout extends Layout {
-  readonly dtype: DType;
-  readonly storageSize: number;
-}
-
-/** A tensor, of a program or by itself, and the bytes of its storage. */
-interface Stored extends Omit<OperandLayout, 'storageSize'> {
-  readonly storage: { readonly byteLength: number };
-}
-
-export function operandLayout({ shape, strides, offset, dtype, storage }: Stored): OperandLayout {
-  return { shape, strides, offset, dtype, storageSize: Math.floor(storage.byteLength / byteSize(dtype)) };
-}
 
 /** A graph of one op for inputs of given layouts, and how to bind tensors to it. */
 export interface OpGraph {

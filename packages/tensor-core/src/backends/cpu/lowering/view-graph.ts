@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
+import type { OnnxGraph, OnnxValue } from '../../../onnx/graph.ts';
 import {
   type Layout,
   type Shape,

@@ -1,4 +1,5 @@
-import type { KernelEdges, KernelSpec } from '../../../op/cuda-lowering.ts';
+import type { KernelEdges } from '../../../op/cuda-lowering.ts';
+import type { KernelSpec } from '../../../cuda/kernel.ts';
 import type { DType } from '../../../base/dtype.ts';
 import { storageType } from '../../../op/kernel-arguments/c-types.ts';
 import {

@@ -1,4 +1,4 @@
-import type { CudaDevice } from '../device.ts';
+import type { CudaStream } from '../../../cuda/driver/stream.ts';
 import type { Block } from '../../../cuda/memory/block.ts';
 import {
   type ColumnMajorLayout,
@@ -24,13 +24,22 @@ const elementBytes: ReadonlyMap<number, number> = new Map([
   [dataTypes.bfloat16, 2],
 ]);
 
+/** What timing needs of a device. */
+export interface TimedDevice {
+  readonly facts: { readonly l2Bytes: number };
+  readonly stream: CudaStream;
+  allocateBlock(byteLength: number): Block;
+  freeBlock(block: Block): void;
+  write(block: Block, byteOffset: number, bytes: Uint8Array): void;
+}
+
 /**
  * Of the heuristic's algorithms for a product the one that is fastest on the device's current stream, over memory of its
  * own: by the median of its times, each from a flushed L2 cache. Waits for the device. Throws an OutOfMemoryError where
  * there is no room for such operands.
  */
 export function fastestAlgorithm(
-  device: CudaDevice,
+  device: TimedDevice,
   library: CublasLt,
   description: LtMatmulDescription,
 ): LtMatmul {
@@ -43,7 +52,7 @@ export function fastestAlgorithm(
 
 /** Milliseconds of each candidate's rounds. They take turns, so that what slows the device slows all of them. */
 function timesOf(
-  device: CudaDevice,
+  device: TimedDevice,
   library: CublasLt,
   { a, b, d, computeType }: LtMatmulDescription,
   candidates: readonly LtMatmul[],
@@ -72,7 +81,7 @@ function timesOf(
 }
 
 /** Runs `fn` with memory of these sizes, which is then freed. */
-function withBlocks<T>(device: CudaDevice, sizes: readonly number[], fn: (blocks: Block[]) => T): T {
+function withBlocks<T>(device: TimedDevice, sizes: readonly number[], fn: (blocks: Block[]) => T): T {
   const blocks: Block[] = [];
   try {
     for (const size of sizes) blocks.push(device.allocateBlock(size));
@@ -87,7 +96,7 @@ function bytesOf({ dataType, rows, columns, pitch, batch, batchStride }: ColumnM
 }
 
 /** Small numbers of both signs: of zeros alone a product draws less power, and runs faster. */
-function fillWithNumbers(device: CudaDevice, layout: ColumnMajorLayout, block: Block): void {
+function fillWithNumbers(device: TimedDevice, layout: ColumnMajorLayout, block: Block): void {
   const byteLength = bytesOf(layout);
   const pattern = new Uint8Array(Math.min(byteLength, patternBytes));
   const width = elementBytes.get(layout.dataType)!;

@@ -1,4 +1,5 @@
-import type { CudaContext, KernelSpec, MatmulRequest } from '../../../op/cuda-lowering.ts';
+import type { CudaContext, MatmulRequest } from '../../../op/cuda-lowering.ts';
+import type { KernelSpec } from '../../../cuda/kernel.ts';
 import { kernelSource } from '../../../base/host/package-root.ts';
 import type { CudaDriver } from '../../../cuda/driver/driver.ts';
 import { HostMemory } from '../../../base/host/host-memory.ts';

@@ -1,11 +1,9 @@
-import type { OnnxLowering, OnnxValue } from '../../../../src/op/cpu-lowering.ts';
+import type { OnnxLowering } from '../../../../src/op/cpu-lowering.ts';
+import type { OnnxValue } from '../../../../src/onnx/graph.ts';
 import { expect, test } from 'vitest';
 import { OnnxGraphBuilder } from '../../../../src/onnx/onnx-graph.ts';
-import {
-  type OperandLayout,
-  type OperandSources,
-  addToGraph,
-} from '../../../../src/backends/cpu/lowering/op-graph.ts';
+import { type OperandSources, addToGraph } from '../../../../src/backends/cpu/lowering/op-graph.ts';
+import type { OperandLayout } from '../../../../src/op/operand-layout.ts';
 import { Session } from '../../../../src/onnx/session.ts';
 import { HostMemory } from '../../../../src/base/host/host-memory.ts';
 import type { Op } from '../../../../src/op/op.ts';

@@ -1,5 +1,6 @@
 import koffi from 'koffi';
-import type { CudaContext, CudaKernel, KernelSpec } from '../../../../src/op/cuda-lowering.ts';
+import type { CudaContext } from '../../../../src/op/cuda-lowering.ts';
+import type { CudaKernel, KernelSpec } from '../../../../src/cuda/kernel.ts';
 import type { CudaDevice } from '../../../../src/backends/cuda/device.ts';
 import type { CudaDriver } from '../../../../src/cuda/driver/driver.ts';
 import { SplitHalfProduct } from '../../../../src/backends/cuda/matmul/matmul-split-half.ts';

@@ -1,6 +1,6 @@
-import type { OnnxGraph, OnnxValue } from '../../../op/cpu-lowering.ts';
-import { sumNode } from '../../../ops/reduce/sum-graph.ts';
-import { type Shape, sizeOf } from '../../../base/shape.ts';
+import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
+import { sumNode } from '../reduce/sum-graph.ts';
+import { type Shape, sizeOf } from '../../base/shape.ts';
 
 /** Terms from which on a thin product is summed in pieces. Of fewer OpenBLAS, PyTorch's, loses as many digits. */
 const fewestTerms = 1024;
