@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
-import { askTorch, torchPython } from '../../../tensor/torch-results.ts';
+import { askTorch, torchPython } from '../../tensor/torch-results.ts';
 
 /** [..., n, m] as the [..., m, n] that it was transposed from: a view whose memory lies the other way. */
 function turned(x: Tensor): Tensor {
