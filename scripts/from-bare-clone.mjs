@@ -56,12 +56,12 @@ async function runSummarized(command, ...args) {
 /** What draws random programs, by where they run: the package, the kind of its tests, and their files. */
 const randomTests = {
   cpu: [
-    ['tensor-core', 'vitest', 'test/program/random-programs.test.ts'],
+    ['tensor-core', 'vitest', 'test/compile/random-programs.test.ts'],
     ['optim', 'vitest', 'test/random-steps.test.ts'],
   ],
   emulated: [
-    ['tensor-core', 'vitest', 'test/program/random-programs-emulated.test.ts'],
-    ['tensor-core', 'vitest', 'test/program/random-products-emulated.test.ts'],
+    ['tensor-core', 'vitest', 'test/compile/random-programs-emulated.test.ts'],
+    ['tensor-core', 'vitest', 'test/compile/random-products-emulated.test.ts'],
     ['optim', 'vitest', 'test/random-steps-emulated.test.ts'],
   ],
   cuda: [
