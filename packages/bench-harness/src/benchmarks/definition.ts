@@ -4,6 +4,7 @@ import type { AttentionShape } from '../attention/shape.ts';
 import type { BenchmarkDType, PhaseWork } from '../measuring/ceilings.ts';
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { withBusyMachine } from '../report/busy-machine.ts';
 import { withMixedCode } from '../report/mixed-code.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
@@ -138,7 +139,11 @@ export function defineBenchmark<
     toTable: (records) => readable(definition, records, () => toTable(records)),
     toReport: (records) =>
       readable(definition, records, () =>
-        withUnmeasured(withMixedCode(toReport(records), records), records, describe),
+        withUnmeasured(
+          withBusyMachine(withMixedCode(toReport(records), records), records, describe),
+          records,
+          describe,
+        ),
       ),
   };
 }
