@@ -33,6 +33,7 @@ export {
   formatUncertain,
 } from './table/format.ts';
 export { STATUS_MARKERS } from './table/cell-text.ts';
+export { WIDE_SPREAD } from './text/spread-marks.ts';
 export { renderMarkdown } from './text/markdown.ts';
 export type { MarkdownOptions } from './text/markdown.ts';
 export { renderLatex } from './text/latex.ts';

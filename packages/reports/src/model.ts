@@ -44,6 +44,11 @@ export interface Column {
   /** The first to be left out where a terminal has no room for all columns. */
   detail?: boolean;
   /**
+   * The key of another column that this one qualifies, as an interval does a ratio: where a terminal has no room for all
+   * columns, it shows both of them or neither.
+   */
+  qualifies?: string;
+  /**
    * With `emphasis: 'roof'`: how far repeated measurements of the roof lie apart, as a fraction. A share so near to 1 is
    * written `at the roof`.
    */

@@ -15,7 +15,7 @@ const timeColumns: readonly Column[] = [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: 'stdMs',
-    detail: true,
+    qualifies: 'medianMs',
     description: 'Mean and standard deviation over the samples.',
   },
   medianColumn,

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../records/json.ts';
 import type { CellRecord } from '../records/record.ts';
+import { withBusyMachine } from '../report/busy-machine.ts';
 import { withMixedCode } from '../report/mixed-code.ts';
 import { withUnmeasured } from '../report/not-measured.ts';
 import { checkDefinition } from './check-benchmark.ts';
@@ -32,7 +33,11 @@ export function defineBenchmark<
     toTable: (records) => readable(definition, records, () => toTable(records)),
     toReport: (records) =>
       readable(definition, records, () =>
-        withUnmeasured(withMixedCode(toReport(records), records), records, describe),
+        withUnmeasured(
+          withBusyMachine(withMixedCode(toReport(records), records), records, describe),
+          records,
+          describe,
+        ),
       ),
   };
 }

@@ -7,11 +7,12 @@ import type { DeviceDescription } from '../records/environment.ts';
 import { checkWritable } from '../records/results-folder.ts';
 import type { CellRecord } from '../records/record.ts';
 import { shellWord } from '../shell-word.ts';
+import { busyMachineText } from '../report/busy-machine.ts';
 import { runSweep, type SweepOutcome } from '../runner/sweep.ts';
 import { checkExecutions } from './check-executions.ts';
 import { exitCodeOf, type OutOfMemoryPolicy } from './exit-code.ts';
 import { watchInterruption } from './interruption.ts';
-import { printJson, tell } from './output.ts';
+import { printJson, printLine, tell } from './output.ts';
 import { printTable } from './print-table.ts';
 import { ProgressDisplay } from './progress.ts';
 
@@ -111,15 +112,17 @@ function howToReport(out: string): string {
   return `Records are in ${out}; \`roofline report ${shellWord(out)}\` makes tables, plots and a page of them.`;
 }
 
-function printRecords(
-  benchmark: Pick<Benchmark<never, never, never, never>, 'name' | 'toTable'>,
+function printRecords<Cell extends JsonObject>(
+  benchmark: Pick<Benchmark<never, Cell, never, never>, 'name' | 'toTable' | 'describe' | 'cellOf'>,
   records: readonly CellRecord[],
   { json, out }: { json: boolean; out: string },
   { interrupted, writeError }: Pick<SweepOutcome, 'interrupted' | 'writeError'>,
 ): void {
   const table = benchmark.toTable(records);
+  const busyMachine = busyMachineText(records, (record) => benchmark.describe(benchmark.cellOf(record)));
   if (!json) {
     printTable(table);
+    if (busyMachine !== null) printLine(busyMachine);
     return;
   }
   const [first] = records;
@@ -131,6 +134,7 @@ function printRecords(
     environment: first?.environment ?? null,
     ceilings: first?.ceilings ?? null,
     settings: first?.settings ?? null,
+    busyMachine,
     rows: table.rows,
   });
 }

@@ -1,3 +1,4 @@
+import { WIDE_SPREAD } from '@roofline/reports';
 import { max, mean, median, min, sampleStandardDeviation } from 'simple-statistics';
 import { z } from 'zod';
 import { checkArgument, samples as someSamples } from '../check-argument.ts';
@@ -26,9 +27,6 @@ export interface Summary {
   readonly min: number;
   readonly max: number;
 }
-
-/** Above this share of the mean, a standard deviation deserves a warning. */
-const WIDE_SPREAD = 0.05;
 
 /** Throws an ArgumentError for an empty list. */
 export function summarize(samples: readonly number[]): Summary {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { anyObject, checkArgument } from '../check-argument.ts';
 import { ceilingsSchema } from '../measuring/ceilings.ts';
+import { otherWork } from './other-work.ts';
 import { canonicalJson, type Json, type JsonObject } from './json.ts';
 import { completeEnvironment, deviceIdentity, environmentSchema, type Environment } from './environment.ts';
 
@@ -38,6 +39,8 @@ export const cellRecord = z.object({
   ceilings: ceilingsSchema.nullable(),
   startedAt: z.iso.datetime(),
   durationMs: z.number(),
+  /** None in older records, and where the system does not tell. */
+  otherWork: otherWork.nullish(),
   /** What the benchmark's `measure` returned, also where its schema refused that; null where there is nothing. */
   result: jsonObject.nullable(),
   /** Null when status is `ok`. */

@@ -226,7 +226,7 @@ export function comparisonTable(comparisons: readonly Comparison[]): Table {
       { key: 'beforeMs', label: 'Before', kind: 'duration', unitGroup: 'time' },
       { key: 'afterMs', label: 'After', kind: 'duration', unitGroup: 'time' },
       { key: 'ratio', label: 'Ratio', kind: 'ratio', emphasis: 'strong' },
-      { key: 'interval', label: '95 % interval', kind: 'text', align: 'right', detail: true },
+      { key: 'interval', label: '95 % interval', kind: 'text', align: 'right', qualifies: 'ratio' },
       ...(hasMemory ? [{ key: 'memoryRatio', label: 'Memory', kind: 'ratio' as const }] : []),
       { key: 'verdict', label: 'Verdict', kind: 'text', emphasis: 'strong' },
     ],

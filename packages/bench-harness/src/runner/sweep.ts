@@ -10,6 +10,7 @@ import { ResultsFileError } from '../errors.ts';
 import { openResultsFolder, type ResultsFolder } from '../records/results-folder.ts';
 import type { CellOutcome } from './cell-outcome.ts';
 import { runCellProcess } from './cell-process.ts';
+import { watchOtherWork } from '../records/other-work.ts';
 import { compileAhead } from './compile-ahead.ts';
 
 /** Told of what happens, for display only. */
@@ -161,6 +162,7 @@ async function measureCell<Parameters>(
   { environment, ceilings, timeoutMs, signal, observer, task = benchmark.name }: SweepOptions<Parameters>,
 ): Promise<CellRecord | null> {
   const startedAt = new Date();
+  const otherWork = watchOtherWork();
   const start = performance.now();
   const ended = await runCellProcess(
     { task, parameters: cell, settings, deviceLabel: environment.device.label },
@@ -183,6 +185,7 @@ async function measureCell<Parameters>(
     ceilings,
     startedAt: startedAt.toISOString(),
     durationMs: performance.now() - start,
+    otherWork: otherWork(),
     result: ended.status === 'ok' ? ended.result : null,
     error: outcome.status === 'ok' ? null : outcome.error,
   };

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { once } from 'node:events';
@@ -51,6 +51,31 @@ describe('roofline e2e on the CPU', () => {
         .trim()
         .split('\n'),
     ).toHaveLength(3);
+  });
+
+  it('says below the table that other processes used the machine while cells were measured', async () => {
+    const file = join(root, 'json', 'results.jsonl');
+    const records = readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { otherWork: { busyCores: number; cores: number } | null });
+    if (process.platform === 'linux') for (const { otherWork } of records) expect(otherWork).not.toBeNull();
+    const busy = join(root, 'busy');
+    mkdirSync(busy);
+    const lines = records.map((record, i) =>
+      JSON.stringify({ ...record, otherWork: { busyCores: i === 1 ? 3 : 0, cores: 4 } }),
+    );
+    writeFileSync(join(busy, 'results.jsonl'), `${lines.join('\n')}\n`);
+    // All cells are there.
+    const { stdout } = await e2e('--out', busy);
+    expect(stdout.replaceAll('\n', ' ')).toContain(
+      `The machine was busy while 1 of 3 cells were measured (${name} · context 8 · batch 4 · forward-backward · float32): ` +
+        'other processes took up to 3.0 of its 4 cores, so that times may be too long.',
+    );
+    const { busyMachine } = JSON.parse((await e2e('--out', busy, '--json')).stdout) as {
+      busyMachine: string;
+    };
+    expect(busyMachine).toContain('3.0 of its 4 cores');
   });
 
   it('resumes, and refuses other settings', async () => {

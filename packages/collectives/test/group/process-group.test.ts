@@ -24,7 +24,6 @@ import {
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { CollectiveError } from '../../src/errors.ts';
-import type { Outcome } from '../../src/group/backend.ts';
 import type { ProcessGroup } from '../../src/group/process-group.ts';
 import { type Work, observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
@@ -228,90 +227,6 @@ it('a context stands in what ranks compare, and has the call compared', () => {
     ['allReduce(sum) float32 [2]', false],
   ]);
   expect(() => group.allReduce(ones([2]), { context: '' })).toThrow(/the context is a text/);
-});
-
-describe('coalesced calls', () => {
-  it('begin together behind the function, and are one Work', () => {
-    const backend = new InstantBackend(null);
-    const group = groupOn(backend);
-    const work = group.coalesce(() => {
-      group.allReduce(ones([2]));
-      group.broadcast(ones([3]), 0);
-      expect(backend.starts).toEqual([]);
-    });
-    expect(backend.starts).toEqual([2]);
-    expect([work.op, work.isDone]).toEqual(['coalesce', false]);
-    backend.settle();
-    expect(work.isDone).toBe(true);
-    expect(() => work.wait()).not.toThrow();
-  });
-
-  it('fail as the first of them', async () => {
-    const backend = new InstantBackend({ status: 'failed', losses: new Map([[1, 'gone']]), message: 'm' });
-    const group = groupOn(backend);
-    const work = group.coalesce(() => void group.allReduce(ones([2])));
-    expect(() => work.wait()).toThrow(CollectiveError);
-    await expect(work.done).rejects.toThrow(/allReduce.*rank 7 is gone/);
-  });
-
-  it('fail as the first that did, whatever comes after it', async () => {
-    const done: Outcome = { status: 'done' };
-    const lost = (message: string): Outcome => ({
-      status: 'failed',
-      losses: new Map([[1, 'gone']]),
-      message,
-    });
-    for (const outcomes of [
-      [lost('first'), done, done],
-      [done, lost('first'), lost('second')],
-      [lost('first'), lost('second'), done],
-      [done, done, lost('first')],
-    ]) {
-      const backend = new InstantBackend(null);
-      const group = groupOn(backend);
-      const work = group.coalesce(() => {
-        for (const _ of outcomes) group.allReduce(ones([2]));
-      });
-      backend.settleEach(outcomes);
-      expect(work.isDone).toBe(true);
-      expect(() => work.wait()).toThrow(/\(first\)/);
-      await expect(work.done).rejects.toThrow(/\(first\)/);
-    }
-  });
-
-  it('are done with the last of them', () => {
-    const backend = new InstantBackend(null);
-    const group = groupOn(backend);
-    const work = group.coalesce(() => {
-      group.allReduce(ones([2]));
-      group.allReduce(ones([2]));
-    });
-    backend.settleEach([{ status: 'failed', losses: new Map(), message: 'first' }]);
-    expect(work.isDone).toBe(false);
-    backend.settle();
-    expect(() => work.wait()).toThrow(/first/);
-  });
-
-  it('are none where the function throws: nothing is sent, nothing is held', () => {
-    const backend = new InstantBackend();
-    const group = groupOn(backend);
-    const x = ones([2]);
-    const half = () => {
-      group.allReduce(x);
-      throw new RangeError('half-way');
-    };
-    expect(() => group.coalesce(half)).toThrow('half-way');
-    expect([backend.calls.length, x.storage.references]).toEqual([0, 1]);
-    group.allReduce(x).wait();
-    expect(backend.starts).toEqual([1]);
-  });
-
-  it('cannot be nested, async, or waited for inside', () => {
-    const group = groupOn(new InstantBackend());
-    expect(() => group.coalesce(() => void group.coalesce(() => {}))).toThrow(/inside another/);
-    expect(() => group.coalesce(async () => {})).toThrow(/is async/);
-    expect(() => group.coalesce(() => group.allReduce(ones([2])).wait())).toThrow(/wait\(\) behind that/);
-  });
 });
 
 describe('is refused', () => {

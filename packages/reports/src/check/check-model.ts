@@ -64,6 +64,7 @@ const columnParts = partsOf({
   emphasis: optional(oneOf(['strong', 'roof'])),
   overflow: optional(oneOf(['wrap', 'shorten'])),
   detail: optional(flag),
+  qualifies: optional(text),
   spread: fraction,
 });
 const column: Check = (value) => columnParts(value) ?? numberForm(value);

@@ -116,7 +116,8 @@ export function isAbsent(value: Cell, row: Row): boolean {
   return statusMarker(row) !== undefined && typeof value === 'number' && !Number.isFinite(value);
 }
 
-function deviationOf(column: Column, row: Row): number | undefined {
+/** The standard deviation of a row's value in a column; undefined where there is none. */
+export function deviationOf(column: Column, row: Row): number | undefined {
   const deviation = column.uncertaintyKey === undefined ? undefined : row[column.uncertaintyKey];
   return typeof deviation === 'number' ? deviation : undefined;
 }

@@ -1,6 +1,7 @@
-import { headingText, isMeasured, tableTexts } from '../table/cell-text.ts';
+import { headingText, isMeasured } from '../table/cell-text.ts';
 import type { Column, Table } from '../model.ts';
 import { displayWidth, longestWordWidth } from './display-width.ts';
+import { markedTexts } from './spread-marks.ts';
 import { ofTerminal } from './terminal-text.ts';
 
 export const GAP = 2;
@@ -47,7 +48,12 @@ export function fitTable(table: Table, width: number): FittedTable {
   const kept = new Set(all);
   const isTooWide = () => totalWidth([...kept].map(({ least }) => least)) > width;
   const leaveOut = (candidates: readonly MeasuredColumn[]): Column[] =>
-    candidates.filter((each) => isTooWide() && kept.delete(each)).map(({ column }) => column);
+    candidates.flatMap((each) => {
+      if (!isTooWide() || !kept.delete(each)) return [];
+      const qualifying = [...kept].filter(({ column }) => column.qualifies === each.column.key);
+      for (const one of qualifying) kept.delete(one);
+      return [each, ...qualifying].map(({ column }) => column);
+    });
   const same = leaveOut(all.filter(({ column }) => saysTheSame(table, column)));
   const dropped = leaveOut(dropOrder([...kept]));
   // In the order of the table, not in that of leaving out.
@@ -63,7 +69,7 @@ export function fitTable(table: Table, width: number): FittedTable {
 }
 
 function measureColumns(table: Table): MeasuredColumn[] {
-  const texts = tableTexts(table).map((row) => row.map(ofTerminal));
+  const texts = markedTexts(table).map((row) => row.map(ofTerminal));
   const widest = (index: number, widthOf: (text: string) => number) =>
     texts.reduce((width, row) => Math.max(width, widthOf(row[index]!)), 1);
   return table.columns.map((column, index) => {
@@ -101,7 +107,10 @@ function narrow(measured: readonly MeasuredColumn[], width: number): FittedColum
   return columns;
 }
 
-/** Details first, then what is not stressed, then the rest but for one measured column, last the names but for one. */
+/**
+ * Details first, then what is not stressed, then the rest but for one measured column, last the names but for one. What
+ * qualifies another column goes with that.
+ */
 function dropOrder(columns: readonly MeasuredColumn[]): MeasuredColumn[] {
   const firstMeasured = columns.findIndex(({ column }) => isMeasured(column));
   const nameCount = Math.max(1, firstMeasured);
@@ -111,9 +120,12 @@ function dropOrder(columns: readonly MeasuredColumn[]): MeasuredColumn[] {
     if (isName(each)) return 3;
     return each.column.emphasis === undefined ? 1 : 2;
   };
-  const strongest = columns.find((each) => rank(each) === 2) ?? columns[nameCount];
+  const stands = ({ column: { qualifies } }: MeasuredColumn) =>
+    !columns.some(({ column }) => column.key === qualifies);
+  const strongest =
+    columns.find((each) => stands(each) && rank(each) === 2) ?? columns.slice(nameCount).find(stands);
   return columns
-    .filter((each, index) => index > 0 && each !== strongest)
+    .filter((each, index) => index > 0 && each !== strongest && stands(each))
     .toReversed()
     .sort((a, b) => rank(a) - rank(b));
 }

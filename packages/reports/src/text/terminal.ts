@@ -2,11 +2,12 @@ import CliTable from 'cli-table3';
 import { checkTable } from '../check/check-model.ts';
 import { flag, length, optionsOf, requireThat } from '../check/checks.ts';
 import { ReportError, type Row, type Table } from '../model.ts';
-import { alignmentOf, failureNotes, headingText, statusMarker, tableTexts } from '../table/cell-text.ts';
+import { alignmentOf, failureNotes, headingText, statusMarker } from '../table/cell-text.ts';
 import { withColumnUnits } from '../table/column-units.ts';
 import { displayWidth } from './display-width.ts';
 import { fitTable, GAP, type FittedColumn, type FittedTable } from './fit-columns.ts';
 import { shorten } from './shorten.ts';
+import { SPREAD_NOTE, hasMarks, markedTexts } from './spread-marks.ts';
 import { breakLongWords, ofTerminal, wrapWords } from './terminal-text.ts';
 
 const RULE = '─';
@@ -37,8 +38,9 @@ const terminalOptions = optionsOf({ width: length, color: flag });
 /**
  * A table for a terminal. Where it is wider than `width`, headings break at words, then texts break, or are shortened in
  * the middle where their column says `overflow: 'shorten'`; and where that is not enough columns are left out, those
- * with `detail` first, and a line says which. A number is never cut: on a terminal too narrow for one number beside
- * the name of its row, lines are longer than `width`.
+ * with `detail` first, and a line says which. A column that `qualifies` another, as an interval does a ratio, is shown
+ * wherever that is. A number is never cut: on a terminal too narrow for one number beside the name of its row, lines are
+ * longer than `width`. One whose standard deviation is over 5 % of it is marked, and a line says so.
  *
  * @throws ReportError for a table without columns.
  *
@@ -78,7 +80,7 @@ function drawTable(table: Table, options: TerminalOptions): string {
       style(BOLD, breakLongWords(ofTerminal(headingText(column)), room)),
     ),
     columns.map(({ width: room }) => style(DIM, RULE.repeat(room))),
-    ...tableTexts(fitted.table).map((texts, i) =>
+    ...markedTexts(fitted.table).map((texts, i) =>
       texts.map((text, index) => cell(fitted.table.rows[i]!, ofTerminal(text), columns[index]!)),
     ),
   ]);
@@ -87,6 +89,7 @@ function drawTable(table: Table, options: TerminalOptions): string {
     words(BOLD, table.title),
     ...(table.caption ? [words(DIM, table.caption)] : []),
     grid,
+    ...(hasMarks(fitted.table) ? [words(YELLOW, SPREAD_NOTE)] : []),
     ...leftOutNotes(table, fitted, width).map((note) => words(DIM, note)),
     ...failureNotes(table).map((note) => words(YELLOW, note)),
   ];

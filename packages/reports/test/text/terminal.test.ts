@@ -54,6 +54,79 @@ describe('renderTerminal', () => {
     expect(renderTerminal(table, { width: Number(full) - 1 })).toContain('leave out');
   });
 
+  it('shows a ratio with its interval wherever it shows the ratio, and leaves both out together', () => {
+    const table = plainTable();
+    table.columns.splice(4, 0, { key: 'interval', label: '95 % interval', kind: 'text', qualifies: 'ratio' });
+    // Also where the interval would be the first to go.
+    for (const detail of [false, true]) {
+      table.columns[4]!.detail = detail;
+      table.rows[0]!['interval'] = '0.571–0.589';
+      for (const emphasis of ['strong', undefined] as const) {
+        table.columns[3] = { ...table.columns[3]!, ...(emphasis && { emphasis }) };
+        for (let width = 120; width >= 20; width--) {
+          const text = renderTerminal(table, { width });
+          expect(text.includes('0.58×')).toBe(text.includes('0.571–0.589'));
+          if (!text.includes('0.58×'))
+            expect(text.replaceAll('\n', ' ')).toMatch(/leave out:[^.]*Ours \/ PyTorch[^.]*95 % interval/);
+          if (emphasis === 'strong') expect(text).toContain('0.58×');
+        }
+      }
+      delete table.columns[3]!.emphasis;
+    }
+  });
+
+  it('treats what qualifies a column that there is not as any other', () => {
+    const table = plainTable();
+    table.columns[1] = { ...table.columns[1]!, qualifies: 'nothing', detail: true };
+    expect(renderTerminal(table, { width: 40 }).replaceAll('\n', ' ')).toContain('leave out: Time (ms)');
+  });
+
+  it.each([undefined, 'strong'] as const)(
+    'keeps a measured column where the first one of them, emphasis %s, qualifies another',
+    (emphasis) => {
+      const table = plainTable();
+      for (const column of table.columns) delete column.emphasis;
+      table.columns[1] = { ...table.columns[1]!, qualifies: 'ratio', ...(emphasis && { emphasis }) };
+      for (let width = 80; width >= 10; width--) {
+        const text = renderTerminal(table, { width });
+        expect(text.includes('12.3 ± 0.4')).toBe(text.includes('0.58×'));
+        expect(text).toMatch(/3\.00|0\.58×|50\.0 %/);
+      }
+    },
+  );
+
+  it('marks a number whose spread is wide, where it stands, and says what that means', () => {
+    const table = plainTable();
+    table.rows.splice(1, 2, {
+      size: 'wild',
+      timeMs: 442,
+      timeStdMs: 357,
+      peakBytes: 2 ** 30,
+      ratio: 1,
+      share: 1,
+    });
+    table.columns.splice(4, 1);
+    const lines = renderTerminal(table, { width: 80 }).split('\n');
+    expect(lines.slice(2)).toEqual([
+      'Size     Time (ms)  Peak memory (GiB)  Ours / PyTorch',
+      '─────  ───────────  ─────────────────  ──────────────',
+      'small   12.3 ± 0.4               3.00           0.58×',
+      'wild   ! 442 ± 357               1.00           1.00×',
+      '! The spread is wide: the standard deviation is over 5 % of the value.',
+      '',
+    ]);
+  });
+
+  it('calls a spread wide above 5 % of the value, and not at it', () => {
+    const isMarked = (timeMs: number, timeStdMs: number | null, status: 'ok' | 'failed' = 'ok') =>
+      renderTerminal({ ...plainTable(), rows: [{ size: 'a', timeMs, timeStdMs, status }] }).includes('!');
+    expect([4.99, 5, 5.01].map((deviation) => isMarked(100, deviation))).toEqual([false, false, true]);
+    expect([isMarked(-100, 5), isMarked(-100, 5.01)]).toEqual([false, true]);
+    expect([isMarked(100, null), isMarked(0, 1), isMarked(NaN, 1, 'failed')]).toEqual([false, false, false]);
+    // A row that failed may have been timed before.
+    expect(isMarked(100, 50, 'failed')).toBe(true);
+  });
+
   it('parts the headings that it leaves out, which may hold commas', () => {
     const table = plainTable();
     Object.assign(table.columns[1]!, { detail: true, label: 'Time, in place' });

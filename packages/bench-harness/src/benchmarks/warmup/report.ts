@@ -43,7 +43,10 @@ const warmupColumns: Column[] = [
     kind: 'duration',
     description: 'The first that counts.',
   },
-  { key: 'meanMs', label: 'Mean', unit: 'ms', kind: 'duration', uncertaintyKey: 'stdMs' },
+  {
+    ...{ key: 'meanMs', label: 'Mean', unit: 'ms', kind: 'duration' },
+    ...{ uncertaintyKey: 'stdMs', qualifies: 'medianMs' },
+  },
   { key: 'medianMs', label: 'Median', unit: 'ms', kind: 'duration', emphasis: 'strong' },
   {
     key: 'meanRatio',

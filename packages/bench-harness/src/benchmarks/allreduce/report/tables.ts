@@ -78,7 +78,13 @@ const besideColumns: readonly Column[] = [
     description:
       'Our busbw over that of torch.distributed with the same backend, in turn: above 1 ours is faster.',
   },
-  { key: 'overPeerInterval', label: '95 % interval', kind: 'text', align: 'right' },
+  {
+    key: 'overPeerInterval',
+    label: '95 % interval',
+    kind: 'text',
+    align: 'right',
+    qualifies: 'overPeer',
+  },
 ];
 
 /** One row a side of a cell; columns only where something stands in them. */

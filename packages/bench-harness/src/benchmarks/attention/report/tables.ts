@@ -25,7 +25,7 @@ const passColumns = (pass: string, label: string): Column[] => [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: `${pass}StdMs`,
-    detail: true,
+    qualifies: `${pass}MedianMs`,
     description: 'Mean and standard deviation of the time between two events on the device around each pass.',
   },
   { key: `${pass}MedianMs`, label: `${label}, median`, unit: 'ms', kind: 'duration', emphasis: 'strong' },

@@ -12,7 +12,7 @@ const timeColumns: Column[] = [
     unit: 'ms',
     kind: 'duration',
     uncertaintyKey: 'stdMs',
-    detail: true,
+    qualifies: 'medianMs',
     description: 'Mean and standard deviation of the time between two events on the device around each step.',
   },
   medianColumn,
@@ -49,7 +49,7 @@ const peerColumns: Column[] = [
     label: '95 % interval',
     kind: 'text',
     align: 'right',
-    detail: true,
+    qualifies: 'ratio',
     description: 'Of the ratio, by bootstrap over the steps of both.',
   },
   {

@@ -19,7 +19,7 @@ const timeColumns: readonly Column[] = [
     label: '20 %',
     unit: 'ms',
     kind: 'duration',
-    detail: true,
+    qualifies: 'medianMs',
     description: 'A fifth of the samples are shorter.',
   },
   {
@@ -27,7 +27,7 @@ const timeColumns: readonly Column[] = [
     label: '80 %',
     unit: 'ms',
     kind: 'duration',
-    detail: true,
+    qualifies: 'medianMs',
     description: 'A fifth of the samples are longer.',
   },
 ];
@@ -58,7 +58,7 @@ const besideColumns: readonly Column[] = [
     label: '95 % interval',
     kind: 'text',
     align: 'right',
-    detail: true,
+    qualifies: 'ratio',
     description: 'Of the ratio, by bootstrap over the samples of both.',
   },
 ];

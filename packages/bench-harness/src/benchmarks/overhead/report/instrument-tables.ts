@@ -103,6 +103,7 @@ const columns: Column[] = [
     label: '95 % interval',
     kind: 'text',
     align: 'right',
+    qualifies: 'ratio',
     description: 'Of the ratio, by bootstrap over the rounds.',
   },
   { key: 'overhead', label: 'Overhead', kind: 'percent', description: 'The ratio less one.' },

@@ -35,7 +35,10 @@ const columns: Column[] = [
       'Of one call in the steady state, the median of the repeats. On a GPU the op is only queued meanwhile; on ' +
       'the CPU it also runs.',
   },
-  { key: 'hostMeanUs', label: 'Mean', unit: 'µs', kind: 'number', uncertaintyKey: 'hostStdUs' },
+  {
+    ...{ key: 'hostMeanUs', label: 'Mean', unit: 'µs', kind: 'number' },
+    ...{ uncertaintyKey: 'hostStdUs', qualifies: 'hostUs' },
+  },
   { key: 'hostMinUs', label: 'Least', unit: 'µs', kind: 'number', digits: 3 },
 ];
 
