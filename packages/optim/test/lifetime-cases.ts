@@ -4,6 +4,7 @@ import {
   DisposedError,
   ShapeError,
   type Tensor,
+  add,
   backward,
   compile,
   copy,
@@ -19,7 +20,14 @@ import {
   zeros,
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
-import { AdamW, GradientScaler, type Optimizer, SGD, clipGradientNorm } from '../src/index.ts';
+import {
+  AdamW,
+  GradientScaler,
+  type Optimizer,
+  OptimizerStateError,
+  SGD,
+  clipGradientNorm,
+} from '../src/index.ts';
 import { makesStep, parameterOf, setGradient, slicesOfOne } from './parameters.ts';
 import { worstRoundings } from './reference.ts';
 
@@ -293,6 +301,14 @@ export function describeLifetimes(device: Device): void {
       const loaded = Object.values(ours.stateDict().tensors);
       expect(values(loaded)).toEqual(values(Object.values(tensors)));
       expect(loaded.every((tensor) => tensor.device === device && tensor.dtype === 'float32')).toBe(true);
+      const [name, first] = Object.entries(wide)[0]!;
+      const beyond = { ...wide, [name]: add(first, 1e39) };
+      const before = device.memoryStatistics().liveStorages;
+      const load = () => ours.loadStateDict({ tensors: beyond, metadata });
+      expect(load).toThrow(OptimizerStateError);
+      expect(load).toThrow(`.loadStateDict: "${name}" holds 1e+39 in float64, which is beyond float32`);
+      expect(values(Object.values(ours.stateDict().tensors))).toEqual(values(loaded));
+      expect(device.memoryStatistics().liveStorages).toBe(before);
     });
   });
 

@@ -26,6 +26,7 @@ export { type TensorMapDescription, tensorMapBytes } from './cuda/launch/tensor-
 // Memory and shapes.
 export { sameShape } from './base/shape.ts';
 export { type StoredElements, shareMemory } from './tensor/storage/overlap.ts';
+export { valueBeyond } from './ops/copy/value-beyond.ts';
 
 // For what holds while a function runs, or is compiled.
 export { currentTrace } from './tensor/tracing.ts';

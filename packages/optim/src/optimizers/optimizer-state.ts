@@ -12,6 +12,7 @@ import {
   scope,
   toDevice,
 } from '@roofline/tensor-core';
+import { valueBeyond } from '@roofline/tensor-core/native';
 import { refuseReplays } from '../refuse-replays.ts';
 
 /**
@@ -54,8 +55,8 @@ export function checkState(owner: string, state: OptimizerState): void {
 
 /**
  * Copies of a state's tensors for an optimizer to own, each float32 and on the device of the parameter that
- * `parameters` gives for its name. Throws an OptimizerStateError that lists all that does not fit, a
- * DisposedError for a tensor that has been disposed; nothing is kept then.
+ * `parameters` gives for its name. Throws an OptimizerStateError that lists all that does not fit or names a tensor that
+ * holds a value beyond float32, and a DisposedError for a tensor that has been disposed; nothing is kept then.
  */
 export function copyState(
   owner: string,
@@ -76,7 +77,8 @@ export function copyState(
   for (const name of parameters.keys()) tensors[name]!.assertAlive(`${owner}.loadStateDict: "${name}"`);
   const copies = new Map<string, Tensor>();
   try {
-    for (const [name, parameter] of parameters) copies.set(name, copyOnto(parameter, tensors[name]!));
+    for (const [name, parameter] of parameters)
+      copies.set(name, copyOnto(owner, name, parameter, tensors[name]!));
   } catch (error) {
     for (const copy of copies.values()) copy.dispose();
     throw error;
@@ -91,7 +93,14 @@ function misfit(name: string, tensor: Tensor | undefined, parameter: Tensor): st
   return isFloatingPoint(tensor.dtype) ? [] : [`"${name}" is ${tensor.dtype}, not floating-point`];
 }
 
-function copyOnto({ shape, dtype, device }: Tensor, source: Tensor): Tensor {
+function copyOnto(owner: string, name: string, { shape, dtype, device }: Tensor, source: Tensor): Tensor {
+  const beyond = valueBeyond(source, dtype);
+  if (beyond !== null) {
+    throw new OptimizerStateError(
+      `${owner}.loadStateDict: "${name}" holds ${beyond} in ${source.dtype}, which is beyond ${dtype}; the state is damaged, or of ` +
+        'a training that cannot go on in this dtype.',
+    );
+  }
   return noGrad(() =>
     scope(() => {
       const copy = empty(shape, { dtype, device });

@@ -1,17 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fchmodSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import {
   byteSize,
   checkDType,
@@ -22,6 +9,7 @@ import {
   formatShape,
   sizeOf,
 } from '@roofline/tensor-core';
+import { replaceFile } from './replace-file.ts';
 import {
   type SafetensorsEntry,
   type SafetensorsHeader,
@@ -47,9 +35,11 @@ const maxTransferBytes = 2 ** 30;
 
 /**
  * Writes a safetensors file, holding one tensor at a time, those of the largest elements first. A file that is there keeps
- * its permissions, and a link still leads to it. The file appears under its name only when all of it is on the disk: a machine
- * that stops meanwhile leaves the one before. Throws a SafetensorsError for a name given twice, a tensor that reads other bytes
- * than its dtype and shape take, or a path that is no regular file, and what the file system throws.
+ * its permissions, and a link still leads to its file, also to one that was not there. The file appears under its name only
+ * when all of it is on the disk: a machine that stops meanwhile leaves the one before. What a killed process has left of one,
+ * `<name>.<16 digits>.partial`, the next call for this path removes, except on Windows and on file systems without locks.
+ * Throws a SafetensorsError for a name given twice, a tensor that reads other bytes than its dtype and shape take, or a path
+ * that is no regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -60,31 +50,10 @@ export function writeSafetensors(
   checkSources(tensors);
   checkMetadata('writeSafetensors', metadata);
   const header = encodeHeader(tensors, metadata);
-  const { target, mode } = placeToWrite(path);
-  // Other threads and containers may write there at once, and each container begins to count its processes anew.
-  const partial = `${target}.${randomBytes(8).toString('hex')}.partial`;
-  const file = openSync(partial, 'w');
-  try {
-    if (mode !== undefined) fchmodSync(file, mode);
+  replaceFile(path, (file) => {
     let position = writeFully(file, header, 0);
     for (const tensor of inOrderOfData(tensors)) position = writeFully(file, bytesOf(tensor), position);
-    fsyncSync(file);
-    closeSync(file);
-    renameSync(partial, target);
-  } catch (error) {
-    closeQuietly(file);
-    rmSync(partial, { force: true });
-    throw error;
-  }
-}
-
-/** Where a link leads to, and the permissions that are there: a rename over `path` itself would replace both. */
-function placeToWrite(path: string): { target: string; mode?: number } {
-  const there = statSync(path, { throwIfNoEntry: false });
-  if (!there) return { target: path };
-  if (there.isFile()) return { target: realpathSync(path), mode: there.mode & 0o777 };
-  const kind = there.isDirectory() ? 'a folder' : 'no regular file';
-  throw new SafetensorsError(`writeSafetensors: ${path} is ${kind}; name a file to write or to replace.`);
+  });
 }
 
 /** A safetensors file that is open for reading. Dispose it, or close it. */
@@ -203,12 +172,4 @@ function writeFully(file: number, bytes: Uint8Array, position: number): number {
     done += writeSync(file, bytes, done, length, position + done);
   }
   return position + bytes.byteLength;
-}
-
-function closeQuietly(file: number): void {
-  try {
-    closeSync(file);
-  } catch {
-    // It was closed already: the error on its way says what went wrong.
-  }
 }

@@ -14,6 +14,7 @@ import {
   noGrad,
   scope,
 } from '@roofline/tensor-core';
+import { valueBeyond } from '@roofline/tensor-core/native';
 
 /** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */
 export class StateError extends RooflineError {
@@ -51,6 +52,7 @@ export interface StateSource {
 
 /** A parameter, and what is to be copied into it. */
 interface StateLoad {
+  readonly name: string;
   readonly parameter: Tensor;
   readonly source: StateSource;
 }
@@ -98,26 +100,35 @@ export function matchState(
     );
   }
   const loads = parameters.flatMap(({ parameter, present }) =>
-    present.slice(0, 1).map((name) => ({ parameter, source: sources.get(name)! })),
+    present.slice(0, 1).map((name) => ({ name, parameter, source: sources.get(name)! })),
   );
   return { missing, unexpected, loads };
 }
 
 /**
- * Copies each source into its parameter, cast to its dtype. All copies are made before the first parameter is
- * written, so what fails while they are made leaves the parameters as they were.
+ * Copies each source into its parameter, cast to its dtype. Throws a StateError for a value beyond what that dtype holds.
+ * All copies are made before the first parameter is written, so what fails while they are made leaves the parameters as
+ * they were.
  */
 export function overwriteParameters(loads: readonly StateLoad[]): void {
   noGrad(() =>
     scope(() => {
-      const copies = loads.map(({ parameter, source }) =>
-        scope(() => cast(source.read(parameter.device), parameter.dtype)),
-      );
+      const copies = loads.map((load) => scope(() => copyFor(load)));
       loads.forEach(({ parameter }, i) => {
         copyInPlace(parameter, copies[i]!);
         copies[i]!.dispose();
       });
     }),
+  );
+}
+
+function copyFor({ name, parameter: { device, dtype }, source }: StateLoad): Tensor {
+  const read = source.read(device);
+  const beyond = valueBeyond(read, dtype);
+  if (beyond === null) return cast(read, dtype);
+  throw new StateError(
+    `loading "${name}": it holds ${beyond} in ${read.dtype}, which is beyond ${dtype}, the dtype of its parameter; scale or ` +
+      'clamp the values, or build the model in a wider dtype.',
   );
 }
 

@@ -1,4 +1,4 @@
-import { device, keep, scope, zeros } from '@roofline/tensor-core';
+import { device, keep, scope, tensor, zeros } from '@roofline/tensor-core';
 import { describe, expect, it, vi } from 'vitest';
 import {
   SafetensorsFile,
@@ -35,6 +35,18 @@ describe('checkpoints', () => {
     expect(half.lmHead.weight.toFlatArray()).toEqual(
       toyModel({ seed: 1 }).lmHead.weight.to('bfloat16').toFlatArray(),
     );
+  });
+
+  it('of values beyond the dtype of the model are refused, by the name of the first, before anything is written', () => {
+    const model = toyModel();
+    const before = [...model.parameters()].map((parameter) => parameter.toFlatArray());
+    const tensors = toyModel({ seed: 9 }).stateDict();
+    tensors['ln_final.weight'] = tensor([1, 2, 3, 4, 5, 6, 7, -1e39], { dtype: 'float64' });
+    saveTensors({ tensors, metadata: {} }, path('wide'));
+    expect(() => loadCheckpoint(model, path('wide'))).toThrow(
+      'loading "ln_final.weight": it holds -1e+39 in float64, which is beyond float32',
+    );
+    expect([...model.parameters()].map((parameter) => parameter.toFlatArray())).toEqual(before);
   });
 
   it('that do not fit are refused before anything is written', () => {

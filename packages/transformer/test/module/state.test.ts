@@ -128,6 +128,27 @@ describe('loadStateDict', () => {
     expect([model.a.dtype, ...model.a.toFlatArray()]).toEqual(['bfloat16', 1, 2]);
   });
 
+  it('names a tensor whose values the dtype of its parameter cannot hold, and writes nothing', () => {
+    for (const at of [device('cpu'), ...(hostCompilerVersion() ? [openEmulatedDevice()] : [])]) {
+      const model = new Weights(leaf([1, 2]).to(at).detach(), ones([2], { dtype: 'float16', device: at }));
+      const wide = tensor([5, 1e300], { dtype: 'float64' });
+      const load = (a: Tensor, b: Tensor) => model.loadStateDict({ a, b, empty });
+      expect(() => load(wide, ones([2]))).toThrow(StateError);
+      expect(() => load(wide, ones([2]))).toThrow(
+        'loading "a": it holds 1e+300 in float64, which is beyond float32',
+      );
+      expect(() => load(ones([2]), tensor([-70_000, 1]))).toThrow(
+        'loading "b": it holds -70000 in float32, which is beyond float16',
+      );
+      expect([model.a.toFlatArray(), model.b.toFlatArray()]).toEqual([[1, 2], [1, 1]]); // prettier-ignore
+      load(tensor([Infinity, NaN], { dtype: 'float64' }), tensor([-Infinity, 65_504]));
+      expect([model.a.toFlatArray(), model.b.toFlatArray()]).toEqual([
+        [Infinity, NaN],
+        [-Infinity, 65_504],
+      ]);
+    }
+  });
+
   it('names all that does not fit at once, and writes nothing', () => {
     const model = toyModel({ seed: 1 });
     const before = [...model.parameters()].map((parameter) => parameter.toFlatArray());

@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, isAbsolute } from 'node:path';
+import { ffi } from '@roofline/tensor-core/native';
+import { SafetensorsError } from './safetensors-header.ts';
+
+/**
+ * Writes a file by `write`, which gets its descriptor. A file that is there keeps its permissions, and a link still leads to
+ * the file, be it one that was not there. It appears under its name only when all of it is on the disk: a machine that stops
+ * meanwhile leaves the one before. Until then it lies next to it as `<name>.<16 digits>.partial`; those that killed processes
+ * left are removed first, except on Windows and on file systems without locks. Throws a SafetensorsError for a path that is
+ * no regular file, and what `write` and the file system throw; the file is then as it was.
+ */
+export function replaceFile(path: string, write: (file: number) => void): void {
+  const { target, mode } = placeToWrite(path);
+  removeLeftovers(target);
+  const { partial, file } = openPartial(target);
+  try {
+    if (mode !== undefined) fchmodSync(file, mode);
+    write(file);
+    fsyncSync(file);
+    // While it is open, and with that locked: another process could take it for a leftover.
+    renameSync(partial, target);
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Where a link leads to, and the permissions that are there: a rename over `path` itself would replace both. */
+function placeToWrite(path: string): { target: string; mode?: number } {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (!there) return { target: endOfLinks(path) };
+  if (there.isFile()) return { target: realpathSync.native(path), mode: there.mode & 0o777 };
+  const kind = there.isDirectory() ? 'a folder' : 'no regular file';
+  throw new SafetensorsError(`writeSafetensors: ${path} is ${kind}; name a file to write or to replace.`);
+}
+
+/** Where links lead to that end at no file; `path` itself where it is none. */
+function endOfLinks(path: string): string {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return path;
+  const next = readlinkSync(path);
+  return endOfLinks(isAbsolute(next) ? next : `${dirname(path)}/${next}`);
+}
+
+/**
+ * A new file next to `target`, locked until it is closed, or until its process ends. Other threads and containers may write
+ * there at once, and each container begins to count its processes anew.
+ */
+function openPartial(target: string): { partial: string; file: number } {
+  for (;;) {
+    const partial = `${target}.${randomBytes(8).toString('hex')}.partial`;
+    const file = openSync(partial, 'wx');
+    lock(file, LOCK_EX);
+    // Before it was locked, another process may have removed it as a leftover.
+    if (statSync(partial, { throwIfNoEntry: false })?.ino === fstatSync(file).ino) return { partial, file };
+    closeSync(file);
+  }
+}
+
+function removeLeftovers(target: string): void {
+  const folder = dirname(target);
+  for (const name of namesIn(folder)) {
+    const rest = name.startsWith(basename(target)) ? name.slice(basename(target).length) : '';
+    if (/^\.[0-9a-f]{16}\.partial$/.test(rest)) removeUnlessWritten(`${folder}/${name}`);
+  }
+}
+
+/** None in a folder that may be written but not read. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Removes a file that no process is writing: none holds its lock. */
+function removeUnlessWritten(partial: string): void {
+  let file: number;
+  try {
+    file = openSync(partial, constants.O_RDWR | constants.O_NOFOLLOW);
+  } catch {
+    // It has been renamed or removed meanwhile, or belongs to somebody else.
+    return;
+  }
+  try {
+    if (lock(file, LOCK_EX | LOCK_NB)) rmSync(partial, { force: true });
+  } finally {
+    closeSync(file);
+  }
+}
+
+const [LOCK_EX, LOCK_NB] = [2, 4];
+let flock: ((file: number, operation: number) => number) | null = null;
+
+/** Whether an open file could be locked; the system lets go of the lock when the file is closed, or its process is killed. */
+function lock(file: number, operation: number): boolean {
+  if (process.platform === 'win32') return false;
+  flock ??= ffi().load(null).func('int flock(int file, int operation)') as NonNullable<typeof flock>;
+  return flock(file, operation) === 0;
+}
