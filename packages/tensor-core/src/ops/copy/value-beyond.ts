@@ -1,5 +1,5 @@
-import { noGrad } from '../../autograd/grad-mode.ts';
-import { type DType, isFloatingPoint } from '../../tensor/dtype.ts';
+import { noGrad } from '../../tensor/tape/grad-mode.ts';
+import { type DType, isFloatingPoint } from '../../base/dtype.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { abs } from '../elementwise/abs.ts';
