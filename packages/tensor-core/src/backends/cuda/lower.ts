@@ -7,7 +7,7 @@ import type { ComputeOp } from '../../op/op.ts';
 import { contiguousStrides, formatShape } from '../../base/shape.ts';
 import type { DeviceBuffer } from '../../base/device-memory.ts';
 import type { Block } from '../../cuda/memory/block.ts';
-import type { Launcher } from '../../cuda/launch/launch.ts';
+import type { Launcher, LaunchRecorder } from '../../cuda/launch/launch.ts';
 import type { CublasLt } from '../../cuda/cublaslt.ts';
 import { type TimedDevice, fastestAlgorithm } from './matmul/fastest-algorithm.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
@@ -20,6 +20,14 @@ import type { Streams } from '../../cuda/driver/stream.ts';
 export interface BlockMemory {
   allocateBlock(byteLength: number): Block;
   freeBlock(block: Block): void;
+}
+
+/** What sees the ops of a graph, as they are captured and as their arguments change. */
+export interface CallRecorder extends LaunchRecorder {
+  /** Memory for the next workspace, which is not freed; null to have it allocated. */
+  workspaceFor(byteLength: number): DeviceBuffer | null;
+  /** Called with each workspace. */
+  tookWorkspace?(workspace: DeviceBuffer): void;
 }
 
 /** What lowering stands on. */
@@ -47,17 +55,14 @@ export class CudaLowering implements CudaContext {
   readonly #matmul: Matmul;
   /** Blocks to give back when the op at hand has been queued. */
   readonly #workspaces: Block[] = [];
-  /** Where workspaces lie is noted here, if there is a list. */
-  notedWorkspaces: DeviceBuffer[] | null = null;
-  /** These are the workspaces of ops, in their order, if there is a list: a graph has them at their old places. */
-  givenWorkspaces: DeviceBuffer[] | null = null;
-  /** Asked first for the memory of workspaces, if there is one; what it gives is not freed. */
-  spareMemory: ((byteLength: number) => DeviceBuffer | null) | null = null;
+  readonly #launcher: Launcher;
+  #recorder: CallRecorder | null = null;
 
   constructor(parts: LoweringParts) {
     const { device, streams, launcher, modules, properties, memory } = parts;
     this.device = device;
     this.properties = properties;
+    this.#launcher = launcher;
     this.#streams = streams;
     this.#modules = modules;
     this.#memory = memory;
@@ -79,6 +84,17 @@ export class CudaLowering implements CudaContext {
   /** Whose algorithms can be tuned. */
   get products(): Matmul {
     return this.#matmul;
+  }
+
+  /** Runs `fn`, of whose ops `recorder` sees launches and workspaces. */
+  record<T>(recorder: CallRecorder, fn: () => T): T {
+    const outer = this.#recorder;
+    this.#recorder = recorder;
+    try {
+      return this.#launcher.record(recorder, fn);
+    } finally {
+      this.#recorder = outer;
+    }
   }
 
   /** Queues `op`. Outputs are allocated; see `Device.run`. */
@@ -111,12 +127,10 @@ export class CudaLowering implements CudaContext {
   }
 
   #workspaceBlock(byteLength: number): DeviceBuffer {
-    const given = this.givenWorkspaces?.shift();
-    if (given) return given;
-    const spare = this.spareMemory?.(byteLength);
-    const block = spare ?? this.#allocateWorkspace(byteLength);
-    this.notedWorkspaces?.push(block);
-    return block;
+    const given = this.#recorder?.workspaceFor(byteLength) ?? null;
+    const workspace = given ?? this.#allocateWorkspace(byteLength);
+    this.#recorder?.tookWorkspace?.(workspace);
+    return workspace;
   }
 
   #allocateWorkspace(byteLength: number): Block {

@@ -8,6 +8,7 @@ import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
 import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from '../../cuda/graph.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
+import type { CallRecorder } from '../../backends/cuda/lower.ts';
 import { LiveCalls } from './live-calls.ts';
 
 /** A program's calls as one graph. */
@@ -49,7 +50,7 @@ function captureUnlessPostponed(
   parts: DeviceInternals,
   place: Place,
 ): CapturedCalls | null {
-  const { device, driver, lowering } = parts;
+  const { device, driver } = parts;
   const capture = new Capture(parts, place);
   try {
     const graph = CudaGraph.capture(driver, device.stream, () => capture.queueAll(calls));
@@ -58,8 +59,6 @@ function captureUnlessPostponed(
   } catch (error) {
     if (error instanceof KernelPostponed) return null;
     throw error;
-  } finally {
-    lowering.spareMemory = null;
   }
 }
 
@@ -98,12 +97,13 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
     const { device, driver, lowering } = this.#parts;
     const { memory, arena, arenaAddress } = this.#place;
     const workspaces = arena.workspacesOf(at, arenaAddress);
-    lowering.spareMemory = (byteLength) =>
-      // Nothing of this capture will run: it takes no memory that the one to come might not.
-      this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength);
-    const queue = () => captureCall(device, call, memory, this.#ranges);
-    if (call.live === null) queue();
-    else this.live.capture(call, memory, queue);
+    const recorder: CallRecorder = {
+      ...(call.live !== null && this.live.recorderOf(call, memory)),
+      workspaceFor: (byteLength) =>
+        // Nothing of this capture will run: it takes no memory that the one to come might not.
+        this.#postponed ? { address: arenaAddress, byteLength } : workspaces.take(byteLength),
+    };
+    lowering.record(recorder, () => captureCall(device, call, memory, this.#ranges));
     if (workspaces.asked.length > 0) this.workspaces.set(at, workspaces.asked);
     for (const { offset, byteLength } of [...workspaces.taken, ...arena.freedBehind(at)])
       device.discard(arenaAddress + offset, byteLength);

@@ -6,14 +6,15 @@ import type { ProgramMemory } from '../graph/program-memory.ts';
 import type { DeviceBuffer } from '../../base/device-memory.ts';
 import { CudaGraph } from '../../cuda/graph.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
+import type { CallRecorder } from '../../backends/cuda/lower.ts';
 
 /** A call with live attributes in a graph. */
 interface LiveCall {
   readonly call: Call;
   readonly inputs: readonly MemoryView[];
   readonly outputs: readonly MemoryView[];
-  readonly nodes: readonly number[];
-  readonly workspaces: readonly DeviceBuffer[];
+  readonly nodes: number[];
+  readonly workspaces: DeviceBuffer[];
 }
 
 /** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
@@ -25,42 +26,37 @@ export class LiveCalls {
     this.#parts = parts;
   }
 
-  /** Notes what `queue`, which queues `call` on a stream that is being captured, gives the graph. */
-  capture(call: Call, memory: ProgramMemory, queue: () => void): void {
-    const { device, driver, launcher, lowering } = this.#parts;
-    const nodes: number[] = [];
-    const workspaces: DeviceBuffer[] = [];
+  /** Sees what `call`, queued on a stream that is being captured, gives the graph. */
+  recorderOf(call: Call, memory: ProgramMemory): Pick<CallRecorder, 'launched' | 'tookWorkspace'> {
+    const { device, driver } = this.#parts;
     const place = (operand: Operand) => viewOf(operand, memory);
     const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
-    lowering.notedWorkspaces = workspaces;
-    launcher.launched = () => nodes.push(CudaGraph.lastNode(driver, device.stream));
-    try {
-      queue();
-    } finally {
-      launcher.launched = null;
-      lowering.notedWorkspaces = null;
-    }
-    this.#calls.push({ call, inputs, outputs, nodes, workspaces });
+    const captured: LiveCall = { call, inputs, outputs, nodes: [], workspaces: [] };
+    this.#calls.push(captured);
+    return {
+      launched: () => captured.nodes.push(CudaGraph.lastNode(driver, device.stream)),
+      tookWorkspace: (workspace) => captured.workspaces.push(workspace),
+    };
   }
 
   /** Gives their kernels the arguments of this run; `attributes` are in the program's order. */
   update(graph: CudaGraph, attributes: readonly unknown[]): void {
-    const { launcher, lowering } = this.#parts;
+    const { lowering } = this.#parts;
     for (const { call, inputs, outputs, nodes, workspaces } of this.#calls) {
-      let next = 0;
-      lowering.givenWorkspaces = [...workspaces];
-      launcher.redirect = (launch) => {
-        const node = nodes[next++];
-        if (node === undefined) throw changedLaunches(call);
-        graph.setLaunch(node, launch);
+      let [launches, taken] = [0, 0];
+      const recorder: CallRecorder = {
+        redirect(launch) {
+          const node = nodes[launches++];
+          if (node === undefined) throw changedLaunches(call);
+          graph.setLaunch(node, launch);
+        },
+        // The graph's nodes work where they did when it was captured.
+        workspaceFor: () => workspaces[taken++] ?? null,
       };
-      try {
-        lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never);
-      } finally {
-        launcher.redirect = null;
-        lowering.givenWorkspaces = null;
-      }
-      if (next !== nodes.length) throw changedLaunches(call);
+      lowering.record(recorder, () =>
+        lowering.run(call.op, inputs, outputs, attributesOf(call, attributes) as never),
+      );
+      if (launches !== nodes.length) throw changedLaunches(call);
     }
   }
 }

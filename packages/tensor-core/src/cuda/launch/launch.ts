@@ -29,6 +29,14 @@ export interface PreparedLaunch {
   readonly extra: number;
 }
 
+/** What sees launches while it records. */
+export interface LaunchRecorder {
+  /** Takes launches in the stream's place: a graph gives its nodes new arguments by them. */
+  redirect?(launch: PreparedLaunch): void;
+  /** Called after each launch on the stream. */
+  launched?(): void;
+}
+
 /**
  * Queues kernels on the current stream. Arguments lie in one block of host memory that the driver reads during the
  * call, so that a launch allocates nothing.
@@ -38,15 +46,12 @@ export class Launcher {
   readonly arguments = new HostMemory(argumentBytes);
   /** For `launchByPointers`: where each argument lies. */
   readonly pointers = new HostMemory(pointerBytes);
-  /** Gets launches in the stream's place, if there is one: a graph changes the arguments of its nodes. */
-  redirect: ((launch: PreparedLaunch) => void) | null = null;
-  /** Told behind every launch, if there is one. */
-  launched: (() => void) | null = null;
   readonly #driver: CudaDriver;
   readonly #streams: CurrentStream;
   readonly #extra = new HostMemory(64);
   readonly #config = new HostMemory(64);
   readonly #attributes = new HostMemory(128);
+  #recorder: LaunchRecorder | null = null;
 
   constructor(driver: CudaDriver, streams: CurrentStream) {
     this.#driver = driver;
@@ -63,6 +68,17 @@ export class Launcher {
     this.#attributes.words[2] = 1;
   }
 
+  /** Runs `fn`, whose launches `recorder` sees. */
+  record<T>(recorder: LaunchRecorder, fn: () => T): T {
+    const outer = this.#recorder;
+    this.#recorder = recorder;
+    try {
+      return fn();
+    } finally {
+      this.#recorder = outer;
+    }
+  }
+
   /**
    * Launches `kernel` (a CUfunction) with the first `byteLength` bytes of `arguments`, packed by C's rules of
    * alignment. Alignments above 16 do not follow those rules: see `launchByPointers`. Throws a DeviceError for a grid
@@ -72,13 +88,21 @@ export class Launcher {
     checkGrid('a generated kernel', gridX, 1, 1, blockSize);
     this.#extra.words[sizeOffset / 4] = byteLength;
     const extra = this.#extra.address;
-    if (this.redirect)
-      return this.redirect({ kernel, grid: [gridX, 1, 1], blockSize, sharedBytes: 0, parameters: 0, extra });
+    const recorder = this.#recorder;
+    if (recorder?.redirect)
+      return recorder.redirect({
+        kernel,
+        grid: [gridX, 1, 1],
+        blockSize,
+        sharedBytes: 0,
+        parameters: 0,
+        extra,
+      });
     const { cuLaunchKernel } = this.#driver.functions;
     const stream = this.#streams.current.handle;
     const result = cuLaunchKernel(kernel, gridX, 1, 1, blockSize, 1, 1, 0, stream, 0, extra);
     if (result !== 0) this.#driver.check(result, 'cuLaunchKernel');
-    this.launched?.();
+    recorder?.launched?.();
   }
 
   /** Launches `kernel` with arguments at the addresses that `pointers` holds, one for each parameter. */
@@ -90,7 +114,9 @@ export class Launcher {
     overlapsPrevious: boolean,
   ): void {
     const parameters = this.pointers.address;
-    if (this.redirect) return this.redirect({ kernel, grid, blockSize, sharedBytes, parameters, extra: 0 });
+    const recorder = this.#recorder;
+    if (recorder?.redirect)
+      return recorder.redirect({ kernel, grid, blockSize, sharedBytes, parameters, extra: 0 });
     const { cuLaunchKernel, cuLaunchKernelEx } = this.#driver.functions;
     const stream = this.#streams.current.handle;
     const [x, y, z] = grid;
@@ -103,7 +129,7 @@ export class Launcher {
       result = cuLaunchKernel(kernel, x, y, z, blockSize, 1, 1, sharedBytes, stream, parameters, 0);
     }
     if (result !== 0) this.#driver.check(result, 'cuLaunchKernel');
-    this.launched?.();
+    recorder?.launched?.();
   }
 }
 
