@@ -148,7 +148,7 @@ export { eye } from './ops/creation/eye.ts';
 export { linspace } from './ops/creation/linspace.ts';
 export { type DropoutOptions, dropout } from './ops/random/dropout.ts';
 export { einsum } from './ops/matrix/einsum.ts';
-export { Generator, checkGenerator } from './random/generator.ts';
+export { Generator, type GeneratorState, checkGenerator, defaultGenerator } from './random/generator.ts';
 
 export {
   type Float32MatmulPrecision,

@@ -172,7 +172,14 @@ const table: HostileTable = {
   'new Generator': given(() => [0, 0], { 0: '5', 1: 'undefined 5' }),
   'Generator#take': given(() => [new t.Generator(0), 4], { 1: '5' }),
   'Generator#offset=': given(() => [new t.Generator(0), 4], { 1: '5' }),
-  'Generator#rewind': internal,
+  'Generator#mark': internal,
+  'Generator#takePlace': internal,
+  'Generator#manualSeed': given(() => [new t.Generator(0), 4], { 1: '5' }),
+  'Generator#stateDict': given(() => [new t.Generator(0)]),
+  'Generator#loadStateDict': given(() => [new t.Generator(0), { seed: 1, offset: 2 }], {
+    '1.seed': '5',
+    '1.offset': '5',
+  }),
 
   // Element by element
   abs: unary,
