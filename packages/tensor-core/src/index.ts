@@ -153,7 +153,12 @@ export { eye } from './ops/creation/eye.ts';
 export { linspace } from './ops/creation/linspace.ts';
 export { type DropoutOptions, dropout } from './ops/random/dropout.ts';
 export { einsum } from './ops/matrix/einsum.ts';
-export { Generator, checkGenerator } from './tensor/random/generator.ts';
+export {
+  Generator,
+  type GeneratorState,
+  checkGenerator,
+  defaultGenerator,
+} from './tensor/random/generator.ts';
 
 export {
   type Float32MatmulPrecision,

@@ -173,6 +173,13 @@ const table: HostileTable = {
   'Generator#take': given(() => [new t.Generator(0), 4], { 1: '5' }),
   'Generator#offset=': given(() => [new t.Generator(0), 4], { 1: '5' }),
   'Generator#mark': internal,
+  'Generator#takePlace': internal,
+  'Generator#manualSeed': given(() => [new t.Generator(0), 4], { 1: '5' }),
+  'Generator#stateDict': given(() => [new t.Generator(0)]),
+  'Generator#loadStateDict': given(() => [new t.Generator(0), { seed: 1, offset: 2 }], {
+    '1.seed': '5',
+    '1.offset': '5',
+  }),
 
   // Element by element
   abs: unary,

@@ -213,8 +213,14 @@ const table: HostileTable = {
     legal: { ...configLegal(0), '1.batch': '5', '1.context': 'undefined 5', '1.dtype': 'undefined' },
   },
   byteWindows: {
-    args: () => ['a text', { step: 0, batch: 1, contextLength: 2, device: 'cpu' }],
-    legal: { '1.step': '5', '1.batch': '5', '1.contextLength': '5', '1.device': 'undefined' },
+    args: () => ['a text', { step: 0, batch: 1, contextLength: 2, seed: 0, device: 'cpu' }],
+    legal: {
+      '1.step': '5',
+      '1.batch': '5',
+      '1.contextLength': '5',
+      '1.seed': '5 undefined',
+      '1.device': 'undefined',
+    },
   },
 
   // Files

@@ -9,7 +9,7 @@ import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { byteSize } from '../../base/dtype.ts';
-import { type Draw, drawFrom } from '../../tensor/random/draw.ts';
+import { type Draw, type RandomPlace, drawFrom } from '../../tensor/random/draw.ts';
 import { type Generator, checkGenerator, defaultGenerator } from '../../tensor/random/generator.ts';
 import { halvesOf, philox } from '../../tensor/random/philox.ts';
 import { sizeOf } from '../../base/shape.ts';
@@ -19,12 +19,9 @@ import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
-interface DropoutAttributes {
+interface DropoutAttributes extends RandomPlace {
   /** The share of the elements that become zero. */
   readonly p: number;
-  /** Where in a generator's sequence the random words lie. */
-  readonly seed: number;
-  readonly offset: number;
   readonly draw: Draw;
 }
 
@@ -49,9 +46,9 @@ const dropoutOp: ComputeOp<DropoutAttributes> = defineOp<DropoutAttributes>({
     requireFloatingPoint('dropout', 'x', x!);
     return [{ shape: x!.shape, dtype: x!.dtype }];
   },
-  // The same seed and offset zero the same elements: no mask is kept. A replay's are those of its own forward pass.
+  // The same place zeroes the same elements: no mask is kept. A replay's is that of its own forward pass.
   gradient: ({ gradients, attributes }) =>
-    applyLive(dropoutOp, [gradients[0]!], () => ({ ...attributes, offset: attributes.draw.offset })),
+    applyLive(dropoutOp, [gradients[0]!], () => ({ ...attributes, ...attributes.draw.place })),
   variant: () => '',
   cost: (inputs, outputs) => ({
     flops: sizeOf(outputs[0]!.shape),
@@ -106,7 +103,7 @@ export interface DropoutOptions {
   p?: number;
   /** Without it nothing is dropped. Default true. */
   training?: boolean;
-  /** Where the random numbers come from. Default: one generator for the process, which starts from seed 0. */
+  /** Where the random numbers come from. Default: `defaultGenerator`. */
   generator?: Generator;
 }
 
@@ -128,7 +125,7 @@ export function dropout(x: Tensor, options: DropoutOptions = {}): Tensor {
   const draw = drawFrom(generator, x.size);
   const goBack = generator.mark();
   try {
-    return applyLive(dropoutOp, [x], () => ({ p, seed: draw.seed, offset: draw.take(), draw }))[0]!;
+    return applyLive(dropoutOp, [x], () => ({ p, ...draw.take(), draw }))[0]!;
   } catch (error) {
     // Out of memory, say: whoever tries again gets the same numbers.
     goBack();

@@ -5,7 +5,7 @@ import { type TensorOptions, emptyFor } from '../creation/from-values.ts';
 import { type DType, checkDType, isFloatingPoint } from '../../base/dtype.ts';
 import { DTypeError, RooflineError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import { drawFrom } from '../../tensor/random/draw.ts';
+import { type RandomPlace, drawFrom } from '../../tensor/random/draw.ts';
 import { type Generator, checkGenerator, defaultGenerator } from '../../tensor/random/generator.ts';
 import { inverseNormal } from '../../tensor/random/inverse-normal.ts';
 import { largestBelow, largestUpTo, roundedTo } from '../../tensor/random/largest-below.ts';
@@ -13,9 +13,9 @@ import { normalCdf } from '../../tensor/random/normal-cdf.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { type Shape, checkWhole } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { type RandomAttributes, randomOp } from './random-op.ts';
+import { randomOp } from './random-op.ts';
 
-interface UniformAttributes extends RandomAttributes {
+interface UniformAttributes extends RandomPlace {
   readonly low: number;
   readonly range: number;
   readonly bits: number;
@@ -38,7 +38,7 @@ const uniformOp = randomOp<UniformAttributes>({
   },
 });
 
-interface NormalAttributes extends RandomAttributes {
+interface NormalAttributes extends RandomPlace {
   readonly mean: number;
   readonly standardDeviation: number;
   /** Φ at the lower cut, and from there to the upper one. */
@@ -62,7 +62,7 @@ const normalOp = randomOp<NormalAttributes>({
   },
 });
 
-interface IntegerAttributes extends RandomAttributes {
+interface IntegerAttributes extends RandomPlace {
   readonly low: number;
   readonly range: number;
 }
@@ -79,7 +79,7 @@ const integerOp = randomOp<IntegerAttributes>({
 
 /** Options of the random distributions. */
 export interface RandomOptions extends TensorOptions {
-  /** Where the numbers come from. Default: one generator for the process, which starts from seed 0. */
+  /** Where the numbers come from. Default: `defaultGenerator`. */
   generator?: Generator;
   /** Shorthand for `generator: new Generator(seed)`. */
   seed?: number;
@@ -93,12 +93,12 @@ const randomOptions: readonly (keyof RandomOptions)[] = [
   'seed',
 ];
 
-function fill<A extends RandomAttributes>(
+function fill<A extends RandomPlace>(
   owner: string,
   op: ComputeOp<A>,
   shape: Shape,
   { generator, seed, requiresGrad, dtype, device }: RandomOptions,
-  attributes: Omit<A, keyof RandomAttributes>,
+  attributes: Omit<A, keyof RandomPlace>,
 ): Tensor {
   return scope(() => {
     const tensor = emptyFor(owner, shape, { dtype, device });
@@ -113,10 +113,10 @@ function placeOf(
   generator: Generator | undefined,
   seed: number | undefined,
   count: number,
-): () => RandomAttributes {
+): () => RandomPlace {
   if (generator === undefined && seed !== undefined) return () => ({ seed, offset: 0 });
   const draw = drawFrom(generator ?? defaultGenerator, count);
-  return () => ({ seed: draw.seed, offset: draw.take() });
+  return () => draw.take();
 }
 
 /** What the numbers of a distribution are called. */

@@ -1,15 +1,21 @@
 import { AutogradError } from '../../base/errors.ts';
 import type { Generator } from './generator.ts';
 
+/** Where in a generator's sequence random words lie. */
+export interface RandomPlace {
+  readonly seed: number;
+  readonly offset: number;
+}
+
 /** A call that takes random words. Each of its runs, one in eager and one in each replay, takes them anew. */
 export interface Draw {
-  readonly seed: number;
+  readonly generator: Generator;
   /** Elements. */
   readonly count: number;
-  /** Where in the generator's sequence the words of the latest run begin. */
-  readonly offset: number;
-  /** Takes the words of a run; gives their offset. */
-  take(): number;
+  /** Where the words of the latest run begin. */
+  readonly place: RandomPlace;
+  /** Takes the words of a run; gives their place. */
+  take(): RandomPlace;
 }
 
 /** What draws meet while a function runs: they are written down, or must repeat those that were. */
@@ -18,6 +24,8 @@ interface Frame {
   readonly draws: Draw[];
   /** Of `repeat`: how many have been repeated. */
   position: number;
+  /** Of `repeat`: takes generators that the function has moved back to where they were. */
+  readonly goBack: Map<Generator, () => void>;
   readonly outer: Frame | null;
 }
 
@@ -28,22 +36,30 @@ export function drawFrom(generator: Generator, count: number): Draw {
   const recorders: Frame[] = [];
   let frame = innermost;
   for (; frame?.kind === 'record'; frame = frame.outer) recorders.push(frame);
-  const draw = frame ? repeated(frame, generator.seed, count) : new FreshDraw(generator, count);
+  const draw = frame ? repeated(frame, generator, count) : new FreshDraw(generator, count);
   for (const { draws } of recorders) draws.push(draw);
   return draw;
 }
 
+/** A generator is about to be seeded, or set to another place. */
+export function beforeMove(generator: Generator): void {
+  for (let frame = innermost; frame !== null; frame = frame.outer) {
+    if (frame.kind === 'repeat' && !frame.goBack.has(generator))
+      frame.goBack.set(generator, generator.mark());
+  }
+}
+
 /** Runs `fn`; the draws of its calls are added to `draws`. */
 export function recordDraws<T>(draws: Draw[], fn: () => T): T {
-  return within({ kind: 'record', draws, position: 0, outer: innermost }, fn);
+  return within('record', draws, fn);
 }
 
 /**
- * Runs `fn`, whose calls get the numbers of the latest runs of `draws`, one after the other; no generator moves. Throws an
- * AutogradError where they are not the calls that were written down.
+ * Runs `fn`, whose calls get the numbers of the latest runs of `draws`, one after the other; generators are afterwards where
+ * they were, also those that `fn` seeds. Throws an AutogradError where they are not the calls that were written down.
  */
 export function repeatDraws<T>(draws: readonly Draw[], fn: () => T): T {
-  return within({ kind: 'repeat', draws: [...draws], position: 0, outer: innermost }, fn);
+  return within('repeat', [...draws], fn);
 }
 
 /** Whether draws are being written down or repeated: each must be seen. */
@@ -51,49 +67,49 @@ export function areDrawsFollowed(): boolean {
   return innermost !== null;
 }
 
-function within<T>(frame: Frame, fn: () => T): T {
+function within<T>(kind: Frame['kind'], draws: Draw[], fn: () => T): T {
+  const frame: Frame = { kind, draws, position: 0, goBack: new Map(), outer: innermost };
   innermost = frame;
   try {
     return fn();
   } finally {
     innermost = frame.outer;
+    for (const goBack of frame.goBack.values()) goBack();
   }
 }
 
 class FreshDraw implements Draw {
+  readonly generator: Generator;
   readonly count: number;
-  offset = 0;
-  readonly #generator: Generator;
+  place: RandomPlace = { seed: 0, offset: 0 };
 
   constructor(generator: Generator, count: number) {
+    this.generator = generator;
     this.count = count;
-    this.#generator = generator;
   }
 
-  get seed(): number {
-    return this.#generator.seed;
-  }
-
-  take(): number {
-    this.offset = this.#generator.take(this.count);
-    return this.offset;
+  take(): RandomPlace {
+    this.place = this.generator.takePlace(this.count);
+    return this.place;
   }
 }
 
-function repeated(frame: Frame, seed: number, count: number): Draw {
+function repeated(frame: Frame, generator: Generator, count: number): Draw {
   const first = frame.draws[frame.position++];
-  if (first?.seed !== seed || first.count !== count) {
+  // One that was seeded since is the same; one that the function makes is another of the same seed.
+  const isSame = first?.generator === generator || first?.place.seed === generator.seed;
+  if (!first || !isSame || first.count !== count) {
     throw new AutogradError(
-      `checkpoint: the function draws ${count} random numbers of seed ${seed} in the backward pass, where in the forward ` +
-        `pass it drew ${first ? `${first.count} of seed ${first.seed}` : 'no more'}; let it do the same each time.`,
+      `checkpoint: the function draws ${count} random numbers of seed ${generator.seed} in the backward pass, where in the ` +
+        `forward pass it drew ${first ? `${first.count} of seed ${first.place.seed}` : 'no more'}; let it do the same each time.`,
     );
   }
   return {
-    seed,
+    generator,
     count,
-    get offset() {
-      return first.offset;
+    get place() {
+      return first.place;
     },
-    take: () => first.offset,
+    take: () => first.place,
   };
 }

@@ -1,33 +1,42 @@
-import { checkCount, describeValue, wrongArgument } from '../../base/check-value.ts';
+import { checkCount, checkObject, describeValue, wrongArgument } from '../../base/check-value.ts';
 import { RooflineError } from '../../base/errors.ts';
-import { tracing } from '../tracing.ts';
+import { dependOn, tracing } from '../tracing.ts';
+import { type RandomPlace, beforeMove } from './draw.ts';
+
+/** All that a generator's next numbers depend on, in numbers that JSON holds. */
+export interface GeneratorState {
+  readonly seed: number;
+  /** The next unused block of four random words. */
+  readonly offset: number;
+}
 
 /**
  * Where random numbers come from: a seed, and how many blocks of the counter have been used. Equal seeds and
  * calls give equal numbers on every device. Make it outside of a compiled function, whose replays go on where it is.
  */
 export class Generator {
-  readonly seed: number;
+  #seed: number;
   #offset: number;
+  readonly #readSeed = () => this.#seed;
 
   /**
    * `seed` is a whole number from 0 to 2^53 - 1. Throws a RooflineError (code SEED, or RANGE for an offset that is no count),
    * and a CompileError in a compiled function, which would begin anew in each call where its replays go on.
    */
   constructor(seed: number, offset = 0) {
-    if (!Number.isSafeInteger(seed) || seed < 0) {
-      throw new RooflineError(
-        'SEED',
-        `Generator: the seed must be a whole number from 0 to 2^53 - 1, not ${describeValue(seed)}.`,
-      );
-    }
+    checkSeed('Generator', seed);
     checkCount('Generator', 'the offset', offset);
     tracing.active?.refuse(
       'a Generator is made, and replays would go on in its sequence where the function begins it anew',
       'Make it outside, or give the seed alone',
     );
-    this.seed = seed;
+    this.#seed = seed;
     this.#offset = offset;
+  }
+
+  /** A compiled function that reads it has a program for each. */
+  get seed(): number {
+    return dependOn(this.#readSeed);
   }
 
   /**
@@ -42,22 +51,80 @@ export class Generator {
   set offset(offset: number) {
     checkCount('Generator', 'the offset', offset);
     tracing.active?.refuse("a Generator's offset is set, which replays would not", 'Set it before each call');
-    this.#offset = offset;
+    this.#moveTo(this.#seed, offset);
   }
 
-  /** Gives what goes back to here, once an op has failed; internal. */
+  /**
+   * Begins the sequence of a seed. Returns the generator. Throws a RooflineError (code SEED) for what is no whole number from 0
+   * to 2^53 - 1, and a CompileError in a compiled function, whose replays would not.
+   */
+  manualSeed(seed: number): this {
+    checkSeed('Generator.manualSeed', seed);
+    tracing.active?.refuse('a Generator is seeded, which replays would not be', 'Seed it before each call');
+    return this.#moveTo(seed, 0);
+  }
+
+  /**
+   * The whole state, as it is now: save it with a checkpoint, and training goes on with the numbers that would have come.
+   * Throws a CompileError in a compiled function, whose replays would not see it move.
+   */
+  stateDict(): GeneratorState {
+    const { offset } = this;
+    return { seed: this.#seed, offset };
+  }
+
+  /**
+   * Goes on from a state. Throws a RooflineError (code SEED or RANGE) for numbers that none has, or (code ARGUMENT) for what is
+   * no state, and a CompileError in a compiled function, whose replays would not.
+   */
+  loadStateDict(state: GeneratorState): void {
+    checkObject('Generator.loadStateDict', 'the state', state);
+    const { seed, offset } = state;
+    checkSeed('Generator.loadStateDict', seed);
+    checkCount('Generator.loadStateDict', 'the offset', offset);
+    tracing.active?.refuse(
+      'the state of a Generator is loaded, which replays would not',
+      'Load it before each call',
+    );
+    this.#moveTo(seed, offset);
+  }
+
+  #moveTo(seed: number, offset: number): this {
+    beforeMove(this);
+    this.#seed = seed;
+    this.#offset = offset;
+    return this;
+  }
+
+  /** Gives what goes back to here, once an op has failed, say; internal. */
   mark(): () => void {
-    const offset = this.#offset;
-    return () => (this.#offset = offset);
+    const [seed, offset] = [this.#seed, this.#offset];
+    return () => {
+      this.#seed = seed;
+      this.#offset = offset;
+    };
   }
 
   /** Takes the random words for `count` elements, and returns the first block that holds them. */
   take(count: number): number {
     checkCount('Generator.take', 'the count', count);
-    const first = this.#offset;
-    this.#offset += Math.ceil(count / 4);
-    return first;
+    return this.takePlace(count).offset;
   }
+
+  /** The same, with the seed that is in force; internal. */
+  takePlace(count: number): RandomPlace {
+    const place = { seed: this.#seed, offset: this.#offset };
+    this.#offset += Math.ceil(count / 4);
+    return place;
+  }
+}
+
+function checkSeed(owner: string, seed: number): void {
+  if (Number.isSafeInteger(seed) && seed >= 0) return;
+  throw new RooflineError(
+    'SEED',
+    `${owner}: the seed must be a whole number from 0 to 2^53 - 1, not ${describeValue(seed)}.`,
+  );
 }
 
 /** Throws a RooflineError (code ARGUMENT), which names `owner`, unless `generator` is one. */
@@ -66,5 +133,8 @@ export function checkGenerator(owner: string, generator: Generator): void {
   throw wrongArgument(owner, 'the generator', 'a Generator, as of new Generator(seed)', generator);
 }
 
-/** Used where neither a generator nor a seed is given. It starts from seed 0 in every process. */
+/**
+ * Where numbers come from if neither a generator nor a seed is given, as those of `dropout`. It starts from seed 0 in every
+ * process.
+ */
 export const defaultGenerator = new Generator(0);

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
+import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
 
 const values = (x: t.Tensor) => x.toFlatArray() as number[];
 
@@ -87,7 +88,159 @@ describe('a Generator', () => {
   });
 });
 
+/** Seeds, reads and restores a generator between runs, where the backward pass must drop what its forward pass dropped. */
+function describeStates(device: t.Device): void {
+  const drawings: [what: string, draw: (generator: t.Generator) => t.Tensor][] = [
+    ['randn', (generator) => t.randn([7], { generator, device })],
+    ['randint', (generator) => t.randint(0, 1000, [7], { generator, device })],
+    ['dropout', (generator) => t.dropout(t.full([64], 1, { device }), { generator })],
+  ];
+
+  it.each(drawings)('%s goes on from a seed or a state, eager and compiled alike', (_, draw) => {
+    const generator = new t.Generator(7);
+    const compiled = t.compile(() => draw(generator));
+    for (const run of [() => draw(generator), () => compiled()]) {
+      const next = () => t.scope(() => values(run()));
+      generator.manualSeed(7);
+      const first = [next(), next(), next()];
+      expect(new Set(first.map((x) => x.join())).size).toBe(3);
+      const state = generator.stateDict();
+      const after = [next(), next()];
+      expect(values(draw(generator.manualSeed(8)))).not.toEqual(first[0]);
+      generator.loadStateDict(state);
+      expect([next(), next()]).toEqual(after);
+      generator.manualSeed(7);
+      expect([next(), next(), next()]).toEqual(first);
+      expect(first[0]).toEqual(values(draw(new t.Generator(7))));
+    }
+    // Another seed is no other program.
+    expect(compiled.cache.misses).toBe(1);
+    compiled.dispose();
+  });
+
+  it('a program drops in its backward pass what it has dropped, whatever was seeded between its runs', () => {
+    const generator = new t.Generator(1);
+    const x = t.ones([64], { device, requiresGrad: true });
+    const step = () => {
+      const y = t.dropout(x, { generator });
+      t.sum(y).backward();
+      return y.detach();
+    };
+    expectOneMask(x, step, 5, (run) => {
+      if (run % 2 === 0) generator.manualSeed(100 + run);
+      else generator.loadStateDict({ seed: run, offset: 1000 });
+    });
+  });
+
+  it('a backward pass repeats its forward pass, though a generator was seeded in between', () => {
+    const generator = new t.Generator(1);
+    const x = t.ones([64], { device, requiresGrad: true });
+    const drop = (input: t.Tensor) => t.dropout(input, { generator });
+    for (const [seed, run] of [drop, (input: t.Tensor) => t.checkpoint(drop, input)].entries()) {
+      const y = run(x);
+      generator.manualSeed(10 + seed);
+      t.sum(y).backward();
+      expect(values(x.grad!)).toEqual(values(y.detach()));
+      expect(generator.stateDict()).toEqual({ seed: 10 + seed, offset: 0 });
+      x.grad = null;
+    }
+  });
+}
+
+describe('the state of a generator', () => {
+  describe('on the CPU', () => describeStates(t.device('cpu')));
+  describe.skipIf(!hostCompilerVersion())('on the emulated GPU (needs g++)', { timeout: 300_000 }, () =>
+    describeStates(openEmulatedDevice()),
+  );
+
+  it('is neither read nor set in a compiled function, which its replays would not', () => {
+    const generator = new t.Generator(3, 5);
+    const refused: [RegExp, () => unknown][] = [
+      [/a Generator is seeded.*Seed it before each call/, () => generator.manualSeed(1)],
+      [
+        /the state of a Generator is loaded.*before each call/,
+        () => generator.loadStateDict({ seed: 1, offset: 1 }),
+      ],
+      [/a Generator's offset is read.*outside/, () => generator.stateDict()],
+      [/a Generator's offset is read.*outside/, () => generator.offset],
+    ];
+    for (const [message, use] of refused) {
+      const compiled = t.compile((x: t.Tensor) => {
+        use();
+        return t.dropout(x, { generator });
+      });
+      expect(() => compiled(t.ones([4]))).toThrow(t.CompileError);
+      expect(() => compiled(t.ones([4]))).toThrow(message);
+      expect(generator.stateDict()).toEqual({ seed: 3, offset: 5 });
+    }
+  });
+
+  it('has a program for each seed that a compiled function reads', () => {
+    const generator = new t.Generator(3);
+    const compiled = t.compile((x: t.Tensor) => t.mul(x, generator.seed));
+    for (const seed of [3, 4, 3, 4]) {
+      generator.manualSeed(seed);
+      expect(compiled(t.tensor(1)).item()).toBe(seed);
+    }
+    expect(compiled.cache.misses).toBe(2);
+    compiled.dispose();
+  });
+
+  describe('of the default one', () => {
+    const before = t.defaultGenerator.stateDict();
+    afterEach(() => t.defaultGenerator.loadStateDict(before));
+
+    it('is where numbers come from that are given neither a generator nor a seed', () => {
+      const draws = [
+        (generator?: t.Generator) => t.uniform([5], { generator }),
+        (generator?: t.Generator) => t.dropout(t.ones([64]), { generator }),
+      ];
+      for (const draw of draws) {
+        const expected = values(draw(new t.Generator(11, 2)));
+        t.defaultGenerator.loadStateDict({ seed: 11, offset: 2 });
+        expect(values(draw())).toEqual(expected);
+        expect(t.defaultGenerator.offset).toBeGreaterThan(2);
+      }
+    });
+  });
+});
+
 describe('checkpoint', () => {
+  it('leaves a generator that its function seeds or makes where the forward pass left it', () => {
+    const generator = new t.Generator(5);
+    const x = t.ones([64], { requiresGrad: true });
+    const functions: ((input: t.Tensor) => t.Tensor)[] = [
+      (input) => t.dropout(input, { generator: generator.manualSeed(3) }),
+      (input) => {
+        const state = generator.stateDict();
+        const y = t.dropout(input, { generator });
+        generator.loadStateDict({ seed: 9, offset: 4 });
+        const z = t.dropout(y, { generator });
+        generator.loadStateDict(state);
+        return z;
+      },
+      (input) => {
+        generator.offset = 7;
+        return t.dropout(input, { generator });
+      },
+      (input) => t.dropout(input, { generator: new t.Generator(0).manualSeed(6) }),
+    ];
+    for (const fn of functions) {
+      const start = generator.stateDict();
+      t.noGrad(() => fn(x));
+      const end = generator.stateDict();
+      generator.loadStateDict(start);
+      const y = t.checkpoint((outer) => t.checkpoint(fn, t.mul(outer, 1)), x);
+      expect(generator.stateDict()).toEqual(end);
+      t.uniform([9], { generator: generator.manualSeed(50) });
+      const state = generator.stateDict();
+      t.sum(y).backward();
+      expect(values(x.grad!)).toEqual(values(y.detach()));
+      expect(generator.stateDict()).toEqual(state);
+      x.grad = null;
+    }
+  });
+
   it.each([
     ['once', (fn: (x: t.Tensor) => t.Tensor, x: t.Tensor) => t.checkpoint(fn, x)],
     [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RooflineError } from '../../../src/base/errors.ts';
-import { Generator, checkGenerator } from '../../../src/tensor/random/generator.ts';
+import { type GeneratorState, Generator, checkGenerator } from '../../../src/tensor/random/generator.ts';
 
 describe('a generator', () => {
   it('gives each call the next blocks of four words that nobody has used', () => {
@@ -16,6 +16,18 @@ describe('a generator', () => {
     ['SEED', 'Generator: the seed must', () => new Generator(2 ** 53)],
     ['RANGE', 'Generator: the offset must', () => new Generator(0, -1)],
     ['RANGE', 'Generator.take: the count must', () => new Generator(0).take(1.5)],
+    ['SEED', 'Generator.manualSeed: the seed must', () => new Generator(0).manualSeed(-1)],
+    [
+      'SEED',
+      'Generator.loadStateDict: the seed must',
+      () => new Generator(0).loadStateDict({ seed: 0.5, offset: 0 }),
+    ],
+    [
+      'RANGE',
+      'Generator.loadStateDict: the offset must',
+      () => new Generator(0).loadStateDict({ seed: 0, offset: -1 }),
+    ],
+    ['ARGUMENT', 'Generator.loadStateDict: the state must', () => new Generator(0).loadStateDict(5 as never)],
     [
       'ARGUMENT',
       'uniform: the generator must be a Generator, as of new Generator(seed), not an object',
@@ -24,6 +36,30 @@ describe('a generator', () => {
   ])('throws an error of code %s: %s', (code, message, make) => {
     expect(make).toThrow(RooflineError);
     expect(make).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) }));
+  });
+
+  it('begins at a seed, and goes on from a state that JSON has held, also of another generator', () => {
+    const generator = new Generator(7, 3);
+    expect(generator.manualSeed(2 ** 53 - 1)).toBe(generator);
+    expect(generator.stateDict()).toEqual({ seed: 2 ** 53 - 1, offset: 0 });
+    generator.take(9);
+    const state = JSON.parse(JSON.stringify(generator.stateDict())) as GeneratorState;
+    const other = new Generator(0, 100);
+    other.loadStateDict(state);
+    expect([other.seed, other.offset]).toEqual([2 ** 53 - 1, 3]);
+    expect(other.takePlace(4)).toEqual(generator.takePlace(4));
+    expect(state).toEqual({ seed: 2 ** 53 - 1, offset: 3 });
+  });
+
+  it('stays where it is when it is given what it cannot be', () => {
+    const generator = new Generator(7, 3);
+    for (const state of [
+      { seed: 1, offset: -1 },
+      { seed: -1, offset: 1 },
+    ])
+      expect(() => generator.loadStateDict(state)).toThrow(RooflineError);
+    expect(() => generator.manualSeed(0.5)).toThrow(RooflineError);
+    expect(generator.stateDict()).toEqual({ seed: 7, offset: 3 });
   });
 
   it('is known by its class', () => {
