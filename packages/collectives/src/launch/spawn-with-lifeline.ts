@@ -5,7 +5,8 @@ import { lifelineVariable } from './lifeline-variable.ts';
 
 export { killTree } from './process-tree.ts';
 
-export interface SpawnOptions {
+/** What `spawnWithLifeline` gives to the process. */
+export interface LifelineOptions {
   /** All its variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Of its descriptors 0, 1 and so on. */
@@ -17,7 +18,8 @@ export interface SpawnOptions {
  * started, as soon as this process is gone, though that was killed by SIGKILL and it is busy in native code: a thread of it
  * waits at one end of a pipe for the other end to close, which the system does. `killTree` kills the group sooner.
  */
-export function spawnWithLifeline(args: readonly string[], { env, stdio }: SpawnOptions): ChildProcess {
+export function spawnWithLifeline(args: readonly string[], options: LifelineOptions): ChildProcess {
+  const { env, stdio } = options;
   const preload = ['--import', packageProgram('lifeline').href];
   const child = spawn(process.execPath, [...preload, ...args], {
     env: { ...env, [lifelineVariable]: String(stdio.length) },

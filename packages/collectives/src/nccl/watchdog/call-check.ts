@@ -13,6 +13,8 @@ export class CallCheck {
   readonly #ranks: readonly number[];
   /** Calls so far, of all ranks together and of each pair and direction. */
   readonly #counts = new Map<string, number>();
+  /** Contexts so far. */
+  #contexts = 0;
 
   /** `ranks` are the world's, in the order of the group. */
   constructor(store: Store, prefix: string, rank: number, ranks: readonly number[]) {
@@ -36,6 +38,22 @@ export class CallCheck {
       message: `the ranks do not call the same (${asked})`,
       losses: members.flatMap((member, i) => (said[i] === description ? [] : [[member, 'differs'] as const])),
     };
+  }
+
+  /**
+   * What a call with a context says, against the rank that came to it first: one message a rank, where `check` takes one for
+   * each pair of them. Null where both say the same; else who said what, for all others to hear.
+   */
+  async checkContext(description: string): Promise<string | null> {
+    const number = this.#contexts++;
+    const block = Math.floor(number / blockCalls);
+    const said = `rank ${this.#ranks[this.#rank]}: ${description}`;
+    const key = `${this.#prefix}/contexts/${block}/${number}`;
+    const first = new TextDecoder().decode((await this.#store.compareAndSet(key, null, said))!);
+    if (this.#rank === 0 && number % blockCalls === 0 && block > 1)
+      await this.#store.deletePrefix(`${this.#prefix}/contexts/${block - 2}/`);
+    if (first.slice(first.indexOf(':')) === said.slice(said.indexOf(':'))) return null;
+    return `the ranks do not call the same (${first}; ${said})`;
   }
 
   async #say(channel: string, number: number, description: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
+import { StoreError } from '../../errors.ts';
 import { StoreClient } from '../../store/store-client.ts';
 import { HostMemory } from '@roofline/tensor-core/native';
 import { endCommunicators } from '../communicator.ts';
@@ -40,7 +41,7 @@ export class CommunicatorWatch {
     try {
       const alarms = new Alarms(client, prefix, rank, ranks.length);
       await alarms.answerOnceGone(client);
-      this.#compareCalls(new CallCheck(client, prefix, rank, ranks));
+      this.#compareCalls(new CallCheck(client, prefix, rank, ranks), alarms);
       // Without the store nobody hears of anything, but a time limit still counts.
       const heard = alarms
         .hear(() => this.#state.attempted)
@@ -94,16 +95,27 @@ export class CommunicatorWatch {
     return timedOut(timeoutMs);
   }
 
-  #compareCalls(check: CallCheck): void {
+  #compareCalls(check: CallCheck, alarms: Alarms): void {
     this.#port.on('message', (message: CheckMessage) => {
+      if (!message.isAwaited) return void this.#compareContext(check, alarms, message);
       // Ranks may have sends and receives in different orders: what they say of one waits for no other.
       const compared = check.check(message, this.#order.timeoutMs).catch(() => null);
       this.#checks = this.#checks.then(async () => {
         const mismatch = await compared;
         if (mismatch) await this.#end(mismatch);
-        else if (message.isAwaited) this.#state.noteChecked();
+        else this.#state.noteChecked();
       });
     });
+  }
+
+  /** Without the store nobody hears of anything. */
+  async #compareContext(check: CallCheck, alarms: Alarms, { description }: CheckMessage): Promise<void> {
+    try {
+      const difference = await check.checkContext(description);
+      if (difference !== null) await alarms.raise(difference);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+    }
   }
 
   async #end(failure: FailureMessage): Promise<void> {

@@ -31,7 +31,7 @@ export interface CheckMessage {
   readonly description: string;
   /** Of a send or receive: who sends to whom. */
   readonly pair: { readonly from: number; readonly to: number } | null;
-  /** Whether calls are done only once they have been compared. */
+  /** Whether calls are done only once all ranks' have been compared; else it is a context that is. */
   readonly isAwaited: boolean;
 }
 
