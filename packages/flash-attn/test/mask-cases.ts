@@ -132,16 +132,16 @@ function expectEqualWeights(
     const own = { output, lse, gradQ: gradQ!, gradK: gradK!, gradV: gradV! };
     const sums = Math.max(q.length, k.length) + headDimension;
     const wide = lse.dtype;
+    const what = `${q.length} queries, ${k.length} keys, ${causal ? 'causal' : 'all'}`;
     for (const name of names) {
       // A few parts are rounded to the dtype, every sum in the wider one (Higham 2002, 3.1).
       const unit = (name === 'lse' ? 0 : 4 * unitRoundoff[dtype]!) + (sums + 8) * unitRoundoff[wide]!;
       const wrong = own[name].toFlatArray().flatMap((value, i) => {
         const expected = exact[name].values[i]!;
         const isRight = value === expected || Math.abs(value - expected) <= unit * exact[name].sizes[i]!;
-        return isRight ? [] : [`${name}[${i}] is ${value}, not ${expected}`];
+        return isRight ? [] : [`${what}: ${name}[${i}] is ${value}, not ${expected}`];
       });
-      const what = `${q.length} queries, ${k.length} keys, ${causal ? 'causal' : 'all'}`;
-      expect(wrong.slice(0, 3), what).toEqual([]);
+      expect(wrong.slice(0, 3)).toEqual([]);
     }
   });
 }

@@ -56,7 +56,7 @@ export class AttentionGraph {
     const most = Math.max(fewestRows, Math.floor(scoresAtATime / (batch * heads * columns)));
     // Of equal size, so that they share shapes and what ONNX Runtime allocates for them.
     let size = Math.ceil(rows / Math.ceil(rows / most));
-    while (rows > 1 && rows % size === 1) size++;
+    if (rows > 1) while (rows % size === 1) size++;
     return blocksOf(rows, size);
   }
 
