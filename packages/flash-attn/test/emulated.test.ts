@@ -1,9 +1,10 @@
 import { fromTypedArray, full, scope, setFloat32MatmulPrecision } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FlashKernels, flashAttention, setFlashKernels } from '../src/index.ts';
+import { type FlashKernels, flashAttention, flashAttentionWithLse, setFlashKernels } from '../src/index.ts';
 import { expectAccurate, relativeError } from './attempt.ts';
 import { describeFlash, flash } from './flash-cases.ts';
+import { describeMasks } from './mask-cases.ts';
 import { type AttentionProblem, normals, randomProblem } from './problems.ts';
 
 /** Several heads of k and v, each of several heads of q, in several batches. */
@@ -23,6 +24,21 @@ describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the e
     problems: [groups, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
     dtypes: ['float32', 'bfloat16'],
   });
+
+  describeMasks(
+    (q, k, v, causal) => flashAttentionWithLse(q, k, v, { causal, scale: 1 }),
+    () => emulated,
+    {
+      dtypes: ['float32', 'bfloat16'],
+      queries: [1, 16, 64, 70],
+      sizes: [
+        [3, 17],
+        [37, 80],
+        [70, 40],
+        [3, 700],
+      ],
+    },
+  );
 
   /** Every size of tile, and the head dimensions between those that kernels are compiled for. */
   const sizes: readonly (readonly [

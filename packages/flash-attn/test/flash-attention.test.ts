@@ -21,6 +21,7 @@ import {
   tiledAttention,
 } from '../src/index.ts';
 import { describeFlash } from './flash-cases.ts';
+import { describeMasks } from './mask-cases.ts';
 import { normals, randomProblem } from './problems.ts';
 
 const cpu = device('cpu');
@@ -30,6 +31,20 @@ describe('flashAttention on the CPU', () => {
     problems: Array.from({ length: 20 }, (_, i) => randomProblem(i, 150, [8, 20, 64])),
     dtypes: ['float64', 'float32', 'float16', 'bfloat16'],
   });
+
+  describeMasks(
+    (q, k, v, causal) => flashAttentionWithLse(q, k, v, { causal, scale: 1 }),
+    () => cpu,
+    {
+      dtypes: ['float64', 'float32', 'float16', 'bfloat16'],
+      queries: [1, 16, 70],
+      sizes: [
+        [3, 17],
+        [37, 80],
+        [70, 40],
+      ],
+    },
+  );
 
   it.each([
     ['full', [1, 2, 3, 4], [1, 2, 5, 4], {}],

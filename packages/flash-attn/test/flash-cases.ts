@@ -3,18 +3,21 @@ import {
   type Device,
   type Tensor,
   cast,
+  copy,
   full,
   fromTypedArray,
   mul,
   observeOps,
   scope,
+  slice,
+  squeeze,
   sum,
   transpose,
 } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { type FlashAttentionOptions, flashAttention, flashAttentionWithLse } from '../src/index.ts';
-import { type Attention, expectAccurate } from './attempt.ts';
-import { type AttentionProblem, describeProblem, normals, storedAs } from './problems.ts';
+import { type Attention, expectAccurate, relativeError } from './attempt.ts';
+import { type AttentionProblem, describeProblem, normals, storages, storedAs } from './problems.ts';
 
 /** flashAttentionWithLse with a problem's settings. */
 export const flash: Attention = (q, k, v, { causal, scale }) =>
@@ -148,6 +151,33 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
       expect(merged.isContiguous).toBe(true);
       sum(mul(output, output)).backward();
       expect(q.grad!.isContiguous).toBe(true);
+    });
+  });
+
+  it.each(storages)('has the gradients of gradients that lie %s', (storage) => {
+    const device = open();
+    scope(() => {
+      const shape = [2, 3, 20, 16];
+      const operand = (seed: number) =>
+        storedAs('bhnd', normals(1920, seed), shape, 'float32', device).requiresGrad_();
+      const leaves = [operand(1), operand(2), operand(3)] as const;
+      // That of the log-sum-exp lies as the numbers of one of 16 columns do.
+      const gradO = storedAs(storage, normals(1920, 4), shape, 'float32', device);
+      const gradLse = squeeze(
+        slice(storedAs(storage, normals(1920, 5), shape, 'float32', device), 3, 6, 7),
+        3,
+      );
+      const gradients = (ofOutput: Tensor, ofLse: Tensor) => {
+        for (const x of leaves) x.grad = null;
+        flashAttention(...leaves, { causal: true, deterministic: true }).backward(ofOutput);
+        flashAttentionWithLse(...leaves, { causal: true, deterministic: true }).lse.backward(ofLse);
+        return leaves.map((x) => x.grad!.toFlatArray());
+      };
+      const dense = gradients(copy(gradO), copy(gradLse));
+      gradients(gradO, gradLse).forEach((values, i) => {
+        // Rows that are not aligned are summed in another order: 16 products each.
+        expect(relativeError(values, dense[i]!)).toBeLessThanOrEqual(16 * 2 ** -24);
+      });
     });
   });
 

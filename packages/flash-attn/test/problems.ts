@@ -13,7 +13,7 @@ import { uniformStream } from '../../../tooling/uniform-stream.ts';
 import type { AttentionSizes } from '../src/operands.ts';
 
 /** How an operand lies in memory. */
-const storages = ['bhnd', 'bnhd', 'sliced', 'transposed', 'expanded'] as const;
+export const storages = ['bhnd', 'bnhd', 'sliced', 'transposed', 'expanded'] as const;
 
 export interface AttentionProblem extends AttentionSizes {
   readonly causal: boolean;

@@ -13,6 +13,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { type TiledAttentionOptions, flashAttentionWithLse, tiledAttention } from '../src/index.ts';
 import { type Attention, expectAccurate } from './attempt.ts';
+import { describeMasks } from './mask-cases.ts';
 import { plainAttention } from '../src/reference.ts';
 import { describeProblem, normals, randomProblem } from './problems.ts';
 
@@ -31,6 +32,28 @@ describe('tiledAttention', () => {
     it.each(problems.map((problem) => [describeProblem(problem), problem] as const))(
       'is attention: %s',
       (_, problem) => expectAccurate(tiled, problem, dtype, device('cpu')),
+    );
+  });
+
+  describe.each([
+    { queries: 7, keys: 5 },
+    { queries: 16, keys: 64 },
+  ])('in tiles of $queries by $keys', (blockSize) => {
+    describeMasks(
+      (q, k, v, causal) => ({
+        output: tiledAttention(q, k, v, { causal, scale: 1, blockSize }),
+        lse: flashAttentionWithLse(q, k, v, { causal, scale: 1 }).lse,
+      }),
+      () => device('cpu'),
+      {
+        dtypes: ['float32', 'bfloat16'],
+        queries: [1, 21],
+        sizes: [
+          [3, 17],
+          [37, 80],
+          [40, 30],
+        ],
+      },
     );
   });
 

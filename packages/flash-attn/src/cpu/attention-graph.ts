@@ -47,12 +47,17 @@ export class AttentionGraph {
     return this.graph.reshape(x, [batch, keyHeads, 1, keys, headDimension]);
   }
 
-  /** As many rows, against `columns` each, as may exist at a time. */
+  /**
+   * About as many rows, against `columns` each, as may exist at a time. Never a single one of many: ONNX Runtime multiplies
+   * one row in another order than several, and backward would not find the scores of forward.
+   */
   blocks(rows: number, columns: number): Block[] {
     const { batch, heads } = this.sizes;
     const most = Math.max(fewestRows, Math.floor(scoresAtATime / (batch * heads * columns)));
     // Of equal size, so that they share shapes and what ONNX Runtime allocates for them.
-    return blocksOf(rows, Math.ceil(rows / Math.ceil(rows / most)));
+    let size = Math.ceil(rows / Math.ceil(rows / most));
+    if (rows > 1) while (rows % size === 1) size++;
+    return blocksOf(rows, size);
   }
 
   /** The keys that the queries of a block see. */
@@ -60,14 +65,11 @@ export class AttentionGraph {
     return { start: 0, end: keysSeenBy(this.#problem, block) };
   }
 
-  /**
-   * Queries among which are all that see a key of a block. Never a single one of many: ONNX Runtime multiplies one row in
-   * another order than several.
-   */
+  /** Queries among which are all that see a key of a block, and as few rows as may be multiplied together. */
   seeing({ start }: Block): Block {
     const { queries, keys } = this.sizes;
-    const first = this.#problem.causal ? Math.max(0, start - (keys - queries)) : 0;
-    return { start: first - (first % fewestRows), end: queries };
+    const first = this.#problem.causal ? Math.min(start - (keys - queries), queries - fewestRows) : 0;
+    return { start: Math.max(0, first), end: queries };
   }
 
   slice(x: OnnxValue, { start, end }: Block, dimension = x.shape.length - 2): OnnxValue {

@@ -1,7 +1,8 @@
 import { device } from '@roofline/tensor-core';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { setFlashKernels } from '../../src/index.ts';
+import { flashAttentionWithLse, setFlashKernels } from '../../src/index.ts';
 import { describeFlash } from '../flash-cases.ts';
+import { describeMasks } from '../mask-cases.ts';
 import { type AttentionProblem, randomProblem } from '../problems.ts';
 
 const problems = (count: number, dimensions: readonly number[]) =>
@@ -12,6 +13,23 @@ const longRows = (headDimension: number): AttentionProblem => ({
   ...{ magnitude: 4, storage: ['bnhd', 'sliced', 'bhnd'], seed: headDimension },
 });
 
+const masks = () =>
+  describeMasks(
+    (q, k, v, causal) => flashAttentionWithLse(q, k, v, { causal, scale: 1 }),
+    () => device('cuda'),
+    {
+      dtypes: ['bfloat16', 'float32'],
+      queries: [1, 16, 64, 70, 150],
+      sizes: [
+        [3, 17],
+        [37, 80],
+        [70, 40],
+        [3, 700],
+        [150, 1000],
+      ],
+    },
+  );
+
 // Float64 on the CPU, which they are held to, takes most of the time.
 describe('flashAttention by the kernels for every GPU', () => {
   beforeAll(() => setFlashKernels('simt'));
@@ -20,6 +38,7 @@ describe('flashAttention by the kernels for every GPU', () => {
     problems: problems(70, [16, 20, 64, 80, 128, 256]),
     dtypes: ['bfloat16', 'float16', 'float32'],
   });
+  masks();
 });
 
 describe('flashAttention on the tensor cores of every GPU', () => {
@@ -29,6 +48,7 @@ describe('flashAttention on the tensor cores of every GPU', () => {
     problems: problems(70, [16, 20, 64, 80, 128, 144, 256]),
     dtypes: ['bfloat16', 'float16', 'float32'],
   });
+  masks();
 });
 
 // On Hopper its own kernels; on another GPU these run those above again.
@@ -42,4 +62,5 @@ describe('flashAttention by the fastest kernels', () => {
     ],
     dtypes: ['bfloat16', 'float16'],
   });
+  masks();
 });
