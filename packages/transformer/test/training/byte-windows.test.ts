@@ -11,7 +11,7 @@ const wordsOf = (text: string, options: ByteWindowsOptions): { ids: string[]; ta
     const { ids, targets } = byteWindows(text, options);
     const rows = (tensor: typeof ids) =>
       (tensor.toArray() as number[][]).map((row) => String.fromCharCode(...row));
-    expect([ids.shape, targets.shape]).toEqual(Array(2).fill([options.batch, options.contextLength]));
+    for (const { shape } of [ids, targets]) expect(shape).toEqual([options.batch, options.contextLength]);
     return { ids: rows(ids), targets: rows(targets) };
   });
 

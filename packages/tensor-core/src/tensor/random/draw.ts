@@ -1,5 +1,4 @@
 import { AutogradError } from '../../base/errors.ts';
-import type { Generator } from './generator.ts';
 
 /** Where in a generator's sequence random words lie. */
 export interface RandomPlace {
@@ -7,9 +6,16 @@ export interface RandomPlace {
   readonly offset: number;
 }
 
+/** What draws take their words of: a `Generator`. */
+export interface WordSource {
+  readonly seed: number;
+  takePlace(count: number): RandomPlace;
+  mark(): () => void;
+}
+
 /** A call that takes random words. Each of its runs, one in eager and one in each replay, takes them anew. */
 export interface Draw {
-  readonly generator: Generator;
+  readonly generator: WordSource;
   /** Elements. */
   readonly count: number;
   /** Where the words of the latest run begin. */
@@ -25,14 +31,14 @@ interface Frame {
   /** Of `repeat`: how many have been repeated. */
   position: number;
   /** Of `repeat`: takes generators that the function has moved back to where they were. */
-  readonly goBack: Map<Generator, () => void>;
+  readonly goBack: Map<WordSource, () => void>;
   readonly outer: Frame | null;
 }
 
 let innermost: Frame | null = null;
 
 /** A draw of `count` elements from `generator`; no words are taken yet. */
-export function drawFrom(generator: Generator, count: number): Draw {
+export function drawFrom(generator: WordSource, count: number): Draw {
   const recorders: Frame[] = [];
   let frame = innermost;
   for (; frame?.kind === 'record'; frame = frame.outer) recorders.push(frame);
@@ -42,7 +48,7 @@ export function drawFrom(generator: Generator, count: number): Draw {
 }
 
 /** A generator is about to be seeded, or set to another place. */
-export function beforeMove(generator: Generator): void {
+export function beforeMove(generator: WordSource): void {
   for (let frame = innermost; frame !== null; frame = frame.outer) {
     if (frame.kind === 'repeat' && !frame.goBack.has(generator))
       frame.goBack.set(generator, generator.mark());
@@ -79,11 +85,11 @@ function within<T>(kind: Frame['kind'], draws: Draw[], fn: () => T): T {
 }
 
 class FreshDraw implements Draw {
-  readonly generator: Generator;
+  readonly generator: WordSource;
   readonly count: number;
   place: RandomPlace = { seed: 0, offset: 0 };
 
-  constructor(generator: Generator, count: number) {
+  constructor(generator: WordSource, count: number) {
     this.generator = generator;
     this.count = count;
   }
@@ -94,7 +100,7 @@ class FreshDraw implements Draw {
   }
 }
 
-function repeated(frame: Frame, generator: Generator, count: number): Draw {
+function repeated(frame: Frame, generator: WordSource, count: number): Draw {
   const first = frame.draws[frame.position++];
   // One that was seeded since is the same; one that the function makes is another of the same seed.
   const isSame = first?.generator === generator || first?.place.seed === generator.seed;
