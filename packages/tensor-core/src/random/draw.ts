@@ -1,11 +1,5 @@
 import { AutogradError } from '../errors.ts';
-import type { Generator } from './generator.ts';
-
-/** Where in a generator's sequence random words lie. */
-export interface RandomPlace {
-  readonly seed: number;
-  readonly offset: number;
-}
+import { type Generator, type GeneratorState, withoutMoves } from './generator.ts';
 
 /** A call that takes random words. Each of its runs, one in eager and one in each replay, takes them anew. */
 export interface Draw {
@@ -13,9 +7,9 @@ export interface Draw {
   /** Elements. */
   readonly count: number;
   /** Where the words of the latest run begin. */
-  readonly place: RandomPlace;
+  readonly place: GeneratorState;
   /** Takes the words of a run; gives their place. */
-  take(): RandomPlace;
+  take(): GeneratorState;
 }
 
 /** What draws meet while a function runs: they are written down, or must repeat those that were. */
@@ -24,8 +18,6 @@ interface Frame {
   readonly draws: Draw[];
   /** Of `repeat`: how many have been repeated. */
   position: number;
-  /** Of `repeat`: takes generators that the function has moved back to where they were. */
-  readonly goBack: Map<Generator, () => void>;
   readonly outer: Frame | null;
 }
 
@@ -41,14 +33,6 @@ export function drawFrom(generator: Generator, count: number): Draw {
   return draw;
 }
 
-/** A generator is about to be seeded, or set to another place. */
-export function beforeMove(generator: Generator): void {
-  for (let frame = innermost; frame !== null; frame = frame.outer) {
-    if (frame.kind === 'repeat' && !frame.goBack.has(generator))
-      frame.goBack.set(generator, generator.mark());
-  }
-}
-
 /** Runs `fn`; the draws of its calls are added to `draws`. */
 export function recordDraws<T>(draws: Draw[], fn: () => T): T {
   return within('record', draws, fn);
@@ -59,7 +43,7 @@ export function recordDraws<T>(draws: Draw[], fn: () => T): T {
  * they were, also those that `fn` seeds. Throws an AutogradError where they are not the calls that were written down.
  */
 export function repeatDraws<T>(draws: readonly Draw[], fn: () => T): T {
-  return within('repeat', [...draws], fn);
+  return withoutMoves(() => within('repeat', [...draws], fn));
 }
 
 /** Whether draws are being written down or repeated: each must be seen. */
@@ -68,27 +52,26 @@ export function areDrawsFollowed(): boolean {
 }
 
 function within<T>(kind: Frame['kind'], draws: Draw[], fn: () => T): T {
-  const frame: Frame = { kind, draws, position: 0, goBack: new Map(), outer: innermost };
+  const frame: Frame = { kind, draws, position: 0, outer: innermost };
   innermost = frame;
   try {
     return fn();
   } finally {
     innermost = frame.outer;
-    for (const goBack of frame.goBack.values()) goBack();
   }
 }
 
 class FreshDraw implements Draw {
   readonly generator: Generator;
   readonly count: number;
-  place: RandomPlace = { seed: 0, offset: 0 };
+  place: GeneratorState = { seed: 0, offset: 0 };
 
   constructor(generator: Generator, count: number) {
     this.generator = generator;
     this.count = count;
   }
 
-  take(): RandomPlace {
+  take(): GeneratorState {
     this.place = this.generator.takePlace(this.count);
     return this.place;
   }

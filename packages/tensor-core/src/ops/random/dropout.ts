@@ -9,8 +9,13 @@ import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../devices/cuda/compile/c-types.ts';
 import { byteSize } from '../../tensor/dtype.ts';
-import { type Draw, type RandomPlace, drawFrom } from '../../random/draw.ts';
-import { type Generator, checkGenerator, defaultGenerator } from '../../random/generator.ts';
+import { type Draw, drawFrom } from '../../random/draw.ts';
+import {
+  type Generator,
+  type GeneratorState,
+  checkGenerator,
+  defaultGenerator,
+} from '../../random/generator.ts';
 import { halvesOf, philox } from '../../random/philox.ts';
 import { sizeOf } from '../../tensor/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -19,7 +24,7 @@ import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
 import { kernelVariants } from '../support/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
-interface DropoutAttributes extends RandomPlace {
+interface DropoutAttributes extends GeneratorState {
   /** The share of the elements that become zero. */
   readonly p: number;
   readonly draw: Draw;
