@@ -4,7 +4,6 @@ import {
   RooflineError,
   type Tensor,
   checkOptions,
-  dependOn,
   describeValue,
   requireTensor,
 } from '@roofline/tensor-core';
@@ -71,7 +70,6 @@ export class ShardedOptimizer<H extends object> {
   #isDisposed = false;
   /** The call that exchanges the state, until its promise is settled. */
   #underWay: 'stateDict' | 'loadStateDict' | null = null;
-  readonly #readUnderWay = () => this.#underWay;
 
   constructor(
     parameters: ShardableParameters<H>,
@@ -290,9 +288,8 @@ export class ShardedOptimizer<H extends object> {
         `${owner}.${method}: the optimizer was used after it had been disposed; make a new one.`,
       );
     }
-    const underWay = dependOn(this.#readUnderWay);
-    if (underWay === null) return;
-    throw new RooflineError('ORDER', `${owner}.${method}: ${underWay}() is under way; await it first.`);
+    if (this.#underWay === null) return;
+    throw new RooflineError('ORDER', `${owner}.${method}: ${this.#underWay}() is under way; await it first.`);
   }
 }
 

@@ -37,7 +37,8 @@ export interface LoadedCheckpoint extends StateMatch {
 /**
  * Reads parameters from a safetensors file into the model, cast to its dtypes; one tensor at a time passes
  * through the host's memory. As `Module.loadStateDict` does, it throws a StateError that lists all missing and
- * unexpected names, wrong shapes and dtypes; and a SafetensorsError for a damaged file. Whatever is thrown, the
+ * unexpected names, wrong shapes and dtypes, or names a tensor with a value that the model's dtype cannot hold; and a
+ * SafetensorsError for a damaged file. Whatever is thrown, the
  * model is as it was: its memory is needed once more while the file is read.
  */
 export function loadCheckpoint(

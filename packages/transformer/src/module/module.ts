@@ -159,8 +159,9 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
    * of its names; where the state has more, their values must be the same.
    *
    * Throws a StateError that lists all that does not fit: missing and unexpected names (unless `strict` is false),
-   * other shapes, integers for floating-point parameters. Whatever is thrown, nothing has been written then: the
-   * copies are made beside the parameters, whose memory is needed once more while they are.
+   * other shapes, integers for floating-point parameters; or that names a tensor with a value that the dtype of its parameter
+   * cannot hold. Whatever is thrown, nothing has been written then: the copies are made beside the parameters, whose memory
+   * is needed once more while they are.
    */
   loadStateDict(state: Readonly<Record<string, Tensor>>, options: StateMatchOptions = {}): StateMatch {
     checkObject('loadStateDict', 'the state', state);

@@ -11,7 +11,8 @@ const wordsOf = (text: string, options: ByteWindowsOptions): { ids: string[]; ta
     const { ids, targets } = byteWindows(text, options);
     const rows = (tensor: typeof ids) =>
       (tensor.toArray() as number[][]).map((row) => String.fromCharCode(...row));
-    for (const { shape } of [ids, targets]) expect(shape).toEqual([options.batch, options.contextLength]);
+    const shape = [options.batch, options.contextLength];
+    expect([ids.shape, targets.shape]).toEqual([shape, shape]);
     return { ids: rows(ids), targets: rows(targets) };
   });
 

@@ -9,8 +9,13 @@ import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { byteSize } from '../../base/dtype.ts';
-import { type Draw, type RandomPlace, drawFrom } from '../../tensor/random/draw.ts';
-import { type Generator, checkGenerator, defaultGenerator } from '../../tensor/random/generator.ts';
+import { type Draw, drawFrom } from '../../tensor/random/draw.ts';
+import {
+  type Generator,
+  type GeneratorState,
+  checkGenerator,
+  defaultGenerator,
+} from '../../tensor/random/generator.ts';
 import { halvesOf, philox } from '../../tensor/random/philox.ts';
 import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
@@ -19,7 +24,7 @@ import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
-interface DropoutAttributes extends RandomPlace {
+interface DropoutAttributes extends GeneratorState {
   /** The share of the elements that become zero. */
   readonly p: number;
   readonly draw: Draw;

@@ -2,7 +2,7 @@ import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
-import type { RandomPlace } from '../../tensor/random/draw.ts';
+import type { GeneratorState } from '../../tensor/random/generator.ts';
 import { halvesOf, philox } from '../../tensor/random/philox.ts';
 import type { DType, TypedArray } from '../../base/dtype.ts';
 import { toBits16 } from '../../base/float16.ts';
@@ -22,7 +22,7 @@ const threads = 256;
 const hostBlock = 4096;
 
 /** An op that overwrites its input with random numbers; the same numbers on every device. */
-export function randomOp<A extends RandomPlace>(definition: RandomDefinition<A>): ComputeOp<A> {
+export function randomOp<A extends GeneratorState>(definition: RandomDefinition<A>): ComputeOp<A> {
   const kernel = kernelVariants(
     `random/${definition.kernel}.cu`,
     definition.kernel,
@@ -60,7 +60,7 @@ function gridFor({ properties }: CudaContext, count: number): number {
   return Math.min(Math.ceil(count / (4 * threads)), 16 * properties.multiprocessors);
 }
 
-function fillOnHost<A extends RandomPlace>(
+function fillOnHost<A extends GeneratorState>(
   { data, dtype }: HostArray,
   attributes: A,
   transform: RandomDefinition<A>['transform'],

@@ -5,8 +5,13 @@ import { type TensorOptions, emptyFor } from '../creation/from-values.ts';
 import { type DType, checkDType, isFloatingPoint } from '../../base/dtype.ts';
 import { DTypeError, RooflineError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import { type RandomPlace, drawFrom } from '../../tensor/random/draw.ts';
-import { type Generator, checkGenerator, defaultGenerator } from '../../tensor/random/generator.ts';
+import { drawFrom } from '../../tensor/random/draw.ts';
+import {
+  type Generator,
+  type GeneratorState,
+  checkGenerator,
+  defaultGenerator,
+} from '../../tensor/random/generator.ts';
 import { inverseNormal } from '../../tensor/random/inverse-normal.ts';
 import { largestBelow, largestUpTo, roundedTo } from '../../tensor/random/largest-below.ts';
 import { normalCdf } from '../../tensor/random/normal-cdf.ts';
@@ -15,7 +20,7 @@ import { type Shape, checkWhole } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { randomOp } from './random-op.ts';
 
-interface UniformAttributes extends RandomPlace {
+interface UniformAttributes extends GeneratorState {
   readonly low: number;
   readonly range: number;
   readonly bits: number;
@@ -38,7 +43,7 @@ const uniformOp = randomOp<UniformAttributes>({
   },
 });
 
-interface NormalAttributes extends RandomPlace {
+interface NormalAttributes extends GeneratorState {
   readonly mean: number;
   readonly standardDeviation: number;
   /** Φ at the lower cut, and from there to the upper one. */
@@ -62,7 +67,7 @@ const normalOp = randomOp<NormalAttributes>({
   },
 });
 
-interface IntegerAttributes extends RandomPlace {
+interface IntegerAttributes extends GeneratorState {
   readonly low: number;
   readonly range: number;
 }
@@ -93,12 +98,12 @@ const randomOptions: readonly (keyof RandomOptions)[] = [
   'seed',
 ];
 
-function fill<A extends RandomPlace>(
+function fill<A extends GeneratorState>(
   owner: string,
   op: ComputeOp<A>,
   shape: Shape,
   { generator, seed, requiresGrad, dtype, device }: RandomOptions,
-  attributes: Omit<A, keyof RandomPlace>,
+  attributes: Omit<A, keyof GeneratorState>,
 ): Tensor {
   return scope(() => {
     const tensor = emptyFor(owner, shape, { dtype, device });
@@ -113,7 +118,7 @@ function placeOf(
   generator: Generator | undefined,
   seed: number | undefined,
   count: number,
-): () => RandomPlace {
+): () => GeneratorState {
   if (generator === undefined && seed !== undefined) return () => ({ seed, offset: 0 });
   const draw = drawFrom(generator ?? defaultGenerator, count);
   return () => draw.take();

@@ -1,27 +1,15 @@
 import { AutogradError } from '../../base/errors.ts';
-
-/** Where in a generator's sequence random words lie. */
-export interface RandomPlace {
-  readonly seed: number;
-  readonly offset: number;
-}
-
-/** What draws take their words of: a `Generator`. */
-export interface WordSource {
-  readonly seed: number;
-  takePlace(count: number): RandomPlace;
-  mark(): () => void;
-}
+import { type Generator, type GeneratorState, withoutMoves } from './generator.ts';
 
 /** A call that takes random words. Each of its runs, one in eager and one in each replay, takes them anew. */
 export interface Draw {
-  readonly generator: WordSource;
+  readonly generator: Generator;
   /** Elements. */
   readonly count: number;
   /** Where the words of the latest run begin. */
-  readonly place: RandomPlace;
+  readonly place: GeneratorState;
   /** Takes the words of a run; gives their place. */
-  take(): RandomPlace;
+  take(): GeneratorState;
 }
 
 /** What draws meet while a function runs: they are written down, or must repeat those that were. */
@@ -30,29 +18,19 @@ interface Frame {
   readonly draws: Draw[];
   /** Of `repeat`: how many have been repeated. */
   position: number;
-  /** Of `repeat`: takes generators that the function has moved back to where they were. */
-  readonly goBack: Map<WordSource, () => void>;
   readonly outer: Frame | null;
 }
 
 let innermost: Frame | null = null;
 
 /** A draw of `count` elements from `generator`; no words are taken yet. */
-export function drawFrom(generator: WordSource, count: number): Draw {
+export function drawFrom(generator: Generator, count: number): Draw {
   const recorders: Frame[] = [];
   let frame = innermost;
   for (; frame?.kind === 'record'; frame = frame.outer) recorders.push(frame);
   const draw = frame ? repeated(frame, generator, count) : new FreshDraw(generator, count);
   for (const { draws } of recorders) draws.push(draw);
   return draw;
-}
-
-/** A generator is about to be seeded, or set to another place. */
-export function beforeMove(generator: WordSource): void {
-  for (let frame = innermost; frame !== null; frame = frame.outer) {
-    if (frame.kind === 'repeat' && !frame.goBack.has(generator))
-      frame.goBack.set(generator, generator.mark());
-  }
 }
 
 /** Runs `fn`; the draws of its calls are added to `draws`. */
@@ -65,7 +43,7 @@ export function recordDraws<T>(draws: Draw[], fn: () => T): T {
  * they were, also those that `fn` seeds. Throws an AutogradError where they are not the calls that were written down.
  */
 export function repeatDraws<T>(draws: readonly Draw[], fn: () => T): T {
-  return within('repeat', [...draws], fn);
+  return withoutMoves(() => within('repeat', [...draws], fn));
 }
 
 /** Whether draws are being written down or repeated: each must be seen. */
@@ -74,33 +52,32 @@ export function areDrawsFollowed(): boolean {
 }
 
 function within<T>(kind: Frame['kind'], draws: Draw[], fn: () => T): T {
-  const frame: Frame = { kind, draws, position: 0, goBack: new Map(), outer: innermost };
+  const frame: Frame = { kind, draws, position: 0, outer: innermost };
   innermost = frame;
   try {
     return fn();
   } finally {
     innermost = frame.outer;
-    for (const goBack of frame.goBack.values()) goBack();
   }
 }
 
 class FreshDraw implements Draw {
-  readonly generator: WordSource;
+  readonly generator: Generator;
   readonly count: number;
-  place: RandomPlace = { seed: 0, offset: 0 };
+  place: GeneratorState = { seed: 0, offset: 0 };
 
-  constructor(generator: WordSource, count: number) {
+  constructor(generator: Generator, count: number) {
     this.generator = generator;
     this.count = count;
   }
 
-  take(): RandomPlace {
+  take(): GeneratorState {
     this.place = this.generator.takePlace(this.count);
     return this.place;
   }
 }
 
-function repeated(frame: Frame, generator: WordSource, count: number): Draw {
+function repeated(frame: Frame, generator: Generator, count: number): Draw {
   const first = frame.draws[frame.position++];
   // One that was seeded since is the same; one that the function makes is another of the same seed.
   const isSame = first?.generator === generator || first?.place.seed === generator.seed;

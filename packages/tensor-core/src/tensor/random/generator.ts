@@ -1,14 +1,16 @@
 import { checkCount, checkObject, describeValue, wrongArgument } from '../../base/check-value.ts';
 import { RooflineError } from '../../base/errors.ts';
 import { dependOn, tracing } from '../tracing.ts';
-import { type RandomPlace, beforeMove } from './draw.ts';
 
-/** All that a generator's next numbers depend on, in numbers that JSON holds. */
+/** Where in its sequence a generator is, which is all that its next numbers depend on. */
 export interface GeneratorState {
   readonly seed: number;
   /** The next unused block of four random words. */
   readonly offset: number;
 }
+
+/** Takes each generator that has been moved, since the innermost `withoutMoves` began, back; null outside of one. */
+let moved: Map<Generator, () => void> | null = null;
 
 /**
  * Where random numbers come from: a seed, and how many blocks of the counter have been used. Equal seeds and
@@ -90,7 +92,7 @@ export class Generator {
   }
 
   #moveTo(seed: number, offset: number): this {
-    beforeMove(this);
+    if (moved?.has(this) === false) moved.set(this, this.mark());
     this.#seed = seed;
     this.#offset = offset;
     return this;
@@ -112,10 +114,22 @@ export class Generator {
   }
 
   /** The same, with the seed that is in force; internal. */
-  takePlace(count: number): RandomPlace {
+  takePlace(count: number): GeneratorState {
     const place = { seed: this.#seed, offset: this.#offset };
     this.#offset += Math.ceil(count / 4);
     return place;
+  }
+}
+
+/** Runs `fn`, and takes generators that it has seeded, or set to another place, back to where they were. */
+export function withoutMoves<T>(fn: () => T): T {
+  const outer = moved;
+  const own = (moved = new Map<Generator, () => void>());
+  try {
+    return fn();
+  } finally {
+    moved = outer;
+    for (const goBack of own.values()) goBack();
   }
 }
 

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { RooflineError } from '../../../src/base/errors.ts';
-import { type GeneratorState, Generator, checkGenerator } from '../../../src/tensor/random/generator.ts';
+import {
+  type GeneratorState,
+  Generator,
+  checkGenerator,
+  withoutMoves,
+} from '../../../src/tensor/random/generator.ts';
 
 describe('a generator', () => {
   it('gives each call the next blocks of four words that nobody has used', () => {
@@ -60,6 +65,28 @@ describe('a generator', () => {
       expect(() => generator.loadStateDict(state)).toThrow(RooflineError);
     expect(() => generator.manualSeed(0.5)).toThrow(RooflineError);
     expect(generator.stateDict()).toEqual({ seed: 7, offset: 3 });
+  });
+
+  it('comes back from where a function has moved it, one within another, and stays where it is moved outside', () => {
+    const [first, second] = [new Generator(1, 10), new Generator(2, 20)];
+    withoutMoves(() => {
+      withoutMoves(() => first.manualSeed(5));
+      expect(first.stateDict()).toEqual({ seed: 1, offset: 10 });
+      second.offset = 7;
+      first.loadStateDict({ seed: 8, offset: 9 });
+    });
+    expect([first, second].map((generator) => generator.stateDict())).toEqual([
+      { seed: 1, offset: 10 },
+      { seed: 2, offset: 20 },
+    ]);
+    expect(() =>
+      withoutMoves(() => {
+        first.offset = 0;
+        throw new Error('in the middle');
+      }),
+    ).toThrow('in the middle');
+    expect(first.offset).toBe(10);
+    expect(second.manualSeed(3).stateDict()).toEqual({ seed: 3, offset: 0 });
   });
 
   it('is known by its class', () => {
