@@ -23,7 +23,7 @@ export interface ReduceOptions {
   readonly output?: Tensor;
   /**
    * What all ranks must give alike beside the op and the shape, such as 'step 3', in a few words: errors tell who gave what.
-   * NCCL compares a call that has one as `checkCalls` would, but nothing waits for that.
+   * Without `checkCalls`, NCCL compares it through the store with that of the rank that came first, and nothing waits for that.
    */
   readonly context?: string;
 }
