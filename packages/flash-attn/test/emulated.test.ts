@@ -13,6 +13,12 @@ const groups: AttentionProblem = {
   ...{ causal: true, magnitude: 1, storage: ['bnhd', 'bhnd', 'bnhd'], seed: 6 },
 };
 
+/** Rows that are aligned, but end within a vector, before what is not theirs. */
+const padded: AttentionProblem = {
+  ...{ batch: 1, heads: 2, keyHeads: 1, queries: 20, keys: 23, headDimension: 13 },
+  ...{ causal: true, magnitude: 1, storage: ['padded', 'padded', 'padded'], seed: 7 },
+};
+
 const families: readonly FlashKernels[] = ['simt', 'mma'];
 
 describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the emulated GPU', (family) => {
@@ -21,7 +27,7 @@ describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the e
   afterAll(() => setFlashKernels('auto'));
 
   describeFlash(() => emulated, {
-    problems: [groups, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
+    problems: [groups, padded, ...Array.from({ length: 10 }, (_, i) => randomProblem(200 + i, 90, [8, 16]))],
     dtypes: ['float32', 'bfloat16'],
   });
 

@@ -21,7 +21,7 @@ import {
   tiledAttention,
 } from '../src/index.ts';
 import { describeFlash } from './flash-cases.ts';
-import { describeMasks } from './mask-cases.ts';
+import { describeMasks, expectMasked } from './mask-cases.ts';
 import { normals, randomProblem } from './problems.ts';
 
 const cpu = device('cpu');
@@ -45,6 +45,16 @@ describe('flashAttention on the CPU', () => {
       ],
     },
   );
+
+  // So many scores are two blocks of queries, and of keys; the first of 4,000 queries see no key.
+  it.each([
+    [4000, 1500],
+    [2100, 2100],
+  ])('ends its mask where it ends in several blocks, of %i queries and %i keys', (queries, keys) => {
+    const attention = (q: Tensor, k: Tensor, v: Tensor, causal: boolean) =>
+      flashAttentionWithLse(q, k, v, { causal, scale: 1 });
+    expect(() => expectMasked(attention, [queries, keys], 'float32', cpu)).not.toThrow();
+  });
 
   it.each([
     ['full', [1, 2, 3, 4], [1, 2, 5, 4], {}],

@@ -49,6 +49,23 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
     });
   });
 
+  it('writes nothing beside its outputs', () => {
+    const device = open();
+    scope(() => {
+      // Three rows of queries, whose outputs fill blocks of memory to the last byte, beside blocks that somebody has.
+      const [shapeQ, shapeK] = [
+        [1, 1, 3, 128],
+        [1, 1, 600, 128],
+      ];
+      const neighbours = Array.from({ length: 64 }, () => full(shapeQ!, 7, { device }));
+      neighbours.forEach((each, i) => i % 2 === 0 && each.dispose());
+      everythingOf(device, shapeQ!, shapeK!, {});
+      neighbours.forEach((each, i) => {
+        if (i % 2 === 1) expect(each.toFlatArray().every((value) => value === 7)).toBe(true);
+      });
+    });
+  });
+
   it('gives the same bits twice if it must be deterministic', () => {
     const run = () =>
       everythingOf(open(), [1, 4, 70, 16], [1, 2, 90, 16], { causal: true, deterministic: true });

@@ -27,8 +27,10 @@ interface MaskCases {
 
 const headDimension = 8;
 
-/** Rows of attention whose scores are 0 or, for keys that a query does not see, -∞: weights are equal. */
+/** Rows of attention whose scores are equal or, for keys that a query does not see, -∞: so are their weights. */
 interface EqualWeights {
+  /** Of the keys that are seen. Default 0. */
+  readonly score?: number;
   readonly q: number[][];
   readonly k: number[][];
   readonly v: number[][];
@@ -54,7 +56,7 @@ interface Exact {
 type Results = Record<'output' | 'lse' | 'gradQ' | 'gradK' | 'gradV', Exact>;
 
 /** What equal weights give, by definition. */
-function exactOf({ q, k, v, sees }: EqualWeights, gradO: number[][], gradLse: number[]): Results {
+function exactOf({ q, k, v, sees, score = 0 }: EqualWeights, gradO: number[][], gradLse: number[]): Results {
   const zeros = (rows: number): Exact => ({
     values: Array<number>(rows * headDimension).fill(0),
     sizes: Array<number>(rows * headDimension).fill(0),
@@ -78,13 +80,22 @@ function exactOf({ q, k, v, sees }: EqualWeights, gradO: number[][], gradLse: nu
       sizes[row * headDimension + d]! += size * Math.abs(x[d]!);
     }
   };
-  const dot = (a: readonly number[], b: readonly number[]) => a.reduce((total, x, d) => total + x * b[d]!, 0);
-  const size = (a: readonly number[], b: readonly number[]) => dot(a.map(Math.abs), b.map(Math.abs));
+  // In loops: there are millions of pairs.
+  const dot = (a: readonly number[], b: readonly number[]) => {
+    let total = 0;
+    for (let d = 0; d < headDimension; d++) total += a[d]! * b[d]!;
+    return total;
+  };
+  const size = (a: readonly number[], b: readonly number[]) => {
+    let total = 0;
+    for (let d = 0; d < headDimension; d++) total += Math.abs(a[d]! * b[d]!);
+    return total;
+  };
   q.forEach((query, i) => {
     const seen = [...k.keys()].filter((j) => sees(i, j));
     const weight = seen.length === 0 ? 0 : 1 / seen.length;
-    lse.values.push(Math.log(seen.length));
-    lse.sizes.push(1 + Math.abs(Math.log(seen.length || 1)));
+    lse.values.push(score + Math.log(seen.length));
+    lse.sizes.push(1 + Math.abs(score) + Math.abs(Math.log(seen.length || 1)));
     for (const j of seen) {
       addRow(results.output, i, weight, weight, v[j]!);
       addRow(results.gradV, j, weight, weight, gradO[i]!);
@@ -148,21 +159,42 @@ function expectEqualWeights(
 
 const everything = ['output', 'lse', 'gradQ', 'gradK', 'gradV'] as const;
 
+/** Holds attention to a causal mask between sequences of these lengths. */
+export function expectMasked(
+  attention: CausalAttention,
+  [queries, keys]: readonly [queries: number, keys: number],
+  dtype: DType,
+  device: Device,
+): void {
+  const sees = (i: number, j: number) => j <= i + keys - queries;
+  const [one, other, v] = [wholeNumbers(queries, 1), wholeNumbers(keys, 2), wholeNumbers(keys, 3)];
+  const [noQ, noK] = [rowsOf(queries, () => 0), rowsOf(keys, () => 0)];
+  for (const { q, k } of [
+    { q: one, k: noK },
+    { q: noQ, k: other },
+  ])
+    expectEqualWeights(attention, { q, k, v, causal: true, sees }, everything, dtype, device);
+}
+
 /** What attention must hold at every distance of its masks from its tiles, and where scores are -∞. */
 export function describeMasks(attention: CausalAttention, open: () => Device, cases: MaskCases): void {
   describe.each(cases.dtypes)('masks in %s', (dtype) => {
     it.each(cases.queries)('end where they end, of %i queries', (queries) => {
       for (let shift = -18; shift <= 18; shift++) {
-        const keys = queries + shift;
-        if (keys < 1) continue;
-        const [one, other, v] = [wholeNumbers(queries, 1), wholeNumbers(keys, 2), wholeNumbers(keys, 3)];
-        const sees = (i: number, j: number) => j <= i + shift;
-        const [noQ, noK] = [rowsOf(queries, () => 0), rowsOf(keys, () => 0)];
-        for (const { q, k } of [
-          { q: one, k: noK },
-          { q: noQ, k: other },
-        ])
-          expectEqualWeights(attention, { q, k, v, causal: true, sees }, everything, dtype, open());
+        if (queries + shift < 1) continue;
+        expectMasked(attention, [queries, queries + shift], dtype, open());
+      }
+    });
+
+    // Rows and keys behind the last are zeros in a tile, whose score would be the largest.
+    it.each(cases.queries)('hide what does not exist from scores far below 0, of %i queries', (queries) => {
+      for (const keys of [1, 15, 17, 40, 65]) {
+        for (const causal of [false, true]) {
+          const sees = (i: number, j: number) => !causal || j <= i + keys - queries;
+          const [q, k] = [rowsOf(queries, () => 1), rowsOf(keys, () => -125)];
+          const problem = { q, k, v: wholeNumbers(keys, 3), causal, sees, score: -1000 };
+          expectEqualWeights(attention, problem, everything, dtype, open());
+        }
       }
     });
 

@@ -13,7 +13,7 @@ import { uniformStream } from '../../../tooling/uniform-stream.ts';
 import type { AttentionSizes } from '../src/operands.ts';
 
 /** How an operand lies in memory. */
-export const storages = ['bhnd', 'bnhd', 'sliced', 'transposed', 'expanded'] as const;
+export const storages = ['bhnd', 'bnhd', 'sliced', 'transposed', 'expanded', 'padded'] as const;
 
 export interface AttentionProblem extends AttentionSizes {
   readonly causal: boolean;
@@ -128,6 +128,15 @@ export function storedAs(
           2,
           dimension + 2,
         );
+      case 'padded': {
+        // Rows begin at multiples of 16 bytes, and end where their columns do.
+        const width = 8 * Math.ceil(dimension / 8) + 8;
+        const stored = reordered(
+          [batch, heads, length, width],
+          (b, h, n, d) => ((b * heads + h) * length + n) * width + d,
+        );
+        return slice(stored, 3, 0, dimension);
+      }
       case 'expanded':
         // One head for all.
         return expand(make(values.subarray(0, length * dimension), [1, 1, length, dimension]), shape);

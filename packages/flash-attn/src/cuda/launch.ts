@@ -71,7 +71,7 @@ export function launchBackward(
       gradV: logical(gradV!, settings.layouts[2]!),
     },
     rows: {
-      lse: dense(context, lse!).address,
+      lse: lse!.address,
       statistics: addressOf(statistics!),
       gradLse: gradLse && dense(context, gradLse).address,
     },

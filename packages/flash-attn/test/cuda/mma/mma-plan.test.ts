@@ -123,7 +123,24 @@ describe('planMmaForward and planMmaBackward', () => {
   });
 
   it('leave what no grid has blocks for', () => {
-    const many = { ...problem, batch: 2 ** 20, queries: 2 ** 20 };
-    expect([planMmaForward(many), planMmaBackward(many)]).toEqual([null, null]);
+    for (const sizes of [
+      { batch: 2 ** 20, queries: 2 ** 20 },
+      { batch: 1, heads: 1, keyHeads: 1, queries: 1, keys: 2 ** 31 },
+      { batch: 1, heads: 1, keyHeads: 1, queries: 2 ** 31, keys: 1 },
+    ]) {
+      const many = { ...problem, ...sizes };
+      expect([planMmaForward(many), planMmaBackward(many)]).toEqual([null, null]);
+    }
+    const most = { ...problem, batch: 1, heads: 1, keyHeads: 1, queries: 1, keys: 2 ** 31 - 1 };
+    expect([planMmaForward(most), planMmaBackward(most)]).not.toContain(null);
+  });
+
+  it('leave a scale that float32 has as zero, times log₂ e, whatever float64 has', () => {
+    const plansOf = (scale: number) => [
+      planMmaForward({ ...problem, scale }),
+      planMmaBackward({ ...problem, scale }),
+    ];
+    for (const scale of [0, -0, 1e-46, -1e-46]) expect(plansOf(scale)).toEqual([null, null]);
+    for (const scale of [2 ** -149, -1e-44, 1]) expect(plansOf(scale)).not.toContain(null);
   });
 });
