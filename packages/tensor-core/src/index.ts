@@ -71,7 +71,7 @@ export type { ExplainedCall, ExplainedOperand } from './compile/graph/explained-
 export type { RunnerFacts } from './compile/graph/program-runner.ts';
 export type { ProgramReplay, ReplayedCall, ReplayedOp } from './op/replay.ts';
 export { dependOn } from './tensor/tracing.ts';
-export { applyLive } from './op/live-attributes.ts';
+export { applyLive } from './op/per-run-attributes.ts';
 export { alias } from './op/alias.ts';
 export { type Observer, observeOps } from './op/observers.ts';
 export { costOf } from './op/cost.ts';

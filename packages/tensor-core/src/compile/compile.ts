@@ -10,10 +10,10 @@ import { scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { CompiledProgram, type ProgramExplanation } from './compiled-program.ts';
-import { type LeftBehind, leftBehind } from './trace/left-behind.ts';
+import { type EscapedTensor, findEscapedTensor } from './trace/escaped-tensors.ts';
 import type { PrepareOptions } from './graph/program-runner.ts';
 import { writtenArguments } from './graph/program.ts';
-import { standInFor, takeOutOfStandIns, writeBack } from './trace/stand-ins.ts';
+import { copyOfArgument, takeOutOfArgumentCopies, writeBack } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
 import { traced } from './trace/traced.ts';
 import { checkResult, describeArguments, holdsSame, mapInstances } from './trace/values.ts';
@@ -171,26 +171,26 @@ class Compiled {
   /** Runs the function eagerly on copies of its caller's tensors, and keeps a program of what it did. */
   #write(signature: string, values: readonly unknown[], tensors: readonly Tensor[]): unknown {
     return scope(() => {
-      const standIns = tensors.map(standInFor);
-      const given = mapInstances(values, Tensor, (x) => standIns[tensors.indexOf(x)] ?? x) as never[];
+      const argumentCopies = tensors.map(copyOfArgument);
+      const given = mapInstances(values, Tensor, (x) => argumentCopies[tensors.indexOf(x)] ?? x) as never[];
       const givenBefore = mapInstances(given, Tensor, (x) => x);
-      const trace = new Trace(standIns, { originals: tensors, namesMakers: this.#preparing > 0 });
+      const trace = new Trace(argumentCopies, { originals: tensors, namesMakers: this.#preparing > 0 });
       let program: CompiledProgram | null = null;
       try {
         const result = traced(trace, () => refusePromise('compile', this.#fn(...given)));
-        refuseChanged(given, givenBefore, standIns);
+        refuseChanged(given, givenBefore, argumentCopies);
         // What runs no op has nothing to compile.
         if (trace.device) program = this.#programOf(trace, result);
-        trace.handleChanges.check(standIns);
-        takeOutOfStandIns(trace, standIns);
-        writeBack(writtenArguments(trace), tensors, standIns);
+        trace.handleChanges.check(argumentCopies);
+        takeOutOfArgumentCopies(trace, argumentCopies);
+        writeBack(writtenArguments(trace), tensors, argumentCopies);
         if (program) this.#add(signature, program);
         else trace.release();
         return result;
       } catch (error) {
-        takeOutOfStandIns(trace, standIns);
+        takeOutOfArgumentCopies(trace, argumentCopies);
         // What throws in eager code has written by then what it has written; what is refused here leaves arguments alone.
-        if (!(error instanceof CompileError)) writeBack(writtenArguments(trace), tensors, standIns);
+        if (!(error instanceof CompileError)) writeBack(writtenArguments(trace), tensors, argumentCopies);
         if (program) program.dispose();
         else trace.release();
         throw error;
@@ -201,9 +201,9 @@ class Compiled {
   /** Null for what a replay could not make again, but need not: at the next call it is there. */
   #programOf(trace: Trace, result: unknown): CompiledProgram | null {
     checkResult(result);
-    const left = leftBehind(trace, result);
-    if (!left) return this.#programIfMemory(trace, result);
-    this.#expectNoMore(left);
+    const escaped = findEscapedTensor(trace, result);
+    if (!escaped) return this.#programIfMemory(trace, result);
+    this.#expectNoMore(escaped);
     return null;
   }
 
@@ -233,7 +233,7 @@ class Compiled {
   }
 
   /** An optimizer's first step makes its moments: the next call finds them. */
-  #expectNoMore({ what, remedy, place }: LeftBehind): void {
+  #expectNoMore({ what, remedy, place }: EscapedTensor): void {
     if (++this.#preparing <= mostPreparingCalls) return;
     throw new CompileError(
       `compile: ${what} stays behind at every call, and a replay could not make another; return it, or ${remedy}.`,
@@ -243,8 +243,8 @@ class Compiled {
 }
 
 /** Throws a CompileError where a function has changed what it was given: those are copies, which replays do not make. */
-function refuseChanged(given: unknown, before: unknown, standIns: readonly Tensor[]): void {
-  if (standIns.some(({ isDisposed }) => isDisposed)) {
+function refuseChanged(given: unknown, before: unknown, argumentCopies: readonly Tensor[]): void {
+  if (argumentCopies.some(({ isDisposed }) => isDisposed)) {
     throw new CompileError(
       'compile: the function disposes of an argument, of which it has a copy: its caller would keep it; dispose of it outside.',
     );

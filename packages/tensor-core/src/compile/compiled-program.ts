@@ -2,20 +2,20 @@ import { mustSeeOps } from '../op/observers.ts';
 import { keep, scope } from '../tensor/lifetime/scope.ts';
 import type { Storage } from '../tensor/storage/storage.ts';
 import { Tensor } from '../tensor/tensor.ts';
-import { GivenMemory } from './trace/argument-memory.ts';
+import { ExternalMemory } from './trace/external-memory.ts';
 import { CapturedState } from './captured-state.ts';
-import { GivenWrites } from './given-writes.ts';
+import { ExternalWrites } from './external-writes.ts';
 import { type GradientResult, gradientResults } from './graph/gradient-results.ts';
-import { type Holdings, giveBack, giveBackWithout } from './holdings.ts';
+import { type OwnedResources, releaseResources, releaseWhenDropped } from './owned-resources.ts';
 import { Interpreter } from './graph/interpreter.ts';
-import { LiveAttributes } from './graph/live-attributes.ts';
+import { PerRunAttributes } from './graph/per-run-attributes.ts';
 import { tensorIn } from './graph/program-memory.ts';
 import { programOf } from './graph/program-of-trace.ts';
 import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from './graph/program-runner.ts';
 import { type Operand, type Program, type StorageSource, writtenArguments } from './graph/program.ts';
 import { prepare } from './prepare.ts';
 import { Slot, copiedOperands, resultSlots } from './graph/result-slots.ts';
-import { contiguousCopy, ownConstants, standInFor, writeBack } from './trace/stand-ins.ts';
+import { contiguousCopy, ownConstants, copyOfArgument, writeBack } from './trace/argument-copies.ts';
 import type { Trace } from './trace/trace.ts';
 import { mapInstances } from './trace/values.ts';
 
@@ -49,11 +49,11 @@ export class CompiledProgram {
   readonly #copied: readonly Operand[];
   /** Leaves whose gradients the program begins with. */
   readonly #readGradients: ReadonlySet<Tensor>;
-  readonly #givenMemory: GivenMemory;
+  readonly #externalMemory: ExternalMemory;
   readonly #state: CapturedState;
   readonly #live: readonly (() => unknown)[];
-  readonly #holdings: Holdings;
-  readonly #writes: GivenWrites;
+  readonly #resources: OwnedResources;
+  readonly #writes: ExternalWrites;
   readonly #writtenArguments: readonly number[];
   /** What lies where it lay, and, during a run, the storages that are given for it. */
   readonly #bindings = new Map<number, Binding>();
@@ -82,7 +82,7 @@ export class CompiledProgram {
     this.#readGradients = new Set(
       this.program.storages.flatMap(({ source }) => (source.kind === 'gradient' ? [source.leaf] : [])),
     );
-    this.#givenMemory = new GivenMemory(this.program);
+    this.#externalMemory = new ExternalMemory(this.program);
     this.#writtenArguments = writtenArguments(this.program);
     const { storages } = this.program;
     this.#given = storages.flatMap(({ source }, number) =>
@@ -94,16 +94,16 @@ export class CompiledProgram {
     this.#runner = prepare(this.program, options);
     this.#interpreter = new Interpreter(this.program);
     // From here on nothing may fail: these watch storages until the program is disposed of.
-    this.#writes = new GivenWrites(this.program);
+    this.#writes = new ExternalWrites(this.program);
     this.#state = new CapturedState(trace, storages);
     this.#live = trace.live;
-    this.#holdings = {
+    this.#resources = {
       runner: this.#runner,
       watched: this.#state.watched,
       writes: this.#writes,
       storages: storages.flatMap(({ source }) => ('storage' in source ? [source.storage] : [])),
     };
-    giveBackWithout(this, this.#holdings);
+    releaseWhenDropped(this, this.#resources);
   }
 
   /**
@@ -149,17 +149,17 @@ export class CompiledProgram {
   }
 
   #runOn(tensors: readonly Tensor[]): unknown {
-    this.#givenMemory.check(tensors);
-    const standIns: Tensor[] = [];
-    this.#bind(tensors, standIns);
+    this.#externalMemory.check(tensors);
+    const argumentCopies: Tensor[] = [];
+    this.#bind(tensors, argumentCopies);
     const bindings: ReadonlyMap<number, Binding> = this.#bindings;
     this.#writes.checkHolds(bindings);
-    const attributes = new LiveAttributes(this.#live);
+    const attributes = new PerRunAttributes(this.#live);
     const runner = mustSeeOps(this.#runner.tellsReplays) ? this.#interpreter : this.#runner;
     // Behind the run nothing may fail: what it has counted is counted.
     const copies = this.#memoryOfCopies();
     this.#forgetReplacedGradients();
-    const writtenBack = () => writeBack(this.#writtenArguments, tensors, standIns);
+    const writtenBack = () => writeBack(this.#writtenArguments, tensors, argumentCopies);
     const made = this.#writing(runner, bindings, attributes, writtenBack);
     try {
       attributes.all();
@@ -176,7 +176,7 @@ export class CompiledProgram {
   #writing(
     runner: ProgramRunner,
     bindings: ReadonlyMap<number, Binding>,
-    attributes: LiveAttributes,
+    attributes: PerRunAttributes,
     writtenBack: () => void,
   ): Map<number, Storage> {
     try {
@@ -197,11 +197,11 @@ export class CompiledProgram {
   }
 
   #free(): void {
-    giveBack(this, this.#holdings);
+    releaseResources(this, this.#resources);
   }
 
   /** Binds what is given for this run, in the place of what was given for the one before. */
-  #bind(tensors: readonly Tensor[], standIns: Tensor[]): void {
+  #bind(tensors: readonly Tensor[], argumentCopies: Tensor[]): void {
     for (const { number, source } of this.#given) {
       if (source.kind === 'gradient') {
         const grad = source.leaf.grad!;
@@ -215,9 +215,9 @@ export class CompiledProgram {
         this.#bindings.set(number, { storage: x.storage, byteOffset });
         continue;
       }
-      const standIn = standInFor(x);
-      standIns[source.index] = standIn;
-      this.#bindings.set(number, { storage: standIn.storage, byteOffset: 0 });
+      const argumentCopy = copyOfArgument(x);
+      argumentCopies[source.index] = argumentCopy;
+      this.#bindings.set(number, { storage: argumentCopy.storage, byteOffset: 0 });
     }
   }
 

@@ -15,7 +15,7 @@ import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../ops/transfer.ts';
 import { withoutDeadCalls } from './graph/liveness.ts';
 import type { Call, Operand, ProgramStorage } from './graph/program.ts';
-import { contiguousCopy } from './trace/stand-ins.ts';
+import { contiguousCopy } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
 import { traced } from './trace/traced.ts';
 import { checkResult, mapInstances } from './trace/values.ts';
@@ -60,10 +60,10 @@ function encode(
   inputs: readonly Tensor[],
   { inputNames, outputNames }: ExportOnnxOptions,
 ): Uint8Array {
-  const standIns = inputs.map((x) => contiguousCopy(x));
-  const trace = new Trace(standIns, { owner: 'exportOnnx' });
+  const argumentCopies = inputs.map((x) => contiguousCopy(x));
+  const trace = new Trace(argumentCopies, { owner: 'exportOnnx' });
   try {
-    const results = resultsOf(trace, fn, standIns);
+    const results = resultsOf(trace, fn, argumentCopies);
     if (results.length === 0)
       throw new CompileError(
         'exportOnnx: the function returns no tensor; return what the file is to calculate.',
@@ -88,11 +88,11 @@ function encode(
 function resultsOf(
   trace: Trace,
   fn: (...inputs: Tensor[]) => unknown,
-  standIns: readonly Tensor[],
+  argumentCopies: readonly Tensor[],
 ): Operand[] {
   const operands: Operand[] = [];
   traced(trace, () => {
-    const result = fn(...standIns);
+    const result = fn(...argumentCopies);
     checkResult(result, 'exportOnnx');
     mapInstances(result, Tensor, (x) => operands.push(trace.operand(x)));
   });

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
 import { Interpreter } from '../../src/compile/graph/interpreter.ts';
-import { LiveAttributes } from '../../src/compile/graph/live-attributes.ts';
+import { PerRunAttributes } from '../../src/compile/graph/per-run-attributes.ts';
 import type { Program } from '../../src/compile/graph/program.ts';
 import { Trace } from '../../src/compile/trace/trace.ts';
 import { traced } from '../../src/compile/trace/traced.ts';
@@ -49,7 +49,7 @@ export function expectSameBits(
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(changed).run(bindings, new LiveAttributes(live));
+  const made = new Interpreter(changed).run(bindings, new PerRunAttributes(live));
   results.forEach((result, i) => {
     const storage = made.get(kept[i]!)!.retain();
     const again = new TensorClass(storage, result.dtype, result.shape, result.strides, result.offset);

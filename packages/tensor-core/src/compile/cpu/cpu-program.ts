@@ -3,7 +3,7 @@ import { explainCalls } from '../graph/explained-call.ts';
 import { runCall } from '../graph/interpreter.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
 import { lastUses } from '../graph/liveness.ts';
-import type { LiveAttributes } from '../graph/live-attributes.ts';
+import type { PerRunAttributes } from '../graph/per-run-attributes.ts';
 import {
   type Binding,
   type ProgramRunner,
@@ -20,7 +20,7 @@ import type { InputPort, Segment } from './segment-builder.ts';
 
 /** A step made ready, and the made storages that nothing behind it uses. */
 interface ReadyStep {
-  run(memory: ProgramMemory, live: LiveAttributes, ranges: ReopenedRanges): void;
+  run(memory: ProgramMemory, live: PerRunAttributes, ranges: ReopenedRanges): void;
   readonly calls: readonly Call[];
   readonly unused: readonly number[];
   /** Of its graph; 1 for a call. */
@@ -44,7 +44,7 @@ export class CpuProgram implements ProgramRunner {
     this.#steps = steps.map((step, i) => readyStep(step, program, unused[i]!));
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, live: PerRunAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
     const ranges = new ReopenedRanges();
     try {
@@ -119,7 +119,7 @@ class SegmentStep implements ReadyStep {
   }
 
   /** What is written in place is calculated beside, and then takes the place of the old elements. */
-  run(memory: ProgramMemory, live: LiveAttributes): void {
+  run(memory: ProgramMemory, live: PerRunAttributes): void {
     const { inputs, outputs } = this.#segment;
     const addresses = inputs.map((port, i) => this.#address(port, i, memory, live));
     const replaced: { readonly old: Binding; readonly fresh: Storage }[] = [];
@@ -145,7 +145,7 @@ class SegmentStep implements ReadyStep {
     this.#session.dispose();
   }
 
-  #address(port: InputPort, index: number, memory: ProgramMemory, live: LiveAttributes): number {
+  #address(port: InputPort, index: number, memory: ProgramMemory, live: PerRunAttributes): number {
     if (port.kind === 'memory') return memory.addressOf(port.storage) + port.byteOffset;
     const { call } = port;
     const scalars = this.#scalars[index]!;

@@ -9,12 +9,12 @@ import type { Arena, WorkspaceBytes } from './arena.ts';
 import { CudaGraph } from '../../cuda/graph.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
-import { LiveCalls } from './live-calls.ts';
+import { PerRunCalls } from './per-run-calls.ts';
 
 /** A program's calls as one graph. */
 export interface CapturedCalls {
   readonly graph: CudaGraph;
-  readonly live: LiveCalls;
+  readonly live: PerRunCalls;
   /** How many of the graph's nodes each call is. */
   readonly nodes: readonly number[];
   /** What the calls have asked for. */
@@ -64,7 +64,7 @@ function captureUnlessPostponed(
 
 /** What one capture of a program's calls gives beside the graph. */
 class Capture implements Omit<CapturedCalls, 'graph'> {
-  readonly live: LiveCalls;
+  readonly live: PerRunCalls;
   readonly nodes: number[] = [];
   readonly workspaces = new Map<number, readonly number[]>();
   readonly #parts: DeviceInternals;
@@ -75,7 +75,7 @@ class Capture implements Omit<CapturedCalls, 'graph'> {
   #postponed: KernelPostponed | null = null;
 
   constructor(parts: DeviceInternals, place: Place) {
-    this.live = new LiveCalls(parts);
+    this.live = new PerRunCalls(parts);
     this.#parts = parts;
     this.#place = place;
   }

@@ -1,7 +1,7 @@
 import { observeReplay } from '../../op/observers.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
 import { explainCalls, nodesBefore } from '../graph/explained-call.ts';
-import type { LiveAttributes } from '../graph/live-attributes.ts';
+import type { PerRunAttributes } from '../graph/per-run-attributes.ts';
 import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from '../graph/program-runner.ts';
 import type { Program, StorageSource } from '../graph/program.ts';
 import { ProgramMemory } from '../graph/program-memory.ts';
@@ -14,8 +14,8 @@ import { Arena } from './arena.ts';
 import { type CapturedCalls, captureCall, captureCalls } from './capture-calls.ts';
 import { CarriedCopies } from './carried-copies.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
-import { GivenPlaces } from './given-places.ts';
-import { LentParts } from './lent-parts.ts';
+import { ExternalPlaces } from './external-places.ts';
+import { OutputLoans } from './output-loans.ts';
 import { madeBytes } from './made-bytes.ts';
 import { isFused } from '../passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from '../passes/product-facts.ts';
@@ -26,9 +26,9 @@ import { negligibleBytes, planProgram } from './plan-program.ts';
 interface Captured extends CapturedCalls {
   /** Whose scratch the graph works on, and whose memory the results and gradients are. */
   readonly stream: CudaStream;
-  readonly places: GivenPlaces;
+  readonly places: ExternalPlaces;
   /** The results and gradients. */
-  readonly lent: LentParts;
+  readonly lent: OutputLoans;
 }
 
 /**
@@ -103,7 +103,7 @@ export class CudaProgram implements ProgramRunner {
     return this.#wroteNothing;
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, attributes: LiveAttributes): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, attributes: PerRunAttributes): Map<number, Storage> {
     this.#wroteNothing = true;
     const { device } = this.#parts;
     device.makeCurrent();
@@ -224,8 +224,8 @@ export class CudaProgram implements ProgramRunner {
     this.#captured = {
       ...calls,
       stream: device.stream,
-      places: new GivenPlaces(this.#program, others, memory),
-      lent: new LentParts(this.#program, kept, this.#pool),
+      places: new ExternalPlaces(this.#program, others, memory),
+      lent: new OutputLoans(this.#program, kept, this.#pool),
     };
     this.#held = this.#pool.holdFree(`arena of ${this.#program.name || 'a compiled function'}`);
     return this.#pool.reservedBytes - bytesBefore;

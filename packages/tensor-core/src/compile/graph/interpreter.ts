@@ -3,7 +3,7 @@ import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { lastUses } from './liveness.ts';
-import type { LiveAttributes } from './live-attributes.ts';
+import type { PerRunAttributes } from './per-run-attributes.ts';
 import { type Binding, type ProgramRunner, type RunnerFacts, nothingSpared } from './program-runner.ts';
 import type { Call, Operand, Program } from './program.ts';
 import { explainCalls } from './explained-call.ts';
@@ -23,7 +23,7 @@ export class Interpreter implements ProgramRunner {
     );
   }
 
-  run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage> {
+  run(bindings: ReadonlyMap<number, Binding>, live: PerRunAttributes): Map<number, Storage> {
     const memory = new ProgramMemory(this.#program, bindings);
     const ranges = new ReopenedRanges();
     try {

@@ -1,7 +1,7 @@
 import type { StoredMemory } from '../../base/memory-view.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { ExplainedCall } from './explained-call.ts';
-import type { LiveAttributes } from './live-attributes.ts';
+import type { PerRunAttributes } from './per-run-attributes.ts';
 
 /** Where a given storage lies for one run. */
 export interface Binding {
@@ -67,7 +67,7 @@ export interface ProgramRunner {
    * Runs it over the given storages, of which the captured ones are watched. Returns the kept storages by number, one
    * reference of each, the caller's.
    */
-  run(bindings: ReadonlyMap<number, Binding>, live: LiveAttributes): Map<number, Storage>;
+  run(bindings: ReadonlyMap<number, Binding>, live: PerRunAttributes): Map<number, Storage>;
   /** Told behind a run, once its writes count as writes of the given storages. */
   writesNoted?(): void;
   /** Whether the last run, which threw, had written nothing of them; without it none is sure of that. */

@@ -16,9 +16,9 @@ export class HandleChanges {
     if (!this.#requirements.has(leaf)) this.#requirements.set(leaf, before);
   }
 
-  /** Throws a CompileError for a change that is there still, once the function has ended, and gradients of `standIns`. */
-  check(standIns: readonly Tensor[]): void {
-    for (const { grad, shape } of standIns) {
+  /** Throws a CompileError for a change that is there still, once the function has ended, and gradients of `argumentCopies`. */
+  check(argumentCopies: readonly Tensor[]): void {
+    for (const { grad, shape } of argumentCopies) {
       if (grad === null) continue;
       throw new CompileError(
         `compile: an argument ${formatShape(shape)} gets a gradient, which its caller's tensor would not have; return the ` +

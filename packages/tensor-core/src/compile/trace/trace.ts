@@ -1,7 +1,7 @@
 import type { Device } from '../../tensor/device.ts';
 import { CompileError } from '../../base/errors.ts';
 import { userPlace } from '../../base/host/user-place.ts';
-import { liveSourceOf } from '../../op/live-attributes.ts';
+import { perRunSourceOf } from '../../op/per-run-attributes.ts';
 import type { Observer } from '../../op/observers.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { currentOpenRange } from '../../tensor/ranges/range.ts';
@@ -12,7 +12,7 @@ import { shareMemory } from '../../tensor/storage/overlap.ts';
 import { type Storage, storagesMade } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import type { Tracing } from '../../tensor/tracing.ts';
-import { checkWrittenArgument, sharedMemoryError } from './argument-memory.ts';
+import { checkWrittenArgument, sharedMemoryError } from './external-memory.ts';
 import { HandleChanges } from './handle-changes.ts';
 import type { Call, Operand, ProgramStorage, StorageSource } from '../graph/program.ts';
 import { TracedGradients } from './traced-gradients.ts';
@@ -27,7 +27,7 @@ export interface Dependency {
 const ofNumbersAlone: ReadonlySet<string> = new Set(['arange', 'linspace']);
 
 interface TraceOptions {
-  /** The caller's tensors behind the stand-ins, where they are to have what the function writes. */
+  /** The caller's tensors behind the argument copies, where they are to have what the function writes. */
   readonly originals?: readonly Tensor[];
   /** Whether an error may have to say where a tensor was made. */
   readonly namesMakers?: boolean;
@@ -62,18 +62,18 @@ export class Trace implements Tracing, Observer {
   /** Storages that the host has filled from numbers in the function's text. */
   readonly #constants = new Set<Storage>();
   readonly #originals: readonly Tensor[];
-  /** Those whose stand-ins the function has written to. */
+  /** Those whose argument copies the function has written to. */
   readonly #writtenOriginals = new Set<Tensor>();
   readonly #namesMakers: boolean;
   readonly #owner: string;
 
-  /** `standIns` are the tensors that the function gets in the place of its caller's, in their order. */
-  constructor(standIns: readonly Tensor[], options: TraceOptions = {}) {
+  /** `argumentCopies` are the tensors that the function gets in the place of its caller's, in their order. */
+  constructor(argumentCopies: readonly Tensor[], options: TraceOptions = {}) {
     const { originals = [], namesMakers = false, owner = 'compile' } = options;
     this.#originals = originals;
     this.#namesMakers = namesMakers;
     this.#owner = owner;
-    this.#arguments = new Map(standIns.map(({ storage }, index) => [storage, index]));
+    this.#arguments = new Map(argumentCopies.map(({ storage }, index) => [storage, index]));
   }
 
   before(
@@ -91,7 +91,7 @@ export class Trace implements Tracing, Observer {
     this.#checkWrites(inputs, outputs);
     const given = operands.outputs.filter(({ storage }) => this.storages[storage]!.source.kind !== 'made');
     for (const { storage } of given) this.written.add(storage);
-    const live = this.#addLive(liveSourceOf(attributes));
+    const live = this.#addLive(perRunSourceOf(attributes));
     const place = this.#namesMakers || given.length > 0 || live !== null ? userPlace() : null;
     this.calls.push({
       op,

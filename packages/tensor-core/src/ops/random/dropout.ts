@@ -3,7 +3,7 @@ import { requireTensor } from '../../op/require-tensor.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
-import { applyLive } from '../../op/live-attributes.ts';
+import { applyLive } from '../../op/per-run-attributes.ts';
 import { checkOptions } from '../../base/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';

@@ -1,6 +1,6 @@
 import { checkCount, checkNumber, checkFlag } from '../../base/check-value.ts';
 import { checkOptions } from '../../base/check-options.ts';
-import { applyLive } from '../../op/live-attributes.ts';
+import { applyLive } from '../../op/per-run-attributes.ts';
 import { type TensorOptions, emptyFor } from '../creation/from-values.ts';
 import { type DType, checkDType, isFloatingPoint } from '../../base/dtype.ts';
 import { DTypeError, RooflineError } from '../../base/errors.ts';

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Device, DType, Tensor } from '../../../src/index.ts';
 import { accumulateProducts } from '../../../src/compile/passes/accumulate-products.ts';
 import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
-import { LiveAttributes } from '../../../src/compile/graph/live-attributes.ts';
+import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
 import type { Program } from '../../../src/compile/graph/program.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
@@ -33,7 +33,7 @@ function resultsOf(
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, new LiveAttributes(live));
+  const made = new Interpreter(program).run(bindings, new PerRunAttributes(live));
   const values = results.map(({ dtype, shape, strides, offset, storage: given }, i) => {
     const storage = (made.get(kept[i]!) ?? given).retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];

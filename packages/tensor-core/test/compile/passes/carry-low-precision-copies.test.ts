@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type Op, type Tensor, copyInPlace, costOf, noGrad, slice, tensor } from '../../../src/index.ts';
 import { castOp } from '../../../src/op/autocast/cast-op.ts';
 import { carryLowPrecisionCopies } from '../../../src/compile/passes/carry-low-precision-copies.ts';
-import { LiveAttributes } from '../../../src/compile/graph/live-attributes.ts';
+import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
 import type { Binding } from '../../../src/compile/graph/program-runner.ts';
 import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
 import { byteSize, type DType } from '../../../src/base/dtype.ts';
@@ -120,7 +120,7 @@ describe('carryLowPrecisionCopies', () => {
     const run = () => {
       const before = weights.toFlatArray() as number[];
       const given = new Map<number, Binding>([[0, { storage: weights.storage, byteOffset: 0 }]]);
-      const [result] = [...runner.run(given, new LiveAttributes([])).values()] as [Storage];
+      const [result] = [...runner.run(given, new PerRunAttributes([])).values()] as [Storage];
       for (const start of [0, 8]) weights.storage.noteWrite({ start, end: start + 8 });
       runner.writesNoted!();
       const bytes = new Uint16Array(8);

@@ -6,7 +6,7 @@ import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { optimize } from '../../../src/compile/passes/optimize.ts';
 import { productFacts } from '../../../src/compile/passes/product-facts.ts';
 import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
-import { LiveAttributes } from '../../../src/compile/graph/live-attributes.ts';
+import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
 import type { Call, Program } from '../../../src/compile/graph/program.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
@@ -272,7 +272,7 @@ function resultsOf(
       'storage' in source ? [[number, { storage: source.storage, byteOffset: 0 }] as const] : [],
     ),
   );
-  const made = new Interpreter(program).run(bindings, new LiveAttributes(live));
+  const made = new Interpreter(program).run(bindings, new PerRunAttributes(live));
   const values = results.map(({ dtype, shape, strides, offset }, i) => {
     const storage = made.get(kept[i]!)!.retain();
     return new t.Tensor(storage, dtype, shape, strides, offset).toFlatArray() as number[];

@@ -6,14 +6,14 @@ import type { Trace } from './trace.ts';
 import { mapInstances } from './values.ts';
 
 /** A tensor that stays behind, and what to do with it, in words, and where it was made. */
-export interface LeftBehind {
+export interface EscapedTensor {
   readonly what: string;
   readonly remedy: string;
   readonly place: Place | null;
 }
 
 /** A tensor that the function made and that lives on, but is neither in its result nor a gradient; null for none. */
-export function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
+export function findEscapedTensor(trace: Trace, result: unknown): EscapedTensor | null {
   const handedOver = new Set<Tensor>();
   mapInstances(result, Tensor, (x) => handedOver.add(x));
   for (const { leaf } of trace.gradients.touched)
@@ -25,7 +25,7 @@ export function leftBehind(trace: Trace, result: unknown): LeftBehind | null {
   return null;
 }
 
-function describe(trace: Trace, storage: Storage): LeftBehind {
+function describe(trace: Trace, storage: Storage): EscapedTensor {
   const { call, output } = trace.writerOf(storage) ?? {};
   const place = call?.place ?? null;
   const shape = formatShape(output?.shape ?? []);

@@ -1,6 +1,6 @@
 import { CompileError } from '../../base/errors.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
-import { attributesOf } from '../graph/live-attributes.ts';
+import { attributesOf } from '../graph/per-run-attributes.ts';
 import type { Call, Operand } from '../graph/program.ts';
 import type { ProgramMemory } from '../graph/program-memory.ts';
 import type { DeviceBuffer } from '../../base/device-memory.ts';
@@ -9,7 +9,7 @@ import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
 
 /** A call with live attributes in a graph. */
-interface LiveCall {
+interface PerRunCall {
   readonly call: Call;
   readonly inputs: readonly MemoryView[];
   readonly outputs: readonly MemoryView[];
@@ -18,9 +18,9 @@ interface LiveCall {
 }
 
 /** The calls of a graph whose attributes are new in each run: their kernels get new arguments before each launch. */
-export class LiveCalls {
+export class PerRunCalls {
   readonly #parts: DeviceInternals;
-  readonly #calls: LiveCall[] = [];
+  readonly #calls: PerRunCall[] = [];
 
   constructor(parts: DeviceInternals) {
     this.#parts = parts;
@@ -31,7 +31,7 @@ export class LiveCalls {
     const { device, driver } = this.#parts;
     const place = (operand: Operand) => viewOf(operand, memory);
     const [inputs, outputs] = [call.inputs.map(place), call.outputs.map(place)];
-    const captured: LiveCall = { call, inputs, outputs, nodes: [], workspaces: [] };
+    const captured: PerRunCall = { call, inputs, outputs, nodes: [], workspaces: [] };
     this.#calls.push(captured);
     return {
       launched: () => captured.nodes.push(CudaGraph.lastNode(driver, device.stream)),

@@ -10,7 +10,7 @@ interface Place {
 }
 
 /** Where given storages lay when a graph was captured that works on them there. */
-export class GivenPlaces {
+export class ExternalPlaces {
   /** Of captured storages, whose moves are counted. */
   readonly #watched: readonly Place[];
   readonly #others: readonly Place[];

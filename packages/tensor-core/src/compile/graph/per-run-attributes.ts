@@ -1,12 +1,12 @@
 import type { Call } from './program.ts';
 
 /** The attributes of a call in a run with these live ones. */
-export function attributesOf({ attributes, live }: Call, liveAttributes: readonly unknown[]): unknown {
-  return live === null ? attributes : liveAttributes[live];
+export function attributesOf({ attributes, live }: Call, perRunAttributes: readonly unknown[]): unknown {
+  return live === null ? attributes : perRunAttributes[live];
 }
 
 /** The live attributes of one run. They are asked for in the program's order, none before it is needed: a run may fail. */
-export class LiveAttributes {
+export class PerRunAttributes {
   readonly #next: readonly (() => unknown)[];
   readonly #asked: unknown[] = [];
 

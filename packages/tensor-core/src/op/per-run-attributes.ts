@@ -3,13 +3,13 @@ import type { Tensor } from '../tensor/tensor.ts';
 import { apply, requireComputeOp } from './apply.ts';
 import type { ComputeOp } from './op.ts';
 
-interface LiveAttributes {
+interface PerRunAttributes {
   readonly attributes: unknown;
   readonly next: () => unknown;
 }
 
 /** Those of the call under way, if it has any. */
-let current: LiveAttributes | null = null;
+let current: PerRunAttributes | null = null;
 
 /**
  * Like `apply`, with attributes that the host calculates anew for each run: a learning rate, the place in a sequence of
@@ -31,6 +31,6 @@ export function applyLive<A>(op: ComputeOp<A>, inputs: readonly Tensor[], next: 
 }
 
 /** What gives the next attributes of the op that an observer sees with `attributes`; null where they stay. */
-export function liveSourceOf(attributes: unknown): (() => unknown) | null {
+export function perRunSourceOf(attributes: unknown): (() => unknown) | null {
   return current !== null && current.attributes === attributes ? current.next : null;
 }

@@ -36,18 +36,18 @@ export function checkWrittenArgument(x: Tensor): void {
 }
 
 /** What a program uses of a storage that it finds outside. */
-interface GivenUse {
+interface ExternalUse {
   readonly operand: Operand;
   readonly isWritten: boolean;
   readonly place: Place | null;
 }
 
 /** The memory that a program finds outside of its arguments, and where these must not lie. */
-export class GivenMemory {
+export class ExternalMemory {
   /** The arguments that are written, by their indices, and where each is written first. */
   readonly #writtenArguments = new Map<number, Place | null>();
-  readonly #captured = new Map<Storage, GivenUse[]>();
-  readonly #gradients: { readonly leaf: Tensor; readonly uses: GivenUse[] }[] = [];
+  readonly #captured = new Map<Storage, ExternalUse[]>();
+  readonly #gradients: { readonly leaf: Tensor; readonly uses: ExternalUse[] }[] = [];
   readonly #writes: boolean;
 
   constructor({ calls, storages, written }: Pick<Program, 'calls' | 'storages' | 'written'>) {
@@ -77,23 +77,23 @@ export class GivenMemory {
     });
   }
 
-  #usesOf(storage: Storage): readonly GivenUse[] {
+  #usesOf(storage: Storage): readonly ExternalUse[] {
     const captured = this.#captured.get(storage);
     if (captured) return captured;
     return this.#gradients.find(({ leaf }) => leaf.grad?.storage === storage)?.uses ?? [];
   }
 }
 
-function meets(x: Tensor, { operand, isWritten }: GivenUse, isArgumentWritten: boolean): boolean {
+function meets(x: Tensor, { operand, isWritten }: ExternalUse, isArgumentWritten: boolean): boolean {
   return (isWritten || isArgumentWritten) && shareMemory(x, { ...operand, storage: x.storage });
 }
 
-function placeOfWrite(uses: readonly GivenUse[]): Place | null {
+function placeOfWrite(uses: readonly ExternalUse[]): Place | null {
   return uses.find(({ isWritten }) => isWritten)?.place ?? null;
 }
 
-function usesByStorage(calls: Program['calls']): Map<number, GivenUse[]> {
-  const uses = new Map<number, GivenUse[]>();
+function usesByStorage(calls: Program['calls']): Map<number, ExternalUse[]> {
+  const uses = new Map<number, ExternalUse[]>();
   const add = (operand: Operand, isWritten: boolean, place: Place | null) => {
     const known = uses.get(operand.storage);
     if (known) known.push({ operand, isWritten, place });

@@ -13,17 +13,17 @@ import type { Trace } from './trace.ts';
  * A copy for a function to work on in the place of its caller's tensor. It lies as that does, at the start of a storage of its
  * own: strides decide what is a view and what is copied.
  */
-export function standInFor(x: Tensor): Tensor {
+export function copyOfArgument(x: Tensor): Tensor {
   const { dtype, shape, strides, offset } = x;
   const { start, end } = extentOf(x);
   const elements = (end - start) / byteSize(dtype);
   // Gaps may be others' and large, so only elements are copied; those that overlap can only be copied with their memory.
   if (elements > x.size && !overlapsItself(x)) {
     const memory = Tensor.allocate(x.device, dtype, [elements]);
-    const standIn = new Tensor(memory.storage.retain(), dtype, shape, strides);
+    const argumentCopy = new Tensor(memory.storage.retain(), dtype, shape, strides);
     memory.dispose();
-    noGrad(() => copyInPlace(standIn, x));
-    return standIn;
+    noGrad(() => copyInPlace(argumentCopy, x));
+    return argumentCopy;
   }
   using flat = new Tensor(x.storage.retain(), dtype, [elements], undefined, offset);
   using copy = contiguousCopy(flat);
@@ -39,20 +39,20 @@ export function contiguousCopy(x: Tensor, memory: Tensor | null = null): Tensor 
 export function writeBack(
   indices: readonly number[],
   tensors: readonly Tensor[],
-  standIns: readonly (Tensor | undefined)[],
+  argumentCopies: readonly (Tensor | undefined)[],
 ): void {
   for (const index of indices) {
-    const [target, standIn] = [tensors[index]!, standIns[index]!];
-    if (!target.isDisposed && !standIn.isDisposed) noGrad(() => copyInPlace(target, standIn));
+    const [target, argumentCopy] = [tensors[index]!, argumentCopies[index]!];
+    if (!target.isDisposed && !argumentCopy.isDisposed) noGrad(() => copyInPlace(target, argumentCopy));
   }
 }
 
 /** A gradient that is an argument, or a part of one, outlives the copy that stood in for it. */
-export function takeOutOfStandIns({ gradients }: Trace, standIns: readonly Tensor[]): void {
+export function takeOutOfArgumentCopies({ gradients }: Trace, argumentCopies: readonly Tensor[]): void {
   for (const { leaf } of gradients.touched) {
     const { grad } = leaf;
     if (!grad || grad.isDisposed || leaf.isDisposed) continue;
-    if (!standIns.some(({ storage }) => storage === grad.storage)) continue;
+    if (!argumentCopies.some(({ storage }) => storage === grad.storage)) continue;
     leaf.grad = keep(contiguousCopy(grad));
     grad.dispose();
   }

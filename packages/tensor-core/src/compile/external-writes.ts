@@ -9,7 +9,7 @@ import type { Binding } from './graph/program-runner.ts';
 import type { Call, Program } from './graph/program.ts';
 
 /** A region of a storage that calls write: of this one, or of that which is bound to the number. */
-interface GivenWrite {
+interface ExternalWrite {
   readonly number: number;
   readonly region: Region;
   readonly storage: Storage | null;
@@ -18,10 +18,10 @@ interface GivenWrite {
 }
 
 /** What a program writes of storages that are not its own. */
-export class GivenWrites {
-  readonly #writes: readonly GivenWrite[];
+export class ExternalWrites {
+  readonly #writes: readonly ExternalWrite[];
   /** Those to storages that another run may bind others for. */
-  readonly #bound: readonly GivenWrite[];
+  readonly #bound: readonly ExternalWrite[];
   /** Of all others. */
   readonly #joint = new JointTime();
 
@@ -59,7 +59,7 @@ export class GivenWrites {
 }
 
 /** The regions of given storages that calls write, each once. */
-function writesOf({ calls, written, storages }: Program): GivenWrite[] {
+function writesOf({ calls, written, storages }: Program): ExternalWrite[] {
   const outputs = calls.flatMap((call) => call.outputs.map((output) => ({ call, output })));
   const writes = outputs
     .filter(({ output }) => written.has(output.storage))
@@ -78,6 +78,6 @@ function describeWriter({ op, place }: Call): string {
   return place ? ` The op ${op.name} at ${formatPlace(place)} does so.` : ` The op ${op.name} does so.`;
 }
 
-function targetOf({ number, storage }: GivenWrite, bindings: ReadonlyMap<number, Binding>): Storage {
+function targetOf({ number, storage }: ExternalWrite, bindings: ReadonlyMap<number, Binding>): Storage {
   return storage ?? (bindings.get(number)!.storage as Storage);
 }

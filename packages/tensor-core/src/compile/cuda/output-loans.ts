@@ -11,7 +11,7 @@ import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
  * still holds one by then gets its elements in memory of its own, before the graph writes there. Mostly nobody does, and
  * nothing is copied.
  */
-export class LentParts {
+export class OutputLoans {
   readonly #device: CudaDevice;
   readonly #gradients: ReadonlyMap<number, Tensor>;
   readonly #parts = new Map<number, Storage>();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { liveSourceOf } from '../../src/op/live-attributes.ts';
+import { perRunSourceOf } from '../../src/op/per-run-attributes.ts';
 import { applyLive, apply, autocast, defineOp, observeOps, scope, tensor } from '../../src/index.ts';
 
 interface Factor {
@@ -19,7 +19,7 @@ const scaled = defineOp<Factor>({
 function sourcesSeen(run: () => void): [string, (() => unknown) | null][] {
   const seen: [string, (() => unknown) | null][] = [];
   const end = observeOps({
-    before: (op, _inputs, _outputs, attributes) => seen.push([op.name, liveSourceOf(attributes)]),
+    before: (op, _inputs, _outputs, attributes) => seen.push([op.name, perRunSourceOf(attributes)]),
   });
   try {
     scope(run);
@@ -50,7 +50,7 @@ it('forgets the source of an op that failed', () => {
   const x = tensor([1, 2]);
   const attributes = { factor: NaN };
   expect(() => applyLive(scaled, [x, 3 as never], () => attributes)).toThrow(/scaled/);
-  expect(liveSourceOf(attributes)).toBeNull();
+  expect(perRunSourceOf(attributes)).toBeNull();
   expect(() =>
     applyLive(scaled, [x], () => {
       throw new Error('no attributes');
