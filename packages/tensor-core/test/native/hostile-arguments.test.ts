@@ -108,7 +108,6 @@ const methods: HostileTable = {
   'CudaDevice#allocateAt': hot,
   'CudaDevice#discard': hot,
   'CudaDevice#awaitFreedMemory': { args: () => [device()] },
-  'CudaDevice#prepare': hot,
   'CudaDevice#free': hot,
   'CudaDevice#allocateBlock': { args: () => [device(), 64], legal: { 1: numbers } },
   'CudaDevice#freeBlock': { args: () => [device(), device().allocateBlock(8)] },

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { packageRoot } from '../../base/host/package-root.ts';
 
 /** One call, as Node prints it: with the lines of the sources where source maps are on. */
 export interface StackFrame {
@@ -17,7 +18,8 @@ export function captureStack(depth: number): Error {
   return captured;
 }
 
-const packageFolder = new URL('..', import.meta.url);
+/** Tests lie in the package too, next to its sources. */
+const packageFolder = import.meta.url.endsWith('.ts') ? new URL('src/', packageRoot) : packageRoot;
 /** A call by its name and place, or by its place alone; paths may have parentheses. */
 const framePattern = /^\s*at (?:async )?(?:(.*?) \((.*):(\d+):\d+\)|(.*):(\d+):\d+)$/;
 const parsed = new Map<string, readonly StackFrame[]>();

@@ -106,7 +106,7 @@ describe("the place of the user's code", () => {
   it('leaves the stack of other errors as it is', () => {
     const before = Object.getOwnPropertyDescriptors(Error);
     const place = userPlace()!;
-    expect(formatPlace(place)).toMatch(/test\/host\/user-place\.test\.ts:\d+:\d+$/);
+    expect(formatPlace(place)).toMatch(/test\/base\/host\/user-place\.test\.ts:\d+:\d+$/);
     expect(Object.getOwnPropertyDescriptors(Error)).toEqual(before);
   });
 });

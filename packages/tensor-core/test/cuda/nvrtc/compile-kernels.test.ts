@@ -136,7 +136,7 @@ describe.skipIf(!hostCompilerVersion())('compileKernels (needs gcc)', () => {
 
   // What the packages' users get, without Node's running of TypeScript.
   it('compiles in threads of the built package', () => {
-    const built = mkdtempSync(fileURLToPath(new URL('../../../../.built-', import.meta.url)));
+    const built = mkdtempSync(fileURLToPath(new URL('../../../.built-', import.meta.url)));
     onTestFinished(() => rmSync(built, { recursive: true }));
     const root = new URL('../../../', import.meta.url);
     writeFileSync(join(built, 'package.json'), '{ "name": "built", "type": "module" }');
