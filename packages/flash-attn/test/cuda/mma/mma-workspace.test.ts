@@ -1,4 +1,4 @@
-import type { CudaContext, KernelSpec, StridedMemory } from '@roofline/tensor-core';
+import type { CudaContext, StridedMemory } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import type { FlashCall } from '../../../src/cuda/flash-call.ts';
 import { launchMmaBackward, launchMmaForward } from '../../../src/cuda/mma/mma-kernels.ts';
@@ -18,7 +18,7 @@ function workspaces(launch: (call: FlashCall) => void): number[] {
   const asked: number[] = [];
   const context = {
     workspace: (bytes: number) => asked.push(bytes),
-    kernel: (_: KernelSpec) => ({ launch: () => {} }),
+    kernel: () => ({ launch: () => {} }),
   } as unknown as CudaContext;
   const memory: StridedMemory = { address: 4096, dtype: 'bfloat16', shape: [], strides: [] };
   const tensors = { q: memory, k: memory, v: memory, o: memory };
