@@ -1,4 +1,4 @@
-import type { DType } from '@roofline/tensor-core';
+import { type DType, DeviceError } from '@roofline/tensor-core';
 import { describe, expect, it } from 'vitest';
 import { planBackward, planForward, planSimt } from '../../src/cuda/kernel-plan.ts';
 import type { KernelProblem } from '../../src/cuda/kernel-problem.ts';
@@ -46,6 +46,9 @@ describe('planSimt', () => {
   it('refuses what a GPU has no shared memory for', () => {
     const wide = { ...problem, dtype: 'float64' as const, headDimension: 256 };
     expect(planSimt(wide).backward.queries).toBe(16);
+    const { sharedBytes } = planSimt(wide).backward;
+    expect(planSimt({ ...wide, maxSharedBytesPerBlock: sharedBytes }).backward.sharedBytes).toBe(sharedBytes);
+    expect(() => planSimt({ ...wide, maxSharedBytesPerBlock: sharedBytes - 1 })).toThrow(DeviceError);
     expect(() => planSimt({ ...wide, maxSharedBytesPerBlock: 99 * 1024 })).toThrow(
       /float64 with head dimension 256 takes \d+ bytes.*has 101376 for a block; cast\(\) to float32/,
     );
@@ -75,6 +78,7 @@ describe('the family of kernels', () => {
     ['more heads than a grid of the backward pass has rows', { batch: 4096 }, 'hopper', 'mma'],
     ['a scale below zero', { scale: -0.2 }, 'mma', 'hopper'],
     ['a scale of zero', { scale: 0 }, 'simt', 'hopper'],
+    ['a scale that float32 has as zero', { scale: 1e-50 }, 'simt', 'hopper'],
   ] as const)('differs between the directions for %s', (_, changes, forward, backward) => {
     expect(familiesOf(changes)).toEqual([forward, backward]);
   });

@@ -92,12 +92,14 @@ const bandBytes: Readonly<Record<HopperHeadDimension, number>> = {
 
 /**
  * The forward kernels' plan, or null for a problem that they do not take: rows that TMA cannot read, and a scale that is
- * not above zero, for where it turns scores around, the largest of them is no maximum.
+ * not above zero in float32, for where it turns scores around, the largest of them is no maximum, and 0 would turn the -∞ of
+ * hidden keys into NaN.
  */
 export function planHopperForward(problem: KernelProblem): HopperForwardPlan | null {
   const { batch, heads, keyHeads, keys, scale, headDimension } = problem;
   const padded = headDimensions.find((each) => each >= headDimension);
-  if (!isForHopper(problem) || !(scale > 0) || !padded || headDimension % headDimensionStep !== 0)
+  const isAboveZero = Math.fround(scale * Math.LOG2E) > 0;
+  if (!isForHopper(problem) || !isAboveZero || !padded || headDimension % headDimensionStep !== 0)
     return null;
   const ofKeys = Math.floor(bandBytes[padded] / (keys * 2 * elementBytes * headDimension));
   return {
