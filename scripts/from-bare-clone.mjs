@@ -55,6 +55,10 @@ async function runSummarized(command, ...args) {
 
 /** What draws random programs, by where they run: the package, the kind of its tests, and their files. */
 const randomTests = {
+  symbols: [
+    ['tensor-core', 'vitest', 'test/compile/random-passes.test.ts'],
+    ['optim', 'vitest', 'test/random-passes.test.ts'],
+  ],
   cpu: [
     ['tensor-core', 'vitest', 'test/compile/random-programs.test.ts'],
     ['optim', 'vitest', 'test/random-steps.test.ts'],
@@ -77,12 +81,12 @@ function fuzzOptions(given) {
       ['programs', 'minutes', 'seed', 'device', 'leave-out'].map((name) => [name, { type: 'string' }]),
     );
     const { values } = parseArgs({ args: given, options });
-    const devices = values.device ? [values.device] : ['cpu', 'emulated', 'cuda'];
+    const devices = values.device ? [values.device] : Object.keys(randomTests);
     if (!devices.every((device) => device in randomTests)) throw new Error(`no device ${values.device}`);
     return { ...values, devices };
   } catch (error) {
     console.error(
-      `${error.message}\nusage: npm run fuzz -- [--programs N | --minutes N] [--seed N] [--device cpu|emulated|cuda] [--leave-out KINDS]`,
+      `${error.message}\nusage: npm run fuzz -- [--programs N | --minutes N] [--seed N] [--device symbols|cpu|emulated|cuda] [--leave-out KINDS]`,
     );
     process.exit(2);
   }
@@ -140,12 +144,14 @@ const steps = {
     }
     process.exitCode = status;
   },
-  mutate(...files) {
+  mutate(...given) {
+    const files = given.filter((each) => each !== '--conditions');
+    const config = given.length > files.length ? 'stryker.conditions.config.mjs' : 'stryker.config.mjs';
     const tests = files.filter((file) => file.endsWith('.test.ts'));
     const sources = files.filter((file) => !file.endsWith('.test.ts'));
     const chosen = sources.length > 0 ? ['--mutate', sources.join(',')] : [];
     const by = tests.length > 0 ? ['--testFiles', tests.join(',')] : [];
-    run('stryker', 'run', 'tooling/stryker.config.mjs', ...chosen, ...by);
+    run('stryker', 'run', `tooling/${config}`, ...chosen, ...by);
   },
 };
 

@@ -22,7 +22,7 @@ export function itCompilesRandomSteps(
     const failures: string[] = [];
     let [drawn, same, rounded] = [0, 0, 0];
     for (; drawn < programs && performance.now() < end && failures.length < mostFailures; drawn++) {
-      const program = drawStep(seed + drawn, leftOut, trainers);
+      const program = drawStep(seed + drawn, { leftOut, trainers });
       const outcome = compareStep(program, device, trainers);
       if (outcome.kind === 'same') same++;
       if (outcome.kind === 'rounds') rounded++;

@@ -45,6 +45,9 @@ export function compareStep(program: StepProgram, device: Device, trainers: read
       const isRounding = device.type === 'cpu' && difference.isSmall;
       return { kind: isRounding ? 'rounds' : 'differs', message: difference.where, ops: opsOf(step) };
     } catch (error) {
+      const isRefusal =
+        error instanceof t.CompileError && program.instructions.some((each) => each.mayBeRefused);
+      if (isRefusal) return { kind: 'refused', message: error.message, ops: [] };
       return { kind: 'differs', message: `compiled, throws ${(error as Error).message}`, ops: opsOf(step) };
     } finally {
       step.dispose();
@@ -85,14 +88,25 @@ function numbersOf(world: World, call: number, run: (given: Tensor[]) => Tensor[
   const { given, wholes } = world.argumentsOf(call);
   return t.scope(() => {
     const results = run(given);
+    const histories = [...given, ...world.buffers].map(walkHistory);
     const told = Object.entries({ results, arguments: wholes, ...world.state });
-    return Object.fromEntries(
-      told.map(([name, tensors]) => [
-        name,
-        tensors.map((x) => x && [x.dtype, x.shape.join(), ...x.toFlatArray()]),
-      ]),
-    );
+    const numbers = told.map(([name, tensors]) => [
+      name,
+      tensors.map((x) => x && [x.dtype, x.shape.join(), ...x.toFlatArray()]),
+    ]);
+    return Object.fromEntries([...numbers, ['histories', histories]]);
   });
+}
+
+/** Whether something has a history, and one that leads anywhere: the parameters' gradients show where. */
+function walkHistory(x: Tensor): [boolean, string] {
+  if (!x.requiresGrad) return [false, ''];
+  try {
+    t.sum(x).backward();
+    return [true, 'walked'];
+  } catch (error) {
+    return [true, (error as Error).name];
+  }
 }
 
 interface Difference {

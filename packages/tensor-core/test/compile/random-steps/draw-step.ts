@@ -3,6 +3,7 @@ import { RandomSource } from '../../differential/programs/random-source.ts';
 import { drawTensor } from '../../differential/programs/tensor-input.ts';
 import { Drawing, type Kind, isFloat } from './drawing.ts';
 import { makers } from './instructions.ts';
+import { motifs } from './motifs.ts';
 import type { GivenTensor, HostAction, Placement, StepProgram } from './step-program.ts';
 import { drawBackward, drawGradient, drawUpdate, forgetting } from './training.ts';
 import type { Trainer } from './world.ts';
@@ -11,6 +12,9 @@ import { drawWrite } from './writes.ts';
 // Lengths that fill a kernel's vectors, one more or less, and those that fill none.
 const rowCounts = [1, 2, 3, 4, 5, 8, 9, 16, 17, 33];
 const columnCounts = [1, 2, 3, 7, 8, 15, 16, 17, 24, 31, 32, 33, 64, 65, 128];
+// For who calculates with symbols.
+const fewRows = [1, 2, 3, 4, 8, 8];
+const fewColumns = [1, 3, 8, 8, 8, 16];
 
 const dtypes: readonly (readonly [number, DType])[] = [
   [6, 'float32'],
@@ -19,17 +23,29 @@ const dtypes: readonly (readonly [number, DType])[] = [
   [2, 'bfloat16'],
 ];
 
-/** A program that is decided by its seed, and by which kinds are left out. */
-export function drawStep(
-  seed: number,
-  leftOut: ReadonlySet<Kind>,
-  trainers: readonly Trainer[],
-): StepProgram {
+const dtypesOfSymbols: readonly (readonly [number, DType])[] = [
+  [3, 'float32'],
+  [1, 'float16'],
+  [4, 'bfloat16'],
+];
+
+/** What programs are drawn. */
+export interface DrawOptions {
+  readonly leftOut: ReadonlySet<Kind>;
+  readonly trainers: readonly Trainer[];
+  /** Whether tensors are small, and products of low precision are drawn, too, as for who calculates with symbols. */
+  readonly isSymbolic?: boolean;
+}
+
+/** A program that is decided by its seed and the options. */
+export function drawStep(seed: number, { leftOut, trainers, isSymbolic = false }: DrawOptions): StepProgram {
   const random = new RandomSource('step', seed);
-  const rows = random.pick(rowCounts);
-  const shape = { rows, columns: random.chance(0.2) ? rows : random.pick(columnCounts) };
+  const rows = random.pick(isSymbolic ? fewRows : rowCounts);
+  const columns = random.pick(isSymbolic ? fewColumns : columnCounts);
+  const shape = { rows, columns: random.chance(0.2) ? rows : columns };
   const isWithoutGrad = random.chance(0.35);
-  const drawing = new Drawing(random, shape, random.weighted(dtypes), isWithoutGrad, leftOut);
+  const dtype = random.weighted(isSymbolic ? dtypesOfSymbols : dtypes);
+  const drawing = new Drawing(random, shape, { dtype, isWithoutGrad, leftOut, hasLowProducts: isSymbolic });
   const memory = drawMemory(drawing, trainers.length > 0);
   const trainer = !isWithoutGrad && trainers.length > 0 ? random.integer(0, trainers.length - 1) : null;
   if (isWithoutGrad) drawInstructions(drawing, random.integer(3, 14), 0.3);
@@ -91,11 +107,17 @@ function drawPlacement(random: RandomSource): Placement {
 function drawInstructions(drawing: Drawing, count: number, writes: number): void {
   const { random } = drawing;
   for (let tries = 0; count > 0 && tries < 200; tries++) {
-    const drawn = random.chance(writes) ? drawWrite(drawing) : random.weighted(makers)(drawing);
+    const maker = random.chance(motifShare(drawing)) ? random.pick(motifs) : random.weighted(makers);
+    const drawn = random.chance(writes) ? drawWrite(drawing) : maker(drawing);
     if (!drawn || isLarge(drawn.shape)) continue;
     drawing.add(drawn);
     count--;
   }
+}
+
+/** In symbols, what passes look for is drawn more often: nothing has to be compiled for it. */
+function motifShare({ hasLowProducts }: Drawing): number {
+  return hasLowProducts ? 0.4 : 0.1;
 }
 
 function isLarge(shape: Shape = []): boolean {

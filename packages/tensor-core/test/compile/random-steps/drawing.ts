@@ -18,6 +18,7 @@ export interface Drawn {
   readonly isWritable?: boolean;
   /** Of the operands by default. */
   readonly isTracked?: boolean;
+  readonly mayBeRefused?: boolean;
 }
 
 /** Of values among the latest so many, most operands are taken. */
@@ -31,6 +32,8 @@ export class Drawing {
   readonly dtype: DType;
   readonly isWithoutGrad: boolean;
   readonly leftOut: ReadonlySet<Kind>;
+  /** Whether products of low precision are drawn, which compiled code rounds less often than eager code. */
+  readonly hasLowProducts: boolean;
   readonly registers: Register[] = [];
   readonly instructions: Instruction[] = [];
   readonly parameters: Register[] = [];
@@ -39,16 +42,15 @@ export class Drawing {
   constructor(
     random: RandomSource,
     shape: { readonly rows: number; readonly columns: number },
-    dtype: DType,
-    isWithoutGrad: boolean,
-    leftOut: ReadonlySet<Kind>,
+    kind: Pick<Drawing, 'dtype' | 'isWithoutGrad' | 'leftOut' | 'hasLowProducts'>,
   ) {
     this.random = random;
     this.rows = shape.rows;
     this.columns = shape.columns;
-    this.dtype = dtype;
-    this.isWithoutGrad = isWithoutGrad;
-    this.leftOut = leftOut;
+    this.dtype = kind.dtype;
+    this.isWithoutGrad = kind.isWithoutGrad;
+    this.leftOut = kind.leftOut;
+    this.hasLowProducts = kind.hasLowProducts;
   }
 
   /** Adds a tensor that is given or found. */
@@ -90,13 +92,13 @@ export class Drawing {
   }
 
   add(drawn: Drawn): Register | null {
-    const { operands, shape, dtype, text, run, isWritable = true } = drawn;
+    const { operands, shape, dtype, text, run, isWritable = true, mayBeRefused = false } = drawn;
     const isTracked = drawn.isTracked ?? (!this.isWithoutGrad && operands.some((each) => each.isTracked));
     const id = this.registers.length;
     const makes: Register | null = shape
       ? { id, name: `r${id}`, shape, dtype: dtype ?? operands[0]!.dtype, isWritable, isTracked }
       : null;
-    this.instructions.push({ operands: operands.map((each) => each.id), makes, text, run });
+    this.instructions.push({ operands: operands.map((each) => each.id), makes, text, run, mayBeRefused });
     if (makes) this.registers.push(makes);
     return makes;
   }

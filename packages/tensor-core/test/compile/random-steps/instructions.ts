@@ -196,10 +196,10 @@ function reduction(drawing: Drawing): Drawn | null {
   };
 }
 
-/** Not of low precision, whose products compiled code rounds less often; random-products-emulated.test.ts has those. */
 function product(drawing: Drawing): Drawn | null {
   const isWide = (each: Register) => each.dtype === 'float32' || each.dtype === 'float64';
-  const x = drawing.pick((each) => isWide(each) && each.shape.length === 2);
+  const isFit = drawing.hasLowProducts ? isFloat : isWide;
+  const x = drawing.pick((each) => isFit(each) && each.shape.length === 2);
   if (!x) return null;
   const [rows, columns] = x.shape as readonly [number, number];
   const w = drawing.pick(

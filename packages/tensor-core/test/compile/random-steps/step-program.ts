@@ -23,6 +23,8 @@ export interface Instruction {
   /** As it stands in the listing, given the operands' names. */
   readonly text: (names: readonly string[]) => string;
   readonly run: (operands: readonly Tensor[], world: World) => Tensor | null;
+  /** Whether compiled code may refuse to do it, as it may what leaves a history behind. */
+  readonly mayBeRefused: boolean;
 }
 
 /** What an argument, or a tensor that the program finds, is in each world. */

@@ -81,6 +81,11 @@ export class World {
     }
   }
 
+  /** As the program finds them. */
+  get buffers(): Tensor[] {
+    return this.#buffers.map(({ view }) => view);
+  }
+
   /** What is left behind beside the results. */
   get state(): Record<string, readonly (Tensor | null)[]> {
     return {
@@ -103,6 +108,8 @@ export class World {
             Array.from({ length: size }, () => random.integer(0, indicesBelow - 1)),
           );
     const whole = t.keep(t.fromTypedArray(data, baseShape, { dtype, device: this.#device }));
+    // Of one handle alone: to write a history into what has several is refused.
+    if (views.length === 0) return { whole, view: whole };
     return { whole, view: t.keep(views.reduce((x, { ours }) => ours(x), t.alias(whole))) };
   }
 

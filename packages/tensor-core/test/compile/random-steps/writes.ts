@@ -1,6 +1,7 @@
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { type Drawing, type Drawn, isFloat, isSame } from './drawing.ts';
+import type { Register } from './step-program.ts';
 
 /** A write to all or a part of something; not recorded for a backward pass, unless histories may be written. */
 export function drawWrite(drawing: Drawing): Drawn | null {
@@ -21,13 +22,15 @@ export function drawWrite(drawing: Drawing): Drawn | null {
       run: ([a]) => (recorded(() => t.fillInPlace(of(a!), value)), null),
     };
   }
-  const source = drawing.pick(
-    (each) => isFloat(each) && each.dtype === target.dtype && isSame(each.shape, shape),
-  );
+  const isFit = (each: Register) => each.dtype === target.dtype && isSame(each.shape, shape);
+  // One that brings a history along, where that is to be written.
+  const tracked = isRecorded ? drawing.pick((each) => each.isTracked && isFit(each)) : null;
+  const source = tracked ?? drawing.pick((each) => isFloat(each) && isFit(each));
   if (!source) return null;
   const name = random.chance(0.6) ? 'addInPlace' : 'copyInPlace';
   return {
     operands: [target, source],
+    mayBeRefused: isRecorded,
     text: ([a, b]) => `${prefix}${name}(${a}${suffix}, ${b})`,
     run: ([a, b]) => (recorded(() => t[name](of(a!), b!)), null),
   };

@@ -1,0 +1,77 @@
+import { isDeepStrictEqual } from 'node:util';
+import { accumulateEmbeddings } from '../../../src/compile/passes/accumulate-embeddings.ts';
+import { accumulateProducts } from '../../../src/compile/passes/accumulate-products.ts';
+import { carryLowPrecisionCopies } from '../../../src/compile/passes/carry-low-precision-copies.ts';
+import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
+import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
+import { freeFirst } from '../../../src/compile/passes/free-first.ts';
+import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
+import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
+import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
+import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
+import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
+import { updateEarly } from '../../../src/compile/passes/update-early.ts';
+import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
+import { takenOver } from '../../../src/compile/cuda/in-place.ts';
+import type { CudaProperties } from '../../../src/cuda/kernel.ts';
+import type { Program } from '../../../src/compile/graph/program.ts';
+import { runSymbolically } from './run-symbolically.ts';
+
+type Pass = (program: Program, properties: CudaProperties) => Program;
+
+const passes: Readonly<Record<string, Pass>> = {
+  withoutRepeatedCalls,
+  accumulateProducts,
+  mergeProducts,
+  joinCrossEntropy,
+  accumulateEmbeddings,
+  carryLowPrecisionCopies: (program) => carryLowPrecisionCopies(program),
+  foldCopies,
+  pairCalls,
+  finishTogether,
+  fusePointwise,
+  fuseEdges,
+  scaleInUpdate,
+  updateEarly,
+  freeFirst,
+};
+
+/**
+ * The first pass behind which a program leaves something else than it did, and what of it; null for none. Behind all, calls
+ * write where the arena lets them write over their inputs.
+ */
+export function failingPass(
+  traced: Program,
+  properties: CudaProperties,
+  expected = runSymbolically(traced, traced, 'before'),
+): string | null {
+  const failureOf = (name: string, program: Program, over?: ReadonlyMap<number, number>): string | null => {
+    const ops = program.calls.map(({ op }) => op.name).join(' ');
+    try {
+      const left = runSymbolically(program, traced, 'behind', over);
+      const differs = [...expected].find(
+        ([number, elements]) => !isDeepStrictEqual(left.get(number), elements),
+      );
+      return differs ? `${name}: storage ${differs[0]} differs; ${ops}` : null;
+    } catch (error) {
+      return `${name}: ${(error as Error).message} ${ops}`;
+    }
+  };
+  let program = traced;
+  for (const [name, pass] of Object.entries(passes)) {
+    const before = program;
+    program = pass(program, properties);
+    const failure = isUnchanged(before, program) ? null : failureOf(name, program);
+    if (failure) return failure;
+  }
+  return failureOf('takenOver', program, takenOver(program));
+}
+
+function isUnchanged(before: Program, after: Program): boolean {
+  return (
+    before.storages === after.storages &&
+    before.calls.length === after.calls.length &&
+    before.calls.every((call, i) => call === after.calls[i])
+  );
+}

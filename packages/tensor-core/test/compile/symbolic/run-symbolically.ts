@@ -1,0 +1,78 @@
+import { withoutCopies } from '../../../src/compile/passes/copying-op.ts';
+import { isFused } from '../../../src/compile/passes/fused-ops.ts';
+import { placesRead } from '../../../src/compile/passes/pointwise-call.ts';
+import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
+import { checkKernel } from './check-kernels.ts';
+import { SymbolicMemory, isSamePlace } from './symbolic-memory.ts';
+import { type PartialOps, partialOps, symbolsOf } from './symbolic-ops.ts';
+import type { Symbol } from './symbols.ts';
+
+type Values = readonly Symbol[];
+
+/**
+ * What a program leaves in the storages that it is given and that outlive it, by their numbers, where a call reads all that it
+ * reads before it writes. Throws an Error for a call of which that would not be so on a GPU: one that writes what other
+ * threads of it may still read, or does work whose operands it has not got. Storages may take over the memory of others.
+ */
+export function runSymbolically(
+  program: Program,
+  traced: Program,
+  garbage: string,
+  takenOver: ReadonlyMap<number, number> = new Map(),
+): Map<number, Int32Array> {
+  const memory = new SymbolicMemory(program, garbage, takenOver);
+  const parts = partialOps(traced.calls);
+  for (const { source } of program.storages)
+    if (source.kind === 'copy') for (const cast of source.casts) runCall(cast, memory, parts);
+  for (const call of program.calls) runCall(call, memory, parts);
+  const seen = traced.storages.flatMap(({ source }, number) =>
+    source.kind !== 'made' || traced.kept.has(number) ? [number] : [],
+  );
+  return new Map(seen.map((number) => [number, memory.elements(number)]));
+}
+
+function runCall(given: Call, memory: SymbolicMemory, parts: PartialOps): void {
+  const { call, copies } = withoutCopies(given);
+  checkKernel(call);
+  const read = call.inputs.map((input) => memory.read(input));
+  const made = isFused(call.op) ? runMembers(call, memory, parts) : symbolsOf(call, read, parts);
+  call.outputs.forEach((output, i) => memory.write(output, made[i]!));
+  copies.forEach((copy, i) => copy && memory.write(copy, made[i]!));
+}
+
+interface Made {
+  readonly operand: Operand;
+  readonly values: Values;
+}
+
+/** A fused call's members one after the other; what one makes goes to the next where it lies as it is, else memory is read. */
+function runMembers(fused: Call, memory: SymbolicMemory, parts: PartialOps): Values[] {
+  const made: Made[] = [];
+  for (const member of fused.members!) {
+    const inputs = member.inputs.map((input, place) => {
+      const passed = made.findLast(({ operand }) => isSamePlace(operand, input));
+      if (passed && isPassedOn(fused, member, place)) return passed.values;
+      const isGiven = fused.inputs.some((other) => isSamePlace(other, input));
+      if (!isGiven && isRead(member, place))
+        throw new Error(`${fused.op.name} is not given an input of ${member.op.name}.`);
+      return memory.read(input);
+    });
+    const values = symbolsOf(member, inputs, parts);
+    member.outputs.forEach((operand, i) => made.push({ operand, values: values[i]! }));
+  }
+  return fused.outputs.map((output) => {
+    const last = made.findLast(({ operand }) => isSamePlace(operand, output));
+    if (!last) throw new Error(`${fused.op.name} writes what none of its members makes.`);
+    return last.values;
+  });
+}
+
+/** Whether a member gets from others what they make: a kernel with edges only its one input, and the latter all theirs. */
+function isPassedOn(fused: Call, { op: { cuda } }: Call, place: number): boolean {
+  if (cuda.kind !== 'custom' || !cuda.edges || fused.op.cuda.kind !== 'custom') return true;
+  return place === cuda.edges.input;
+}
+
+function isRead(call: Call, place: number): boolean {
+  return call.op.cuda.kind !== 'pointwise' || placesRead(call).includes(place);
+}
