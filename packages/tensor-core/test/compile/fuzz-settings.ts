@@ -38,3 +38,10 @@ function kindsLeftOut(): ReadonlySet<Kind> {
     throw new Error(`ROOFLINE_FUZZ_LEAVE_OUT: ${unknown.join(', ')} is none of ${kinds.join(', ')}.`);
   return new Set(given as Kind[]);
 }
+
+/** Says what was drawn where `npm run fuzz` or a variable set how much: minutes alone do not tell. */
+export function sayWhatWasDrawn({ seed }: FuzzSettings, counts: Readonly<Record<string, number>>): void {
+  if (!process.env['ROOFLINE_FUZZ_PROGRAMS'] && !process.env['ROOFLINE_FUZZ_MINUTES']) return;
+  const said = Object.entries(counts).map(([what, count]) => `${count} ${what}`);
+  console.log(`from seed ${seed}: ${said.join(', ')}`);
+}

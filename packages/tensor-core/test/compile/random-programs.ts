@@ -8,7 +8,7 @@ import { makeBase, viewOf } from '../differential/programs/tensor-input.ts';
 import { unitRoundoff } from '../op-cases/support/samples.ts';
 import { listingOf } from '../differential/report.ts';
 import { seedGradient } from '../differential/run-ours.ts';
-import type { FuzzSettings } from './fuzz-settings.ts';
+import { type FuzzSettings, sayWhatWasDrawn } from './fuzz-settings.ts';
 
 /** Filled by the host, at random or not at all; compile.test.ts tells what becomes of those. */
 const ofTheHost = new Set([
@@ -213,6 +213,7 @@ export function itCompilesRandomPrograms(device: () => Device, settings: FuzzSet
         fail((error as Error).message.slice(0, 200));
       }
     }
+    sayWhatWasDrawn(settings, { 'programs of one op': drawn, compared, different: failures.length });
     expect(failures.join('\n\n')).toBe('');
     expect(compared).toBeGreaterThanOrEqual(Math.floor(drawn / 4));
     if (device().type === 'cpu' || programs < fewest) return;

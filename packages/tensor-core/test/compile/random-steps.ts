@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Device } from '../../src/index.ts';
-import type { FuzzSettings } from './fuzz-settings.ts';
+import { type FuzzSettings, sayWhatWasDrawn } from './fuzz-settings.ts';
 import { compareStep } from './random-steps/compare-step.ts';
 import { drawStep } from './random-steps/draw-step.ts';
 import { shrinkStep } from './random-steps/shrink-step.ts';
@@ -13,9 +13,10 @@ const mostFailures = 5;
 /** Draws steps on `open`'s device: compiled, each gives and leaves the bits of the eager one, five times in a row. */
 export function itCompilesRandomSteps(
   open: () => Device,
-  { seed, programs, minutes, leftOut }: FuzzSettings,
+  settings: FuzzSettings,
   trainers: readonly Trainer[] = [],
 ): void {
+  const { seed, programs, minutes, leftOut } = settings;
   it(`steps of several ops leave what eager ones leave (seed ${seed}, ${programs} programs)`, () => {
     const end = performance.now() + minutes * 60_000;
     const device = open();
@@ -37,6 +38,7 @@ export function itCompilesRandomSteps(
         ].join('\n'),
       );
     }
+    sayWhatWasDrawn(settings, { steps: drawn, same, rounded, different: failures.length });
     expect(failures.join('\n\n')).toBe('');
     expect(same).toBeGreaterThanOrEqual(Math.floor(drawn / 2));
     expect(rounded).toBeLessThanOrEqual(1 + drawn / 100);
