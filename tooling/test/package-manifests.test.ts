@@ -23,7 +23,7 @@ function importedBy(folder: string): readonly string[] {
   return [...new Set(names)].sort();
 }
 
-// In the checkout and in a flat node_modules whatever another package asks for is found as well.
+// In the checkout and in a flat node_modules, a package also finds what only others ask for.
 describe.each(readdirSync('packages'))('packages/%s/package.json', (folder) => {
   const text = readFileSync(join('packages', folder, 'package.json'), 'utf8');
   const { name, dependencies, optionalDependencies, peerDependencies } = JSON.parse(text) as PackageManifest;

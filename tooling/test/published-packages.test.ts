@@ -185,7 +185,7 @@ describe('the packages that it published', () => {
   });
 });
 
-// While a version is 0.x, its minor is what breaks.
+// While versions are 0.x, a minor is a breaking release.
 describe('a later release', () => {
   const core = '@roofline/tensor-core';
   const optim = '@roofline/optim';
@@ -223,14 +223,14 @@ describe('a later release', () => {
     );
   }
 
-  it('of one package publishes it alone, and installs beside the others as they were', async () => {
+  it('of one package publishes it alone, and installs next to the others as they were', async () => {
     const later = await release({ [optim]: 'patch' });
     expect(Object.keys(later)).toEqual([optim]);
     const wanted = { ...versionsOf(released.filter(({ name }) => importable.includes(name))), ...later };
     expect(await chosen(wanted)).toEqual(wanted);
   }, 600_000);
 
-  /** A step of training that needs all that lies above tensor-core. */
+  /** Training steps that need every package that has tensor-core as a peer. */
   const example = `
     import { AdamW } from '@roofline/optim';
     import { flashAttention } from '@roofline/flash-attn';
@@ -272,7 +272,7 @@ describe('a later release', () => {
     return join(scratch, (await run('npm', ['pack', '--silent', `${core}@${lowest}`], scratch)).trim());
   }
 
-  it('that breaks is refused beside what does not accept it, and leaves older projects what they had', async () => {
+  it('that breaks is refused next to what does not accept it, and leaves older projects as they were', async () => {
     const before = released.find(({ name }) => name === core)!.version;
     const asked = { [core]: `^${before}`, [optim]: `^${dependants()[optim]}` };
     const old = await chosen(asked);

@@ -71,9 +71,9 @@ export class ReleaseWorkspace {
     const before = this.#registry.published.length;
     await run('changeset', ['publish', '--no-git-tag'], this.#folder, {
       ...this.#registry.workflow,
-      HOME: this.#folder, // without the tokens of whoever runs this
+      HOME: this.#folder, // without the user's own tokens
       pnpm_config_registry: this.#registry.url,
-      pnpm_config_provenance: 'false', // Sigstore signs for GitHub's jobs alone
+      pnpm_config_provenance: 'false', // only GitHub's own jobs can be signed for
     });
     return this.#registry.published.slice(before);
   }

@@ -8,8 +8,8 @@ export async function run(
   cwd: string,
   variables: NodeJS.ProcessEnv = {},
 ): Promise<string> {
-  // The folders that pnpm's programs add for what they start would hide a missing package; and where npm, if it
-  // runs this, has its own .npmrc would hide that of `cwd`.
+  // NODE_PATH, which pnpm sets for the programs that it starts, would hide a missing package, and npm's own variables
+  // would hide the .npmrc of `cwd`.
   const own = Object.entries(process.env).filter(([name]) => !/^npm_config_(user|global)config$/i.test(name));
   const env = { ...Object.fromEntries(own), ...variables, NODE_PATH: undefined };
   const options = { cwd, env, timeout: 600_000, maxBuffer: 2 ** 26 };
