@@ -24,7 +24,7 @@ writeFileSync(
 
 ${description} \`npm install @roofline/tensor-core\` brings it where it fits.
 
-\`${library}\` is the file of that name in [onnxruntime-node](https://www.npmjs.com/package/onnxruntime-node)
+\`${library}\` is the file of that name in [onnxruntime-node](https://github.com/microsoft/onnxruntime/tree/v${version}/js/node)
 ${version}, unchanged: ONNX Runtime, Copyright (c) Microsoft Corporation, MIT licence, which lies beside. What it contains of
 others is listed in its [notices](https://github.com/microsoft/onnxruntime/blob/v${version}/ThirdPartyNotices.txt).
 `,

@@ -3,16 +3,18 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
-/** What a client sends to publish a package, and what others get of it. */
+/** What a client sends to publish a version, and what others get of all versions of a package. */
 interface Packument {
   readonly name: string;
+  readonly 'dist-tags': Record<string, string>;
   readonly versions: Record<string, Manifest>;
-  /** Tarballs in base64. */
+  /** Tarballs in base64, by name. */
   readonly _attachments: Record<string, { readonly data: string }>;
 }
 
 export interface Manifest {
   readonly name: string;
+  readonly version: string;
   readonly dependencies?: Record<string, string>;
   readonly optionalDependencies?: Record<string, string>;
   readonly peerDependencies?: Record<string, string>;
@@ -21,45 +23,79 @@ export interface Manifest {
 
 export interface LocalRegistry extends AsyncDisposable {
   readonly url: string;
+  /** Every version, in the order in which they came. */
   readonly published: readonly Manifest[];
+  /** The environment variables by which a job of GitHub's proves to be the workflow that this registry trusts. */
+  readonly workflow: NodeJS.ProcessEnv;
 }
 
-/** A registry as npm's, empty, for those who send `token`. Disposing ends it. */
-export async function openRegistry(token: string): Promise<LocalRegistry> {
+const identityRequest = '/identity-of-the-workflow';
+const exchange = '/-/npm/v1/oidc/token/exchange/package/';
+
+/**
+ * A registry as npm's, empty, that takes a package from its trusted publisher alone: the client asks GitHub, whose part
+ * it plays as well, for the identity of the workflow, and gets a token of that package for it. Disposing ends it.
+ */
+export async function openRegistry(): Promise<LocalRegistry> {
   const packuments = new Map<string, Packument>();
   const published: Manifest[] = [];
   const server = createServer(async (request, response) => {
-    if (request.method === 'PUT') {
-      const isAllowed = request.headers.authorization === `Bearer ${token}`;
-      if (isAllowed) keep((await json(request)) as Packument);
-      response.writeHead(isAllowed ? 201 : 401).end('{}');
-      return;
-    }
-    const found = find(request);
-    response.writeHead(found === undefined ? 404 : 200).end(found ?? '{}');
+    const [status, body] = await answer(request);
+    response.writeHead(status, { 'cache-control': 'no-store' }).end(body);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 
-  function keep(packument: Packument): void {
-    packuments.set(packument.name, packument);
-    published.push(...Object.values(packument.versions));
+  async function answer(request: IncomingMessage): Promise<[number, string | Buffer]> {
+    const path = decodeURIComponent(new URL(request.url!, url).pathname);
+    const { authorization } = request.headers;
+    if (path === identityRequest) {
+      return authorization === 'Bearer a-job' ? [200, '{"value":"the-workflow"}'] : [401, '{}'];
+    }
+    if (path.startsWith(exchange)) {
+      const token = `token-of-${path.slice(exchange.length)}`;
+      return authorization === 'Bearer the-workflow' ? [201, JSON.stringify({ token })] : [401, '{}'];
+    }
+    if (request.method === 'PUT') {
+      if (authorization !== `Bearer token-of-${path.slice(1)}`) return [401, '{}'];
+      keep((await json(request)) as Packument);
+      return [201, '{}'];
+    }
+    const found = find(path);
+    return found === undefined ? [404, '{}'] : [200, found];
+  }
+
+  function keep(sent: Packument): void {
+    const known = packuments.get(sent.name);
+    packuments.set(sent.name, {
+      name: sent.name,
+      'dist-tags': { ...known?.['dist-tags'], ...sent['dist-tags'] },
+      versions: { ...known?.versions, ...sent.versions },
+      _attachments: { ...known?._attachments, ...sent._attachments },
+    });
+    published.push(...Object.values(sent.versions));
   }
 
   /** A packument as JSON, or a tarball. */
-  function find({ url }: IncomingMessage): string | Buffer | undefined {
-    const path = decodeURIComponent(url!);
+  function find(path: string): string | Buffer | undefined {
     const packument = packuments.get(path.slice(1));
     if (packument) return JSON.stringify({ ...packument, _attachments: undefined });
-    const owner = published.find(({ dist }) => new URL(dist.tarball).pathname === path);
+    const owner = published.find(({ dist }) => decodeURIComponent(new URL(dist.tarball).pathname) === path);
     if (owner === undefined) return undefined;
-    const [tarball] = Object.values(packuments.get(owner.name)!._attachments);
-    return Buffer.from(tarball!.data, 'base64');
+    const tarballs = Object.entries(packuments.get(owner.name)!._attachments);
+    const [, tarball] = tarballs.find(([name]) => name.endsWith(`-${owner.version}.tgz`))!;
+    return Buffer.from(tarball.data, 'base64');
   }
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url,
     published,
+    workflow: {
+      GITHUB_ACTIONS: 'true',
+      ACTIONS_ID_TOKEN_REQUEST_URL: `${url.slice(0, -1)}${identityRequest}?api-version=2`,
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'a-job',
+    },
     async [Symbol.asyncDispose]() {
       server.close();
       server.closeAllConnections();

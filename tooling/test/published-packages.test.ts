@@ -1,22 +1,23 @@
-import { execFile } from 'node:child_process';
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openRegistry, type LocalRegistry } from './local-registry.ts';
+import { openRegistry, type LocalRegistry, type Manifest } from './local-registry.ts';
+import { ReleaseWorkspace } from './release-workspace.ts';
+import { run } from './run-command.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8');
-const names = ['packages', 'libraries'].flatMap((place) =>
-  globSync(`${place}/*/package.json`, { cwd: root }).map((path) => nameOf(join(root, path))),
+const importable: readonly string[] = globSync('packages/*/package.json', { cwd: root }).map(
+  (path) => JSON.parse(readFileSync(join(root, path), 'utf8')).name,
 );
-const importable = names.filter((name) => !name.includes('/onnxruntime-'));
 
-function nameOf(manifest: string): string {
-  return JSON.parse(readFileSync(manifest, 'utf8')).name;
-}
+let scratch: string;
+let registry: LocalRegistry;
+let workspace: ReleaseWorkspace;
+/** What the next release holds: all packages as they are, at the versions that their changesets lead to. */
+let released: readonly Manifest[];
 
 /** What a project may do with each entry point of tensor-core. */
 const usesOfTensors = `
@@ -29,69 +30,69 @@ const usesOfTensors = `
   export const text: string = tensor([1, 2]);
   export const all = [cudaDevice, openEmulatedDevice, nearestOf];`;
 
-/** What a command prints. Throws an error that holds all its output. */
-async function run(
-  command: string,
-  args: readonly string[],
-  cwd: string,
-  variables: NodeJS.ProcessEnv = {},
-): Promise<string> {
-  // The folders that pnpm's programs add for what they start would hide a missing package; and where npm, if it
-  // runs this, has its own .npmrc would hide the workflow's.
-  const own = Object.entries(process.env).filter(([name]) => !/^npm_config_(user|global)config$/i.test(name));
-  const env = { ...Object.fromEntries(own), ...variables, NODE_PATH: undefined };
-  const options = { cwd, env, timeout: 600_000, maxBuffer: 2 ** 26 };
-  try {
-    return (await promisify(execFile)(command, args, options)).stdout;
-  } catch (cause) {
-    const { stdout, stderr } = cause as { stdout: string; stderr: string };
-    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}\n${stderr}`, { cause });
-  }
-}
-
-let scratch: string;
-let registry: LocalRegistry;
-/** Where pnpm publishes to, with the token that the workflow gives it. */
-let publishing: NodeJS.ProcessEnv;
-
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'roofline-release-'));
-  registry = await openRegistry('a-token');
-  const tokenLine = /echo '(.*)' >> ~\/\.npmrc/.exec(workflow)![1]!;
-  writeFileSync(
-    join(scratch, '.npmrc'),
-    tokenLine.replace('//registry.npmjs.org/', registry.url.replace('http:', '')),
-  );
-  publishing = { HOME: scratch, NPM_TOKEN: 'a-token', pnpm_config_registry: registry.url };
-});
+  registry = await openRegistry();
+  workspace = new ReleaseWorkspace(root, join(scratch, 'workspace'), registry);
+  await workspace.raiseVersions();
+  released = await workspace.publish();
+}, 600_000);
 
 afterAll(async () => {
   await registry[Symbol.asyncDispose]();
   rmSync(scratch, { recursive: true });
 });
 
+/** The folder of a new project that takes the packages from the registry. */
+function emptyProject(name: string): string {
+  const project = join(scratch, name);
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), '{"name":"empty","private":true,"type":"module"}');
+  writeFileSync(join(project, '.npmrc'), `@roofline:registry=${registry.url}\n`);
+  return project;
+}
+
+function npmInstall(project: string, ...args: readonly string[]): Promise<string> {
+  return run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args], project);
+}
+
 describe('a release', () => {
-  it('publishes every package, packed by pnpm, with the token of the workflow', async () => {
-    await run('changeset', ['publish', '--no-git-tag'], root, publishing);
-    expect(registry.published.map(({ name }) => name).sort()).toEqual(names.sort());
-    for (const { name, dependencies, optionalDependencies, peerDependencies } of registry.published) {
+  it('publishes every package, packed by pnpm', () => {
+    expect(released.map(({ name }) => name).sort()).toEqual([...workspace.names].sort());
+    for (const { name, dependencies, optionalDependencies, peerDependencies } of released) {
       const ranges = Object.values({ ...dependencies, ...optionalDependencies, ...peerDependencies });
       expect({ name, unpacked: ranges.filter((range) => /^(workspace|catalog):/.test(range)) }).toEqual({
         name,
         unpacked: [],
       });
     }
-  }, 600_000);
+  });
+
+  it('needs the identity of the workflow, and nothing else', async () => {
+    expect(workflow).toMatch(/^ {2}id-token: write$/m);
+    expect(workflow).not.toMatch(/token\b(?!: write)/i);
+    await expect(publishFromElsewhere({})).rejects.toThrow('401 Unauthorized');
+  });
 
   it('has a provenance: pnpm reads the variable of the workflow, and refuses outside of a known CI', async () => {
     const [, name, value] = /^\s+(\w*provenance): '(\w+)'$/im.exec(workflow)!;
-    const folder = join(root, 'packages/optim');
-    const github = { GITHUB_ACTIONS: undefined, GITLAB_CI: undefined, CI: undefined };
-    const variables = { ...publishing, ...github, [name!]: value };
-    await expect(run('pnpm', ['publish', '--no-git-checks'], folder, variables)).rejects.toThrow(
+    await expect(publishFromElsewhere({ [name!]: value })).rejects.toThrow(
       'ERR_PNPM_PROVENANCE_UNSUPPORTED_PROVIDER',
     );
   });
+
+  /** Publishes a package as from a machine of one's own. */
+  function publishFromElsewhere(variables: NodeJS.ProcessEnv): Promise<string> {
+    const github = Object.keys(registry.workflow).map((variable) => [variable, undefined]);
+    return run('pnpm', ['publish', '--no-git-checks'], join(root, 'packages/optim'), {
+      ...Object.fromEntries(github),
+      GITLAB_CI: undefined,
+      CI: undefined,
+      HOME: scratch,
+      pnpm_config_registry: registry.url,
+      ...variables,
+    });
+  }
 
   it('pairs the command line of changesets with its action', () => {
     const { version } = JSON.parse(
@@ -101,25 +102,16 @@ describe('a release', () => {
     expect(workflow).toContain('uses: changesets/action@v2.');
     expect(workflow).toContain('publish-script: npm run release');
   });
-
-  it('covers every package by a readable changeset or a released version', async () => {
-    expect(await run('changeset', ['status'], root)).not.toContain('error');
-  });
 });
 
 describe('the packages that it published', () => {
   let project: string;
 
-  // As users install them: by their names from a registry, with install scripts on.
+  // As users install them: by their names from a registry, with install scripts on. npm refuses those that do not accept
+  // each other as peers.
   beforeAll(async () => {
-    project = join(scratch, 'project');
-    mkdirSync(project);
-    writeFileSync(
-      join(project, 'package.json'),
-      JSON.stringify({ name: 'empty', private: true, type: 'module' }),
-    );
-    writeFileSync(join(project, '.npmrc'), `@roofline:registry=${registry.url}\n`);
-    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...importable], project);
+    project = emptyProject('project');
+    await npmInstall(project, ...importable);
   }, 600_000);
 
   it('run no install script but that of koffi, which looks for its binary, and fetch one ONNX Runtime', () => {
@@ -191,4 +183,108 @@ describe('the packages that it published', () => {
       'roofline e2e',
     );
   });
+});
+
+// While versions are 0.x, a minor is a breaking release.
+describe('a later release', () => {
+  const core = '@roofline/tensor-core';
+  const optim = '@roofline/optim';
+  let projects = 0;
+
+  /** Publishes what changesets raises, and gives the versions of what came. */
+  async function release(bumps: Record<string, 'minor' | 'patch'>): Promise<Record<string, string>> {
+    await workspace.raiseVersions(bumps);
+    return versionsOf(await workspace.publish());
+  }
+
+  const versionsOf = (manifests: readonly Manifest[]) =>
+    Object.fromEntries(manifests.map(({ name, version }) => [name, version]));
+
+  /** The packages that ask for tensor-core as a peer, as the first release has them. */
+  const dependants = () =>
+    versionsOf(released.filter(({ peerDependencies = {} }) => core in peerDependencies));
+
+  /** A project in which npm chose versions for these, which are exact or ranges. */
+  async function install(wanted: Record<string, string>, ...options: readonly string[]): Promise<string> {
+    const project = emptyProject(`later-${projects++}`);
+    const specs = Object.entries(wanted).map(([name, range]) => `${name}@${range}`);
+    await npmInstall(project, ...options, ...specs);
+    return project;
+  }
+
+  /** The versions that npm chooses for a project that asks for these. Throws where they do not go together. */
+  async function chosen(wanted: Record<string, string>): Promise<Record<string, string>> {
+    const project = await install(wanted, '--package-lock-only');
+    const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string }>;
+    };
+    return Object.fromEntries(
+      Object.keys(wanted).map((name) => [name, packages[`node_modules/${name}`]!.version]),
+    );
+  }
+
+  it('of one package publishes it alone, and installs next to the others as they were', async () => {
+    const later = await release({ [optim]: 'patch' });
+    expect(Object.keys(later)).toEqual([optim]);
+    const wanted = { ...versionsOf(released.filter(({ name }) => importable.includes(name))), ...later };
+    expect(await chosen(wanted)).toEqual(wanted);
+  }, 600_000);
+
+  /** Training steps that need every package that has tensor-core as a peer. */
+  const example = `
+    import { AdamW } from '@roofline/optim';
+    import { flashAttention } from '@roofline/flash-attn';
+    import { TransformerLM, byteWindows, languageModelLoss } from '@roofline/transformer';
+    import '@roofline/collectives';
+    const size = { vocabularySize: 256, contextLength: 8, modelDimension: 16, feedForwardDimension: 32, layers: 1, heads: 2 };
+    const model = new TransformerLM(size, { device: 'cpu', seed: 0, attention: flashAttention });
+    const optimizer = new AdamW(model.parameters(), { learningRate: 1e-2 });
+    const { ids, targets } = byteWindows('The roof is what the hardware allows.', { step: 0, batch: 2, contextLength: 8 });
+    const losses = [0, 1].map(() => {
+      const loss = languageModelLoss(model, ids, targets);
+      loss.backward();
+      optimizer.step();
+      optimizer.zeroGrad();
+      return loss.item();
+    });
+    console.log(losses[1] < losses[0]);`;
+
+  it('that breaks nothing runs an example on the lowest tensor-core that it accepts, and older packages on the newest', async () => {
+    const { [core]: newest, ...others } = await release({ [core]: 'patch', [optim]: 'patch' });
+    expect(Object.keys(others)).toEqual([optim]);
+    const mixes = [
+      { ...dependants(), ...others, [core]: await lowestAccepted() },
+      { ...dependants(), [core]: newest! },
+    ];
+    for (const mix of mixes) {
+      const project = await install(mix);
+      expect(await run('node', ['--input-type=module', '--eval', example], project)).toBe('true\n');
+    }
+  }, 600_000);
+
+  /** The lowest tensor-core that all dependants accept: of this registry, or a tarball of what was released before. */
+  async function lowestAccepted(): Promise<string> {
+    const lowest = Object.keys(dependants())
+      .map((name) => /\d+\.\d+\.\d+/.exec(workspace.peersOf(name)[core]!)![0])
+      .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+      .at(-1)!;
+    if (registry.published.some(({ name, version }) => name === core && version === lowest)) return lowest;
+    return join(scratch, (await run('npm', ['pack', '--silent', `${core}@${lowest}`], scratch)).trim());
+  }
+
+  it('that breaks is refused next to what does not accept it, and leaves older projects as they were', async () => {
+    const before = released.find(({ name }) => name === core)!.version;
+    const asked = { [core]: `^${before}`, [optim]: `^${dependants()[optim]}` };
+    const old = await chosen(asked);
+    const { [core]: breaking } = await release({ [core]: 'minor' });
+    expect(await chosen(asked)).toEqual(old);
+    await expect(chosen({ [core]: breaking!, [optim]: 'latest' })).rejects.toThrow('ERESOLVE');
+
+    workspace.acceptPeer(optim, core, `${workspace.peersOf(optim)[core]} || ^${breaking}`);
+    const { [optim]: widened } = await release({ [optim]: 'patch' });
+    for (const version of [before, breaking!]) {
+      const mix = { [core]: version, [optim]: widened! };
+      expect(await chosen(mix)).toEqual(mix);
+    }
+  }, 600_000);
 });
