@@ -207,7 +207,7 @@ class Group {
   }
 
   // Fails jobs whose time is over, and says which ranks had not come; and those of a group that has failed elsewhere,
-  // whose data may wait for a rank that lives. It looks now and then: to be told of each job would cost each job a
+  // whose data may wait for a rank that lives. It looks now and then: being notified of each job would cost each job a
   // switch of threads.
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -234,7 +234,7 @@ class Group {
     }
   }
 
-  // The group's first failure, told to the peers: later jobs fail with it at once.
+  // The group's first failure, reported to the peers: later jobs fail with it at once.
   void fail(const std::string& message, const Job* late) {
     std::lock_guard<std::mutex> failing(failing_);
     {

@@ -1,5 +1,5 @@
-// What ranks tell each other beside their calls: that a group has failed and whom that rank lost, and, asked for it,
-// that they are there. It is read without waiting for it.
+// What ranks send each other apart from their calls: that a group has failed and whom that rank lost, and, asked for
+// it, that they are there. It is read without waiting for it.
 #pragma once
 
 #include <algorithm>

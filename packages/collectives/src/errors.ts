@@ -1,6 +1,6 @@
 import { RooflineError } from '@roofline/tensor-core';
 
-/** What a CollectiveError knows beside its message. */
+/** What a CollectiveError holds besides its message. */
 export interface CollectiveErrorDetails {
   /** The op that failed, as users call it. */
   readonly op: string;

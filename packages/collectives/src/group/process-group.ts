@@ -111,7 +111,7 @@ export class ProcessGroup {
   }
 
   /**
-   * All ranks' `input`, one after the other, on all ranks. `output` has the input's shape behind a dimension of the
+   * All ranks' `input`, one after the other, on all ranks. `output` has the input's shape after a dimension of the
    * group's size, or its first dimension times that size. In place: `input` is this rank's piece of `output`.
    */
   allGather(output: Tensor, input: Tensor): Work {
@@ -221,11 +221,11 @@ export class ProcessGroup {
   }
 
   /**
-   * Runs `calls`, whose calls on this group are queued among the ops of the current stream instead of beside them, as
-   * PyTorch's without `async_op` are, and gives what it returns. They are sooner done, for no stream waits for another,
-   * which is most of the time of a small call; nothing overlaps with them, and their time limit also counts what is queued
-   * before them. `coalesce` must stand inside or around all of them. On the CPU nothing is different. Throws a
-   * RooflineError for an async function.
+   * Runs `calls`, whose calls on this group are queued in order with the ops of the current stream instead of alongside
+   * them, as PyTorch's without `async_op` are, and gives what it returns. They are sooner done, for no stream waits for
+   * another, which is most of the time of a small call; nothing overlaps with them, and their time limit also counts
+   * what is queued before them. `coalesce` must stand inside or around all of them. On the CPU nothing is different.
+   * Throws a RooflineError for an async function.
    */
   onCurrentStream<T>(calls: () => T): T {
     refuseAsync('onCurrentStream', calls);
@@ -277,7 +277,7 @@ export class ProcessGroup {
   #start(call: Call): Work {
     if (this.#isDisposed)
       throw new DisposedError(
-        `${call.kind}: the group was used after it had been disposed; dispose() behind its last call.`,
+        `${call.kind}: the group was used after it had been disposed; dispose() after its last call.`,
       );
     // Also where nothing is held, as for copies.
     currentTrace()?.refuse(

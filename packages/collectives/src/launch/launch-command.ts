@@ -19,8 +19,8 @@ SCRIPT joins with initProcessGroup({ backend: 'gloo' }) of @roofline/collectives
 const wrongUsage = 2;
 
 /**
- * Runs `roofline-launch` and gives its exit code: the first failed rank's, or 2 for wrong usage, which it tells on stderr
- * before `help`. Without `help` that is the usage of `roofline-launch`.
+ * Runs `roofline-launch` and gives its exit code: the first failed rank's, or 2 for wrong usage, which it explains on
+ * stderr before `help`. Without `help` that is the usage of `roofline-launch`.
  */
 export async function runLaunchCommand(args: readonly string[], help = `\n${usage}`): Promise<number> {
   let options: LaunchOptions | null;

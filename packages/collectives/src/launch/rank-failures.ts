@@ -1,7 +1,7 @@
 import { rankNames } from '../ranks/rank-names.ts';
 import type { RankFailure } from './rank-process.ts';
 
-/** Of ranks that failed in this order, the one whose error is not that it lost another, nor that it was ended. */
+/** Of ranks that failed in this order, the one whose error is neither that it lost another nor that it was ended. */
 export function rootFailure(failures: readonly RankFailure[]): RankFailure | null {
   const isOwn = ({ lastLines, signal }: RankFailure) =>
     signal !== 'SIGTERM' && !lastLines.some((line) => line.includes('CollectiveError'));

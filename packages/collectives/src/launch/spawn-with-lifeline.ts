@@ -26,7 +26,7 @@ export function spawnWithLifeline(args: readonly string[], options: LifelineOpti
     stdio: [...stdio, 'pipe'],
     detached: true,
   });
-  // Where a process that it has left behind holds the other end.
+  // Where a process that it left running holds the other end.
   const lifeline = child.stdio[stdio.length] as Socket | null | undefined;
   child.once('exit', () => lifeline?.destroy());
   return child;

@@ -24,7 +24,7 @@ export function configFor({ blocking, splitShare }: CommunicatorConfig, libraryV
   memory.words[3] = version;
   memory.words[4] = Number(blocking);
   if (version < layout.version) return memory;
-  // cgaClusterSize, minCTAs, maxCTAs; netName is a null pointer; behind splitShare what fills the structure up.
+  // cgaClusterSize, minCTAs, maxCTAs; netName is a null pointer; after splitShare comes padding.
   for (const word of [5, 6, 7, 11]) memory.words[word] = undefinedInt;
   memory.words[10] = Number(splitShare);
   return memory;

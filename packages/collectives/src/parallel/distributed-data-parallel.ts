@@ -104,9 +104,9 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
    * The step of the training that this rank is at, which all set as it begins; null, as at the start, where they do not say.
    * Each pass then sends it with the first of its gradients, and throws a CollectiveError on all ranks, with the step of each,
    * unless they are at the same one. So a rank that has skipped a step is found in that step. Without it the gradients of its
-   * next step are averaged with those of the others' present one, as nothing tells them apart, until at the end a pass is
-   * missing. With NCCL the pass does not wait for the others' answer: a later call of the group throws the error.
-   * Throws a RooflineError (code RANGE) for what is no whole number of zero or more.
+   * next step are averaged with those of the others' present one, since nothing tells them apart, until at the end a
+   * pass is missing. With NCCL the pass does not wait for the others' answer: a later call of the group throws the
+   * error. Throws a RooflineError (code RANGE) for what is no whole number of zero or more.
    */
   get step(): number | null {
     return this.#step;
@@ -127,7 +127,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
 
   /**
    * Bytes of gradients that have been copied into their buckets since the start. None where the ops that make gradients
-   * write them there; which do, Tensor.setGradientBuffer tells. A gradient that is set by hand, or that was there before,
+   * write them there; Tensor.setGradientBuffer says which do. A gradient that is set by hand, or that was there before,
    * is copied too.
    */
   get copiedBytes(): number {
@@ -191,7 +191,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     }
   }
 
-  /** Begins to reduce the next bucket. The first one of a pass tells at which step this rank is. */
+  /** Begins to reduce the next bucket. The first one of a pass announces the step that this rank is at. */
   #start(bucket: GradientBucket): void {
     const { works } = this.#pass;
     const tells = this.#step !== null && works.length === 0;

@@ -154,7 +154,7 @@ export class ShardedOptimizer<H extends object> {
     if (this.#own) {
       for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries()) {
         const own = this.#own.groups[i]!;
-        // A compiled function may set none: there the collective behind this says what is wrong.
+        // A compiled function may set none: there the collective after this says what is wrong.
         const isChanged = ([name, value]: [string, unknown]) => own[name as keyof H] !== value;
         Object.assign(own, Object.fromEntries(Object.entries(hyperparameters).filter(isChanged)));
       }

@@ -13,7 +13,7 @@ export interface RankEnvironment {
   /** Whether rank 0 hosts it; else a launcher does. */
   readonly hostsStore: boolean;
   readonly token: string;
-  /** What told of the ranks. */
+  /** Where the ranks were read from. */
   readonly source: 'options' | 'torchrun' | 'slurm' | 'openmpi';
 }
 
@@ -60,8 +60,8 @@ const conventions: readonly Convention[] = [
 
 /**
  * The ranks as torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun or Slurm's srun
- * tell of them, or as the options say. Slurm and Open MPI know no port: without MASTER_PORT it follows from the job's
- * number; the address is then that of the job's first node, or of Open MPI's launching host where it tells.
+ * name them, or as the options say. Slurm and Open MPI know no port: without MASTER_PORT it follows from the job's
+ * number; the address is then that of the job's first node, or of Open MPI's launching host where it says so.
  * Throws a RooflineError (code RANKS) that names what is missing or makes no sense.
  */
 export function rankEnvironment(
@@ -94,7 +94,7 @@ function ranksOf(
   if (rank === null || worldSize === null) throw missingRanks(rank, worldSize, convention);
   if (worldSize < 1 || rank >= worldSize)
     throw ranksError(`rank ${rank} of a world of ${worldSize} makes no sense; ranks count from 0.`);
-  // One machine, unless somebody says otherwise.
+  // One machine, unless something says otherwise.
   return { rank, worldSize, localRank: numberOf('localRank') ?? rank };
 }
 

@@ -105,7 +105,7 @@ describe('what reaches a backend', () => {
   });
 });
 
-describe('works tell when their data moved', () => {
+describe('works say when their data moved', () => {
   const ran = { startMs: 2, endMs: 5 };
 
   it('where the backend knows, once they are done', () => {
@@ -130,7 +130,7 @@ describe('works tell when their data moved', () => {
   });
 });
 
-/** Asks what became of a call: who never does is told at the end of the process. */
+/** Asks what became of a call: a program that never does gets the error at the end of the process. */
 function hear(work: Work): void {
   try {
     work.wait();
@@ -167,7 +167,7 @@ describe('memory', () => {
     expect(probe.device.memoryStatistics().liveStorages).toBe(before);
   });
 
-  it('that a call may find before or behind another one has written it is refused', () => {
+  it('that a call may find before or after another one has written it is refused', () => {
     const rows = zeros([2, 3]);
     const [first, second] = [0, 1].map((column) => select(rows, 1, column)) as [Tensor, Tensor];
     const row = select(rows, 0, 1);
@@ -179,7 +179,7 @@ describe('memory', () => {
       expect(call).toThrow(/which is under way, works on memory of the tensor .*; wait\(\) for that first/);
       expect(rows.storage.references).toBe(references);
     };
-    // Each pair of calls: the second is refused while the first is under way, and is fine behind it.
+    // Each pair of calls: the second is refused while the first is under way, and is fine after it.
     const racing: [() => Work, () => Work][] = [
       [() => group.allReduce(first), () => group.allReduce(first)],
       [() => group.allReduce(rows), () => group.allReduce(first)],
@@ -349,7 +349,7 @@ describe('is refused', () => {
     expect(backend.calls).toEqual([]);
   });
 
-  it('but the own piece, a part beside, empty tensors and parameters under noGrad are taken', () => {
+  it('but the own piece, a part next to it, empty tensors and parameters under noGrad are taken', () => {
     const x = zeros([4, 3]);
     group.allGather(x, slice(x, 0, 0, 2)).wait();
     groupOn(new InstantBackend(), 1)
@@ -386,7 +386,7 @@ describe('errors', () => {
     expect(new CollectiveError('m', { op: 'x', rank: 0, peers: [] }).peer).toBe(null);
   });
 
-  it('nobody waits for are nobody’s rejection', async () => {
+  it('nothing waits for cause no unhandled rejection', async () => {
     failing({ status: 'failed', losses: new Map(), message: 'm' }).barrier();
     await new Promise((resolve) => setImmediate(resolve));
   });

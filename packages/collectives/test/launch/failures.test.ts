@@ -23,7 +23,7 @@ function failing(ranks: number, ...words: string[]) {
 }
 
 describe('an error that nothing catches', () => {
-  it('is told once for all ranks that have it, without the frames of Node.js', () => {
+  it('is reported once for all ranks that have it, without the frames of Node.js', () => {
     const { code, ofRanks, summary } = failing(3, rankScript('fails'), 'throws');
     expect(code).toBe(1);
     expect(ofRanks).toEqual([0, 1, 2].map((rank) => `[rank ${rank}] about to fail`));
@@ -37,7 +37,7 @@ describe('an error that nothing catches', () => {
     ]);
   });
 
-  it('of one rank names that rank, and does not tell of the others, which were ended', () => {
+  it('of one rank names that rank, and does not mention the others, which were ended', () => {
     const { code, ofRanks, summary } = failing(2, rankScript('fails'), 'rejects', '1');
     expect({ code, ofRanks }).toEqual({ code: 1, ofRanks: [] });
     expect(summary).toEqual([

@@ -132,7 +132,7 @@ describe('the modes', () => {
     model.dispose();
   });
 
-  it('overlap sends the last parameters while the pass goes on, the others behind it', () => {
+  it('overlap sends the last parameters while the pass goes on, the others after it', () => {
     const { backend, model, parallel } = parallelOf({ bucketBytes: rowBytes });
     const sent: number[] = [];
     for (const parameter of model.parameters)
@@ -191,7 +191,7 @@ describe('the step', () => {
     expect(descriptions(backend)).toEqual(
       [[plain, ...rest], told(0), told(0), told(7), told(7), [plain, ...rest]].flat(),
     );
-    // What tells nothing is not compared where calls are not.
+    // Without a context nothing is compared where calls are not.
     expect(backend.calls.map(({ isCompared }) => isCompared)).toEqual(
       descriptions(backend).map((text) => text !== plain),
     );
@@ -275,7 +275,7 @@ describe('a pass', () => {
     model.dispose();
   });
 
-  it('whose gradients cannot all be sent behind it leaves the ranks out of step, too', () => {
+  it('whose gradients cannot all be sent after it leaves the ranks out of step, too', () => {
     const live = device('cpu').memoryStatistics().liveStorages;
     const { backend, model, parallel } = parallelOf({ mode: 'naive' });
     const second = model.parameters[1]!;
@@ -309,7 +309,7 @@ describe('a pass', () => {
 
   it('in which a hook takes a gradient away', () => {
     const { model, parallel } = parallelOf({ mode: 'flat' });
-    // Fires behind the bucket's own hook.
+    // Fires after the bucket's own hook.
     const remove = model.parameters[0]!.onGradientAccumulated((parameter) => void (parameter.grad = null));
     model.parameters[0]!.grad = null;
     expect(() => backward(model)).toThrow(RooflineError);

@@ -7,7 +7,10 @@ import { gatherState, scatterState } from '../../src/parallel/exchange-states.ts
 const cpu = device('cpu');
 const live = () => cpu.memoryStatistics().liveStorages;
 
-/** A group of two, as rank 0 sees it, whose calls fail from the `failing`th on; the other rank tells what this one does. */
+/**
+ * A group of two, as rank 0 sees it, whose calls fail from the `failing`th on; the other rank announces what this one
+ * does.
+ */
 function failingGroup(failing: number): ProcessGroup {
   let calls = 0;
   const call = () => ({

@@ -24,7 +24,7 @@ describe('planBuckets', () => {
     expect(plan(all, 8, 8)).toEqual([[0, 2], [1, 3], [4]]);
   });
 
-  it('one that is full sooner than another that began before it stands behind that all the same', () => {
+  it('one that fills up sooner than another that began before it still comes after that one', () => {
     const all = parameters([[1], [8, 'float16'], [1], [8, 'float16']]);
     expect(plan(all, 16, 16)).toEqual([[0, 2], [1], [3]]);
     expect(plan(all, 16, 32)).toEqual([[0, 2], [1], [3]]);

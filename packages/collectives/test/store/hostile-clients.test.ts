@@ -86,7 +86,7 @@ describe('without the token', () => {
     await stillServes();
   });
 
-  it('a right answer with a byte behind it is none', async () => {
+  it('a right answer with a byte after it is refused', async () => {
     await listen();
     const client = await stranger();
     const answer = answerChallenge(token, await challengeOf(client));

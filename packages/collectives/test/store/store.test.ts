@@ -59,7 +59,7 @@ describe('keys and values', () => {
     expect(value.equals(await b.get('large'))).toBe(true);
   });
 
-  it('get waits until somebody sets the key', async () => {
+  it('get waits until the key is set', async () => {
     const [a, b] = [await join(), await join()];
     let isThere = false;
     const got = b.get('later').then((value) => {
@@ -72,7 +72,7 @@ describe('keys and values', () => {
     expect(await got).toBe('now');
   });
 
-  it('get gives a value that is deleted right behind it', async () => {
+  it('get gives a value that is deleted right after it', async () => {
     const client = await join();
     const later = client.get('k');
     const first = [client.set('k', 'value'), client.deletePrefix('k')];

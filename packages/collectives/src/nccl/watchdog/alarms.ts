@@ -37,7 +37,7 @@ export class Alarms {
     await this.#store.compareAndSet(this.#key('alarm'), null, message);
   }
 
-  /** Resolves when one is raised, with what came of it. `startedCalls` tells how far this rank is. */
+  /** Resolves when one is raised, with its outcome. `startedCalls` says how far this rank is. */
   async hear(startedCalls: () => number): Promise<FailureMessage> {
     const message = await this.#store.get(this.#key('alarm'), { timeoutMs: longMs });
     return { message: new TextDecoder().decode(message), losses: await this.#lossesBy(startedCalls()) };
