@@ -31,7 +31,7 @@ interface Moments {
    * knows: a float64 scalar.
    */
   steps: StepCount | Tensor;
-  /** Whether a state that was given tells their steps, and may be asked when the optimizer has let go of them. */
+  /** Whether a state that was given has their steps, and may be asked when the optimizer has let go of them. */
   isTold: boolean;
 }
 

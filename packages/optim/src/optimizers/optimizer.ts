@@ -178,7 +178,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
    */
   abstract loadStateDict(state: OptimizerState): void;
 
-  /** Frees the tensors that `stateDict` tells of. */
+  /** Frees the tensors that `stateDict` lists. */
   protected abstract freeState(): void;
 
   /** Frees the optimizer's own tensors; it makes no further step. Disposing twice is harmless. */

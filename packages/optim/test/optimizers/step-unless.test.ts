@@ -14,7 +14,7 @@ const makes: [string, (parameters: Tensor[]) => AdamW | SGD][] = [
   ['SGD with momentum', (parameters) => new SGD(parameters, { momentum: 0.5 })],
 ];
 
-/** An optimizer of somebody's, who has not thought of skipped steps. */
+/** A user's optimizer that does not handle skipped steps. */
 class Halving extends Optimizer<{ learningRate: number }> {
   constructor(parameters: Tensor[]) {
     super({ name: 'Halving', defaults: { learningRate: 1 }, check: () => {} }, parameters, {});
