@@ -97,7 +97,7 @@ function removeUnlessWritten(partial: string): void {
   try {
     file = openSync(partial, constants.O_RDWR | constants.O_NOFOLLOW);
   } catch {
-    // It has been renamed or removed meanwhile, or belongs to somebody else.
+    // It has been renamed or removed meanwhile, or belongs to another process.
     return;
   }
   try {

@@ -168,7 +168,10 @@ function findDuplicate(json: string): string | null {
   return null;
 }
 
-/** Behind the quote that closes the text whose first quote is at `begin`. A pattern with repeats would overflow on long ones. */
+/**
+ * The position after the quote that closes the text whose first quote is at `begin`. A pattern with repeats would
+ * overflow on long ones.
+ */
 function textEnd(json: string, begin: number): number {
   const marks = /["\\]/g;
   marks.lastIndex = begin + 1;

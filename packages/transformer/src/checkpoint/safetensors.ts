@@ -153,7 +153,7 @@ function checkSources(tensors: readonly TensorSource[]): void {
   }
 }
 
-/** Any other number of them would leave all tensors behind this one at other places than the header says. */
+/** Any other number of them would leave all tensors after this one at other places than the header says. */
 function bytesOf(source: TensorSource): Uint8Array {
   const { name, dtype, shape } = source;
   const bytes = source.read();
@@ -165,7 +165,7 @@ function bytesOf(source: TensorSource): Uint8Array {
   );
 }
 
-/** Writes all of `bytes`; returns the position behind them. */
+/** Writes all of `bytes`; returns the position after them. */
 function writeFully(file: number, bytes: Uint8Array, position: number): number {
   for (let done = 0; done < bytes.byteLength;) {
     const length = Math.min(bytes.byteLength - done, maxTransferBytes);

@@ -42,7 +42,7 @@ export interface AttentionCache {
  *
  *     const cache = new KeyValueCache(model.config.contextLength);
  *     const logits = noGrad(() => model.forward(prompt, cache)); // [B, T] ids
- *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one behind them
+ *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one after them
  *
  * It takes 2 · layers · capacity · B · modelDimension elements, from the first call on. Positions are absolute:
  * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
@@ -66,7 +66,7 @@ export class KeyValueCache {
     this.capacity = capacity;
   }
 
-  /** Positions held; the next call's tokens stand behind them. */
+  /** Positions held; the next call's tokens come after them. */
   get length(): number {
     return currentTrace() === this.#maker ? this.#length : dependOn(this.#readLength);
   }
@@ -94,7 +94,7 @@ export class KeyValueCache {
     if (this.#disposed) throw new ShapeError('KeyValueCache: it has been disposed; make a new one.');
     if (this.#length + count > this.capacity) {
       throw new ShapeError(
-        `KeyValueCache: ${count} more tokens do not fit behind ${this.#length} of ${this.capacity}; clear() it and ` +
+        `KeyValueCache: ${count} more tokens do not fit after ${this.#length} of ${this.capacity}; clear() it and ` +
           'give the model the tokens that it is to see.',
       );
     }
