@@ -49,10 +49,10 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
     });
   });
 
-  it('writes nothing beside its outputs', () => {
+  it('writes nothing outside its outputs', () => {
     const device = open();
     scope(() => {
-      // Three rows of queries, whose outputs fill blocks of memory to the last byte, beside blocks that somebody has.
+      // Three rows of queries, whose outputs fill blocks of memory to the last byte, next to blocks that are in use.
       const [shapeQ, shapeK] = [
         [1, 1, 3, 128],
         [1, 1, 600, 128],

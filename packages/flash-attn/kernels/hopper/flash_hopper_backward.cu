@@ -1,5 +1,5 @@
 // FlashAttention's backward pass on Hopper's tensor cores (sm_90a), for bfloat16 and float16 with float32 sums: gradV,
-// gradK, and the sums of gradQ. flash_hopper_backward_rows.cu has what goes before and behind it.
+// gradK, and the sums of gradQ. flash_hopper_backward_rows.cu has what goes before and after it.
 //
 //     P = exp(S - lse), dV = Pᵀ dO, dP = dO Vᵀ, dS = P ∘ (dP - delta), dK = scale · dSᵀ Q, dQ = scale · dS K
 //

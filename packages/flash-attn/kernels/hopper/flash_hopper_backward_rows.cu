@@ -1,4 +1,4 @@
-// What goes before and behind flash_hopper_backward: the rows' delta and log-sum-exps, and gradQ from its float32 sums.
+// What goes before and after flash_hopper_backward: the rows' delta and log-sum-exps, and gradQ from its float32 sums.
 //
 //   flash_hopper_before   delta = rowsum(gradO ∘ o) - gradLse, lseLog2 = lse · log2 e; sums = 0, or where dQ is summed in
 //                         order: turns = 0, and gradQ = 0 in tiles of queries that see no key

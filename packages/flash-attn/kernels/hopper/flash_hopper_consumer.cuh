@@ -115,7 +115,7 @@ struct Consumer : Softmax {
         }
       }
     }
-    __syncwarp();  // one lane will tell for all of them that the keys are read
+    __syncwarp();  // one lane will signal for all of them that the keys have been read
   }
 
   /** The weights of the first block that the queries see. */
@@ -133,7 +133,7 @@ struct Consumer : Softmax {
     pack(scores, weights);
   }
 
-  /** The weights of one block, while those of the block behind it are summed up with their values. */
+  /** The weights of one block, while those of the block after it are summed up with their values. */
   template <bool kMasked>
   __device__ __forceinline__ void next_block(float (&scores)[kScores], uint32 (&weights)[kWeights],
                                              float (&output)[kOutputs], int firstRow, int block) {
@@ -145,7 +145,7 @@ struct Consumer : Softmax {
     multiply_fence();
     start_scores(scores);
     wait_for_values();
-    // The outputs may have been rescaled behind a branch: without this fence products are serialised.
+    // The outputs may have been rescaled inside a branch: without this fence products are serialised.
     multiply_fence();
     start_outputs(output, weights);
     pass_turn();

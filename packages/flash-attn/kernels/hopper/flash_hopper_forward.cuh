@@ -128,8 +128,8 @@ struct Tile {
 };
 
 /**
- * Deals tiles out to the blocks of the grid: each one's first by its number, the others to whoever asks. Blocks that
- * share a tile have one alone.
+ * Deals tiles out to the blocks of the grid: each one's first by its number, the others to the first block that asks.
+ * Blocks that share a tile have one alone.
  */
 struct TileQueue {
   const HopperForwardParams& p;

@@ -1,5 +1,5 @@
 // The weights of a warpgroup's 64 queries in flash_hopper_forward.cu: scores, in registers as a product leaves them, become
-// weights, by maxima that are taken when they must be (the .cu tells why).
+// weights, by maxima that are taken when they must be (the .cu says why).
 #ifndef ROOFLINE_FLASH_HOPPER_SOFTMAX_CUH
 #define ROOFLINE_FLASH_HOPPER_SOFTMAX_CUH
 

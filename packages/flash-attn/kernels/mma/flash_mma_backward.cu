@@ -24,7 +24,7 @@
 //   BLOCKS_PER_SM      that shared memory has room for on a multiprocessor; registers are given out accordingly
 //   HOLD_KEYS          1: a warp's keys and values stay in registers as operands
 //   DETERMINISTIC      1: blocks of keys add to a tile of queries one after another, last keys first. These reach a tile,
-//                      under a causal mask, in fewer steps, so that nobody waits long
+//                      under a causal mask, in fewer steps, so that no block waits long
 
 #include "flash_mma_backward.cuh"
 
@@ -285,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS_PER_SM)
     add_product<BLOCK_M / kStep>(gradV, LeftSums<1, kQueryTiles8>{weights}, RowsAlongK{gradO + columns});
     add_product<BLOCK_M / kStep>(gradK, LeftSums<1, kQueryTiles8>{gradients}, RowsAlongK{q + columns});
     float gradQ[1][2 * kPairsOfWarp][4] = {};
-    // Where the warps' shares are uneven, some calculate columns behind the last, which add_sums leaves.
+    // Where the warps' shares are uneven, some calculate columns past the last, which add_sums leaves.
     add_product<kKeys / kStep>(gradQ, ScoreGradients{gradientTile, warp_index() / kSharing},
                                RowsAlongK{kTile + columns, warp_index() % kSharing, kSharing});
     add_to_tile(p, memory, work, i, gradQ);

@@ -2,7 +2,7 @@
 // queries, each with a part of the keys, leave of it.
 //
 //   partial   float [splits][batch · heads · queries][HEAD_DIM], Σ weights · v of a part, not divided by Σ weights; and
-//             behind them [splits][batch · heads · queries][2], the largest score, as Exponent has it, and Σ weights
+//             after them [splits][batch · heads · queries][2], the largest score, as Exponent has it, and Σ weights
 #ifndef ROOFLINE_FLASH_MMA_FORWARD_CUH
 #define ROOFLINE_FLASH_MMA_FORWARD_CUH
 

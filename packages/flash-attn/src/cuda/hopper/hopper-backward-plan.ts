@@ -43,14 +43,14 @@ const tiles: Readonly<Record<HopperHeadDimension, HopperBackwardTile>> = {
 
 const orderedTiles: Readonly<Record<HopperHeadDimension, HopperBackwardTile>> = {
   64: { ...tiles[64], sumBuffers: 1 },
-  // Beside parts of 32 columns there is no room for a tile of sums.
+  // Next to parts of 32 columns there is no room for a tile of sums.
   80: { ...tiles[80], sumBuffers: 1, chunk: 16 },
   96: { ...tiles[96], sumBuffers: 1 },
   128: { ...tiles[128], sumBuffers: 2 },
 };
 
-// With so few keys it is faster to sum gradQ in order, for nothing is zeroed before or converted behind. Without a mask all
-// blocks of a head end at once, and more of the waiting shows.
+// With so few keys it is faster to sum gradQ in order, because nothing is zeroed before or converted afterwards.
+// Without a mask all blocks of a head end at once, and more of the waiting shows.
 const fewCausalKeys = 1024;
 const fewKeys = 128;
 

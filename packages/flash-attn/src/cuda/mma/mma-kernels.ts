@@ -29,7 +29,7 @@ const numbersOfRow = 3;
 
 const rowsPerTile = 16;
 
-/** Of a row of partial results, beside its sums: see kernels/mma/flash_mma_forward.cuh. */
+/** Of a row of partial results, in addition to its sums: see kernels/mma/flash_mma_forward.cuh. */
 const numbersOfPartialRow = 2;
 
 type Defines = Record<string, string | number>;
@@ -62,8 +62,9 @@ export function launchMmaForward(call: FlashCall, { forward }: MmaForwardPlan): 
 }
 
 /**
- * Launches kernels/mma/flash_mma_backward.cu, and what goes before and behind it. The sums of gradQ take `queries · d` float32
- * of workspace for each head. Queries and keys may be none: what sees nothing, or is not seen, gets a gradient of zeros.
+ * Launches kernels/mma/flash_mma_backward.cu, and what goes before and after it. The sums of gradQ take `queries · d`
+ * float32 of workspace for each head. Queries and keys may be none: what sees nothing, or is not seen, gets a gradient
+ * of zeros.
  */
 export function launchMmaBackward(call: FlashCall, { backward, deterministic }: MmaBackwardPlan): void {
   const { context, sizes } = call;
