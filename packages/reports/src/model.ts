@@ -180,7 +180,7 @@ export interface Track {
 /** A value over time: it holds from its point to the next one. */
 export interface Counter {
   name: string;
-  /** `bytes` is written as KiB, MiB and so on; any other unit behind the number. */
+  /** `bytes` is written as KiB, MiB and so on; any other unit after the number. */
   unit: string;
   points: [timeUs: number, value: number][];
 }
@@ -223,7 +223,7 @@ export interface AllocationPlot {
   reserved?: [timeUs: number, bytes: number][];
 }
 
-/** A remark beside tables and plots. */
+/** A remark next to tables and plots. */
 export interface Note {
   kind: 'note';
   text: string;

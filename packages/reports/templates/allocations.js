@@ -6,7 +6,7 @@ const Y_AXIS = 72;
 /** The height of the plot over the highest level. */
 const HEADROOM = 1.04;
 const HIDDEN_COLOR = 'muted';
-/** Of what has no category beside others that have one. */
+/** The colour of what has no category, next to others that have one. */
 const PLAIN_COLOR = 'grid';
 /** Allocations that are drawn one by one until the slider asks for others. */
 const FIRST_DETAIL = 500;
@@ -204,7 +204,7 @@ class AllocationsChart extends Chart {
     context.restore();
   }
 
-  /** The allocation that is drawn there, or -1 in the band of those that are hidden; null beside all. */
+  /** The allocation that is drawn there, or -1 in the band of those that are hidden; null outside all. */
   indexAt(x, y) {
     const moment = this.moments[Math.floor(x - this.left)];
     if (moment === undefined) return null;

@@ -222,7 +222,7 @@ const ofReport = (block: () => Block, legal: Legal): HostileCall => ({
   args: () => [report(block())],
   legal: { ...under('0', reportLegal), ...under('0.sections.0.blocks.0', legal) },
   deep: [0],
-  // What cannot be drawn is told of the block.
+  // What cannot be drawn is said of the block.
   named: `renderHtml|renderMarkdown|renderJson|plot 'a-plot'|timeline 'a-timeline'|allocations 'a-plot-of-memory'`,
 });
 

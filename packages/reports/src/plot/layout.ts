@@ -50,7 +50,7 @@ export interface PlotLayout extends PlotSize {
   /** Free space to the left of the widest text and above the first, in pixels. */
   padding: number;
   margin: { top: number; right: number; bottom: number; left: number };
-  /** In lines; none where it stands beside the image. */
+  /** In lines; none where it stands next to the image. */
   title: string[];
   /** Degrees by which the texts on the x axis are turned. */
   xRotation: number;

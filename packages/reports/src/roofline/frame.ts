@@ -92,7 +92,7 @@ export function pixelsOf(layout: PlotLayout, x: number, y: number): { left: numb
   };
 }
 
-/** A dot's name beside it. */
+/** A dot's name next to it. */
 export interface DotLabel {
   readonly dot: Dot;
   readonly text: string;

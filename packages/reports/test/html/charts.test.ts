@@ -94,7 +94,7 @@ describe.skipIf(!browser)('charts in a browser (skipped where there is no Chromi
     expect(said).toMatch(/^4\d\.\d\d µs to 1\d\d\.\d\d µs of 150\.0 µs$/);
   });
 
-  it('tells the slice under the pointer, fills the view with it, and finds names', async () => {
+  it('describes the slice under the pointer, fills the view with it, and finds names', async () => {
     const answer = await ask(
       smallTimeline(),
       `const x = box().width * 15 / 150;

@@ -84,7 +84,7 @@ describe('a roofline', () => {
     expect(labelDots(frameOf(smallRoofline({ points: alike }), size), (name) => name)).toHaveLength(2);
   });
 
-  it('tells each dot in words, with its share of the roof', () => {
+  it('describes each dot in words, with its share of the roof', () => {
     const svg = renderSvg(smallRoofline());
     expect(svg).toContain(
       '<title>gemm&lt;float, 4&gt;\nforward\n40.0 TFLOP/s at 100 FLOP/byte\n80.0 % of the roof',

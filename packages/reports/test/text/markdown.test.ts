@@ -52,7 +52,7 @@ it('shows HTML in the date as written', () => {
   );
 });
 
-it('points to images of plots where it is told their path', () => {
+it('points to images of plots where it is given their path', () => {
   const text = renderMarkdown(sampleReport(), { plotPath: ({ id }) => `plots/${id}.svg` });
   expect(text).toContain('![Throughput &lt;by&gt; context](plots/throughput.svg)');
 });

@@ -135,7 +135,7 @@ describe('renderTerminal', () => {
     expect(text).toContain('leave out: Time, in place (ms); Peak memory (GiB)');
   });
 
-  it('tells once what all rows share, where there is no room for it in each', () => {
+  it('says once what all rows share, where there is no room for it in each', () => {
     const table = plainTable();
     table.columns.splice(1, 0, { key: 'dtype', label: 'Dtype', kind: 'text' });
     for (const row of table.rows) row['dtype'] = 'bfloat16';
