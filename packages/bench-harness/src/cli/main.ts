@@ -21,7 +21,7 @@ export async function main(words: readonly string[]): Promise<number> {
     await buildParser(words, commands, (code) => (exitCode = code)).parseAsync();
     return exitCode;
   } catch (error) {
-    // What is wrong with a line that is not finished would be told into the prompt.
+    // What is wrong with a line that is not finished would be printed into the prompt.
     return words[0] === COMPLETION_WORD ? EXIT.ok : explain(error);
   }
 }
@@ -122,7 +122,7 @@ function yargsOptions(name: string, flag: Flag): Options {
 /** What a disk or a folder answers that takes no files: no fault of the program, whose stack says nothing. */
 const STORAGE_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EIO']);
 
-/** Tells what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
+/** Says what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
 function explain(error: unknown): number {
   if (error instanceof UsageError) {
     tell(`roofline: ${error.message}`);

@@ -12,13 +12,13 @@ export const timeList = z
   .array(z.number().positive('a time of 0 or less was not measured'))
   .min(1, 'there are no samples');
 
-/** A number that training may bring to NaN or infinity: JSON has neither, and tells both as null. */
+/** A number that training may bring to NaN or infinity: JSON has neither, and both are written as null. */
 export const divergingNumber = z
   .number()
   .nullable()
   .transform((value) => value ?? NaN);
 
-/** What is told of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
+/** The summary of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
 export interface Summary {
   readonly count: number;
   readonly mean: number;

@@ -39,7 +39,7 @@ export const cellRecord = z.object({
   ceilings: ceilingsSchema.nullable(),
   startedAt: z.iso.datetime(),
   durationMs: z.number(),
-  /** None in older records, and where the system does not tell. */
+  /** None in older records, and where the system does not say. */
   otherWork: otherWork.nullish(),
   /** What the benchmark's `measure` returned, also where its schema refused that; null where there is nothing. */
   result: jsonObject.nullable(),

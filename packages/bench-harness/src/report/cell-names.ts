@@ -42,7 +42,7 @@ export function cellNames(
   return { name: (cell) => told(cell, named), shared: facts.join(', ') };
 }
 
-/** In words, which of PyTorch's attentions stands beside each of ours; null where one has several. */
+/** In words, which of PyTorch's attentions is compared with each of ours; null where one has several. */
 function peersOfAttentions(cells: readonly E2eCell[]): string[] | null {
   const peers = new Map(cells.map(({ attention, peerAttention }) => [attention, peerAttention]));
   if (cells.some(({ attention, peerAttention }) => peers.get(attention) !== peerAttention)) return null;

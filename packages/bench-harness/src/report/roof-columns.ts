@@ -9,7 +9,7 @@ export const medianColumn: Column = {
   emphasis: 'strong',
 };
 
-/** Where the ceilings stand beside a measured time, and how near it comes. */
+/** Where the ceilings stand next to a measured time, and how near it comes. */
 export const roofColumns: readonly Column[] = [
   {
     key: 'floorMs',

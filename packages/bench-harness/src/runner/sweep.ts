@@ -13,7 +13,7 @@ import { runCellProcess } from './cell-process.ts';
 import { watchOtherWork } from '../records/other-work.ts';
 import { compileAhead } from './compile-ahead.ts';
 
-/** Told of what happens, for display only. */
+/** Called with what happens, for display only. */
 export interface SweepObserver {
   /** `kept` of the `total` cells were measured before. */
   sweepStarted?(total: number, kept: number): void;
@@ -191,7 +191,7 @@ async function measureCell<Parameters>(
   };
 }
 
-/** A result that nobody could read back would keep its whole folder from being shown. */
+/** A result that could not be read back would keep its whole folder from being shown. */
 function readBack({ name, result }: ResultOf, ended: EndedCell): EndedCell {
   if (ended.status !== 'ok') return ended;
   const { error } = result.safeParse(ended.result);

@@ -20,7 +20,7 @@ function compare(before: readonly CellRecord[], after: readonly CellRecord[], ..
 const slower = toyRecord({}, { result: toyResult(1.2) });
 
 describe('roofline compare', () => {
-  it('exits with 0 and tells ratios, whatever they are, when no limit is given', async () => {
+  it('exits with 0 and reports ratios, whatever they are, when no limit is given', async () => {
     const { exitCode, stdout, stderr } = await compare([toyRecord()], [slower]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(/Before \(ms\) +After \(ms\)[^]* 10\.0 +12\.0 /);

@@ -63,7 +63,7 @@ describe.each<[string, string, RegExp]>([
 });
 
 it.each(['report', 'compare'])(
-  '%s tells of a last record that was torn, and reads the others',
+  '%s reports a last record that was torn, and reads the others',
   async (name) => {
     const { folder, path } = folderOf(`${sound}${sound.slice(0, 300)}`);
     const { exitCode, stderr } = await runMain(name === 'report' ? [name, folder] : [name, folder, folder]);

@@ -76,7 +76,7 @@ describe('lockFolder', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'takes over the lock of a process that nobody waited for',
+    'takes over the lock of a process that was never waited for',
     async () => {
       const folder = temporaryFolder();
       // The shell is replaced by a program that never waits for the child it had, which must outlive the shell.

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { runCellProcess } from '../../src/runner/cell-process.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
-/** Runs `body` as the `measure` of a task that somebody else wrote, in JavaScript. */
+/** Runs `body` as the `measure` of a task that a user wrote, in JavaScript. */
 function measureBy(body: string) {
   const path = join(temporaryFolder(), 'task.mjs');
   writeFileSync(path, `export default { name: 'own', measure(_, { progress }) { ${body} } };`);

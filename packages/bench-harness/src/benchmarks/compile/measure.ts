@@ -12,7 +12,7 @@ import { measureCompileTimes } from './compile-times.ts';
 import type { CompileCell, CompileSettings } from './parameters.ts';
 import type { CallGroup, CompileResult } from './result.ts';
 
-/** Compiles the step of one cell, tells what became of it, and times it. */
+/** Compiles the step of one cell, reports what became of it, and times it. */
 export async function measureCompile(
   cell: CompileCell,
   { settings, deviceLabel, progress }: CellContext<CompileSettings>,

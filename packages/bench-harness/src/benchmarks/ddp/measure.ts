@@ -9,7 +9,7 @@ import { readRankEvent } from './rank-lines.ts';
 import { type DdpResult, type RankResult, rankResult } from './result.ts';
 import type { RankJob } from './run-rank.ts';
 
-/** Starts the ranks of one cell, and joins what they tell. */
+/** Starts the ranks of one cell, and joins what they report. */
 export async function measureDdp(
   cell: DdpCell,
   { settings, progress }: CellContext<DdpSettings>,

@@ -88,7 +88,7 @@ export function expandCells(parameters: E2eParameters): E2eCell[] {
 /** How a cell's step is made, on both sides. */
 type Variant = Pick<E2eCell, 'attention' | 'peerAttention' | 'execution' | 'peerExecution'>;
 
-/** Each way of ours beside each of the peer, where there is one. */
+/** Each way of ours paired with each of the peer's, where there is one. */
 function variantsOf({ attentions, executions = ['eager'], ...others }: E2eParameters): Variant[] {
   const { peer, peerAttentions, peerExecutions = ['eager'] } = others;
   const [attentionsOfPeer, executionsOfPeer] =

@@ -10,7 +10,7 @@ const outcome = z.discriminatedUnion('status', [
     status: z.literal('ok'),
     /** Milliseconds, one sample a call. */
     samplesMs: z.partialRecord(z.enum(passes), timeList),
-    /** Most bytes that one forward and backward pass held, operands included; null where nobody counts. */
+    /** Most bytes that one forward and backward pass held, operands included; null where they are not counted. */
     peakBytes: z.number().nullable(),
   }),
   z.object({ status: z.enum(['not-available', 'out-of-memory', 'failed']), reason: z.string() }),

@@ -132,7 +132,7 @@ async function check(model: NamedModel): Promise<NamedModel> {
 function byFlags(message: string): string {
   const words = message.replace(/^\w+: /, '');
   return dimensionFlags.reduce(
-    // With its value behind it: `heads` is a word as well.
+    // With its value after it: `heads` is a word as well.
     (text, [flag, name]) => text.replaceAll(new RegExp(`\\b${name}(?= (?:=|\\d))`, 'g'), `--${flag}`),
     words,
   );

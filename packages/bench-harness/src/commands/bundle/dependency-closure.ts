@@ -30,7 +30,7 @@ interface Manifest {
 
 /**
  * All that the given packages need at run time, found as Node would find it: each package's dependencies stand in
- * its own node_modules (workspace) or beside it (pnpm's store). Copying folders and links to the same paths
+ * its own node_modules (workspace) or next to it (pnpm's store). Copying folders and links to the same paths
  * elsewhere gives the same resolution there. Throws for a dependency that is not installed.
  */
 export function dependencyClosure(root: string, packages: readonly string[]): Closure {

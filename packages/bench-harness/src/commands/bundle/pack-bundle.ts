@@ -55,7 +55,7 @@ export async function packBundle(out: string, onStatus: (text: string) => void =
   }
 }
 
-/** Pipes `tar` through the compressor into `path`, and tells how many bytes it has read. */
+/** Pipes `tar` through the compressor into `path`, and returns how many bytes it has read. */
 async function compress(
   workspace: string,
   name: string,

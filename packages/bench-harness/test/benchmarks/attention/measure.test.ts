@@ -47,7 +47,7 @@ describe.each(attentionKinds)('%s attention on the CPU', (attention) => {
     const need = memoryNeed(cell);
     expect(measured.beforeBackwardBytes).toBe(need.beforeBackwardBytes);
     expect(measured.peakBytes).toBeGreaterThan(need.beforeBackwardBytes);
-    // Beside what the formula has there may be one number a row, of the gradients' own statistics.
+    // In addition to the formula there may be one number a row, of the gradients' own statistics.
     const rowBytes = cell.batch * cell.sequence * 4;
     if (need.peakBytes !== null) {
       expect(measured.peakBytes - need.peakBytes).toBeGreaterThanOrEqual(0);

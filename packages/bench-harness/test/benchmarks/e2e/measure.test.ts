@@ -125,7 +125,7 @@ describe('measureE2e', () => {
     [Infinity, null],
     [null, null],
     [0, 0],
-  ])('tells a loss of %s as %s', async (given, told) => {
+  ])('reports a loss of %s as %s', async (given, told) => {
     loss = given;
     expect((await measure(0, 1)).loss).toBe(told);
   });

@@ -35,7 +35,7 @@ describe('profiles of compiled steps', () => {
     ),
   ];
 
-  it('stand beside eager ones: kernels, their time, what is idle', () => {
+  it('are compared with eager ones: kernels, their time, what is idle', () => {
     const table = compiledProfileTable(recordsOn(onGpu).map(interpretProfile))!;
     expect(table.rows).toEqual([
       {

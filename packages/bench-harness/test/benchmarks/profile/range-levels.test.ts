@@ -41,7 +41,7 @@ describe('instances by range', () => {
     expect(layers).toMatchObject({ inside: 4, total: 3, addsUp: false });
   });
 
-  it('tell only the levels that occur', () => {
+  it('list only the levels that occur', () => {
     expect(levelSums([spanIn('optimizer')]).map(({ level }) => level)).toEqual(['phases']);
     expect(levelSums([])).toEqual([]);
   });

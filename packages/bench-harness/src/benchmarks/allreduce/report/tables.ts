@@ -21,7 +21,7 @@ const nounOf: Readonly<Record<Placement, string>> = {
 
 function bandwidthColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
-  // Those out of place stand first, right behind their time.
+  // Those out of place stand first, right after their time.
   const where = placement === 'in-place' ? `, ${noun}` : '';
   return [
     {

@@ -27,7 +27,7 @@ export function timePlots(measurements: readonly FlashMeasurement[], pass: Pass)
   });
 }
 
-/** What each attention reaches, beside each peer. */
+/** What each attention reaches, next to each peer. */
 export function throughputPlots(measurements: readonly FlashMeasurement[], pass: Pass): Plot[] {
   return groupsOf(measurements, pass).flatMap((group): Plot[] => {
     const series = seriesOf(group, ({ flopsPerSecond }) => ({ y: flopsPerSecond / 1e12 }));
