@@ -34,7 +34,7 @@ export interface HostileCall {
   readonly whole?: readonly number[];
   /** Positions whose parts have parts, down to the first element of each list. Default: options alone are looked into. */
   readonly deep?: readonly number[];
-  /** Whether something behind the last parameter is refused. */
+  /** Whether an argument after the last parameter is refused. */
   readonly takesNoMore?: boolean;
   /** What messages may call the function, as a regular expression. Default: what the key calls it. */
   readonly named?: string;

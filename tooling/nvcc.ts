@@ -39,7 +39,9 @@ export interface NvccOptions {
   readonly kernels?: readonly URL[];
   /** GPUs that run the PTX of `virtual`, such as '100' and '120' for '100'. Default: that alone. */
   readonly real?: readonly string[];
-  /** Whether code is optimized in full, as GPUs run it, and the report tells what it takes; else it only has to compile. */
+  /**
+   * Whether code is optimized in full, as GPUs run it, and the report says what it takes; else it only has to compile.
+   */
   readonly optimized?: boolean;
   /** Of code that only has to compile: whether kernels are large, which compile fastest with the fewest optimizations. */
   readonly large?: boolean;

@@ -72,7 +72,7 @@ it.runIf(isPossible)('has every file of the packages that is published, but for 
 });
 
 it.runIf(isPossible)(
-  "doctor tells what there is, and how the host's Gloo is built with the Node.js of the bundle",
+  "doctor says what there is, and how the host's Gloo is built with the Node.js of the bundle",
   () => {
     const { status, stdout, stderr } = run('roofline', 'doctor', '--json');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
