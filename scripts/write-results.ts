@@ -1,4 +1,4 @@
-// Makes the reports and pictures under docs/ anew from the records there: `npm run results`.
+// Rebuilds the reports and pictures under docs/ from the records there: `npm run results`.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readResults, reportOfRecords, writeReport } from '../packages/bench-harness/src/index.ts';

@@ -110,7 +110,7 @@ export function spilledBytes(report: string, count: number): number[] {
   return spills;
 }
 
-/** One translation unit of all variants; headers are read anew for each, under its definitions. */
+/** One translation unit of all variants; headers are read for each, under its definitions. */
 function joinVariants(variants: readonly KernelVariant[], headers: readonly string[]): string {
   const guards = headers.flatMap((text) =>
     [...text.matchAll(/#define (ROOFLINE_\w+)/g)].map(([, guard]) => guard!),

@@ -14,7 +14,7 @@ export const isBuilt = process.env['ROOFLINE_TEST_BUILT'] === '1';
 const conditions = isBuilt ? '' : '--conditions=roofline-source ';
 const program = (name: string) => join(packages, name, isBuilt ? 'dist/cli.js' : 'src/cli.ts');
 
-/** A project of a reader's, in which the packages of this repository are installed as they stand. */
+/** A reader's project, in which the packages of this repository are installed as they are. */
 export class Workshop {
   readonly folder: string;
 

@@ -23,7 +23,7 @@ const commands =
 let scratch: string;
 let bundle: string;
 
-/** Runs a program of the bundle as a host would that has neither Node.js nor anything of this one's variables. */
+/** Runs a program of the bundle as a host would that has no Node.js and none of this one's variables. */
 function run(program: string, ...args: string[]): { status: number | null; stdout: string; stderr: string } {
   const env = { PATH: `${scratch}/bin:/usr/bin:/bin`, HOME: join(scratch, 'home') };
   return spawnSync(join(bundle, program), args, { cwd: bundle, env, encoding: 'utf8', timeout: 300_000 });

@@ -257,8 +257,8 @@ class Group {
   }
 
   // Of the ranks that had not come to the call, or, where all have and data only had to move, of all ranks, those that give
-  // no sign of life: one that lives may wait in the call before for one that stands still. Where all live, those that had
-  // not come.
+  // no sign of life: one that lives may wait in the call before for one that has stalled. Where all live, those that
+  // had not come.
   void noteLate(const Job& job, std::vector<char>& losses) {
     if (job.kind == kConnect && !isConnected_) return;
     std::vector<int> missing;

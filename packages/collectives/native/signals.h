@@ -66,7 +66,7 @@ class Signals {
   // Whether a connection is broken: each has an alarm to bring.
   bool isAnyBroken() const { return static_cast<WatchedBuffer&>(*alarms_.receiver).hasBroken(); }
 
-  // Whether the connection to a peer still stands on this side.
+  // Whether the connection to a peer is still up on this side.
   bool isConnected(int peer) const {
     char byte = 0;
     try {

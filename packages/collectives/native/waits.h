@@ -21,7 +21,7 @@ namespace roofline {
 
 using std::chrono::milliseconds;
 
-// To or from whom messages are that are not through. Of several that have come Gloo names the last one alone, for each: where
+// The peers of messages that are not through. Of several that have come Gloo names only the last one, for each: where
 // it is no longer known whose are left, none are named.
 class Unfinished {
  public:

@@ -31,7 +31,7 @@ export class CollectiveError extends RooflineError {
 
 /** The rendezvous store cannot be reached, refuses, or has not got a key in time. */
 export class StoreError extends RooflineError {
-  /** The keys that were waited for in vain. */
+  /** The keys that did not come in time. */
   readonly missingKeys: readonly string[];
 
   constructor(message: string, missingKeys: readonly string[] = [], options?: ErrorOptions) {

@@ -117,7 +117,7 @@ export interface Plot {
   y: Axis;
   /** `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
   marks: 'line' | 'bar' | 'area' | 'dot';
-  /** For `bar` on a linear axis: the bars of one category stand upon each other, the first series lowest. */
+  /** For `bar` on a linear axis: the bars of one category stand on top of each other, the first series lowest. */
   stacked?: boolean;
   series: Series[];
   /** Levels to compare with, drawn across the plot: a ceiling, a peer. */

@@ -91,7 +91,7 @@ export function formatInterval({ low, high }: RatioEstimate): string {
   return Number.isNaN(low) ? NO_INTERVAL : `${low.toFixed(3)}–${high.toFixed(3)}`;
 }
 
-/** What stands in the place of an interval. */
+/** What stands in place of an interval. */
 export const NO_INTERVAL = 'one sample';
 
 /** The bounds as the error bars of a plot; none where there are none. */

@@ -28,8 +28,8 @@ export interface StepTimes {
 }
 
 /**
- * Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is no device or no step, and for
- * a step or phase that is async: the clock would stop at its first `await`.
+ * Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is not a device or no step,
+ * and for a step or phase that is async: the clock would stop at its first `await`.
  */
 export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   device: TimedDevice<Event>,

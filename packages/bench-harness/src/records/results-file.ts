@@ -21,8 +21,8 @@ const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /**
  * Reads a JSON Lines file of records; an absent file holds none. A record that a kill tore at the end is dropped: its
- * cell counts as not measured, which is reported to `onTorn`. Throws a UsageError for any other line that is no record,
- * for what is no file, and for one that cannot be read.
+ * cell counts as not measured, which is reported to `onTorn`. Throws a UsageError for any other line that is not a
+ * record, for what is not a file, and for one that cannot be read.
  */
 export function readResultsFile(path: string, onTorn?: (message: string) => void): CellRecord[] {
   const { records, tornLine } = readContent(path);

@@ -43,7 +43,7 @@ export async function runLaunchCommand(args: readonly string[], help = `\n${usag
   }
 }
 
-/** Null where help is asked for. Throws an Error for what is no option. */
+/** Null where help is asked for. Throws an Error for what is not an option. */
 function readOptions(args: readonly string[]): LaunchOptions | null {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -71,7 +71,7 @@ function readOptions(args: readonly string[]): LaunchOptions | null {
   };
 }
 
-/** Throws an Error for what is no count, such as the nothing of a shell variable that is not set. */
+/** Throws an Error for what is not a count, such as the empty text of an unset shell variable. */
 function countOf(flag: string, text: string, least: number): number {
   const value = text.trim() === '' ? NaN : Number(text);
   if (Number.isSafeInteger(value) && value >= least) return value;

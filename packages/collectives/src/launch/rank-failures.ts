@@ -19,7 +19,7 @@ export function* describeFailures(failures: readonly RankFailure[], count: numbe
   const first = groups.get(textOf(root))!;
   const order = first.length === count && count > 1 ? '' : ' first';
   yield* `${namesOf(first)} failed${order}: ${textOf(root)}`.split('\n');
-  // They stand above among what others wrote.
+  // They are above, among what others wrote.
   if (root.error === null) yield* root.lastLines.map((line) => `  ${line}`);
 }
 

@@ -12,7 +12,7 @@ export interface CommunicatorConfig {
 const layout = { bytes: 48, magic: 0xcafebeef, version: 21_800 } as const;
 /** Of NCCL 2.14, the first with a choice: later fields keep their defaults. */
 const oldLayout = { bytes: 24, magic: 0xcafebeef, version: 21_400 } as const;
-/** What stands in fields that are not set. */
+/** The value of fields that are not set. */
 const undefinedInt = -(2 ** 31);
 
 /** Writes an ncclConfig_t for the NCCL of this version, which must stay until the call that takes it has returned. */

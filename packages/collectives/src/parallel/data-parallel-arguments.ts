@@ -56,7 +56,9 @@ export function checkedOptions(
   return { mode, bucketBytes, findUnusedParameters };
 }
 
-/** A model's tensors, each once. Throws a RooflineError for what is no model, or has tensors that cannot be trained. */
+/**
+ * A model's tensors, each once. Throws a RooflineError for what is not a model, or has tensors that cannot be trained.
+ */
 export function namedTensors(model: ReplicatedModel): NamedTensor[] {
   if (typeof model?.namedParameters !== 'function')
     throw new RooflineError(

@@ -18,8 +18,8 @@ import { type Reduction, initProcessGroup } from '../../src/index.ts';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
 
-// Every collective and dtype through NCCL on real GPUs, or through its stand-in, on a GPU played by the CPU whose streams
-// run in any order that events allow: a missing wait shows as a wrong value.
+// Every collective and dtype through NCCL on real GPUs, or through its stand-in, on a GPU emulated on the CPU whose
+// streams run in any order that events allow: a missing wait shows as a wrong value.
 
 const isReal = process.argv.includes('real');
 const emulated = isReal ? null : openEmulatedGpu(Number(process.env['RANK']) + 7);

@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const bool exists = row < p.queries;
     const float lse = exists ? p.lse[at] : lowest<float>();
     p.delta[first + row] = exists && p.gradLse ? sum - p.gradLse[at] : sum;
-    // Rows that see no key, or are none: exp2(score - inf) = 0.
+    // Rows that see no key, or are past the last: exp2(score - inf) = 0.
     p.lseLog2[first + row] = lse == lowest<float>() ? -lowest<float>() : lse * kLog2e;
   }
   if (kOrdered) {

@@ -31,7 +31,7 @@ struct Consumer : Softmax {
 
   __device__ __forceinline__ void wait_for_keys() { barrier_wait(memory.key_filled(keys.stage), keys.parity); }
   __device__ __forceinline__ void wait_for_values() { barrier_wait(memory.value_filled(values.stage), values.parity); }
-  // Each warp for itself, for its wait for the products is its own.
+  // Each warp for itself, because each waits for the products on its own.
   __device__ __forceinline__ void release_keys() {
     if (lane == 0) barrier_arrive(memory.key_emptied(keys.stage));
     keys.advance();

@@ -7,7 +7,7 @@
 
 namespace {
 
-// A thread's part of a block's sum, below which no weight overflows ELEMENT, nor the sums float32.
+// A thread's part of a block's sum, below which neither a weight overflows ELEMENT nor the sums float32.
 constexpr float kOutgrown = sizeof(ELEMENT) == 2 && PTX_NAME(ELEMENT)[0] == 'f' ? 32768.0f : 4294967296.0f;
 
 /** This thread has parts of the rows row() and row() + 8: index 0 and 1 below. */

@@ -25,7 +25,7 @@ struct Exponent {
   __device__ __forceinline__ float prepared(float score) const {
     return kIsFloat ? __fmul_rn(score, scale) : isNegative ? -score : score;
   }
-  /** What is subtracted, for a maximum. */
+  /** What is subtracted, given a maximum. */
   __device__ __forceinline__ float shift(float maximum) const {
     const float finite = finite_shift(maximum);
     return kIsFloat ? finite : finite * scale;

@@ -128,7 +128,7 @@ export class AttentionGraph {
     return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestScore(x.dtype))]);
   }
 
-  /** Numbers of a block of queries and one of keys, with `otherwise` in the place of those that a query does not see. */
+  /** Numbers of a block of queries and one of keys, with `otherwise` in place of those that a query does not see. */
   seenOnly(x: OnnxValue, queries: Block, keys: Block, otherwise: number): OnnxValue {
     if (seesAll(this.#problem, queries, keys)) return x;
     const { graph } = this;

@@ -69,7 +69,7 @@ export function partsOf(parts: Readonly<Record<string, Check>>): Check {
   };
 }
 
-/** An object with some of these parts and no others: a name that is no option was meant to do something. */
+/** An object with some of these parts and no others: a name that is not an option was meant to do something. */
 export function optionsOf(known: Readonly<Record<string, Check>>): Check {
   const check = partsOf(
     Object.fromEntries(Object.entries(known).map(([name, part]) => [name, optional(part)])),

@@ -39,7 +39,7 @@ const maxTransferBytes = 2 ** 30;
  * when all of it is on the disk: a machine that stops meanwhile leaves the one before. What a killed process has left of one,
  * `<name>.<16 digits>.partial`, the next call for this path removes, except on Windows and on file systems without locks.
  * Throws a SafetensorsError for a name given twice, a tensor that reads other bytes than its dtype and shape take, or a path
- * that is no regular file, and what the file system throws.
+ * that is not a regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,

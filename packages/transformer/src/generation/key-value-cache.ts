@@ -48,8 +48,8 @@ export interface AttentionCache {
  * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
  * cannot be dropped alone; `clear` it and give the model the tokens that remain.
  *
- * A compiled function may make one, and use it; one that was there before it reads through a `CacheStep`, for a replay would
- * count no positions: what does so throws a CompileError there.
+ * A compiled function may make one, and use it; one that existed before is read through a `CacheStep`, because a replay
+ * would not count positions: advancing it inside throws a CompileError.
  */
 export class KeyValueCache {
   /** The most positions that it holds. */

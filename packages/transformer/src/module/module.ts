@@ -41,7 +41,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   forward(...inputs: Inputs): Output {
     if (this.#name === '') this.#nameFrom(this.constructor.name);
     this.#partReads ??= [...partReadsOf(this)];
-    // A compiled function that found others here runs anew.
+    // A compiled function that found others here is recorded again.
     for (const read of this.#partReads) dependOn(read);
     return scope(() => range(this.#name, () => this.compute(...inputs)));
   }

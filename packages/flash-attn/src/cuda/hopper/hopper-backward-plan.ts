@@ -54,7 +54,7 @@ const orderedTiles: Readonly<Record<HopperHeadDimension, HopperBackwardTile>> = 
 const fewCausalKeys = 1024;
 const fewKeys = 128;
 
-// What two tensors of the heads of a band take. Measured on an H200, of whose L2 it leaves room for the rest.
+// What two tensors of the heads of a band take. Measured on an H200; it leaves room in the L2 for the rest.
 const causalBandBytes: Readonly<Record<HopperHeadDimension, number>> = {
   64: 17e6,
   80: 21e6,
@@ -68,7 +68,7 @@ const fullBandBytes: Readonly<Record<HopperHeadDimension, number>> = {
   128: 34e6,
 };
 
-// Blocks of few heads that sum in order wait for one another, for they are at the same queries.
+// Blocks of few heads that sum in order wait for one another, because they are at the same queries.
 const fewestOrderedHeads = 16;
 
 /** The backward kernels' plan, or null for a problem that they do not take. */

@@ -74,7 +74,7 @@ export function launchMmaBackward(call: FlashCall, { backward, deterministic }: 
   const workspace = (words: number) => (words === 0 ? 0 : context.workspace(words * wordBytes));
   const rows = workspace(tiles * backward.queries * numbersOfRow);
   const sums = workspace(tiles * backward.queries * backward.headDimension);
-  // Without queries nothing is added, nor are there turns to wait for.
+  // Without queries nothing is added, and there are no turns to wait for.
   const isOrdered = deterministic && tiles > 0;
   const turns = workspace(isOrdered ? 1 + tiles * backward.parts : 0);
   const params = flashParams(call.tensors, call.rows, sizes, call.settings);
