@@ -117,7 +117,7 @@ export interface Plot {
   y: Axis;
   /** `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
   marks: 'line' | 'bar' | 'area' | 'dot';
-  /** For `bar` on a linear axis: the bars of one category stand on top of each other, the first series lowest. */
+  /** For `bar` on a linear axis: the bars of one category are stacked, the first series lowest. */
   stacked?: boolean;
   series: Series[];
   /** Levels to compare with, drawn across the plot: a ceiling, a peer. */
@@ -133,7 +133,7 @@ export interface RooflinePoint {
   flops: number;
   bytes: number;
   durationMs: number;
-  /** The label of the ceiling that this work stands under; without it the highest. */
+  /** The label of the ceiling for this work; without it the highest. */
   ceiling?: string;
   /** Shown in the tooltip. */
   note?: string;
@@ -251,13 +251,13 @@ export interface Report {
   createdAt: string;
   /** The findings, one sentence each, the most important first: HTML shows five, and the others when asked for. */
   summary: string[];
-  /** What shows the findings at a glance: stands below them. */
+  /** The chart that shows the findings at a glance, below them. */
   chart?: Plot | RooflinePlot;
   environment: { label: string; value: string }[];
   sections: Section[];
 }
 
-/** A report, or one of its parts, cannot be drawn as it stands. */
+/** A report, or one of its parts, cannot be drawn as it is. */
 export class ReportError extends Error {
   override name = 'ReportError';
 }

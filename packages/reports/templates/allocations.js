@@ -150,7 +150,7 @@ class AllocationsChart extends Chart {
   }
 
   /**
-   * Adds one column; a band that stands as in the column before grows instead. Neighbours of one colour that are
+   * Adds one column; a band that is where it was in the column before grows instead. Neighbours of one colour that are
    * lower than two pixels are drawn as one. Gives the bands that can grow, by their base.
    */
   stack({ live, hidden }, left, open, bands) {

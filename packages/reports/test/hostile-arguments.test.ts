@@ -52,7 +52,7 @@ const tableLegal: Legal = {
   'columns.0.emphasis': 'undefined',
   'columns.0.spread': 'undefined',
   rows: '[]',
-  // Without a time, and with one that stands in a column that is not shown.
+  // Without a time, and with one in a column that is not shown.
   'rows.0': '{} option',
   'rows.0.time': `undefined null ${words} ${numbers}`,
   'rows.0.std': `undefined null ${words} ${numbers}`,

@@ -1,6 +1,6 @@
 import { ReportError } from '../model.ts';
 
-// What JavaScript's callers may give in place of what TypeScript asks for. Checks are built as the model is; where one
+// What JavaScript callers may pass instead of what TypeScript asks for. Checks are built as the model is; where one
 // fails, the way to the part is put together only then, so that a hundred thousand good parts cost no texts.
 
 /** A part that is not what it must be. */

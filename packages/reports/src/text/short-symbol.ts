@@ -1,6 +1,6 @@
 import { shorten } from './shorten.ts';
 
-/** Characters of a name that is shown in place of a whole one. */
+/** Characters of a shortened name. */
 const LONGEST_SYMBOL = 60;
 
 /** What a C++ symbol says of types that everybody has, and numbers of its template. */

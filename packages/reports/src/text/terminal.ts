@@ -117,7 +117,7 @@ function shortenTo(text: string, width: number): string {
   return shown;
 }
 
-/** The headings stand on the rule, whatever the number of their lines. */
+/** The headings end at the rule, whatever the number of their lines. */
 function drawGrid(columns: readonly FittedColumn[], lines: string[][]): string {
   const [headings = [], ...rest] = lines;
   const parts = [drawLines(columns, [headings], 'bottom')];
