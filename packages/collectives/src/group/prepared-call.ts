@@ -149,7 +149,7 @@ export class PreparedCall implements PendingCall {
   }
 }
 
-/** What a call reads besides what it writes, which is let go of where that fails. */
+/** What a call reads besides what it writes, which is released where that fails. */
 function inputBeside(written: Operand | null, op: string, x: Tensor, order: object): Operand {
   try {
     return inputOperand(op, x, order);

@@ -120,7 +120,7 @@ describe('the modes', () => {
     backward(model);
     expect(kindsOf(backend)).toEqual(before.calls);
     expect(model.parameters.map(({ grad }) => grad!.toFlatArray())).toEqual(before.gradients);
-    // What is frozen at the end is let go of, too.
+    // What is frozen at the end is released, too.
     model.zeroGrad();
     for (const parameter of model.parameters) parameter.requiresGrad_(false);
     parallel.dispose();

@@ -196,7 +196,7 @@ struct SplitAccumulation {
   float (&sums)[kRowTiles][kTiles][4];
   float main[kRowTiles][2 * kPairCount][4], small[kRowTiles][2 * kPairCount][4] = {};
 
-  /** An instruction waits for one on the same sums; others stand between them. */
+  /** An instruction waits for one on the same sums; others come between them. */
   __device__ __forceinline__ void add(int step, int m, int pair, const Fragment& a, const Fragment& b) {
     float(&small0)[4] = small[m][2 * pair], (&small1)[4] = small[m][2 * pair + 1];
     constexpr bool kLeftLast = order == Order::kLeftLast;

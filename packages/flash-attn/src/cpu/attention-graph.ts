@@ -161,7 +161,7 @@ export class AttentionGraph {
   }
 
   /**
-   * Joins the rows of blocks, of several values each. On the way a block's values stand side by side in one: ONNX Runtime
+   * Joins the rows of blocks, of several values each. On the way a block's values are side by side in one: ONNX Runtime
    * goes back from each output of a graph by itself, and would hold the scores of all blocks until the last was done.
    */
   join(blocks: readonly (readonly OnnxValue[])[]): OnnxValue[] {
