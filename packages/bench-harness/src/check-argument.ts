@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ArgumentError } from './errors.ts';
 
-// What JavaScript's callers may give to what this package exports. Schemas separate what was given from what is
+// What JavaScript callers may pass to this package's exports. Schemas separate what was given from what is
 // accepted; the error names the function, and the part that is wrong.
 
 /** Throws an ArgumentError unless `value` is what `schema` describes. */

@@ -2,8 +2,8 @@ import { UsageError } from '../errors.ts';
 import type { CommandEntry, Flags } from './command.ts';
 
 /**
- * Throws a UsageError for what yargs would pass over in silence: words after `--`, which only a command that hands them
- * on takes; a switch with a value that is none, `--json=yes`, which it reads as `--no-json`; and `--no-size`, where
+ * Throws a UsageError for what yargs would silently ignore: words after `--`, which only a command that hands them on
+ * takes; a switch with a value that it cannot have, `--json=yes`, which it reads as `--no-json`; and `--no-size`, where
  * --size takes a value.
  */
 export function checkWords(words: readonly string[], entry: CommandEntry, flags: Flags): void {

@@ -55,7 +55,7 @@ function buildParser(
     });
   const parser = yargs([...words])
     .scriptName('roofline')
-    .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time beside the hardware ceiling.')
+    .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time next to the hardware ceiling.')
     .version(packageVersions()['@roofline/bench-harness']!)
     // A word of digits stays as it was written: it may be a folder's name, or an argument for a script.
     .parserConfiguration({ 'parse-positional-numbers': false })

@@ -7,7 +7,7 @@ import { seededRandom } from './seeded-random.ts';
 /** Samples as records hold them, of which there must be some. */
 export const sampleList = z.array(z.number()).min(1, 'there are no samples');
 
-/** Times that stand on logarithmic axes and below fractions. */
+/** Times for logarithmic axes and denominators. */
 export const timeList = z
   .array(z.number().positive('a time of 0 or less was not measured'))
   .min(1, 'there are no samples');
@@ -91,7 +91,7 @@ export function formatInterval({ low, high }: RatioEstimate): string {
   return Number.isNaN(low) ? NO_INTERVAL : `${low.toFixed(3)}–${high.toFixed(3)}`;
 }
 
-/** What stands in place of an interval. */
+/** What is shown in place of an interval. */
 export const NO_INTERVAL = 'one sample';
 
 /** The bounds as the error bars of a plot; none where there are none. */

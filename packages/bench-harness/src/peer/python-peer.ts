@@ -37,7 +37,7 @@ export class PythonPeer {
   readonly #stderrClosed: Promise<unknown>;
   #stderr = '';
 
-  /** `script` lies in python/. */
+  /** `script` is in python/. */
   constructor(script: string, python: string, threads: number) {
     this.#process = spawn(python, ['-B', join(pythonDirectory, script)], {
       stdio: ['pipe', 'pipe', 'pipe'],

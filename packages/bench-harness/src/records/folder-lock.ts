@@ -118,7 +118,9 @@ function readLock(path: string): string | null {
   }
 }
 
-/** Null for a lock of ours that was torn while being written. Throws UsageError for what is none of ours. */
+/**
+ * Null for a lock of ours that was torn while being written. Throws UsageError for a file that is not a lock of ours.
+ */
 function parseHolder(text: string, path: string): Holder | null {
   const holder = text.startsWith(LOCK_HEAD) ? parseJson(text) : text === '' ? null : undefined;
   if (holder === null || isHolder(holder)) return holder;

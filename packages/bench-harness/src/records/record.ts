@@ -46,7 +46,7 @@ export const cellRecord = z.object({
   /** Null when status is `ok`. */
   error: cellError.nullable(),
 });
-/** One line of `results.jsonl`: what was asked of a cell, where, and what came of it. */
+/** One line of `results.jsonl`: what was asked of a cell, where, and its outcome. */
 export type CellRecord = z.infer<typeof cellRecord>;
 
 /** A record in memory. What its benchmark put into it is its own affair, and may be large. */

@@ -37,7 +37,7 @@ export function readResultsFile(path: string, onTorn?: (message: string) => void
 
 interface Content {
   readonly records: CellRecord[];
-  /** What stands before a torn record. */
+  /** What precedes a torn record. */
   readonly completeBytes: number;
   /** Whether the last record has its line break. */
   readonly isTerminated: boolean;

@@ -82,8 +82,8 @@ function whereResultsAre(path: string, isFolder: boolean): string {
 }
 
 /**
- * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in another
- * folder stands for.
+ * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in
+ * another folder replaces.
  */
 export function readFolders(
   paths: readonly string[],

@@ -10,7 +10,7 @@ const shapeColumns: readonly Column[] = [
   countColumn('sequence'),
 ];
 
-/** Those that stand in every table: the axes of its plots. */
+/** Those that are in every table: the axes of its plots. */
 const always: readonly string[] = ['headDimension', 'sequence'];
 
 /** Columns of the shape of attention: dtype, batch and heads only where they are swept. */

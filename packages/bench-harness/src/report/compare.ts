@@ -132,7 +132,7 @@ export async function lostCells(
     }));
 }
 
-/** What the comparison comes to, one sentence each; `unpaired` cells are in one of the sets alone. */
+/** What the comparison comes to, one sentence each; `unpaired` cells are in only one of the sets. */
 export function comparisonSummary(comparisons: readonly Comparison[], unpaired: number): string[] {
   const timed = comparisons.flatMap(({ cell, times }) => (times ? [{ cell, ...times }] : []));
   const told = (cells: typeof timed) =>

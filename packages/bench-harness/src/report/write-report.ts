@@ -85,7 +85,7 @@ export async function writeReport(
 /** A file where a folder is to be, or a folder where a file is. */
 const TAKEN = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
 
-/** Throws a UsageError where something of another kind stands at `path`. */
+/** Throws a UsageError where something of another kind is at `path`. */
 function inFreePlace(path: string, write: () => void): void {
   try {
     write();

@@ -107,7 +107,10 @@ function readEvents(child: ChildProcess, listener: (event: CellEvent) => void): 
   });
 }
 
-/** Null for a line torn by a kill. What a benchmark gives in place of a result or of counts is an error of its cell. */
+/**
+ * Null for a line torn by a kill. Anything else that a benchmark gives instead of a result or counts is an error of its
+ * cell.
+ */
 function parseEvent(line: string): CellEvent | null {
   const value = parseJson(line);
   if (value === undefined) return null;

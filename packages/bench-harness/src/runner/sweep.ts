@@ -77,9 +77,9 @@ export interface SweepOutcome {
 
 /**
  * Measures every cell of a benchmark that the folder does not hold yet, each in a process of its own, and
- * appends each record at once. Cells that failed or timed out before are measured again; those that ran out
- * of memory are not, for they would again. A folder that takes no more records, of a disk that is full say, ends the
- * sweep; a later one goes on. Throws an ArgumentError, and a UsageError for a folder that cannot be used.
+ * appends each record at once. Cells that failed or timed out before are measured again; those that ran out of memory
+ * are not, because they would again. A folder that takes no more records, for example on a full disk, ends the sweep; a
+ * later one goes on. Throws an ArgumentError, and a UsageError for a folder that cannot be used.
  */
 export async function runSweep<
   Parameters,

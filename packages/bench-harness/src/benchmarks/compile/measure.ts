@@ -19,7 +19,7 @@ export async function measureCompile(
 ): Promise<CompileResult> {
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const isAsked = settings.coldAndWarm && deviceLabel !== 'cpu';
-  // Before anything lies on the device: the other processes have it to themselves.
+  // Before anything is on the device, so that the other processes have it to themselves.
   const compileTimes = isAsked ? await measureCompileTimes(cell, settings.seed, deviceLabel) : null;
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();

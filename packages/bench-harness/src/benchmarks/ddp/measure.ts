@@ -32,7 +32,7 @@ export async function measureDdp(
       const event = readRankEvent(line);
       if (event?.type === 'progress') progress(event.done, event.total, 'steps');
       else if (event) results.push(rankResult.parse(event.result));
-      // What ranks print on stderr stands in the error of the one that failed.
+      // What ranks print on stderr goes into the error of the one that failed.
       else if (stream === 'stdout') process.stderr.write(`${line}\n`);
     },
   });

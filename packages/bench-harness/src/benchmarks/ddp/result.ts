@@ -34,8 +34,8 @@ const profiledPass = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('ok'),
     /**
-     * What its communication is: NCCL's kernels, or the works of Gloo's threads, which stand among the kernels on a stream
-     * of that name.
+     * What its communication is: NCCL's kernels, or the works of Gloo's threads, which are among the kernels on a
+     * stream of that name.
      */
     communication: z.enum(['kernels', 'works']),
     /** When it began, by the clock that all processes of the machine share. */

@@ -17,7 +17,7 @@ const outcome = z.discriminatedUnion('status', [
 ]);
 export type Outcome = z.infer<typeof outcome>;
 
-/** One attention of a cell, ours or PyTorch's, and what came of it. */
+/** One attention of a cell, ours or PyTorch's, and its outcome. */
 const timed = z.discriminatedUnion('side', [
   z.object({ side: z.literal('ours'), attention: z.enum(attentionKinds), outcome }),
   z.object({ side: z.literal('torch'), attention: z.enum(torchAttentionNames), outcome }),

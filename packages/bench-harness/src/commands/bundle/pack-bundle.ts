@@ -20,7 +20,7 @@ const ARCHIVE = /\.(tar|t?gz|t?bz2|t?xz|zst|zip|7z)$/i;
 
 /**
  * Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz or .tar.zst. Returns its size in bytes.
- * Throws UsageError for other archives, where something of another kind stands there, and without the program that
+ * Throws UsageError for other archives, where something of another kind is there, and without the program that
  * compresses it.
  */
 export async function packBundle(out: string, onStatus: (text: string) => void = () => {}): Promise<number> {

@@ -223,7 +223,7 @@ describe('the tables', () => {
 
   it('sum up in a sentence', () => {
     expect(ddpBenchmark.toReport([record()]).summary[0]).toContain(
-      'its communication takes 10.0 ms alone and adds 3.00 ms; 75.0 % of it ran beside computation.',
+      'its communication takes 10.0 ms alone and adds 3.00 ms; 75.0 % of it ran alongside computation.',
     );
   });
 });

@@ -3,7 +3,7 @@ import { isCausal } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
 import { nameOf, type FlashMeasurement, type Measured } from './interpret.ts';
 
-/** What stands in one plot: one pass of shapes that differ in their sequence alone. */
+/** What one plot shows: one pass of shapes that differ only in their sequence. */
 interface Group {
   readonly id: string;
   readonly title: string;

@@ -8,6 +8,6 @@ export function opByOpSentence(records: readonly CellRecord[]): string[] {
   if (!records.some(isOpByOp)) return [];
   return [
     'On the CPU the ops of compiled steps ran one by one while they were recorded, so that what ONNX Runtime takes ' +
-      'inside a graph is not told.',
+      'inside a graph is not reported.',
   ];
 }

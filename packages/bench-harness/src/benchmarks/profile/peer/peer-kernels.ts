@@ -24,7 +24,7 @@ const cpuProduct = /^aten::(_?addmm|addbmm|addmv|baddbmm|bmm|dot|einsum|linear|m
 
 /** How to recognise a matrix product among PyTorch's kernels, for descriptions of columns. */
 export const PRODUCT_NAMES =
-  "PyTorch's products are told by name: gemm, gemv, cutlass, xmma, nvjet, cublas or splitK in it; on the CPU " +
+  "PyTorch's products are recognised by name: gemm, gemv, cutlass, xmma, nvjet, cublas or splitK in it; on the CPU " +
   'aten::mm, bmm, addmm, baddbmm, matmul, linear and their like.';
 
 export function isPeerProduct({ name }: Pick<PeerKernel, 'name'>): boolean {

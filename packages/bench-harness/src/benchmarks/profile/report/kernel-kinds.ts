@@ -56,7 +56,7 @@ export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): P
     title: 'Kernel time by phase and kind',
     caption:
       'Of a step, whatever the selection. Ours are sorted by the op that queued them' +
-      (peer === null ? '.' : ", PyTorch's by their names, which is all that its profiler tells."),
+      (peer === null ? '.' : ", PyTorch's by their names, which is all that its profiler gives."),
     x: { label: 'Phase', scale: 'category' },
     y: { label: 'Kernel time', unit: 'ms', scale: 'linear' },
     marks: 'bar',
