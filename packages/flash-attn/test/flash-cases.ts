@@ -157,7 +157,7 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
       expect(all[name].every((value) => value === 0)).toBe(true);
   });
 
-  it('lies in memory as v does, and so do the gradients as their inputs', () => {
+  it('is laid out in memory like v, and the gradients like their inputs', () => {
     const device = open();
     scope(() => {
       const make = (storage: 'bhnd' | 'bnhd') =>
@@ -171,7 +171,7 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
     });
   });
 
-  it.each(storages)('has the gradients of gradients that lie %s', (storage) => {
+  it.each(storages)('has the gradients of gradients laid out %s', (storage) => {
     const device = open();
     scope(() => {
       const shape = [2, 3, 20, 16];

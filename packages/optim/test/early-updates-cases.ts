@@ -183,7 +183,7 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
       early(expectSame(pair), layers - 1);
     });
 
-    it.each(['float32', 'bfloat16'] as const)('for who reads a parameter as it was, in %s', (dtype) => {
+    it.each(['float32', 'bfloat16'] as const)('for code that reads a parameter as it was, in %s', (dtype) => {
       const pair = twins(device, width);
       for (const each of pair) {
         each.dtype = dtype;

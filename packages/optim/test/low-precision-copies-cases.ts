@@ -342,7 +342,7 @@ export function describeLowPrecisionCopies(device: CudaDevice): void {
     compiled.dispose();
   });
 
-  it('are of those parameters alone that are cast, of more than a launch takes', () => {
+  it('are made only of parameters that are cast, of more than a launch takes', () => {
     const [eager, training] = [0, 1].map(() => {
       const parameters = Array.from({ length: 90 }, (_, i) => parameterOf([i % 5], i, device));
       const each = new Training(device, 'bfloat16', adamw, parameters);

@@ -87,7 +87,7 @@ it('names a file of records of another name, where a folder has no other', async
   );
 });
 
-it('says so where a folder of that name stands in place of the file', async () => {
+it('says so where a folder of that name is in place of the file', async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'results.jsonl'));
   const { exitCode, stderr } = await runMain(['report', folder]);

@@ -130,7 +130,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
   });
 
-  it('a bundle where something of another kind stands', async () => {
+  it('a bundle where something of another kind is', async () => {
     const root = temporaryFolder();
     const [file, folder] = [join(root, 'file'), join(root, 'folder.tar.xz')];
     writeFileSync(file, 'kept');
@@ -147,7 +147,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect(readFileSync(file, 'utf8')).toBe('kept');
   });
 
-  it('a place for snapshots that is no folder, before anything is measured', async () => {
+  it('a place for snapshots that is not a folder, before anything is measured', async () => {
     const out = temporaryFolder();
     writeFileSync(join(out, 'snapshots'), '');
     const { exitCode, stderr } = await runMain(['memory', '--size', 'tiny', '--out', out]);

@@ -34,14 +34,14 @@ describe('results file', () => {
     expect(readFileSync(path, 'utf8').endsWith('\n')).toBe(true);
   });
 
-  it("drops a first record that was torn, but for what might be anybody's", () => {
+  it("drops a first record that was torn, unless it might be anybody's", () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     writeFileSync(path, JSON.stringify(toyRecord()).slice(0, 200));
     write(path, toyRecord({ context: 64 }));
     expect(readResultsFile(path)).toEqual([toyRecord({ context: 64 })]);
   });
 
-  it('keeps a last record that lacks nothing but its line break', () => {
+  it('keeps a last record that lacks only its line break', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     writeFileSync(path, JSON.stringify(toyRecord()));
     expect(readResultsFile(path)).toEqual([toyRecord()]);
@@ -129,7 +129,7 @@ describe('results file', () => {
     expect(() => readResultsFile('/proc/self/mem')).toThrow(/Cannot read \/proc\/self\/mem \(EIO\)/);
   });
 
-  it('knows where each record stands', () => {
+  it('knows where each record is', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     write(path, toyRecord(), toyRecord({ context: 32 }));
     expect(readResultsFile(path).map(placeOf)).toEqual([`${path}:1`, `${path}:2`]);

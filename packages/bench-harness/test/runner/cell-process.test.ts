@@ -25,7 +25,7 @@ it.each([
   expect(error!.message).toContain('measure returns an object');
 });
 
-it('keeps the result of a cell whose progress is none', async () => {
+it('keeps the result of a cell whose progress is not valid', async () => {
   expect(await measureBy('progress(Number.NaN, 1); progress(1, 2, 3); return { answer: 42 };')).toEqual({
     status: 'ok',
     result: { answer: 42 },

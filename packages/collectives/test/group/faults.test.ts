@@ -42,7 +42,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });
 
-  it('a process that never asked what became of calls which did not fit does not end well', async () => {
+  it('a process that never asked about mismatched calls ends with an error', async () => {
     for (const [rank, { code, stdout, stderr }] of (await runRanks('faults', 2, ['unheard'])).entries()) {
       expect({ code, stdout }).toEqual({ code: 1, stdout: 'all right\n' });
       expect(stderr).toContain(

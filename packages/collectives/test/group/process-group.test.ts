@@ -29,7 +29,7 @@ import { type Work, observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('what reaches a backend', () => {
-  it('a contiguous tensor as it lies, a slice by its address', () => {
+  it('a contiguous tensor in place, a slice by its address', () => {
     const backend = new InstantBackend();
     const x = ones([4, 3]);
     groupOn(backend)
@@ -215,7 +215,7 @@ describe('memory', () => {
   });
 });
 
-it('a context stands in what ranks compare, and has the call compared', () => {
+it('a context is part of what ranks compare, and has the call compared', () => {
   const backend = new InstantBackend();
   const group = groupOn(backend);
   group.allReduce(ones([2]), { context: 'step 3' });
@@ -343,7 +343,7 @@ describe('is refused', () => {
     work.wait();
   });
 
-  it('nothing of all that reaches the others', () => {
+  it('none of that reaches the others', () => {
     const backend = new InstantBackend();
     expect(() => groupOn(backend).allReduce(ones([2]), { output: ones([3]) })).toThrow('one shape');
     expect(backend.calls).toEqual([]);

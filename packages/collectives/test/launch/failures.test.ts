@@ -63,7 +63,7 @@ describe('an error that nothing catches', () => {
     expect(summary).toEqual(['ranks 0 and 1 failed: exit code 1', ...lines]);
   });
 
-  it('has the place of a fault of syntax, which no frame has', () => {
+  it('has the place of a syntax error, which no frame has', () => {
     const folder = mkdtempSync(join(tmpdir(), 'roofline-launch-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const script = join(folder, 'broken.mjs');
@@ -108,7 +108,7 @@ it.each([
   expect(uncaughtError(lines)).toBeNull();
 });
 
-it('leaves out the lines of the program that stand between the mark and the error', () => {
+it('leaves out the lines of the program between the mark and the error', () => {
   const lines = [
     '/x.ts:1',
     'enum A { B }',

@@ -157,7 +157,7 @@ describe('the modes', () => {
     model.dispose();
   });
 
-  it.each(['flat', 'overlap'] as const)('%s brings home a gradient that lies elsewhere', (mode) => {
+  it.each(['flat', 'overlap'] as const)('%s copies back a gradient that is elsewhere', (mode) => {
     const model = new Model();
     model.parameters[1]!.grad = keep(full([16], 5));
     const parallel = new DistributedDataParallel(model, groupOn(new InstantBackend()), { mode });
@@ -250,7 +250,7 @@ describe('a pass', () => {
     model.dispose();
   });
 
-  it('with unused parameters sends zeros for them all the same, names them and leaves them without', () => {
+  it('with unused parameters still sends zeros for them, names them and leaves them without a gradient', () => {
     const { backend, model, parallel } = parallelOf({ bucketBytes: rowBytes });
     expect(() => backward(model, 1)).toThrow(
       'on rank 4 the backward pass brought no gradient to layers.1, layers.2, layers.3; use them',
@@ -296,7 +296,7 @@ describe('a pass', () => {
     expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
   });
 
-  it('that fails half-way leaves the ranks out of step, which is said', () => {
+  it('that fails half-way leaves the ranks out of step, and says so', () => {
     const { model, parallel } = parallelOf({ bucketBytes: rowBytes });
     const heal = failing(model.parameters[0]!);
     expect(() => backward(model)).toThrow('stop');
@@ -325,7 +325,7 @@ describe('a pass', () => {
       sum(inner(inner(ones([16]).requiresGrad_()))).backward();
     });
 
-  it('that brings a gradient again from another checkpoint is refused by overlap alone', () => {
+  it('that brings a gradient again from another checkpoint is refused only by overlap', () => {
     for (const mode of ['naive', 'flat', 'overlap'] as const) {
       const backend = new InstantBackend(null);
       const model = new Model();

@@ -24,7 +24,7 @@ function failingGroup(failing: number): ProcessGroup {
 const tensorsOf = (): Record<string, Tensor> => ({ 'a.0': full([4], 1), 'b.0': full([4], 2) });
 const partOf = (tensors: Record<string, Tensor>) => ({ numbers: [0], tensors, metadata: {} });
 
-it('a state that lies on another device goes out from that of the group', async () => {
+it("a state on another device is sent from the group's device", async () => {
   const gpu = openPlanningDevice();
   const tensors = scope(() => ({ 'a.0': full([4], 1), 'a.1': full([4], 2) }));
   const before = [live(), gpu.allocatedBytes];

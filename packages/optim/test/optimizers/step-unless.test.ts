@@ -49,7 +49,7 @@ describe.each(makes)('stepUnless of %s', (_, make) => {
     );
   });
 
-  it('refuses what is no float32 scalar, and an optimizer that has ended', () => {
+  it('refuses what is not a float32 scalar, and a disposed optimizer', () => {
     const { parameter, optimizer } = setup(make);
     const before = parameter.toFlatArray();
     expect(() => optimizer.stepUnless(tensor([0]))).toThrow(/takes a float32 scalar, not \[1\] float32/);

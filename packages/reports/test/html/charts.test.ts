@@ -26,7 +26,7 @@ describe('charts in HTML', () => {
   });
 });
 
-it('paints what has no category in a colour of its own, whatever lies below it', () => {
+it('paints what has no category in a colour of its own, whatever is below it', () => {
   const bands = (categories: (string | undefined)[]) => {
     const allocations = categories.map((category, index) => ({
       ...{ label: `allocation ${index}`, bytes: 1000, startUs: 0, endUs: null },

@@ -30,7 +30,7 @@ describe('what a report begins with', () => {
 });
 
 describe('plots', () => {
-  it('that follow one another stand side by side', () => {
+  it('that follow one another are side by side', () => {
     const blocks = [chart(), throughput(), manyRows(2)];
     const html = renderHtml(sampleReport({ sections: [{ id: 's', title: 'S', blocks }] }));
     expect(html).toMatch(

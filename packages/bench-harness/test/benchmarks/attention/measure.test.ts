@@ -81,7 +81,7 @@ it.skipIf(!hostCompilerVersion())('needs the same memory on the emulated GPU', a
   expect(beforeBackwardBytes).toBe(memoryNeed(cell).beforeBackwardBytes);
 });
 
-it('keeps of plain attention a square, of the others what is linear', () => {
+it('keeps a square for plain attention, and a linear amount for the others', () => {
   const kept = (attention: AttentionCell['attention'], sequence: number) =>
     memoryNeed({ ...shape, attention, sequence, dtype: 'bfloat16' }).keptBytes;
   expect(kept('plain', 128) / kept('plain', 64)).toBe(4);

@@ -135,7 +135,7 @@ describe('the profiled passes', () => {
     expect(overlapOf([span(1, 2)], [])).toEqual({ communicationUs: 0, hiddenUs: 0 });
   });
 
-  it('stand in one trace, a process a rank, by one clock', () => {
+  it('are in one trace, a process per rank, by one clock', () => {
     const { traceEvents } = ddpTrace([
       { status: 'failed', error: 'no CUPTI' },
       profiledPass(1),

@@ -45,7 +45,7 @@ describe('e2e report', () => {
     expect(row['ratioInterval']).toMatch(/^0\.4\d\d–0\.5\d\d$/);
   });
 
-  it('compares reserved memory with a PyTorch that replays graphs, which counts them so alone', () => {
+  it('compares reserved memory where PyTorch replays graphs, since only that counts them', () => {
     const graphs = { ...peer, peakAllocatedBytes: 2 ** 10, peakReservedBytes: 2 ** 23 };
     const replayed = (peerExecution: E2eCell['peerExecution']) =>
       toyRecord({ peerExecution }, { result: { ...toyResult(), peer: graphs } });

@@ -87,7 +87,7 @@ describe('the flash benchmark', () => {
     expect(text).toContain('Cells without a result (out of memory): d 16 · sequence 256');
   });
 
-  it('is compared by flash attention of ours, its last pass', async () => {
+  it('is compared by our flash attention, by its last pass', async () => {
     const slower = allTimed.map((each) =>
       each.side === 'ours' && each.attention === 'flash' ? { ...each, outcome: timedOutcome(2) } : each,
     );

@@ -115,7 +115,7 @@ describe("the part of an op's work that a kernel carries", () => {
   const flops = (kernels: Parameters<typeof packed>[0]) =>
     kernelSpans([packed(kernels)]).map(({ work }) => work && work.flops);
 
-  it('is all of it for one kernel, of its own op alone', () => {
+  it('is all of it where the op has one kernel', () => {
     expect(
       kernelSpans([
         packed([

@@ -52,7 +52,7 @@ describe("our kernels next to PyTorch's", () => {
     expect(kernelTimeCheckTable([failed]).rows).toHaveLength(1);
   });
 
-  it('stand side by side, the longest first, with short names', () => {
+  it('are side by side, the longest first, with short names', () => {
     const rows = topKernelsTable([measured])!.rows;
     expect(rows.map(({ name, peerName }) => [name, peerName])).toEqual([
       ['gemm', 'sm90_xmma_gemm_f32'],
