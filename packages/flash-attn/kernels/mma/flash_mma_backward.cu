@@ -2,7 +2,7 @@
 // every GPU from compute capability 8.0 on. A block has one tile of keys and walks over the queries that see it, of every
 // head that shares it. It calculates scores transposed, keys by queries: a warp has its own keys, so that weights and
 // their gradients feed gradV and gradK from registers. Only gradQ, which sums over the keys of all warps and blocks,
-// needs the gradients of the scores in shared memory, and leaves by additions to memory.
+// needs the gradients of the scores in shared memory, and is added to global memory.
 //
 //   flash_mma_backward   gradK, gradV, and gradQ / scale added to sums
 //     arguments FlashParams (flash_params.cuh), and float* rows, float* sums and int32* turns (flash_mma_backward.cuh),
