@@ -159,7 +159,7 @@ class Group {
 
   void tellNode() const {
     const char byte = 1;
-    // A full socket has news for the reader already, and nobody reads while the group is closed.
+    // A full socket has news for the reader already, and nothing reads while the group is closed.
     if (write(notify_, &byte, 1) < 0) return;
   }
 

@@ -58,7 +58,7 @@ export interface Column {
 /** A value in a table, as it was measured: formats are the column's affair. */
 export type Cell = string | number | null | undefined;
 
-/** How the measurement behind a row ended. */
+/** How the measurement of a row ended. */
 export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted' | 'not-available';
 
 /** One row: values by the keys of the columns. */

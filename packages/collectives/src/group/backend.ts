@@ -39,7 +39,7 @@ export interface BackendCall {
   readonly onCurrentStream: boolean;
 }
 
-/** A call that a backend is to begin, and what is notified once of how it ended. */
+/** A call that a backend is to begin, and what it notifies, once, of the outcome. */
 export interface PendingCall {
   readonly call: BackendCall;
   onSettled(outcome: Outcome): void;

@@ -135,7 +135,7 @@ function masterAddressIn(variables: Variables): string {
   const nodes = SLURM_STEP_NODELIST ?? SLURM_JOB_NODELIST;
   if (isSet(nodes)) return firstNode(nodes);
   if (isSet(SLURM_LAUNCH_NODE_IPADDR)) return SLURM_LAUNCH_NODE_IPADDR;
-  // Open MPI tells how many of the ranks are on this machine: all of them need no network.
+  // Open MPI says how many of the ranks are on this machine: all of them need no network.
   if (
     isSet(variables.OMPI_COMM_WORLD_SIZE) &&
     variables.OMPI_COMM_WORLD_SIZE === variables.OMPI_COMM_WORLD_LOCAL_SIZE

@@ -11,7 +11,7 @@ import { packageProgram } from '../../src/package-program.ts';
 import { hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
 const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
-const note = tellsLiving ? '' : ' (skipped: only Linux tells what lives)';
+const note = tellsLiving ? '' : ' (skipped: only Linux shows what lives)';
 const limitMs = 2000;
 const markName = 'ROOFLINE_TEST_MARK';
 

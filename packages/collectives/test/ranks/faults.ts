@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { arange, cast, fillInPlace, full, ones, zeros } from '@roofline/tensor-core';
 import { CollectiveError, type ProcessGroup, type Work, initProcessGroup } from '../../src/index.ts';
 
-// One fault, by name, on every rank; each rank checks what it gets to know.
+// One fault, by name, on every rank; each rank checks what is reported to it.
 
 const [fault] = process.argv.slice(2);
 
