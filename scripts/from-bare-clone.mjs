@@ -27,7 +27,7 @@ function run(command, ...args) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** Runs a command that prints little, and beside it a line for each package as soon as its tests are done. */
+/** Runs a command that prints little, and prints a line for each package as soon as its tests are done. */
 async function runSummarized(command, ...args) {
   const folder = mkdtempSync(join(tmpdir(), 'roofline-test-'));
   const summary = join(folder, 'summary');
@@ -101,7 +101,7 @@ const steps = {
     // Gloo is tested for real: it is installed where apt-get is there and may.
     run('node', 'packages/collectives/native/build.mjs', '--install');
     console.log(
-      '\nLint, build, types and tests: some ten minutes on two cores. What fails is told in full.\n',
+      '\nLint, build, types and tests: some ten minutes on two cores. What fails is printed in full.\n',
     );
     await runSummarized(
       'turbo',

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Tests and measures NCCL between the GPUs of one machine: scripts/several-gpus.sh RANKS FOLDER [STEP ...]
 #
-# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter and -ddp. Every step has a time limit, and those behind one that
-# fails run nevertheless; the last lines tell which failed. All steps, in their order, if none is named:
+# Records go to FOLDER/h200xRANKS-allreduce, -allgather-reducescatter and -ddp. Every step has a time limit, and those
+# after one that fails run nevertheless; the last lines say which failed. All steps, in their order, if none is named:
 #
 #   nccl         every collective and dtype                                                             40 s
 #   ddp-small    data-parallel steps of a small model; where they hang, the stacks of all processes     30 s
 #   equality     data parallelism and the sharded optimizer are what one rank does                      90 s
 #   faults       20 kills, late ranks, mismatches, ranks that exit                                      120 s
-#   allreduce    all-reduce of 1 MB to 1 GB beside PyTorch's                                            90 s
+#   allreduce    all-reduce of 1 MB to 1 GB next to PyTorch's                                           90 s
 #   collectives  all-gather and reduce-scatter likewise                                                 160 s
-#   ddp          xl in bfloat16, the three modes beside PyTorch's DistributedDataParallel               180 s
+#   ddp          xl in bfloat16, the three modes next to PyTorch's DistributedDataParallel              180 s
 #   zero         the same with AdamW's state split over the ranks: memory by rank                       60 s
 set -u
 cd "$(dirname "$0")/.."
@@ -42,7 +42,7 @@ step() {
 
 descendants() {
   local pid
-  # Behind the name, which may hold spaces, stand the state and the parent.
+  # After the name, which may hold spaces, come the state and the parent.
   for pid in $(sed -nE "s/^([0-9]+) \\(.*\\) [A-Za-z] $1 .*/\\1/p" /proc/[0-9]*/stat 2> /dev/null); do
     echo "$pid"
     descendants "$pid"
@@ -91,7 +91,7 @@ for name in $steps; do
     ddp-small)
       small="roofline ddp --backend nccl --nproc $ranks --size small --dtype bfloat16 --context 256 --steps 3 --warmup 1"
       step 150 'ddp of small' watched 60 "$small --mode naive,overlap --out $(mktemp -d)"
-      step 150 'ddp of small beside PyTorch' watched 90 "$small --mode overlap --peer torch --out $(mktemp -d)"
+      step 150 'ddp of small next to PyTorch' watched 90 "$small --mode overlap --peer torch --out $(mktemp -d)"
       ;;
     equality) step 240 equality gpu_tests test/gpu/equality.test.ts ;;
     faults) step 300 faults gpu_tests test/gpu/nccl-faults.test.ts ;;

@@ -1,4 +1,4 @@
-// Makes the reports and pictures under docs/ anew from the records there: `npm run results`.
+// Rebuilds the reports and pictures under docs/ from the records there: `npm run results`.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readResults, reportOfRecords, writeReport } from '../packages/bench-harness/src/index.ts';
@@ -99,7 +99,7 @@ async function main(): Promise<void> {
     const folder = join(docs, 'results', name);
     for (const old of ['plots', 'tables']) rmSync(join(folder, old), { recursive: true, force: true });
     const { files } = await writeReport(await reportOf(folders), folder);
-    // The tables stand in the report, and whoever wants them alone has the records.
+    // The tables are in the report, and the records have the figures alone.
     rmSync(join(folder, 'tables'), { recursive: true });
     console.log(`docs/results/${name}: ${files.length} files`);
   }

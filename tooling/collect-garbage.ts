@@ -40,7 +40,7 @@ export async function collect(): Promise<void> {
       if (turn === mostTurns) throw new Error('no finalizer ran after a collection');
       await nextTurn();
     }
-    // Finalizers of other registries may come behind.
+    // Finalizers of other registries may come later.
     await nextTurn();
     const others = finalized - finalizedBefore - (marked - markedBefore);
     if (others === 0 && collections >= leastCollections) return;

@@ -19,12 +19,12 @@ const hostileValues = {
 
 type HostileName = keyof typeof hostileValues;
 
-/** Where a hostile value stands: an argument, or a part of one, as `1`, `1.dtype` and `0.columns.0.label`. */
+/** Where a hostile value is put: an argument, or a part of one, as `1`, `1.dtype` and `0.columns.0.label`. */
 type Place = string;
 
 /** How one function is called. */
 export interface HostileCall {
-  /** Legal arguments, made anew for each call. What is a plain object is taken for options, all of them given. */
+  /** Legal arguments, newly made for each call. What is a plain object is taken for options, all of them given. */
   readonly args: () => readonly unknown[];
   /** The hostile values that a place takes all the same, separated by blanks. */
   readonly legal?: Readonly<Record<Place, string>>;
@@ -34,7 +34,7 @@ export interface HostileCall {
   readonly whole?: readonly number[];
   /** Positions whose parts have parts, down to the first element of each list. Default: options alone are looked into. */
   readonly deep?: readonly number[];
-  /** Whether something behind the last parameter is refused. */
+  /** Whether an argument after the last parameter is refused. */
   readonly takesNoMore?: boolean;
   /** What messages may call the function, as a regular expression. Default: what the key calls it. */
   readonly named?: string;

@@ -39,7 +39,9 @@ export interface NvccOptions {
   readonly kernels?: readonly URL[];
   /** GPUs that run the PTX of `virtual`, such as '100' and '120' for '100'. Default: that alone. */
   readonly real?: readonly string[];
-  /** Whether code is optimized in full, as GPUs run it, and the report tells what it takes; else it only has to compile. */
+  /**
+   * Whether code is optimized in full, as GPUs run it, and the report says what it takes; else it only has to compile.
+   */
   readonly optimized?: boolean;
   /** Of code that only has to compile: whether kernels are large, which compile fastest with the fewest optimizations. */
   readonly large?: boolean;
@@ -108,7 +110,7 @@ export function spilledBytes(report: string, count: number): number[] {
   return spills;
 }
 
-/** One translation unit of all variants; headers are read anew for each, under its definitions. */
+/** One translation unit of all variants; headers are read for each, under its definitions. */
 function joinVariants(variants: readonly KernelVariant[], headers: readonly string[]): string {
   const guards = headers.flatMap((text) =>
     [...text.matchAll(/#define (ROOFLINE_\w+)/g)].map(([, guard]) => guard!),

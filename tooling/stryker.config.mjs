@@ -1,4 +1,4 @@
-// `npm run mutate`: puts one fault after another into the host code and tells which ones no test sees.
+// `npm run mutate`: puts one fault after another into the host code and reports which ones no test sees.
 // The page is .mutation/report.html; what was tried before and has not changed since is not tried again.
 
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */

@@ -2,14 +2,13 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** Under `npm test` a package that passes is one line, and what fails is told in full. */
+/** Under `npm test` a package that passes is one line, and what fails is printed in full. */
 const isSummarized = process.env['ROOFLINE_TEST_SUMMARY'] !== undefined;
 const summaryReporter = fileURLToPath(new URL('./summary-reporter.ts', import.meta.url));
 
 /**
- * Files that bear no other beside them in a process: they put other modules in the place of some, or say that they are
- * `alone in a process`, and why. All others share two processes, which load the packages once and not once a file, and
- * whose ops run in one thread.
+ * Files that need a process of their own: they mock modules, or say that they are `alone in a process`, and why. All
+ * others share two processes, which load the packages once and not once a file, and whose ops run in one thread.
  */
 const areAlone = globSync(['test/**/*.test.ts', 'tooling/test/**/*.test.ts'], {
   exclude: ['test/gpu/**', 'test/lifetimes/**', '**/node_modules/**'],
@@ -18,8 +17,8 @@ const areAlone = globSync(['test/**/*.test.ts', 'tooling/test/**/*.test.ts'], {
 );
 
 /**
- * For tests that force garbage collections. A function that is being optimized beside keeps what it closes over alive:
- * with V8's compiler threads 30 of 300 objects outlived two collections, without them none.
+ * For tests that force garbage collections. A function that is being optimized concurrently keeps what it closes over
+ * alive: with V8's compiler threads 30 of 300 objects outlived two collections, without them none.
  */
 export const collectingNodeFlags = ['--expose-gc', '--no-concurrent-recompilation'];
 
@@ -29,14 +28,14 @@ export default defineConfig({
   resolve: { conditions: ['roofline-source'] },
   ssr: { resolve: { conditions: ['roofline-source'] } },
   test: {
-    // Many tests start processes or compile kernels, which takes long where other tasks run beside.
+    // Many tests start processes or compile kernels, which takes long where other tasks run at the same time.
     testTimeout: 600_000,
     hookTimeout: 600_000,
     expect: { poll: { timeout: 60_000 } },
     // Tests start hundreds of processes from the sources, which read them stripped and compiled from here.
     env: {
       NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/node-compile', import.meta.url)),
-      // Threads that wait for the next op spin, and take the cores from the tests beside.
+      // Threads that wait for the next op spin, and take the cores from the tests that run at the same time.
       ROOFLINE_CPU_THREADS: '1',
     },
     maxWorkers: 2,

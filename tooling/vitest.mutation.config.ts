@@ -4,7 +4,7 @@ import tests, { collectingNodeFlags } from './vitest.config.ts';
 
 /**
  * The tests that the mutation runner chooses from, of all packages at once and from the repository's root. Those
- * left out start processes of their own, which see none of its faults and take seconds, or load modules anew: whatever
+ * left out start processes of their own, which see none of its faults and take seconds, or reload modules: whatever
  * runs as a module is loaded would count as seen by them.
  */
 // Its projects would run each of these tests twice.

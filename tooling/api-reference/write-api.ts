@@ -81,13 +81,13 @@ export function undocumented(project: ProjectReflection): string[] {
   );
 }
 
-/** A function's docstring stands at its signatures, that of a value made by a function at the value. */
+/** A function's docstring is at its signatures, that of a value made by a function at the value. */
 function isDocumented(each: DeclarationReflection): boolean {
   const signatures = each.signatures ?? [];
   return [each, ...signatures].some(({ comment }) => comment !== undefined && comment.hasVisibleComponent());
 }
 
-/** Writes the pages into a folder, in place of what it holds; gives what they are of, and what typedoc warned of. */
+/** Writes the pages into a folder, in place of what it holds; returns what they document, and typedoc's warnings. */
 export async function writeApi(folder: string): Promise<{ project: ProjectReflection; warnings: string[] }> {
   const { application, project } = await readApi();
   const warnings: string[] = [];

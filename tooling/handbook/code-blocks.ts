@@ -8,7 +8,9 @@ export const marks = {
 } as const;
 export type Mark = keyof typeof marks;
 
-/** A block of code of a page. Behind the language stand the file that it is, and why it is not run: ` ```ts train.ts gpu`. */
+/**
+ * A block of code of a page. After the language come the file that it is, and why it is not run: ` ```ts train.ts gpu`.
+ */
 export interface CodeBlock {
   readonly language: string;
   readonly file: string | null;
@@ -18,7 +20,7 @@ export interface CodeBlock {
   readonly line: number;
 }
 
-/** The blocks of a Markdown page in their order. Throws for words behind a language that mean nothing. */
+/** The blocks of a Markdown page in their order. Throws for words after a language that mean nothing. */
 export function codeBlocks(page: string): CodeBlock[] {
   return [...page.matchAll(/^```(\w+)([^\n]*)\n([\s\S]*?)^```$/gm)].map((match) => {
     const [, language = '', words = '', code = ''] = match;

@@ -7,12 +7,14 @@ const packages = join(root, 'packages');
 /** Where the tests of the harness keep the ceilings of this machine, too. */
 const cache = join(packages, 'bench-harness/node_modules/.cache/tests');
 
-/** Behind a build, as `npm test` says by ROOFLINE_TEST_BUILT=1, what is published runs, which starts in half the time. */
+/**
+ * After a build, as `npm test` says by ROOFLINE_TEST_BUILT=1, what is published runs, which starts in half the time.
+ */
 export const isBuilt = process.env['ROOFLINE_TEST_BUILT'] === '1';
 const conditions = isBuilt ? '' : '--conditions=roofline-source ';
 const program = (name: string) => join(packages, name, isBuilt ? 'dist/cli.js' : 'src/cli.ts');
 
-/** A project of a reader's, in which the packages of this repository are installed as they stand. */
+/** A reader's project, in which the packages of this repository are installed as they are. */
 export class Workshop {
   readonly folder: string;
 

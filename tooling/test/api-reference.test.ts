@@ -15,7 +15,7 @@ const pages = (folder: string) =>
     .filter((file) => file.endsWith('.md'))
     .sort();
 
-/** The code behind each `@example`. */
+/** The code after each `@example`. */
 const examples = pages(fresh).flatMap((page) => {
   const text = readFileSync(join(fresh, page), 'utf8');
   return [...text.matchAll(/^#+ Example\n\n```ts\n([\s\S]*?)^```/gm)].map(([, code = '']) => code);

@@ -23,7 +23,7 @@ const commands =
 let scratch: string;
 let bundle: string;
 
-/** Runs a program of the bundle as a host would that has neither Node.js nor anything of this one's variables. */
+/** Runs a program of the bundle as a host would that has no Node.js and none of this one's variables. */
 function run(program: string, ...args: string[]): { status: number | null; stdout: string; stderr: string } {
   const env = { PATH: `${scratch}/bin:/usr/bin:/bin`, HOME: join(scratch, 'home') };
   return spawnSync(join(bundle, program), args, { cwd: bundle, env, encoding: 'utf8', timeout: 300_000 });
@@ -72,7 +72,7 @@ it.runIf(isPossible)('has every file of the packages that is published, but for 
 });
 
 it.runIf(isPossible)(
-  "doctor tells what there is, and how the host's Gloo is built with the Node.js of the bundle",
+  "doctor says what there is, and how the host's Gloo is built with the Node.js of the bundle",
   () => {
     const { status, stdout, stderr } = run('roofline', 'doctor', '--json');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -10,10 +10,10 @@ const page = readFileSync('CONTRIBUTING.md', 'utf8');
 const core = resolve('packages/tensor-core');
 const walks = resolve('tooling/test/.walks');
 
-/** The first block of code behind a text on the page. */
+/** The first block of code after a text on the page. */
 function codeBehind(text: string): string {
   const block = /```\w+\n([\s\S]*?)```/.exec(page.slice(page.indexOf(text)));
-  if (!page.includes(text) || !block) throw new Error(`CONTRIBUTING.md has no code behind "${text}".`);
+  if (!page.includes(text) || !block) throw new Error(`CONTRIBUTING.md has no code after "${text}".`);
   return block[1]!;
 }
 

@@ -76,7 +76,7 @@ it('the programs of all pages have types, those for a GPU too', () => {
   expect(stdout).toBe('');
 });
 
-it('what is run and what is not is told', () => {
+it('says what is run and what is not', () => {
   const blocks = pages.flatMap(blocksOf);
   const run = blocks.filter(({ language, mark }) => ['sh', 'ts', 'cuda'].includes(language) && mark === null);
   console.log(`handbook: ${run.length} of ${blocks.length} blocks run; the others are marked`);

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { codeBlocks } from '../handbook/code-blocks.ts';
 import { Workshop } from '../handbook/workshop.ts';
 
-// What a README has before its first picture is tried first, as it stands.
+// What a README has before its first picture is tried first, as it is.
 
 const workshops = resolve('tooling/test/.readmes');
 const hasGloo = existsSync(resolve('packages/collectives/native/build'));

@@ -71,7 +71,7 @@ const compiledRows = page
   .map((line) => line.split('|').map((cell) => cell.trim()))
   .filter(([, , , mode = '']) => ['forward', 'forward-backward', 'train-step'].includes(mode));
 
-it("the README's table of compiled steps has a row for each measured beside PyTorch", () =>
+it("the README's table of compiled steps has a row for each that was measured next to PyTorch", () =>
   expect(compiledRows).toHaveLength(besidePyTorch.size));
 
 it.each(compiledRows.map(([, ...cells]) => [cells.slice(0, 4).join(' '), cells.slice(4, 7)] as const))(
@@ -128,7 +128,7 @@ it("the optimizer's share of a copy in its README is that of the records", () =>
   expect(readme).toContain(`at ${shares[0]} (small) to ${shares[1]} (2.7b) of the speed of a plain copy`);
 });
 
-it("what the handbook says of compiled steps beside eager ones is the records'", () => {
+it("what the handbook says of compiled steps against eager ones is the records'", () => {
   const gains = [256, 512].map((context) => {
     const [compiled, eager] = ['compiled', 'eager'].map(
       (execution) => besideEager.get(`2.7b ${context} train-step bfloat16 ${execution}`)!.deviceMs,

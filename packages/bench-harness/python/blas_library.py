@@ -12,7 +12,7 @@ import torch
 
 
 def describe_blas():
-    """Such as `OpenBLAS 0.3.21, kernels for SkylakeX`; None where it cannot be told."""
+    """Such as `OpenBLAS 0.3.21, kernels for SkylakeX`; None where that is unknown."""
     if torch.backends.mkl.is_available():
         return "MKL"
     libraries = mapped_files()
@@ -36,7 +36,7 @@ def describe_openblas(path):
 
 
 def mapped_files():
-    """The files that lie in this process's memory, as Linux tells; none elsewhere."""
+    """The files that lie in this process's memory, as Linux reports them; none elsewhere."""
     try:
         with open("/proc/self/maps") as maps:
             lines = (line.split(maxsplit=5) for line in maps)

@@ -49,7 +49,7 @@ function messageOf({ message, cause }: Error): string {
   return cause instanceof Error ? `${message}\nCaused by: ${messageOf(cause)}` : message;
 }
 
-/** Should the machine's memory run out, the kernel takes the cell, and neither the sweep nor a bystander. */
+/** Should the machine's memory run out, the kernel kills the cell, not the sweep or another process. */
 function volunteerForMemoryKill(): void {
   if (process.platform !== 'linux') return;
   try {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ArgumentError } from './errors.ts';
 
-// What JavaScript's callers may give to what this package exports. Schemas tell what was given from what is taken; the
-// error names the function, and the part that is wrong.
+// What JavaScript callers may pass to this package's exports. Schemas separate what was given from what is
+// accepted; the error names the function, and the part that is wrong.
 
 /** Throws an ArgumentError unless `value` is what `schema` describes. */
 export function checkArgument(owner: string, what: string, value: unknown, schema: z.ZodType): void {

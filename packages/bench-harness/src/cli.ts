@@ -12,7 +12,7 @@ else {
 
 async function runCommand(): Promise<void> {
   surviveClosedOutput();
-  // Loaded behind the check: an old Node.js may not read all of it.
+  // Loaded after the check: an old Node.js may not read all of it.
   const { main } = await import('./cli/main.ts');
   process.exitCode = await main(process.argv.slice(2));
   // Errors of streams come after what was written.

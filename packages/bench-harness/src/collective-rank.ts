@@ -1,4 +1,4 @@
-// The program of a rank of `roofline allreduce`. It lies at the top of src/ as its build does in dist/.
+// The program of a rank of `roofline allreduce`. It is at the top of src/ as its build is in dist/.
 import { serveTurns } from './benchmarks/allreduce/ranks/serve-turns.ts';
 import type { CollectiveBackend } from './benchmarks/allreduce/parameters.ts';
 

@@ -18,7 +18,7 @@ export class RankError extends Error {
   override readonly name = 'RankError';
   readonly code: string | undefined;
 
-  /** Of what a rank wrote to stderr; running out of memory is told apart. */
+  /** Of what a rank wrote to stderr; running out of memory is kept apart. */
   constructor(message: string) {
     super(message);
     this.code = message.includes('OutOfMemoryError') ? 'OUT_OF_MEMORY' : undefined;

@@ -1,4 +1,4 @@
-// This file stays at the top of src/: after bundling its code lies at the top of dist/, and relative URLs hold.
+// This file stays at the top of src/: after bundling its code is at the top of dist/, and relative URLs stay right.
 import { fileURLToPath } from 'node:url';
 
 const runsFromSources = import.meta.url.endsWith('.ts');

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { shellWord } from '../src/shell-word.ts';
 
-it.each(['results/e2e-20260102-030405', './a@b+c,d=%', '/tmp/x_y:z'])('%s is a word as it stands', (path) => {
+it.each(['results/e2e-20260102-030405', './a@b+c,d=%', '/tmp/x_y:z'])('%s is a word as it is', (path) => {
   expect(shellWord(path)).toBe(path);
 });
 

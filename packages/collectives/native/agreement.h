@@ -1,4 +1,4 @@
-// What ranks tell each other before data moves, so that calls which do not fit each other never reach Gloo.
+// What ranks send each other before data moves, so that mismatched calls never reach Gloo.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace roofline {
 
 constexpr size_t kDescriptorBytes = 256;
-// Slot prefixes beside Gloo's own, which are below 0x10.
+// Slot prefixes in addition to Gloo's own, which are below 0x10.
 constexpr uint8_t kDescriptorSlot = 0x20, kSendDescriptorSlot = 0x21, kRecvDescriptorSlot = 0x22;
 
 inline std::vector<char> padded(const std::vector<char>& descriptor) {

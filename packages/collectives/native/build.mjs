@@ -34,7 +34,8 @@ if (!hasHeaders()) {
   );
 } else if (!isFresh()) {
   mkdirSync(join(folder, 'build'), { recursive: true });
-  // Beside it and then renamed, so that no process loads half a file. Not unloaded: its threads may still run at exit.
+  // Written next to it and then renamed, so that no process loads half a file. Not unloaded: its threads may still run
+  // at exit.
   const fresh = `${library}.${process.pid}`;
   const flags = [
     '-std=c++17',

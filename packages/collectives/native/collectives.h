@@ -19,7 +19,7 @@
 
 namespace roofline {
 
-// Slot prefixes beside those of agreement.h.
+// Slot prefixes in addition to those of agreement.h.
 constexpr uint8_t kRingSlot = 0x24, kPointToPointSlot = 0x25;
 
 inline void movePairwise(const std::shared_ptr<Mesh>& mesh, const Job& job, uint32_t tag) {

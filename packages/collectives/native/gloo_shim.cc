@@ -6,8 +6,8 @@
 // writes a byte to a socket that Node's event loop reads; a caller may also block until it is done.
 //
 // Before a job moves data, its ranks exchange descriptors (fixed-size texts): Gloo aborts the process where sizes
-// differ. A rank that fails tells the others whom it lost ("alarm") before it drops its connections, so that all name
-// the same peer.
+// differ. A rank that fails reports to the others which rank it lost ("alarm") before it drops its connections, so that
+// all name the same peer.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -159,7 +159,7 @@ class Group {
 
   void tellNode() const {
     const char byte = 1;
-    // A full socket has news for the reader already, and nobody reads while the group is closed.
+    // A full socket has news for the reader already, and nothing reads while the group is closed.
     if (write(notify_, &byte, 1) < 0) return;
   }
 
@@ -207,7 +207,7 @@ class Group {
   }
 
   // Fails jobs whose time is over, and says which ranks had not come; and those of a group that has failed elsewhere,
-  // whose data may wait for a rank that lives. It looks now and then: to be told of each job would cost each job a
+  // whose data may wait for a rank that lives. It looks now and then: being notified of each job would cost each job a
   // switch of threads.
   void watch() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -234,7 +234,7 @@ class Group {
     }
   }
 
-  // The group's first failure, told to the peers: later jobs fail with it at once.
+  // The group's first failure, reported to the peers: later jobs fail with it at once.
   void fail(const std::string& message, const Job* late) {
     std::lock_guard<std::mutex> failing(failing_);
     {
@@ -257,8 +257,8 @@ class Group {
   }
 
   // Of the ranks that had not come to the call, or, where all have and data only had to move, of all ranks, those that give
-  // no sign of life: one that lives may wait in the call before for one that stands still. Where all live, those that had
-  // not come.
+  // no sign of life: one that lives may wait in the call before for one that has stalled. Where all live, those that
+  // had not come.
   void noteLate(const Job& job, std::vector<char>& losses) {
     if (job.kind == kConnect && !isConnected_) return;
     std::vector<int> missing;

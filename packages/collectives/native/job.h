@@ -44,7 +44,7 @@ struct Job {
   std::chrono::steady_clock::time_point deadline;
   // When its data moved: from when all its ranks had come, to its end.
   std::chrono::steady_clock::time_point began, ended;
-  // Whether all its ranks have come: nobody is late then.
+  // Whether all its ranks have come: then none is late.
   std::atomic<bool> hasAgreed{false};
   // Of a send or receive: what the peer said.
   std::vector<char> heard;

@@ -96,7 +96,7 @@ class Mesh : public gloo::Context {
  private:
   // Gloo's loop thread spins on the lock of a connection for as long as another thread has it. If a message wakes it on
   // the processor of the thread that is just sending, it takes that one's place and spins until the next tick, 4 ms.
-  // Threads of SCHED_BATCH, which it inherits, take nobody's place when they wake.
+  // Threads of SCHED_BATCH, which it inherits, preempt no other thread when they wake.
   static std::shared_ptr<gloo::transport::Device> createDevice(const gloo::transport::tcp::attr& attributes) {
     const BatchPolicy inherited;
     return gloo::transport::tcp::CreateDevice(attributes);

@@ -1,5 +1,5 @@
-// What ranks tell each other beside their calls: that a group has failed and whom that rank lost, and, asked for it,
-// that they are there. It is read without waiting for it.
+// What ranks send each other apart from their calls: that a group has failed and whom that rank lost, and, asked for
+// it, that they are there. It is read without waiting for it.
 #pragma once
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class Signals {
   // Whether a connection is broken: each has an alarm to bring.
   bool isAnyBroken() const { return static_cast<WatchedBuffer&>(*alarms_.receiver).hasBroken(); }
 
-  // Whether the connection to a peer still stands on this side.
+  // Whether the connection to a peer is still up on this side.
   bool isConnected(int peer) const {
     char byte = 0;
     try {

@@ -1,4 +1,4 @@
-// Who waits for messages, so that another thread can end it. Gloo itself tells those who wait that a connection is broken,
+// Who waits for messages, so that another thread can end it. Gloo itself notifies waiters that a connection is broken,
 // or that all are given up, but not where their message is half through: they would wait until Gloo's own time is over.
 #pragma once
 
@@ -21,8 +21,8 @@ namespace roofline {
 
 using std::chrono::milliseconds;
 
-// To or from whom messages are that are not through. Of several that have come Gloo names the last one alone, for each: where
-// it cannot be told any more whose are left, none are named.
+// The peers of messages that are not through. Of several that have come Gloo names only the last one, for each: where
+// it is no longer known whose are left, none are named.
 class Unfinished {
  public:
   void add(int peer) {
@@ -50,7 +50,7 @@ class Unfinished {
     return std::all_of(peers_.begin(), peers_.end(), [&](int other) { return other == peer; });
   }
 
-  // Whether no two are of one peer: of several of one and some of another it would not be told whose has come.
+  // Whether no two are of one peer: of several of one and some of another it would not be known whose has come.
   bool areApart() const { return peers_.size() < 2 || peers_[0] != peers_[1]; }
 
   std::vector<int> peers_;
@@ -82,7 +82,7 @@ class Waits {
       return !waits_.areGivenUp_;
     }
 
-    // Whether the try has been ended, which may have come too late for it. It is not ended behind this.
+    // Whether the try has been ended, which may have come too late for it. It is not ended after this.
     bool stop() {
       std::lock_guard<std::mutex> lock(waits_.mutex_);
       hasStopped_ = true;
@@ -173,8 +173,8 @@ class WatchedBuffer : public gloo::transport::UnboundBuffer {
     inner_->recv(std::move(from), slot, offset, bytes);
   }
 
-  // Whether the connection to a peer is broken from whom something was to come. For a buffer that nobody waits for: this wait
-  // is ended before it begins.
+  // Whether the connection to a peer is broken from whom something was to come. For a buffer that nothing waits for:
+  // this wait is ended before it begins.
   bool hasBroken() {
     inner_->abortWaitRecv();
     try {
@@ -193,7 +193,7 @@ class WatchedBuffer : public gloo::transport::UnboundBuffer {
     {
       Waits::Entry entry(*waits_, *inner_, isSend, messages);
       for (int tries = 0; !hasCome && entry.begin(); tries++) {
-        // The first may have been ended though its message was through: this thread had not been told yet.
+        // The first may have been ended though its message was through: this thread had not been notified yet.
         if (tries == 2) throw std::runtime_error("the connection broke in the middle of a message");
         hasCome = waitFor(&peer, timeout);
       }

@@ -1,6 +1,6 @@
 import { RooflineError } from '@roofline/tensor-core';
 
-/** What a CollectiveError knows beside its message. */
+/** What a CollectiveError holds besides its message. */
 export interface CollectiveErrorDetails {
   /** The op that failed, as users call it. */
   readonly op: string;
@@ -31,7 +31,7 @@ export class CollectiveError extends RooflineError {
 
 /** The rendezvous store cannot be reached, refuses, or has not got a key in time. */
 export class StoreError extends RooflineError {
-  /** The keys that were waited for in vain. */
+  /** The keys that did not come in time. */
   readonly missingKeys: readonly string[];
 
   constructor(message: string, missingKeys: readonly string[] = [], options?: ErrorOptions) {

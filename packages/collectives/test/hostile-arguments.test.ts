@@ -262,6 +262,6 @@ const methods: HostileTable = {
 
 describeHostileMethods({ ProcessGroup, Work }, methods, RooflineError);
 
-it('what cannot be cloned is no value for allGatherObject', async () => {
+it('allGatherObject refuses what cannot be cloned', async () => {
   await expect(group().allGatherObject(() => {})).rejects.toThrow(/allGatherObject: the value cannot travel/);
 });

@@ -85,7 +85,7 @@ describe('the ranks of', () => {
     expect(rankEnvironment({}, both)).toMatchObject({ rank: 2, worldSize: 4, source: 'openmpi' });
   });
 
-  it('options, which count more than the environment', () => {
+  it('options, which take precedence over the environment', () => {
     const options = { rank: 1, worldSize: 2, masterAddress: 'h', masterPort: 9, token: 't' };
     expect(rankEnvironment(options, {})).toEqual({
       rank: 1,

@@ -64,7 +64,7 @@ struct FlashParams {
 };
 static_assert(sizeof(FlashParams) == 328, "as the host writes it");
 
-/** Whether this query sees this key; no query or key behind the last does. */
+/** Whether this query sees this key; no query or key after the last does. */
 __device__ __forceinline__ bool is_visible(const FlashParams& p, int query, int key) {
   return query < p.queries && key < p.keys && (!p.causal || key <= query + p.keys - p.queries);
 }
@@ -76,7 +76,7 @@ __device__ __forceinline__ int visible_keys(const FlashParams& p, int query) {
   return end < 0 ? 0 : end < p.keys ? end : p.keys;
 }
 
-/** The queries from this one on are all that can see a key, or one behind it. */
+/** The queries from this one on are all that can see a key, or one after it. */
 __device__ __forceinline__ int first_query(const FlashParams& p, int key) {
   const int first = key - (p.keys - p.queries);
   return p.causal && first > 0 ? first : 0;

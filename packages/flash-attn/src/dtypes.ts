@@ -12,7 +12,7 @@ export function autocastOperandDType(dtype: DType): DType {
 }
 
 /**
- * The most negative number that scores of operands of `dtype` can be: what stands in for a maximum of -∞, so that -∞ minus
+ * The most negative number that scores of operands of `dtype` can be: what replaces a maximum of -∞, so that -∞ minus
  * it is -∞ still.
  */
 export function lowestScore(dtype: DType): number {

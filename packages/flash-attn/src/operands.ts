@@ -54,8 +54,8 @@ function refusal(op: string, q: TensorSpec, k: TensorSpec, v: TensorSpec, proble
 }
 
 /**
- * The sizes of operands that a caller gave, and that autocast may make alike. Throws a DTypeError for what is no tensor, a
- * DisposedError, or as `attentionSizes` does.
+ * The sizes of operands that a caller gave, and that autocast may make alike. Throws a DTypeError for what is not a
+ * tensor, a DisposedError, or as `attentionSizes` does.
  */
 export function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): AttentionSizes {
   for (const operand of [q, k, v]) {

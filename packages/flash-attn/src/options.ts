@@ -14,7 +14,7 @@ export interface AttentionOptions {
 /** The names of `AttentionOptions`. */
 export const attentionOptions = ['causal', 'scale'] as const;
 
-/** The options of a call as they stand, with their defaults. */
+/** The options of a call, with their defaults. */
 export interface AttentionSettings {
   readonly causal: boolean;
   readonly scale: number;

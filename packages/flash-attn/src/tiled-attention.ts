@@ -55,7 +55,7 @@ interface Problem extends AttentionSizes, AttentionSettings {
 }
 
 /**
- * Attention by tiles, in ops of tensor-core and so on every device: FlashAttention-2's Algorithm 1 and, for its
+ * Attention by tiles, in ops of tensor-core and hence on every device: FlashAttention-2's Algorithm 1 and, for its
  * gradient, Algorithm 2 (Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
  * Partitioning"). No more than one tile of scores exists at a time, so memory is linear in the sequence; backward
  * calculates the weights again from their rows' statistics. Operands and errors are those of `flashAttention`.
@@ -119,7 +119,7 @@ interface ForwardRows {
   readonly output: Tensor;
   /** The largest score of each row. */
   readonly shift: Tensor;
-  /** The sum of each row's weights, 1 where they are none. */
+  /** The sum of each row's weights, 1 where there are none. */
   readonly divisor: Tensor;
 }
 
@@ -198,7 +198,7 @@ function scoresOf(problem: Problem, rows: Block, columns: Block, q: Tensor, k: T
   return seenOnly(problem, rows, columns, wideProduct(q, transpose(k), problem.scale), -Infinity);
 }
 
-/** Numbers of a tile, with `otherwise` in the place of those that a query does not see. */
+/** Numbers of a tile, with `otherwise` in place of those that a query does not see. */
 function seenOnly(problem: Problem, rows: Block, columns: Block, x: Tensor, otherwise: number): Tensor {
   if (seesAll(problem, rows, columns)) return x;
   const shift = problem.keys - problem.queries;

@@ -84,7 +84,7 @@ describe.skipIf(!hostCompilerVersion()).each(families)('the kernels %s, on the e
   });
 
   // float32 keeps a row's maximum and sum for its gradients, bfloat16 the log-sum-exp alone.
-  it.each(['float32', 'bfloat16'] as const)('give zeros for scores of -∞ alone, in %s', (dtype) => {
+  it.each(['float32', 'bfloat16'] as const)('give zeros where all scores are -∞, in %s', (dtype) => {
     scope(() => {
       const filled = (value: number) => full([1, 1, 3, 16], value, { dtype, device: emulated });
       const values = filled(2).requiresGrad_();

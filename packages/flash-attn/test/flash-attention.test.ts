@@ -160,7 +160,7 @@ describe('flashAttention refuses', () => {
     expect(() => flashAttention(a, b, c)).toThrow(expect.objectContaining({ code: 'SHAPE' }));
   });
 
-  it('dtypes that differ or are not floating-point, and what is no tensor', () => {
+  it('dtypes that differ or are not floating-point, and what is not a tensor', () => {
     const ids = empty([2, 4, 5, 16], { dtype: 'int32' });
     expect(() => flashAttention(q, q, cast(q, 'float16'))).toThrow(/float32, float32 and float16; cast\(\)/);
     expect(() => flashAttention(ids, ids, ids)).toThrow(/must be floating-point, not int32/);

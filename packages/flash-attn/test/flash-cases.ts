@@ -49,10 +49,10 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
     });
   });
 
-  it('writes nothing beside its outputs', () => {
+  it('writes nothing outside its outputs', () => {
     const device = open();
     scope(() => {
-      // Three rows of queries, whose outputs fill blocks of memory to the last byte, beside blocks that somebody has.
+      // Three rows of queries, whose outputs fill blocks of memory to the last byte, next to blocks that are in use.
       const [shapeQ, shapeK] = [
         [1, 1, 3, 128],
         [1, 1, 600, 128],
@@ -157,7 +157,7 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
       expect(all[name].every((value) => value === 0)).toBe(true);
   });
 
-  it('lies in memory as v does, and so do the gradients as their inputs', () => {
+  it('is laid out in memory like v, and the gradients like their inputs', () => {
     const device = open();
     scope(() => {
       const make = (storage: 'bhnd' | 'bnhd') =>
@@ -171,7 +171,7 @@ export function describeFlash(open: () => Device, { problems, dtypes }: FlashCas
     });
   });
 
-  it.each(storages)('has the gradients of gradients that lie %s', (storage) => {
+  it.each(storages)('has the gradients of gradients laid out %s', (storage) => {
     const device = open();
     scope(() => {
       const shape = [2, 3, 20, 16];

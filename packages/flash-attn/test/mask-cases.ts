@@ -186,7 +186,7 @@ export function describeMasks(attention: CausalAttention, open: () => Device, ca
       }
     });
 
-    // Rows and keys behind the last are zeros in a tile, whose score would be the largest.
+    // Rows and keys past the last are zeros in a tile, whose score would be the largest.
     it.each(cases.queries)('hide what does not exist from scores far below 0, of %i queries', (queries) => {
       for (const keys of [1, 15, 17, 40, 65]) {
         for (const causal of [false, true]) {

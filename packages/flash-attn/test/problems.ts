@@ -69,7 +69,7 @@ export function normals(count: number, seed: number, deviation = 1): Float64Arra
   return values;
 }
 
-/** A tensor of `values`, which stand in the order of its shape, stored in another. */
+/** A tensor of `values`, given in the order of its shape, stored in another. */
 export function storedAs(
   storage: (typeof storages)[number],
   values: Float64Array,

@@ -1,6 +1,7 @@
 // kernel  adamw_corrections(table, corrections, skip, learningRate, beta1, beta2, epsilon)
 //   list: number of steps (float64, one element)
-// Counts a step of each tensor, unless it is skipped, and gives what of adamw's coefficients depends on that count.
+// Counts a step of each tensor, unless it is skipped, and computes those of adamw's coefficients that depend on that
+// count.
 #include "update.cuh"
 
 extern "C" __global__ void __launch_bounds__(kThreads)

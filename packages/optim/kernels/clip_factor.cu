@@ -1,5 +1,5 @@
 // kernel  clip_factor(norm, maxNorm, factor), one thread
-// What clip.cu scales by, 1 where the norm is within the limit.
+// The factor that clip.cu scales by, 1 where the norm is within the limit.
 #include "norm_limit.cuh"
 
 extern "C" __global__ void clip_factor(const float* norm, float maxNorm, float* factor) {

@@ -1,6 +1,6 @@
 // kernel  finish_norm(partialSums, count, norm)
 //   grid (1, 1, 1), block (1024, 1, 1)
-// The square root of the sum of all partial sums. In float64: they may be millions.
+// The square root of the sum of all partial sums. In float64: there may be millions.
 
 extern "C" __global__ void __launch_bounds__(1024) finish_norm(const float* partialSums, int count, float* norm) {
   __shared__ double sums[1024];

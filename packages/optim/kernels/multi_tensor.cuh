@@ -83,7 +83,7 @@ __device__ Chunk<lists> chunkOfBlock(const TensorTable<lists + copies>& table) {
 }
 
 // Calls update(values) for each element, where values[list] is that element of each list, and writes the first
-// `written` lists back, and the first of all to its copy. Data pass through once, so the caches are told not to keep them.
+// `written` lists back, and the first of all to its copy. Data pass through once, so they are streamed past the caches.
 template <int lists, int written, typename Update>
 __device__ void updateChunk(const Chunk<lists>& chunk, Update update) {
   if (!chunk.whole) {

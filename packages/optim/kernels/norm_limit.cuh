@@ -1,4 +1,4 @@
-// By how much gradients of a norm are scaled to keep within a limit.
+// The factor that scales gradients of a norm to within a limit.
 #ifndef ROOFLINE_OPTIM_NORM_LIMIT_CUH
 #define ROOFLINE_OPTIM_NORM_LIMIT_CUH
 

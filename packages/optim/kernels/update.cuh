@@ -1,6 +1,7 @@
-// What kernels that update parameters have in common, beside the table of their tensors. `skip` may be null; where it is
-// not and *skip is not 0, an update changes nothing. `coefficients` may be null; where it is not, it has the numbers that
-// stand before the pointers, in their order. `factor` may be null; where it is not, gradients are multiplied by it first.
+// What kernels that update parameters have in common, besides the table of their tensors. `skip` may be null; where it
+// is not and *skip is not 0, an update changes nothing. `coefficients` may be null; where it is not, it has the numbers
+// that precede the pointers, in their order. `factor` may be null; where it is not, gradients are multiplied by it
+// first.
 #ifndef ROOFLINE_OPTIM_UPDATE_CUH
 #define ROOFLINE_OPTIM_UPDATE_CUH
 #include "multi_tensor.cuh"

@@ -1,5 +1,5 @@
 // kernel  update_scale(scale, growthTracker, foundInf, growthFactor, backoffFactor, growthInterval), one thread
-// The loss scale and the count of good steps behind a step.
+// The loss scale and the count of good steps after a step.
 
 extern "C" __global__ void update_scale(float* scale, long long* growthTracker, const float* foundInf,
                                         double growthFactor, double backoffFactor, long long growthInterval) {

@@ -111,7 +111,7 @@ export function describeClippedUpdates(device: CudaDevice, width: number): void 
     compiled.dispose();
   });
 
-  it('who reads a clipped gradient, before the step or behind it, reads what is clipped', () => {
+  it('code that reads a clipped gradient, before or after the step, reads the clipped values', () => {
     inMemory(
       same(twins(device, width), ({ parameters, weights }) => {
         const norm = clipGradientNorm(parameters, small);
@@ -209,7 +209,7 @@ export function describeClippedUpdates(device: CudaDevice, width: number): void 
     }
   });
 
-  it('the norm may be changed behind the clipping', () => {
+  it('the norm may be changed after the clipping', () => {
     inUpdate(
       same(twins(device, width), ({ parameters }) => {
         const norm = clipGradientNorm(parameters, small);

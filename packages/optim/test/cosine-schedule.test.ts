@@ -18,7 +18,7 @@ describe('cosineSchedule', () => {
     expect(cosineSchedule({ maximum: 3e-4, totalSteps: 10 })(0)).toBe(3e-4);
   });
 
-  it('ends at zero unless told otherwise, and may be all warm-up', () => {
+  it('ends at zero unless given otherwise, and may be all warm-up', () => {
     expect(cosineSchedule({ maximum: 1, totalSteps: 10 })(10)).toBe(0);
     const warmup = cosineSchedule({ maximum: 1, minimum: 0.5, warmupSteps: 4, totalSteps: 4 });
     expect([0, 2, 3, 4, 5].map(warmup)).toEqual([0, 0.5, 0.75, 0.5, 0.5]);

@@ -16,7 +16,7 @@ import { describe, expect, it } from 'vitest';
 import { AdamW, SGD, clipGradientNorm } from '../src/index.ts';
 import { type Make, type Tower, adamw, expectEqual, expectSame, layers, opsIn, twins } from './tower.ts';
 
-/** The ops behind the first update, and how many updates there are. */
+/** The ops after the first update, and how many updates there are. */
 function updatesIn(compiled: ReturnType<typeof expectSame>): { updates: number; behindTheFirst: string[] } {
   const names = opsIn(compiled);
   const isUpdate = (name: string) => /^(adamw|sgd|sgdMomentum)$/.test(name);
@@ -46,7 +46,7 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
     ['AdamW', adamw],
     ['SGD', (parameters) => new SGD(parameters, { weightDecay: 0.1 })],
     ['SGD with momentum', (parameters) => new SGD(parameters, { momentum: 0.9, nesterov: true })],
-  ] as [string, Make][])('%s runs beside the backward pass', (_, make) => {
+  ] as [string, Make][])('%s runs during the backward pass', (_, make) => {
     early(expectSame(twins(device, width, make)));
   });
 
@@ -127,7 +127,7 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
       together(compiled);
     });
 
-    it('for what says whether the step is skipped, where that is made behind the backward pass', () => {
+    it('for what says whether the step is skipped, where that is made after the backward pass', () => {
       const pair = twins(device, width, (parameters) => new SGD(parameters, { momentum: 0.9 }));
       for (const each of pair)
         each.step = (x) => {
@@ -183,7 +183,7 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
       early(expectSame(pair), layers - 1);
     });
 
-    it.each(['float32', 'bfloat16'] as const)('for who reads a parameter as it was, in %s', (dtype) => {
+    it.each(['float32', 'bfloat16'] as const)('for code that reads a parameter as it was, in %s', (dtype) => {
       const pair = twins(device, width);
       for (const each of pair) {
         each.dtype = dtype;
@@ -231,7 +231,7 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
     });
   });
 
-  it('leave gradients that somebody looks at', () => {
+  it('leave gradients that the program looks at', () => {
     const pair = twins(device, width);
     for (const each of pair)
       each.step = (x) => {
@@ -248,7 +248,7 @@ export function describeEarlyUpdates(device: CudaDevice, width: number): void {
     together(compiled);
   });
 
-  it('leave a gradient that is read behind the step', () => {
+  it('leave a gradient that is read after the step', () => {
     const pair = twins(device, width);
     for (const each of pair)
       each.step = (x) => {

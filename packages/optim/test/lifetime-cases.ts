@@ -85,7 +85,7 @@ export function describeLifetimes(device: Device): void {
       expect(live()).toBe(before);
     });
 
-    it('keep a flat buffer of parameters and one of gradients alive by their slices alone', () => {
+    it('keep a flat buffer of parameters and one of gradients alive only by their slices', () => {
       const before = live();
       const [p, g] = [slicesOfOne([4, 6], 0, 1, device), slicesOfOne([4, 6], 1, 2, device)];
       p.whole.dispose();

@@ -53,7 +53,7 @@ class Training {
   readonly dtype: AutocastDType;
   readonly parameters: readonly Tensor[];
   readonly optimizer: AnyOptimizer;
-  /** A step as somebody watches it. */
+  /** A step as an observer sees it. */
   observed: ((x: Tensor) => Tensor) | null = null;
 
   constructor(
@@ -190,7 +190,7 @@ export function describeLowPrecisionCopies(device: CudaDevice): void {
       },
     ],
   ] as [string, (training: Training, step: number) => void][])(
-    'are cast anew behind %s between replays',
+    'are cast anew after %s between replays',
     (_, write) => {
       const [eager, training] = pair();
       const compiled = compile((x: Tensor) => training.step(x));
@@ -245,7 +245,7 @@ export function describeLowPrecisionCopies(device: CudaDevice): void {
       for (const { parameters } of [eager, training])
         noGrad(() => copyInPlace(parameters[2]!, mul(parameters[2]!.detach(), 0.5)));
       device.synchronize();
-      // Nobody waits between the two.
+      // Nothing waits between the two.
       const casting = first!(x);
       results.push(run(), casting.item(), expected());
       expect(new Set(results.slice(-3)).size).toBe(1);
@@ -304,7 +304,7 @@ export function describeLowPrecisionCopies(device: CudaDevice): void {
     compiled.dispose();
   });
 
-  it('serve a forward pass behind the update in the same step', () => {
+  it('serve a forward pass after the update in the same step', () => {
     const [eager, training] = pair();
     for (const each of [eager, training]) {
       each.step = (x) =>
@@ -342,7 +342,7 @@ export function describeLowPrecisionCopies(device: CudaDevice): void {
     compiled.dispose();
   });
 
-  it('are of those parameters alone that are cast, of more than a launch takes', () => {
+  it('are made only of parameters that are cast, of more than a launch takes', () => {
     const [eager, training] = [0, 1].map(() => {
       const parameters = Array.from({ length: 90 }, (_, i) => parameterOf([i % 5], i, device));
       const each = new Training(device, 'bfloat16', adamw, parameters);
@@ -363,7 +363,7 @@ export function describeLowPrecisionCopies(device: CudaDevice): void {
     compiled.dispose();
   });
 
-  it('are not carried over a write of another kind, nor where the cast is read behind the update', () => {
+  it('are not carried over a write of another kind, or where the cast is read after the update', () => {
     const [eager, training] = pair();
     for (const each of [eager, training]) {
       const [first, second, third] = each.parameters as [Tensor, Tensor, Tensor];

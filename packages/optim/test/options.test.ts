@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AdamW, type CosineScheduleOptions, GradientScaler, SGD, cosineSchedule } from '../src/index.ts';
 import { parameterOf } from './parameters.ts';
 
-// As from JavaScript, where no compiler tells of a name that does not exist.
+// As from JavaScript, where no compiler reports a name that does not exist.
 const parameters = () => [parameterOf([2], 1)];
 
 describe('options that do not exist', () => {

@@ -26,7 +26,7 @@ export function setGradient(
   return values;
 }
 
-/** Tensors of these sizes as slices of one, with `gap` elements before, between and behind them. */
+/** Tensors of these sizes as slices of one, with `gap` elements before, between and after them. */
 export function slicesOfOne(sizes: readonly number[], gap: number, seed: number, device: Device) {
   let end = gap;
   const starts = sizes.map((size) => {
@@ -44,7 +44,7 @@ export function slicesOfOne(sizes: readonly number[], gap: number, seed: number,
   return { whole, slices, gaps };
 }
 
-/** Makes a step, and tells whether it was made. */
+/** Makes a step, and returns whether it was made. */
 export function makesStep(scaler: GradientScaler, optimizer: SteppingOptimizer): boolean {
   scaler.step(optimizer);
   return !scaler.hasSkipped(optimizer);

@@ -92,7 +92,7 @@ export function describeUpdates(device: Device): void {
     });
 
     it.each([
-      ['a small gradient behind a large one, of which nothing stays', [0, 0.5], [1, 1e-8]],
+      ['a small gradient after a large one, of which nothing stays', [0, 0.5], [1, 1e-8]],
       ['gradients whose squares are infinite in float32', [0.9, 0.999], [1e20, -2e20]],
     ] as const)('follows the rule, to the digits of float32, with %s', (_, betas, gradients) => {
       const options = { ...adamw, betas };
@@ -286,7 +286,7 @@ export function describeUpdates(device: Device): void {
   });
 
   describe('slices of one flat buffer', () => {
-    // Whole chunks, aligned to 16 bytes or not, and the elements beside them, which nothing may touch.
+    // Whole chunks, aligned to 16 bytes or not, and the elements around them, which nothing may touch.
     const sizes = [4096, 5, 0, 8192, 4095, 1];
 
     it.each([

@@ -58,7 +58,7 @@ export interface Column {
 /** A value in a table, as it was measured: formats are the column's affair. */
 export type Cell = string | number | null | undefined;
 
-/** How the measurement behind a row ended. */
+/** How the measurement of a row ended. */
 export type RowStatus = 'ok' | 'out-of-memory' | 'timeout' | 'failed' | 'interrupted' | 'not-available';
 
 /** One row: values by the keys of the columns. */
@@ -117,7 +117,7 @@ export interface Plot {
   y: Axis;
   /** `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
   marks: 'line' | 'bar' | 'area' | 'dot';
-  /** For `bar` on a linear axis: the bars of one category stand upon each other, the first series lowest. */
+  /** For `bar` on a linear axis: the bars of one category are stacked, the first series lowest. */
   stacked?: boolean;
   series: Series[];
   /** Levels to compare with, drawn across the plot: a ceiling, a peer. */
@@ -133,7 +133,7 @@ export interface RooflinePoint {
   flops: number;
   bytes: number;
   durationMs: number;
-  /** The label of the ceiling that this work stands under; without it the highest. */
+  /** The label of the ceiling for this work; without it the highest. */
   ceiling?: string;
   /** Shown in the tooltip. */
   note?: string;
@@ -180,7 +180,7 @@ export interface Track {
 /** A value over time: it holds from its point to the next one. */
 export interface Counter {
   name: string;
-  /** `bytes` is written as KiB, MiB and so on; any other unit behind the number. */
+  /** `bytes` is written as KiB, MiB and so on; any other unit after the number. */
   unit: string;
   points: [timeUs: number, value: number][];
 }
@@ -223,7 +223,7 @@ export interface AllocationPlot {
   reserved?: [timeUs: number, bytes: number][];
 }
 
-/** A remark beside tables and plots. */
+/** A remark next to tables and plots. */
 export interface Note {
   kind: 'note';
   text: string;
@@ -251,13 +251,13 @@ export interface Report {
   createdAt: string;
   /** The findings, one sentence each, the most important first: HTML shows five, and the others when asked for. */
   summary: string[];
-  /** What shows the findings at a glance: stands below them. */
+  /** The chart that shows the findings at a glance, below them. */
   chart?: Plot | RooflinePlot;
   environment: { label: string; value: string }[];
   sections: Section[];
 }
 
-/** A report, or one of its parts, cannot be drawn as it stands. */
+/** A report, or one of its parts, cannot be drawn as it is. */
 export class ReportError extends Error {
   override name = 'ReportError';
 }

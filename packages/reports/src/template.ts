@@ -16,7 +16,7 @@ export type TemplateName =
   | 'allocations.js';
 
 /**
- * The text of a file in `templates/`. This module stands one folder below the package's root, in `src/` as in
+ * The text of a file in `templates/`. This module is one folder below the package's root, in `src/` as in
  * `dist/`, so that one relative path serves both.
  */
 export function readTemplate(name: TemplateName): string {
@@ -25,7 +25,7 @@ export function readTemplate(name: TemplateName): string {
 
 /**
  * Scripts that import from each other, as one: a page that may fetch nothing has no place to import from. Each
- * stands after those that it imports from.
+ * comes after those that it imports from.
  */
 export function joinModules(names: readonly TemplateName[]): string {
   return names

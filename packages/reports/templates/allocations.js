@@ -6,7 +6,7 @@ const Y_AXIS = 72;
 /** The height of the plot over the highest level. */
 const HEADROOM = 1.04;
 const HIDDEN_COLOR = 'muted';
-/** Of what has no category beside others that have one. */
+/** The colour of what has no category, next to others that have one. */
 const PLAIN_COLOR = 'grid';
 /** Allocations that are drawn one by one until the slider asks for others. */
 const FIRST_DETAIL = 500;
@@ -150,7 +150,7 @@ class AllocationsChart extends Chart {
   }
 
   /**
-   * Adds one column; a band that stands as in the column before grows instead. Neighbours of one colour that are
+   * Adds one column; a band that is where it was in the column before grows instead. Neighbours of one colour that are
    * lower than two pixels are drawn as one. Gives the bands that can grow, by their base.
    */
   stack({ live, hidden }, left, open, bands) {
@@ -204,7 +204,7 @@ class AllocationsChart extends Chart {
     context.restore();
   }
 
-  /** The allocation that is drawn there, or -1 in the band of those that are hidden; null beside all. */
+  /** The allocation that is drawn there, or -1 in the band of those that are hidden; null outside all. */
   indexAt(x, y) {
     const moment = this.moments[Math.floor(x - this.left)];
     if (moment === undefined) return null;

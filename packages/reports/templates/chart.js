@@ -129,7 +129,7 @@ export class Chart {
     addEventListener('scroll', () => (tip.hidden = true), { passive: true });
   }
 
-  /** The page scrolls under a wheel until the chart was clicked, so that nobody is caught in it. */
+  /** The page scrolls under a wheel until the chart was clicked, so that readers do not get caught in it. */
   turnWheel(event) {
     if (document.activeElement !== this.frame && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();

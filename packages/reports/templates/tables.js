@@ -102,7 +102,7 @@ class ReportTable {
     this.showRange();
   }
 
-  /** Shows what a long table hides behind its first rows. */
+  /** Shows what a long table hides after its first rows. */
   unfold() {
     this.figure.classList.remove('folded');
     this.showRange();

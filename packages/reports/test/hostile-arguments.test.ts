@@ -52,7 +52,7 @@ const tableLegal: Legal = {
   'columns.0.emphasis': 'undefined',
   'columns.0.spread': 'undefined',
   rows: '[]',
-  // Without a time, and with one that stands in a column that is not shown.
+  // Without a time, and with one in a column that is not shown.
   'rows.0': '{} option',
   'rows.0.time': `undefined null ${words} ${numbers}`,
   'rows.0.std': `undefined null ${words} ${numbers}`,
@@ -222,7 +222,7 @@ const ofReport = (block: () => Block, legal: Legal): HostileCall => ({
   args: () => [report(block())],
   legal: { ...under('0', reportLegal), ...under('0.sections.0.blocks.0', legal) },
   deep: [0],
-  // What cannot be drawn is told of the block.
+  // What cannot be drawn is said of the block.
   named: `renderHtml|renderMarkdown|renderJson|plot 'a-plot'|timeline 'a-timeline'|allocations 'a-plot-of-memory'`,
 });
 

@@ -8,7 +8,7 @@ import { interpretCell, type InterpretedCell, type Told } from './interpret-cell
 
 type Cells = readonly InterpretedCell<unknown, unknown>[];
 
-/** A benchmark's table, a plot of its times beside their floors, and what they come to. */
+/** A benchmark's table, a plot of its times next to their floors, and their summary. */
 export function defaultReport<C extends JsonObject, R extends JsonObject>(
   definition: Told<C, R>,
   records: readonly CellRecord[],
@@ -49,7 +49,7 @@ function unmeasuredSentence(cells: Cells): string[] {
   return [`${unmeasured.length} of ${cells.length} cells could not be measured: ${names}.`];
 }
 
-/** One bar a cell, and beside it its floor where that is known; none where nothing was timed. */
+/** One bar a cell, and next to it its floor where that is known; none where nothing was timed. */
 function timePlot(benchmark: string, cells: Cells): Plot[] {
   if (cells.every(({ time }) => time === null)) return [];
   const floors = cells.map(({ name, floorMs }): Point => ({ x: name, y: floorMs }));

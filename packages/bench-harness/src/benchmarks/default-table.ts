@@ -22,7 +22,7 @@ const timeColumns: readonly Column[] = [
   ...roofColumns,
 ];
 
-/** One row a record: its parameters, its times beside their floor, and the benchmark's own columns. */
+/** One row a record: its parameters, its times next to their floor, and the benchmark's own columns. */
 export function defaultTable<C extends JsonObject, R extends JsonObject>(
   definition: Told<C, R>,
   records: readonly CellRecord[],

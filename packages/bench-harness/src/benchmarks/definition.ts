@@ -10,7 +10,7 @@ export interface CellContext<Settings extends JsonObject> {
   readonly settings: Settings;
   /** The device to measure on, resolved: `cpu`, `cuda:0`. */
   readonly deviceLabel: string;
-  /** Tells the progress display; `done` of `total` steps. Throws when nobody listens any more. */
+  /** Updates the progress display; `done` of `total` steps. Throws when no one listens any more. */
   progress(done: number, total: number, message?: string): void;
 }
 
@@ -63,7 +63,7 @@ export interface StepCost {
 }
 
 /**
- * A benchmark: its parameters with their sweeps, the thing to time, what it costs, and how its records are told.
+ * A benchmark: its parameters with their sweeps, the thing to time, what it costs, and how its records are reported.
  * `Settings` are the parameters that all cells of one results folder share; `Cell` holds those that are swept.
  * Without `toTable` and `toReport` both follow from the parameters, `samplesMs`, `cost` and `columns`.
  */

@@ -2,7 +2,7 @@ import type { Command } from '../cli/command.ts';
 import type { AnyBenchmark, AnyTask } from './definition.ts';
 
 /**
- * What is known of a benchmark before anything of it is loaded. Modules of entries import types alone, so that
+ * What is known of a benchmark before anything of it is loaded. Modules of entries import only types, so that
  * the command line starts fast and only a cell's own process opens a device.
  */
 export interface BenchmarkEntry {

@@ -10,7 +10,7 @@ export type Told<C extends JsonObject, R extends JsonObject> = Pick<
   'name' | 'title' | 'describe' | 'cell' | 'result' | 'samplesMs' | 'cost' | 'columns'
 >;
 
-/** A record as it is told by default. */
+/** A record as it is reported by default. */
 export interface InterpretedCell<C, R> {
   readonly name: string;
   readonly record: CellRecord;

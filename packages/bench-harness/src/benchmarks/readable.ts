@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts';
 import { placeOf } from '../records/record-places.ts';
 import type { CellRecord } from '../records/record.ts';
 
-/** What tells whether a benchmark reads a record. */
+/** What decides whether a benchmark reads a record. */
 interface Schemas {
   readonly name: string;
   readonly cell: z.ZodType;

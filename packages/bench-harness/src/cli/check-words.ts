@@ -2,15 +2,15 @@ import { UsageError } from '../errors.ts';
 import type { CommandEntry, Flags } from './command.ts';
 
 /**
- * Throws a UsageError for what yargs would pass over in silence: words behind `--`, which only a command that hands them
- * on takes; a switch with a value that is none, `--json=yes`, which it reads as `--no-json`; and `--no-size`, where
+ * Throws a UsageError for what yargs would silently ignore: words after `--`, which only a command that hands them on
+ * takes; a switch with a value that it cannot have, `--json=yes`, which it reads as `--no-json`; and `--no-size`, where
  * --size takes a value.
  */
 export function checkWords(words: readonly string[], entry: CommandEntry, flags: Flags): void {
   const dashes = words.indexOf('--');
   const [own, behind] = dashes < 0 ? [words, []] : [words.slice(0, dashes), words.slice(dashes + 1)];
   if (behind.length > 0 && !entry.handsWordsOn) {
-    throw new UsageError(`\`roofline ${entry.name}\` takes no words behind --: leave out the --.`);
+    throw new UsageError(`\`roofline ${entry.name}\` takes no words after --: leave out the --.`);
   }
   for (const word of own) {
     const [, name = '', value] = /^--([^=]+)=?(.*)$/s.exec(word) ?? [];

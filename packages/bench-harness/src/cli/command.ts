@@ -22,7 +22,7 @@ export interface CommandEntry {
   /** Words after the name as yargs reads them, such as `<folders..>`; their values arrive in the arguments. */
   readonly positionals?: string;
   readonly summary: string;
-  /** Whether the words behind `--` are for another program, which it starts. */
+  /** Whether the words after `--` are for another program, which it starts. */
   readonly handsWordsOn?: boolean;
   load(): Promise<Command>;
 }

@@ -1,7 +1,7 @@
 import { outputClosed } from './output.ts';
 
 /**
- * A signal that aborts on the first Ctrl-C, SIGTERM or hang-up, and when nobody reads the output any more, so that what
+ * A signal that aborts on the first Ctrl-C, SIGTERM or hang-up, and when the output is no longer read, so that what
  * was measured is kept; the second one ends the process at once. Disposing gives the signals back.
  */
 export function watchInterruption(): { readonly signal: AbortSignal } & Disposable {

@@ -21,7 +21,7 @@ export async function main(words: readonly string[]): Promise<number> {
     await buildParser(words, commands, (code) => (exitCode = code)).parseAsync();
     return exitCode;
   } catch (error) {
-    // What is wrong with a line that is not finished would be told into the prompt.
+    // What is wrong with a line that is not finished would be printed into the prompt.
     return words[0] === COMPLETION_WORD ? EXIT.ok : explain(error);
   }
 }
@@ -55,7 +55,7 @@ function buildParser(
     });
   const parser = yargs([...words])
     .scriptName('roofline')
-    .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time beside the hardware ceiling.')
+    .usage('$0 <command>\n\nTrain-step benchmarks of Transformers, every time next to the hardware ceiling.')
     .version(packageVersions()['@roofline/bench-harness']!)
     // A word of digits stays as it was written: it may be a folder's name, or an argument for a script.
     .parserConfiguration({ 'parse-positional-numbers': false })
@@ -122,7 +122,7 @@ function yargsOptions(name: string, flag: Flag): Options {
 /** What a disk or a folder answers that takes no files: no fault of the program, whose stack says nothing. */
 const STORAGE_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EIO']);
 
-/** Tells what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
+/** Says what went wrong on stderr: usage errors and full disks in a line or two, anything else with its stack. */
 function explain(error: unknown): number {
   if (error instanceof UsageError) {
     tell(`roofline: ${error.message}`);

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { packageDirectory } from '../paths.ts';
 
 /**
- * What to tell where `version` of Node.js (`v20.1.0`) is older than this package's `engines` ask for; null where it is not.
- * Older ones stop in the middle, at what they lack.
+ * What to say where `version` of Node.js (`v20.1.0`) is older than this package's `engines` ask for; null where it is
+ * not. Older ones stop in the middle, at what they lack.
  */
 export function nodeProblem(version: string): string | null {
   const manifest = readFileSync(join(packageDirectory, 'package.json'), 'utf8');

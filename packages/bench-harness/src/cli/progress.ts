@@ -16,7 +16,7 @@ const ERASE_LINE = '\r\u001b[2K';
 const symbols = { ok: '✓', failed: '✗', timeout: '✗', 'out-of-memory': '!' } as const;
 const symbolColors = { ok: 'green', failed: 'red', timeout: 'red', 'out-of-memory': 'yellow' } as const;
 
-/** Characters of an error beside its cell; the record has all of it. */
+/** Characters of an error next to its cell; the record has all of it. */
 const LONGEST_REASON = 300;
 
 function reasonOf(message: string): string {

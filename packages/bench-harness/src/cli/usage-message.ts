@@ -15,7 +15,7 @@ export const NO_COMMAND = 'Name a command; `roofline --help` lists them.';
 /** What yargs found wrong, in the words that every message of the command has. */
 export function usageMessage(found: string, context: UsageContext): string {
   const { entry, words } = context;
-  // Before a command nobody knows that --json takes no value.
+  // Before the command is known, yargs does not know that --json takes no value.
   if (found === NO_COMMAND && entry !== undefined)
     return `Name the command first: \`roofline ${entry.name} ${words[0]}\`.`;
   const [, unknown] = /^Unknown (?:arguments?|commands?): (.*)$/.exec(found) ?? [];

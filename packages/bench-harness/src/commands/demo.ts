@@ -55,7 +55,7 @@ function demoParameters(size: string, presets: Awaited<ReturnType<typeof loadPre
   };
 }
 
-/** Every run of the demo measures anew. */
+/** Every run of the demo measures afresh. */
 function freshFolder(): string {
   for (let number = 1; ; number++) {
     const folder = number === 1 ? 'results/demo' : `results/demo-${number}`;

@@ -22,7 +22,7 @@ export const launchCommand = defineCommand({
     const flags = passedOn.flatMap((name) =>
       [args[name] ?? []].flat().flatMap((value) => [`--${name}`, value]),
     );
-    // The words behind -- stand beside the command's name, others in `script`.
+    // The words after -- come with the command's name, others in `script`.
     const words = [
       ...((args['script'] as unknown[] | undefined) ?? []),
       ...(args['_'] as unknown[]).slice(1),

@@ -33,7 +33,7 @@ export const reportCommand = defineCommand({
       printJson({ html, files, report });
     } else {
       for (const sentence of report.summary) printLine(plainText(sentence));
-      printLine(`Report: ${html} and ${files.length - 1} files beside it`);
+      printLine(`Report: ${html} and ${files.length - 1} files next to it`);
     }
     return EXIT.ok;
   },

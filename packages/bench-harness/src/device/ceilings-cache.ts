@@ -10,7 +10,7 @@ import { deviceIdentity, type Environment } from '../records/environment.ts';
 const cacheSchema = z.record(z.string(), ceilingsSchema);
 
 /**
- * Beside the folder of compiled kernels, which tensor-core finds by the same variables: the command starts without it.
+ * Next to the folder of compiled kernels, which tensor-core finds by the same variables: the command starts without it.
  * Throws a SystemError where none is set and the user has no home folder.
  */
 export function ceilingsCachePath(): string {

@@ -53,7 +53,7 @@ export function verdict(entries: readonly DiagnosisEntry[]): string {
   const statusOf = (name: string) => entries.find(({ component }) => component === name)?.status;
   const withoutTorch = without(statusOf('Python with PyTorch') !== 'found', 'there is no `--peer torch`');
   if (statusOf('devices') === 'unusable')
-    return ['Whether a device is ready cannot be told.', ...withoutTorch].join(' ');
+    return ['Whether a device is ready is not known.', ...withoutTorch].join(' ');
   const cpu = statusOf('ONNX Runtime');
   const gpus = entries.filter(({ component, status }) => component.startsWith('cuda:') && status === 'found');
   const lacking = GPU_NEEDS.filter((name) => statusOf(name) !== 'found');

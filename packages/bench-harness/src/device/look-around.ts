@@ -3,7 +3,7 @@ import type { DiagnosisEntry } from './diagnosis.ts';
 import { probeDevice } from './prepare-device.ts';
 import type { ProbeResult } from './probe-schema.ts';
 
-/** What `roofline doctor` finds beside what a device needs: PyTorch is a peer to measure against, not a need. */
+/** What `roofline doctor` finds besides what a device needs: PyTorch is a peer to measure against, not a need. */
 export interface Surroundings extends ProbeResult {
   readonly torch: DiagnosisEntry;
 }

@@ -19,7 +19,7 @@ const MATRIX_SIZES = { cuda: [4096, 8192, 12288], cpu: [1024, 2048] } as const;
 const COPY_BYTES = { cuda: [2 ** 31, 2 ** 29], cpu: [2 ** 27, 2 ** 26] } as const;
 const ATTEMPTS = { cuda: 10, cpu: 4 } as const;
 
-/** How the second operand of a product lies in memory: libraries have other kernels for each. */
+/** How the second operand of a product is laid out in memory: libraries have different kernels for each. */
 const LAYOUTS: readonly ((b: Tensor) => Tensor)[] = [(b) => b, transpose];
 /** Each reads every byte of `source` and writes as many. */
 const COPIES: readonly ((source: Tensor, target: Tensor) => unknown)[] = [
@@ -29,7 +29,7 @@ const COPIES: readonly ((source: Tensor, target: Tensor) => unknown)[] = [
 
 export type CeilingsJob = { dtypes: BenchmarkDType[] };
 
-/** The best of several sizes and ways, and how far its runs lie apart. */
+/** The best of several sizes and ways, and how far apart its runs are. */
 interface Best {
   readonly perSecond: number;
   readonly spread: number;

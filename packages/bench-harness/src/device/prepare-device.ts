@@ -129,7 +129,7 @@ async function findCeilings(
   return ceilings;
 }
 
-/** What is measured anew replaces products; of copies the faster counts, each with its spread. */
+/** New measurements replace those of products; the faster copy bandwidth wins; each keeps its spread. */
 export function higherOf(cached: Ceilings, measured: Ceilings): Ceilings {
   const copy = cached.copyBytesPerSecond > measured.copyBytesPerSecond ? cached : measured;
   return {

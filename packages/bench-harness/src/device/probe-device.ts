@@ -27,7 +27,7 @@ export const probeDevice: CellTask<{ device: string }, Record<string, never>, Pr
 
 function describe(spec: string): DeviceDescription {
   const opened = device(spec as `cuda:${number}`);
-  // The name stands on its own; the uuid tells one machine from another, which records should not.
+  // The name is enough; the uuid identifies a machine, which records should not.
   const { name: _, uuid: __, ...properties } = opened.properties();
   return { label: opened.label, type: opened.type, name: opened.name, properties };
 }

@@ -24,6 +24,6 @@ async function problemsOfNccl(): Promise<string[]> {
   const { cudaDeviceCount } = await import('@roofline/tensor-core');
   if (cudaDeviceCount() > 0) return [];
   return [
-    'nccl connects GPUs, and CUDA finds none here (`roofline doctor` tells why); `--backend gloo` connects processes on the CPU.',
+    'nccl connects GPUs, and CUDA finds none here (`roofline doctor` says why); `--backend gloo` connects processes on the CPU.',
   ];
 }

@@ -10,7 +10,7 @@ export function isBenchmarkDType(name: string): name is BenchmarkDType {
 
 const fraction = z.number().min(0).max(1);
 
-/** What the device reaches at its best: the roof under which every measured time stands. */
+/** What the device reaches at its best: the roof that every measured time is compared with. */
 export const ceilingsSchema = z.object({
   /** FLOP/s of the best large square matrix product, of several sizes and layouts, for each dtype that was measured. */
   matmulFlopsPerSecond: z.partialRecord(z.enum(dtypes), z.number().positive()),

@@ -15,7 +15,7 @@ const ESTIMATES = 5;
 
 /**
  * Milliseconds of each call of `work` between two events on the device, as Triton's `triton.testing.do_bench` takes
- * them: five calls give an estimate, which tells how many fill the times asked for; and the host does not wait between
+ * them: five calls give an estimate, which says how many fill the times asked for; and the host does not wait between
  * calls, so that kernels shorter than their launches are timed as they run in a queue.
  */
 export function doBench<Event extends { elapsedMs(earlier: Event): number }>(

@@ -7,18 +7,18 @@ import { seededRandom } from './seeded-random.ts';
 /** Samples as records hold them, of which there must be some. */
 export const sampleList = z.array(z.number()).min(1, 'there are no samples');
 
-/** Times that stand on logarithmic axes and below fractions. */
+/** Times for logarithmic axes and denominators. */
 export const timeList = z
   .array(z.number().positive('a time of 0 or less was not measured'))
   .min(1, 'there are no samples');
 
-/** A number that training may bring to NaN or infinity: JSON has neither, and tells both as null. */
+/** A number that training may bring to NaN or infinity: JSON has neither, and both are written as null. */
 export const divergingNumber = z
   .number()
   .nullable()
   .transform((value) => value ?? NaN);
 
-/** What is told of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
+/** The summary of a list of samples. `std` is the sample standard deviation, 0 for a single sample. */
 export interface Summary {
   readonly count: number;
   readonly mean: number;
@@ -91,7 +91,7 @@ export function formatInterval({ low, high }: RatioEstimate): string {
   return Number.isNaN(low) ? NO_INTERVAL : `${low.toFixed(3)}–${high.toFixed(3)}`;
 }
 
-/** What stands in the place of an interval. */
+/** What is shown in place of an interval. */
 export const NO_INTERVAL = 'one sample';
 
 /** The bounds as the error bars of a plot; none where there are none. */

@@ -28,8 +28,8 @@ export interface StepTimes {
 }
 
 /**
- * Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is no device or no step, and for
- * a step or phase that is async: the clock would stop at its first `await`.
+ * Times one step from an empty queue to an empty queue. Throws an ArgumentError for what is not a device or not a step,
+ * and for a step or phase that is async: the clock would stop at its first `await`.
  */
 export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   device: TimedDevice<Event>,
@@ -59,7 +59,7 @@ export function timeStep<Event extends { elapsedMs(earlier: Event): number }>(
   return { deviceMs: end.elapsedMs(start), wallMs, phasesMs };
 }
 
-/** By hand, for it stands right before what is measured. */
+/** By hand, because it runs right before what is measured. */
 function checkTimed(device: object, step: unknown): void {
   const { recordEvent, synchronize } = (device ?? {}) as Partial<Record<string, unknown>>;
   if (typeof recordEvent !== 'function' || typeof synchronize !== 'function')

@@ -24,7 +24,7 @@ export class AttentionPeer extends PythonPeer {
     return this.request({ command: 'prepare', ...job }, readyReply);
   }
 
-  /** Runs both passes once, and tells the most bytes held; null on the CPU, where PyTorch does not count. */
+  /** Runs both passes once, and returns the most bytes held; null on the CPU, where PyTorch does not count. */
   async probe(attention: TorchAttention): Promise<number | null> {
     const reply = z.object({ peakAllocatedBytes: z.number().nullable() });
     return (await this.request({ command: 'probe', attention }, reply)).peakAllocatedBytes;

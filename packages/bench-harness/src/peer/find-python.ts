@@ -23,7 +23,7 @@ export async function findTorchPython(): Promise<TorchPython> {
       ['-c', 'import torch; print(torch.__version__)'],
       { reject: false, timeout: 120_000 },
     );
-    // Above it stands what a site's own start-up code prints.
+    // Above it is what a site's own start-up code prints.
     if (exitCode === 0) return { executable, torchVersion: lastLine(stdout) };
     tried.push(`${executable}: ${lastLine(stderr?.trim() || shortMessage!)}`);
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** PyTorch and its version, to run in turn with ours; null for ours alone. */
+/** PyTorch and its version, to run in turn with ours; null for only ours. */
 export const peerSetting = z.object({ name: z.literal('torch'), version: z.string() }).nullable();
 export type PeerSetting = z.infer<typeof peerSetting>;
 

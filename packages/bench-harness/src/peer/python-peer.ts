@@ -37,7 +37,7 @@ export class PythonPeer {
   readonly #stderrClosed: Promise<unknown>;
   #stderr = '';
 
-  /** `script` lies in python/. */
+  /** `script` is in python/. */
   constructor(script: string, python: string, threads: number) {
     this.#process = spawn(python, ['-B', join(pythonDirectory, script)], {
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -48,7 +48,7 @@ export class PythonPeer {
     });
     this.#stderrClosed = new Promise((resolve) => this.#process.stderr.once('close', resolve));
     this.#process.on('error', (error) => (this.#stderr += error.message));
-    // A process that died leaves a broken pipe; the missing reply tells of it.
+    // A process that died leaves a broken pipe; the missing reply reports it.
     this.#process.stdin.on('error', () => {});
     this.#replies = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
   }
@@ -81,7 +81,7 @@ export class PythonPeer {
 
   /** Why in the first line, which is what tables and findings have room for. */
   async #howItEnded(): Promise<string> {
-    // Its last words may come behind the end of its answers.
+    // Its last words may come after the end of its answers.
     await this.#stderrClosed;
     const said = this.#stderr.trim();
     return `The PyTorch process ended unexpectedly: ${reasonOfRank(said.split('\n'))}\n${said}`.trim();

@@ -5,7 +5,7 @@ import { PeerError } from './python-peer.ts';
 
 /**
  * What a program of python/ prints that runs once and ends. Throws a PeerError with the error that ended it, all of its
- * traceback behind the first line.
+ * traceback after the first line.
  */
 export async function runPythonProgram(
   python: string,
@@ -21,7 +21,7 @@ export async function runPythonProgram(
   }
 }
 
-/** Python names the error behind the last indented line of its traceback. */
+/** Python names the error after the last indented line of its traceback. */
 function whatPythonSaid({ stderr, shortMessage }: ExecaError, program: string): string {
   const said = String(stderr ?? '').trimEnd();
   const [, last] = /^Traceback [\s\S]*\n[ \t].*\n([\w.]+(?:: [\s\S]*)?)$/m.exec(said) ?? [];

@@ -23,7 +23,7 @@ export const profileReply = z.object({
   /** The time in which at least one kernel ran. */
   busyUs: z.number(),
   strings: z.array(z.string()),
-  /** Names and phases are indices into `strings`; -1 stands for no phase. */
+  /** Names and phases are indices into `strings`; -1 means no phase. */
   kernels: z.object({
     name: z.array(z.number()),
     phase: z.array(z.number()),

@@ -3,7 +3,7 @@ import { PeerError } from './python-peer.ts';
 /** A peer that is asked for things until one fails: its failure does not spoil ours, but becomes part of the result. */
 export class UntilFailure<Peer> {
   readonly peer: Peer;
-  /** The first; what is asked for behind it is passed over. */
+  /** The first; what is asked for after it is skipped. */
   failure: PeerError | null = null;
 
   constructor(peer: Peer) {

@@ -10,7 +10,7 @@ export const deviceDescription = z.object({
   type: z.enum(['cpu', 'cuda']),
   /** The marketing name. */
   name: z.string(),
-  /** Driver, compute capability, clocks, threads... as the device tells them. */
+  /** Driver, compute capability, clocks, threads... as the device reports them. */
   properties: z.record(z.string(), z.union([z.string(), z.number()])),
 });
 /** The device that a record was measured on. */

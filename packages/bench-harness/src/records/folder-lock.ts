@@ -7,7 +7,7 @@ import { UsageError } from '../errors.ts';
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** Tells apart two processes that got the same id; null where the system does not say. */
+  /** Distinguishes two processes that got the same id; null where the system does not say. */
   readonly startTicks: string | null;
 }
 
@@ -50,7 +50,7 @@ function acquire(path: string, onHeld: (holder: Holder) => void): () => void {
   }
 }
 
-/** Whether the lock is made: at once with all of its text, so that nobody ever reads half of it. */
+/** Whether the lock is made: at once with all of its text, so that half of it is never read. */
 function create(path: string, text: string): boolean {
   const aside = `${path}.${randomUUID()}`;
   try {
@@ -78,7 +78,7 @@ function linkOrWrite(aside: string, path: string, text: string): void {
 
 /**
  * Takes a dead process's lock away. One process at a time does so, by a lock of its own: between a look at the lock
- * and its removal nobody else may have taken it.
+ * and its removal no other process may have taken it.
  */
 function removeStale(path: string, text: string): void {
   const deadline = performance.now() + STALE_WAIT_MS;
@@ -118,7 +118,9 @@ function readLock(path: string): string | null {
   }
 }
 
-/** Null for a lock of ours that was torn while being written. Throws UsageError for what is none of ours. */
+/**
+ * Null for a lock of ours that was torn while being written. Throws UsageError for a file that is not a lock of ours.
+ */
 function parseHolder(text: string, path: string): Holder | null {
   const holder = text.startsWith(LOCK_HEAD) ? parseJson(text) : text === '' ? null : undefined;
   if (holder === null || isHolder(holder)) return holder;
@@ -152,7 +154,7 @@ function isAlive(holder: Holder): boolean {
   return startTicks(holder.pid) === holder.startTicks;
 }
 
-/** Field 22 of proc(5)'s stat: when the process started. Null for one that ended and that nobody has waited for. */
+/** Field 22 of proc(5)'s stat: when the process started. Null for one that ended and has not been waited for. */
 function startTicks(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

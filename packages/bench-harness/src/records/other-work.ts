@@ -26,8 +26,8 @@ export interface ProcessorTimes {
 }
 
 /**
- * Begins to watch what other processes do; the function that it gives tells, once all that was started meanwhile has ended.
- * Null where the system does not tell (Linux does), and for what was too short.
+ * Begins to watch what other processes do; the function that it returns says so, once all that was started meanwhile
+ * has ended. Null where the system does not say (Linux does), and for what was too short.
  */
 export function watchOtherWork(): () => OtherWork | null {
   const before = readTimes();
@@ -45,7 +45,7 @@ export function otherWorkBetween(before: ProcessorTimes, after: ProcessorTimes):
   return { busyCores: Math.max(0, others) / seconds, cores: after.cores };
 }
 
-/** Null where the system does not tell. */
+/** Null where the system does not say. */
 export function readTimes(): ProcessorTimes | null {
   const own = ownSeconds();
   if (own === null) return null;

@@ -3,8 +3,8 @@ import { placed } from './record-places.ts';
 import { cellRecord, SCHEMA_VERSION, type CellRecord } from './record.ts';
 
 /**
- * The record of a line, which `place` names. Throws a UsageError for what is none; nothing that the line holds need be
- * given up.
+ * The record of a line, which `place` names. Throws a UsageError for a line that is not a record; nothing that the line
+ * holds need be given up.
  */
 export function parseRecordLine(line: string, place: string): CellRecord {
   const value = parseJson(line, place);

@@ -39,14 +39,14 @@ export const cellRecord = z.object({
   ceilings: ceilingsSchema.nullable(),
   startedAt: z.iso.datetime(),
   durationMs: z.number(),
-  /** None in older records, and where the system does not tell. */
+  /** None in older records, and where the system does not say. */
   otherWork: otherWork.nullish(),
   /** What the benchmark's `measure` returned, also where its schema refused that; null where there is nothing. */
   result: jsonObject.nullable(),
   /** Null when status is `ok`. */
   error: cellError.nullable(),
 });
-/** One line of `results.jsonl`: what was asked of a cell, where, and what came of it. */
+/** One line of `results.jsonl`: what was asked of a cell, where, and its outcome. */
 export type CellRecord = z.infer<typeof cellRecord>;
 
 /** A record in memory. What its benchmark put into it is its own affair, and may be large. */

@@ -21,8 +21,8 @@ const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /**
  * Reads a JSON Lines file of records; an absent file holds none. A record that a kill tore at the end is dropped: its
- * cell counts as not measured, which `onTorn` is told. Throws a UsageError for any other line that is no record, for
- * what is no file, and for one that cannot be read.
+ * cell counts as not measured, which is reported to `onTorn`. Throws a UsageError for any other line that is not a
+ * record, for what is not a file, and for one that cannot be read.
  */
 export function readResultsFile(path: string, onTorn?: (message: string) => void): CellRecord[] {
   const { records, tornLine } = readContent(path);
@@ -37,7 +37,7 @@ export function readResultsFile(path: string, onTorn?: (message: string) => void
 
 interface Content {
   readonly records: CellRecord[];
-  /** What stands before a torn record. */
+  /** What precedes a torn record. */
   readonly completeBytes: number;
   /** Whether the last record has its line break. */
   readonly isTerminated: boolean;
@@ -77,8 +77,8 @@ function readBytes(path: string): Buffer {
 }
 
 /**
- * Whether the text at a file's end is the beginning of a record. Behind records a few letters of one tell; a file that
- * holds nothing else might be anybody's. What a loss of power leaves behind them may be zeros.
+ * Whether the text at a file's end is the beginning of a record. After records a few letters of one are enough; a file
+ * that holds nothing else might be anything. What a loss of power leaves after them may be zeros.
  */
 function isTorn(tail: string, isBehindRecords: boolean): boolean {
   const isBeginning =

@@ -25,7 +25,7 @@ export interface ResultsFolder {
 
 /**
  * Opens (or makes) `path` for the sweep `identity`. Throws UsageError when the folder cannot be written, is in
- * use, or holds results of other settings or another device, unless `forceNew` asks for a file beside those.
+ * use, or holds results of other settings or another device, unless `forceNew` asks for a file next to those.
  */
 export function openResultsFolder(
   path: string,
@@ -62,7 +62,7 @@ export function readResults(path: string): CellRecord[] {
   return recordsIn(path, () => {});
 }
 
-/** The same; `onTorn` is told of a file whose last record was not written to its end. */
+/** The same; `onTorn` is called for a file whose last record was not written to its end. */
 export function recordsIn(path: string, onTorn: (message: string) => void): CellRecord[] {
   if (!existsSync(path)) throw new UsageError(`${path} does not exist.`);
   const isFolder = statSync(path).isDirectory();
@@ -82,8 +82,8 @@ function whereResultsAre(path: string, isFolder: boolean): string {
 }
 
 /**
- * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in another
- * folder stands for.
+ * The records of several folders, the latest of each cell; `repeated` counts the measurements that a later one in
+ * another folder replaces.
  */
 export function readFolders(
   paths: readonly string[],
@@ -140,7 +140,7 @@ function chooseFile(path: string, identity: SweepIdentity, forceNew: boolean): s
     const [record] = readResultsFile(join(path, name));
     return { name, identity: record ? identityOf(record) : null };
   });
-  // One that an interrupted sweep left empty is anybody's, where nobody has begun this one.
+  // One that an interrupted sweep left empty may be taken, where no other sweep has begun this one.
   const match =
     identities.findLast(({ identity: found }) => found !== null && isSame(found, identity)) ??
     identities.findLast(({ identity: found }) => found === null);
@@ -149,7 +149,7 @@ function chooseFile(path: string, identity: SweepIdentity, forceNew: boolean): s
   const other = identities.at(-1)!;
   throw new UsageError(
     `${path} holds results of another sweep (${differences(other.identity!, identity)}). ` +
-      `Take another --out, or --force-new to write a file of its own (${next}) beside them.`,
+      `Take another --out, or --force-new to write a file of its own (${next}) next to them.`,
   );
 }
 

@@ -10,7 +10,7 @@ const shapeColumns: readonly Column[] = [
   countColumn('sequence'),
 ];
 
-/** Those that stand in every table: the axes of its plots. */
+/** Those that are in every table: the axes of its plots. */
 const always: readonly string[] = ['headDimension', 'sequence'];
 
 /** Columns of the shape of attention: dtype, batch and heads only where they are swept. */
@@ -19,7 +19,7 @@ export function attentionColumns(rows: readonly Row[]): Column[] {
   return shapeColumns.filter(({ key }) => always.includes(key) || isSwept(key));
 }
 
-/** What all rows share and no column tells: `All rows: causal, batch 8, float32.` */
+/** What all rows share and no column says: `All rows: causal, batch 8, float32.` */
 export function attentionCaption(rows: readonly Row[]): string {
   const told = new Set(attentionColumns(rows).map(({ key }) => key));
   const [{ batch, heads, dtype, mask } = {}] = rows;

@@ -2,7 +2,7 @@ import { formatNumber } from '@roofline/reports';
 import type { BenchmarkDType } from '../measuring/ceilings.ts';
 import type { CellRecord } from '../records/record.ts';
 
-/** What a cell reached, of the record that it stands in. */
+/** What a cell reached, and the record that holds it. */
 export interface Reached {
   readonly name: string;
   readonly dtype: BenchmarkDType;
@@ -10,7 +10,7 @@ export interface Reached {
   readonly record: Pick<CellRecord, 'ceilings' | 'environment'>;
 }
 
-/** A ceiling is the shortest of a few runs: by so much an undisturbed one may lie below the best there is. */
+/** A ceiling is the shortest of a few runs: an undisturbed one may be this much below the best there is. */
 const TOLERANCE = 0.05;
 
 /**

@@ -2,7 +2,7 @@ import type { Column, Row } from '@roofline/reports';
 import type { Compilation } from '../execution/compilation.ts';
 import { ratioOfMedians, summarize } from '../measuring/statistics.ts';
 
-/** Columns of what runs compiled beside the same run eagerly. */
+/** Columns that compare what runs compiled with the same run eagerly. */
 export const besideEagerColumns: readonly Column[] = [
   { key: 'eagerMs', label: 'Eager', unit: 'ms', kind: 'duration', description: 'Median of the device time.' },
   { key: 'compiledMs', label: 'Compiled', unit: 'ms', kind: 'duration', emphasis: 'strong' },

@@ -5,7 +5,7 @@ import { listSome } from './values-in-words.ts';
 /** Above this share of a machine's processors, other work is likely to have lengthened times. */
 const BUSY_SHARE = 0.1;
 
-/** What is to be said of cells that were measured while other processes used the machine; null where there are none. */
+/** A remark on cells that were measured while other processes used the machine; null where there are none. */
 export function busyMachineText(
   records: readonly CellRecord[],
   describe: (record: CellRecord) => string,

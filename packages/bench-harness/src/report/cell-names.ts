@@ -3,7 +3,7 @@ import { isUsual } from './configuration-columns.ts';
 
 type Parameter = Exclude<keyof E2eCell, 'shape'>;
 
-/** Short names of the cells that stand together in a table or plot. */
+/** Short names of the cells that share a table or plot. */
 export interface CellNames {
   /** `small`, or with what else is swept: `small, context 256`. */
   name(cell: E2eCell): string;
@@ -42,14 +42,14 @@ export function cellNames(
   return { name: (cell) => told(cell, named), shared: facts.join(', ') };
 }
 
-/** In words, which of PyTorch's attentions stands beside each of ours; null where one has several. */
+/** In words, which of PyTorch's attentions is compared with each of ours; null where one has several. */
 function peersOfAttentions(cells: readonly E2eCell[]): string[] | null {
   const peers = new Map(cells.map(({ attention, peerAttention }) => [attention, peerAttention]));
   if (cells.some(({ attention, peerAttention }) => peers.get(attention) !== peerAttention)) return null;
   return [...peers].map(([attention, peer]) => `PyTorch's ${peer} attention beside ${attention}`);
 }
 
-/** A number or an attention says nothing alone. */
+/** A number or an attention alone says nothing. */
 function parameterText(cell: E2eCell, key: Parameter): string {
   if (key === 'context' || key === 'batch') return `${key} ${cell[key]}`;
   if (key === 'attention') return `${cell[key]} attention`;

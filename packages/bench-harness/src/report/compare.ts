@@ -132,7 +132,7 @@ export async function lostCells(
     }));
 }
 
-/** What the comparison comes to, one sentence each; `unpaired` cells are in one of the sets alone. */
+/** What the comparison comes to, one sentence each; `unpaired` cells are in only one of the sets. */
 export function comparisonSummary(comparisons: readonly Comparison[], unpaired: number): string[] {
   const timed = comparisons.flatMap(({ cell, times }) => (times ? [{ cell, ...times }] : []));
   const told = (cells: typeof timed) =>
@@ -165,8 +165,8 @@ export function comparisonSummary(comparisons: readonly Comparison[], unpaired: 
 }
 
 /**
- * What differs besides the code, and so may be what the ratios are of: device, settings and environment variables. One
- * sentence each, to be said before any verdict.
+ * What differs apart from the code, and so may be what the ratios are of: device, settings and environment variables.
+ * One sentence each, to be said before any verdict.
  */
 export function differences(comparisons: readonly Comparison[]): string[] {
   const conditions = (record: CellRecord): Record<string, Json> => ({

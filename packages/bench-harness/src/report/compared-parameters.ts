@@ -5,7 +5,7 @@ import type { CellRecord } from '../records/record.ts';
 import { isUsual } from './configuration-columns.ts';
 import { parameterColumn } from './parameter-titles.ts';
 
-/** Ways to run, which are told where they are not the usual ones. */
+/** Ways to run, which are named where they are not the usual ones. */
 const ways: readonly string[] = ['attention', 'execution', 'peerAttention', 'peerExecution'];
 
 /** The parameters of a pair of cells; what records of an older version lack, those of a newer one have. */

@@ -23,7 +23,7 @@ const captioned: readonly string[] = [
   'dtype',
 ];
 
-/** Batch, dtype and the ways to run take a column only where they are swept; else the caption tells them. */
+/** Batch, dtype and the ways to run take a column only where they are swept; else the caption names them. */
 export function configurationColumns(rows: readonly Row[]): Column[] {
   const isSwept = (key: string) => new Set(rows.map((row) => row[key])).size > 1;
   return parameterColumns.filter(({ key }) => !captioned.includes(key) || isSwept(key));
@@ -34,7 +34,7 @@ export function isUsual(value: Row[string]): boolean {
   return ['plain', 'eager'].includes(String(value ?? 'plain'));
 }
 
-/** What all rows share and no column tells. */
+/** What all rows share and no column says. */
 export function sharedCaption(rows: readonly Row[]): string {
   const told = new Set(configurationColumns(rows).map(({ key }) => key));
   const [{ batch, attention, execution, peerAttention, peerExecution, dtype } = {}] = rows;

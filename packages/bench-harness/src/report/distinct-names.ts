@@ -1,7 +1,7 @@
 /** What parts a name: `tiny · context 64 · naive`. */
 const DELIMITER = ' · ';
 
-/** Names that stand together in a plot, without what all of them say. */
+/** Names that share a plot, without what all of them say. */
 export interface DistinctNames {
   /** In the order in which they were given. */
   readonly names: readonly string[];

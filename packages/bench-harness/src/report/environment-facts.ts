@@ -51,7 +51,7 @@ function spreadText(spread: number | undefined): string {
     : `, the best of several sizes and ways; its median run is ${formatPercent(spread)} below`;
 }
 
-/** What a device tells of itself: its label, and the unit of its value, where it has one. */
+/** What a device reports of itself: its label, and the unit of its value, where it has one. */
 const properties: Readonly<Record<string, readonly [label: string, format?: (value: number) => string]>> = {
   memoryMiB: ['Device memory', (value) => formatBytes(value * 2 ** 20)],
   memoryBytes: ['Device memory', (value) => formatBytes(value)],

@@ -3,7 +3,7 @@ import type { CellRecord } from '../records/record.ts';
 
 /**
  * A report that warns where its records were measured by more than one state of the code, as where a sweep was resumed
- * behind a change: their numbers may differ for that, and the environment is that of the latest.
+ * after a change: their numbers may differ for that, and the environment is that of the latest.
  */
 export function withMixedCode(report: Report, records: readonly CellRecord[]): Report {
   const states = [...new Set(records.map(codeOf))];

@@ -20,7 +20,7 @@ export function parameterColumn(key: string, kind: 'text' | 'number' = 'text'): 
   return { key, label: parameterTitle(key), kind };
 }
 
-/** The same of a count, which is told as it was given, not rounded. */
+/** The same of a count, which is shown as it was given, not rounded. */
 export function countColumn(key: string): Column {
   return { ...parameterColumn(key), align: 'right' };
 }

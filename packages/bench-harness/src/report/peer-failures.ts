@@ -3,7 +3,7 @@ import type { E2eResult } from '../benchmarks/e2e/result.ts';
 import type { FailedPeer } from '../peer/cell-peer.ts';
 import { firstLine, listSome } from './values-in-words.ts';
 
-/** Cells of ours beside which PyTorch has no time, and why: one sentence a reason. */
+/** Our cells for which PyTorch has no time, and why: one sentence a reason. */
 export function peerFailures(
   cells: readonly { readonly cell: E2eCell; readonly peer: E2eResult['peer'] | undefined }[],
 ): string[] {

@@ -82,7 +82,7 @@ function partSummary({ id, label, report }: NamedPart): string[] {
   return report.summary.map((sentence) => `${origin}: ${relink(sentence, id)}`);
 }
 
-/** What is the same everywhere stands once. */
+/** What is the same everywhere is said once. */
 function joinEnvironments(parts: readonly NamedPart[]): Report['environment'] {
   const facts = parts.flatMap((part) => part.report.environment.map((fact) => ({ ...fact, part })));
   const groups = [...Map.groupBy(facts, ({ label, value }) => canonicalJson([label, value])).values()];
@@ -113,7 +113,7 @@ function takeInTurns<T>(lists: readonly (readonly T[])[]): T[] {
   ).flat();
 }
 
-/** A chart that does not stand above the whole report stands in its part's first section. */
+/** A chart that is not above the whole report is in its part's first section. */
 function sectionsOf(part: NamedPart, isCharted: boolean): Section[] {
   const { chart, sections } = part.report;
   return sections.map((section, index) =>

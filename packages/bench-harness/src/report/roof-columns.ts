@@ -9,7 +9,7 @@ export const medianColumn: Column = {
   emphasis: 'strong',
 };
 
-/** Where the ceilings stand beside a measured time, and how near it comes. */
+/** The columns that compare a measured time with the ceilings. */
 export const roofColumns: readonly Column[] = [
   {
     key: 'floorMs',

@@ -42,7 +42,7 @@ export interface WrittenReport {
 /**
  * Writes `report.html`, `report.md`, `tables/ID.{md,tex,typ,csv,json}` and `plots/ID.svg` (with `png`, also
  * `plots/ID.png`) into `folder`. Throws UsageError when it cannot be written, and a ReportError for
- * what is no report.
+ * what is not a report.
  */
 export async function writeReport(
   report: Report,
@@ -52,7 +52,7 @@ export async function writeReport(
   checkArgument('writeReport', 'folder', folder, z.string());
   checkArgument('writeReport', 'options', options, writeOptions);
   const { png = false } = options;
-  // Refuses what is no report, before anything is written.
+  // Refuses what is not a report, before anything is written.
   const page = renderHtml(report);
   makeWritable(folder);
   for (const name of ['tables', 'plots']) {
@@ -85,7 +85,7 @@ export async function writeReport(
 /** A file where a folder is to be, or a folder where a file is. */
 const TAKEN = new Set(['EEXIST', 'EISDIR', 'ENOTDIR']);
 
-/** Throws a UsageError where something of another kind stands at `path`. */
+/** Throws a UsageError where something of another kind is at `path`. */
 function inFreePlace(path: string, write: () => void): void {
   try {
     write();

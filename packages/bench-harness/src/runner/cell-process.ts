@@ -50,7 +50,7 @@ function spawnCell(environment: CellProcessOptions['environment']): ChildProcess
 
 type Seen = Pick<CellEnding, 'result' | 'error' | 'killedBy' | 'stderrTail'>;
 
-/** Listens to a cell, and kills it in time; `end` stops that and tells what was seen. */
+/** Listens to a cell, and kills it in time; `end` stops that and returns what was seen. */
 function supervise(child: ChildProcess, options: CellProcessOptions): { end(): Seen } {
   const seen: { -readonly [K in keyof Seen]: Seen[K] } = {
     result: null,
@@ -80,7 +80,7 @@ function supervise(child: ChildProcess, options: CellProcessOptions): { end(): S
   child.on('error', ({ name, message }) => {
     seen.error = { name, message: `The cell's process could not be started: ${message}` };
   });
-  // What the cell started must not outlive it, nor hold its pipes open.
+  // What the cell started must neither outlive it nor hold its pipes open.
   child.on('exit', killAll);
   return {
     end() {
@@ -91,10 +91,10 @@ function supervise(child: ChildProcess, options: CellProcessOptions): { end(): S
   };
 }
 
-/** Stdin stays open: its end tells the cell that the runner is gone. */
+/** Stdin stays open: its end shows the cell that the runner is gone. */
 function sendJob(child: ChildProcess, job: CellJob): void {
   const stdin = child.stdin as Writable;
-  // A process that died at once leaves a broken pipe; its exit tells the story.
+  // A process that died at once leaves a broken pipe; its exit code says why.
   stdin.on('error', () => {});
   stdin.write(`${JSON.stringify(job)}\n`);
 }
@@ -107,7 +107,10 @@ function readEvents(child: ChildProcess, listener: (event: CellEvent) => void): 
   });
 }
 
-/** Null for a line torn by a kill. What a benchmark gives in place of a result or of counts is an error of its cell. */
+/**
+ * Null for a line torn by a kill. Anything else that a benchmark gives instead of a result or counts is an error of its
+ * cell.
+ */
 function parseEvent(line: string): CellEvent | null {
   const value = parseJson(line);
   if (value === undefined) return null;

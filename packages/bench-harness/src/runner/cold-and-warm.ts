@@ -15,7 +15,7 @@ export async function runColdAndWarm<R>(
   what: string,
 ): Promise<{ cold: R; warm: R }> {
   const cache = mkdtempSync(join(tmpdir(), 'roofline-cold-'));
-  // NVRTC has a cache beside ours since 12.9.
+  // NVRTC has a cache of its own since 12.9.
   const environment = { ROOFLINE_CACHE_DIR: cache, CUDA_CACHE_PATH: join(cache, 'nvidia') };
   const run = async () => {
     const outcome = await runCellProcess(job, { environment });

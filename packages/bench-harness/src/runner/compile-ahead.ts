@@ -6,7 +6,7 @@ import { runCellProcess } from './cell-process.ts';
 
 export interface CompileAheadOptions {
   readonly signal?: AbortSignal;
-  /** Told while it goes on, and once behind it, unless nothing was to be done. */
+  /** Called while it goes on, and once after it, unless there was nothing to do. */
   readonly onStatus?: (text: string) => void;
   readonly onDone?: (text: string) => void;
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** How many processes the Linux kernel has killed for want of memory; null where that is not told. */
+/** How many processes the Linux kernel has killed for want of memory; null where that is unknown. */
 export function countMemoryKills(): number | null {
   try {
     const count = /^oom_kill (\d+)$/m.exec(readFileSync('/proc/vmstat', 'utf8'))?.[1];

@@ -13,7 +13,7 @@ import { runCellProcess } from './cell-process.ts';
 import { watchOtherWork } from '../records/other-work.ts';
 import { compileAhead } from './compile-ahead.ts';
 
-/** Told of what happens, for display only. */
+/** Called with what happens, for display only. */
 export interface SweepObserver {
   /** `kept` of the `total` cells were measured before. */
   sweepStarted?(total: number, kept: number): void;
@@ -77,9 +77,9 @@ export interface SweepOutcome {
 
 /**
  * Measures every cell of a benchmark that the folder does not hold yet, each in a process of its own, and
- * appends each record at once. Cells that failed or timed out before are measured again; those that ran out
- * of memory are not, for they would again. A folder that takes no more records, of a disk that is full say, ends the
- * sweep; a later one goes on. Throws an ArgumentError, and a UsageError for a folder that cannot be used.
+ * appends each record at once. Cells that failed or timed out before are measured again; those that ran out of memory
+ * are not, because they would again. A folder that takes no more records, for example on a full disk, ends the sweep; a
+ * later one goes on. Throws an ArgumentError, and a UsageError for a folder that cannot be used.
  */
 export async function runSweep<
   Parameters,
@@ -191,7 +191,7 @@ async function measureCell<Parameters>(
   };
 }
 
-/** A result that nobody could read back would keep its whole folder from being shown. */
+/** A result that could not be read back would keep its whole folder from being shown. */
 function readBack({ name, result }: ResultOf, ended: EndedCell): EndedCell {
   if (ended.status !== 'ok') return ended;
   const { error } = result.safeParse(ended.result);

@@ -1,4 +1,4 @@
-/** The longest that a timer of Node's waits; what is longer it takes for 1 ms. */
+/** The longest that a Node timer waits; longer times are taken as 1 ms. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** Runs `work` after any number of milliseconds; returns the way to call that off. */

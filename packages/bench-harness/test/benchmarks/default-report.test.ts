@@ -68,7 +68,7 @@ describe('the report by default', () => {
     ]);
   });
 
-  it('plots medians beside floors, and warns of a wide spread', () => {
+  it('plots medians next to floors, and warns of a wide spread', () => {
     const { sections } = tinyBenchmark.toReport([record(2, [3, 4, 8]), record(3, []), lost]);
     const [table, note, plot] = sections[0]!.blocks;
     expect(table!.kind).toBe('table');

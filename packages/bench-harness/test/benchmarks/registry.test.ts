@@ -42,7 +42,7 @@ describe('the registry', () => {
     await expect(loadTask('third-op')).rejects.toThrow('no task third-op');
   });
 
-  it('names the benchmarks there are where it has none of a name', async () => {
+  it('names the existing benchmarks where it has none of that name', async () => {
     await expect(loadBenchmark('e3e')).rejects.toThrow(
       'no benchmark e3e in this version; there are: allreduce, attention, compile, ddp, e2e, flash, memory, overhead, precision, profile, warmup.',
     );

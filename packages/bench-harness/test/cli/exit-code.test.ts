@@ -9,7 +9,7 @@ it.each([
   ['out of memory', [toyRecord(), outOfMemoryRecord()], 'report', 3],
   ['out of memory, allowed', [outOfMemoryRecord()], 'ok', 0],
   ['out of memory, a failure', [outOfMemoryRecord()], 'fail', 1],
-  ['a failure beside out of memory', [outOfMemoryRecord(), failed], 'ok', 1],
+  ['a failure along with out of memory', [outOfMemoryRecord(), failed], 'ok', 1],
   ['a timeout', [toyRecord({}, { status: 'timeout' })], 'ok', 1],
 ] as const)('exit code: %s', (_, records, policy, code) => {
   expect(exitCodeOf(records, policy)).toBe(code);

@@ -10,7 +10,7 @@ function display(isTTY: boolean) {
 }
 
 describe('ProgressDisplay', () => {
-  it('writes plain lines where nobody watches', () => {
+  it('writes plain lines where no one watches', () => {
     const { progress, text, raw } = display(false);
     progress.sweepStarted(3, 1);
     progress.cellStarted('small · forward', 2);
@@ -32,7 +32,7 @@ describe('ProgressDisplay', () => {
     expect(text()).toBe('1 of 1 cell was measured before and is kept.\n');
   });
 
-  it('rewrites one line, never wider than the terminal, where somebody does', () => {
+  it('rewrites one line, never wider than the terminal, where someone does', () => {
     const { progress, raw } = display(true);
     progress.sweepStarted(3, 0);
     progress.cellStarted('a description that is longer than the terminal is wide', 1);

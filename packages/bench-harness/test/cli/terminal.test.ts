@@ -31,7 +31,7 @@ it.each([
   expect(canRewrite({})).toBe(false);
 });
 
-it.each(['-5', '0', '0.5', 'wide', '1e999', ''])('COLUMNS of %j are none', (columns) => {
+it.each(['-5', '0', '0.5', 'wide', '1e999', ''])('COLUMNS of %j is ignored', (columns) => {
   vi.stubEnv('COLUMNS', columns);
   expect(widthOf({})).toBe(160);
 });

@@ -20,7 +20,7 @@ function compare(before: readonly CellRecord[], after: readonly CellRecord[], ..
 const slower = toyRecord({}, { result: toyResult(1.2) });
 
 describe('roofline compare', () => {
-  it('exits with 0 and tells ratios, whatever they are, when no limit is given', async () => {
+  it('exits with 0 and reports ratios, whatever they are, when no limit is given', async () => {
     const { exitCode, stdout, stderr } = await compare([toyRecord()], [slower]);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(/Before \(ms\) +After \(ms\)[^]* 10\.0 +12\.0 /);
@@ -40,7 +40,7 @@ describe('roofline compare', () => {
     expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: out of memory now');
   });
 
-  it('exits with 0 under the limit, and prints JSON alone where asked', async () => {
+  it('exits with 0 under the limit, and prints only JSON where asked', async () => {
     const { exitCode, stdout, stderr } = await compare(
       [toyRecord()],
       [slower],
@@ -84,7 +84,7 @@ describe('roofline compare', () => {
     expect(stderr).toContain('e2e: small · context 32 · batch 2 · train-step · float32: not there now');
   });
 
-  it('counts what is in one of the two alone, whatever else is paired twice', async () => {
+  it('counts what is in only one of the two, whatever else is paired twice', async () => {
     const longer = toyRecord({}, { settings: { ...toyRecord().settings, warmup: 9 }, key: 'longer' });
     const { stdout } = await compare([toyRecord(), longer], [toyRecord(), toyRecord({ context: 64 })]);
     expect(stdout).toContain('1 cell is in one of the two alone.');

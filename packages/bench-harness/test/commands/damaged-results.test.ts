@@ -63,7 +63,7 @@ describe.each<[string, string, RegExp]>([
 });
 
 it.each(['report', 'compare'])(
-  '%s tells of a last record that was torn, and reads the others',
+  '%s reports a last record that was torn, and reads the others',
   async (name) => {
     const { folder, path } = folderOf(`${sound}${sound.slice(0, 300)}`);
     const { exitCode, stderr } = await runMain(name === 'report' ? [name, folder] : [name, folder, folder]);
@@ -87,7 +87,7 @@ it('names a file of records of another name, where a folder has no other', async
   );
 });
 
-it('says so where a folder of that name stands in place of the file', async () => {
+it('says so where a folder of that name is in place of the file', async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'results.jsonl'));
   const { exitCode, stderr } = await runMain(['report', folder]);

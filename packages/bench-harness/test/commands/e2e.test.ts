@@ -121,7 +121,7 @@ describe('roofline e2e on the CPU', () => {
     expect(stderr).toMatch(/1 of 2 cells are kept.* without --force-new, and with --out/);
   });
 
-  it('keeps what was measured when nobody reads its messages any more', async () => {
+  it('keeps what was measured when its messages are no longer read', async () => {
     const out = join(root, 'unread');
     const sweep = ['--mode', 'forward', '--batch', '1,2,20000', '--steps', '1000', '--out', out];
     const child = startCli(['e2e', ...quick, ...sweep], environment);
@@ -133,7 +133,7 @@ describe('roofline e2e on the CPU', () => {
     expect(existsSync(join(out, '.lock'))).toBe(false);
   });
 
-  it('measures all of it though nobody reads the table', async () => {
+  it('measures all of it even if the table is not read', async () => {
     const out = join(root, 'headless');
     const child = startCli(['e2e', ...quick, '--mode', 'forward', '--steps', '3', '--out', out], environment);
     child.stdout!.destroy();
@@ -190,7 +190,7 @@ describe('roofline e2e on the CPU', () => {
     expect(exitCode).toBe(1);
   });
 
-  it('contrasts numbers of warm-up steps, and reports them beside the others', async () => {
+  it('contrasts numbers of warm-up steps, and reports them next to the others', async () => {
     const out = join(root, 'warmup');
     const sweep = ['--mode', 'forward', '--warmup', '0,2', '--steps', '2', '--device', 'cpu', '--out', out];
     const study = await runCli(['e2e', ...model, ...sweep, '--json'], environment);

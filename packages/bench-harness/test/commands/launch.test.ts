@@ -5,7 +5,7 @@ import { runCli } from '../fixtures/run-cli.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 describe('roofline launch', () => {
-  it('starts ranks, and hands on what stands behind -- as it is written', async () => {
+  it('starts ranks, and hands on what stands after -- as it is written', async () => {
     const script = join(temporaryFolder(), 'ranks.mjs');
     writeFileSync(
       script,

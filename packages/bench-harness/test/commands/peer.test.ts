@@ -43,7 +43,7 @@ describe.skipIf(torchPython === null)('with PyTorch', () => {
     expect(row.ratioLow).toBeLessThanOrEqual(row.ratio);
   });
 
-  it("roofline profile --peer torch sets our kernels beside PyTorch's", async () => {
+  it("roofline profile --peer torch compares our kernels with PyTorch's", async () => {
     const folder = temporaryFolder();
     const { exitCode, stdout } = await runCli([
       ...'profile --d-model 16 --d-ff 32 --layers 2 --heads 2 --vocab 50 --context 8'.split(' '),

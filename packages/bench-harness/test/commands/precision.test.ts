@@ -24,7 +24,7 @@ async function runPrecision(words: string, root: string) {
 }
 
 describe('roofline precision', () => {
-  it('tells sums, dtypes and losses, and makes a report of them', async () => {
+  it('reports sums, dtypes and losses, and makes a report of them', async () => {
     const { rows, out } = await runPrecision(
       '--study accumulation,dtypes,loss --loss-steps 4',
       temporaryFolder(),

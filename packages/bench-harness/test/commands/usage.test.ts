@@ -75,12 +75,12 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   });
 
-  it('roofline --help tells every exit code', async () => {
+  it('roofline --help lists every exit code', async () => {
     const { stdout } = await runMain(['--help']);
     for (const code of Object.values(EXIT)) expect(stdout).toMatch(new RegExp(`Exit codes:.* ${code} `));
   });
 
-  it('roofline e2e --help says where records go that are not told where', async () => {
+  it('roofline e2e --help says where records go by default', async () => {
     expect((await runMain(['e2e', '--help'])).stdout).toMatch(/--out .*\n.*results\/BENCHMARK-TIME/);
   });
 
@@ -98,8 +98,8 @@ describe('wrong usage ends with 2 and says what would be right', () => {
   );
 
   it.each([
-    ['e2e -- --size tiny', '`roofline e2e` takes no words behind --'],
-    ['report results -- more', '`roofline report` takes no words behind --'],
+    ['e2e -- --size tiny', '`roofline e2e` takes no words after --'],
+    ['report results -- more', '`roofline report` takes no words after --'],
     ['model --json=yes', "--json is a switch: it stands alone, or as --no-json, not with 'yes'."],
     ['e2e --force-new= --size tiny', '--force-new is a switch'],
     ['e2e --no-size', '--size wants a value; leave it out in place of --no-size.'],
@@ -130,7 +130,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('Cannot write to') });
   });
 
-  it('a bundle where something of another kind stands', async () => {
+  it('a bundle where something of another kind is', async () => {
     const root = temporaryFolder();
     const [file, folder] = [join(root, 'file'), join(root, 'folder.tar.xz')];
     writeFileSync(file, 'kept');
@@ -147,7 +147,7 @@ describe('wrong usage ends with 2 and says what would be right', () => {
     expect(readFileSync(file, 'utf8')).toBe('kept');
   });
 
-  it('a place for snapshots that is no folder, before anything is measured', async () => {
+  it('a place for snapshots that is not a folder, before anything is measured', async () => {
     const out = temporaryFolder();
     writeFileSync(join(out, 'snapshots'), '');
     const { exitCode, stderr } = await runMain(['memory', '--size', 'tiny', '--out', out]);

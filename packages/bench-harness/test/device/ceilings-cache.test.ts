@@ -42,7 +42,7 @@ describe('the ceilings that are kept', () => {
     expect(ceilingsCachePath()).toBe('/beside/kernels/ceilings.json');
   });
 
-  it('are none for a user without a home folder, who is measured for all that', () => {
+  it('are none for a user without a home folder, who can still measure', () => {
     withCache();
     vi.stubEnv('XDG_CACHE_HOME', undefined);
     const homedir = vi.spyOn(os, 'homedir').mockImplementation(() => {

@@ -18,7 +18,7 @@ const missing = (component: string): DiagnosisEntry => ({
 const libraries = ['libcuda', 'libnvrtc', 'libcublasLt', 'libcupti'];
 const torch = found('Python with PyTorch');
 
-it('tells each piece once, and below how to get what is missing', () => {
+it('names each piece once, and below how to get what is missing', () => {
   const cuda = (component: string) => ({ ...missing(component), remedy: 'Install CUDA.' });
   const entries = [
     { ...found('ONNX Runtime'), path: '/lib/x' },
@@ -33,7 +33,7 @@ it('tells each piece once, and below how to get what is missing', () => {
   expect(remedyLines(entries)).toEqual(['libnccl, libcupti: Install CUDA.', 'GPU: Install GPU.']);
 });
 
-it('tells what a device cannot do without, and what the driver said as a part of the sentence', () => {
+it('says what a device cannot do without, and what the driver said as a part of the sentence', () => {
   const driver = { ...missing('libcuda'), status: 'unusable', detail: 'cuInit failed.' } as const;
   const entries = [driver, missing('GPU'), missing('libnccl'), missing('ONNX Runtime'), torch];
   expect(remedies(neededBy('cuda', entries))).toEqual([
@@ -82,7 +82,7 @@ it.each([
   [
     'a driver that hangs',
     [{ ...found('devices'), status: 'unusable' } as const, torch],
-    'Whether a device is ready cannot be told.',
+    'Whether a device is ready is not known.',
   ],
 ])('gives the verdict of %s', (_, entries, sentence) => {
   expect(verdict(entries)).toBe(sentence);

@@ -14,7 +14,7 @@ const fails = () => {
   throw new TypeError('it broke');
 };
 
-it('makes a row of each finding that fails, beside those of the others', async () => {
+it('makes a row of each finding that fails, next to those of the others', async () => {
   vi.mocked(probeDevice).mockResolvedValue({ device: null, problem: null, diagnosis: [cpu] });
   vi.mocked(diagnoseGloo).mockImplementation(fails);
   vi.mocked(findTorchPython).mockImplementation(fails);
@@ -23,7 +23,7 @@ it('makes a row of each finding that fails, beside those of the others', async (
   expect(torch).toEqual({ component: 'Python with PyTorch', status: 'unusable', detail: 'it broke' });
 });
 
-it('tells of a driver that does not answer, and of the rest', async () => {
+it('reports a driver that does not answer, and the rest', async () => {
   vi.mocked(probeDevice).mockRejectedValue(new Error('cuda did not open within 120 s.'));
   vi.mocked(diagnoseGloo).mockReturnValue(gloo);
   vi.mocked(findTorchPython).mockResolvedValue({ executable: 'python3', torchVersion: '2.11.0' });

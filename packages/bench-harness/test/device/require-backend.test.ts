@@ -47,12 +47,12 @@ it.each(['ddp --backend nccl', 'allreduce --backend gloo,nccl --size 1MB'])(
     vi.mocked(cudaDeviceCount).mockReturnValue(0);
     const { exitCode, stderr } = await runMain([...line.split(' '), '--out', temporaryFolder()]);
     expect(exitCode).toBe(2);
-    expect(stderr).toContain('CUDA finds none here (`roofline doctor` tells why); `--backend gloo` connects');
+    expect(stderr).toContain('CUDA finds none here (`roofline doctor` says why); `--backend gloo` connects');
     expect(stderr).not.toContain("device 'cpu'");
   },
 );
 
-it('tells why ranks cannot be connected: without Gloo, and without several GPUs', async () => {
+it('says why ranks cannot be connected: without Gloo, and without several GPUs', async () => {
   vi.mocked(cudaDeviceCount).mockReturnValue(1);
   vi.mocked(diagnoseGloo).mockReturnValue(missing);
   expect(await whyNoRanks()).toBe('libgloo is missing (its shim has not been built). Build it.');

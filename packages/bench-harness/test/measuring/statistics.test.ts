@@ -42,7 +42,7 @@ describe('summarize', () => {
     expect(() => summarize([])).toThrow(ArgumentError);
   });
 
-  it('tells the spread over the mean', () => {
+  it('reports the spread over the mean', () => {
     // Whose median is 9.
     expect(relativeSpread(summarize([9, 9, 12]))).toBeCloseTo(Math.sqrt(3) / 10, 12);
     expect(relativeSpread(summarize([-1, 1]))).toBe(0);

@@ -17,7 +17,7 @@ describe('timeStep', () => {
     expect(device.isIdle).toBe(true);
   });
 
-  it('tells the host and the device apart', () => {
+  it('times the host and the device separately', () => {
     const device = new FakeDevice();
     const time = timeStep(device, (phase) => {
       phase('forward', () => device.run(4));

@@ -23,7 +23,7 @@ it.each([
   expect(message).not.toContain('\n');
 });
 
-it('takes the version alone of what a Python prints', async () => {
+it('takes only the version from what a Python prints', async () => {
   const python = join(temporaryFolder(), 'python');
   writeFileSync(python, "#!/bin/sh\nprintf 'Welcome to site 7\\n2.11.0\\n'\n", { mode: 0o755 });
   process.env['ROOFLINE_PYTHON'] = python;

@@ -25,7 +25,7 @@ it.each([
   await peer.close();
 });
 
-it('kills a Python that does not end, for what was measured beside it is not to be lost', async () => {
+it('kills a Python that does not end, so that what was measured next to it is not lost', async () => {
   const peer = peerOf('read request; echo no JSON; exec sleep 600');
   await expect(peer.run(1)).rejects.toThrow('is no JSON');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -35,7 +35,7 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(await peer.memory()).toEqual({ peakAllocatedBytes: null, peakReservedBytes: null });
   });
 
-  it("tells the library of PyTorch's products", async () => {
+  it("names the library of PyTorch's products", async () => {
     const { blas } = await startPeer().prepare(job);
     // As in "libblas.so.3.11.0", "MKL" or "OpenBLAS 0.3.21, kernels for SkylakeX".
     expect(blas).toMatch(/^(lib\w*blas\S+|MKL|OpenBLAS [\d.]+\S*, kernels for \w+)$/);
@@ -59,7 +59,7 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
     expect(Math.abs(sumUs - busyUs)).toBeLessThan(names.length);
   });
 
-  it('tells what fails inside PyTorch, and goes on', async () => {
+  it('reports what fails inside PyTorch, and goes on', async () => {
     const peer = startPeer();
     await expect(peer.prepare({ ...job, device: 'nonsense' })).rejects.toThrow(/RuntimeError in PyTorch/);
     await peer.prepare({ ...job, mode: 'forward' });
@@ -67,7 +67,7 @@ describe.skipIf(torchPython === null)('TorchPeer', () => {
   });
 });
 
-it('tells that the peer ended', async () => {
+it('reports that the peer ended', async () => {
   const peer = new TorchPeer(process.execPath, 1);
   await expect(peer.prepare(job)).rejects.toThrow('The PyTorch process ended unexpectedly');
 });

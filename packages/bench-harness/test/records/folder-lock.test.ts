@@ -31,7 +31,7 @@ describe('lockFolder', () => {
     expect(lockFolder(folder)).not.toThrow();
   });
 
-  it.runIf(process.platform === 'linux')('takes over the lock of a process whose id was given anew', () => {
+  it.runIf(process.platform === 'linux')('takes over the lock of a process whose id was reused', () => {
     const folder = temporaryFolder();
     writeFileSync(
       join(folder, '.lock'),
@@ -50,7 +50,7 @@ describe('lockFolder', () => {
     expect(readFileSync(join(folder, '.lock'), 'utf8')).toBe(foreign);
   });
 
-  it('leaves alone what is no lock of ours', () => {
+  it('leaves alone what is not a lock of ours', () => {
     const folder = temporaryFolder();
     for (const text of ['held by another program', '{"pid":-1,"host":"vm"}', '{"owner":7}']) {
       writeFileSync(join(folder, '.lock'), text);
@@ -59,14 +59,14 @@ describe('lockFolder', () => {
     }
   });
 
-  it('says that a folder stands in its place', () => {
+  it('says that a folder is in its place', () => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, '.lock'));
     expect(() => lockFolder(folder)).toThrow(UsageError);
     expect(() => lockFolder(folder)).toThrow(/Cannot read the lock .*\.lock \(EISDIR\)\. Remove it/);
   });
 
-  it('is given back by its owner alone, should the folder have been replaced', () => {
+  it('is released only by its owner, should the folder have been replaced', () => {
     const folder = temporaryFolder();
     const unlock = lockFolder(folder);
     const other = JSON.stringify({ pid: 1, host: 'elsewhere', startTicks: null });
@@ -76,7 +76,7 @@ describe('lockFolder', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'takes over the lock of a process that nobody waited for',
+    'takes over the lock of a process that was never waited for',
     async () => {
       const folder = temporaryFolder();
       // The shell is replaced by a program that never waits for the child it had, which must outlive the shell.
@@ -94,7 +94,7 @@ describe('lockFolder', () => {
     },
   );
 
-  it('never lets two in, though half of its owners die', async () => {
+  it('never lets two in, even if half of its owners die', async () => {
     const folder = temporaryFolder();
     const program = fileURLToPath(new URL('../fixtures/contend-for-lock.ts', import.meta.url));
     const contenders = Array.from({ length: 4 }, async () => {

@@ -11,7 +11,7 @@ const spin =
   'const used = () => process.cpuUsage().user; while (used() < 1e6); process.stdout.write("used"); for (;;);';
 
 describe('the work of others', () => {
-  it('is what the processors did besides this process and what it has started', () => {
+  it('is what the processors did apart from this process and what it has started', () => {
     const before = { atSeconds: 10, cores: 4, busy: 100, own: 7 };
     // In two seconds three cores were busy, one of them with this.
     expect(otherWorkBetween(before, { atSeconds: 12, cores: 4, busy: 106, own: 9 })).toEqual({
@@ -47,7 +47,7 @@ describe('the work of others', () => {
     },
   );
 
-  it.runIf(isLinux)('is told of a measurement, and not of one that is too short', async () => {
+  it.runIf(isLinux)('is reported for a measurement, but not for one that is too short', async () => {
     const watch = watchOtherWork();
     expect(watch()).toBeNull();
     await sleep(300);

@@ -34,14 +34,14 @@ describe('results file', () => {
     expect(readFileSync(path, 'utf8').endsWith('\n')).toBe(true);
   });
 
-  it("drops a first record that was torn, but for what might be anybody's", () => {
+  it("drops a first record that was torn, unless it might be anybody's", () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     writeFileSync(path, JSON.stringify(toyRecord()).slice(0, 200));
     write(path, toyRecord({ context: 64 }));
     expect(readResultsFile(path)).toEqual([toyRecord({ context: 64 })]);
   });
 
-  it('keeps a last record that lacks nothing but its line break', () => {
+  it('keeps a last record that lacks only its line break', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     writeFileSync(path, JSON.stringify(toyRecord()));
     expect(readResultsFile(path)).toEqual([toyRecord()]);
@@ -54,7 +54,7 @@ describe('results file', () => {
     ['a letter', '{'],
     ['JSON of another program', '{"schemaVersion":1,"rows":[]}'],
     ['torn JSON of another program', '{"schemaVersion":1,"rows":['],
-    ['notes behind a record', `${JSON.stringify(toyRecord())}\nmy notes`],
+    ['notes after a record', `${JSON.stringify(toyRecord())}\nmy notes`],
   ])('refuses %s, and writes nothing there', (_what, text) => {
     const path = join(temporaryFolder(), 'results.jsonl');
     writeFileSync(path, text);
@@ -102,7 +102,7 @@ describe('results file', () => {
     expect(() => readResultsFile(path)).toThrow(/:1 is not a record that this version reads \(schemaVersion/);
   });
 
-  it('tells of the line that was torn, and takes zeros behind records for one', () => {
+  it('reports the line that was torn, and takes zeros after records for one', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     write(path, toyRecord());
     const told: string[] = [];
@@ -123,13 +123,13 @@ describe('results file', () => {
     expect(readResultsFile(path)).toEqual([toyRecord()]);
   });
 
-  // Root reads what nobody may, but nobody reads the memory of a process from address 0.
+  // Root reads what no one else may, but no one reads the memory of a process from address 0.
   it.skipIf(platform() !== 'linux')('says so where a file cannot be read', () => {
     expect(() => readResultsFile('/proc/self/mem')).toThrow(UsageError);
     expect(() => readResultsFile('/proc/self/mem')).toThrow(/Cannot read \/proc\/self\/mem \(EIO\)/);
   });
 
-  it('knows where each record stands', () => {
+  it('knows where each record is', () => {
     const path = join(temporaryFolder(), 'results.jsonl');
     write(path, toyRecord(), toyRecord({ context: 32 }));
     expect(readResultsFile(path).map(placeOf)).toEqual([`${path}:1`, `${path}:2`]);

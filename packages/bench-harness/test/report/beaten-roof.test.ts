@@ -20,7 +20,7 @@ it.each([
     'attention',
     (changes: Partial<CellRecord>) => attentionBenchmark.toReport([{ ...attentionRecord(), ...changes }]),
   ],
-])('a report of %s tells of ceilings that were measured on a disturbed device', (_, reportOf) => {
+])('a report of %s warns of ceilings that were measured on a disturbed device', (_, reportOf) => {
   const told = (flopsPerSecond: number) =>
     reportOf(ceilings(flopsPerSecond)).summary.filter((sentence) => disturbed.test(sentence));
   expect(told(1e3)).toHaveLength(1);

@@ -16,7 +16,7 @@ it('names cells by what is swept', () => {
   expect(cellNames([toyCell, other], ['size', 'context']).name(toyCell)).toBe('small, context 16');
 });
 
-it("tells once which of PyTorch's attentions stands beside each of ours", () => {
+it("says once which of PyTorch's attentions is compared with each of ours", () => {
   const plain = { ...toyCell, attention: 'plain' as const, peerAttention: 'plain' as const };
   const flash = { ...toyCell, attention: 'flash' as const, peerAttention: 'sdpa' as const };
   const names = cellNames([plain, flash]);

@@ -46,7 +46,7 @@ describe('compareRecords', () => {
     expect(regressions(await compareRecords(before, before), 1.05)).toEqual([]);
   });
 
-  it('tells a verdict for each row', async () => {
+  it('gives a verdict for each row', async () => {
     const { rows, columns } = comparisonTable(await compareRecords(before, after));
     expect(rows.map((row) => row['verdict'])).toEqual(['slower', 'ok before, out of memory after']);
     expect(columns.map(({ key }) => key)).not.toContain('shape');

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { distinctNames } from '../../src/report/distinct-names.ts';
 
 describe('distinctNames', () => {
-  it('leaves out what all names say, and tells it', () => {
+  it('leaves out what all names say, and returns it', () => {
     expect(
       distinctNames([
         'tiny · context 64 · 2 ranks · naive',

@@ -3,7 +3,7 @@ import { environmentFacts } from '../../src/report/environment-facts.ts';
 import { toyEnvironment } from '../fixtures/environment.ts';
 import { toyRecord } from '../fixtures/records.ts';
 
-it('tells the environment in words and units', () => {
+it('describes the environment in words and units', () => {
   const properties = {
     memoryMiB: 143156,
     l2MiB: 60,

@@ -45,7 +45,7 @@ describe('no terminal shows a number and hides its interval', () => {
     }
   });
 
-  it('at 80 columns a ratio over PyTorch stands with its interval, and a median with its deviation', async () => {
+  it('at 80 columns a ratio over PyTorch has its interval, and a median its deviation', async () => {
     const [table] = await tablesOf('h200-bfloat16');
     const text = renderTerminal(table!, { width: 80 });
     expect(text).toMatch(/small +train-step +! 8\.6 ± 1\.7 .* 0\.31× +0\.278–0\.356/);

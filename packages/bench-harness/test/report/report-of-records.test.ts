@@ -20,7 +20,7 @@ describe('reportOfRecords', () => {
     for (const [, id] of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(`id="${id}"`);
   });
 
-  it('lets the parts tell their findings in turns, and draws one chart above them', async () => {
+  it('lets the parts give their findings in turns, and draws one chart above them', async () => {
     const large = toyRecord({ size: 'xl' }, { settings: { ...toyRecord().settings, steps: 9 } });
     const { summary, chart, sections } = await reportOfRecords([toyRecord(), large]);
     expect(summary.map((sentence) => /^\[([^\]]+)/.exec(sentence)![1])).toEqual([
@@ -34,7 +34,7 @@ describe('reportOfRecords', () => {
     expect(ids).toContain('e2e-2-at-a-glance');
   });
 
-  it('tells what all share once, and what differs with its origin', async () => {
+  it('says once what all share, and what differs with its origin', async () => {
     const { environment } = await reportOfRecords([toyRecord(), { ...warmup, settings: { steps: 9 } }]);
     expect(environment.filter(({ label }) => label === 'Node.js')).toHaveLength(1);
     expect(environment).toContainEqual({ label: 'Steps (warmup)', value: '9' });

@@ -27,7 +27,7 @@ it('lets tables say what is at the roof, and what above it', () => {
   expect(withRoofSpread([column], [toyRecord()])).toEqual([column]);
 });
 
-it('is told in the environment, with the ceilings', () => {
+it('is stated in the environment, with the ceilings', () => {
   expect(ceilingsSpread(ceilings)).toBe(0.03);
   const disturbed = { ...ceilings.spread, copyBytesPerSecond: 0.35 };
   expect(ceilingsSpread({ ...ceilings, spread: disturbed })).toBe(0.05);

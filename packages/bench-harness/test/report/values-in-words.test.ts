@@ -7,16 +7,16 @@ const words = (...values: number[]) =>
     String,
   );
 
-it('tells one value alone, and the ends of several', () => {
+it('gives one value alone, and the ends of several', () => {
   expect(words(3)).toBe('**3**');
   expect(words(3, 2, 1)).toBe('**3** for a to **1** for c');
 });
 
-it('tells what is the same everywhere once', () => {
+it('says once what is the same everywhere', () => {
   expect(words(3, 3, 3)).toBe('**3** for a to c');
 });
 
-it('tells the least and the most of values that go up and down', () => {
+it('gives the least and the most of values that go up and down', () => {
   expect(words(3, 1, 2)).toBe('**1** for b to **3** for a');
 });
 

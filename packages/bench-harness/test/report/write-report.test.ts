@@ -8,7 +8,7 @@ import { writeReport } from '../../src/report/write-report.ts';
 import { toyRecord } from '../fixtures/records.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
-it('writes the tables of timelines and allocations beside the page', async () => {
+it('writes the tables of timelines and allocations next to the page', async () => {
   const report: Report = {
     title: 'Both',
     createdAt: '2026-01-02T03:04:05.000Z',

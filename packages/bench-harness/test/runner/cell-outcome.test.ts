@@ -38,7 +38,7 @@ describe('classifyEnding', () => {
     });
   });
 
-  it('tells the seconds of a timeout, whatever the cell said meanwhile', () => {
+  it('gives the seconds of a timeout, whatever the cell said meanwhile', () => {
     const timeout = (timeoutMs: number | null) =>
       classify({
         killedBy: 'timeout',
@@ -60,7 +60,7 @@ describe('classifyEnding', () => {
     [{ name: 'Error', code: 'OTHER', message: 'OUT_OF_MEMORY' }, 'failed'],
   ] as const)('passes the error %j on as %s', (error, status) => {
     expect(classify({ error, exitCode: 1 })).toEqual({ status, error });
-    // What the process printed besides does not change what it said.
+    // What the process printed in addition does not change what it said.
     expect(classify({ error, exitCode: 1, stderrTail: 'std::bad_alloc' })).toEqual({ status, error });
   });
 
@@ -86,7 +86,7 @@ describe('classifyEnding', () => {
     });
   });
 
-  it('tells how a process ended that said nothing of its error, and what it printed', () => {
+  it('says how a process ended that said nothing of its error, and what it printed', () => {
     expect(classify({ exitCode: 7 })).toEqual(
       crash('failed', "The cell's process exited with code 7 before it had a result."),
     );

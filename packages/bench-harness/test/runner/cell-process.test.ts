@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { runCellProcess } from '../../src/runner/cell-process.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
-/** Runs `body` as the `measure` of a task that somebody else wrote, in JavaScript. */
+/** Runs `body` as the `measure` of a task that a user wrote, in JavaScript. */
 function measureBy(body: string) {
   const path = join(temporaryFolder(), 'task.mjs');
   writeFileSync(path, `export default { name: 'own', measure(_, { progress }) { ${body} } };`);
@@ -25,7 +25,7 @@ it.each([
   expect(error!.message).toContain('measure returns an object');
 });
 
-it('keeps the result of a cell whose progress is none', async () => {
+it('keeps the result of a cell whose progress is not valid', async () => {
   expect(await measureBy('progress(Number.NaN, 1); progress(1, 2, 3); return { answer: 42 };')).toEqual({
     status: 'ok',
     result: { answer: 42 },

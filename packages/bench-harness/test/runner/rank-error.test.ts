@@ -16,7 +16,7 @@ it.each([
     "LibraryNotFoundError: gloo's shim was not found.",
   ],
   [
-    "one of Python's, behind the rank",
+    "one of Python's, after the rank",
     ['[rank 1] Traceback:', '[rank 1] torch.cuda.OutOfMemoryError: CUDA out of memory'],
     'torch.cuda.OutOfMemoryError: CUDA out of memory',
   ],
@@ -26,7 +26,7 @@ it.each([
   expect(reasonOfRank(lines)).toBe(reason);
 });
 
-it("tells of a rank's own error, without what Node.js wrote around it", () => {
+it("reports a rank's own error, without what Node.js wrote around it", () => {
   const failure = {
     rank: 1,
     exitCode: 1,

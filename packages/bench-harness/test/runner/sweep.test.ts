@@ -103,7 +103,7 @@ describe('runSweep', () => {
     });
   });
 
-  it('measures and tells once what is asked for twice', async () => {
+  it('measures and reports once what is asked for twice', async () => {
     const twice = {
       ...toyBenchmark,
       expand: (parameters: never) => [...toyBenchmark.expand(parameters), ...toyBenchmark.expand(parameters)],

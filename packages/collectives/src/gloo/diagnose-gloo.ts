@@ -10,7 +10,7 @@ export interface BackendDiagnosis {
   readonly remedy?: string;
 }
 
-/** Whether Gloo is here, and how to get it. Never throws. (`diagnose` of tensor-core tells of NCCL.) */
+/** Whether Gloo is here, and how to get it. Never throws. (`diagnose` of tensor-core reports on NCCL.) */
 export function diagnoseGloo(): BackendDiagnosis {
   const component = 'libgloo';
   try {

@@ -7,7 +7,7 @@ export function performanceTime(monotonicNs: bigint): number {
   return Number(monotonicNs) / 1e6 - offsetMs;
 }
 
-/** Both clocks read one behind the other, as often as the system may step in between: the closest readings count. */
+/** Both clocks read one after the other, as often as the system may step in between: the closest readings count. */
 function measureOffsetMs(): number {
   let closest = { betweenMs: Infinity, offsetMs: 0 };
   for (let i = 0; i < tries; i++) {

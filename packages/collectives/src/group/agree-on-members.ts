@@ -4,7 +4,7 @@ import { rankNames } from '../ranks/rank-names.ts';
 import type { Ask, AskBoard, Notice, RankAsk } from './ask-board.ts';
 import { askOf, findDisagreement, missedDisagreement } from './find-disagreement.ts';
 
-/** How long at most until what another rank has told is seen. */
+/** The longest it takes until what another rank has announced is seen. */
 const longestPauseMs = 200;
 /** How long ranks that disagree stay, so that members who come a little later see it too. */
 const lingerMs = 1000;

@@ -13,7 +13,7 @@ export interface RankAsk extends Ask {
   readonly rank: number;
 }
 
-/** What a rank tells the others of its calls of `subGroup`. */
+/** What a rank announces to the others about its calls of `subGroup`. */
 export interface Notice {
   /** Those under way, the oldest first. */
   readonly asks: readonly Ask[];
@@ -63,7 +63,7 @@ export class AskBoard {
     });
   }
 
-  /** What these ranks tell, in their order. */
+  /** What these ranks have announced, in their order. */
   async read(ranks: readonly number[]): Promise<Map<number, Notice>> {
     const notices = await Promise.all(
       ranks.map((rank) => (rank === this.rank ? this.#notice : this.#noticeOf(rank))),
@@ -72,7 +72,7 @@ export class AskBoard {
   }
 
   async #noticeOf(rank: number): Promise<Notice> {
-    // Does not wait for a rank that has told nothing yet, as get() would.
+    // Does not wait for a rank that has announced nothing yet, as get() would.
     const held = await this.store.compareAndSet(this.#keyOf(rank), null, JSON.stringify(nothing));
     return held ? (JSON.parse(new TextDecoder().decode(held)) as Notice) : nothing;
   }

@@ -35,11 +35,11 @@ export interface BackendCall {
   readonly isCompared: boolean;
   /** The memory that it reads and writes. */
   readonly buffers: readonly DeviceBuffer[];
-  /** On a GPU, whether it is queued among the ops of the current stream, and not beside them. */
+  /** On a GPU, whether it is queued in order with the ops of the current stream, rather than alongside them. */
   readonly onCurrentStream: boolean;
 }
 
-/** A call that a backend is to begin, and what is told once how it ended. */
+/** A call that a backend is to begin, and what it notifies, once, of the outcome. */
 export interface PendingCall {
   readonly call: BackendCall;
   onSettled(outcome: Outcome): void;
@@ -64,7 +64,7 @@ export type Outcome =
 /** Calls under way. */
 export interface RunningCall {
   /**
-   * On the CPU: blocks until they have settled, and tells their listeners before it returns. On a GPU: makes what is
+   * On the CPU: blocks until they have settled, and notifies their listeners before it returns. On a GPU: makes what is
    * queued from now on wait for their results, and returns at once.
    */
   wait(): void;
@@ -77,7 +77,7 @@ export interface Backend {
   readonly deviceType: 'cpu' | 'cuda';
   /** The only device whose tensors it takes; null where any of the type will do. */
   readonly device: Device | null;
-  /** Whether sends and receives run in the order of all calls, and not beside the others. */
+  /** Whether sends and receives run in the order of all calls, rather than alongside the others. */
   readonly ordersPairs: boolean;
   /** Begins calls, several as one, and returns; they run in the order of their start. */
   start(calls: readonly PendingCall[]): RunningCall;

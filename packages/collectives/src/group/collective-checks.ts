@@ -22,8 +22,9 @@ export interface ReduceOptions {
   /** Where the result goes. Default: in place. */
   readonly output?: Tensor;
   /**
-   * What all ranks must give alike beside the op and the shape, such as 'step 3', in a few words: errors tell who gave what.
-   * Without `checkCalls`, NCCL compares it through the store with that of the rank that came first, and nothing waits for that.
+   * What all ranks must give alike besides the op and the shape, such as 'step 3', in a few words: errors say who gave
+   * what. Without `checkCalls`, NCCL compares it through the store with that of the rank that came first, and nothing
+   * waits for that.
    */
   readonly context?: string;
 }
@@ -81,7 +82,7 @@ export class CollectiveChecks {
     );
   }
 
-  /** Throws unless the root, and nobody else, gives the tensor that it alone has. */
+  /** Throws unless the root, and no other rank, gives the tensor that it alone has. */
   checkRootsTensor(op: string, name: 'input' | 'output', x: Tensor | null, root: number): void {
     if (this.#members.rank === root) {
       if (x === null)

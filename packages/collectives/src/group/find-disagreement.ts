@@ -67,7 +67,7 @@ function unmet(one: number, other: number, notices: ReadonlyMap<number, Notice>)
   return found ? { ...found, rank: one } : null;
 }
 
-/** The oldest ask of `member` for the group that `own` asks for, behind the serial `met`. */
+/** The oldest ask of `member` for the group that `own` asks for, after the serial `met`. */
 export function askOf(
   member: number,
   own: Ask,

@@ -34,7 +34,7 @@ export interface Call {
 export class PreparedCall implements PendingCall {
   readonly call: BackendCall;
   readonly work: Work;
-  /** Told once it has ended, with why it failed or null. */
+  /** Called once it has ended, with why it failed or null. */
   onEnded: (error: Error | null) => void = () => {};
   readonly #members: Members;
   readonly #operands: Operand[];
@@ -95,7 +95,7 @@ export class PreparedCall implements PendingCall {
     const { kind, description, root } = this.call;
     const peer = kind === 'send' || kind === 'recv' ? root : null;
     const error = errorOf(kind, outcome, this.#members, description, peer);
-    // The group goes on: no later call would tell.
+    // The group goes on: no later call would report it.
     if (error && outcome.status === 'mismatch') noteUnheard(this.#members, error);
     this.end(error, outcome.status === 'done' ? outcome.ran : undefined);
   }
@@ -105,7 +105,7 @@ export class PreparedCall implements PendingCall {
     this.#running = running;
   }
 
-  /** The program has been told how it failed. */
+  /** The program has learnt how it failed. */
   noteHeard(): void {
     noteHeard(this.#members);
   }
@@ -135,7 +135,7 @@ export class PreparedCall implements PendingCall {
     if (!this.#running)
       throw new RooflineError(
         'ARGUMENT',
-        `${this.call.kind}: begins when coalesce() returns; wait() behind that.`,
+        `${this.call.kind}: begins when coalesce() returns; wait() after that.`,
       );
     this.#running.wait();
     // On a GPU the result is there for all that is queued from now on, though the call may not have run.
@@ -149,7 +149,7 @@ export class PreparedCall implements PendingCall {
   }
 }
 
-/** What a call reads beside what it writes, which is let go of where that fails. */
+/** What a call reads besides what it writes, which is released where that fails. */
 function inputBeside(written: Operand | null, op: string, x: Tensor, order: object): Operand {
   try {
     return inputOperand(op, x, order);

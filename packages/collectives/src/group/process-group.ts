@@ -22,7 +22,7 @@ import type { Work } from './work.ts';
 export type Regroup = (members: Members) => Promise<ProcessGroup>;
 
 /**
- * Ranks that work together. Each call returns a Work at once; calls on one group run one after the other, in their
+ * Ranks that work together. Each call returns a Work immediately; calls on one group run one after the other, in their
  * order, which must be the same on all its ranks. Ranks that call something else, or with another shape or dtype, all
  * get a CollectiveError, and the group goes on; one that loses a rank does not.
  */
@@ -111,7 +111,7 @@ export class ProcessGroup {
   }
 
   /**
-   * All ranks' `input`, one after the other, on all ranks. `output` has the input's shape behind a dimension of the
+   * All ranks' `input`, one after the other, on all ranks. `output` has the input's shape after a dimension of the
    * group's size, or its first dimension times that size. In place: `input` is this rank's piece of `output`.
    */
   allGather(output: Tensor, input: Tensor): Work {
@@ -221,11 +221,11 @@ export class ProcessGroup {
   }
 
   /**
-   * Runs `calls`, whose calls on this group are queued among the ops of the current stream instead of beside them, as
-   * PyTorch's without `async_op` are, and gives what it returns. They are sooner done, for no stream waits for another,
-   * which is most of the time of a small call; nothing overlaps with them, and their time limit also counts what is queued
-   * before them. `coalesce` must stand inside or around all of them. On the CPU nothing is different. Throws a
-   * RooflineError for an async function.
+   * Runs `calls`, whose calls on this group are queued in order with the ops of the current stream instead of alongside
+   * them, as PyTorch's without `async_op` are, and gives what it returns. They finish sooner, because no stream waits
+   * for another, which takes most of the time of a small call; nothing overlaps with them, and their time limit also
+   * counts what is queued before them. `coalesce` must be inside or around all of them. On the CPU nothing changes.
+   * Throws a RooflineError for an async function.
    */
   onCurrentStream<T>(calls: () => T): T {
     refuseAsync('onCurrentStream', calls);
@@ -247,10 +247,10 @@ export class ProcessGroup {
   }
 
   /**
-   * A group of some of this one's ranks, given by their places here; only those call it, each with the same list, and two
-   * ranks make the groups that they share in one order. Works after a rank was lost too, as long as the store's host lives.
-   * Throws a CollectiveError that names who asks for other ranks, once that is seen, or who did not come in time; this group
-   * goes on.
+   * A group of some of this one's ranks, given by their numbers here; only those call it, each with the same list, and
+   * any two ranks make the groups that they share in the same order. Works after a rank was lost too, as long as the
+   * store's host lives. Throws a CollectiveError that names who asks for other ranks, once that is seen, or who did not
+   * come in time; this group goes on.
    */
   async subGroup(members: readonly number[]): Promise<ProcessGroup> {
     checkSubGroupRanks('subGroup', members, this.rank, this.size);
@@ -261,8 +261,8 @@ export class ProcessGroup {
   }
 
   /**
-   * Leaves: ends the connections, and with them what is under way; later calls throw a DisposedError. The store stays until
-   * the first group has left.
+   * Leaves the group: ends the connections, and with them what is under way; later calls throw a DisposedError. The
+   * store stays until the first group has left.
    */
   dispose(): void {
     this.#isDisposed = true;
@@ -277,7 +277,7 @@ export class ProcessGroup {
   #start(call: Call): Work {
     if (this.#isDisposed)
       throw new DisposedError(
-        `${call.kind}: the group was used after it had been disposed; dispose() behind its last call.`,
+        `${call.kind}: the group was used after it had been disposed; dispose() after its last call.`,
       );
     // Also where nothing is held, as for copies.
     currentTrace()?.refuse(

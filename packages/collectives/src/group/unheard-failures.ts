@@ -12,12 +12,12 @@ export function noteUnheard(group: object, error: Error): void {
   isWatched = true;
 }
 
-/** The program has been told of a failure of this group. */
+/** The program has learnt of a failure of this group. */
 export function noteHeard(group: object): void {
   unheard.delete(group);
 }
 
-/** A program that was never told must not end as if all were well. */
+/** A program that never learnt of it must not end as if all were well. */
 function tellAll(): void {
   for (const error of unheard.values()) console.error(error);
   if (unheard.size > 0) process.exitCode ||= 1;

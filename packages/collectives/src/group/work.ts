@@ -6,7 +6,7 @@ const observers = new Set<(work: Work) => void>();
 
 /**
  * Calls `observer`, which must not throw, with every collective that begins, of any group. Returns a function that ends
- * that. Throws a RooflineError (code ARGUMENT) for what is no function.
+ * that. Throws a RooflineError (code ARGUMENT) for what is not a function.
  */
 export function observeWorks(observer: (work: Work) => void): () => void {
   checkFunction('observeWorks', 'the observer', observer);
@@ -47,8 +47,8 @@ export class Work {
   }
 
   /**
-   * When its data moved: from when all ranks had come, to its end. Null before it is done, where it failed, and with NCCL,
-   * whose kernels stand in a `profile`.
+   * When its data moved: from when all ranks had come, to its end. Null before it is done, where it failed, and with
+   * NCCL, whose kernels a `profile` shows.
    */
   get ran(): TimeSpan | null {
     return this.#ran;

@@ -19,8 +19,8 @@ SCRIPT joins with initProcessGroup({ backend: 'gloo' }) of @roofline/collectives
 const wrongUsage = 2;
 
 /**
- * Runs `roofline-launch` and gives its exit code: the first failed rank's, or 2 for wrong usage, which it tells on stderr
- * before `help`. Without `help` that is the usage of `roofline-launch`.
+ * Runs `roofline-launch` and gives its exit code: the first failed rank's, or 2 for wrong usage, which it explains on
+ * stderr before `help`. Without `help` that is the usage of `roofline-launch`.
  */
 export async function runLaunchCommand(args: readonly string[], help = `\n${usage}`): Promise<number> {
   let options: LaunchOptions | null;
@@ -43,7 +43,7 @@ export async function runLaunchCommand(args: readonly string[], help = `\n${usag
   }
 }
 
-/** Null where help is asked for. Throws an Error for what is no option. */
+/** Null where help is asked for. Throws an Error for what is not an option. */
 function readOptions(args: readonly string[]): LaunchOptions | null {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -71,7 +71,7 @@ function readOptions(args: readonly string[]): LaunchOptions | null {
   };
 }
 
-/** Throws an Error for what is no count, such as the nothing of a shell variable that is not set. */
+/** Throws an Error for what is not a count, such as the empty text of an unset shell variable. */
 function countOf(flag: string, text: string, least: number): number {
   const value = text.trim() === '' ? NaN : Number(text);
   if (Number.isSafeInteger(value) && value >= least) return value;

@@ -74,7 +74,7 @@ export function readRendezvous(text: string): HostAndPort {
 /** Throws a RooflineError for a script that Node.js does not find: it tries extensions, and the main file of a folder. */
 export function checkScript(script: string): void {
   const path = resolve(script);
-  // An option of Node.js, with the script behind it.
+  // An option of Node.js, with the script after it.
   if (script.startsWith('-')) return;
   try {
     createRequire(path).resolve(path);

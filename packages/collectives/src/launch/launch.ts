@@ -18,7 +18,7 @@ export interface LaunchResult {
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 const defaultGraceMs = 5000;
-/** How long ranks may tell of the one that they lost before they are asked to end. */
+/** How long ranks may take to report the one that they lost before they are asked to end. */
 const noticeMs = 1000;
 
 /**

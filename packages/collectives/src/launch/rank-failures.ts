@@ -1,7 +1,7 @@
 import { rankNames } from '../ranks/rank-names.ts';
 import type { RankFailure } from './rank-process.ts';
 
-/** Of ranks that failed in this order, the one whose error is not that it lost another, nor that it was ended. */
+/** Of ranks that failed in this order, the one whose error is neither that it lost another nor that it was ended. */
 export function rootFailure(failures: readonly RankFailure[]): RankFailure | null {
   const isOwn = ({ lastLines, signal }: RankFailure) =>
     signal !== 'SIGTERM' && !lastLines.some((line) => line.includes('CollectiveError'));
@@ -19,7 +19,7 @@ export function* describeFailures(failures: readonly RankFailure[], count: numbe
   const first = groups.get(textOf(root))!;
   const order = first.length === count && count > 1 ? '' : ' first';
   yield* `${namesOf(first)} failed${order}: ${textOf(root)}`.split('\n');
-  // They stand above among what others wrote.
+  // They are above, among what others wrote.
   if (root.error === null) yield* root.lastLines.map((line) => `  ${line}`);
 }
 

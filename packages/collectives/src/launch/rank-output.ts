@@ -5,7 +5,7 @@ const keptLines = 40;
 const lastErrorMs = 2000;
 
 /**
- * What a rank writes to stderr, handed on line by line. The error that it ends with is held back: a launcher tells it
+ * What a rank writes to stderr, handed on line by line. The error that it ends with is held back: a launcher reports it
  * once for all ranks that end with it.
  */
 export class RankOutput {

@@ -15,8 +15,9 @@ export interface LifelineOptions {
 
 /**
  * Starts Node.js with `args`, in a process group of its own. It is killed with all of that group, which is what it has
- * started, as soon as this process is gone, though that was killed by SIGKILL and it is busy in native code: a thread of it
- * waits at one end of a pipe for the other end to close, which the system does. `killTree` kills the group sooner.
+ * started, as soon as this process is gone, even if that was killed by SIGKILL and it is busy in native code: a thread
+ * of it waits at one end of a pipe for the other end to close, which the system does. `killTree` kills the group
+ * sooner.
  */
 export function spawnWithLifeline(args: readonly string[], options: LifelineOptions): ChildProcess {
   const { env, stdio } = options;
@@ -26,7 +27,7 @@ export function spawnWithLifeline(args: readonly string[], options: LifelineOpti
     stdio: [...stdio, 'pipe'],
     detached: true,
   });
-  // Where a process that it has left behind holds the other end.
+  // Where a process that it left running holds the other end.
   const lifeline = child.stdio[stdio.length] as Socket | null | undefined;
   child.once('exit', () => lifeline?.destroy());
   return child;

@@ -1,4 +1,4 @@
-/** How Node.js begins to write an error that nothing caught: a place, the line that stands there, and a mark below. */
+/** How Node.js begins to write an error that nothing caught: a place, the line there, and a mark below. */
 const placeLine = /^(?:file:\/\/|node:|\/|[A-Za-z]:[\\/]|\[eval\]).*:\d+$/;
 const markLine = /^\s*\^+\s*$/;
 /** How it ends. */
@@ -15,7 +15,7 @@ export function mayBeUncaught(lines: readonly string[]): boolean {
 
 /**
  * Of what Node.js wrote of an error that nothing caught, the error itself: its message, the frames of its stack that are
- * not inside of Node.js, and its members. Null for lines that are none.
+ * not inside of Node.js, and its members. Null for lines that are not one.
  */
 export function uncaughtError(written: readonly string[]): readonly string[] | null {
   const lines = withoutBlank(written);
@@ -30,7 +30,7 @@ function withoutBlank(lines: readonly string[]): readonly string[] {
   return lines[0] === '' ? lines.slice(1) : lines;
 }
 
-/** Without what stands between the mark and the error: more of the program, where it is a fault of syntax. */
+/** Without what is between the mark and the error: more of the program, where it is a fault of syntax. */
 function messageOf(lines: readonly string[]): readonly string[] {
   const start = lines.findIndex((line, index) => errorLine.test(line) && (lines[index - 1] ?? '') === '');
   const rest = start < 0 ? [...lines] : lines.slice(start);

@@ -12,7 +12,7 @@ export interface CommunicatorConfig {
 const layout = { bytes: 48, magic: 0xcafebeef, version: 21_800 } as const;
 /** Of NCCL 2.14, the first with a choice: later fields keep their defaults. */
 const oldLayout = { bytes: 24, magic: 0xcafebeef, version: 21_400 } as const;
-/** What stands in fields that are not set. */
+/** The value of fields that are not set. */
 const undefinedInt = -(2 ** 31);
 
 /** Writes an ncclConfig_t for the NCCL of this version, which must stay until the call that takes it has returned. */
@@ -24,7 +24,7 @@ export function configFor({ blocking, splitShare }: CommunicatorConfig, libraryV
   memory.words[3] = version;
   memory.words[4] = Number(blocking);
   if (version < layout.version) return memory;
-  // cgaClusterSize, minCTAs, maxCTAs; netName is a null pointer; behind splitShare what fills the structure up.
+  // cgaClusterSize, minCTAs, maxCTAs; netName is a null pointer; after splitShare comes padding.
   for (const word of [5, 6, 7, 11]) memory.words[word] = undefinedInt;
   memory.words[10] = Number(splitShare);
   return memory;

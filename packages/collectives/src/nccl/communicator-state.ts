@@ -10,7 +10,7 @@ const watchedWord = 5;
 const attemptedWord = 6;
 const guardWord = 7;
 const wordBytes = 4;
-/** Behind the words: since when a thread has been inside. */
+/** After the words: since when a thread has been inside. */
 const enteredByte = 32;
 const headBytes = 64;
 
@@ -118,7 +118,7 @@ export class CommunicatorState {
     return Atomics.load(this.#words, completedWord);
   }
 
-  /** Notes a call, and the CUevent behind it. */
+  /** Notes a call, and the CUevent after it. */
   begin(event: number): void {
     const slot = this.started % mostPending;
     this.#events[slot] = event;

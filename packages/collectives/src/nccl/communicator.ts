@@ -33,8 +33,8 @@ export function createUniqueId(): Uint8Array {
  * Ranks connect without blocking, so that one that never comes costs a time limit and not the process. Calls are made on
  * a second communicator, split off the first, which blocks: one that does not starts a thread for each call, which takes
  * longer than the call. The two share their end (splitShare), so that the watchdog can free a thread that is blocked in a
- * call by aborting the first, the guard, which nobody is inside of. NCCL before 2.18 cannot split: its calls do not block
- * and are asked for their results.
+ * call by aborting the first, the guard, which no thread is inside of. NCCL before 2.18 cannot split: its calls do not
+ * block and are asked for their results.
  */
 export class Communicator {
   readonly state = new CommunicatorState();
@@ -44,7 +44,7 @@ export class Communicator {
   readonly #first: number;
   #split = 0;
 
-  /** Begins to connect; `connected` tells when that is done. The GPU must be current. Throws an Error. */
+  /** Begins to connect; `connected` says when that is done. The GPU must be current. Throws an Error. */
   constructor(place: CommunicatorPlace) {
     this.#place = place;
     const { functions, describe, versionNumber } = ncclLibrary();
@@ -159,7 +159,7 @@ export class Communicator {
   }
 }
 
-/** Frees a communicator that nobody is inside of, and its guard, if it has one that is not gone. */
+/** Frees a communicator that no thread is inside of, and its guard, if it has one that is not gone. */
 export function endCommunicators(state: CommunicatorState, handle: number, guard: number): void {
   const { ncclCommAbort } = ncclLibrary().functions;
   // They share memory, so their ends must not meet.

@@ -75,7 +75,7 @@ function explained<T>(options: ConnectNcclOptions, connect: () => T): T {
 function notConnected({ rank, ranks, device, op }: ConnectNcclOptions, cause: Error): CollectiveError {
   return new CollectiveError(
     `${op}: NCCL could not connect rank ${ranks[rank]}, on ${device.label}, to the others: ${cause.message}. ` +
-      'Has each rank a GPU of its own, and is the network interface right (NCCL_SOCKET_IFNAME)? NCCL_DEBUG=INFO tells more.',
+      'Has each rank a GPU of its own, and is the network interface right (NCCL_SOCKET_IFNAME)? NCCL_DEBUG=INFO says more.',
     { op, rank: ranks[rank]!, peers: [] },
     { cause },
   );

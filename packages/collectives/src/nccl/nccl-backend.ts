@@ -18,7 +18,7 @@ export interface NcclBackendParts {
   readonly checkCalls: boolean;
 }
 
-/** Calls on the stream, and the event behind them. */
+/** Calls on the stream, and the event after them. */
 interface Flight {
   readonly calls: readonly PendingCall[];
   readonly stream: CudaStream;
@@ -105,7 +105,7 @@ export class NcclBackend implements Backend {
     if (this.#flights.length > 0) this.#parts.communicator.abort();
   }
 
-  /** Puts the calls on `stream`, behind what the current one has so far. Gives why that failed, or null. */
+  /** Puts the calls on `stream`, after what the current one has so far. Gives why that failed, or null. */
   #enqueue(calls: readonly PendingCall[], stream: CudaStream): Failure | null {
     const { device, communicator, alarms, rank, size, checkCalls, watchdog } = this.#parts;
     if (this.#flights.length >= mostPending) {

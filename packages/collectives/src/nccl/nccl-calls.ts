@@ -21,7 +21,7 @@ export function ncclCallsOf(call: BackendCall, place: NcclPlace): NcclCall[] {
   const { kind, input, output, count, root } = call;
   const dtype = dataTypes[call.dtype]!;
   const op = reductionOps[call.reduction];
-  // A barrier is the sum of something that nobody reads.
+  // A barrier is the sum of something that nothing reads.
   if (kind === 'barrier')
     return [(nccl) => nccl.ncclAllReduce(scratch, scratch, 1, dataTypes.int32!, 0, communicator, stream)];
   if (count === 0) return [];

@@ -50,7 +50,7 @@ export interface NcclLibrary {
   describe(result: number, communicator: number): string;
 }
 
-/** The first whose communicators can be told not to block. */
+/** The first version whose communicators can be made non-blocking. */
 const oldestVersion = 21_400;
 export const uniqueIdBytes = 128;
 

@@ -20,7 +20,7 @@ export interface ReplicatedModel {
 
 /** When gradients are reduced. */
 const dataParallelModes = ['naive', 'flat', 'overlap'] as const;
-/** `naive`: one by one behind the backward pass; `flat`: all at once behind it; `overlap`: bucket by bucket beside it. */
+/** `naive`: one by one after the backward pass; `flat`: all at once after it; `overlap`: bucket by bucket during it. */
 export type DataParallelMode = (typeof dataParallelModes)[number];
 
 /** Options of DistributedDataParallel; all ranks give the same. */
@@ -56,7 +56,9 @@ export function checkedOptions(
   return { mode, bucketBytes, findUnusedParameters };
 }
 
-/** A model's tensors, each once. Throws a RooflineError for what is no model, or has tensors that cannot be trained. */
+/**
+ * A model's tensors, each once. Throws a RooflineError for what is not a model, or has tensors that cannot be trained.
+ */
 export function namedTensors(model: ReplicatedModel): NamedTensor[] {
   if (typeof model?.namedParameters !== 'function')
     throw new RooflineError(
@@ -81,7 +83,7 @@ export function namedTensors(model: ReplicatedModel): NamedTensor[] {
   return named.filter(([, tensor]) => !seen.has(tensor) && seen.add(tensor));
 }
 
-/** Throws, on all ranks, for what those behind the first cannot get. */
+/** Throws, on all ranks, for what those after the first cannot get. */
 function checkReplicable(name: string, tensor: Tensor): void {
   const { dtype, shape } = tensor;
   const remedy = 'or keep it where namedParameters() does not give it, such as in a private field';

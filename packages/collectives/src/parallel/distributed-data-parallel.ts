@@ -25,7 +25,7 @@ import { planBuckets } from './plan-buckets.ts';
 
 const firstBucketBytes = 2 ** 20;
 
-/** Parameters that one reduces: a second one would average what the first has averaged only in part. */
+/** Parameters that a wrapper reduces: a second one would average what the first has averaged only in part. */
 const reduced = new WeakSet<Tensor>();
 
 /**
@@ -45,7 +45,8 @@ const reduced = new WeakSet<Tensor>();
  * `checkpoint`s, take 'naive' or 'flat': 'overlap' has sent the first part by then, and throws.
  *
  * Throws a CollectiveError where the ranks' models or options differ, a RooflineError for a model without anything to
- * train, or whose tensors do not travel or are reduced by another one (code PARAMETERS), and for options that are none.
+ * train, or whose tensors cannot be sent or are reduced by another one (code PARAMETERS), and for options that do not
+ * exist.
  */
 export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedModel> {
   readonly module: Model;
@@ -58,7 +59,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   readonly #buckets: readonly GradientBucket[];
   readonly #bucketOf: ReadonlyMap<Tensor, GradientBucket>;
   readonly #removeHooks: (() => void)[];
-  /** Of the end of the pass that runs; null while none does, so that others' functions can be compiled. */
+  /** The hook at the end of the pass that runs; null while none does, so that other functions can be compiled. */
   #stopListening: (() => void) | null = null;
   readonly #pass = new BackwardPass();
   #copiedBytes = 0;
@@ -101,12 +102,12 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
   }
 
   /**
-   * The step of the training that this rank is at, which all set as it begins; null, as at the start, where they do not say.
+   * The training step that this rank is at, which all ranks set as it begins; null, as initially, where it is not set.
    * Each pass then sends it with the first of its gradients, and throws a CollectiveError on all ranks, with the step of each,
-   * unless they are at the same one. So a rank that has skipped a step is found in that step. Without it the gradients of its
-   * next step are averaged with those of the others' present one, as nothing tells them apart, until at the end a pass is
-   * missing. With NCCL the pass does not wait for the others' answer: a later call of the group throws the error.
-   * Throws a RooflineError (code RANGE) for what is no whole number of zero or more.
+   * unless they are at the same one. So a rank that has skipped a step is found in the same step. Without it the
+   * gradients of its next step are averaged with those of the others' present one, since nothing tells them apart,
+   * until at the end a pass is missing. With NCCL the pass does not wait for the others' answer: a later call of the
+   * group throws the error. Throws a RooflineError (code RANGE) for what is not a whole number of zero or more.
    */
   get step(): number | null {
     return this.#step;
@@ -127,7 +128,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
 
   /**
    * Bytes of gradients that have been copied into their buckets since the start. None where the ops that make gradients
-   * write them there; which do, Tensor.setGradientBuffer tells. A gradient that is set by hand, or that was there before,
+   * write them there; Tensor.setGradientBuffer says which do. A gradient that is set by hand, or that was there before,
    * is copied too.
    */
   get copiedBytes(): number {
@@ -154,7 +155,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     return result;
   }
 
-  /** Lets go of the model: its gradients are its own again. Disposing twice is harmless. */
+  /** Releases the model: its gradients are its own again. Disposing twice is harmless. */
   dispose(): void {
     if (this.#removeHooks.length === 0) return;
     for (const remove of this.#removeHooks.splice(0)) remove();
@@ -191,7 +192,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     }
   }
 
-  /** Begins to reduce the next bucket. The first one of a pass tells at which step this rank is. */
+  /** Begins to reduce the next bucket. The first one of a pass announces the step that this rank is at. */
   #start(bucket: GradientBucket): void {
     const { works } = this.#pass;
     const tells = this.#step !== null && works.length === 0;
@@ -210,7 +211,7 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     if (!this.#findUnused && missing.length > 0) throw this.#unusedParameters(missing);
   }
 
-  /** Reduces what is not under way yet, and waits for all of it; gives the parameters that have got no gradient. */
+  /** Reduces what is not under way yet, and waits for all of it; returns the parameters that got no gradient. */
   #reduceRest(): readonly Tensor[] {
     const { works } = this.#pass;
     // What came in passes before, inside noSync, is there to be reduced.
@@ -224,7 +225,10 @@ export class DistributedDataParallel<Model extends ReplicatedModel = ReplicatedM
     return missing;
   }
 
-  /** The pass has failed: what was sent of it cannot be taken back. Its error counts, not those of what was sent. */
+  /**
+   * The pass has failed: what was sent of it cannot be taken back. Its error is the one to report, not those of what
+   * was sent.
+   */
   #fail(): void {
     const { works } = this.#pass;
     this.#isOutOfStep ||= works.length > 0;

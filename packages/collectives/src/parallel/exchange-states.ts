@@ -40,7 +40,7 @@ export async function gatherState(
 
 /**
  * Brings the root's state to the ranks that need it: each gets copies of the tensors of its own parameters alone.
- * `owners` tells whose each parameter is. A collective.
+ * `owners` says which rank owns each parameter. A collective.
  */
 export async function scatterState(
   group: ProcessGroup,

@@ -24,7 +24,10 @@ export function checkShardable(owner: string, state: ShardableState): void {
     checkText(owner, `"${name}" of the metadata`, text);
 }
 
-/** The part of a state for some of its `count` parameters. Throws a RooflineError (code OPTIMIZER_STATE) for names that are none. */
+/**
+ * The part of a state for some of its `count` parameters. Throws a RooflineError (code OPTIMIZER_STATE) for names that
+ * do not exist.
+ */
 export function selectState(
   { tensors, metadata }: ShardableState,
   numbers: readonly number[],

@@ -60,7 +60,7 @@ const owner = 'ShardedOptimizer';
  */
 export class ShardedOptimizer<H extends object> {
   readonly group: ProcessGroup;
-  /** Makes no step: it holds all parameters, with the hyperparameters that may change between steps. */
+  /** Never makes a step: it holds all parameters, with the hyperparameters that may change between steps. */
   readonly #whole: ShardableOptimizer<H>;
   /** This rank's share; null where there are fewer parameters than ranks. */
   #own: ShardableOptimizer<H> | null;
@@ -154,7 +154,7 @@ export class ShardedOptimizer<H extends object> {
     if (this.#own) {
       for (const [i, { parameters: _, ...hyperparameters }] of this.#whole.groups.entries()) {
         const own = this.#own.groups[i]!;
-        // A compiled function may set none: there the collective behind this says what is wrong.
+        // A compiled function may set none: there the collective after this says what is wrong.
         const isChanged = ([name, value]: [string, unknown]) => own[name as keyof H] !== value;
         Object.assign(own, Object.fromEntries(Object.entries(hyperparameters).filter(isChanged)));
       }
@@ -165,8 +165,8 @@ export class ShardedOptimizer<H extends object> {
 
   /**
    * The state of all parameters, as the optimizer on one rank would have it, in copies that are the caller's to dispose;
-   * null on ranks other than the `root`. A collective. Until its promise is settled a step is refused, of which the copies
-   * would hold a part.
+   * null on ranks other than the `root`. A collective. Until its promise is settled a step is refused, because the
+   * copies would hold part of it.
    */
   async stateDict(options: StateOptions = {}): Promise<ShardableState | null> {
     const root = this.#rootOf('stateDict', options);
@@ -184,7 +184,7 @@ export class ShardedOptimizer<H extends object> {
   /**
    * Continues from a whole state, which all ranks have, or the `root` alone: the others give null. A collective. Throws
    * on all ranks where one gives something else, or it is not of these parameters: the optimizer's state is then as it was.
-   * Until its promise is settled a step is refused, which would be lost.
+   * Until its promise is settled a step is refused, because it would be lost.
    */
   async loadStateDict(state: ShardableState | null, options: StateOptions = {}): Promise<void> {
     const root = this.#rootOf('loadStateDict', options);
@@ -211,7 +211,7 @@ export class ShardedOptimizer<H extends object> {
     this.#own = loaded;
   }
 
-  /** Runs a call that brings the state from rank to rank, in which time it must not change. */
+  /** Runs a call that moves the state between ranks; meanwhile the state must not change. */
   async #exchange<T>(method: 'stateDict' | 'loadStateDict', run: () => Promise<T>): Promise<T> {
     this.#underWay = method;
     try {

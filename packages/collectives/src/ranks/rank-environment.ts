@@ -1,7 +1,7 @@
 import { RooflineError, checkCount, checkObject, checkOptions, checkText } from '@roofline/tensor-core';
 import { parseHostAndPort } from './host-and-port.ts';
 
-/** Where a process stands among those that work together. */
+/** A process's place among those that work together. */
 export interface RankEnvironment {
   readonly rank: number;
   readonly worldSize: number;
@@ -13,11 +13,11 @@ export interface RankEnvironment {
   /** Whether rank 0 hosts it; else a launcher does. */
   readonly hostsStore: boolean;
   readonly token: string;
-  /** What told of the ranks. */
+  /** Where the ranks were read from. */
   readonly source: 'options' | 'torchrun' | 'slurm' | 'openmpi';
 }
 
-/** What is given here counts more than the environment. */
+/** What is given here takes precedence over the environment. */
 export interface RankOptions {
   readonly rank?: number;
   readonly worldSize?: number;
@@ -46,7 +46,7 @@ interface Convention {
   readonly localRank: string;
 }
 
-/** Best first: torchrun's names are also what people set by hand, inside a Slurm job say. */
+/** Highest precedence first: torchrun's names are also what people set by hand, inside a Slurm job for example. */
 const conventions: readonly Convention[] = [
   { source: 'torchrun', rank: 'RANK', worldSize: 'WORLD_SIZE', localRank: 'LOCAL_RANK' },
   {
@@ -60,8 +60,8 @@ const conventions: readonly Convention[] = [
 
 /**
  * The ranks as torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun or Slurm's srun
- * tell of them, or as the options say. Slurm and Open MPI know no port: without MASTER_PORT it follows from the job's
- * number; the address is then that of the job's first node, or of Open MPI's launching host where it tells.
+ * name them, or as the options say. Slurm and Open MPI have no port: without MASTER_PORT it follows from the job's
+ * number; the address is then that of the job's first node, or of Open MPI's launching host where it says so.
  * Throws a RooflineError (code RANKS) that names what is missing or makes no sense.
  */
 export function rankEnvironment(
@@ -94,7 +94,7 @@ function ranksOf(
   if (rank === null || worldSize === null) throw missingRanks(rank, worldSize, convention);
   if (worldSize < 1 || rank >= worldSize)
     throw ranksError(`rank ${rank} of a world of ${worldSize} makes no sense; ranks count from 0.`);
-  // One machine, unless somebody says otherwise.
+  // One machine, unless something says otherwise.
   return { rank, worldSize, localRank: numberOf('localRank') ?? rank };
 }
 
@@ -135,7 +135,7 @@ function masterAddressIn(variables: Variables): string {
   const nodes = SLURM_STEP_NODELIST ?? SLURM_JOB_NODELIST;
   if (isSet(nodes)) return firstNode(nodes);
   if (isSet(SLURM_LAUNCH_NODE_IPADDR)) return SLURM_LAUNCH_NODE_IPADDR;
-  // Open MPI tells how many of the ranks are on this machine: all of them need no network.
+  // Open MPI says how many of the ranks are on this machine: all of them need no network.
   if (
     isSet(variables.OMPI_COMM_WORLD_SIZE) &&
     variables.OMPI_COMM_WORLD_SIZE === variables.OMPI_COMM_WORLD_LOCAL_SIZE
@@ -179,7 +179,7 @@ function numberIn(variables: Variables, name: string): number | null {
   return Number(text);
 }
 
-/** Throws for what is no port, and for 0, which stands for any free one: the other ranks could not know it. */
+/** Throws for what is not a port, and for 0, which means any free one: the other ranks could not know it. */
 function checkCommonPort(name: string, port: number): void {
   if (port < 1 || port > 65535)
     throw ranksError(`${name} is ${port}; ports that all ranks know are 1 to 65535.`);

@@ -29,7 +29,7 @@ export async function enterStore({ host, port, token }: StorePlace, timeoutMs: n
     if (word === 'refused') throw refusal(host, port);
     if (word !== 'welcome') throw new Error('what answers there is no store');
     socket.removeAllListeners();
-    // 'close' follows, and tells those who wait.
+    // 'close' follows, and notifies waiters.
     socket.on('error', () => {});
     return { socket, reader, messageBytes: Number(largest) };
   } catch (error) {

@@ -29,7 +29,7 @@ export class FrameReader {
     this.#largestBytes = largestBytes;
   }
 
-  /** The messages that `chunk` completes, each as its fields. Throws a RangeError for what is no message. */
+  /** The messages that `chunk` completes, each as its fields. Throws a RangeError for what is not a message. */
   read(chunk: Buffer): Buffer[][] {
     this.#chunks.push(chunk);
     this.#heldBytes += chunk.length;

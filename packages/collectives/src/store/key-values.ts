@@ -1,6 +1,6 @@
 import { startTimer } from '../bounded-timer.ts';
 
-/** Told that the keys waited for have all come, or which have not in time. */
+/** Called when the keys waited for have all come, or with those that have not come in time. */
 export type Answer = (missing: readonly string[]) => void;
 
 interface Waiter {

@@ -71,7 +71,7 @@ export class MemberConnection {
       try {
         if (this.#values.get(key) === undefined) this.#values.set(key, value);
       } catch (error) {
-        // The store is full, and nobody is there to be told.
+        // The store is full, and no one is left to notify.
         if (!(error instanceof RangeError)) throw error;
       }
     }
@@ -98,7 +98,7 @@ export class MemberConnection {
     const names = (op === 'get' ? keys.slice(0, 1) : keys).map(String);
     const answer = (missing: readonly string[]) => {
       if (missing.length > 0) this.#reply(id, 'timeout', missing);
-      // Right here: a request behind this one may delete the value.
+      // Right here: a request after this one may delete the value.
       else this.#reply(id, 'ok', op === 'get' ? names.map((name) => this.#values.get(name)!) : []);
     };
     const giveUp = this.#values.wait(names, Number(timeoutMs), (missing) => {

@@ -4,7 +4,7 @@ export interface StoreWaitOptions {
   readonly timeoutMs?: number;
 }
 
-/** Keys and values that all ranks see, for what they must tell each other before they are connected. */
+/** Keys and values that all ranks see, for what they must exchange before they are connected. */
 export interface Store {
   /** Sets a key; a text is kept as UTF-8. */
   set(key: string, value: Uint8Array | string): Promise<void>;

@@ -4,7 +4,7 @@ import { runRanks } from '../support/run-ranks.ts';
 
 const count = cudaDeviceCount();
 
-describe('what several GPUs do is what one does', () => {
+describe('several GPUs give the results of one', () => {
   it.for([
     ['data-parallel', 1],
     ['data-parallel', 2],

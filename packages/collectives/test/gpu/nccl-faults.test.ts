@@ -14,7 +14,7 @@ const pairs = 5;
 describe.skipIf(count < 2)(
   `NCCL's faults between two GPUs${count < 2 ? ` (skipped: ${count} GPUs)` : ''}`,
   () => {
-    it('kill -9 in a loop of all-reduces, 20 times: the survivor is told who is gone, and ends', async () => {
+    it('kill -9 in a loop of all-reduces, 20 times: the survivor learns who is gone, and ends', async () => {
       for (let kill = 0; kill < kills; kill += pairs) {
         const killings = Array.from({ length: pairs }, (_, i) => {
           const victim = (kill + i) % 2;

@@ -46,7 +46,7 @@ function expectAgreed(outcomes: readonly (Outcome | null)[], ...lists: readonly 
 const pass = async (ms: number) => await new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('members of a group', () => {
-  it('agree, also beside other groups, again and again, and with themselves', async () => {
+  it('agree, also while other groups form, again and again, and with themselves', async () => {
     const { all } = await world(4);
     const seen = new Set<Outcome | null>();
     for (let i = 0; i < 5; i++) {
@@ -74,7 +74,7 @@ describe('members of a group', () => {
     expect(first).toEqual([await second, await third]);
   });
 
-  it('agree, and are told who does not, also where they are many', async () => {
+  it('agree, and learn who does not, also where they are many', async () => {
     const { all } = await world(24);
     const everyone = Array.from({ length: 24 }, (_, rank) => rank);
     for (let i = 0; i < 3; i++) expectAgreed(await all(everyone.map(() => everyone)), everyone);
@@ -101,11 +101,11 @@ describe('members of a group', () => {
   it.each<[string, readonly (readonly number[] | null)[], readonly (readonly number[] | null)[]]>([
     ['in another order', [[0, 1], [1, 0]], [[1], [0]]], // prettier-ignore
     ['with one more', [[0, 1], [0, 1, 2], null], [[1], [0], null]], // prettier-ignore
-    // Rank 1 learns of it, though nobody asks for less with it.
+    // Rank 1 learns of it, though no rank asks for less with it.
     ['with one less', [[0, 1, 2], [0, 1, 2], [0, 2]], [[2], [2], [0]]], // prettier-ignore
     ['all others', [[0, 1, 2, 3], [3, 2, 1, 0], [0, 1, 2, 3], [1, 2, 3, 0]], [[1, 3], [0, 2, 3], [1, 3], [0, 1, 2]]], // prettier-ignore
   ])(
-    'are told at once, and all, who asks for a list %s; then they may ask again',
+    'learn at once, on every rank, who asks for a list %s; then they may ask again',
     async (_, lists, peers) => {
       const { all } = await world(lists.length);
       for (let round = 0; round < 4; round++) {
@@ -129,7 +129,7 @@ describe('members of a group', () => {
     },
   );
 
-  it('are told of what the others asked for, also by a rank that comes a little later', async () => {
+  it('learn what the others asked for, also by a rank that comes a little later', async () => {
     const { ask } = await world(3);
     const early = [ask(0, [0, 1, 2]), ask(2, [0, 2])];
     await pass(300);
@@ -139,7 +139,7 @@ describe('members of a group', () => {
     for (const outcome of outcomes) expect(String(outcome)).toMatch(/rank 2: 0, 2\)/);
   });
 
-  it('are told of it where they come when these have given up, unless these ask again', async () => {
+  it('learn it where they come when these have given up, unless these ask again', async () => {
     const { ask, all } = await world(3);
     const [first, third] = await Promise.all([ask(0, [0, 1, 2]), ask(2, [0, 2])]);
     for (const outcome of [first, third])

@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/group/backend.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('coalesced calls', () => {
-  it('begin together behind the function, and are one Work', () => {
+  it('begin together after the function, and are one Work', () => {
     const backend = new InstantBackend(null);
     const group = groupOn(backend);
     const work = group.coalesce(() => {
@@ -84,6 +84,6 @@ describe('coalesced calls', () => {
     const group = groupOn(new InstantBackend());
     expect(() => group.coalesce(() => void group.coalesce(() => {}))).toThrow(/inside another/);
     expect(() => group.coalesce(async () => {})).toThrow(/is async/);
-    expect(() => group.coalesce(() => group.allReduce(ones([2])).wait())).toThrow(/wait\(\) behind that/);
+    expect(() => group.coalesce(() => group.allReduce(ones([2])).wait())).toThrow(/wait\(\) after that/);
   });
 });

@@ -42,7 +42,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
       expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all right\n', stderr: '' });
   });
 
-  it('a process that never asked what became of calls which did not fit does not end well', async () => {
+  it('a process that never asked about mismatched calls ends with an error', async () => {
     for (const [rank, { code, stdout, stderr }] of (await runRanks('faults', 2, ['unheard'])).entries()) {
       expect({ code, stdout }).toEqual({ code: 1, stdout: 'all right\n' });
       expect(stderr).toContain(
@@ -52,7 +52,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     }
   });
 
-  it('a process ends by itself, with calls that nobody waits for', async () => {
+  it('a process ends by itself, with calls that nothing waits for', async () => {
     for (let round = 0; round < 5; round++) await isEverySuccessful('natural', 2);
   });
 
@@ -121,7 +121,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
 
   // Few elements: most of the time goes into agreeing on the call. Many: into moving them.
   it.each(['100', '5000000'])(
-    'a rank that is stopped in all-reduces of %s elements is late, and its killing later harms nobody',
+    'a rank that is stopped in all-reduces of %s elements is late, and killing it later harms no other',
     async (elements) => {
       await withRanks(
         'loop',
@@ -144,7 +144,7 @@ describe.skipIf(!hasGloo)(`faults${glooNote}`, () => {
     },
   );
 
-  it('a rank that is stopped, and wakes up when its own time is over too, is told that it was late', async () => {
+  it('a rank that is stopped, and wakes up when its own time is over too, learns that it was late', async () => {
     await withRanks(
       'loop',
       3,

@@ -7,7 +7,7 @@ const count = Number(process.env['ROOFLINE_KILLS'] ?? 2);
 const kills = Array.from({ length: count }, (_, i) => i);
 
 describe.skipIf(!hasGloo)(`kill -9 of one rank in a loop of all-reduces, by Gloo${glooNote}`, () => {
-  it.each(kills)('kill %i: the survivors are told within a second, and end', async (kill) => {
+  it.each(kills)('kill %i: the survivors learn of it within a second, and end', async (kill) => {
     const [size, elements] = [2 + (kill % 3), [100, 100_000, 2_000_000][Math.floor(kill / 3) % 3]!];
     const victim = kill % size;
     const survivals = await killOne({ backend: 'gloo', size, victim, elements, timeoutMs: 30_000 });

@@ -29,7 +29,7 @@ import { type Work, observeWorks } from '../../src/group/work.ts';
 import { InstantBackend, groupOn } from '../support/instant-backend.ts';
 
 describe('what reaches a backend', () => {
-  it('a contiguous tensor as it lies, a slice by its address', () => {
+  it('a contiguous tensor in place, a slice by its address', () => {
     const backend = new InstantBackend();
     const x = ones([4, 3]);
     groupOn(backend)
@@ -105,7 +105,7 @@ describe('what reaches a backend', () => {
   });
 });
 
-describe('works tell when their data moved', () => {
+describe('works say when their data moved', () => {
   const ran = { startMs: 2, endMs: 5 };
 
   it('where the backend knows, once they are done', () => {
@@ -130,7 +130,7 @@ describe('works tell when their data moved', () => {
   });
 });
 
-/** Asks what became of a call: who never does is told at the end of the process. */
+/** Asks what became of a call: a program that never does gets the error at the end of the process. */
 function hear(work: Work): void {
   try {
     work.wait();
@@ -167,7 +167,7 @@ describe('memory', () => {
     expect(probe.device.memoryStatistics().liveStorages).toBe(before);
   });
 
-  it('that a call may find before or behind another one has written it is refused', () => {
+  it('that a call may find before or after another one has written it is refused', () => {
     const rows = zeros([2, 3]);
     const [first, second] = [0, 1].map((column) => select(rows, 1, column)) as [Tensor, Tensor];
     const row = select(rows, 0, 1);
@@ -179,7 +179,7 @@ describe('memory', () => {
       expect(call).toThrow(/which is under way, works on memory of the tensor .*; wait\(\) for that first/);
       expect(rows.storage.references).toBe(references);
     };
-    // Each pair of calls: the second is refused while the first is under way, and is fine behind it.
+    // Each pair of calls: the second is refused while the first is under way, and is fine after it.
     const racing: [() => Work, () => Work][] = [
       [() => group.allReduce(first), () => group.allReduce(first)],
       [() => group.allReduce(rows), () => group.allReduce(first)],
@@ -215,7 +215,7 @@ describe('memory', () => {
   });
 });
 
-it('a context stands in what ranks compare, and has the call compared', () => {
+it('a context is part of what ranks compare, and has the call compared', () => {
   const backend = new InstantBackend();
   const group = groupOn(backend);
   group.allReduce(ones([2]), { context: 'step 3' });
@@ -343,13 +343,13 @@ describe('is refused', () => {
     work.wait();
   });
 
-  it('nothing of all that reaches the others', () => {
+  it('none of that reaches the others', () => {
     const backend = new InstantBackend();
     expect(() => groupOn(backend).allReduce(ones([2]), { output: ones([3]) })).toThrow('one shape');
     expect(backend.calls).toEqual([]);
   });
 
-  it('but the own piece, a part beside, empty tensors and parameters under noGrad are taken', () => {
+  it('but the own piece, a part next to it, empty tensors and parameters under noGrad are taken', () => {
     const x = zeros([4, 3]);
     group.allGather(x, slice(x, 0, 0, 2)).wait();
     groupOn(new InstantBackend(), 1)
@@ -386,7 +386,7 @@ describe('errors', () => {
     expect(new CollectiveError('m', { op: 'x', rank: 0, peers: [] }).peer).toBe(null);
   });
 
-  it('nobody waits for are nobody’s rejection', async () => {
+  it('nothing waits for cause no unhandled rejection', async () => {
     failing({ status: 'failed', losses: new Map(), message: 'm' }).barrier();
     await new Promise((resolve) => setImmediate(resolve));
   });

@@ -23,7 +23,7 @@ function failing(ranks: number, ...words: string[]) {
 }
 
 describe('an error that nothing catches', () => {
-  it('is told once for all ranks that have it, without the frames of Node.js', () => {
+  it('is reported once for all ranks that have it, without the frames of Node.js', () => {
     const { code, ofRanks, summary } = failing(3, rankScript('fails'), 'throws');
     expect(code).toBe(1);
     expect(ofRanks).toEqual([0, 1, 2].map((rank) => `[rank ${rank}] about to fail`));
@@ -37,7 +37,7 @@ describe('an error that nothing catches', () => {
     ]);
   });
 
-  it('of one rank names that rank, and does not tell of the others, which were ended', () => {
+  it('of one rank names that rank, and does not mention the others, which were ended', () => {
     const { code, ofRanks, summary } = failing(2, rankScript('fails'), 'rejects', '1');
     expect({ code, ofRanks }).toEqual({ code: 1, ofRanks: [] });
     expect(summary).toEqual([
@@ -63,7 +63,7 @@ describe('an error that nothing catches', () => {
     expect(summary).toEqual(['ranks 0 and 1 failed: exit code 1', ...lines]);
   });
 
-  it('has the place of a fault of syntax, which no frame has', () => {
+  it('has the place of a syntax error, which no frame has', () => {
     const folder = mkdtempSync(join(tmpdir(), 'roofline-launch-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const script = join(folder, 'broken.mjs');
@@ -108,7 +108,7 @@ it.each([
   expect(uncaughtError(lines)).toBeNull();
 });
 
-it('leaves out the lines of the program that stand between the mark and the error', () => {
+it('leaves out the lines of the program between the mark and the error', () => {
   const lines = [
     '/x.ts:1',
     'enum A { B }',

@@ -54,7 +54,7 @@ describe('the command', () => {
     const result = await launchScript({ processes: 2, args: ['leaves a child', '1'], write: () => {} });
     expect(result).toMatchObject({ exitCode: 4, failure: { rank: 1, exitCode: 4, signal: null } });
     const [, child] = /^child (\d+)$/.exec(result.failure!.lastLines[0]!)!;
-    // It lives: nobody waited for it.
+    // It lives: nothing waited for it.
     process.kill(Number(child), 'SIGKILL');
   }, 30_000);
 
@@ -127,7 +127,7 @@ describe('the command', () => {
     expect(stderr).toContain(message);
   });
 
-  it('ends well, behind its ranks, where nobody reads what they write', async () => {
+  it('ends well, after its ranks, where nothing reads what they write', async () => {
     const child = spawn(
       process.execPath,
       [...nodeFlags, program, '--nproc', '2', '--', rankScript('misbehave'), 'chatters'],
@@ -164,7 +164,7 @@ it('refuses what makes no sense', async () => {
 });
 
 describe.skipIf(!hasGloo)(`ranks that meet${glooNote}`, () => {
-  it("tells of the first rank's error last, not of those that lost it", () => {
+  it("reports the first rank's error last, not those that lost it", () => {
     const { code, stderr } = command('--nproc', '3', '--', rankScript('misbehave'), 'throws', '1');
     expect(code).toBe(1);
     const [, summary] = stderr.split('rank 1 failed first: exit code 1\n');

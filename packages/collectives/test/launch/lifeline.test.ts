@@ -11,7 +11,7 @@ import { packageProgram } from '../../src/package-program.ts';
 import { hasGloo, nodeFlags, rankScript } from '../support/run-ranks.ts';
 
 const program = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
-const note = tellsLiving ? '' : ' (skipped: only Linux tells what lives)';
+const note = tellsLiving ? '' : ' (skipped: only Linux shows what lives)';
 const limitMs = 2000;
 const markName = 'ROOFLINE_TEST_MARK';
 
@@ -61,7 +61,7 @@ describe.runIf(tellsLiving)(`of a launcher that was killed nothing is left 2 s l
   });
 });
 
-it('a process in the group of another one is killed alone', async () => {
+it("a process in another one's group is killed by itself", async () => {
   const spins = 'console.log("ready"); for (const until = Date.now() + 60_000; Date.now() < until; );';
   const preload = ['--import', packageProgram('lifeline').href];
   const child = spawn(process.execPath, [...nodeFlags, ...preload, '-e', spins], {
@@ -74,7 +74,7 @@ it('a process in the group of another one is killed alone', async () => {
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
 });
 
-it('costs a rank no package: what is preloaded and its thread load none', () => {
+it('costs a rank no package: neither the preloaded module nor its thread loads one', () => {
   const loaded = (file: URL): string[] => {
     const imports = readFileSync(file, 'utf8').matchAll(
       /^(?:import|export) (?!type )(?:[^']*? from )?'([^']+)';$/gm,

@@ -61,7 +61,7 @@ describe.skipIf(!hasCompiler).concurrent(`NCCL, by a stand-in that moves data${c
     expect(first).toEqual(allRight);
   });
 
-  it('a failure that nobody hears of is told at the end, with an exit code', async () => {
+  it('a failure that nothing asks about is reported at the end, with an exit code', async () => {
     const [first] = await run('nccl-faults', 2, ['unheard']);
     expect(first!.code).toBe(1);
     expect(first!.stderr).toContain(

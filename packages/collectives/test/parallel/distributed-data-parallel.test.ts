@@ -120,7 +120,7 @@ describe('the modes', () => {
     backward(model);
     expect(kindsOf(backend)).toEqual(before.calls);
     expect(model.parameters.map(({ grad }) => grad!.toFlatArray())).toEqual(before.gradients);
-    // What is frozen at the end is let go of, too.
+    // What is frozen at the end is released, too.
     model.zeroGrad();
     for (const parameter of model.parameters) parameter.requiresGrad_(false);
     parallel.dispose();
@@ -132,7 +132,7 @@ describe('the modes', () => {
     model.dispose();
   });
 
-  it('overlap sends the last parameters while the pass goes on, the others behind it', () => {
+  it('overlap sends the last parameters while the pass goes on, the others after it', () => {
     const { backend, model, parallel } = parallelOf({ bucketBytes: rowBytes });
     const sent: number[] = [];
     for (const parameter of model.parameters)
@@ -157,7 +157,7 @@ describe('the modes', () => {
     model.dispose();
   });
 
-  it.each(['flat', 'overlap'] as const)('%s brings home a gradient that lies elsewhere', (mode) => {
+  it.each(['flat', 'overlap'] as const)('%s copies back a gradient that is elsewhere', (mode) => {
     const model = new Model();
     model.parameters[1]!.grad = keep(full([16], 5));
     const parallel = new DistributedDataParallel(model, groupOn(new InstantBackend()), { mode });
@@ -191,7 +191,7 @@ describe('the step', () => {
     expect(descriptions(backend)).toEqual(
       [[plain, ...rest], told(0), told(0), told(7), told(7), [plain, ...rest]].flat(),
     );
-    // What tells nothing is not compared where calls are not.
+    // Without a context nothing is compared where calls are not.
     expect(backend.calls.map(({ isCompared }) => isCompared)).toEqual(
       descriptions(backend).map((text) => text !== plain),
     );
@@ -250,7 +250,7 @@ describe('a pass', () => {
     model.dispose();
   });
 
-  it('with unused parameters sends zeros for them all the same, names them and leaves them without', () => {
+  it('with unused parameters still sends zeros for them, names them and leaves them without a gradient', () => {
     const { backend, model, parallel } = parallelOf({ bucketBytes: rowBytes });
     expect(() => backward(model, 1)).toThrow(
       'on rank 4 the backward pass brought no gradient to layers.1, layers.2, layers.3; use them',
@@ -275,7 +275,7 @@ describe('a pass', () => {
     model.dispose();
   });
 
-  it('whose gradients cannot all be sent behind it leaves the ranks out of step, too', () => {
+  it('whose gradients cannot all be sent after it leaves the ranks out of step, too', () => {
     const live = device('cpu').memoryStatistics().liveStorages;
     const { backend, model, parallel } = parallelOf({ mode: 'naive' });
     const second = model.parameters[1]!;
@@ -296,7 +296,7 @@ describe('a pass', () => {
     expect(device('cpu').memoryStatistics().liveStorages).toBe(live);
   });
 
-  it('that fails half-way leaves the ranks out of step, which is said', () => {
+  it('that fails half-way leaves the ranks out of step, and says so', () => {
     const { model, parallel } = parallelOf({ bucketBytes: rowBytes });
     const heal = failing(model.parameters[0]!);
     expect(() => backward(model)).toThrow('stop');
@@ -309,7 +309,7 @@ describe('a pass', () => {
 
   it('in which a hook takes a gradient away', () => {
     const { model, parallel } = parallelOf({ mode: 'flat' });
-    // Fires behind the bucket's own hook.
+    // Fires after the bucket's own hook.
     const remove = model.parameters[0]!.onGradientAccumulated((parameter) => void (parameter.grad = null));
     model.parameters[0]!.grad = null;
     expect(() => backward(model)).toThrow(RooflineError);
@@ -325,7 +325,7 @@ describe('a pass', () => {
       sum(inner(inner(ones([16]).requiresGrad_()))).backward();
     });
 
-  it('that brings a gradient again from another checkpoint is refused by overlap alone', () => {
+  it('that brings a gradient again from another checkpoint is refused only by overlap', () => {
     for (const mode of ['naive', 'flat', 'overlap'] as const) {
       const backend = new InstantBackend(null);
       const model = new Model();

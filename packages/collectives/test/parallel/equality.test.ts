@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { glooNote, hasGloo, runRanks } from '../support/run-ranks.ts';
 
-describe.skipIf(!hasGloo)(`what several ranks do is what one does${glooNote}`, () => {
+describe.skipIf(!hasGloo)(`several ranks give the results of one${glooNote}`, () => {
   it.each([
     ['data-parallel', 1],
     ['data-parallel', 2],

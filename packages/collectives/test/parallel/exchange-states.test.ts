@@ -7,7 +7,10 @@ import { gatherState, scatterState } from '../../src/parallel/exchange-states.ts
 const cpu = device('cpu');
 const live = () => cpu.memoryStatistics().liveStorages;
 
-/** A group of two, as rank 0 sees it, whose calls fail from the `failing`th on; the other rank tells what this one does. */
+/**
+ * A group of two, as rank 0 sees it, whose calls fail from the `failing`th on; the other rank announces what this one
+ * does.
+ */
 function failingGroup(failing: number): ProcessGroup {
   let calls = 0;
   const call = () => ({
@@ -21,7 +24,7 @@ function failingGroup(failing: number): ProcessGroup {
 const tensorsOf = (): Record<string, Tensor> => ({ 'a.0': full([4], 1), 'b.0': full([4], 2) });
 const partOf = (tensors: Record<string, Tensor>) => ({ numbers: [0], tensors, metadata: {} });
 
-it('a state that lies on another device goes out from that of the group', async () => {
+it("a state on another device is sent from the group's device", async () => {
   const gpu = openPlanningDevice();
   const tensors = scope(() => ({ 'a.0': full([4], 1), 'a.1': full([4], 2) }));
   const before = [live(), gpu.allocatedBytes];

@@ -19,12 +19,12 @@ describe('planBuckets', () => {
     expect(plan([], 4, 12)).toEqual([]);
   });
 
-  it('each has one dtype, and they stand in the order of their first gradients', () => {
+  it('each has one dtype, and they are in the order of their first gradients', () => {
     const all = parameters([[1], [1, 'float16'], [1], [1, 'float16'], [0]]);
     expect(plan(all, 8, 8)).toEqual([[0, 2], [1, 3], [4]]);
   });
 
-  it('one that is full sooner than another that began before it stands behind that all the same', () => {
+  it('one that fills up sooner than another that began before it still comes after that one', () => {
     const all = parameters([[1], [8, 'float16'], [1], [8, 'float16']]);
     expect(plan(all, 16, 16)).toEqual([[0, 2], [1], [3]]);
     expect(plan(all, 16, 32)).toEqual([[0, 2], [1], [3]]);
@@ -32,7 +32,7 @@ describe('planBuckets', () => {
     expect(plan(three, 16, 16)).toEqual([[0, 3], [1], [2]]);
   });
 
-  it('is full with its bytes and not before, the first of all alone by the first size', () => {
+  it('is full at its size and not before, and only the very first by the first size', () => {
     const all = parameters([[2], [2], [4, 'float16'], [1], [3], [3], [1]]);
     expect(plan(all, 16, 16)).toEqual([[0, 1], [2], [3, 4], [5, 6]]);
     expect(plan(all, 8, 16)).toEqual([[0], [1, 3, 4], [2], [5, 6]]);

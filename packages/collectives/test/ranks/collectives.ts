@@ -213,7 +213,7 @@ function checkSpecialValues(): void {
         dtype,
       });
       group.allReduce(x, { op }).wait();
-      expectValues(`${op} of ${dtype} beside NaN`, x, [
+      expectValues(`${op} of ${dtype} next to NaN`, x, [
         NaN,
         op === 'min' ? -Infinity : size > 1 ? 2 : -Infinity,
         NaN,
@@ -334,7 +334,7 @@ async function checkSubGroups(): Promise<void> {
   }
 }
 
-/** One behind the other, between what this rank saw of them. */
+/** One after the other, between what this rank saw of them. */
 function checkTimes(): void {
   const seen: Work[] = [];
   const ignore = observeWorks((work) => seen.push(work));
@@ -346,7 +346,7 @@ function checkTimes(): void {
   group.barrier().wait();
   deepStrictEqual(seen, works);
   const times = works.flatMap(({ ran }) => [ran!.startMs, ran!.endMs]);
-  // Two clocks are read one behind the other.
+  // Two clocks are read one after the other.
   const between = [startMs - 0.1, ...times, endMs + 0.1];
   deepStrictEqual(
     between,

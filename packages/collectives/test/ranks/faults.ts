@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { arange, cast, fillInPlace, full, ones, zeros } from '@roofline/tensor-core';
 import { CollectiveError, type ProcessGroup, type Work, initProcessGroup } from '../../src/index.ts';
 
-// One fault, by name, on every rank; each rank checks what it is told.
+// One fault, by name, on every rank; each rank checks what is reported to it.
 
 const [fault] = process.argv.slice(2);
 
@@ -30,7 +30,7 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     group.barrier().wait();
     if (group.rank > 0) await sleep(2000);
     const work = group.barrier();
-    // Stopped before it has told the others that it is there it would be late.
+    // Stopped before it has announced itself to the others, it would be late.
     if (group.rank === 0) {
       await sleep(500);
       console.log('waits');
@@ -85,7 +85,7 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
     stillWorks(group);
   },
 
-  /** Calls that do not fit each other, and nobody asks what became of them. */
+  /** Calls that do not match, and nothing asks what became of them. */
   async unheard() {
     const group = await initProcessGroup({ backend: 'gloo' });
     group.allReduce(ones([group.rank + 1]));
@@ -108,7 +108,7 @@ const faults: Readonly<Record<string, () => Promise<void>>> = {
       match(error.message, /the others have given up waiting for this rank/);
       return;
     }
-    // Not all at the same moment: the first to be out of patience tells the others.
+    // Not all at the same moment: the first whose time is over notifies the others.
     await sleep(group.rank * 50);
     const startMs = performance.now();
     const error = errorOf(() => group.allReduce(ones([3])));

@@ -18,8 +18,8 @@ import { type Reduction, initProcessGroup } from '../../src/index.ts';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';
 
-// Every collective and dtype through NCCL on real GPUs, or through its stand-in, on a GPU played by the CPU whose streams
-// run in any order that events allow: a missing wait shows as a wrong value.
+// Every collective and dtype through NCCL on real GPUs, or through its stand-in, on a GPU emulated on the CPU whose
+// streams run in any order that events allow: a missing wait shows as a wrong value.
 
 const isReal = process.argv.includes('real');
 const emulated = isReal ? null : openEmulatedGpu(Number(process.env['RANK']) + 7);
@@ -122,7 +122,7 @@ function checkMoves(dtype: DType): void {
   expectValues(`send and recv of ${dtype}`, received, numbersOf(left, 6));
 }
 
-/** A view travels as a copy that comes back behind the call, on the stream of ops. */
+/** A view travels as a copy that comes back after the call, on the stream of ops. */
 function checkStrided(): void {
   const own = numbersOf(rank, 12);
   const wide = toDevice(stridedOf(own, [3, 4], 'float32'), device);
@@ -131,7 +131,7 @@ function checkStrided(): void {
   expectValues('allReduce into a view', strided, reduced('sum', 12, 'float32'));
 }
 
-/** Works on the compute stream before and behind, and memory that is disposed at once. */
+/** Works on the compute stream before and after, and memory that is disposed at once. */
 async function checkStreams(): Promise<void> {
   const works = Array.from({ length: 30 }, (_, i) => {
     const x = onGpu([rank + i, i], 'float32');
@@ -207,12 +207,12 @@ function checkCompiled(): void {
     for (const work of works) work.wait();
     expectValues('the result of a program', result, [2 * total, 3 * i * size]);
     expectValues('a gradient of a program', gradient, [total, i * size]);
-    expectValues('the gradient behind it', weight.grad!, [9, 9]);
+    expectValues('the gradient after it', weight.grad!, [9, 9]);
   }
   step.dispose();
 }
 
-/** Calls among the ops and beside them in turn, on several streams of ops. */
+/** Calls among the ops and alongside them in turn, on several streams of ops. */
 function checkInterleaved(): void {
   const other = (device as CudaDevice).createStream();
   const x = onGpu([rank, 1], 'float32');
@@ -232,7 +232,7 @@ function checkInterleaved(): void {
       round === 0 ? [everyone.reduce((a, b) => a + b, 0), size] : expected.map((value) => value * size);
   }
   expectValues('calls on several streams', x, expected);
-  // Nobody waits in between: they run in one order on all ranks nevertheless.
+  // Nothing waits in between: they run in one order on all ranks nevertheless.
   for (let round = 0; round < 10; round++) {
     const [beside, among] = [onGpu([rank, round], 'float32'), onGpu([rank, round, 1], 'float64')];
     const works = [

@@ -48,7 +48,7 @@ async function fails(
   deepStrictEqual(nccl.aborted(), 1);
 }
 
-/** Rank 1 does not call any more; its own watchdog tells of it. */
+/** Rank 1 does not call any more; its own watchdog reports it. */
 async function lateIn(group: ProcessGroup): Promise<void> {
   if (isFirst) {
     const text = /rank 1 did not come in time \(timed out after 15000 ms/;
@@ -98,7 +98,7 @@ const faults: Record<string, () => Promise<void>> = {
     await fails(group, group.allReduce(x).done, [isFirst ? 1 : 0], text);
   },
 
-  /** What NCCL notices by itself on one rank is told to all. */
+  /** What NCCL notices by itself on one rank is reported to all. */
   async asynchronous() {
     const group = await join();
     group.allReduce(onGpu([1])).wait();
@@ -121,7 +121,7 @@ const faults: Record<string, () => Promise<void>> = {
     }
   },
 
-  /** Results that were handed out turn out to be none, and nobody asks. */
+  /** Results that were handed out turn out to be wrong, and nothing asks. */
   async unheard() {
     const group = await join(isFirst ? shortMs : 60_000);
     group.allReduce(onGpu([1])).wait();

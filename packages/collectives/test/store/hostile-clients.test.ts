@@ -66,7 +66,7 @@ describe('without the token', () => {
     await stillServes();
   });
 
-  it('nothing is answered but a challenge, which is another each time', async () => {
+  it('only a challenge is answered, a new one each time', async () => {
     await listen();
     const [a, b] = [await stranger(), await stranger()];
     const [first, second] = [await challengeOf(a), await challengeOf(b)];
@@ -86,7 +86,7 @@ describe('without the token', () => {
     await stillServes();
   });
 
-  it('a right answer with a byte behind it is none', async () => {
+  it('a right answer with a byte after it is refused', async () => {
     await listen();
     const client = await stranger();
     const answer = answerChallenge(token, await challengeOf(client));
@@ -158,7 +158,7 @@ describe('with it', () => {
     await stillServes();
   });
 
-  it('what is no request is refused', async () => {
+  it('what is not a request is refused', async () => {
     await listen();
     const client = await member();
     const frames = [
@@ -175,7 +175,7 @@ describe('with it', () => {
     await stillServes();
   });
 
-  it('what does not fit is refused, and space that was given back serves again', async () => {
+  it('what does not fit is refused, and space that was given back is reused', async () => {
     await listen({ storedBytes: 100 });
     const client = await StoreClient.connect({
       host: '127.0.0.1',
@@ -227,7 +227,7 @@ describe('with it', () => {
   });
 });
 
-it('a server that is no store is not taken for one', async () => {
+it('a server that is not a store is not taken for one', async () => {
   const impostor = createServer((socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 400 Bad Request and some more\r\n');

@@ -59,7 +59,7 @@ describe('keys and values', () => {
     expect(value.equals(await b.get('large'))).toBe(true);
   });
 
-  it('get waits until somebody sets the key', async () => {
+  it('get waits until the key is set', async () => {
     const [a, b] = [await join(), await join()];
     let isThere = false;
     const got = b.get('later').then((value) => {
@@ -72,7 +72,7 @@ describe('keys and values', () => {
     expect(await got).toBe('now');
   });
 
-  it('get gives a value that is deleted right behind it', async () => {
+  it('get gives a value that is deleted right after it', async () => {
     const client = await join();
     const later = client.get('k');
     const first = [client.set('k', 'value'), client.deletePrefix('k')];
@@ -108,7 +108,7 @@ describe('keys and values', () => {
     expect(textOf(await members[1]!.get('n'))).toBe('3');
   });
 
-  it('add refuses what is no whole number, and goes on', async () => {
+  it('add refuses what is not a whole number, and goes on', async () => {
     const client = await join();
     await client.set('word', 'x');
     await expect(client.add('word', 1)).rejects.toThrow('"word" holds no whole number');
@@ -165,7 +165,7 @@ it.each([2 ** 31 - 1, 1e12])('a time of %i ms is long, not short', async (timeou
 });
 
 describe('ends', () => {
-  it('those who wait get an error when the server goes', async () => {
+  it('waiters get an error when the server goes', async () => {
     const client = await join();
     const waiting = client.get('never').catch((error: unknown) => error);
     await client.set('x', 'y');

@@ -16,7 +16,7 @@ export interface StubNccl {
   aborted(): number;
 }
 
-/** A GPU played by the CPU, on whose streams the stand-in puts its calls. */
+/** A GPU emulated on the CPU, on whose streams the stand-in puts its calls. */
 export function openEmulatedGpu(seed = 1): { device: CudaDevice; nccl: StubNccl } {
   const device = openEmulatedDevice(undefined, undefined, undefined, seed);
   const streams = new Map<number, CudaStream>([[device.stream.handle, device.stream]]);

@@ -39,7 +39,7 @@ export async function killOne({ backend, size, victim, elements, timeoutMs }: Ki
         if (rank === victim) return [];
         const line = stdout.split('\n').find((text) => text.startsWith('{'));
         if (line === undefined)
-          throw new Error(`rank ${rank} told nothing, and ended with ${code}:\n${stderr}`);
+          throw new Error(`rank ${rank} printed nothing, and ended with ${code}:\n${stderr}`);
         const told = JSON.parse(line) as Told;
         return [{ told, delayMs: told.atMs - killedMs, code }];
       });

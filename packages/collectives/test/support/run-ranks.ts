@@ -30,8 +30,8 @@ export function rankScript(name: string): string {
 }
 
 /**
- * What Node runs this package's sources with. ROOFLINE_TEST_BUILT=1, as `npm test` sets it behind a build: the other packages
- * are what was built, which start in a third of the time.
+ * What Node runs this package's sources with. ROOFLINE_TEST_BUILT=1, as `npm test` sets it after a build: the other
+ * packages are what was built, which start in a third of the time.
  */
 export const nodeFlags: readonly string[] = [
   ...(process.env['ROOFLINE_TEST_BUILT'] === '1' ? [] : ['--conditions=roofline-source']),
@@ -40,7 +40,7 @@ export const nodeFlags: readonly string[] = [
 
 /**
  * Starts a script of test/ranks, without any store; `prefix` are words before the command, where it runs elsewhere, `flags`
- * are Node's beside its own.
+ * are Node's next to its own.
  */
 export function startScript(
   name: string,

@@ -1,5 +1,5 @@
 // FlashAttention's backward pass on Hopper's tensor cores (sm_90a), for bfloat16 and float16 with float32 sums: gradV,
-// gradK, and the sums of gradQ. flash_hopper_backward_rows.cu has what goes before and behind it.
+// gradK, and the sums of gradQ. flash_hopper_backward_rows.cu has what goes before and after it.
 //
 //     P = exp(S - lse), dV = Pᵀ dO, dP = dO Vᵀ, dS = P ∘ (dP - delta), dK = scale · dSᵀ Q, dQ = scale · dS K
 //
@@ -7,7 +7,7 @@
 // queries that see it, of every head of q that shares it. Scores and dP are calculated with keys as rows (Sᵀ = K Qᵀ), so
 // that Pᵀ and dSᵀ go into dV and dK straight from registers. dSᵀ goes to shared memory, too, from where dQ = dS K takes it
 // transposed. dQ of a tile of queries is a sum over blocks, in float32 and in the order of the products' fragments, so that
-// memory is touched in whole sectors: either each block adds its part as soon as it has it, and chance orders the adds, or
+// memory is touched in whole sectors: either each block adds its part as soon as it has it, in no fixed order, or
 // they are added in the order of the keys (flash_hopper_backward_order.cuh), which gives the same bits twice.
 //
 // kernel   flash_hopper_backward(HopperBackwardParams)
@@ -24,7 +24,7 @@
 //   NARROW_PADDED  1: CHUNK 16 and d < HEAD_DIM
 //   BLOCK_M    128, or 64 for HEAD_DIM 96 and 128: queries of a tile
 //   STAGES     of the rings of queries and of gradO
-//   SUM_BUFFERS  of tiles of dQ on their way to be added in order; 0: chance orders the adds
+//   SUM_BUFFERS  of tiles of dQ on their way to be added in order; 0: no fixed order
 //   CAUSAL     1: query i sees the keys j <= i + keys - queries
 //   CONSUMER_REGISTERS, PRODUCER_REGISTERS   a thread's
 

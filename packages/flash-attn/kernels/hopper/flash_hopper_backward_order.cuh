@@ -3,7 +3,7 @@
 // A block adds its part when all blocks of keys before its own have added theirs: `turns` counts them. Blocks take their
 // tiles in the order in which they begin, lower keys first, so that the block one waits for has begun, and the first of
 // those that wait never waits itself. The block of the lowest keys stores its part instead of adding it, and that of the
-// highest adds what is in memory to its own and writes gradQ: nothing is zeroed before or converted behind.
+// highest adds what is in memory to its own and writes gradQ: nothing is zeroed before or converted afterwards.
 #ifndef ROOFLINE_FLASH_HOPPER_BACKWARD_ORDER_CUH
 #define ROOFLINE_FLASH_HOPPER_BACKWARD_ORDER_CUH
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-/** Until so many blocks have added to a tile. What they have written is seen behind it. */
+/** Waits until so many blocks have added to a tile. What they have written is visible after it. */
 __device__ __forceinline__ void wait_for_turn(const int32* turn, int number) {
   int32 now;
   do {

@@ -1,4 +1,4 @@
-// What goes before and behind flash_hopper_backward: the rows' delta and log-sum-exps, and gradQ from its float32 sums.
+// What goes before and after flash_hopper_backward: the rows' delta and log-sum-exps, and gradQ from its float32 sums.
 //
 //   flash_hopper_before   delta = rowsum(gradO ∘ o) - gradLse, lseLog2 = lse · log2 e; sums = 0, or where dQ is summed in
 //                         order: turns = 0, and gradQ = 0 in tiles of queries that see no key
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const bool exists = row < p.queries;
     const float lse = exists ? p.lse[at] : lowest<float>();
     p.delta[first + row] = exists && p.gradLse ? sum - p.gradLse[at] : sum;
-    // Rows that see no key, or are none: exp2(score - inf) = 0.
+    // Rows that see no key, or are past the last: exp2(score - inf) = 0.
     p.lseLog2[first + row] = lse == lowest<float>() ? -lowest<float>() : lse * kLog2e;
   }
   if (kOrdered) {

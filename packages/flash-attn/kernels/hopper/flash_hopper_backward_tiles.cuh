@@ -49,7 +49,7 @@ struct SharedMemory {
 
 /**
  * A tile of keys, and the tiles of queries that see some of it. They are taken from the last on: under a causal mask blocks
- * of keys that run beside one another then begin with the same queries. The tiles of keys with the most come first.
+ * of keys that run at the same time then begin with the same queries. The tiles of keys with the most come first.
  */
 struct KeyTile {
   int number, key, keyHead, batch, firstRowTile;
@@ -72,7 +72,7 @@ struct KeyTile {
     return CAUSAL ? min(p.rowTiles, ceil_div(max(0, lastKey + p.queries - p.keys), BLOCK_M)) : 0;
   }
 
-  /** Whether no tile of keys behind this one is seen by this tile of queries. */
+  /** Whether no tile of keys after this one is seen by this tile of queries. */
   __device__ __forceinline__ bool is_last_of(const HopperBackwardParams& p, int rowTile) const {
     if (number == p.keyTiles - 1) return true;
     return CAUSAL && key + kBlockN + p.queries - p.keys >= (rowTile + 1) * BLOCK_M;

@@ -31,7 +31,7 @@ struct Consumer : Softmax {
 
   __device__ __forceinline__ void wait_for_keys() { barrier_wait(memory.key_filled(keys.stage), keys.parity); }
   __device__ __forceinline__ void wait_for_values() { barrier_wait(memory.value_filled(values.stage), values.parity); }
-  // Each warp for itself, for its wait for the products is its own.
+  // Each warp for itself, because each waits for the products on its own.
   __device__ __forceinline__ void release_keys() {
     if (lane == 0) barrier_arrive(memory.key_emptied(keys.stage));
     keys.advance();
@@ -115,7 +115,7 @@ struct Consumer : Softmax {
         }
       }
     }
-    __syncwarp();  // one lane will tell for all of them that the keys are read
+    __syncwarp();  // one lane will signal for all of them that the keys have been read
   }
 
   /** The weights of the first block that the queries see. */
@@ -133,7 +133,7 @@ struct Consumer : Softmax {
     pack(scores, weights);
   }
 
-  /** The weights of one block, while those of the block behind it are summed up with their values. */
+  /** The weights of one block, while those of the block after it are summed up with their values. */
   template <bool kMasked>
   __device__ __forceinline__ void next_block(float (&scores)[kScores], uint32 (&weights)[kWeights],
                                              float (&output)[kOutputs], int firstRow, int block) {
@@ -145,7 +145,7 @@ struct Consumer : Softmax {
     multiply_fence();
     start_scores(scores);
     wait_for_values();
-    // The outputs may have been rescaled behind a branch: without this fence products are serialised.
+    // The outputs may have been rescaled inside a branch: without this fence products are serialised.
     multiply_fence();
     start_outputs(output, weights);
     pass_turn();

@@ -5,16 +5,16 @@
 // A persistent block takes tiles of 64 · WARPGROUPS queries from a counter, the longest first. One thread feeds it: Q, and
 // blocks of BLOCK_N keys and values, from the last that the tile sees to the first, through rings of STAGES by TMA. Each
 // warpgroup has 64 of the queries. While the tensor cores add P·V of one block, it turns the scores of the next one,
-// which they have done before, into weights; warpgroups take turns at issuing products (FlashAttention-3, Shah et al.
-// 2024, has both), so that one's softmax runs beside another's products. P never leaves registers.
+// which they computed before, into weights; warpgroups take turns at issuing products (FlashAttention-3, Shah et al.
+// 2024, has both), so that one's softmax overlaps with another's products. P never leaves registers.
 //
 // Softmax does not depend on what is subtracted from the scores. So a row's maximum is taken of its first block (and of
 // masked ones), and then left as it is: later blocks need no maximum, no exchange between threads and no rescaling. The
-// sum of a block's weights, needed anyway, tells when a row has outgrown it; then that warp calculates its scores again
-// from Q and K, which still lie in shared memory, and takes the maximum after all. A weight near a row's largest score
+// sum of a block's weights, needed anyway, shows when a row has outgrown it; then that warp calculates its scores again
+// from Q and K, which are still in shared memory, and takes the maximum after all. A weight near a row's largest score
 // is then not exactly 1, and its rounding to ELEMENT would show where it dominates its row: the sum is therefore taken
 // of the rounded weights, which O is a true average by. (A sum of the weights before rounding is up to 6 % faster, but had
-// up to 12 times PyTorch's error, in float16 with inputs of magnitude 60, where the rule is twice at most.)
+// up to 12 times PyTorch's error, in float16 with inputs of magnitude 60, where at most twice is the rule.)
 //
 // Where there are few tiles, SPLITS blocks of a cluster share the keys of each (flash_hopper_join.cuh).
 //
@@ -80,7 +80,7 @@ struct Producer {
     values.advance();
   }
 
-  /** Tells a warpgroup its next tile, once it has done with the queries before. */
+  /** Hands a warpgroup its next tile, once it has done with the queries before. */
   __device__ __forceinline__ void announce(int warpgroup, const Tile& tile) {
     barrier_wait(memory.query_emptied(warpgroup), queryParity);
     tile.leave(memory.tile(warpgroup));

@@ -128,8 +128,8 @@ struct Tile {
 };
 
 /**
- * Deals tiles out to the blocks of the grid: each one's first by its number, the others to whoever asks. Blocks that
- * share a tile have one alone.
+ * Deals tiles out to the blocks of the grid: each one's first by its number, the others to the first block that asks.
+ * Blocks that share a tile have one alone.
  */
 struct TileQueue {
   const HopperForwardParams& p;
@@ -146,7 +146,7 @@ struct TileQueue {
     }
     if (SPLITS > 1 || p.tiles <= blocks) return -1;
     const int tile = atomicAdd(p.nextTile, 1) + blocks;
-    // Each block asks in vain once: this is the last of them, and leaves zero to the next launch.
+    // Each block's last request finds no tile: this is the last of those, and leaves zero for the next launch.
     if (tile == p.tiles + blocks - 1) *p.nextTile = 0;
     return tile < p.tiles ? tile : -1;
   }

@@ -1,5 +1,5 @@
 // The weights of a warpgroup's 64 queries in flash_hopper_forward.cu: scores, in registers as a product leaves them, become
-// weights, by maxima that are taken when they must be (the .cu tells why).
+// weights, by maxima that are taken when they must be (the .cu says why).
 #ifndef ROOFLINE_FLASH_HOPPER_SOFTMAX_CUH
 #define ROOFLINE_FLASH_HOPPER_SOFTMAX_CUH
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-// A thread's part of a block's sum, below which no weight overflows ELEMENT, nor the sums float32.
+// A thread's part of a block's sum, below which neither a weight overflows ELEMENT nor the sums float32.
 constexpr float kOutgrown = sizeof(ELEMENT) == 2 && PTX_NAME(ELEMENT)[0] == 'f' ? 32768.0f : 4294967296.0f;
 
 /** This thread has parts of the rows row() and row() + 8: index 0 and 1 below. */

@@ -63,7 +63,7 @@ __device__ __forceinline__ void wait_for_stores_to_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 __device__ __forceinline__ void wait_for_stores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-/** What threads wrote to shared memory is seen by TMA and products that are started behind it. */
+/** What threads wrote to shared memory is seen by TMA and products that are started after it. */
 __device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /**

@@ -47,7 +47,7 @@ namespace {
 template <int columns>
 struct Product;
 
-// i0 to i6: the numbers that PTX gives to the operands behind the registers of the sums.
+// i0 to i6: the numbers that PTX gives to the operands after the registers of the sums.
 #define DEFINE_PRODUCT(columns, registers, operands, i0, i1, i2, i3, i4, i5, i6)                                     \
   template <>                                                                                                        \
   struct Product<columns> {                                                                                          \

@@ -2,7 +2,7 @@
 // every GPU from compute capability 8.0 on. A block has one tile of keys and walks over the queries that see it, of every
 // head that shares it. It calculates scores transposed, keys by queries: a warp has its own keys, so that weights and
 // their gradients feed gradV and gradK from registers. Only gradQ, which sums over the keys of all warps and blocks,
-// needs the gradients of the scores in shared memory, and leaves by additions to memory.
+// needs the gradients of the scores in shared memory, and is added to global memory.
 //
 //   flash_mma_backward   gradK, gradV, and gradQ / scale added to sums
 //     arguments FlashParams (flash_params.cuh), and float* rows, float* sums and int32* turns (flash_mma_backward.cuh),
@@ -24,7 +24,7 @@
 //   BLOCKS_PER_SM      that shared memory has room for on a multiprocessor; registers are given out accordingly
 //   HOLD_KEYS          1: a warp's keys and values stay in registers as operands
 //   DETERMINISTIC      1: blocks of keys add to a tile of queries one after another, last keys first. These reach a tile,
-//                      under a causal mask, in fewer steps, so that nobody waits long
+//                      under a causal mask, in fewer steps, so that no block waits long
 
 #include "flash_mma_backward.cuh"
 
@@ -285,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS_PER_SM)
     add_product<BLOCK_M / kStep>(gradV, LeftSums<1, kQueryTiles8>{weights}, RowsAlongK{gradO + columns});
     add_product<BLOCK_M / kStep>(gradK, LeftSums<1, kQueryTiles8>{gradients}, RowsAlongK{q + columns});
     float gradQ[1][2 * kPairsOfWarp][4] = {};
-    // Where the warps' shares are uneven, some calculate columns behind the last, which add_sums leaves.
+    // Where the warps' shares are uneven, some calculate columns past the last, which add_sums leaves.
     add_product<kKeys / kStep>(gradQ, ScoreGradients{gradientTile, warp_index() / kSharing},
                                RowsAlongK{kTile + columns, warp_index() % kSharing, kSharing});
     add_to_tile(p, memory, work, i, gradQ);

@@ -1,12 +1,13 @@
-// What the kernels of the backward pass by mma.sync agree on beside FlashParams: rows and sums of whole tiles of queries.
+// What the kernels of the backward pass by mma.sync share in addition to FlashParams: rows and sums of whole tiles of
+// queries.
 //
 // A tile has BLOCK_M queries; the last one of a head may reach beyond its end.
 //   rows   float [batch · heads][tiles][3][BLOCK_M]: of each query the shift and the factor of its weights, which are
 //          factor · exp(score - shift) (of 16-bit types the shift is in binary units and the factor is left out), and delta =
-//          rowsum(gradO ∘ o) - gradLse; zeros behind the last query
+//          rowsum(gradO ∘ o) - gradLse; zeros after the last query
 //   sums   float [batch · heads][tiles][BLOCK_M · HEAD_DIM]: gradQ / scale, as blocks of keys add to it, in the order of
 //          sum_offset, in which a warp's additions lie side by side
-//   turns  int32 [batch · heads][tiles][PARTS], behind one number that counts the blocks that have begun. Only where
+//   turns  int32 [batch · heads][tiles][PARTS], after one number that counts the blocks that have begun. Only where
 //          DETERMINISTIC: how many blocks of keys have added to a tile, part by part
 // flash_mma_before fills rows, and clears sums and turns.
 #ifndef ROOFLINE_FLASH_MMA_BACKWARD_CUH

@@ -2,7 +2,7 @@
 // queries, each with a part of the keys, leave of it.
 //
 //   partial   float [splits][batch · heads · queries][HEAD_DIM], Σ weights · v of a part, not divided by Σ weights; and
-//             behind them [splits][batch · heads · queries][2], the largest score, as Exponent has it, and Σ weights
+//             after them [splits][batch · heads · queries][2], the largest score, as Exponent has it, and Σ weights
 #ifndef ROOFLINE_FLASH_MMA_FORWARD_CUH
 #define ROOFLINE_FLASH_MMA_FORWARD_CUH
 
@@ -25,7 +25,7 @@ struct Exponent {
   __device__ __forceinline__ float prepared(float score) const {
     return kIsFloat ? __fmul_rn(score, scale) : isNegative ? -score : score;
   }
-  /** What is subtracted, for a maximum. */
+  /** What is subtracted, given a maximum. */
   __device__ __forceinline__ float shift(float maximum) const {
     const float finite = finite_shift(maximum);
     return kIsFloat ? finite : finite * scale;

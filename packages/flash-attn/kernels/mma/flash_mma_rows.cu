@@ -1,4 +1,4 @@
-// What goes before and behind flash_mma_backward: see flash_mma_backward.cuh for what they hand on.
+// What goes before and after flash_mma_backward: see flash_mma_backward.cuh for what they pass on.
 //
 //   flash_mma_before   rows, zeros in sums and, unless it is null, in turns
 //     arguments FlashParams (flash_params.cuh), float* rows, float* sums, int32* turns

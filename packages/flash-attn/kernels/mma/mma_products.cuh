@@ -6,8 +6,8 @@
 //       a·b ≈ hi·hi + (hi·lo + lo·hi), which leaves out 2^-22 of it or less, with either sign; of scores, whose errors
 //       an exponential multiplies, lo·lo is added, too (add_scores). Tensor cores cut what they add, so that hi·hi starts from zero every kPromotion steps, and is added to the sums by ordinary additions,
 //       which round to nearest. The small products have sums of their own. Where an operand is infinite these are NaN, and
-//       hi·hi alone, which is not finite either, is what IEEE 754 says. NaN itself may be lost in hi, never in lo: beside
-//       finite numbers it stays NaN. What rounds up to 2^128, above 3.401·10^38, becomes infinite.
+//       hi·hi alone, which is not finite either, is what IEEE 754 says. NaN itself may be lost in hi, never in lo: next
+//       to finite numbers it stays NaN. What rounds up to 2^128, above 3.401·10^38, becomes infinite.
 //
 // The sums of a product lie in registers, for each 16 rows and 8 columns as C of mma.cuh. Where the right operand's rows
 // run along k (RowsAlongK), float32 has the columns of two neighbouring tiles in another order, in which a lane reads
@@ -183,7 +183,7 @@ struct Accumulation {
 
 #if PRODUCTS == 3
 
-/** sum + last + small, where small, if it is NaN, does not count beside what is infinite. */
+/** sum + last + small, where small, if it is NaN, does not count next to what is infinite. */
 __device__ __forceinline__ float joined(float sum, float last, float small) {
   const float withoutSmall = sum + last;
   const bool counts = small == small || withoutSmall - withoutSmall == 0;
@@ -196,7 +196,7 @@ struct SplitAccumulation {
   float (&sums)[kRowTiles][kTiles][4];
   float main[kRowTiles][2 * kPairCount][4], small[kRowTiles][2 * kPairCount][4] = {};
 
-  /** An instruction waits for one on the same sums; others stand between them. */
+  /** An instruction waits for one on the same sums; others come between them. */
   __device__ __forceinline__ void add(int step, int m, int pair, const Fragment& a, const Fragment& b) {
     float(&small0)[4] = small[m][2 * pair], (&small1)[4] = small[m][2 * pair + 1];
     constexpr bool kLeftLast = order == Order::kLeftLast;

@@ -9,7 +9,7 @@
 //   flash_grad_queries  gradQ                  a block: one tile of queries, over the keys that they see
 //
 // Each result is summed by one block in one order, so the same inputs always give the same bits; the price is that
-// both backward kernels calculate the weights from lse, seven products in place of five.
+// both backward kernels calculate the weights from lse, seven products instead of five.
 //
 // all    argument FlashParams (flash_params.cuh); block (256, 1, 1)
 // grid   (tiles · heads · batch, 1, 1), with heads of q and tiles of queries; flash_grad_keys: keyHeads and tiles of
@@ -22,7 +22,7 @@
 //   HEAD_DIM   the head dimension, rounded up to a multiple of 16
 //   BLOCK_M, BLOCK_N   queries and keys of a tile: 16, 32 or 64
 //
-// The 256 threads stand as 16 × 16 over each product: a thread has rows y, y + 16, ... and columns x, x + 16, ... of it.
+// The 256 threads cover each product as 16 × 16: a thread has rows y, y + 16, ... and columns x, x + 16, ... of it.
 
 #include "flash_params.cuh"
 

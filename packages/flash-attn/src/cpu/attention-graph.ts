@@ -128,7 +128,7 @@ export class AttentionGraph {
     return this.graph.node('Max', [x, this.graph.scalar(x.dtype, lowestScore(x.dtype))]);
   }
 
-  /** Numbers of a block of queries and one of keys, with `otherwise` in the place of those that a query does not see. */
+  /** Numbers of a block of queries and one of keys, with `otherwise` in place of those that a query does not see. */
   seenOnly(x: OnnxValue, queries: Block, keys: Block, otherwise: number): OnnxValue {
     if (seesAll(this.#problem, queries, keys)) return x;
     const { graph } = this;
@@ -161,7 +161,7 @@ export class AttentionGraph {
   }
 
   /**
-   * Joins the rows of blocks, of several values each. On the way a block's values stand side by side in one: ONNX Runtime
+   * Joins the rows of blocks, of several values each. On the way a block's values are side by side in one: ONNX Runtime
    * goes back from each output of a graph by itself, and would hold the scores of all blocks until the last was done.
    */
   join(blocks: readonly (readonly OnnxValue[])[]): OnnxValue[] {

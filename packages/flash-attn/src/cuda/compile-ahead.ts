@@ -9,8 +9,8 @@ import { backwardKernels } from './problem-kernels.ts';
 const begun = new WeakMap<object, Set<string>>();
 
 /**
- * Has the kernels of a call's backward pass compiled beside those of its forward pass: they take the compiler longest of all
- * that a language model runs on. `q` is the caller's. Does nothing on a CPU.
+ * Has the kernels of a call's backward pass compiled in parallel with those of its forward pass: they take the compiler
+ * longest of all that a language model runs on. `q` is the caller's. Does nothing on a CPU.
  */
 export function compileBackwardAhead(q: Tensor, sizes: AttentionSizes, settings: ProblemSettings): void {
   if (q.device.type !== 'cuda' || q.size === 0) return;

@@ -59,8 +59,8 @@ export function planBackward(problem: KernelProblem): BackwardPlan {
 }
 
 /**
- * Tiles are the largest whose shared memory lets blocks run beside one another, and no larger than the longer of the two
- * sequences fills. Throws as `planForward` does.
+ * Tiles are the largest whose shared memory lets several blocks run on a multiprocessor, and no larger than the longer
+ * of the two sequences fills. Throws as `planForward` does.
  */
 export function planSimt(problem: KernelProblem): SimtPlan {
   const { dtype, headDimension, queries, keys, maxSharedBytesPerBlock } = problem;

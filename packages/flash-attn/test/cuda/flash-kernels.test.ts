@@ -21,7 +21,7 @@ describe('the choice of flash kernels', () => {
     expect((await load()).getFlashKernels()).toBe('mma');
   });
 
-  it('refuses kernels that there are none of', async () => {
+  it('refuses kernels that do not exist', async () => {
     vi.stubEnv('ROOFLINE_FLASH_KERNELS', 'ampere');
     const { getFlashKernels, setFlashKernels } = await load();
     expect(() => getFlashKernels()).toThrow('ROOFLINE_FLASH_KERNELS: there are no kernels the text "ampere"');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { flashParams } from '../../src/cuda/flash-params.ts';
 
-/** A tensor whose address and strides tell which it is. */
+/** A tensor whose address and strides identify it. */
 const tensorOf = (index: number) => ({
   address: 2 ** 40 + index,
   dtype: 'float32' as const,

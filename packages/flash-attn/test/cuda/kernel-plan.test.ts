@@ -11,7 +11,7 @@ const problem: KernelProblem = {
 };
 
 describe('planSimt', () => {
-  it('takes the largest tiles of which shared memory has room', () => {
+  it('takes the largest tiles that shared memory has room for', () => {
     const { forward, backward } = planSimt(problem);
     expect(forward).toEqual({ queries: 64, keys: 64, sharedBytes: 4 * (128 * 68 + 64 * 68) });
     expect(backward).toEqual({ queries: 64, keys: 64, sharedBytes: 4 * (256 * 68 + 64 * 68) });

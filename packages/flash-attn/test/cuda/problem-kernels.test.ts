@@ -77,7 +77,7 @@ describe.each(gpus)('flashAttentionKernels on compute capability $computeCapabil
     expect([...begun].sort()).toEqual([...launched].sort());
   });
 
-  it('throws for operands that are none', () => {
+  it('throws for operands that are not tensors', () => {
     const attempt = (q: number[], k: number[]) => () =>
       flashAttentionKernels({ q, k, dtype: 'float32' }, gpu);
     expect(attempt([1, 2, 3], [1, 2, 3])).toThrow(/^flashAttentionKernels: q \[1, 2, 3\]/);

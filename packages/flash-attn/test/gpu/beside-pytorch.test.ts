@@ -100,11 +100,11 @@ function distance(a: Float64Array, b: Float64Array): number {
 
 /**
  * Gradients may be differences of what is equal, as where there is one key. PyTorch may have them as exact zeros by luck; a
- * float32 rounding of the terms is nobody's fault.
+ * float32 rounding of the terms is no fault of either.
  */
 const float32Roundoff = 2 ** -24;
 
-describe.skipIf(!python)('flashAttention beside PyTorch on the same GPU (needs a Python with torch)', () => {
+describe.skipIf(!python)('flashAttention against PyTorch on the same GPU (needs a Python with torch)', () => {
   const folders: string[] = [];
   afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 

@@ -47,7 +47,7 @@ describe("Hopper's backward pass", () => {
     );
   });
 
-  /** Gradients of bfloat16 operands [1, 4 or 2 heads, length, d], of which `poison` may stand in the last head of one. */
+  /** Gradients of bfloat16 operands [1, 4 or 2 heads, length, d], of which one may have `poison` in its last head. */
   function gradients(length: number, headDimension: number, poisoned?: { operand: number; poison: number }) {
     return scope(() => {
       const leaves = [4, 2, 2].map((heads, i) => {

@@ -12,7 +12,7 @@ const devices: readonly (readonly [string, Device])[] = [
 describe.each(devices)('storages on %s', (_, where) => {
   const live = () => where.memoryStatistics().liveStorages;
 
-  it('are the output alone without a tape, and none when that is disposed', async () => {
+  it('are only the output without a tape, and nothing once that is disposed', async () => {
     await collect();
     const before = live();
     const x = ones([1, 2, 9, 16], { device: where });

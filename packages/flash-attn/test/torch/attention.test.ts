@@ -88,7 +88,7 @@ function runTorch(problems: readonly Posed[]): { exact: Results; own: Results }[
 const isPlain = ({ causal, queries, keys, magnitude, scale = 0 }: AttentionProblem) =>
   keys > 3 && (!causal || queries <= keys) && magnitude <= 1 && Math.abs(scale) <= 0.25;
 
-describe.skipIf(!python)('flashAttention beside PyTorch (needs a Python with torch)', () => {
+describe.skipIf(!python)('flashAttention compared with PyTorch (needs a Python with torch)', () => {
   const problems = Array.from({ length: 60 }, (_, i) => randomProblem(600 + i, 60, [8, 16, 20])).filter(
     isPlain,
   );

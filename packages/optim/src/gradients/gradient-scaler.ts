@@ -32,9 +32,9 @@ import { updateScale } from './update-scale.ts';
 export interface GradientScalerOptions {
   /** Default 65536. */
   readonly initialScale?: number;
-  /** The scale times this after `growthInterval` steps without an overflow. Default 2. */
+  /** The scale is multiplied by this after `growthInterval` steps without an overflow. Default 2. */
   readonly growthFactor?: number;
-  /** The scale times this after a step with one. Default 0.5. */
+  /** The scale is multiplied by this after a step with one. Default 0.5. */
   readonly backoffFactor?: number;
   /** Default 2000. */
   readonly growthInterval?: number;
@@ -109,8 +109,8 @@ interface DeviceState {
  *     scaler.step(optimizer);
  *     scaler.update();
  *
- * From its first use on the scale is a tensor on that device, and whether a step is skipped is decided there: nothing of
- * this waits for the device but `currentScale`, `hasSkipped` and `stateDict`, which read.
+ * From its first use on the scale is a tensor on that device, and whether a step is skipped is decided there: only
+ * `currentScale`, `hasSkipped` and `stateDict`, which read, wait for the device.
  *
  * Throws a RooflineError for factors that would not grow and shrink the scale (code RANGE), and for options that do not
  * exist (code OPTION); its methods throw a DeviceError for tensors of another device than the first.
@@ -199,8 +199,8 @@ export class GradientScaler {
   }
 
   /**
-   * Adapts the scale to what was found in all gradients unscaled since the last update, whether a step was made by them or
-   * not. Throws a RooflineError (code ORDER) if there was no step at all, and a CompileError as `unscale` does.
+   * Adapts the scale to what was found in all gradients unscaled since the last update, whether or not a step used
+   * them. Throws a RooflineError (code ORDER) if there was no step at all, and a CompileError as `unscale` does.
    */
   update(): void {
     if (!this.#options.enabled) return;
@@ -254,7 +254,7 @@ export class GradientScaler {
     this.#moveToHost(this.#read());
   }
 
-  /** Whether gradients overflowed is found anew by each replay, which can hand it on to what it runs itself alone. */
+  /** Each replay finds for itself whether gradients overflowed, and can pass that only to what it runs itself. */
   #expectTogether(method: string): void {
     const trace = currentTrace();
     if (this.#foundInf.size === 0) this.#trace = trace;

@@ -24,7 +24,7 @@ export function withGradients(owner: string, parameters: readonly Tensor[]): Ten
 
 /**
  * The gradients of parameters, each counted once. Throws what `withGradients` throws, and a RooflineError where there
- * is none (code GRADIENT).
+ * are none (code GRADIENT).
  */
 export function gradientsOf(owner: string, parameters: Iterable<Tensor>): Tensor[] {
   if (typeof parameters !== 'object' || parameters === null || !(Symbol.iterator in parameters)) {

@@ -18,7 +18,7 @@ export interface MultiTensorDefinition<A> extends Omit<
 > {
   /** How many of the lists, the first ones, are written. */
   readonly written: number;
-  /** How many lists there are; inputs behind them are shared by all tensors. */
+  /** How many lists there are; inputs after them are shared by all tensors. */
   readonly lists: number;
   /** Whether `launch` writes copies of the first list in lower precision where it gets their memory. Default false. */
   readonly writesCopies?: boolean;

@@ -51,8 +51,8 @@ export function blocksOf(tensors: readonly MemoryView[]): number {
 
 /**
  * Launches `spec` once for each 88 tensors, or 76 of five lists. `lists[l][t]` is the tensor that plays role `l` for the
- * `t`-th element of the group; all of one `t` have one size, and behind the first list null is the address 0. `rest` gives
- * the arguments after the table, from the numbers of blocks and of tensors in earlier launches.
+ * `t`-th element of the group; all of one `t` have one size, and after the first list null is the address 0. `rest`
+ * gives the arguments after the table, from the numbers of blocks and of tensors in earlier launches.
  */
 export function launchOverTensors(
   context: CudaContext,
@@ -65,7 +65,7 @@ export function launchOverTensors(
     kernel.launch([blocks, 1, 1], threads, 0, [table, ...rest(blocksBefore, from)]);
 }
 
-/** A launch over the tensors from `from` on, behind others of the same group. */
+/** A launch over the tensors from `from` on, after others of the same group. */
 interface TensorLaunch {
   readonly blocks: number;
   readonly blocksBefore: number;

@@ -13,14 +13,14 @@ export type SkippableOp<A> = (
   next: Parameters<MultiTensorOp<A>>[2],
 ) => void;
 
-/** An update that the device can skip: nobody waits for what it decides by. */
+/** An update that the device can skip: nothing waits for the value that decides. */
 export function skippableOp<A>(definition: SkippableDefinition<A>): SkippableOp<A> {
   const always = multiTensorOp(definition);
   const unless = multiTensorOp({ ...definition, cpu: unlessSkipped(definition) });
   return (lists, skip, next) => (skip ? unless(lists, [skip], next) : always(lists, [], next));
 }
 
-/** With `skip` behind the lists. In one piece: it is no tensor of their size. */
+/** With `skip` after the lists, in one piece: it does not have their size. */
 function unlessSkipped<A>({ written, lists, cpu }: SkippableDefinition<A>): OnnxLowering<A> {
   return {
     ...cpu,

@@ -50,8 +50,8 @@ function costOf(parameters: readonly TensorSpec[]) {
 }
 
 /**
- * p, m and v behind a step, of float32 coefficients. A square that float32 cannot hold may well be held once its share is
- * taken, so that is taken of g before it is squared.
+ * p, m and v after a step, with float32 coefficients. (1 − β₂)g² can be finite where g² overflows, so g is scaled
+ * first.
  */
 function stepNodes(graph: OnnxGraph, [p, m, v, g]: readonly OnnxValue[], coefficients: readonly OnnxValue[]) {
   const [decay, oneMinusBeta1, beta2, oneMinusBeta2, scaledEps, scaledStepSize, beta1] = coefficients;

@@ -31,7 +31,7 @@ interface Moments {
    * knows: a float64 scalar.
    */
   steps: StepCount | Tensor;
-  /** Whether a state that was given tells their steps, and may be asked when the optimizer has let go of them. */
+  /** Whether a state that was given has their steps, and may be asked once the optimizer has released them. */
   isTold: boolean;
 }
 
@@ -82,7 +82,7 @@ export class AdamW extends Optimizer<AdamWOptions> {
     }
     if (counted.length > 0) this.#updateCounted(group, counted, skip);
     const counts = [...bySteps.values()].map((updated) => this.#updateOfOneCount(group, updated));
-    // A compiled step is used while these parameters make their steps together; others it would write down anew.
+    // A compiled step is used while these parameters make their steps together; others it would record again.
     dependOn(() => counts.every((together) => together.every(isWhole) && areEqual(together)));
   }
 
@@ -227,7 +227,7 @@ function readSteps({ metadata }: OptimizerState, count: number): number[] {
   return steps;
 }
 
-/** Null for text that is no JSON list of counts. */
+/** Null for text that is not a JSON list of counts. */
 function parseSteps(text: string | undefined): number[] | null {
   try {
     const counts: unknown = JSON.parse(text ?? '');

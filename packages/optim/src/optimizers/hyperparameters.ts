@@ -34,7 +34,7 @@ function isNotNegative(value: number): boolean {
   return value >= 0 && value < Infinity;
 }
 
-/** Options without those that are undefined, which JavaScript takes for absent: the defaults stand in for them. */
+/** Options without those that are undefined, which JavaScript treats as absent: the defaults take their place. */
 export function withoutUndefined<T extends object>(options: T): T {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as T;

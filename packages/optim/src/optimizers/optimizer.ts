@@ -38,7 +38,7 @@ export interface OptimizerKind<H> {
   readonly skipsOnDevice?: boolean;
 }
 
-/** What all optimizers share: groups of parameters, how a step is framed, and the end of their lives. */
+/** What all optimizers share: groups of parameters, what surrounds a step, and disposal. */
 export abstract class Optimizer<H extends { learningRate: number }> {
   /** In a compiled function, setting a hyperparameter throws a CompileError: replays would not set it. */
   readonly groups: readonly ParameterGroup<H>[];
@@ -105,9 +105,10 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   }
 
   /**
-   * The same where `skip` is 0; else nothing changes, and the step does not count. The device decides: the host neither
-   * waits nor knows. `skip` is a float32 scalar on the parameters' device. Throws what `step` throws, a DTypeError or
-   * DeviceError for another `skip`, and a RooflineError (code OPTIMIZER) where an optimizer of one's own cannot do this.
+   * The same where `skip` is 0; otherwise nothing changes, and the step does not count. The device decides; the host
+   * does not wait, and does not learn the outcome. `skip` is a float32 scalar on the parameters' device. Throws what
+   * `step` throws, a DTypeError or DeviceError for another `skip`, and a RooflineError (code OPTIMIZER) where a user's
+   * optimizer cannot do this.
    */
   stepUnless(skip: Tensor): void {
     this.assertAlive('stepUnless');
@@ -154,8 +155,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   }
 
   /**
-   * Updates those parameters of a group and a device that have gradients, unless there is a `skip` that is not 0; tensors
-   * made here are freed unless kept.
+   * Updates those parameters of a group on one device that have gradients, unless there is a `skip` that is not 0;
+   * tensors made here are freed unless kept.
    */
   protected abstract update(
     group: ParameterGroup<H>,
@@ -164,10 +165,10 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   ): void;
 
   /**
-   * The optimizer's own tensors, by handles that are the caller's to dispose, and its counters. As PyTorch's, the state is
-   * live and takes no memory: each step changes it, counters with the tensors, for the parameters that it holds, which are
-   * those that have made a step by now. Loading another state, or `dispose`, leaves it as it is. To keep a moment of the
-   * training, save the state, or load it into another optimizer, which copies it.
+   * The optimizer's own tensors, by handles that the caller disposes, and its counters. Like PyTorch's, the state is
+   * live and takes no memory: each step changes it, counters along with tensors, for the parameters that it holds,
+   * which are those that have made a step by now. Loading another state, or `dispose`, leaves it as it is. To keep a
+   * moment of the training, save the state, or load it into another optimizer, which copies it.
    */
   abstract stateDict(): OptimizerState;
 
@@ -178,7 +179,7 @@ export abstract class Optimizer<H extends { learningRate: number }> {
    */
   abstract loadStateDict(state: OptimizerState): void;
 
-  /** Frees the tensors that `stateDict` tells of. */
+  /** Frees the tensors that `stateDict` lists. */
   protected abstract freeState(): void;
 
   /** Frees the optimizer's own tensors; it makes no further step. Disposing twice is harmless. */
@@ -192,8 +193,8 @@ export abstract class Optimizer<H extends { learningRate: number }> {
   }
 
   /**
-   * Throws a DisposedError after `dispose`: a step would begin anew from no state. A compiled step asks before each run,
-   * because an optimizer that holds no tensors leaves it none to miss.
+   * Throws a DisposedError after `dispose`: a step would begin again from no state. A compiled step asks before each
+   * run, because an optimizer that holds no tensors leaves none whose absence it could notice.
    */
   protected assertAlive(method: string): void {
     if (!dependOn(this.#readDisposed)) return;

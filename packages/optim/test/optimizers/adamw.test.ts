@@ -36,7 +36,7 @@ describe('AdamW', () => {
     });
   });
 
-  it('has betas that nobody changes for all others', () => {
+  it('has default betas that no optimizer can change for the others', () => {
     const [group] = new AdamW([parameterOf([4], 1)]).groups;
     expect(() => ((group!.betas as [number, number])[0] = 0.5)).toThrow(TypeError);
     expect(new AdamW([parameterOf([4], 1)]).groups[0]!.betas).toEqual([0.9, 0.999]);
@@ -93,7 +93,7 @@ describe('AdamW', () => {
     });
   });
 
-  it('takes bare tensors beside groups, as a last group', () => {
+  it('takes bare tensors along with groups, as a last group', () => {
     const [grouped, bare] = [parameterOf([1], 1), parameterOf([1], 2)];
     const mixed = [bare, { parameters: [grouped], eps: 1 }] as unknown as Tensor[];
     const { groups } = new AdamW(mixed, { eps: 2 });

@@ -14,7 +14,7 @@ const makes: [string, (parameters: Tensor[]) => AdamW | SGD][] = [
   ['SGD with momentum', (parameters) => new SGD(parameters, { momentum: 0.5 })],
 ];
 
-/** An optimizer of somebody's, who has not thought of skipped steps. */
+/** A user's optimizer that does not handle skipped steps. */
 class Halving extends Optimizer<{ learningRate: number }> {
   constructor(parameters: Tensor[]) {
     super({ name: 'Halving', defaults: { learningRate: 1 }, check: () => {} }, parameters, {});
@@ -49,7 +49,7 @@ describe.each(makes)('stepUnless of %s', (_, make) => {
     );
   });
 
-  it('refuses what is no float32 scalar, and an optimizer that has ended', () => {
+  it('refuses what is not a float32 scalar, and a disposed optimizer', () => {
     const { parameter, optimizer } = setup(make);
     const before = parameter.toFlatArray();
     expect(() => optimizer.stepUnless(tensor([0]))).toThrow(/takes a float32 scalar, not \[1\] float32/);

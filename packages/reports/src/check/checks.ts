@@ -1,7 +1,7 @@
 import { ReportError } from '../model.ts';
 
-// What JavaScript's callers may give in place of what TypeScript asks for. Checks are built as the model is; where one
-// fails, the way to the part is put together behind it, so that a hundred thousand good parts cost no texts.
+// What JavaScript callers may pass instead of what TypeScript asks for. Checks are built as the model is; where one
+// fails, the way to the part is put together only then, so that a hundred thousand good parts cost no texts.
 
 /** A part that is not what it must be. */
 interface Fault {
@@ -69,7 +69,7 @@ export function partsOf(parts: Readonly<Record<string, Check>>): Check {
   };
 }
 
-/** An object with some of these parts and no others: a name that is no option was meant to do something. */
+/** An object with some of these parts and no others: a name that is not an option was meant to do something. */
 export function optionsOf(known: Readonly<Record<string, Check>>): Check {
   const check = partsOf(
     Object.fromEntries(Object.entries(known).map(([name, part]) => [name, optional(part)])),

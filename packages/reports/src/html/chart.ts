@@ -44,7 +44,7 @@ export function roundTime(timeUs: number): number {
   return Math.round(timeUs * 1000) / 1000;
 }
 
-/** Each text once, and where it stands. */
+/** Each text once, and its positions. */
 export class Names {
   readonly list: string[] = [];
   readonly #indices = new Map<string, number>();

@@ -12,7 +12,7 @@ export interface ColorGroups {
 
 /**
  * Categories take the colours in the order of their weight, and share the last one where they are more. Parts
- * without a category take none beside categories, whose colours mean something; else theirs by name, in turn.
+ * without a category take none next to categories, whose colours mean something; else theirs by name, in turn.
  */
 export function colorGroups(
   parts: readonly { category?: string | undefined; name: string; weight: number }[],

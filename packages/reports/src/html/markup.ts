@@ -3,7 +3,7 @@ import { escapeXml } from '../text/xml.ts';
 
 /** Prose with `code`, **bold** and [links](https://example.org); any other markup is shown as written. */
 export function proseHtml(text: string): string {
-  // What is code stands aside while the rest is read: bold and links may hold it, and it holds neither.
+  // Code is set aside while the rest is read: bold and links may hold it, and it holds neither.
   const codes: string[] = [];
   const aside = escapeXml(text).replace(/`([^`]+)`/g, (_, code: string) => `<${codes.push(code) - 1}>`);
   return phraseHtml(aside).replace(/<(\d+)>/g, (_, index: string) => `<code>${codes[Number(index)]!}</code>`);

@@ -20,7 +20,7 @@ const CONTENT_POLICY =
 /** Each may override those before it. */
 const STYLES: TemplateName[] = ['base.css', 'navigation.css', 'tables.css', 'charts.css', 'print.css'];
 
-/** Findings that stand above the fold. */
+/** Findings above the fold. */
 const MOST_FINDINGS = 5;
 
 const OWN_IDS = ['top', 'environment', 'form-escapes'];
@@ -118,7 +118,7 @@ function sectionHtml({ id, title, text = [], blocks }: Section): string {
   ].join('\n');
 }
 
-/** Plots that follow one another stand side by side where there is room. */
+/** Consecutive plots are side by side where there is room. */
 function groupPlots(blocks: readonly Block[]): Block[][] {
   const groups: Block[][] = [];
   for (const block of blocks) {

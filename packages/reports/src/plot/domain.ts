@@ -11,7 +11,7 @@ export type ResolvedAxis =
 export type NumericAxis = Extract<ResolvedAxis, { ticks: number[] }>;
 
 /**
- * The horizontal axis; bars always stand on categories, numbers of a numeric axis in their order.
+ * The horizontal axis; bars are always on categories, numbers of a numeric axis in their order.
  *
  * @throws ReportError for text on a numeric axis, a number that is not finite, or one a logarithm cannot take.
  */

@@ -33,7 +33,7 @@ export function drawSvg(plot: Plot, layout: PlotLayout, palette: Palette, conten
   ];
   const document = emptyDocument();
   const svg = observablePlot().plot({ ...plotOptions(layout), document, marks });
-  // Plot's own style sheet speaks to browsers alone; what it says stands in the attributes below.
+  // Plot's own style sheet works only in browsers; the attributes below say the same.
   svg.querySelector('style')?.remove();
   svg.removeAttribute('class');
   svg.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
@@ -44,7 +44,7 @@ export function drawSvg(plot: Plot, layout: PlotLayout, palette: Palette, conten
   if (layout.standalone) {
     svg.insertAdjacentHTML('afterbegin', `<rect width="100%" height="100%" fill="${palette.background}" />`);
   }
-  // Not by setAttribute: linkedom writes attributes as HTML does, in which XML's `<` may stand.
+  // Not by setAttribute: linkedom writes attributes as HTML does, in which a `<` is allowed.
   return printable(svg.outerHTML).replace('<svg', () => `<svg aria-label="${escapeXml(plot.title)}"`);
 }
 

@@ -44,13 +44,13 @@ export interface LegendItem {
 
 export interface PlotLayout extends PlotSize {
   x: ResolvedAxis;
-  /** What stands at its ticks, or below its categories; empty where there is no room. */
+  /** The texts at its ticks, or below its categories; empty where there is no room. */
   xTexts: readonly string[];
   y: NumericAxis;
   /** Free space to the left of the widest text and above the first, in pixels. */
   padding: number;
   margin: { top: number; right: number; bottom: number; left: number };
-  /** In lines; none where it stands beside the image. */
+  /** In lines; none where it is next to the image. */
   title: string[];
   /** Degrees by which the texts on the x axis are turned. */
   xRotation: number;
@@ -62,7 +62,7 @@ export function tickCounts({ width, height }: PlotSize): { x: number; y: number 
   return { x: Math.max(3, Math.round(width / 90)), y: Math.max(3, Math.round(height / 60)) };
 }
 
-/** Where everything stands. @throws ReportError for values that the axes cannot take. */
+/** Where everything goes. @throws ReportError for values that the axes cannot take. */
 export function layOut(plot: Plot, size: PlotSize): PlotLayout {
   const counts = tickCounts(size);
   const y = resolveY(plot, counts.y);

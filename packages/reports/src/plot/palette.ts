@@ -7,7 +7,7 @@ export interface Palette {
   /** Ticks, captions, reference lines. */
   muted: string;
   grid: string;
-  /** Told apart with each common form of colour blindness, and by lightness (after Okabe and Ito, 2008). */
+  /** Distinguishable with each common form of colour blindness, and by lightness (after Okabe and Ito, 2008). */
   series: readonly string[];
 }
 

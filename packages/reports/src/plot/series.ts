@@ -7,7 +7,7 @@ import type { StackedPoint } from './stack.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
 
-/** Each series has a shape as well as a colour; where the colours begin anew, it is another shape. */
+/** Each series has a shape as well as a colour; where the colours repeat, the shape differs. */
 const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross'] as const;
 /** A line with more points than this shows no dots. */
 const MOST_DOTS = 40;
@@ -37,7 +37,7 @@ export function colorOf(series: number, palette: Palette): string {
   return palette.series[series % palette.series.length]!;
 }
 
-/** Bars have no shape: they are paler each time that the colours begin anew. */
+/** Bars have no shape: they are paler each time that the colours repeat. */
 export function opacityOf(series: number, palette: Palette): number {
   return 1 / (1 + Math.floor(series / palette.series.length));
 }
@@ -72,7 +72,7 @@ export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palet
 
 type Placement = (point: Point) => number;
 
-/** Categories stand at 0, 1, 2 and so on; the bars of one category side by side around it, or upon each other. */
+/** Categories are at 0, 1, 2 and so on; the bars of one category are side by side around it, or stacked. */
 function placement(plot: Plot, index: number, { x }: PlotLayout): Placement {
   if (x.scale !== 'category') return (point) => Number(point.x);
   const isBesideOthers = plot.marks === 'bar' && !plot.stacked;

@@ -80,7 +80,7 @@ function thinned(ticks: number[], count: number): number[] {
   return end < last * (1 - 1e-9) ? [...kept, withoutRounding(end * ratio)] : kept;
 }
 
-/** A tick without what the arithmetic of floating-point numbers left behind its digits. */
+/** A tick without the trailing digits that floating-point arithmetic leaves. */
 function withoutRounding(tick: number): number {
   return Number(tick.toPrecision(12));
 }

@@ -15,9 +15,9 @@ import { frameOf, labelDots, pixelsOf } from './frame.ts';
 import type { Dot, DotLabel, RooflineFrame } from './frame.ts';
 import { rateUnit } from './performance.ts';
 
-/** Characters of a name beside its dot. */
+/** Characters of a name next to its dot. */
 const LONGEST_LABEL = 30;
-/** Where on the slope its name may stand, as parts of the way to the first ridge. */
+/** Where on the slope its name may be, as fractions of the way to the first ridge. */
 const SLOPE_PLACES = [0.3, 0.4, 0.5, 0.6, 0.7];
 
 export function drawRoofline(roofline: RooflinePlot, palette: Palette, size: PlotSize): string {

@@ -79,7 +79,7 @@ function axesOf(
   return { x: axis(intensities, REACH, counts.x), y: axis(rates, REACH / 1.25, counts.y) };
 }
 
-/** Where a value stands on two logarithmic axes. */
+/** The position of a value on two logarithmic axes. */
 export function pixelsOf(layout: PlotLayout, x: number, y: number): { left: number; top: number } {
   const { width, height, margin } = layout;
   const part = (value: number, [low, high]: readonly [number, number]) =>
@@ -92,11 +92,11 @@ export function pixelsOf(layout: PlotLayout, x: number, y: number): { left: numb
   };
 }
 
-/** A dot's name beside it. */
+/** A dot's name next to it. */
 export interface DotLabel {
   readonly dot: Dot;
   readonly text: string;
-  /** On which side of the dot it stands. */
+  /** The side of the dot that it is on. */
   readonly side: 'left' | 'right';
   readonly box: Box;
 }

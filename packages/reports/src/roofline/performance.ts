@@ -1,6 +1,6 @@
 import type { RooflinePlot, RooflinePoint } from '../model.ts';
 
-/** Where a point stands, and under what. */
+/** A point's position, and the ceiling above it. */
 export interface Performance {
   readonly point: RooflinePoint;
   /** FLOPs a byte. */

@@ -5,7 +5,7 @@ import { performances, rateUnit } from './performance.ts';
 /**
  * A roofline's points as a table, the one that took most time first.
  *
- * @throws ReportError for what is no roofline, and for a point under a ceiling that is not there.
+ * @throws ReportError for what is not a roofline, and for a point under a ceiling that does not exist.
  */
 export function rooflineTable(roofline: RooflinePlot): Table {
   checkRoofline('rooflineTable', roofline);

@@ -4,7 +4,7 @@ import { plotTable } from '../plot/table.ts';
 import { rooflineTable } from '../roofline/table.ts';
 import { timelineTable } from '../timeline/table.ts';
 
-/** What stands for a block where only tables can be shown. */
+/** What represents a block where only tables can be shown. */
 export function blockTable(block: Exclude<Block, Note>): Table {
   if (block.kind === 'plot') return plotTable(block);
   if (block.kind === 'roofline') return rooflineTable(block);

@@ -3,7 +3,7 @@ import { roofShareText } from './roof-share.ts';
 import { shorten } from '../text/shorten.ts';
 import type { Cell, Column, Row, RowStatus, Table } from '../model.ts';
 
-/** What stands in the measured cells of a row that has no measurement. */
+/** What is shown in the measured cells of a row that has no measurement. */
 export const STATUS_MARKERS: Readonly<Record<Exclude<RowStatus, 'ok'>, string>> = {
   'out-of-memory': 'OOM',
   timeout: 'timeout',

@@ -2,7 +2,7 @@ import { digits as digitCount, numberForm } from '../check/check-model.ts';
 import { number, optional, requireThat } from '../check/checks.ts';
 import { type NumberForm, measuredText, numberText, uncertainText } from './number-text.ts';
 
-// Numbers as people read them, the same in every locale. Each throws a ReportError for what is no number, for digits
+// Numbers as people read them, the same in every locale. Each throws a ReportError for what is not a number, for digits
 // other than whole numbers from 1 to 100, and for a unit that does not exist.
 
 /**

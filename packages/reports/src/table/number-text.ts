@@ -23,7 +23,7 @@ export function notationOf(values: readonly number[], form: NumberForm): Notatio
   return needsExponent && form.kind !== 'percent' ? 'exponent' : 'decimal';
 }
 
-/** See `formatNumber`; one that stands alone has the notation that it needs. */
+/** See `formatNumber`; a single number has the notation that it needs. */
 export function numberText(value: number, digits?: number, notation?: Notation): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '-∞';

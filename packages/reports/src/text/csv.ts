@@ -18,7 +18,7 @@ export function rawFields(table: Table): RawField[] {
   const fields: RawField[] = [];
   const add = (key: string, heading: string) => {
     if (fields.some((field) => field.key === key)) return;
-    // Programs look columns up by their headings, where readers have the heading beside it.
+    // Programs look columns up by their headings, where readers have the heading next to it.
     const isTaken = (text: string) => fields.some((field) => field.heading === text);
     let [unique, count] = [heading, 1];
     while (isTaken(unique)) unique = `${heading} ${++count}`;

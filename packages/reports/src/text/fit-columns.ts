@@ -130,7 +130,7 @@ function dropOrder(columns: readonly MeasuredColumn[]): MeasuredColumn[] {
     .sort((a, b) => rank(a) - rank(b));
 }
 
-/** Whether a column of words tells no rows apart. */
+/** Whether a column of words distinguishes no rows. */
 function saysTheSame({ rows }: Table, column: Column): boolean {
   const value = rows[0]?.[column.key];
   if (isMeasured(column) || column.kind === 'status' || rows.length < 2) return false;

@@ -32,7 +32,7 @@ const escape = escaper(MARKDOWN_ESCAPES);
 
 const ROW = { rowStart: '| ', cellSeparator: ' | ', rowEnd: ' |\n' };
 
-/** Prose keeps its markup; HTML in it, beside its code, is shown as written. */
+/** Prose keeps its markup; HTML in it, outside its code, is shown as written. */
 function prose(text: string): string {
   return text
     .split(/(`[^`]+`)/)

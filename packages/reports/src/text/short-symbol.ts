@@ -1,6 +1,6 @@
 import { shorten } from './shorten.ts';
 
-/** Characters of a name that is shown in place of a whole one. */
+/** Characters of a shortened name. */
 const LONGEST_SYMBOL = 60;
 
 /** What a C++ symbol says of types that everybody has, and numbers of its template. */
@@ -8,7 +8,7 @@ const PLAIN_ARGUMENT =
   /(?<![\w:])(?:const |unsigned |signed )*(?:float|double|int|long|short|char|bool|void|true|false|\d+(?:u?l{0,2}))(?:\s*const)?[\s*&]*(?=[,>])/g;
 
 /**
- * A name short enough for a table: of a C++ symbol what tells it from others, without namespaces, parameters, lambdas
+ * A name short enough for a table: of a C++ symbol what sets it apart, without namespaces, parameters, lambdas
  * and plain template arguments; then the middle of what is still too long left out. Prose stays as it is.
  * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, ...>(int, ...)` is
  * `vectorized_elementwise_kernel<CUDAFunctor_add>`.

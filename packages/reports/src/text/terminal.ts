@@ -39,8 +39,8 @@ const terminalOptions = optionsOf({ width: length, color: flag });
  * A table for a terminal. Where it is wider than `width`, headings break at words, then texts break, or are shortened in
  * the middle where their column says `overflow: 'shorten'`; and where that is not enough columns are left out, those
  * with `detail` first, and a line says which. A column that `qualifies` another, as an interval does a ratio, is shown
- * wherever that is. A number is never cut: on a terminal too narrow for one number beside the name of its row, lines are
- * longer than `width`. One whose standard deviation is over 5 % of it is marked, and a line says so.
+ * wherever that is. A number is never cut: on a terminal too narrow for one number next to the name of its row, lines
+ * are longer than `width`. One whose standard deviation is over 5 % of it is marked, and a line says so.
  *
  * @throws ReportError for a table without columns.
  *
@@ -96,7 +96,7 @@ function drawTable(table: Table, options: TerminalOptions): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Which columns are not shown. What all rows share is told here instead. */
+/** Which columns are not shown. What all rows share is stated here instead. */
 function leftOutNotes({ rows }: Table, { same, dropped, fullWidth }: FittedTable, width: number): string[] {
   const shared = same.map(({ key, label }) => `${label} ${String(rows[0]![key])}`);
   const labels = dropped.map(headingText);
@@ -117,7 +117,7 @@ function shortenTo(text: string, width: number): string {
   return shown;
 }
 
-/** The headings stand on the rule, whatever the number of their lines. */
+/** The headings end at the rule, whatever the number of their lines. */
 function drawGrid(columns: readonly FittedColumn[], lines: string[][]): string {
   const [headings = [], ...rest] = lines;
   const parts = [drawLines(columns, [headings], 'bottom')];

@@ -3,7 +3,7 @@ import type { Column, Table } from '../model.ts';
 import { joinSentences } from './join-sentences.ts';
 import { lengthThatParts } from './shorten.ts';
 
-/** Characters of a cell on paper, if that tells one name from another; longer ones are shortened in the middle. */
+/** Characters of a cell on paper, if that distinguishes the names; longer ones are shortened in the middle. */
 const LONGEST_CELL = 44;
 /** Rows that one page holds. */
 const MOST_ROWS = 40;
@@ -40,7 +40,7 @@ export function isWide(table: Table): boolean {
 
 /**
  * A table as one page takes it: the first rows where it has more, and, where it is wide, without the columns of words
- * that say the same in all rows. The caption tells what was left out.
+ * that say the same in all rows. The caption says what was left out.
  */
 export function typesetTable(table: Table): Table {
   const same = isWide(table) ? table.columns.filter((column) => isSame(table, column)) : [];

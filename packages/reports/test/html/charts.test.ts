@@ -26,7 +26,7 @@ describe('charts in HTML', () => {
   });
 });
 
-it('paints what has no category in a colour of its own, whatever lies below it', () => {
+it('paints what has no category in a colour of its own, whatever is below it', () => {
   const bands = (categories: (string | undefined)[]) => {
     const allocations = categories.map((category, index) => ({
       ...{ label: `allocation ${index}`, bytes: 1000, startUs: 0, endUs: null },
@@ -94,7 +94,7 @@ describe.skipIf(!browser)('charts in a browser (skipped where there is no Chromi
     expect(said).toMatch(/^4\d\.\d\d µs to 1\d\d\.\d\d µs of 150\.0 µs$/);
   });
 
-  it('tells the slice under the pointer, fills the view with it, and finds names', async () => {
+  it('describes the slice under the pointer, fills the view with it, and finds names', async () => {
     const answer = await ask(
       smallTimeline(),
       `const x = box().width * 15 / 150;

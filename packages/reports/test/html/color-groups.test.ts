@@ -9,7 +9,7 @@ it('colours names in turn where nothing has a category', () => {
   expect(legend).toEqual([]);
 });
 
-it('colours categories by weight, and leaves parts without one plain beside them', () => {
+it('colours categories by weight, and leaves parts without one plain next to them', () => {
   const { colorOf, legend } = colorGroups([part('r', 9), part('k', 1, 'add'), part('l', 5, 'matmul')]);
   expect(legend.map(({ label }) => label)).toEqual(['matmul', 'add']);
   expect(colorOf({ name: 'l', category: 'matmul' })).toBe(1);

@@ -8,7 +8,7 @@ const chart = (): Plot => ({ ...throughput(), id: 'at-a-glance', title: 'At a gl
 const findings = Array.from({ length: 7 }, (_, index) => `Finding ${index}.`);
 
 describe('what a report begins with', () => {
-  it('is five findings, the others behind them, and a chart', () => {
+  it('is five findings, the others after them, and a chart', () => {
     const html = renderHtml(sampleReport({ summary: findings, chart: chart() }));
     const opening = html.slice(html.indexOf('<header>'), html.indexOf('</header>'));
     expect(opening).toMatch(/Finding 4\.<\/li><\/ul><details class="more"><summary>2 more<\/summary>/);
@@ -30,7 +30,7 @@ describe('what a report begins with', () => {
 });
 
 describe('plots', () => {
-  it('that follow one another stand side by side', () => {
+  it('that follow one another are side by side', () => {
     const blocks = [chart(), throughput(), manyRows(2)];
     const html = renderHtml(sampleReport({ sections: [{ id: 's', title: 'S', blocks }] }));
     expect(html).toMatch(

@@ -67,7 +67,7 @@ describe('renderHtml', () => {
     expect([...html.matchAll(/<\/script>/g)]).toHaveLength(scripts);
   });
 
-  it('shows the first lines of long texts, with the whole of them behind', () => {
+  it('shows the first lines of long texts, with the whole text one click away', () => {
     const table = measurements();
     table.rows[0]!.size = 'long '.repeat(20);
     const html = renderHtml(sampleReport({ sections: [{ id: 's', title: 'S', blocks: [table] }] }));

@@ -33,7 +33,7 @@ export function paintedBy(script: 'timeline.js' | 'allocations.js', block: Block
   return painted;
 }
 
-/** As a canvas, it ignores a colour that is none; whatever else is drawn, nobody asks. */
+/** As a canvas, it ignores a colour that is none; whatever else is drawn goes unrecorded. */
 function listeningContext(painted: Painted[]): object {
   let fill = '#000000';
   return new Proxy(

@@ -7,7 +7,7 @@ afterEach(() => {
   vi.resetModules();
 });
 
-/** Width and height stand in the header chunk of a PNG. */
+/** Width and height are in the header chunk of a PNG. */
 function sizeOf(png: Uint8Array): [number, number] {
   const view = new DataView(png.buffer, png.byteOffset);
   return [view.getUint32(16), view.getUint32(20)];

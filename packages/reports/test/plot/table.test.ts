@@ -11,7 +11,7 @@ it('has a row for each x, and a column for each series', () => {
   ]);
 });
 
-it('tells both ends of an error bar, which need be no standard deviation from its middle', () => {
+it('reports both ends of an error bar, which need not lie a standard deviation from its middle', () => {
   const points = [{ x: 1024, y: 5, low: 4.5, high: 9 }];
   const csv = renderCsv(plotTable(throughput({ series: [{ name: 'ours', points }] })));
   expect(csv).toBe(

@@ -84,7 +84,7 @@ describe('a roofline', () => {
     expect(labelDots(frameOf(smallRoofline({ points: alike }), size), (name) => name)).toHaveLength(2);
   });
 
-  it('tells each dot in words, with its share of the roof', () => {
+  it('describes each dot in words, with its share of the roof', () => {
     const svg = renderSvg(smallRoofline());
     expect(svg).toContain(
       '<title>gemm&lt;float, 4&gt;\nforward\n40.0 TFLOP/s at 100 FLOP/byte\n80.0 % of the roof',
@@ -95,7 +95,7 @@ describe('a roofline', () => {
     expect(svg).not.toMatch(/NaN|Infinity/);
   });
 
-  it('says in words what stands at the roof, and what above it', () => {
+  it('says in words what is at the roof, and what is above it', () => {
     const [point] = smallRoofline().points;
     const told = (flops: number) =>
       renderSvg(smallRoofline({ spread: 0.02, points: [{ ...point!, bytes: 1e6, flops }] }));
@@ -113,7 +113,7 @@ describe('a roofline', () => {
     );
   });
 
-  it('stands in a page as a plot with its table, in Markdown as an image or a table', () => {
+  it('is a plot with its table in a page, an image or a table in Markdown', () => {
     const report = sampleReport({ sections: [{ id: 's', title: 'S', blocks: [smallRoofline()] }] });
     expect(renderHtml(report)).toMatch(/<figure class="plot" id="roof">[^]*<details>[^]*FLOP\/byte/);
     expect(renderMarkdown(report, { plotPath: ({ id }) => `plots/${id}.svg` })).toContain(

@@ -233,7 +233,7 @@ describe('the unit', () => {
     expect(headingUnit({ kind: 'bytes' })).toBeUndefined();
   });
 
-  it('of raw values is that which they are kept in, whatever is shown', () => {
+  it('of raw values is the one they are kept in, whatever is shown', () => {
     const units = kinds.map((kind) => rawUnit({ kind, unit: 'GiB' }));
     expect(units).toEqual(['GiB', 'GiB', undefined, 'fraction', 'bytes', 'ms', 'GiB']);
     expect(rawUnit({ kind: 'number' })).toBeUndefined();

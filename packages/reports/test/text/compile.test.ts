@@ -38,7 +38,7 @@ function hostileTable(): Table {
   return table;
 }
 
-it('leaves LaTeX nothing but ASCII and matching braces', () => {
+it('leaves LaTeX only ASCII and matching braces', () => {
   const text = renderLatex(hostileTable());
   expect(text).toMatch(/^[\n -~]*$/);
   const braces = text.replace(/\\[{}]/g, '').match(/[{}]/g)!;

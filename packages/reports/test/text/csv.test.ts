@@ -124,7 +124,7 @@ describe('raw fields', () => {
     'Spread (fraction)',
   ];
 
-  it('are the columns, each once, with deviations that are no columns themselves', () => {
+  it('are the columns, each once, with deviations that are not columns themselves', () => {
     expect(headingsOf({})).toEqual(columns);
     expect(rawFields(table)[2]).toEqual({ key: 'rateStd', heading: 'Rate std (GB/s)' });
   });

@@ -52,7 +52,7 @@ it('shows HTML in the date as written', () => {
   );
 });
 
-it('points to images of plots where it is told their path', () => {
+it('points to images of plots where it is given their path', () => {
   const text = renderMarkdown(sampleReport(), { plotPath: ({ id }) => `plots/${id}.svg` });
   expect(text).toContain('![Throughput &lt;by&gt; context](plots/throughput.svg)');
 });
@@ -100,7 +100,7 @@ it('shows HTML in prose as written, and leaves its own markup and code', () => {
   ]);
 });
 
-it('points to images whose names hold what ends an address', () => {
+it('points to images whose names hold characters that end an address', () => {
   const text = renderMarkdown(sampleReport(), { plotPath: () => 'run #1 (a)?/50%) b.svg' });
   expect(text).toContain('](run%20%231%20%28a%29%3f/50%25%29%20b.svg)');
 });

@@ -75,7 +75,7 @@ describe('renderTerminal', () => {
     }
   });
 
-  it('treats what qualifies a column that there is not as any other', () => {
+  it('treats what qualifies a missing column like any other', () => {
     const table = plainTable();
     table.columns[1] = { ...table.columns[1]!, qualifies: 'nothing', detail: true };
     expect(renderTerminal(table, { width: 40 }).replaceAll('\n', ' ')).toContain('leave out: Time (ms)');
@@ -95,7 +95,7 @@ describe('renderTerminal', () => {
     },
   );
 
-  it('marks a number whose spread is wide, where it stands, and says what that means', () => {
+  it('marks a number whose spread is wide, in place, and says what that means', () => {
     const table = plainTable();
     table.rows.splice(1, 2, {
       size: 'wild',
@@ -135,7 +135,7 @@ describe('renderTerminal', () => {
     expect(text).toContain('leave out: Time, in place (ms); Peak memory (GiB)');
   });
 
-  it('tells once what all rows share, where there is no room for it in each', () => {
+  it('says once what all rows share, where there is no room for it in each', () => {
     const table = plainTable();
     table.columns.splice(1, 0, { key: 'dtype', label: 'Dtype', kind: 'text' });
     for (const row of table.rows) row['dtype'] = 'bfloat16';

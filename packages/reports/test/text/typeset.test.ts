@@ -49,7 +49,7 @@ it('ends a caption by a full stop before what it adds', () => {
   );
 });
 
-it('tells once what all rows of a wide table share', () => {
+it('says once what all rows of a wide table share', () => {
   expect(renderTypst(kernels(2))).toContain('caption: "Kernels. Of one step. Style: PushPop.",');
   expect(renderTypst(kernels(2))).not.toContain('strong("Style")');
   const narrow = kernels(2);

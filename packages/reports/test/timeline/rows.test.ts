@@ -12,7 +12,7 @@ describe('rowsOf', () => {
   const names = (slices: ReturnType<typeof slice>[]) =>
     rowsOf({ name: 't', slices }).map((row) => row.map(({ name }) => name));
 
-  it('puts what lies within another below it, whatever the order given', () => {
+  it('puts what is inside another below it, whatever the order given', () => {
     expect(
       names([slice('leaf', 2, 1), slice('outer', 0, 10), slice('inner', 0, 5), slice('next', 10, 5)]),
     ).toEqual([['outer', 'next'], ['inner'], ['leaf']]);

@@ -32,7 +32,7 @@ describe('timelineTable', () => {
     expect(table.caption).toBe('The 40 of 50 names that took most time.');
   });
 
-  it('stands for the timeline in Markdown', () => {
+  it('represents the timeline in Markdown', () => {
     const sections = [{ id: 's', title: 'S', blocks: [smallTimeline()] }];
     expect(renderMarkdown(sampleReport({ sections }))).toMatch(
       /### One step\n\n\| Track.*\n.*\n\| Ranges +\| backward/,

@@ -52,7 +52,7 @@ function placeToWrite(path: string): { target: string; mode?: number } {
   throw new SafetensorsError(`writeSafetensors: ${path} is ${kind}; name a file to write or to replace.`);
 }
 
-/** Where links lead to that end at no file; `path` itself where it is none. */
+/** Where dangling links lead to; `path` itself where it is not a link. */
 function endOfLinks(path: string): string {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return path;
   const next = readlinkSync(path);
@@ -61,7 +61,7 @@ function endOfLinks(path: string): string {
 
 /**
  * A new file next to `target`, locked until it is closed, or until its process ends. Other threads and containers may write
- * there at once, and each container begins to count its processes anew.
+ * there at once, and each container numbers its processes from the start.
  */
 function openPartial(target: string): { partial: string; file: number } {
   for (;;) {
@@ -97,7 +97,7 @@ function removeUnlessWritten(partial: string): void {
   try {
     file = openSync(partial, constants.O_RDWR | constants.O_NOFOLLOW);
   } catch {
-    // It has been renamed or removed meanwhile, or belongs to somebody else.
+    // It has been renamed or removed meanwhile, or belongs to another process.
     return;
   }
   try {

@@ -27,7 +27,7 @@ export function checkMetadata(owner: string, metadata: Readonly<Record<string, s
   throw new SafetensorsError(`${owner}: the metadata must be text by names, such as { format: 'pt' }.`);
 }
 
-/** The header's own length stands before it, in as many bytes. */
+/** The header's own length precedes it, in this many bytes. */
 export const lengthBytes = 8;
 /** Longer headers are refused, as the format's own library does. */
 const maxHeaderBytes = 100_000_000;
@@ -168,7 +168,10 @@ function findDuplicate(json: string): string | null {
   return null;
 }
 
-/** Behind the quote that closes the text whose first quote is at `begin`. A pattern with repeats would overflow on long ones. */
+/**
+ * The position after the quote that closes the text whose first quote is at `begin`. A pattern with repeats would
+ * overflow on long ones.
+ */
 function textEnd(json: string, begin: number): number {
   const marks = /["\\]/g;
   marks.lastIndex = begin + 1;

@@ -39,7 +39,7 @@ const maxTransferBytes = 2 ** 30;
  * when all of it is on the disk: a machine that stops meanwhile leaves the one before. What a killed process has left of one,
  * `<name>.<16 digits>.partial`, the next call for this path removes, except on Windows and on file systems without locks.
  * Throws a SafetensorsError for a name given twice, a tensor that reads other bytes than its dtype and shape take, or a path
- * that is no regular file, and what the file system throws.
+ * that is not a regular file, and what the file system throws.
  */
 export function writeSafetensors(
   path: string,
@@ -153,7 +153,7 @@ function checkSources(tensors: readonly TensorSource[]): void {
   }
 }
 
-/** Any other number of them would leave all tensors behind this one at other places than the header says. */
+/** Any other number of them would leave all tensors after this one at other places than the header says. */
 function bytesOf(source: TensorSource): Uint8Array {
   const { name, dtype, shape } = source;
   const bytes = source.read();
@@ -165,7 +165,7 @@ function bytesOf(source: TensorSource): Uint8Array {
   );
 }
 
-/** Writes all of `bytes`; returns the position behind them. */
+/** Writes all of `bytes`; returns the position after them. */
 function writeFully(file: number, bytes: Uint8Array, position: number): number {
   for (let done = 0; done < bytes.byteLength;) {
     const length = Math.min(bytes.byteLength - done, maxTransferBytes);

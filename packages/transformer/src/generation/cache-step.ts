@@ -14,8 +14,8 @@ import { KeyValueCache, type AttentionCache } from './key-value-cache.ts';
 /**
  * One more token of each sequence for a `KeyValueCache`, at a position that is a tensor: whatever it holds, shapes are the
  * same, so that one program of `compile` serves all positions. Attention reads the whole memory of the cache and leaves out
- * what lies behind the position; it is `plainAttention`, whatever the model's is. The cache must hold a position already,
- * and is told of the new one by `advance`, outside of the program:
+ * what lies after the position; it is `plainAttention`, whatever the model's is. The cache must hold a position
+ * already, and learns of the new one by `advance`, outside the program:
  *
  *     const step = compile((token: Tensor, position: Tensor) => model.forward(token, new CacheStep(cache, position)));
  *     const logits = noGrad(() => step(token, tensor([cache.length], { dtype: 'int32' }))); // [B, 1] ids

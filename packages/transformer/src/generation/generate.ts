@@ -34,7 +34,7 @@ export interface GenerateOptions extends SamplingOptions {
    */
   readonly useCache?: boolean;
   /**
-   * How many of the oldest tokens the window over the text leaves behind each time that it is full, from 1 to the
+   * How many of the oldest tokens the window over the text drops each time that it is full, from 1 to the
    * context length. At every move the model runs over the whole window again, because positions are absolute: by
    * 1, the default, it always sees as many tokens as it can, and runs over all of them for each new one; by half
    * the context it sees at least that half, and runs over one token for nearly every new one.
@@ -55,7 +55,7 @@ const generateOptions: readonly (keyof GenerateOptions)[] = [
 
 /**
  * Continues a prompt, token by token as they are drawn. The model sees the prompt at once, then one token a step
- * beside the keys and values of those before it; beyond the context length it sees a window of the last tokens, see
+ * with the keys and values of those before it; beyond the context length it sees a window of the last tokens, see
  * `windowStride`. Memory is bounded by the context length, and freed when the generator returns: end it, or let
  * `for ... of` do so. Throws a RooflineError (code RANGE) for an empty prompt, ids outside the vocabulary, or options out of
  * range, and one (code OPTION) for options that do not exist, before the first token is asked for.
@@ -127,7 +127,7 @@ class CompiledDecoding {
     );
   }
 
-  /** The logits of the token behind `id`, and behind those of the cache. */
+  /** The logits of the token after `id`, which follows those of the cache. */
   logitsBehind(id: number): number[] {
     this.#cache.checkRoom(1);
     const logits = noGrad(() =>
@@ -145,7 +145,7 @@ class CompiledDecoding {
   }
 }
 
-/** The logits of the token behind `ids`, and behind those of the cache. */
+/** The logits of the token after `ids`, which follow those of the cache. */
 function nextLogits(model: TransformerLM, ids: readonly number[], cache: KeyValueCache | null): number[] {
   return noGrad(() =>
     scope(() => {

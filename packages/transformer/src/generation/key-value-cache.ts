@@ -42,14 +42,14 @@ export interface AttentionCache {
  *
  *     const cache = new KeyValueCache(model.config.contextLength);
  *     const logits = noGrad(() => model.forward(prompt, cache)); // [B, T] ids
- *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one behind them
+ *     const next = noGrad(() => model.forward(token, cache)); // [B, 1]: the one after them
  *
  * It takes 2 · layers · capacity · B · modelDimension elements, from the first call on. Positions are absolute:
  * keys have been turned by theirs, and values of deeper layers depend on all positions before them, so the oldest
  * cannot be dropped alone; `clear` it and give the model the tokens that remain.
  *
- * A compiled function may make one, and use it; one that was there before it reads through a `CacheStep`, for a replay would
- * count no positions: what does so throws a CompileError there.
+ * A compiled function may make one, and use it; one that existed before is read through a `CacheStep`, because a replay
+ * would not count positions: advancing it inside throws a CompileError.
  */
 export class KeyValueCache {
   /** The most positions that it holds. */
@@ -66,7 +66,7 @@ export class KeyValueCache {
     this.capacity = capacity;
   }
 
-  /** Positions held; the next call's tokens stand behind them. */
+  /** Positions held; the next call's tokens come after them. */
   get length(): number {
     return currentTrace() === this.#maker ? this.#length : dependOn(this.#readLength);
   }
@@ -94,7 +94,7 @@ export class KeyValueCache {
     if (this.#disposed) throw new ShapeError('KeyValueCache: it has been disposed; make a new one.');
     if (this.#length + count > this.capacity) {
       throw new ShapeError(
-        `KeyValueCache: ${count} more tokens do not fit behind ${this.#length} of ${this.capacity}; clear() it and ` +
+        `KeyValueCache: ${count} more tokens do not fit after ${this.#length} of ${this.capacity}; clear() it and ` +
           'give the model the tokens that it is to see.',
       );
     }

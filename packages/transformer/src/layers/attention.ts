@@ -122,7 +122,7 @@ function checkCache(cache: AttentionCache): void {
 
 /**
  * Multi-head self-attention with rotary positions in which no token sees a later one: [B, T, d] -> [B, T, d]. With
- * a cache, x are the tokens behind those that it holds, which they see too.
+ * a cache, x are the tokens after those that it holds, which they see too.
  */
 export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCache], Tensor> {
   readonly qProj: Linear;
@@ -165,7 +165,7 @@ export class CausalSelfAttention extends Module<[x: Tensor, cache?: AttentionCac
     return this.outputProj.forward(reshape(transpose(attended, 1, 2), x.shape));
   }
 
-  // In a scope of its own: what it was before it was turned is not needed beside the scores.
+  // In a scope of its own: what it was before it was turned is not needed along with the scores.
   #turnedHeads(projection: Linear, x: Tensor, position: number | Tensor): Tensor {
     return scope(() => this.#positions.apply(this.#splitHeads(projection.forward(x)), position));
   }

@@ -12,7 +12,7 @@ import { type ParameterOptions, checkParameterOptions, onesParameter } from '../
 /**
  * x / √(mean(x²) + eps) · weight over the last dimension (Zhang & Sennrich 2019), with the statistics in
  * float32. The weight starts as ones. Under autocast the result is in the low precision, to which the matrix
- * products behind a norm would round it anyway.
+ * products after a norm would round it anyway.
  */
 export class RMSNorm extends Module<[x: Tensor], Tensor> {
   readonly weight: Tensor;

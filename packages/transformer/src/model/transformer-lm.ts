@@ -43,7 +43,7 @@ export interface TransformerOptions {
 /**
  * A decoder-only language model: embeddings, pre-norm blocks, a last norm and a head, whose weights are its own or
  * the embeddings'. Ids, int32 or int64 [B, T], to logits [B, T, vocabulary]. With a cache, ids are the tokens
- * behind those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
+ * after those that it holds; run it in noGrad. Parameters are named as in Stanford's cs336_basics.
  * Throws a ModelConfigError for sizes that do not fit together, and a RooflineError (code OPTION) for options that
  * do not exist.
  *

@@ -9,7 +9,10 @@ export function keepPart(part: Tensor): Tensor {
   return keep(part);
 }
 
-/** What `build` gives. Where it throws, in the middle of a model too large say, the parts that it made are freed: nobody has them. */
+/**
+ * What `build` gives. Where it throws, in the middle of a model too large say, the parts that it made are freed: no
+ * caller has them.
+ */
 export function building<T>(build: () => T): T {
   const before = made;
   const parts: Tensor[] = [];

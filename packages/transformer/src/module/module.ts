@@ -41,7 +41,7 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   forward(...inputs: Inputs): Output {
     if (this.#name === '') this.#nameFrom(this.constructor.name);
     this.#partReads ??= [...partReadsOf(this)];
-    // A compiled function that found others here runs anew.
+    // A compiled function that found others here is recorded again.
     for (const read of this.#partReads) dependOn(read);
     return scope(() => range(this.#name, () => this.compute(...inputs)));
   }
@@ -123,8 +123,8 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
   }
 
   /**
-   * Tells this module and all inside it that they are being trained, or not: dropout asks. Returns the module. Throws a
-   * CompileError where that changes one in a compiled function, whose replays would not.
+   * Sets whether this module and all inside it are being trained, which dropout depends on. Returns the module. Throws
+   * a CompileError where that changes one in a compiled function, whose replays would not.
    */
   train(training = true): this {
     checkFlag('train', 'whether it is trained', training);
@@ -160,8 +160,8 @@ export abstract class Module<Inputs extends readonly unknown[], Output> {
    *
    * Throws a StateError that lists all that does not fit: missing and unexpected names (unless `strict` is false),
    * other shapes, integers for floating-point parameters; or that names a tensor with a value that the dtype of its parameter
-   * cannot hold. Whatever is thrown, nothing has been written then: the copies are made beside the parameters, whose memory
-   * is needed once more while they are.
+   * cannot hold. Whatever is thrown, nothing has been written then: the copies are made in addition to the parameters,
+   * whose memory is needed once more while they are.
    */
   loadStateDict(state: Readonly<Record<string, Tensor>>, options: StateMatchOptions = {}): StateMatch {
     checkObject('loadStateDict', 'the state', state);

@@ -28,7 +28,7 @@ export const parameterOptions: readonly (keyof ParameterOptions)[] = ['device', 
 
 /**
  * Throws unless `options` are ones for parameters: a RooflineError for names that neither these nor `more` know (code
- * OPTION) and for what is no generator (code ARGUMENT), a DTypeError, a DeviceError.
+ * OPTION) and for what is not a generator (code ARGUMENT), a DTypeError, a DeviceError.
  */
 export function checkParameterOptions(
   owner: string,

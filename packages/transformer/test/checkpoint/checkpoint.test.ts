@@ -118,7 +118,7 @@ describe('checkpoints of tied weights', () => {
   const tied = (seed: number) => new TransformerLM(tiedConfig, { seed });
   const weights = (model: TransformerLM) => [model.tokenEmbeddings.weight, model.lmHead.weight];
 
-  it('hold them once, and say under which other name they go', () => {
+  it('hold them once, and say what other name they have', () => {
     const [saved, loaded] = [tied(1), tied(2)];
     saveCheckpoint(saved, path('tied'), { step: '7' });
     using file = new SafetensorsFile(path('tied'));

@@ -81,7 +81,7 @@ describe.skipIf(process.platform === 'win32')(
       expect(readFileSync(target, 'utf8')).toBe('again');
     });
 
-    it('is told by its whole name', () => {
+    it('is recognised by its whole name', () => {
       const folder = path('named');
       mkdirSync(folder);
       const others = [

@@ -78,7 +78,7 @@ describe('safetensors', () => {
     }
   });
 
-  it('closes once, and reads nothing afterwards, were it of a file that was opened since', () => {
+  it('closes once, and reads nothing afterwards, not even of a file that was opened since', () => {
     writeSafetensors(path('first'), [source('x', [1])]);
     writeSafetensors(path('second'), [source('x', [2])]);
     const first = new SafetensorsFile(path('first'));
@@ -276,7 +276,7 @@ describe('safetensors', () => {
     else expect(decode).toThrow(SafetensorsError);
   });
 
-  it('refuses what is no safetensors file at all', () => {
+  it('refuses what is not a safetensors file at all', () => {
     writeFileSync(path('short'), 'abc');
     writeFileSync(path('text'), 'This is a letter, not a file of tensors.');
     expect(() => new SafetensorsFile(path('short'))).toThrow(/has 3 bytes\. Fetch or write it anew/);

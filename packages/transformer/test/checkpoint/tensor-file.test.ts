@@ -5,7 +5,7 @@ import { temporaryFolder } from './temporary-folder.ts';
 
 const path = temporaryFolder();
 
-it('observers are told of what a file writes', () => {
+it('observers are notified of what a file writes', () => {
   const file = path('observed.safetensors');
   const [matrix, bools] = [tensor([[1, 2], [3, 4]]), tensor([1, 0], { dtype: 'bool' })]; // prettier-ignore
   saveTensors({ tensors: { matrix, bools, empty: ones([0, 3]) }, metadata: {} }, file);

@@ -66,7 +66,7 @@ describe('CacheStep', () => {
     expect(largestDifference(bothWays(device('cpu'), 'float64').pairs)).toBeLessThan(48 * 2 ** -53 * 12);
   });
 
-  it('leaves out what lies behind the position, were it no number before the cache was cleared', () => {
+  it('leaves out what lies after the position, even if it was NaN before the cache was cleared', () => {
     const model = toyModel();
     using cache = new KeyValueCache(8);
     const next = (token: number) => {

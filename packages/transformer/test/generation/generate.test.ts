@@ -46,7 +46,7 @@ describe('generate', () => {
     expect(generate(model, [0, 0, ...prompt], options)).toEqual(generate(model, prompt.slice(-8), options));
   });
 
-  it('ends behind the stop token', () => {
+  it('ends after the stop token', () => {
     const free = generate(model, [1], { seed: 1, maxNewTokens: 20 });
     const stopToken = free[5]!;
     const stopped = generate(model, [1], { seed: 1, maxNewTokens: 20, stopToken });
@@ -70,7 +70,7 @@ describe('generate', () => {
     expect([endless.next().done, endless.return().done]).toEqual([false, true]);
   });
 
-  it('draws as if it had been told the seed 0', () => {
+  it('draws as if it had been given the seed 0', () => {
     const told = { seed: 0, temperature: 1, windowStride: 1 };
     expect(generate(model, [1], { maxNewTokens: 20 })).toEqual(
       generate(model, [1], { maxNewTokens: 20, ...told }),

@@ -149,7 +149,7 @@ describe('KeyValueCache', () => {
       noGrad(() => model.forward(idsOf(ids), cache));
     const cache = new KeyValueCache(4);
     run([[1, 2, 3]], cache);
-    expect(() => run([[1, 2]], cache)).toThrow(/2 more tokens do not fit behind 3 of 4/);
+    expect(() => run([[1, 2]], cache)).toThrow(/2 more tokens do not fit after 3 of 4/);
     expect(() => cache.advance(2)).toThrow(/2 more tokens/);
     expect(() => run([[1], [2]], cache)).toThrow(
       /it holds \[batch, heads, dimension\] \[1, 2, 4\], and got \[2, 2, 4\]/,
@@ -228,7 +228,7 @@ describe('a KeyValueCache in a compiled function', () => {
     f.dispose();
   });
 
-  it('of generate leaves nothing behind its CompileError', () => {
+  it('of generate leaves nothing behind after its CompileError', () => {
     const before = live();
     const twice = (use: () => void) =>
       compile((x: Tensor) => {

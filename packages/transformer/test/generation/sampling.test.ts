@@ -31,7 +31,7 @@ describe('sampleToken', () => {
     expect(sampleToken([1, 3, 3, 2], { temperature: 0 }, () => 0.99)).toBe(1);
   });
 
-  it('draws from the k likeliest alone', () => {
+  it('draws only from the k likeliest', () => {
     expect(shares(logits, { topK: 2 })).toEqual(near([0, 4 / 7, 0, 3 / 7]));
     expect(shares(logits, { topK: 100 })).toEqual(near(probabilities));
   });

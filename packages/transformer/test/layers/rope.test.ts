@@ -47,7 +47,7 @@ describe('RotaryEmbedding', () => {
       );
   });
 
-  it('refuses heads of another dimension, and as many positions as there are no tokens', () => {
+  it('refuses heads of another dimension, and positions that do not match the tokens', () => {
     const positions = new RotaryEmbedding({ headDimension, contextLength });
     expect(() => positions.apply(ones([1, 2, headDimension + 2]))).toThrow(
       `RotaryEmbedding.apply: x [1, 2, ${headDimension + 2}] must be [..., T, ${headDimension}]; build the`,
@@ -57,7 +57,7 @@ describe('RotaryEmbedding', () => {
     );
   });
 
-  it('keeps no memory but its tables', () => {
+  it('keeps only its tables in memory', () => {
     const live = () => device('cpu').memoryStatistics().liveStorages;
     const before = live();
     const positions = new RotaryEmbedding({ headDimension, contextLength });

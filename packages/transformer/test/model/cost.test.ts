@@ -30,7 +30,7 @@ describe('costOf', () => {
     expect(optimizerBytes).toBe(4 * parameterBytes);
   });
 
-  it('counts a shorter context than the model has as that of a model of this context', () => {
+  it("counts a context shorter than the model's as that of a model with this context", () => {
     const config = { ...presets.tiny, contextLength: 64 };
     for (const context of [1, 7, 63, 64, 65]) {
       const asOwn = costOf({ ...config, contextLength: context }, { batch: 3 });

@@ -7,7 +7,7 @@ import { idsOf, toyConfig, toyModel } from '../toy-model.ts';
 const live = () => device('cpu').memoryStatistics().liveStorages;
 
 describe('TransformerLM', () => {
-  it('gives logits for every position, none of which sees a later token', () => {
+  it('gives logits for every position, and none sees a later token', () => {
     const model = toyModel();
     const logits = model.forward(idsOf([[1, 2, 3, 4, 5]]));
     expect(logits.shape).toEqual([1, 5, 11]);

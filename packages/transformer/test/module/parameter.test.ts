@@ -36,7 +36,7 @@ describe('new weights', () => {
     expectCutNormal(weight.toFlatArray(), Math.sqrt(2 / 700));
   });
 
-  it('of Embedding have the standard deviation 1, or what it is told', () => {
+  it('of Embedding have the standard deviation 1, or what it is given', () => {
     const { weight } = new Embedding(400, 300, { generator: new Generator(2) });
     expectCutNormal(weight.toFlatArray(), 1);
     const { weight: small } = new Embedding(400, 300, { generator: new Generator(2), std: 0.02 });

@@ -1,4 +1,4 @@
-// Writes golden.safetensors anew: node --conditions=roofline-source test/torch/write-golden.ts
+// Rewrites golden.safetensors: node --conditions=roofline-source test/torch/write-golden.ts
 import { fileURLToPath } from 'node:url';
 import { findTorchPython, runReference } from './python.ts';
 

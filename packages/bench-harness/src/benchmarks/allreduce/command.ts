@@ -79,7 +79,7 @@ export const allreduceCommand = defineCommand({
   flags,
   examples: [
     ['roofline allreduce', 'sizes up to 1 GB, between GPUs or, by Gloo, between processes'],
-    ['roofline allreduce --backend gloo --nproc 2 --size 1MB,10MB --peer torch', "beside PyTorch's Gloo"],
+    ['roofline allreduce --backend gloo --nproc 2 --size 1MB,10MB --peer torch', "next to PyTorch's Gloo"],
     ['roofline allreduce --op allgather,reducescatter -b 8 -e 128M -f 2', "nccl-tests' sweep"],
   ],
   async run(args) {

@@ -4,7 +4,7 @@ export const allreduce: BenchmarkEntry = {
   name: 'allreduce',
   definition: async () => (await import('./benchmark.ts')).allreduceBenchmark,
   command: {
-    summary: 'Collectives of Gloo and NCCL: bus bandwidth by size and ranks, beside torch.distributed',
+    summary: 'Collectives of Gloo and NCCL: bus bandwidth by size and ranks, next to torch.distributed',
     load: async () => (await import('./command.ts')).allreduceCommand,
   },
   pipeline: {

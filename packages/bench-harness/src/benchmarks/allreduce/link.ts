@@ -18,7 +18,7 @@ const prototypes = {
 /** CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED. */
 const isEnabledAlready = 704;
 
-/** What one copy moves, and how many run at once each way: an engine alone need not fill the link. */
+/** What one copy moves, and how many run at once each way: one engine may not fill the link. */
 const copyBytes = [2 ** 26, 2 ** 28] as const;
 const streamCounts = [1, 2, 4] as const;
 const copiesPerStream = 8;

@@ -85,7 +85,7 @@ class Side {
   }
 }
 
-/** PyTorch's side. What fails there is told in its place, and ours is kept. */
+/** PyTorch's side. What fails there is reported in its place, and ours is kept. */
 class Peer {
   readonly #asked: UntilFailure<TorchRanks>;
   readonly #side: Side;

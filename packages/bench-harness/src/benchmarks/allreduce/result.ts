@@ -7,7 +7,7 @@ import { placements } from './operations.ts';
 const timing = z.object({
   maxMs: timeList,
   meanMs: sampleList,
-  /** Elements that are not what they should be, on all ranks; null where nobody looked. */
+  /** Elements that are not what they should be, on all ranks; null where that was not checked. */
   wrong: z.int().nullable(),
 });
 export type Timing = z.infer<typeof timing>;

@@ -64,8 +64,8 @@ async function timeEager(
 }
 
 /**
- * Times the forward pass as one program, then both passes as another, each with its memory alone: a program keeps what
- * it works in.
+ * Times the forward pass as one program, then both passes as another, each with only its own memory: a program keeps
+ * what it works in.
  */
 async function timeCompiled(
   device: Device,

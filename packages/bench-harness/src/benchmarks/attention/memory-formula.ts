@@ -5,7 +5,7 @@ import type { AttentionCell } from './parameters.ts';
 export interface MemoryNeed {
   /** Of q, k, v, the output and its gradient. */
   readonly tensorBytes: number;
-  /** What the forward pass keeps for the backward pass besides: weights, or statistics of their rows. */
+  /** What the forward pass also keeps for the backward pass: weights, or statistics of their rows. */
   readonly keptBytes: number;
   /** Both: what is in use before the backward pass. */
   readonly beforeBackwardBytes: number;

@@ -4,14 +4,14 @@ import { attentionShape, count, describeShape } from '../../attention/shape.ts';
 import { executions } from '../../execution/kinds.ts';
 import { dtypes } from '../../measuring/ceilings.ts';
 
-/** The whole sweep: every combination of the lists is a cell. There are no heads: one, as it were. */
+/** The whole sweep: every combination of the lists is a cell. There is no number of heads: it is one. */
 export const attentionParameters = z.object({
   attentions: z.array(z.enum(attentionKinds)).min(1),
   batches: z.array(count).min(1),
   headDimensions: z.array(count).min(1),
   sequences: z.array(count).min(1),
   dtypes: z.array(z.enum(dtypes)).min(1),
-  /** Default: eager alone. */
+  /** Default: eager only. */
   executions: z.array(z.enum(executions)).min(1).optional(),
   /** Forward and backward passes that run before those that count. */
   warmup: z.int().nonnegative(),
@@ -27,7 +27,7 @@ export const attentionCell = attentionShape
   .extend({ attention: z.enum(attentionKinds), execution: z.enum(executions).default('eager') });
 export type AttentionCell = z.infer<typeof attentionCell>;
 
-/** All combinations, short sequences first; the attentions of one shape stand together. */
+/** All combinations, short sequences first; the attentions of one shape are adjacent. */
 export function expandAttentionCells(parameters: AttentionParameters): AttentionCell[] {
   const { attentions, batches, headDimensions, sequences, executions = ['eager'] } = parameters;
   return parameters.dtypes.flatMap((dtype) =>
@@ -56,7 +56,7 @@ export function attentionName({ attention, execution }: AttentionCell): string {
   return execution === 'eager' ? attention : `${attention}, ${execution}`;
 }
 
-/** What stands for the defaults where the command line names nothing: on the CPU what a laptop takes a minute for. */
+/** The defaults where the command line names nothing: on the CPU what a laptop does in a minute. */
 export const attentionDefaults = {
   cuda: {
     batches: [8],

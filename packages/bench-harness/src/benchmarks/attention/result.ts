@@ -8,9 +8,9 @@ export type PassTimes = z.infer<typeof passTimes>;
 
 export const attentionResult = z.object({
   forward: passTimes,
-  /** Null for compiled cells: one program runs both passes, and nobody can tell them apart. */
+  /** Null for compiled cells: one program runs both passes, and they cannot be told apart. */
   backward: passTimes.nullable(),
-  /** Of compiled cells: both passes, one behind the other. Eager ones have each by itself. */
+  /** Of compiled cells: both passes, one after the other. Eager ones have each by itself. */
   both: passTimes.nullable().default(null),
   /** What compiling took, of the forward pass alone and of both; null for eager cells. */
   compilation: z.object({ forward: compilation, both: compilation }).nullable().default(null),
@@ -25,7 +25,7 @@ export const attentionResult = z.object({
 });
 export type AttentionResult = z.infer<typeof attentionResult>;
 
-/** Both passes, one behind the other: of eager cells the sum of the two. */
+/** Both passes, one after the other: of eager cells the sum of the two. */
 export function bothPasses({ forward, backward, both }: AttentionResult): PassTimes {
   if (both) return both;
   const sum = (a: readonly number[], b: readonly number[]) => a.map((ms, i) => ms + b[i]!);

@@ -12,14 +12,14 @@ import { measureCompileTimes } from './compile-times.ts';
 import type { CompileCell, CompileSettings } from './parameters.ts';
 import type { CallGroup, CompileResult } from './result.ts';
 
-/** Compiles the step of one cell, tells what became of it, and times it. */
+/** Compiles the step of one cell, reports what became of it, and times it. */
 export async function measureCompile(
   cell: CompileCell,
   { settings, deviceLabel, progress }: CellContext<CompileSettings>,
 ): Promise<CompileResult> {
   const device = openDevice(deviceLabel as `cuda:${number}`);
   const isAsked = settings.coldAndWarm && deviceLabel !== 'cpu';
-  // Before anything lies on the device: the other processes have it to themselves.
+  // Before anything is on the device, so that the other processes have it to themselves.
   const compileTimes = isAsked ? await measureCompileTimes(cell, settings.seed, deviceLabel) : null;
   const workload = createWorkload(cell, device, settings.seed);
   workload.compile();

@@ -17,7 +17,7 @@ const callGroup = z.object({
 });
 export type CallGroup = z.infer<typeof callGroup>;
 
-/** What became of a step, as `explain()` tells it, and what running it takes. */
+/** What became of a step, as `explain()` reports it, and what running it takes. */
 export const compileResult = z.object({
   compilation,
   /**

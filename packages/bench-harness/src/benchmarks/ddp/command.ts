@@ -23,7 +23,7 @@ const flags = {
   mode: {
     ...choicesOf('mode', ddpModes),
     default: ddpModes.join(','),
-    describe: 'When gradients are reduced: one by one, in one buffer, or in buckets beside the backward pass',
+    describe: 'When gradients are reduced: one by one, in one buffer, or in buckets during the backward pass',
   },
   optimizer: {
     ...choicesOf('optimizer', ddpOptimizers),
@@ -61,7 +61,7 @@ export const ddpCommand = defineCommand({
   examples: [
     ['roofline ddp', 'the three modes of tiny on two ranks of this machine'],
     ['roofline ddp --nproc 1,2,4 --size tiny,small --out results/ddp', 'a sweep; again to resume it'],
-    ['roofline ddp --peer torch', "PyTorch's DistributedDataParallel beside it, in turn"],
+    ['roofline ddp --peer torch', "PyTorch's DistributedDataParallel for comparison, in turn"],
     ['roofline ddp --optimizer whole,sharded --mode overlap', "memory by rank, with AdamW's state split too"],
     ['roofline ddp --backend nccl --nproc 2 --size xl --dtype bfloat16', 'on two GPUs'],
   ],

@@ -10,7 +10,10 @@ import type { RankResult } from './result.ts';
 /** How long PyTorch's ranks wait for each other. */
 const peerTimeoutSeconds = 120;
 
-/** How long ours wait for each other beside them: longer, so that one is not given up while its peer waits in vain. */
+/**
+ * How long ours wait for each other while the peer's run: longer, so that one is not given up while its peer waits in
+ * vain.
+ */
 export const timeoutBesidePeerMs = 1.5 * peerTimeoutSeconds * 1000;
 
 /** Where a rank of the peer finds the others. */

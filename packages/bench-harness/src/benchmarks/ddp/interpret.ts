@@ -26,7 +26,7 @@ export interface DdpMeasurement {
   readonly busGigabytesPerSecond: number | null;
 }
 
-/** What the profiles of all ranks tell of one pass. */
+/** What the profiles of all ranks say about one pass. */
 export type ProfiledOverlap =
   | {
       readonly status: 'ok';

@@ -9,7 +9,7 @@ import { readRankEvent } from './rank-lines.ts';
 import { type DdpResult, type RankResult, rankResult } from './result.ts';
 import type { RankJob } from './run-rank.ts';
 
-/** Starts the ranks of one cell, and joins what they tell. */
+/** Starts the ranks of one cell, and joins what they report. */
 export async function measureDdp(
   cell: DdpCell,
   { settings, progress }: CellContext<DdpSettings>,
@@ -32,7 +32,7 @@ export async function measureDdp(
       const event = readRankEvent(line);
       if (event?.type === 'progress') progress(event.done, event.total, 'steps');
       else if (event) results.push(rankResult.parse(event.result));
-      // What ranks print on stderr stands in the error of the one that failed.
+      // What ranks print on stderr goes into the error of the one that failed.
       else if (stream === 'stdout') process.stderr.write(`${line}\n`);
     },
   });

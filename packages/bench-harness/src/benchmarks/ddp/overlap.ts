@@ -1,7 +1,7 @@
 import { busyUs, kernelSpans, type KernelSpan } from '../profile/kernel-spans.ts';
 import type { ProfiledPass } from './result.ts';
 
-/** The stream that stands for Gloo's threads. */
+/** The stream that represents Gloo's threads. */
 export const glooStream = 'gloo';
 
 /** How much of a pass's communication ran while something was calculated. */

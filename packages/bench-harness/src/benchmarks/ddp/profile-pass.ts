@@ -5,8 +5,8 @@ import { glooStream } from './overlap.ts';
 import type { ProfiledPass } from './result.ts';
 
 /**
- * Profiles `pass`. NCCL's kernels are recorded beside all others; what Gloo's threads do is told by its works. Where the
- * profiler cannot run, as without CUPTI, that becomes part of the result.
+ * Profiles `pass`. NCCL's kernels are recorded with all others; what Gloo's threads do is known from its works. Where
+ * the profiler cannot run, as without CUPTI, that becomes part of the result.
  */
 export async function profilePass(pass: () => void): Promise<ProfiledPass> {
   const works: Work[] = [];

@@ -1,4 +1,4 @@
-// What ranks tell the cell that started them, on lines of their own among all else that they may print.
+// What ranks report to the cell that started them, on lines of their own among all else that they may print.
 import type { RankResult } from './result.ts';
 
 export type RankEvent =

@@ -62,14 +62,14 @@ const timeColumns: readonly Column[] = [
   { key: 'ratio', label: 'Ratio', kind: 'ratio', description: 'Ours over PyTorch.' },
   text('peerError', 'PyTorch failed'),
   duration('optimizerMs', 'Optimizer', 'Its step; a sharded one gathers the parameters in it.'),
-  duration('communicationMs', 'Communication', 'The reductions of one step with nothing beside them.'),
+  duration('communicationMs', 'Communication', 'The reductions of one step with nothing alongside.'),
   duration('exposedMs', 'Exposed', 'What they add to a forward and backward pass.'),
   {
     key: 'savedShare',
     label: 'Saved',
     kind: 'percent',
     description:
-      '1 less exposed over communication; below 0 where communication beside computation slows both.',
+      '1 less exposed over communication; below 0 where overlapping communication and computation slows both.',
   },
   {
     key: 'hiddenShare',
@@ -193,7 +193,7 @@ function overlapText(measurements: readonly Measured[]): string[] {
   );
   return [...sources].map(
     (source) =>
-      'Behind them one pass is profiled on each rank. Its communication is ' +
+      'After them one pass is profiled on each rank. Its communication is ' +
       (source === 'kernels'
         ? "NCCL's kernels, as CUPTI records them on their stream, those that wait for another rank too; "
         : "the works of Gloo's threads, each from when all ranks had come to its end; ") +
@@ -208,7 +208,7 @@ function stepSentence({ cell, measured }: Measured): string {
       ? ''
       : `; its communication takes ${formatDuration(communicationMs)} alone and adds ${formatDuration(exposedMs)}`;
   const hidden =
-    overlap?.status === 'ok' ? `; ${formatPercent(overlap.share)} of it ran beside computation` : '';
+    overlap?.status === 'ok' ? `; ${formatPercent(overlap.share)} of it ran alongside computation` : '';
   return `${describeDdpCell(cell)}: a step takes **${formatDuration(stepMs)}**${communication}${hidden}.`;
 }
 

@@ -10,7 +10,7 @@ const rankTimes = z.object({
   synchronizedMs: sampleList,
   localMs: sampleList,
   optimizerMs: sampleList,
-  /** The same reductions with nothing beside them. */
+  /** The same reductions with nothing running alongside. */
   communicationMs: sampleList,
 });
 
@@ -34,8 +34,8 @@ const profiledPass = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('ok'),
     /**
-     * What its communication is: NCCL's kernels, or the works of Gloo's threads, which stand among the kernels on a stream
-     * of that name.
+     * What its communication is: NCCL's kernels, or the works of Gloo's threads, which are among the kernels on a
+     * stream of that name.
      */
     communication: z.enum(['kernels', 'works']),
     /** When it began, by the clock that all processes of the machine share. */
@@ -46,7 +46,7 @@ const profiledPass = z.discriminatedUnion('status', [
 ]);
 export type ProfiledPass = z.infer<typeof profiledPass>;
 
-/** What one rank tells. */
+/** What one rank reports. */
 export const rankResult = z.object({
   rank: z.int(),
   times: rankTimes,
@@ -67,7 +67,7 @@ export const ddpResult = z.object({
   times: rankTimes,
   memory: z.array(rankMemory.extend({ rank: z.int() })).min(1),
   bucketBytes: z.array(z.number()),
-  /** Of a pass, as a rank tells it; null in records from before it was counted. */
+  /** Of a pass, as a rank reports it; null in records from before it was counted. */
   copiedBytes: z.number().nullable().default(null),
   parameterCount: z.number(),
   /** One a rank; none in records from before passes were profiled. */

@@ -52,7 +52,7 @@ export async function runRank({ cell, settings, threads, peerPort }: RankJob): P
   group.dispose();
 }
 
-/** Runs and times steps; rank 0 tells how many of `total` are done. */
+/** Runs and times steps; rank 0 reports how many of `total` are done. */
 function stepRunner(
   training: RankTraining,
   rank: number,

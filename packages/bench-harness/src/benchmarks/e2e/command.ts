@@ -27,7 +27,7 @@ export const e2eCommand = defineCommand({
   examples: [
     ['roofline e2e --size small', 'the three modes of one size'],
     ['roofline e2e --size small,medium --context 128,256 --out results/sweep', 'a sweep; again to resume it'],
-    ['roofline e2e --size small --peer torch', 'PyTorch beside it, in turn'],
+    ['roofline e2e --size small --peer torch', 'PyTorch for comparison, in turn'],
     [
       'roofline e2e --attention plain,flash --peer torch --peer-attention plain,sdpa',
       'attention of both sides',

@@ -45,7 +45,9 @@ export async function measureE2e(cell: E2eCell, context: CellContext<E2eSettings
   };
 }
 
-/** Runs and times steps, and tells how far it has come; `warmups` are those of each way before the steps that count. */
+/**
+ * Runs and times steps, and reports how far it has come; `warmups` are those of each way before the steps that count.
+ */
 function stepRunner(
   device: Device,
   { settings, progress }: CellContext<E2eSettings>,
@@ -72,7 +74,7 @@ function raise(peaks: E2eResult['memory'], others: E2eResult['memory']): void {
   peaks.peakReservedBytes = Math.max(peaks.peakReservedBytes, others.peakReservedBytes);
 }
 
-/** JSON has no NaN; a diverged loss is told as none. */
+/** JSON has no NaN; a diverged loss is recorded as null. */
 function finiteOrNull(workload: Workload): number | null {
   const loss = workload.loss();
   return loss !== null && Number.isFinite(loss) ? loss : null;

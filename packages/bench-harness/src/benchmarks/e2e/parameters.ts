@@ -40,7 +40,7 @@ export const e2eParameters = z.object({
   steps: count,
   seed: z.int().nonnegative(),
   peer: peerSetting,
-  /** Default: eager alone. */
+  /** Default: eager only. */
   executions: z.array(z.enum(executions)).min(1).optional(),
   /** Of the peer; without one they are not swept. */
   peerAttentions: z.array(z.enum(peerAttentions)).min(1),
@@ -88,7 +88,7 @@ export function expandCells(parameters: E2eParameters): E2eCell[] {
 /** How a cell's step is made, on both sides. */
 type Variant = Pick<E2eCell, 'attention' | 'peerAttention' | 'execution' | 'peerExecution'>;
 
-/** Each way of ours beside each of the peer, where there is one. */
+/** Each way of ours paired with each of the peer's, where there is one. */
 function variantsOf({ attentions, executions = ['eager'], ...others }: E2eParameters): Variant[] {
   const { peer, peerAttentions, peerExecutions = ['eager'] } = others;
   const [attentionsOfPeer, executionsOfPeer] =
@@ -113,7 +113,7 @@ export function sizeName(cell: Pick<E2eCell, 'size'> & Variant): string {
   return [cell.size, ...variantWords(cell)].join(', ');
 }
 
-/** `flash attention`, `compiled`, `PyTorch sdpa`: nothing of what is plain or eager. */
+/** `flash attention`, `compiled`, `PyTorch sdpa`: plain and eager are left out. */
 export function variantWords({ attention, execution, peerAttention, peerExecution }: Variant): string[] {
   const theirs = [peerAttention, peerExecution].filter((word) => word !== 'plain' && word !== 'eager');
   return [

@@ -63,7 +63,7 @@ export function createWorkload(cell: E2eCell, device: Device, seed: number): Wor
       train(phase);
       (optimizer ?? model).zeroGrad();
     });
-  /** A program leaves out what nobody sees: it gives its loss or logits, and gradients that no optimizer has used. */
+  /** A program leaves out what is never read: it gives its loss or logits, and gradients that no optimizer has used. */
   const seenStep = (): Tensor => {
     if (cell.mode === 'forward') return forward(unphased);
     if (!optimizer) model.zeroGrad();

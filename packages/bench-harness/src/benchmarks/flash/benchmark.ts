@@ -14,7 +14,7 @@ import { flashReport } from './report/report.ts';
 import { flashTable } from './report/tables.ts';
 import { flashResult, type FlashResult } from './result.ts';
 
-/** The attention kernels beside plain attention and beside PyTorch's, a pass at a time. */
+/** The attention kernels compared with plain attention and with PyTorch's, a pass at a time. */
 export const flashBenchmark = defineBenchmark({
   name: 'flash',
   title: 'FlashAttention',

@@ -11,7 +11,7 @@ export interface Turn {
 export interface Contender {
   /** As the result names it. */
   readonly name: Pick<Timed, 'side' | 'attention'>;
-  /** Runs both passes once; gives the most bytes held, or null where nobody counts them. */
+  /** Runs both passes once; gives the most bytes held, or null where they are not counted. */
   probe(): Promise<number | null>;
   /** Milliseconds of each call. */
   sample(pass: Pass, turn: Turn): Promise<number[]>;

@@ -4,7 +4,8 @@ export const flash: BenchmarkEntry = {
   name: 'flash',
   definition: async () => (await import('./benchmark.ts')).flashBenchmark,
   command: {
-    summary: "Attention kernels beside plain attention and PyTorch's: TFLOP/s, share of the roof, speed-up",
+    summary:
+      "Attention kernels compared with plain attention and PyTorch's: TFLOP/s, share of the roof, speed-up",
     load: async () => (await import('./command.ts')).flashCommand,
   },
   pipeline: {

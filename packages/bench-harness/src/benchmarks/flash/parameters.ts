@@ -64,7 +64,7 @@ export const leaderboard = {
   masks: ['causal'],
 } as const;
 
-/** What stands where the command line names nothing: on the CPU what a laptop takes a minute for. */
+/** The defaults where the command line names nothing: on the CPU what a laptop does in a minute. */
 export const flashDefaults = {
   cuda: {
     headDimensions: [16, 32, 64, 128],

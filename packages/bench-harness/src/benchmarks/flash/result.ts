@@ -10,14 +10,14 @@ const outcome = z.discriminatedUnion('status', [
     status: z.literal('ok'),
     /** Milliseconds, one sample a call. */
     samplesMs: z.partialRecord(z.enum(passes), timeList),
-    /** Most bytes that one forward and backward pass held, operands included; null where nobody counts. */
+    /** Most bytes that one forward and backward pass held, operands included; null where they are not counted. */
     peakBytes: z.number().nullable(),
   }),
   z.object({ status: z.enum(['not-available', 'out-of-memory', 'failed']), reason: z.string() }),
 ]);
 export type Outcome = z.infer<typeof outcome>;
 
-/** One attention of a cell, ours or PyTorch's, and what came of it. */
+/** One attention of a cell, ours or PyTorch's, and its outcome. */
 const timed = z.discriminatedUnion('side', [
   z.object({ side: z.literal('ours'), attention: z.enum(attentionKinds), outcome }),
   z.object({ side: z.literal('torch'), attention: z.enum(torchAttentionNames), outcome }),

@@ -29,7 +29,7 @@ export const memoryCommand = defineCommand({
   examples: [
     ['roofline memory --size small', 'three contexts, forward and train step, in float32 and bfloat16'],
     ['roofline memory --size 2.7b --context 512 --mode train-step --dtype bfloat16', 'one configuration'],
-    ['roofline memory --size small --execution eager,compiled', 'compiled steps beside, with their arena'],
+    ['roofline memory --size small --execution eager,compiled', 'compiled steps as well, with their arena'],
     ['roofline memory --out results/memory && roofline report results/memory', 'the timeline, as a page'],
   ],
   async run(args) {
@@ -40,7 +40,7 @@ export const memoryCommand = defineCommand({
     const options = sweepOptions(args, 'memory');
     const { checkWritable } = await import('../../records/results-folder.ts');
     const snapshots = resolve(options.out, 'snapshots');
-    // A cell writes its own behind its measurement, which would be lost.
+    // A cell writes its own after its measurement, which would be lost.
     checkWritable(snapshots);
     // The cells inherit the environment.
     process.env[SNAPSHOT_FOLDER_VARIABLE] = snapshots;

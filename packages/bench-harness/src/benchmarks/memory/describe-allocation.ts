@@ -10,7 +10,7 @@ import {
 import type { LargeAllocation, MemoryShare } from './result.ts';
 
 const FRAMES = 8;
-/** Shares below the first ones are told as one. */
+/** Shares below the first ones are reported as one. */
 const SHARES = 8;
 
 /** `layers.3 > attn > attention.softmax`: the ranges below the phase. */

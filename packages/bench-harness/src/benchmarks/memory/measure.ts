@@ -33,7 +33,7 @@ export async function measureMemory(
   await tick('recorded step');
   const overhead: MemoryResult['overhead'] = { offMs: [], onMs: [] };
   for (let step = 0; step < steps; step++) {
-    // What the recording before left behind, garbage above all, is not the plain step's to pay for.
+    // Untimed first: what the recording before left behind, garbage above all, must not slow down the plain step.
     workload.step(plainPhase);
     overhead.offMs.push(timeStepMs(workload, device));
     await tick('recording off');

@@ -66,7 +66,7 @@ export const memoryResult = z.object({
   savedByBlock: z
     .object({
       block: z.string(),
-      /** Of the activations, and beside them of the weights in a lower dtype. */
+      /** Of the activations, and along with them of the weights in a lower dtype. */
       bytes,
       weightCastBytes: bytes,
       count: z.number(),
@@ -80,7 +80,7 @@ export const memoryResult = z.object({
   timeline,
   /** Wall clock of whole steps in milliseconds, in turn with recording off and on. */
   overhead: z.object({ offMs: sampleList, onMs: sampleList }),
-  /** The file beside the records that PyTorch's memory_viz opens; null where none was asked for. */
+  /** The file next to the records that PyTorch's memory_viz opens; null where none was asked for. */
   snapshot: z.string().nullable(),
 });
 export type MemoryResult = z.infer<typeof memoryResult>;

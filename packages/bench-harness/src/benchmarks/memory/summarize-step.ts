@@ -16,10 +16,10 @@ import { arenaLabel, recordTimeline, type HeldBefore } from './timeline.ts';
 const FLOAT32_BYTES = 4;
 const LARGEST = 10;
 const CONTRIBUTORS = 5;
-/** The block whose saved bytes are told; all are alike. */
+/** The block whose saved bytes are reported; all are alike. */
 const BLOCK = 'layers.0';
 
-/** Everything that is told of a recorded step. */
+/** Everything that is reported for a recorded step. */
 export function summarizeStep(
   cell: MemoryCell,
   { record, saved, peakAllocatedBytes, peakReservedBytes }: RecordedStep,
@@ -80,7 +80,7 @@ function heldOf(allocations: readonly Allocation[]): [arenas: Allocation[], othe
   return [held.filter(({ op }) => op !== null), held.filter(({ op }) => op === null)];
 }
 
-/** A graph has no phases that the host could tell: its step is one. */
+/** A graph has no phases that the host can see: its step is one. */
 function phasePeaks(cell: MemoryCell, record: MemoryRecord, held: HeldBefore): PhasePeak[] {
   const peaks = phaseNames.flatMap((phase) => phasePeak(phase, peakMemory(record, phase), held));
   if (cell.execution === 'eager' || peaks.length > 0) return peaks;

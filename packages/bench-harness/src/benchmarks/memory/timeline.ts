@@ -6,7 +6,7 @@ import type { RecordedTimeline } from './result.ts';
 /** Allocations that a timeline keeps: more would make reports too large, and cannot be told apart. */
 const KEPT = 3000;
 
-/** What was held before the step, told as three allocations. */
+/** What was held before the step, shown as three allocations. */
 export interface HeldBefore {
   readonly weightBytes: number;
   /** Of a compiled step, on a GPU. */

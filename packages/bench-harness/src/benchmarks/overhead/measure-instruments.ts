@@ -18,7 +18,7 @@ export async function measureInstruments(
   const workload = createWorkload(cell, device, settings.seed);
   const step = () => timeStep(device, (phase) => workload.step(phase));
   const timed = async (name: InstrumentName, result: InstrumentResult): Promise<void> => {
-    // What a step leaves behind, garbage above all, is not the next one's to pay for: an untimed one goes between.
+    // What a step leaves behind, garbage above all, must not slow down the next one: an untimed one goes between.
     step();
     keepInstrumented(result[name], await readStep(instruments[name], device, step));
     await turnOfTheEventLoop();

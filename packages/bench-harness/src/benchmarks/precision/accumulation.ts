@@ -8,7 +8,7 @@ interface Experiment {
   readonly castFirst?: boolean;
 }
 
-/** 1,000 times 0.01: the rounding of 0.01 and of each sum tell what a dtype loses. */
+/** 1,000 times 0.01: the rounding of 0.01 and of each sum show what a dtype loses. */
 const experiments: readonly Experiment[] = [
   { name: 'float32 += float32', sum: 'float32', addend: 'float32' },
   { name: 'float16 += float16', sum: 'float16', addend: 'float16' },

@@ -36,7 +36,7 @@ export const precisionCommand = defineCommand({
     ['roofline precision --execution eager,compiled', 'what compiling gains in each precision'],
     [
       'roofline precision --size small,medium,large,xl,2.7b --peer torch',
-      'speed-ups by size, PyTorch beside',
+      'speed-ups by size, compared with PyTorch',
     ],
   ],
   async run(args) {

@@ -66,12 +66,12 @@ export const precisionResult = z.discriminatedUnion('study', [
 export type PrecisionResult = z.infer<typeof precisionResult>;
 export type ResultOf<S extends PrecisionResult['study']> = Extract<PrecisionResult, { study: S }>;
 
-/** `bfloat16`, `compiled`: nothing of what is eager. */
+/** `bfloat16`, `compiled`: eager is left out. */
 export function lossWords({ dtype, execution }: LossCell): string[] {
   return execution === 'eager' ? [dtype] : [dtype, execution];
 }
 
-/** All cells, study by study; accuracy is against PyTorch, so there is none of it without. */
+/** All cells, study by study; accuracy is measured against PyTorch, so there is none without it. */
 export function expandPrecisionCells(parameters: PrecisionParameters): PrecisionCell[] {
   const low = parameters.dtypes.filter((dtype) => dtype !== 'float32');
   const accuracy = () =>

@@ -17,7 +17,7 @@ import type { LowDType, ToyDtypes } from './parameters.ts';
 
 const sizes = { batch: 4, inputs: 5, hidden: 10, classes: 5 };
 
-/** The dtypes in a linear layer to 10, ReLU, layerNorm and a linear layer, under autocast and behind it. */
+/** The dtypes in a linear layer to 10, ReLU, layerNorm and a linear layer, under autocast and after it. */
 export function readToyDtypes(device: Device, dtype: LowDType): ToyDtypes {
   return scope(() => {
     const { batch, inputs, hidden, classes } = sizes;

@@ -47,8 +47,8 @@ export const profileCommand = defineCommand({
     ['roofline profile --size small', 'a whole step'],
     ['roofline profile --size small --phase backward', 'the backward pass alone'],
     ["roofline profile --size small --range 'attention.*'", 'attention alone'],
-    ['roofline profile --size small --execution eager,compiled', 'the graph of a compiled step beside it'],
-    ['roofline profile --size small --peer torch', "our kernels beside those of PyTorch's profiler"],
+    ['roofline profile --size small --execution eager,compiled', 'the graph of a compiled step as well'],
+    ['roofline profile --size small --peer torch', "our kernels compared with those of PyTorch's profiler"],
     ['roofline profile --size small --out results/profile', 'then open results/profile/traces in Perfetto'],
   ],
   async run(args) {

@@ -2,17 +2,17 @@ import { phaseNames } from '../e2e/result.ts';
 import type { PackedProfile } from './packed-profile.ts';
 import type { PhaseChoice } from './parameters.ts';
 
-/** An opening of a range; `step` and `index` tell it from others of its name. */
+/** An opening of a range; `step` and `index` distinguish it from others of its name. */
 export interface RangeOpening {
   readonly name: string;
   readonly step: number;
   readonly index: number;
 }
 
-/** The op behind a kernel. */
+/** The op that launched a kernel. */
 export interface KernelOp {
   readonly name: string;
-  /** Tells it from the other ops of its step. */
+  /** Distinguishes it from the other ops of its step. */
   readonly index: number;
   readonly dtype: string;
   readonly isMatrixProduct: boolean;
@@ -36,7 +36,7 @@ export interface KernelSpan {
   readonly work: { readonly flops: number; readonly bytes: number } | null;
 }
 
-/** What of a kernel is known whoever measured it. */
+/** What is known of a kernel, whichever side measured it. */
 export type TimedKernel = Pick<KernelSpan, 'name' | 'step' | 'durationUs' | 'ranges'>;
 
 /** Puts the lists of all steps together again, in the order in which the kernels ran. */
@@ -93,7 +93,7 @@ function pathsOf(
 /**
  * The share of its op's work that each kernel carries: the op's longest kernel, and others of its name by their
  * time, as where an op over many tensors takes several launches. No kernel carries it where the longest takes less
- * than half of the op's time: they share the work, and nobody knows how.
+ * than half of the op's time: they share the work, in unknown parts.
  */
 function workShares({ op, name, durationUs }: PackedProfile['kernels']): number[] {
   const longest = new Map<number, number>();
@@ -114,7 +114,7 @@ function workShares({ op, name, durationUs }: PackedProfile['kernels']): number[
   });
 }
 
-/** What of a profile is told. */
+/** What is reported of a profile. */
 export interface Selection {
   readonly phase: PhaseChoice;
   readonly range: string | null;

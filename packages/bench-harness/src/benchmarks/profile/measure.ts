@@ -8,14 +8,14 @@ import { profilePeer } from './peer/profile-peer.ts';
 import type { ProfileResult } from './result.ts';
 
 /**
- * How long plain steps run before one is profiled. What the profile before left behind, garbage above all, is not that
- * one's to pay for, nor that the device has waited while the host read what was recorded.
+ * How long plain steps run before one is profiled. Neither what the profile before left behind, garbage above all, nor
+ * the device's wait while the host read the recording may count against it.
  */
 const settlingMs = 25;
 
 /**
  * How long plain steps of a GPU run at least before one is timed. It may wait for the host, whose JavaScript gets faster
- * for about a hundred steps; those that are profiled come later, and would seem to cost nothing beside slower ones.
+ * for about a hundred steps; those that are profiled come later, and would seem to cost nothing next to slower ones.
  */
 const hostWarmupMs = 1000;
 

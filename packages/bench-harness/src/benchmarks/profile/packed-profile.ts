@@ -4,8 +4,8 @@ import { z } from 'zod';
 const numbers = z.array(z.number());
 
 /**
- * The profile of one step as records keep it: lists in place of objects, so that thousands of kernels stay small.
- * Names are indices into `strings`; -1 stands for none. Times are microseconds since the step began, sizes bytes.
+ * The profile of one step as records keep it: lists instead of objects, so that thousands of kernels stay small.
+ * Names are indices into `strings`; -1 means none. Times are microseconds since the step began, sizes bytes.
  */
 export const packedProfile = z.object({
   strings: z.array(z.string()),

@@ -4,7 +4,7 @@ import { e2eCell, e2eParameters, type E2eCell } from '../e2e/parameters.ts';
 export const phases = ['forward', 'backward', 'optimizer', 'all'] as const;
 export type PhaseChoice = (typeof phases)[number];
 
-/** The sweep of the end-to-end benchmark, and what of each step is told. */
+/** The sweep of the end-to-end benchmark, and what is reported of each step. */
 export const profileParameters = e2eParameters.extend({
   phase: z.enum(phases),
   peer: e2eParameters.shape.peer.default(null),

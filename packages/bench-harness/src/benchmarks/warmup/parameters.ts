@@ -14,7 +14,7 @@ export type WarmupCell = z.infer<typeof warmupCell>;
 
 export type WarmupSettings = Pick<WarmupParameters, 'steps' | 'seed'>;
 
-/** The cells that are to be contrasted stand together: the numbers of warm-up steps are innermost. */
+/** The cells that are to be contrasted are adjacent: the numbers of warm-up steps are innermost. */
 export function expandWarmups({ warmups, ...parameters }: WarmupParameters): WarmupCell[] {
   const ours = { ...parameters, warmup: 0, peer: null, peerAttentions: ['plain' as const] };
   return expandCells(ours).flatMap((cell: E2eCell) => warmups.map((warmup) => ({ ...cell, warmup })));

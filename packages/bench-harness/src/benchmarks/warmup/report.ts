@@ -78,7 +78,7 @@ function measuredOf({ measurements }: Study): Measured[] {
   return measurements.filter((each): each is Measured => each.deviceMs !== null);
 }
 
-/** One row a cell, each beside the same work with the most warm-up steps. */
+/** One row a cell, each next to the same work with the most warm-up steps. */
 export function warmupTable(records: readonly CellRecord[]): Table {
   const rows = studies(records).flatMap((study) => {
     const warmest = measuredOf(study).at(-1);

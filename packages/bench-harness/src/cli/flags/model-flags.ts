@@ -8,7 +8,7 @@ import { UsageError } from '../../errors.ts';
 const dimension = (flag: string, describe: string) =>
   ({ type: 'string', describe, coerce: parseWholeNumber(flag, 1) }) as const;
 
-/** `--size`, with what stands where it is not given. */
+/** `--size`, with the value where it is not given. */
 export const sizeFlag = (otherwise: string) =>
   ({
     type: 'string',
@@ -18,7 +18,7 @@ export const sizeFlag = (otherwise: string) =>
     completions: async () => Object.keys(await loadPresets()),
   }) as const;
 
-/** Which model: a preset, a preset with changes, or all dimensions of one's own. */
+/** Which model: a preset, a preset with changes, or all dimensions given. */
 export const modelFlags = {
   size: sizeFlag('small'),
   'd-model': dimension('d-model', 'Width of the model: of its own, or in place of that of --size'),
@@ -132,7 +132,7 @@ async function check(model: NamedModel): Promise<NamedModel> {
 function byFlags(message: string): string {
   const words = message.replace(/^\w+: /, '');
   return dimensionFlags.reduce(
-    // With its value behind it: `heads` is a word as well.
+    // With its value after it: `heads` is a word as well.
     (text, [flag, name]) => text.replaceAll(new RegExp(`\\b${name}(?= (?:=|\\d))`, 'g'), `--${flag}`),
     words,
   );

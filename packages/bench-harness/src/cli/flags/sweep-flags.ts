@@ -16,7 +16,7 @@ export const sweepFlags = {
   'force-new': {
     type: 'boolean',
     default: false,
-    describe: 'Start a new file in --out beside results of other settings',
+    describe: 'Start a new file in --out next to results of other settings',
   },
   timeout: {
     type: 'string',

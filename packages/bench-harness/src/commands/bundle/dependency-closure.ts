@@ -29,8 +29,8 @@ interface Manifest {
 }
 
 /**
- * All that the given packages need at run time, found as Node would find it: each package's dependencies stand in
- * its own node_modules (workspace) or beside it (pnpm's store). Copying folders and links to the same paths
+ * All that the given packages need at run time, found as Node would find it: each package's dependencies are in
+ * its own node_modules (workspace) or next to it (pnpm's store). Copying folders and links to the same paths
  * elsewhere gives the same resolution there. Throws for a dependency that is not installed.
  */
 export function dependencyClosure(root: string, packages: readonly string[]): Closure {
@@ -79,7 +79,7 @@ function isInStore(root: string, folder: string): boolean {
   return relative(root, folder).split(sep).includes('.pnpm');
 }
 
-/** The node_modules in which a package's dependencies stand. */
+/** The node_modules in which a package's dependencies are. */
 function neighbours(root: string, folder: string): string {
   if (!isInStore(root, folder)) return join(folder, 'node_modules');
   let parent = dirname(folder);

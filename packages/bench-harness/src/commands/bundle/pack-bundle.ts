@@ -20,7 +20,7 @@ const ARCHIVE = /\.(tar|t?gz|t?bz2|t?xz|zst|zip|7z)$/i;
 
 /**
  * Writes a bundle as a folder, or as one archive when `out` ends in .tar.xz or .tar.zst. Returns its size in bytes.
- * Throws UsageError for other archives, where something of another kind stands there, and without the program that
+ * Throws UsageError for other archives, where something of another kind is there, and without the program that
  * compresses it.
  */
 export async function packBundle(out: string, onStatus: (text: string) => void = () => {}): Promise<number> {
@@ -55,7 +55,7 @@ export async function packBundle(out: string, onStatus: (text: string) => void =
   }
 }
 
-/** Pipes `tar` through the compressor into `path`, and tells how many bytes it has read. */
+/** Pipes `tar` through the compressor into `path`, and returns how many bytes it has read. */
 async function compress(
   workspace: string,
   name: string,

@@ -85,7 +85,7 @@ function builtPackages(root: string): string[] {
   throw new UsageError(`Not built yet: ${names}. Run \`npx turbo run build\` first.`);
 }
 
-/** With the source maps of our packages: allocations are told with the lines of the sources. */
+/** With the source maps of our packages: allocations are reported with the lines of the sources. */
 function copyPart(root: string, out: string, part: string): void {
   if (existsSync(join(root, part))) {
     const filter = (path: string) => isNeeded(path) || path.endsWith('.js.map');

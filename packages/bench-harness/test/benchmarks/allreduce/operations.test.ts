@@ -80,7 +80,7 @@ describe('latency and bandwidth', () => {
     expect(fit.bytesPerSecond / 2e9).toBeCloseTo(1, 9);
   });
 
-  it('no latency is negative, one size tells nothing, and times that shrink neither', () => {
+  it('no latency is negative, one size says nothing, and neither do times that shrink', () => {
     const convex = [
       { bytes: 1, timeMs: 1 },
       { bytes: 10, timeMs: 100 },

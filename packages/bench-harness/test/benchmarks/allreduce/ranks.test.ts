@@ -56,7 +56,7 @@ describe.skipIf(!hasGloo)(`ranks of a cell${hasGloo ? '' : ' (skipped: Gloo is n
     await ranks.end();
   });
 
-  it('tell of what fails on one of them, with its code', async () => {
+  it('report what fails on one of them, with its code', async () => {
     const ranks = await startRanks(2);
     const request = { command: 'prepare', op: 'allreduce', dtype: 'float32', count: 2 ** 50 } as const;
     await expect(ranks.ask(request)).rejects.toMatchObject({ name: 'RankError', code: 'OUT_OF_MEMORY' });

@@ -47,7 +47,7 @@ describe.each(attentionKinds)('%s attention on the CPU', (attention) => {
     const need = memoryNeed(cell);
     expect(measured.beforeBackwardBytes).toBe(need.beforeBackwardBytes);
     expect(measured.peakBytes).toBeGreaterThan(need.beforeBackwardBytes);
-    // Beside what the formula has there may be one number a row, of the gradients' own statistics.
+    // In addition to the formula there may be one number a row, of the gradients' own statistics.
     const rowBytes = cell.batch * cell.sequence * 4;
     if (need.peakBytes !== null) {
       expect(measured.peakBytes - need.peakBytes).toBeGreaterThanOrEqual(0);
@@ -81,7 +81,7 @@ it.skipIf(!hostCompilerVersion())('needs the same memory on the emulated GPU', a
   expect(beforeBackwardBytes).toBe(memoryNeed(cell).beforeBackwardBytes);
 });
 
-it('keeps of plain attention a square, of the others what is linear', () => {
+it('keeps a square for plain attention, and a linear amount for the others', () => {
   const kept = (attention: AttentionCell['attention'], sequence: number) =>
     memoryNeed({ ...shape, attention, sequence, dtype: 'bfloat16' }).keptBytes;
   expect(kept('plain', 128) / kept('plain', 64)).toBe(4);

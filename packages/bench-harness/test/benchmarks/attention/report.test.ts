@@ -36,7 +36,7 @@ describe('the attention benchmark', () => {
     expect(cells.at(-1)).toMatchObject({ attention: 'flash', headDimension: 128, sequence: 16384 });
   });
 
-  it('tells times, their share of the roof, and memory of every cell', () => {
+  it('reports times, their share of the roof, and memory of every cell', () => {
     const [row] = attentionBenchmark.toTable(records).rows;
     // 2 · 2 · 64² · 16 FLOPs in 1 ms; the bytes, 4 · 2 · 64 · 16 · 4 over 1e11 a second, bound it.
     expect(row).toMatchObject({
@@ -75,7 +75,7 @@ describe('the attention benchmark', () => {
     ]);
   });
 
-  it('sets compiled passes beside eager ones, where both were measured', () => {
+  it('compares compiled passes with eager ones, where both were measured', () => {
     const passesOf = (cell: Parameters<typeof attentionRecord>[0], scale: number) => {
       const { result, ...record } = attentionRecord({ ...cell, execution: 'compiled' }, scale);
       const times = { deviceMs: [2 * scale], wallMs: [2 * scale] };

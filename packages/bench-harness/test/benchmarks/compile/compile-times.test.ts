@@ -25,7 +25,7 @@ beforeEach(() => {
   vi.mocked(runCellProcess).mockReset();
 });
 
-it('compiles the step in two fresh processes that share a cache of their own, which is gone behind them', async () => {
+it('compiles the step in two fresh processes that share a cache of their own, which is gone after them', async () => {
   vi.stubEnv('ROOFLINE_CACHE_DIR', '/of-the-user');
   const { coldMs, warmMs } = await measureCompileTimes(cell, 0, 'cpu');
   expect(Math.min(coldMs, warmMs)).toBeGreaterThan(0);
@@ -36,7 +36,7 @@ it('compiles the step in two fresh processes that share a cache of their own, wh
   vi.unstubAllEnvs();
 });
 
-it('tells why a step could not be compiled, and leaves no cache behind', async () => {
+it('says why a step could not be compiled, and leaves no cache behind', async () => {
   await expect(measureCompileTimes(cell, 0, 'no-such-device')).rejects.toThrow(
     /^Compiling the step in a process of its own failed: /,
   );

@@ -46,7 +46,7 @@ describe('roofline compile', () => {
     expect(new Set(cells.map(({ execution }) => execution))).toEqual(new Set(['compiled']));
   });
 
-  it('tells what became of a step, on the CPU', async () => {
+  it('says what became of a step, on the CPU', async () => {
     const told: number[][] = [];
     const measured = await measureCompile(cell, {
       settings: { steps: 2, seed: 0, coldAndWarm: true },

@@ -30,7 +30,7 @@ async function timeoutOfOurs(given: DdpSettings): Promise<number | undefined> {
   return vi.mocked(initProcessGroup).mock.calls[0]![0].timeoutMs;
 }
 
-/** How long PyTorch's ranks are told to wait for each other. */
+/** How long PyTorch's ranks are made to wait for each other. */
 async function timeoutOfPeer(): Promise<number> {
   const folder = temporaryFolder();
   const [python, job] = [join(folder, 'python'), join(folder, 'job.json')];
@@ -42,7 +42,7 @@ async function timeoutOfPeer(): Promise<number> {
   return 1000 * (JSON.parse(readFileSync(job, 'utf8')) as { timeoutSeconds: number }).timeoutSeconds;
 }
 
-it("ranks wait for each other longer than PyTorch's beside them, whose failure must not end them", async () => {
+it("ranks wait for each other longer than PyTorch's next to them, whose failure must not end them", async () => {
   expect(await timeoutOfOurs(settings)).toBeGreaterThan(await timeoutOfPeer());
   expect(await timeoutOfOurs({ ...settings, peer: null })).toBeUndefined();
 });

@@ -22,7 +22,7 @@ const cell: DdpCell = {
 };
 const memory = { beforeStepBytes: 1000, afterStepBytes: 5000, peakBytes: 9000 };
 
-/** A pass of 10 ms of computation, whose communication of 4 ms runs beside it for 3 ms. */
+/** A pass of 10 ms of computation, whose communication of 4 ms overlaps it for 3 ms. */
 const profiledPass = (rank: number, stream = 'gloo', name = 'allReduce'): ProfiledPass => ({
   status: 'ok',
   communication: stream === 'gloo' ? 'works' : 'kernels',
@@ -84,14 +84,14 @@ describe('ranks', () => {
     expect(joinRanks([{ ...ofRank(0), peer: null }]).peer).toBeNull();
   });
 
-  it('tell the cell on lines of their own', () => {
+  it('report to the cell on lines of their own', () => {
     expect(readRankEvent('[rank 0] @roofline-rank {"type":"progress","done":1,"total":2}')).toEqual({
       ...{ type: 'progress', done: 1, total: 2 },
     });
     expect(readRankEvent('[rank 0] a warning')).toBeNull();
   });
 
-  it('that run out of memory are told from others', () => {
+  it('that run out of memory are distinguished from others', () => {
     expect(new RankError('Rank 1 ended with exit code 1:\nOutOfMemoryError: cpu').code).toBe('OUT_OF_MEMORY');
     const killed = rankError({ rank: 1, signal: 'SIGKILL', exitCode: null, lastLines: [], error: null });
     expect(killed.message).toBe('Rank 1 ended with SIGKILL: it said nothing');
@@ -135,7 +135,7 @@ describe('the profiled passes', () => {
     expect(overlapOf([span(1, 2)], [])).toEqual({ communicationUs: 0, hiddenUs: 0 });
   });
 
-  it('stand in one trace, a process a rank, by one clock', () => {
+  it('are in one trace, a process per rank, by one clock', () => {
     const { traceEvents } = ddpTrace([
       { status: 'failed', error: 'no CUPTI' },
       profiledPass(1),
@@ -191,7 +191,7 @@ describe('the tables', () => {
     });
   });
 
-  it('show each rank beside the formula', () => {
+  it('show each rank next to the formula', () => {
     const { rows } = rankTable([record(), record({ optimizer: 'whole' })]);
     expect(rows.map((row) => [row['rank'], row['stateBytes'], row['formulaBytes']])).toEqual([
       [0, 4000, 4000],
@@ -201,7 +201,7 @@ describe('the tables', () => {
     ]);
   });
 
-  it('plots cells by what tells them apart', () => {
+  it('plots cells by what sets them apart', () => {
     const report = ddpBenchmark.toReport([record(), record({ mode: 'flat' })]);
     const plot = report.sections.flatMap(({ blocks }) => blocks).find(({ kind }) => kind === 'plot');
     expect(plot).toMatchObject({
@@ -223,7 +223,7 @@ describe('the tables', () => {
 
   it('sum up in a sentence', () => {
     expect(ddpBenchmark.toReport([record()]).summary[0]).toContain(
-      'its communication takes 10.0 ms alone and adds 3.00 ms; 75.0 % of it ran beside computation.',
+      'its communication takes 10.0 ms alone and adds 3.00 ms; 75.0 % of it ran alongside computation.',
     );
   });
 });

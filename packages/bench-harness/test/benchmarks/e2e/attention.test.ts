@@ -57,7 +57,7 @@ describe('the attention of a cell', () => {
     expect(await compareRecords([toyRecord(flash)], [older])).toEqual([]);
   });
 
-  it('is told where it is not plain, or not the same in all', () => {
+  it('is named where it is not plain, or not the same in all', () => {
     expect(describeCell(toyCell)).toBe('small · context 16 · batch 2 · train-step · float32');
     expect(describeCell({ ...flash, peerAttention: 'sdpa' })).toBe(
       'small · context 16 · batch 2 · train-step · float32 · flash attention · PyTorch sdpa',

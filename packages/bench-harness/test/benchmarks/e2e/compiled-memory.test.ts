@@ -65,7 +65,7 @@ describe('the memory of a training step', () => {
     expect(compiled! / eager!).toBeLessThanOrEqual(1);
   });
 
-  it('is compiled what it is eager at most, where a scaler looks at all gradients first', () => {
+  it('is compiled at most what it is eager, where a scaler looks at all gradients first', () => {
     const [eager, compiled] = (['eager', 'compiled'] as const).map((execution) =>
       peakBytes('2.7b', 256, execution, 'train-step', 'float16'),
     );

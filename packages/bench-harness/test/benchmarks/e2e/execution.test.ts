@@ -38,7 +38,7 @@ describe('the execution of a cell', () => {
     ]);
   });
 
-  it('is eager in records from before there was another, and told where it is not', () => {
+  it('is eager in records from before there was another, and named where it is not', () => {
     const { execution: _, peerExecution: __, ...older } = toyCell;
     expect(e2eCell.parse(older)).toEqual(toyCell);
     expect(describeCell({ ...compiled, peerExecution: 'reduce-overhead' })).toBe(
@@ -60,7 +60,7 @@ describe('the execution of a cell', () => {
     expect(program!.loss()).toBe(eager!.loss());
   });
 
-  it('of both in turn is beside the eager steps of the same minutes', () => {
+  it('of both in turn is compared with the eager steps of the same minutes', () => {
     const { deviceMs, wallMs, phasesMs } = toyResult(2);
     const result = { ...toyResult(0.5), eagerInTurn: { deviceMs, wallMs, phasesMs } };
     const table = compiledTable([toyRecord(), toyRecord(compiled, { result })].map(interpretRecord))!;

@@ -125,7 +125,7 @@ describe('measureE2e', () => {
     [Infinity, null],
     [null, null],
     [0, 0],
-  ])('tells a loss of %s as %s', async (given, told) => {
+  ])('reports a loss of %s as %s', async (given, told) => {
     loss = given;
     expect((await measure(0, 1)).loss).toBe(told);
   });
@@ -198,7 +198,7 @@ describe('measureE2e with a peer', () => {
     ]);
   });
 
-  it('runs no warm-up of none', async () => {
+  it('runs no warm-up for zero steps', async () => {
     setUpPeer();
     await measure(0, 2, torch);
     expect(log).toEqual([
@@ -228,7 +228,7 @@ describe('measureE2e with a peer', () => {
     },
   );
 
-  it('hides no fault of ours behind the peer', async () => {
+  it("does not hide our own failure behind the peer's", async () => {
     setUpPeer();
     mocks.prepareCell.mockRejectedValue(new TypeError('a fault'));
     await expect(measure(0, 2, torch)).rejects.toThrow('a fault');

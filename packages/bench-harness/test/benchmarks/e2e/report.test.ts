@@ -45,7 +45,7 @@ describe('e2e report', () => {
     expect(row['ratioInterval']).toMatch(/^0\.4\d\d–0\.5\d\d$/);
   });
 
-  it('compares reserved memory with a PyTorch that replays graphs, which counts them so alone', () => {
+  it('compares reserved memory where PyTorch replays graphs, since only that counts them', () => {
     const graphs = { ...peer, peakAllocatedBytes: 2 ** 10, peakReservedBytes: 2 ** 23 };
     const replayed = (peerExecution: E2eCell['peerExecution']) =>
       toyRecord({ peerExecution }, { result: { ...toyResult(), peer: graphs } });
@@ -77,7 +77,7 @@ describe('e2e report', () => {
     expect(table.columns.map(({ label }) => label)).not.toContain('Optimizer bandwidth');
   });
 
-  it('tells what all rows share in the caption, and gives what is swept a column', () => {
+  it('says in the caption what all rows share, and gives what is swept a column', () => {
     const labels = (table: Table) => table.columns.map(({ label }) => label);
     const one = e2eBenchmark.toTable(records);
     expect(one.caption).toBe('All rows: batch 2, float32.');
@@ -87,7 +87,7 @@ describe('e2e report', () => {
     expect(labels(swept)).toContain('Batch');
   });
 
-  it("names the library of PyTorch's products, which is not told on a GPU", () => {
+  it("names the library of PyTorch's products, which is left out on a GPU", () => {
     const withBlas = (blas: string | null) =>
       toyRecord({}, { result: { ...toyResult(), peer: { ...peer, blas } } });
     const prescott = withBlas('OpenBLAS 0.3.21, kernels for Prescott');
@@ -157,7 +157,7 @@ describe('e2e report', () => {
     );
   });
 
-  it('shows ours beside PyTorch below the findings, or beside the floor where no peer ran', () => {
+  it('shows ours next to PyTorch below the findings, or next to the floor where no peer ran', () => {
     const chart = report.chart as Plot;
     expect(chart.title).toBe('A training step beside PyTorch 2.11.0');
     expect(chart.series.map(({ name, points }) => [name, points.map(({ y }) => y)])).toEqual([
@@ -228,7 +228,7 @@ describe('e2e report', () => {
     expect(renderHtml(report)).toContain('<html');
   });
 
-  it('tells how the gain of a lower precision follows the size, where both were measured', () => {
+  it('says how the gain of a lower precision follows the size, where both were measured', () => {
     const cell = (size: string, dtype: 'float32' | 'bfloat16', scale: number, parameterCount: number) =>
       toyRecord({ size, dtype }, { result: { ...toyResult(scale), parameterCount } });
     const pairs = [cell('small', 'float32', 1, 1), cell('small', 'bfloat16', 0.8, 1)];

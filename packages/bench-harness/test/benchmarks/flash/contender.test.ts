@@ -40,7 +40,7 @@ describe('compete', () => {
     expect(outcomes).toEqual([outcome, outcome]);
   });
 
-  it.each(['probe', 'both'])('leaves out who fails in %s, and says why', async (failsAt) => {
+  it.each(['probe', 'both'])('leaves out what fails in %s, and says why', async (failsAt) => {
     const log: string[] = [];
     const outcomes = await compete([contender('plain', log, failsAt), contender('flash', log)], contest);
     expect(outcomes[0]).toEqual({ status: 'out-of-memory', reason: `no ${failsAt}` });

@@ -77,7 +77,7 @@ describe('timeContenders', () => {
     expect(result.timed[0]!.outcome).toMatchObject({ reason: expect.stringContaining('out of memory') });
   });
 
-  describe('beside PyTorch', () => {
+  describe('compared with PyTorch', () => {
     const peer = { name: 'torch' as const, version: '' };
     const withPython = (python: string) => {
       vi.stubEnv('ROOFLINE_PYTHON', python);

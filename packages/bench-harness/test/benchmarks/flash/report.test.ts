@@ -31,7 +31,7 @@ describe('the flash benchmark', () => {
     expect(rows[4]!.error).toBe('No cuDNN here.');
   });
 
-  it('tells quantiles, TFLOP/s, the share of the roof, and ratios', () => {
+  it('reports quantiles, TFLOP/s, the share of the roof, and ratios', () => {
     const [flash, plain, torch] = rows;
     const flops = (4 * 2 * 64 ** 2 * 16) / 2;
     expect(flash).toMatchObject({ medianMs: 1, lowMs: 0.9, highMs: 1.1, overPlain: 4, samples: 6 });
@@ -75,7 +75,7 @@ describe('the flash benchmark', () => {
     for (const { series } of drawn) for (const { points } of series) expect(points).toHaveLength(1);
   });
 
-  it('sums up what flash reaches, over plain and beside PyTorch, and what is missing', () => {
+  it('sums up what flash reaches, over plain and against PyTorch, and what is missing', () => {
     const text = report.summary.join('\n');
     expect(text).toContain('2 of 3 cells measured on Toy CPU.');
     expect(text).toContain('Flash over plain attention, forward: **4.00×** (4.00× to 4.00×) as fast.');
@@ -87,7 +87,7 @@ describe('the flash benchmark', () => {
     expect(text).toContain('Cells without a result (out of memory): d 16 · sequence 256');
   });
 
-  it('is compared by flash attention of ours, its last pass', async () => {
+  it('is compared by our flash attention, by its last pass', async () => {
     const slower = allTimed.map((each) =>
       each.side === 'ours' && each.attention === 'flash' ? { ...each, outcome: timedOutcome(2) } : each,
     );

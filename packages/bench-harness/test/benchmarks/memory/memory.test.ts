@@ -32,7 +32,7 @@ describe('roofline memory on the CPU', () => {
         .result,
     );
 
-  it('tells the peak of each phase and what was live', () => {
+  it('reports the peak of each phase and what was live', () => {
     const result = resultOf('train-step', 8);
     expect(result.phases.map(({ phase }) => phase)).toEqual(['forward', 'backward', 'optimizer']);
     expect(Math.max(...result.phases.map(({ bytes }) => bytes))).toBe(result.peakAllocatedBytes);
@@ -45,7 +45,7 @@ describe('roofline memory on the CPU', () => {
     expect(resultOf('forward', 8).phases.map(({ phase }) => phase)).toEqual(['forward']);
   });
 
-  it('keeps as many calls of an allocation as it is told to', async () => {
+  it('keeps as many calls of an allocation as it is asked to', async () => {
     const tooFew = '--context 4 --mode forward --dtype float32 --stack-depth 0 --out'.split(' ');
     const out = join(root, 'shallow');
     expect((await runCli(['memory', ...model, ...quick, ...tooFew, out])).exitCode).toBe(0);

@@ -40,7 +40,7 @@ function summarize(
 const sizes = ({ phases }: ReturnType<typeof summarize>) =>
   phases.map(({ phase, bytes, live }) => [phase, bytes, live.map((share) => [share.what, share.bytes])]);
 
-it('tells no more weights in a phase than of what was held is left in it', () => {
+it('reports no more weights in a phase than are still held in it', () => {
   const [embedding, rest, moments] = [allocation(300, null), allocation(100, null), allocation(800, null)];
   const result = summarize(
     [embedding, rest, moments],

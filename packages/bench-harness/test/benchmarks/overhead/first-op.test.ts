@@ -13,7 +13,7 @@ it('times the first op in two fresh processes, and leaves no cache behind', asyn
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('tells why a first op failed', async () => {
+it('says why a first op failed', async () => {
   await expect(measureFirstOp('add', 'no-such-device')).rejects.toThrow(
     /The first add in a process of its own failed/,
   );

@@ -69,7 +69,7 @@ describe('the overhead of instruments', () => {
     expect(memory!['microsecondsPerEvent']).toBeCloseTo(1);
   });
 
-  it('is told in sentences with what was dropped, and plotted over 1', () => {
+  it('is described in sentences with what was dropped, and plotted over 1', () => {
     const { summary, sections } = overheadBenchmark.toReport([instrumentRecord()]);
     expect(summary[0]).toMatch(
       /^Profiling adds \*\*10.0 %\*\* to the time of a train step \(95 % interval 9.* %\); \*\*4\*\* records were dropped\.$/,
@@ -86,7 +86,7 @@ describe('the overhead of instruments', () => {
     ]);
   });
 
-  it('of several models is told from the first to the last', () => {
+  it('of several models is described from the first to the last', () => {
     const { summary } = overheadBenchmark.toReport([
       instrumentRecord(),
       instrumentRecord({}, { size: 'large' }),
@@ -103,7 +103,7 @@ describe('the overhead of instruments', () => {
     expect(overheadBenchmark.toTable([failed]).rows[0]).toMatchObject({ status: 'out-of-memory' });
   });
 
-  it('stands beside that of ops, one finding a row', () => {
+  it('stands next to that of ops, one finding a row', () => {
     const { rows, columns } = overheadBenchmark.toTable([opRecord(), instrumentRecord()]);
     expect(columns.map(({ key }) => key)).toEqual(['study', 'what', 'finding']);
     expect(rows.map(({ study }) => study)).toEqual(['ops', 'instruments', 'instruments', 'instruments']);

@@ -73,7 +73,7 @@ describe('measureInstruments', () => {
     expect([profile.droppedRecords, memory.droppedRecords]).toEqual([18 + 22, 0]);
   });
 
-  it('measures the cell on its device, and tells how far it is', async () => {
+  it('measures the cell on its device, and reports its progress', async () => {
     await measure(1, 2);
     expect(mocks.device).toHaveBeenCalledWith('cuda:3');
     expect(mocks.createWorkload).toHaveBeenCalledWith(cell, device, 7);

@@ -45,7 +45,7 @@ describe('measureOp', () => {
     ]);
   });
 
-  it('times the first op on a GPU alone: a CPU compiles no kernels', async () => {
+  it('times the first op only on a GPU: a CPU compiles no kernels', async () => {
     setUp('cuda');
     expect((await measureOp({ op: 'add' }, context('cuda:1'))).firstOp).toEqual({ coldMs: 900, warmMs: 300 });
     expect(mocks.measureFirstOp).toHaveBeenCalledWith('add', 'cuda:1');

@@ -25,7 +25,7 @@ function record(op: string, firstOp: OpResult['firstOp'], changes: Partial<CellR
 }
 
 describe('overhead', () => {
-  it('tells host times, and first ops where they were measured', () => {
+  it('reports host times, and first ops where they were measured', () => {
     const { rows, columns } = overheadBenchmark.toTable([record('add', { coldMs: 900, warmMs: 300 })]);
     expect(rows).toEqual([
       {

@@ -47,14 +47,14 @@ describe('the summary of the precision studies', () => {
     ]);
   });
 
-  it('sets the errors beside those of PyTorch', () => {
+  it('compares the errors with those of PyTorch', () => {
     expect(precisionSummary([accuracy('small', 0.009), accuracy('xl', 0.012)])).toEqual([
       "Against float64 the gradients' error is **0.90×** for small, bfloat16 to **1.20×** for xl, bfloat16 that of " +
         'PyTorch under the same autocast.',
     ]);
   });
 
-  it('names batches where they are swept, and sets each model beside itself in float32', () => {
+  it('names batches where they are swept, and compares each model with itself in float32', () => {
     const speed = (cell: Partial<typeof toyCell>, scale: number) =>
       record(
         { ...toyCell, ...cell, study: 'speed' },

@@ -35,7 +35,7 @@ describe('profiles of compiled steps', () => {
     ),
   ];
 
-  it('stand beside eager ones: kernels, their time, what is idle', () => {
+  it('are compared with eager ones: kernels, their time, what is idle', () => {
     const table = compiledProfileTable(recordsOn(onGpu).map(interpretProfile))!;
     expect(table.rows).toEqual([
       {
@@ -64,7 +64,7 @@ describe('profiles of compiled steps', () => {
     expect(JSON.stringify(profileReport(recordsOn(toyEnvironment)))).toContain('ran one by one');
   });
 
-  it('say nothing of plain steps on the CPU, which alone ran as a program', () => {
+  it('say nothing of plain steps on the CPU, since only those ran as a program', () => {
     const measurements = recordsOn(toyEnvironment).map(interpretProfile);
     const [eager, compiled] = stepTable(measurements).rows;
     expect(compiled).toMatchObject({ idleShare: null, overhead: null, plainMs: eager!['plainMs'] });

@@ -42,7 +42,7 @@ describe('kernel spans', () => {
     expect(second!.work!.bytes / first!.work!.bytes).toBeCloseTo(5);
   });
 
-  it("give nobody an op's work where it is spread over unlike kernels", () => {
+  it("give no kernel an op's work where it is spread over unlike kernels", () => {
     const step = structuredClone(toyProfileResult.steps[0]!);
     step.kernels.durationUs[0] = 30;
     step.kernels.durationUs[1] = 29;
@@ -70,7 +70,7 @@ describe('kernel spans', () => {
     expect(selectSpans([named!], { phase: 'all', range: 'a*b?' })).toHaveLength(1);
   });
 
-  it('tell phases and add up; overlapping kernels keep the device busy once', () => {
+  it('know their phases and add up; overlapping kernels keep the device busy once', () => {
     const step = spans.filter((span) => span.step === 0);
     expect(step.map(phaseOf)).toEqual(['forward', 'forward', 'forward', 'backward', 'other']);
     expect(totalUs(step)).toBe(39);
@@ -115,7 +115,7 @@ describe("the part of an op's work that a kernel carries", () => {
   const flops = (kernels: Parameters<typeof packed>[0]) =>
     kernelSpans([packed(kernels)]).map(({ work }) => work && work.flops);
 
-  it('is all of it for one kernel, of its own op alone', () => {
+  it('is all of it where the op has one kernel', () => {
     expect(
       kernelSpans([
         packed([

@@ -8,7 +8,7 @@ const mocks = vi.hoisted(() => ({ device: vi.fn(), profile: vi.fn(), createWorkl
 vi.mock('@roofline/tensor-core', () => mocks);
 vi.mock('../../../src/benchmarks/e2e/workload.ts', () => ({ createWorkload: mocks.createWorkload }));
 
-it('counts no plain step before the host is warm, and none once the profiler is attached, for it stays and slows what follows', async () => {
+it('counts no plain step before the host is warm, and none once the profiler is attached, because it stays and slows what follows', async () => {
   const device = new FakeDevice();
   mocks.device.mockReturnValue(device);
   let hostMs = 0.5;

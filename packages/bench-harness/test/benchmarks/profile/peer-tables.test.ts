@@ -23,8 +23,8 @@ const failed = interpretProfile(
   recordWith({ status: 'out-of-memory', error: { name: 'PeerError', message: 'no room in PyTorch' } }),
 );
 
-describe('our kernels beside PyTorch', () => {
-  it('are told by phase and in total, a step', () => {
+describe("our kernels next to PyTorch's", () => {
+  it('are reported by phase and in total, a step', () => {
     const rows = phaseRows(measured.profiled!);
     expect(rows.map(({ phase }) => phase)).toEqual(['forward', 'backward', 'other', 'all']);
     expect(rows[0]).toEqual({
@@ -48,11 +48,11 @@ describe('our kernels beside PyTorch', () => {
     const rows = besidePeerTable([failed, measured])!.rows;
     expect(rows[0]).toMatchObject({ status: 'out-of-memory', error: 'no room in PyTorch' });
     expect(rows).toHaveLength(5);
-    // Ours is told all the same.
+    // Ours is reported all the same.
     expect(kernelTimeCheckTable([failed]).rows).toHaveLength(1);
   });
 
-  it('stand side by side, the longest first, with short names', () => {
+  it('are side by side, the longest first, with short names', () => {
     const rows = topKernelsTable([measured])!.rows;
     expect(rows.map(({ name, peerName }) => [name, peerName])).toEqual([
       ['gemm', 'sm90_xmma_gemm_f32'],
@@ -110,7 +110,7 @@ describe('our kernels beside PyTorch', () => {
 });
 
 describe('kernel time over device time', () => {
-  it('is told as a sum and as busy time, for both', () => {
+  it('is reported as a sum and as busy time, for both', () => {
     const [ours, theirs] = checkRows(measured.profiled!);
     expect(ours).toMatchObject({ implementation: 'Roofline', sumMs: 0.039, busyMs: 0.039, deviceMs: 0.105 });
     expect(theirs).toMatchObject({ implementation: 'PyTorch', sumMs: 0.08, busyMs: 0.075, plainMs: 0.09 });
@@ -138,7 +138,7 @@ describe("PyTorch's matrix products", () => {
     'aten::mm',
     'aten::baddbmm',
     'aten::_addmm',
-  ])('are told by name: %s', (name) => expect(isPeerProduct({ name })).toBe(true));
+  ])('are recognised by name: %s', (name) => expect(isPeerProduct({ name })).toBe(true));
 
   it.each([
     'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)',

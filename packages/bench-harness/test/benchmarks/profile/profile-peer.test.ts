@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { profilePeer } from '../../../src/benchmarks/profile/peer/profile-peer.ts';
 import { toyCell } from '../../fixtures/records.ts';
 
-it('tells of a PyTorch that fails, and does not throw', async () => {
+it('reports a PyTorch that fails, and does not throw', async () => {
   // A program that reads no requests.
   vi.stubEnv('ROOFLINE_PYTHON', process.execPath);
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -67,7 +67,7 @@ describe('profile report', () => {
     expect(unknown.chart).toBeUndefined();
   });
 
-  it("stacks the kernel time by phase and kind, ours beside PyTorch's", () => {
+  it("stacks the kernel time by phase and kind, ours next to PyTorch's", () => {
     const peer = { ...profileRecord(), result: { ...toyProfileResult, peer: toyPeer } as never };
     const blocks = profileBenchmark.toReport([peer]).sections.flatMap((section) => section.blocks);
     const plot = blocks.find((block) => block.kind === 'plot' && block.stacked) as Plot;
@@ -91,7 +91,7 @@ describe('profile report', () => {
     expect(renderHtml(report)).toContain('attention.softmax');
   });
 
-  it('stands beside other benchmarks in one report', async () => {
+  it('stands next to other benchmarks in one report', async () => {
     const mixed = await reportOfRecords([profileRecord(), toyRecord()]);
     const ids = mixed.sections.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
@@ -111,7 +111,7 @@ describe('profile report', () => {
     expect(html.length).toBeLessThan(5e6);
   });
 
-  it('tells of selections in titles, and of cells that failed in rows', () => {
+  it('names selections in titles, and cells that failed in rows', () => {
     const table = profileBenchmark.toTable(
       [profileRecord({ phase: 'forward', range: 'attention.*' }), outOfMemoryRecord()].map((record) => ({
         ...record,

@@ -15,7 +15,7 @@ const spanIn = (...names: string[]): KernelSpan => ({
 });
 
 describe('instances by range', () => {
-  it('add up at every level, what lies outside of it included', () => {
+  it('add up at every level, including what is outside of it', () => {
     const spans = [
       spanIn('forward', 'layers.0', 'attn', 'q_proj'),
       spanIn('forward', 'layers.0', 'ffn'),
@@ -31,7 +31,7 @@ describe('instances by range', () => {
     ]);
   });
 
-  it('do not add up where a kernel lies in two ranges of a level', () => {
+  it('do not add up where a kernel is in two ranges of a level', () => {
     const [phases, layers] = levelSums([
       spanIn('forward', 'layers.0'),
       spanIn('backward', 'forward', 'layers.0', 'layers.1'),
@@ -41,7 +41,7 @@ describe('instances by range', () => {
     expect(layers).toMatchObject({ inside: 4, total: 3, addsUp: false });
   });
 
-  it('tell only the levels that occur', () => {
+  it('list only the levels that occur', () => {
     expect(levelSums([spanIn('optimizer')]).map(({ level }) => level)).toEqual(['phases']);
     expect(levelSums([])).toEqual([]);
   });

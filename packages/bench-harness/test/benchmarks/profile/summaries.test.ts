@@ -111,7 +111,7 @@ describe('shares', () => {
     expect(row!['matmulGigaflops']).toBeCloseTo(0.008, 10);
   });
 
-  it('tells how long the device idles and what profiling costs', () => {
+  it('says how long the device idles and what profiling costs', () => {
     const rowOf = (result: ProfileResult) => stepRow({ spans, result, isOpByOp: false });
     const row = rowOf({ ...toyProfileResult, plainMs: [0.05, 0.06, 0.05] });
     expect(row).toMatchObject({ kernels: 5, kernelMs: 0.039, wallMs: 0.1, droppedRecords: 0 });

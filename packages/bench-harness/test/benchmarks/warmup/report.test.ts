@@ -33,7 +33,7 @@ describe('the warm-up study', () => {
     expect(warmupBenchmark.toReport(records.slice(0, 1)).summary).toEqual([]);
   });
 
-  it('says from when on all lie within 5 %, not which is the first that does', () => {
+  it('says from when on all are within 5 %, not which is the first that is', () => {
     const [sentence] = warmupBenchmark.toReport([
       ofWarmup(0, [10, 10]),
       ofWarmup(1, [15, 15]),

@@ -25,7 +25,7 @@ it('wide configurations reach the kernels of large models', () => {
   }
 });
 
-it('an error that is no number comes out of its process as such', () => {
+it('an error that is not a number comes out of its process as such', () => {
   const told = {
     torch: '2',
     values: { loss: NaN },

@@ -5,7 +5,7 @@ import type { FailureMessage } from './messages.ts';
 
 /** What the store says in place of a rank whose connection has ended. */
 const goneText = 'gone';
-/** Ranks that do not answer for so long are gone too, such as behind a network that is cut. */
+/** Ranks that do not answer for this long are gone too, for example beyond a network that is cut. */
 export const answerMs = 5000;
 /** Timers take little more. */
 const longMs = 2 ** 31 - 60_000;
@@ -37,7 +37,7 @@ export class Alarms {
     await this.#store.compareAndSet(this.#key('alarm'), null, message);
   }
 
-  /** Resolves when one is raised, with what came of it. `startedCalls` tells how far this rank is. */
+  /** Resolves when one is raised, with its outcome. `startedCalls` says how far this rank is. */
   async hear(startedCalls: () => number): Promise<FailureMessage> {
     const message = await this.#store.get(this.#key('alarm'), { timeoutMs: longMs });
     return { message: new TextDecoder().decode(message), losses: await this.#lossesBy(startedCalls()) };

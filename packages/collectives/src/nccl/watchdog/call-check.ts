@@ -24,7 +24,7 @@ export class CallCheck {
     this.#ranks = ranks;
   }
 
-  /** Null where all have called the same, or where somebody does not say so in time. */
+  /** Null where all have called the same, or where a rank does not say so in time. */
   async check({ description, pair }: CheckMessage, timeoutMs: number): Promise<FailureMessage | null> {
     const members = pair ? [pair.from, pair.to] : this.#ranks.map((_, member) => member);
     const channel = pair ? `${pair.from}-${pair.to}` : 'all';

@@ -42,7 +42,7 @@ export class CommunicatorWatch {
       const alarms = new Alarms(client, prefix, rank, ranks.length);
       await alarms.answerOnceGone(client);
       this.#compareCalls(new CallCheck(client, prefix, rank, ranks), alarms);
-      // Without the store nobody hears of anything, but a time limit still counts.
+      // Without the store no rank hears of anything, but a time limit still counts.
       const heard = alarms
         .hear(() => this.#state.attempted)
         .then(
@@ -108,7 +108,7 @@ export class CommunicatorWatch {
     });
   }
 
-  /** Without the store nobody hears of anything. */
+  /** Without the store no rank hears of anything. */
   async #compareContext(check: CallCheck, alarms: Alarms, { description }: CheckMessage): Promise<void> {
     try {
       const difference = await check.checkContext(description);

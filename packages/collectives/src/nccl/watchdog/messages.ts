@@ -20,7 +20,7 @@ export interface WatchOrder {
   readonly prefix: string;
 }
 
-/** An order, and where what comes of it is told. */
+/** An order, and where its outcome is reported. */
 export interface WatchMessage {
   readonly order: WatchOrder;
   readonly port: MessagePort;

@@ -1,5 +1,5 @@
 // A stand-in for libnccl, for ranks without GPUs: calls are put on streams that a test plays, and move data between
-// processes through files. It watches how it is used: what breaks NCCL's rules is counted, and told by stub_faults.
+// processes through files. It watches how it is used: what breaks NCCL's rules is counted, and reported by stub_faults.
 #include <immintrin.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -191,7 +191,7 @@ void listen(const Call& call) {
   std::vector<std::string> said;
   for (int peer = 0; peer < comm.size; peer++) said.push_back(hear(call, nameOf(call, peer)));
   if (*comm.isOver) return;
-  // Ranks that do not fit: NCCL would read what lies behind.
+  // Ranks that do not fit: NCCL would read past the end.
   for (auto& text : said) text.resize(std::max(text.size(), call.count * comm.size * bytesOf(call.dtype)));
   const size_t bytes = call.count * bytesOf(call.dtype);
   if (call.kind == kBroadcast) memcpy(call.out, said[call.peer].data(), bytes);
@@ -314,7 +314,7 @@ API int ncclCommInitRankConfig(Comm** out, int ranks, UniqueId id, int rank, con
 API int ncclCommSplit(Comm* comm, int color, int key, Comm** out, const Config* config) {
   Entered entered(comm, "CommSplit");
   if (!isValid(config) || color != 0 || key != comm->rank || !comm->isConnected || comm->child) return kInvalidArgument;
-  if (!comm->sharesEnd) note(faultText, "a communicator whose calls nobody can end");
+  if (!comm->sharesEnd) note(faultText, "a communicator whose calls nothing can end");
   auto child = new Comm;
   child->folder = comm->folder + "/split";
   mkdir(child->folder.c_str(), 0700);

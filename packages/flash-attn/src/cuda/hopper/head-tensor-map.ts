@@ -20,9 +20,9 @@ export interface HeadBox {
 const narrowChunk = 16;
 
 /**
- * The tensor map of a [batch, heads, sequence, d] tensor of bfloat16 or float16 that `isReadableByTma`. Columns behind the
- * last, which a tile for a larger head dimension has, are outside of the tensor: zeros where TMA reads, and left alone
- * where it writes.
+ * The tensor map of a [batch, heads, sequence, d] tensor of bfloat16 or float16 that `isReadableByTma`. Columns after
+ * the last, which a tile for a larger head dimension has, are outside of the tensor: zeros where TMA reads, and left
+ * alone where it writes.
  */
 export function headTensorMap(
   { address, dtype, shape, strides }: StridedMemory,

@@ -43,18 +43,18 @@ const tiles: Readonly<Record<HopperHeadDimension, HopperBackwardTile>> = {
 
 const orderedTiles: Readonly<Record<HopperHeadDimension, HopperBackwardTile>> = {
   64: { ...tiles[64], sumBuffers: 1 },
-  // Beside parts of 32 columns there is no room for a tile of sums.
+  // Next to parts of 32 columns there is no room for a tile of sums.
   80: { ...tiles[80], sumBuffers: 1, chunk: 16 },
   96: { ...tiles[96], sumBuffers: 1 },
   128: { ...tiles[128], sumBuffers: 2 },
 };
 
-// With so few keys it is faster to sum gradQ in order, for nothing is zeroed before or converted behind. Without a mask all
-// blocks of a head end at once, and more of the waiting shows.
+// With so few keys it is faster to sum gradQ in order, because nothing is zeroed before or converted afterwards.
+// Without a mask all blocks of a head end at once, and more of the waiting shows.
 const fewCausalKeys = 1024;
 const fewKeys = 128;
 
-// What two tensors of the heads of a band take. Measured on an H200, of whose L2 it leaves room for the rest.
+// What two tensors of the heads of a band take. Measured on an H200; it leaves room in the L2 for the rest.
 const causalBandBytes: Readonly<Record<HopperHeadDimension, number>> = {
   64: 17e6,
   80: 21e6,
@@ -68,7 +68,7 @@ const fullBandBytes: Readonly<Record<HopperHeadDimension, number>> = {
   128: 34e6,
 };
 
-// Blocks of few heads that sum in order wait for one another, for they are at the same queries.
+// Blocks of few heads that sum in order wait for one another, because they are at the same queries.
 const fewestOrderedHeads = 16;
 
 /** The backward kernels' plan, or null for a problem that they do not take. */

@@ -34,7 +34,7 @@ const wordBytes = 4;
 let params: HostMemory | null = null;
 
 /**
- * Launches kernels/hopper/flash_hopper_backward.cu, and what goes before and behind it, for operands that TMA can read.
+ * Launches kernels/hopper/flash_hopper_backward.cu, and what goes before and after it, for operands that TMA can read.
  * The sums of gradQ take `queries · d` float32 of workspace for each head, with both rounded up to tiles.
  */
 export function launchHopperBackward(call: FlashCall, plan: HopperBackwardPlan): void {

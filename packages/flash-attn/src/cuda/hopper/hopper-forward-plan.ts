@@ -30,7 +30,7 @@ export interface HopperForwardPlan {
 
 const rowsPerWarpgroup = 64;
 const elementBytes = 2;
-// TMA reads and writes multiples of 16 bytes: of a tensor whose rows are none, it could not reach the rows.
+// TMA reads and writes multiples of 16 bytes: it could not reach the rows of a tensor whose rows are not multiples.
 const headDimensionStep = 8;
 
 function tile(
@@ -84,7 +84,7 @@ const mostFew: Readonly<Record<HopperHeadDimension, number>> = {
 /** What causal tiles count for: on average they see half of the keys, and short ones fill the gaps of long ones. */
 const causalWork = 1 / 3;
 
-// What keys and values of the heads of a band take. Measured on an H200, of whose L2 it leaves room for the rest.
+// What keys and values of the heads of a band take. Measured on an H200; it leaves room in the L2 for the rest.
 const bandBytes: Readonly<Record<HopperHeadDimension, number>> = {
   ...{ 16: 34e6, 32: 34e6, 64: 34e6, 80: 42e6 },
   ...{ 96: 17e6, 128: 17e6, 192: 17e6, 256: 17e6 },

@@ -29,7 +29,7 @@ const numbersOfRow = 3;
 
 const rowsPerTile = 16;
 
-/** Of a row of partial results, beside its sums: see kernels/mma/flash_mma_forward.cuh. */
+/** Of a row of partial results, in addition to its sums: see kernels/mma/flash_mma_forward.cuh. */
 const numbersOfPartialRow = 2;
 
 type Defines = Record<string, string | number>;
@@ -62,8 +62,9 @@ export function launchMmaForward(call: FlashCall, { forward }: MmaForwardPlan): 
 }
 
 /**
- * Launches kernels/mma/flash_mma_backward.cu, and what goes before and behind it. The sums of gradQ take `queries · d` float32
- * of workspace for each head. Queries and keys may be none: what sees nothing, or is not seen, gets a gradient of zeros.
+ * Launches kernels/mma/flash_mma_backward.cu, and what goes before and after it. The sums of gradQ take `queries · d`
+ * float32 of workspace for each head. Queries and keys may be none: what sees nothing, or is not seen, gets a gradient
+ * of zeros.
  */
 export function launchMmaBackward(call: FlashCall, { backward, deterministic }: MmaBackwardPlan): void {
   const { context, sizes } = call;
@@ -73,7 +74,7 @@ export function launchMmaBackward(call: FlashCall, { backward, deterministic }: 
   const workspace = (words: number) => (words === 0 ? 0 : context.workspace(words * wordBytes));
   const rows = workspace(tiles * backward.queries * numbersOfRow);
   const sums = workspace(tiles * backward.queries * backward.headDimension);
-  // Without queries nothing is added, nor are there turns to wait for.
+  // Without queries nothing is added, and there are no turns to wait for.
   const isOrdered = deterministic && tiles > 0;
   const turns = workspace(isOrdered ? 1 + tiles * backward.parts : 0);
   const params = flashParams(call.tensors, call.rows, sizes, call.settings);

@@ -54,7 +54,7 @@ export interface MmaBackwardPlan {
 const rowsPerWarp = 16;
 const headDimensionStep = 16;
 const vectorBytes = 16;
-/** Of a multiprocessor's shared memory each block takes this much beside its own. */
+/** Each block takes this much of a multiprocessor's shared memory in addition to its own. */
 const reservedBytes = 1024;
 /** Numbers of a query that the backward pass holds in shared memory: three of float32. */
 const rowBytes = 12;

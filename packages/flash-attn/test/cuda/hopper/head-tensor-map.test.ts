@@ -41,7 +41,7 @@ describe('headTensorMap', () => {
     ['of a part and a piece', 104, 64, 1],
     ['that a narrow part does not divide', 8, 16, 1],
   ] as const)(
-    'ends where columns %s end, so that TMA fills up what is behind',
+    'ends where columns %s end, so that TMA fills what is past them',
     (_, columns, chunk, parts) => {
       const x = memory([2, 3, 50, columns], [150 * columns, 50 * columns, columns, 1]);
       const map = headTensorMap(x, { rows: 64, chunk, wholeRows: true });

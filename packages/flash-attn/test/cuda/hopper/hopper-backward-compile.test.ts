@@ -31,7 +31,7 @@ describe.skipIf(!foundNvcc)("Hopper's backward kernels compile (needs nvcc)", ()
   it.each(groupsOf(products))('%s', (_, some) => expectNoSpills('hopper/flash_hopper_backward.cu', some));
 
   const rows = distinct(variants.map(({ tile, call }) => hopperBackwardRowsDefines(call, tile)));
-  it.each(groupsOf(rows))('what goes before and behind: %s', (_, some) =>
+  it.each(groupsOf(rows))('what goes before and after: %s', (_, some) =>
     expectNoSpills('hopper/flash_hopper_backward_rows.cu', some),
   );
 });

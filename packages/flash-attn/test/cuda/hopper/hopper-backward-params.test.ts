@@ -22,7 +22,7 @@ const planOf = (deterministic: boolean) =>
     ...{ computeCapability: 90, multiprocessors: 132, maxSharedBytesPerBlock: 227 * 1024 },
   })!;
 
-/** A tensor whose address and strides tell which it is. */
+/** A tensor whose address and strides identify it. */
 const tensorOf = (index: number) => ({
   address: 2 ** 40 + index,
   dtype: 'bfloat16' as const,
@@ -37,7 +37,7 @@ const tensors = {
 const scratch = { lseLog2: 2 ** 43, delta: 2 ** 44, sums: 2 ** 45, turns: 2 ** 46 };
 
 describe('the parameters of flash_hopper_backward.cu', () => {
-  it('lie where flash_hopper_backward.cuh says, behind the tensor maps', () => {
+  it('lie where flash_hopper_backward.cuh says, after the tensor maps', () => {
     const memory = new HostMemory(hopperBackwardParamsBytes);
     const rows = { lse: 2 ** 41, gradLse: 2 ** 42, statistics: null };
     const plan = planOf(true);

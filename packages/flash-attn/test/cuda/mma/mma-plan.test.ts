@@ -59,7 +59,7 @@ describe.each(gpus)('on compute capability $computeCapability', (gpu) => {
         expect([backward.queries % 16, (16 * backward.warps) % backward.queries]).toEqual([0, 0]);
         expect(backward.keys).toBe(16 * backward.warps);
         expect(backward.headDimension % (16 * backward.parts)).toBe(0);
-        // 255 registers a thread, of 65536 a multiprocessor, at least 128 where blocks stand beside one another.
+        // 255 registers a thread, of 65536 a multiprocessor, at least 128 where several blocks share one.
         for (const tile of [forwardOf(sizes)!.forward, backward])
           expect(32 * tile.warps * tile.blocksPerMultiprocessor * 128).toBeLessThanOrEqual(65536);
       }

@@ -33,7 +33,7 @@ export class OwnRanks implements Ranks {
       args: [backend, String(server.port)],
       // By their environment, which others cannot read as they can a command line; the ranks' own store has it too.
       token,
-      // What the first rank that fails wrote last stands in the result.
+      // The result has the last lines of the first rank that fails.
       write: () => {},
     });
     // A rank that ends is noticed by the turn that waits for it.

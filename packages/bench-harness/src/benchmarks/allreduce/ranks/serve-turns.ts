@@ -14,7 +14,7 @@ const patienceMs = 2 ** 30;
 /** A call of a gigabyte may take a while on a busy machine. */
 const callTimeoutMs = 300_000;
 
-/** Answers the turns of a store, on one rank of a group that it joins, until it is told to end. */
+/** Answers the turns of a store, on one rank of a group that it joins, until it is asked to end. */
 export async function serveTurns(backend: CollectiveBackend, place: StoreClientOptions): Promise<void> {
   const store = await StoreClient.connect(place);
   const group = await initProcessGroup({ backend, timeoutMs: callTimeoutMs });
@@ -70,7 +70,7 @@ class TurnServer {
       : sampleEach(call, iterations);
   }
 
-  /** On a GPU the calls of a turn queue up behind each other, as in nccl-tests: the mean is one sample. */
+  /** On a GPU the calls of a turn queue up one after the other, as in nccl-tests: the mean is one sample. */
   #sampleQueued(call: () => void, iterations: number): number {
     const start = this.#device.recordEvent();
     for (let i = 0; i < iterations; i++) call();

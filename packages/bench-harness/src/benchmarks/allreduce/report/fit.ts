@@ -33,7 +33,7 @@ export function fitLatencyBandwidth(
   return { latencyMs: Math.max(0, latencyMs), bytesPerSecond: 1000 / msPerByte };
 }
 
-/** The fit of measurements that differ in their sizes alone, and the bandwidth of the bus that it comes to. */
+/** The fit of measurements that differ only in size, and the bus bandwidth that follows. */
 export function fitOf(
   measurements: readonly CollectiveMeasurement[],
 ): (LatencyBandwidth & { readonly busBytesPerSecond: number }) | null {

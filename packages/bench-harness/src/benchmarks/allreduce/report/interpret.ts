@@ -28,7 +28,7 @@ export interface CollectiveMeasurement {
   /** Of what is compared and plotted; null where there is no result. */
   readonly main: Measured | null;
   readonly roofBytesPerSecond: number | null;
-  /** PyTorch's time over ours: our bus bandwidth over its. Ours alone has it. */
+  /** PyTorch's time over ours: our bus bandwidth over its. Only ours has it. */
   readonly overPeer: RatioEstimate | null;
   /** Why a peer has no result. */
   readonly problem: { readonly status: 'failed' | 'out-of-memory'; readonly message: string } | null;

@@ -42,7 +42,7 @@ export function sizePlots(measurements: readonly CollectiveMeasurement[]): Plot[
   });
 }
 
-/** Time against the number of ranks, for each size; none where there is one number alone. */
+/** Time against the number of ranks, for each size; none where there is only one number. */
 export function rankPlots(measurements: readonly CollectiveMeasurement[]): Plot[] {
   const groups = Map.groupBy(measurements, ({ cell: { op, dtype, bytes } }) => `${op}-${dtype}-${bytes}`);
   return [...groups].flatMap(([id, group]): Plot[] => {

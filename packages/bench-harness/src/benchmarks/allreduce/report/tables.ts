@@ -21,7 +21,7 @@ const nounOf: Readonly<Record<Placement, string>> = {
 
 function bandwidthColumns(placement: Placement): Column[] {
   const noun = nounOf[placement];
-  // Those out of place stand first, right behind their time.
+  // Those out of place come first, right after their time.
   const where = placement === 'in-place' ? `, ${noun}` : '';
   return [
     {
@@ -87,7 +87,7 @@ const besideColumns: readonly Column[] = [
   },
 ];
 
-/** One row a side of a cell; columns only where something stands in them. */
+/** One row a side of a cell; columns only where they are not empty. */
 export function collectiveTable(measurements: readonly CollectiveMeasurement[]): Table {
   const rows = measurements.map(rowOf);
   const isFilled = ({ key }: Column) => rows.some((row) => row[key] !== undefined && row[key] !== null);

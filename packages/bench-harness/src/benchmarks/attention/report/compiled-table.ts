@@ -6,12 +6,12 @@ import { besideEager, besideEagerColumns, type TimedWay } from '../../../report/
 import { bothPasses, type AttentionResult } from '../result.ts';
 import { attentionRow, type AttentionMeasurement } from './interpret.ts';
 
-/** What a program is made of: its backward pass alone cannot be told. */
+/** What a program is made of: its backward pass cannot be separated. */
 const passes = { forward: 'forward', both: 'forward and backward' } as const satisfies Partial<
   Record<Pass, string>
 >;
 
-/** Compiled attention beside eager, pass by pass; null where no shape was measured both ways. */
+/** Compiled attention compared with eager, pass by pass; null where no shape was measured both ways. */
 export function compiledAttentionTable(measurements: readonly AttentionMeasurement[]): Table | null {
   const eager = new Map(
     measurements

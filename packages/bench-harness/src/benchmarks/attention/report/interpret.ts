@@ -8,7 +8,7 @@ import { memoryNeed, type MemoryNeed } from '../memory-formula.ts';
 import { attentionCell, type AttentionCell } from '../parameters.ts';
 import { attentionResult, bothPasses, type AttentionResult } from '../result.ts';
 
-/** What is told of the passes of one kind. */
+/** What is reported for the passes of one kind. */
 export interface MeasuredPass {
   readonly device: Summary;
   readonly flopsPerSecond: number;
@@ -16,7 +16,7 @@ export interface MeasuredPass {
   readonly roofShare: number | null;
 }
 
-/** A record with what is told of it worked out. Measured parts are null unless status is `ok`. */
+/** A record with what is reported for it worked out. Measured parts are null unless status is `ok`. */
 export interface AttentionMeasurement {
   readonly cell: AttentionCell;
   readonly record: CellRecord;

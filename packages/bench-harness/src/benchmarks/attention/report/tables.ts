@@ -11,7 +11,7 @@ function wayColumns(rows: readonly Row[]): Column[] {
   return [attentionColumn, { key: 'execution', label: 'Execution', kind: 'text' }];
 }
 
-/** Of programs of both passes, and beside them of eager cells. */
+/** Of programs of both passes, and of eager cells to compare with. */
 function bothColumns(rows: readonly Row[]): Column[] {
   return rows.every(({ execution }) => execution === 'eager')
     ? []
@@ -53,7 +53,7 @@ const peakColumn: Column = {
   description: 'Most bytes held by tensors at once, forward and backward.',
 };
 
-/** One row a cell: its times beside the roof, and its memory. */
+/** One row a cell: its times next to the roof's, and its memory. */
 export function attentionTable(measurements: readonly AttentionMeasurement[]): Table {
   const rows = measurements.map(attentionRow);
   return {
@@ -75,7 +75,7 @@ export function attentionTable(measurements: readonly AttentionMeasurement[]): T
   };
 }
 
-/** What each cell needs by formula beside what was measured; also of cells that ran out of memory. */
+/** What each cell needs by formula next to what was measured; also of cells that ran out of memory. */
 export function memoryTable(measurements: readonly AttentionMeasurement[]): Table {
   const rows = measurements.map(attentionRow);
   return {

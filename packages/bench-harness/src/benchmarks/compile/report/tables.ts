@@ -25,7 +25,7 @@ const milliseconds = (key: string, label: string, description: string): Column =
 
 const programColumns: readonly Column[] = [
   count('tracedCalls', 'Traced calls', 'Ops that the step calls.'),
-  count('calls', 'Calls', 'Those of them whose work somebody sees.'),
+  count('calls', 'Calls', 'Those of them whose work is used.'),
   count(
     'launches',
     'Launches',

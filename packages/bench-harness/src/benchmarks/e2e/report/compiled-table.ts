@@ -7,7 +7,7 @@ import type { E2eMeasurement, Measured } from './interpret.ts';
 
 type MeasuredCell = E2eMeasurement & { readonly measured: Measured };
 
-/** Compiled steps beside eager ones of the same cell; null where no cell was measured both ways. */
+/** Compiled steps compared with eager ones of the same cell; null where no cell was measured both ways. */
 export function compiledTable(measurements: readonly E2eMeasurement[]): Table | null {
   const measured = measurements.filter((each): each is MeasuredCell => each.measured !== null);
   const work = ({ cell }: MeasuredCell) => canonicalJson({ ...cell, execution: 'eager' });

@@ -9,7 +9,10 @@ const titles = {
   'train-step': 'A training step',
 } as const;
 
-/** Median times by model: ours beside PyTorch's, or beside the floor where no peer ran. Null where nothing was measured. */
+/**
+ * Median times by model: ours next to PyTorch's, or next to the floor where no peer ran. Null where nothing was
+ * measured.
+ */
 export function headlinePlot(measurements: readonly E2eMeasurement[]): Plot | null {
   const measured = measurements.filter((each) => each.measured !== null);
   const mode = modes.findLast((name) => measured.some(({ cell }) => cell.mode === name));

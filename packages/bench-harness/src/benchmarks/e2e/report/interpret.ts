@@ -13,7 +13,7 @@ import {
 } from '../../../measuring/statistics.ts';
 import { cellRow } from '../../../report/cell-row.ts';
 
-/** A record with everything that is told of it worked out. Measured parts are null unless status is `ok`. */
+/** A record with everything that is reported for it worked out. Measured parts are null unless status is `ok`. */
 export interface E2eMeasurement {
   readonly cell: E2eCell;
   readonly record: CellRecord;

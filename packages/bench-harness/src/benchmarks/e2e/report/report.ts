@@ -32,7 +32,7 @@ function timeSection(measurements: readonly E2eMeasurement[]): Section {
     id: 'times',
     title: 'Times',
     text: [
-      'Each step begins and ends with an idle device. Beside each time stands its floor: for each phase the ' +
+      'Each step begins and ends with an idle device. Next to each time is its floor: for each phase the ' +
         'larger of FLOPs over the measured matrix-product ceiling and bytes over the measured copy bandwidth.',
     ],
     blocks: [timeTable(measurements), ...warnings(measurements), ...others],

@@ -82,7 +82,7 @@ const optimizerColumn: Column = {
     'the optimizer phase, against the measured ceiling of copies.',
 };
 
-/** One row a cell: its time, its distance from the roof, and the peer beside it where one ran. */
+/** One row a cell: its time, its distance from the roof, and the peer's next to it where one ran. */
 export function stepTable(measurements: readonly E2eMeasurement[]): Table {
   const rows = measurements.map(tableRow);
   const extra = [optimizerColumn, ...peerColumns].filter(({ key }) => isFilled(rows, key));
@@ -121,7 +121,7 @@ export function timeTable(measurements: readonly E2eMeasurement[]): Table {
   };
 }
 
-/** Ours beside PyTorch; null where no peer ran. */
+/** Ours compared with PyTorch; null where no peer ran. */
 export function peerTable(measurements: readonly E2eMeasurement[]): Table | null {
   const rows = measurements.map(tableRow).filter((row) => typeof row['ratio'] === 'number');
   if (rows.length === 0) return null;

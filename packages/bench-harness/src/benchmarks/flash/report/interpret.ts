@@ -41,7 +41,7 @@ export interface Measured {
   readonly ratio: RatioEstimate | null;
 }
 
-/** All attentions and passes of the records; a cell without a result stands there once for each pass. */
+/** All attentions and passes of the records; a cell without a result is there once for each pass. */
 export function interpretFlash(records: readonly CellRecord[]): FlashMeasurement[] {
   return records.flatMap((record): FlashMeasurement[] => {
     const cell = flashCell.parse(record.parameters);

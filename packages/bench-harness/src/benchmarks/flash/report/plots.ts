@@ -3,7 +3,7 @@ import { isCausal } from '../../../attention/shape.ts';
 import type { Pass } from '../../../attention/work.ts';
 import { nameOf, type FlashMeasurement, type Measured } from './interpret.ts';
 
-/** What stands in one plot: one pass of shapes that differ in their sequence alone. */
+/** What one plot shows: one pass of shapes that differ only in their sequence. */
 interface Group {
   readonly id: string;
   readonly title: string;
@@ -27,7 +27,7 @@ export function timePlots(measurements: readonly FlashMeasurement[], pass: Pass)
   });
 }
 
-/** What each attention reaches, beside each peer. */
+/** What each attention reaches, next to each peer. */
 export function throughputPlots(measurements: readonly FlashMeasurement[], pass: Pass): Plot[] {
   return groupsOf(measurements, pass).flatMap((group): Plot[] => {
     const series = seriesOf(group, ({ flopsPerSecond }) => ({ y: flopsPerSecond / 1e12 }));

@@ -20,7 +20,7 @@ import { allocationsOf } from '../timeline.ts';
 
 type MeasuredMemory = MemoryMeasurement & { readonly result: MemoryResult };
 
-/** The report of memory records of one device; the step with the highest peak is told in detail. */
+/** The report of memory records of one device; the step with the highest peak is reported in detail. */
 export function memoryReport(records: readonly CellRecord[]): Report {
   const measurements = records.map(interpretMemory);
   const measured = measurements.filter((each): each is MeasuredMemory => each.result !== null);

@@ -53,7 +53,7 @@ export function sweptWords(
   return (cell) => swept.map((key) => `${key} ${String(cell[key])}`);
 }
 
-/** The timed cells, each beside the same in float32. */
+/** The timed cells, each next to the same in float32. */
 export function speedsOf(records: readonly CellRecord[]): Speed[] {
   const measurements = measurementsOf('speed', records);
   const median = ({ result }: Measurement<'speed'>) => result && summarize(result.deviceMs).median;

@@ -63,7 +63,7 @@ function sectionsOf(records: readonly CellRecord[]): Section[] {
   ];
 }
 
-/** Why steps of PyTorch have no time beside ours. */
+/** Why steps of PyTorch have no time to compare with ours. */
 export function speedPeerFailures(records: readonly CellRecord[]): string[] {
   return peerFailures(speedsOf(records).map(({ cell, result }) => ({ cell, peer: result?.peer })));
 }

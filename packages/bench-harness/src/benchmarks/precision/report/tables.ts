@@ -144,7 +144,7 @@ function speedRow({ cell, record, result, medianMs, speedUp }: Speed): Row {
   };
 }
 
-/** Compiled steps beside eager ones; null where no cell was timed both ways. */
+/** Compiled steps compared with eager ones; null where no cell was timed both ways. */
 export function compiledSpeedTable(records: readonly CellRecord[]): Table | null {
   return compiledTable(measurementsOf('speed', records).map(({ record }) => interpretRecord(record)));
 }

@@ -22,9 +22,9 @@ export function peerKernels(steps: readonly PeerStepProfile[]): PeerKernel[] {
 const gpuProduct = /gemm|gemv|cutlass|xmma|nvjet|cublas|splitK/i;
 const cpuProduct = /^aten::(_?addmm|addbmm|addmv|baddbmm|bmm|dot|einsum|linear|matmul|mm|mv)$/;
 
-/** What tells a matrix product among PyTorch's kernels, for descriptions of columns. */
+/** How to recognise a matrix product among PyTorch's kernels, for descriptions of columns. */
 export const PRODUCT_NAMES =
-  "PyTorch's products are told by name: gemm, gemv, cutlass, xmma, nvjet, cublas or splitK in it; on the CPU " +
+  "PyTorch's products are recognised by name: gemm, gemv, cutlass, xmma, nvjet, cublas or splitK in it; on the CPU " +
   'aten::mm, bmm, addmm, baddbmm, matmul, linear and their like.';
 
 export function isPeerProduct({ name }: Pick<PeerKernel, 'name'>): boolean {

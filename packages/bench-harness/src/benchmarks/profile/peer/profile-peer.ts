@@ -6,7 +6,7 @@ import type { PeerStepProfile, TorchPeer } from '../../../peer/torch-peer.ts';
 import type { ProfileCell, ProfileSettings } from '../parameters.ts';
 import type { PeerProfile } from '../result.ts';
 
-/** Profiles the same steps in PyTorch. Its failure does not spoil what was measured before: it is the result. */
+/** Profiles the same steps in PyTorch. Its failure leaves what was measured before intact: it becomes the result. */
 export async function profilePeer(
   cell: ProfileCell,
   context: CellContext<ProfileSettings>,

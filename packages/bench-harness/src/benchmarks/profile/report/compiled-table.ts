@@ -5,7 +5,7 @@ import type { Profiled, ProfileMeasurement } from '../interpret.ts';
 import { stepRow } from './shares.ts';
 import { cellColumn, milliseconds } from './table-parts.ts';
 
-/** Compiled steps beside eager ones of the same cell; null where no cell was profiled both ways on a GPU. */
+/** Compiled steps compared with eager ones of the same cell; null where no cell was profiled both ways on a GPU. */
 export function compiledProfileTable(measurements: readonly ProfileMeasurement[]): Table | null {
   const eager = new Map(
     measurements

@@ -25,7 +25,7 @@ function ownKind(span: KernelSpan): Kind {
   return 'element-wise and other';
 }
 
-/** By its name, which is all that PyTorch's profiler tells. */
+/** By its name, which is all that PyTorch's profiler gives. */
 function peerKind(kernel: PeerKernel): Kind {
   if (isPeerProduct(kernel)) return 'matrix products';
   const { name } = kernel;
@@ -36,7 +36,7 @@ function peerKind(kernel: PeerKernel): Kind {
   return 'element-wise and other';
 }
 
-/** The kernel time of a step by phase and kind, as stacked bars; PyTorch's beside ours where it ran. */
+/** The kernel time of a step by phase and kind, as stacked bars; PyTorch's next to ours where it ran. */
 export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): Plot | null {
   if (profiled === null || profiled.spans.length === 0) return null;
   const { spans, result, peer } = profiled;
@@ -56,7 +56,7 @@ export function kernelKindsPlot({ profiled }: ProfileMeasurement, id: string): P
     title: 'Kernel time by phase and kind',
     caption:
       'Of a step, whatever the selection. Ours are sorted by the op that queued them' +
-      (peer === null ? '.' : ", PyTorch's by their names, which is all that its profiler tells."),
+      (peer === null ? '.' : ", PyTorch's by their names, which is all that its profiler gives."),
     x: { label: 'Phase', scale: 'category' },
     y: { label: 'Kernel time', unit: 'ms', scale: 'linear' },
     marks: 'bar',

@@ -13,7 +13,7 @@ import {
   tableRows,
 } from './table-parts.ts';
 
-/** Our kernels beside PyTorch's by phase, or why it has none; null where PyTorch was not asked. */
+/** Our kernels compared with PyTorch's by phase, or why it has none; null where PyTorch was not asked. */
 export function besidePeerTable(
   measurements: readonly ProfileMeasurement[],
   id = 'beside-pytorch',

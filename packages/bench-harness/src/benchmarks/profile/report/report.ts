@@ -31,7 +31,7 @@ export function profileReport(records: readonly CellRecord[]): Report {
   };
 }
 
-/** The cell with the most work: its roofline stands above all. */
+/** The cell with the most work: its roofline comes first. */
 function heaviest(measurements: readonly ProfileMeasurement[]): ProfileMeasurement | undefined {
   return measurements
     .filter((each) => rooflineOf(each) !== null)

@@ -8,7 +8,7 @@ export function kernelSummary(spans: readonly KernelSpan[], ceilings: Ceilings |
   return summarizeByName(spans, (group) => achieved(group, ceilings));
 }
 
-/** The same for any kernels, with what `more` tells of those of one name. */
+/** The same for any kernels, with what `more` says of those of one name. */
 export function summarizeByName<Kernel extends TimedKernel>(
   kernels: readonly Kernel[],
   more: (group: readonly Kernel[]) => Row = () => ({}),
@@ -71,7 +71,7 @@ function durationFields(group: readonly TimedKernel[]) {
   };
 }
 
-/** What the kernels reached, and the least time under the ceilings over theirs, where their ops tell their work. */
+/** What the kernels reached, and the least time under the ceilings over theirs, where their ops state their work. */
 function achieved(group: readonly KernelSpan[], ceilings: Ceilings | null): Row {
   const known = group.filter(({ work }) => work !== null);
   const seconds = totalUs(known) / 1e6;

@@ -31,7 +31,7 @@ export function profileSummary(measurements: readonly ProfileMeasurement[]): str
   ];
 }
 
-/** Where nothing lies in the selection, one sentence a cell, with the names that there are. */
+/** Where the selection is empty, one sentence a cell, with the names that exist. */
 export function emptySelections(measurements: readonly ProfileMeasurement[]): string[] {
   const { name } = cellNames(measurements.map(({ cell }) => cell));
   return measurements.flatMap(({ cell, settings: { phase, range }, profiled }) => {

@@ -60,7 +60,7 @@ export function tableRows(
   });
 }
 
-/** What all cells share and no name tells, to follow a caption. */
+/** What all cells share and no name says, to follow a caption. */
 export function cellsCaption(measurements: readonly ProfileMeasurement[]): string {
   const { shared } = namesOf(measurements);
   return shared === '' ? '' : ` All rows: ${shared}.`;

@@ -2,7 +2,7 @@
 export interface Slice {
   readonly startUs: number;
   readonly endUs: number;
-  /** Tells it from the others; those inside it name it. */
+  /** Distinguishes it from the others; those inside it name it. */
   readonly index: number;
   readonly outer: number | null;
 }
