@@ -46,8 +46,9 @@ extern "C" __global__ void rope(const Element* x0, const Element* x1, const floa
         const C first = to_compute(in[2 * i]);
         const C second = to_compute(in[2 * i + 1]);
         const C turn = sign * s[i];
-        out[2 * i] = convert<Element>(first * c[i] - second * turn);
-        out[2 * i + 1] = convert<Element>(first * turn + second * c[i]);
+        // Said, not left to the compiler: each variant must round alike, whatever vectors the memory allows.
+        out[2 * i] = convert<Element>(fma(first, C(c[i]), -(second * turn)));
+        out[2 * i + 1] = convert<Element>(fma(first, turn, second * C(c[i])));
       }
       store_vector(target + t * t3 + column, out);
     }

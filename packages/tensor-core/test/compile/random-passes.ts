@@ -6,7 +6,7 @@ import { drawStep } from './random-steps/draw-step.ts';
 import { shrinkStep } from './random-steps/shrink-step.ts';
 import { type StepProgram, listingOf } from './random-steps/step-program.ts';
 import type { Trainer } from './random-steps/world.ts';
-import { failingPass } from './symbolic/check-passes.ts';
+import { failingPass, footprints, lostLiveCall } from './symbolic/check-passes.ts';
 import { traceStep } from './symbolic/trace-step.ts';
 
 /** Draws steps, and holds what each pass makes of them to what they were, in symbols: no kernel runs. */
@@ -14,7 +14,7 @@ export function itLeavesWhatRandomStepsLeave(
   { seed, programs, minutes, leftOut }: FuzzSettings,
   trainers: readonly Trainer[] = [],
 ): void {
-  it(`each pass leaves what steps leave (seed ${seed}, ${programs} programs)`, () => {
+  it(`each pass leaves what steps leave, and calls that are live (seed ${seed}, ${programs} programs)`, () => {
     const end = performance.now() + minutes * 60_000;
     const device = openPlanningDevice();
     const { facts } = device;
@@ -23,7 +23,11 @@ export function itLeavesWhatRandomStepsLeave(
         const program = traceStep(step, device, trainers);
         if (!program) return null;
         compared++;
-        return failingPass(program, { ...facts, l2Bytes: smallL2Bytes });
+        const properties = { ...facts, l2Bytes: smallL2Bytes };
+        const failure = failingPass(program, properties);
+        // Once for each call, which takes long.
+        if (failure !== null || step.seed % 10 > 0) return failure;
+        return lostLiveCall(program, properties);
       });
     let [drawn, compared] = [0, 0];
     const failures: string[] = [];
@@ -36,6 +40,24 @@ export function itLeavesWhatRandomStepsLeave(
     expect(failures.join('\n\n')).toBe('');
     expect(compared).toBeGreaterThanOrEqual(Math.floor(drawn / 2));
   });
+}
+
+/** What each pass leaves of fixed programs, all together; see `footprints`. */
+export function footprintsOfRandomSteps(programs: number, trainers: readonly Trainer[] = []) {
+  const device = openPlanningDevice();
+  const sums: Record<string, number[]> = {};
+  for (let seed = 1; seed <= programs; seed++) {
+    t.scope(() => {
+      const step = drawStep(seed, { leftOut: new Set(), trainers, isSymbolic: true });
+      const program = traceStep(step, device, trainers);
+      if (!program) return;
+      for (const [pass, footprint] of Object.entries(
+        footprints(program, { ...device.facts, l2Bytes: smallL2Bytes }),
+      ))
+        sums[pass] = footprint.map((value, i) => value + (sums[pass]?.[i] ?? 0));
+    });
+  }
+  return sums;
 }
 
 /** As of a GPU that a small program's gradients fill, so that each is updated early. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { FlashCall } from '../../../src/cuda/flash-call.ts';
 import { launchMmaBackward, launchMmaForward } from '../../../src/cuda/mma/mma-kernels.ts';
 import { type MmaBackwardPlan, planMmaBackward, planMmaForward } from '../../../src/cuda/mma/mma-plan.ts';
-import type { KernelProblem } from '../../../src/cuda/kernel-plan.ts';
+import type { KernelProblem } from '../../../src/cuda/kernel-problem.ts';
 
 const sizes = { batch: 2, heads: 6, keyHeads: 3, queries: 37, keys: 700, headDimension: 40 };
 const settings = { causal: true, scale: 0.125 };

@@ -1,9 +1,9 @@
 import type { DType, Shape } from '../../../src/index.ts';
 import { RandomSource } from '../../differential/programs/random-source.ts';
 import { drawTensor } from '../../differential/programs/tensor-input.ts';
-import { Drawing, type Kind, isFloat } from './drawing.ts';
+import { type Drawn, Drawing, type Kind, isFloat } from './drawing.ts';
 import { makers } from './instructions.ts';
-import { motifs } from './motifs.ts';
+import { motifs, projections } from './motifs.ts';
 import type { GivenTensor, HostAction, Placement, StepProgram } from './step-program.ts';
 import { drawBackward, drawGradient, drawUpdate, forgetting } from './training.ts';
 import type { Trainer } from './world.ts';
@@ -14,7 +14,7 @@ const rowCounts = [1, 2, 3, 4, 5, 8, 9, 16, 17, 33];
 const columnCounts = [1, 2, 3, 7, 8, 15, 16, 17, 24, 31, 32, 33, 64, 65, 128];
 // For who calculates with symbols.
 const fewRows = [1, 2, 3, 4, 8, 8];
-const fewColumns = [1, 3, 8, 8, 8, 16];
+const fewColumns = [1, 3, 8, 8, 8, 16, 16];
 
 const dtypes: readonly (readonly [number, DType])[] = [
   [6, 'float32'],
@@ -25,8 +25,8 @@ const dtypes: readonly (readonly [number, DType])[] = [
 
 const dtypesOfSymbols: readonly (readonly [number, DType])[] = [
   [3, 'float32'],
-  [1, 'float16'],
-  [4, 'bfloat16'],
+  [3, 'float16'],
+  [3, 'bfloat16'],
 ];
 
 /** What programs are drawn. */
@@ -107,7 +107,7 @@ function drawPlacement(random: RandomSource): Placement {
 function drawInstructions(drawing: Drawing, count: number, writes: number): void {
   const { random } = drawing;
   for (let tries = 0; count > 0 && tries < 200; tries++) {
-    const maker = random.chance(motifShare(drawing)) ? random.pick(motifs) : random.weighted(makers);
+    const maker = makerOf(drawing);
     const drawn = random.chance(writes) ? drawWrite(drawing) : maker(drawing);
     if (!drawn || isLarge(drawn.shape)) continue;
     drawing.add(drawn);
@@ -116,8 +116,10 @@ function drawInstructions(drawing: Drawing, count: number, writes: number): void
 }
 
 /** In symbols, what passes look for is drawn more often: nothing has to be compiled for it. */
-function motifShare({ hasLowProducts }: Drawing): number {
-  return hasLowProducts ? 0.4 : 0.1;
+function makerOf({ random, hasLowProducts, dtype }: Drawing): (drawing: Drawing) => Drawn | null {
+  const isOfProducts = hasLowProducts && dtype === 'float16';
+  if (isOfProducts && random.chance(0.4)) return projections;
+  return random.chance(hasLowProducts ? 0.4 : 0.1) ? random.pick(motifs) : random.weighted(makers);
 }
 
 function isLarge(shape: Shape = []): boolean {

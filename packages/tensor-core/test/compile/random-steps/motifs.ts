@@ -15,24 +15,36 @@ export const motifs: readonly ((drawing: Drawing) => Drawn | null)[] = [
   castLoss,
 ];
 
-/** Two projections of one activation, by weights that are cast as autocast casts them, and what becomes of both. */
-function projections(drawing: Drawing): Drawn | null {
+/** Some projections of one activation, by weights that are cast as autocast casts them, and what becomes of them. */
+export function projections(drawing: Drawing): Drawn | null {
   const { random } = drawing;
-  const x = drawing.pick((each) => isLow(each) && each.shape.length === 2);
+  const x = drawing.pick((each) => isLow(each) && each.shape.length >= 2);
   if (!drawing.hasLowProducts || !x) return null;
-  const columns = x.shape[1]!;
-  const isWeight = (each: Register) => isFloat(each) && isSame(each.shape, [columns, columns]);
-  const [a, b] = [drawing.pick(isWeight), drawing.pick(isWeight)];
-  if (!a || !b) return null;
+  const columns = x.shape.at(-1)!;
+  const isSquare = random.chance(0.7);
+  const isWeight = ({ shape }: Register) =>
+    isSquare ? isSame(shape, [columns, columns]) : shape.length === 2 && shape[1] === columns;
+  const weights = Array.from({ length: random.integer(2, 3) }, () =>
+    drawing.pick((each) => isFloat(each) && isWeight(each)),
+  );
+  if (!weights.every((each) => each !== null)) return null;
+  const verbs = weights.map(() =>
+    isSquare && random.chance(0.3) ? ('matmul' as const) : ('linear' as const),
+  );
   const name = random.pick(['add', 'mul', 'sub'] as const);
-  const verb = random.chance(0.7) ? 'linear' : 'matmul';
-  const project = t[verb];
+  const rows = weights.map(({ shape }) => shape[0]!);
+  const isAlike = rows.every((length) => length === rows[0]);
+  const width = isAlike ? rows[0]! : rows.reduce((a, b) => a + b, 0);
+  const products = (given: readonly string[]) =>
+    verbs.map((verb, i) => `${verb}(${given[0]}, cast ${given[i + 1]})`);
   return {
-    operands: [x, a, b],
-    shape: x.shape,
-    text: ([p, q, r]) =>
-      `${name}(${verb}(${p}, cast(${q}, ${x.dtype})), ${verb}(${p}, cast(${r}, ${x.dtype})))`,
-    run: ([p, q, r]) => t[name](project(p!, t.cast(q!, x.dtype)), project(p!, t.cast(r!, x.dtype))),
+    operands: [x, ...weights],
+    shape: [...x.shape.slice(0, -1), width],
+    text: (given) => `${isAlike ? name : 'concat'}(${products(given).join(', ')})`,
+    run: ([a, ...given]) => {
+      const made = verbs.map((verb, i) => t[verb](a!, t.cast(given[i]!, x.dtype)));
+      return isAlike ? made.reduce((b, c) => t[name](b, c)) : t.concat(made, -1);
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import { isAccumulation } from '../../../src/compile/passes/accumulate-products.ts';
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { isOp } from '../../../src/compile/passes/is-op.ts';
 import { computeDTypeOf } from '../../../src/compile/passes/pointwise-call.ts';
@@ -18,6 +19,7 @@ export function checkKernel(call: Call): void {
   checkWrites(call);
   if (op.name.startsWith('finish_'))
     check(call, areAlike(outputs) && areAlike(call.inputs), 'finishes others together');
+  if (isAccumulation(call)) checkAccumulation(call);
   if (op.cuda.kind === 'custom') checkCustom(call, op.cuda);
   else if (isFused(op)) checkGenerated(call);
 }
@@ -41,6 +43,15 @@ function checkWrites(call: Call): void {
     ];
     check(call, clashes.length === 0, 'writes what it reads or writes elsewhere');
   });
+}
+
+/** Of low precision, to something that lies as the sum does. */
+function checkAccumulation(call: Call): void {
+  const [a, b, c] = call.inputs as readonly [Operand, Operand, Operand];
+  const [d] = call.outputs as readonly [Operand];
+  const isLow = a.dtype === b.dtype && byteSize(a.dtype) === 2;
+  check(call, isLow && (d.dtype === a.dtype || d.dtype === 'float32'), 'is of dtypes that no product has');
+  check(call, c.isContiguous && d.isContiguous && areAlike([c, d]), 'adds to something that lies otherwise');
 }
 
 function checkGenerated(call: Call): void {

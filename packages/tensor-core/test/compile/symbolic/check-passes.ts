@@ -8,11 +8,13 @@ import { freeFirst } from '../../../src/compile/passes/free-first.ts';
 import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
+import { isCast } from '../../../src/compile/passes/is-op.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
 import { scaleInUpdate } from '../../../src/compile/passes/scale-in-update.ts';
 import { updateEarly } from '../../../src/compile/passes/update-early.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
+import { Arena } from '../../../src/compile/cuda/arena.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
 import type { CudaProperties } from '../../../src/cuda/kernel.ts';
 import type { Program } from '../../../src/compile/graph/program.ts';
@@ -66,6 +68,45 @@ export function failingPass(
     if (failure) return failure;
   }
   return failureOf('takenOver', program, takenOver(program));
+}
+
+/**
+ * What has become of a call whose attributes a run may ask for, by any pass, where it did not stay a call of its own; null
+ * where each did. Those that never ask, and updates, which ask for their coefficients alone, are left out.
+ */
+export function lostLiveCall(traced: Program, properties: CudaProperties): string | null {
+  const mark = 1_000_000;
+  for (const [at, { op }] of traced.calls.entries()) {
+    const isUpdate = op.cuda.kind === 'custom' && (op.cuda.byTensor || op.cuda.scales || op.cuda.copied);
+    if (isCast(op) || isUpdate || op.name.startsWith('crossEntropy')) continue;
+    const calls = traced.calls.map((call, i) => (i === at ? { ...call, live: mark } : call));
+    let program: Program = { ...traced, calls };
+    for (const [name, pass] of Object.entries(passes)) {
+      program = pass(program, properties);
+      const left = program.calls.filter(({ live }) => live === mark);
+      if (left.length !== 1 || left[0]!.op !== op) return `${name} takes ${op.name} away, which may be live`;
+    }
+  }
+  return null;
+}
+
+/** What a program does, in numbers: its calls, their operands, the bytes of these, and those of its arena. */
+type Footprint = readonly [calls: number, operands: number, operandBytes: number, arenaBytes: number];
+
+/** The footprint of a program behind each pass. */
+export function footprints(traced: Program, properties: CudaProperties): Record<string, Footprint> {
+  let program = traced;
+  const behind = Object.entries(passes).map(([name, pass]) => {
+    program = pass(program, properties);
+    return [name, footprintOf(program)] as const;
+  });
+  return Object.fromEntries([['traced', footprintOf(traced)], ...behind]);
+}
+
+function footprintOf(program: Program): Footprint {
+  const operands = program.calls.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]);
+  const bytes = operands.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return [program.calls.length, operands.length, bytes, new Arena(program).byteLength];
 }
 
 function isUnchanged(before: Program, after: Program): boolean {
