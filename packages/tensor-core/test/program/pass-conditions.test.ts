@@ -6,7 +6,6 @@ import { foldCopies } from '../../src/devices/cuda/program/passes/fold-copies.ts
 import { fuseEdges } from '../../src/devices/cuda/program/passes/fuse-edges.ts';
 import { fusePointwise } from '../../src/devices/cuda/program/passes/fuse-pointwise.ts';
 import { mergeProducts } from '../../src/devices/cuda/program/passes/merge-products.ts';
-import { withoutRepeatedCalls } from '../../src/devices/cuda/program/passes/without-repeated-calls.ts';
 import * as t from '../../src/index.ts';
 import type { DType, Tensor } from '../../src/index.ts';
 import type { Program } from '../../src/program/program.ts';
@@ -388,20 +387,5 @@ describe('passes, where one condition decides', () => {
       expect(names(fusePointwise, both)).toEqual(['mul', 'neg', 'fused_mul_neg']);
       expect(names(fusePointwise, () => [t.neg(t.mul(none, 2))])).toEqual(['mul', 'neg']);
     });
-  });
-
-  it('withoutRepeatedCalls keeps no more bytes for later than a few', () => {
-    const [small, large] = [tensor([128, 128]), tensor([129, 128])];
-    const twice = (x: Tensor) => () => {
-      const y = t.exp(x);
-      const first = t.sum(y);
-      return [first, t.add(t.sum(t.exp(x)), t.neg(first))];
-    };
-    expect(
-      names((program) => withoutRepeatedCalls(program), twice(small)).filter((name) => name === 'exp'),
-    ).toHaveLength(1);
-    expect(
-      names((program) => withoutRepeatedCalls(program), twice(large)).filter((name) => name === 'exp'),
-    ).toHaveLength(2);
   });
 });
