@@ -2,9 +2,18 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import tests, { collectingNodeFlags } from './vitest.config.ts';
 
+const packages = fileURLToPath(new URL('../packages', import.meta.url));
+
+/** Linked packages lead out of the runner's copy of the repository, to sources without faults. */
+const sourcesOfPackages = [
+  { find: /^@roofline\/([\w-]+)$/, replacement: `${packages}/$1/src/index.ts` },
+  { find: /^@roofline\/([\w-]+)\/nearest$/, replacement: `${packages}/$1/src/base/nearest.ts` },
+  { find: /^@roofline\/([\w-]+)\/(native|testing)$/, replacement: `${packages}/$1/src/$2.ts` },
+];
+
 /**
  * The tests that the mutation runner chooses from, of all packages at once and from the repository's root. Those
- * left out start processes of their own, which see none of its faults and take seconds, or reload modules: whatever
+ * left out start processes of their own, which see none of its faults and take seconds, or load modules anew: whatever
  * runs as a module is loaded would count as seen by them.
  */
 // Its projects would run each of these tests twice.
@@ -12,6 +21,7 @@ const { projects: _, ...options } = tests.test!;
 
 export default defineConfig({
   ...tests,
+  resolve: { ...tests.resolve, alias: sourcesOfPackages },
   test: {
     ...options,
     execArgv: collectingNodeFlags,

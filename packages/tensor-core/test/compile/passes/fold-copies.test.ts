@@ -148,6 +148,8 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
       (y: Tensor) => t.rope(y, cosine, sine),
       () => t.rope(k, sine, cosine),
       () => t.rope(t.contiguous(k), cosine, sine),
+      () => t.rope(t.cast(k, 'float64'), cosine, sine),
+      () => t.rope(t.slice(k, 0, 0, 1), cosine, sine),
     ]) {
       const traced = programOf(() => {
         const y = t.rope(q, cosine, sine);
@@ -155,5 +157,39 @@ describe.skipIf(hostCompilerVersion() === null)('rotations in pairs', () => {
       });
       expect(opNames(pairCalls(traced.program))).not.toContain('fused_rope_rope');
     }
+  });
+
+  it('not of a rotation and one back, nor of results that lie otherwise', () => {
+    const leaf = t.copy(dense).requiresGrad_();
+    const turned = t.rope(leaf, cosine, sine);
+    const [above, other] = [t.mul(dense, 2), t.mul(dense, 3)];
+    const back = programOf(() => {
+      const y = t.rope(other, cosine, sine);
+      turned.backward(above);
+      return [y, leaf.grad!.detach()];
+    });
+    expect(opNames(pairCalls(back.program)).filter((name) => name === 'rope')).toHaveLength(2);
+    const folded = programOf(() => [merged(t.rope(q, cosine, sine)), t.rope(k, cosine, sine)]);
+    expect(opNames(pairCalls(foldCopies(folded.program)))).toEqual(['rope', 'rope']);
+  });
+
+  it('of writes to caches, but not from one of them', () => {
+    const index = t.tensor([1, 0], { device, dtype: 'int64' });
+    const [first, second, rows] = [random([6, 8], 8), random([6, 8], 9), random([2, 8], 10)];
+    const written = (source: (cache: Tensor) => Tensor) =>
+      programOf(() => {
+        const both = [t.mul(first, 2), t.mul(second, 2)] as const;
+        const sources = both.map(source);
+        t.indexCopyInPlace(t.slice(both[0], 0, 0, 4), 0, index, sources[0]!);
+        t.indexCopyInPlace(t.slice(both[1], 0, 0, 4), 0, index, sources[1]!);
+        return both;
+      });
+    const names = (traced: ReturnType<typeof programOf>) => {
+      const paired = pairCalls(traced.program);
+      expectSameBits(traced, paired);
+      return opNames(paired).filter((name) => /indexCopy|index_copy/.test(name));
+    };
+    expect(names(written(() => rows))).toHaveLength(1);
+    expect(names(written((cache) => t.slice(cache, 0, 4, 6)))).toHaveLength(2);
   });
 });

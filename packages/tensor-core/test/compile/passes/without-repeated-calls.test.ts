@@ -133,6 +133,79 @@ describe('calls that repeat an earlier one', () => {
     expect(withoutRepeatedCalls(program)).toBe(program);
   });
 
+  it('are those of attributes that say all that they are', () => {
+    class Counter {
+      readonly count = 1;
+    }
+    const op = t.defineOp<{ readonly given: unknown }>({
+      name: 'given',
+      autocast: 'none',
+      infer: ([a]) => [a!],
+      variant: () => '',
+      cuda: { kind: 'pointwise', expressions: () => ['a'] },
+      cpu: { kind: 'host', run: ([a], [b]) => void b!.data.set(a!.data as never) },
+    });
+    const calls = (given: unknown) =>
+      left(() => [t.sub(t.applyOne(op, [x], { given }), t.applyOne(op, [x], { given }))]);
+    const once = ['given', 'sub'];
+    for (const given of [1, 'one', true, null, undefined, [1, [2, null]], { of: { one: 1 } }])
+      expect([given, calls(given)]).toEqual([given, once]);
+    const twice = ['given', ...once];
+    const next = () => 1;
+    for (const given of [next, Symbol('one'), new Counter(), new Date(0), [1, next], { next, one: 1 }])
+      expect([given, calls(given)]).toEqual([given, twice]);
+  });
+
+  it('are not those that give nothing, but look at something', () => {
+    const check = t.defineOp<undefined>({
+      name: 'check',
+      autocast: 'none',
+      infer: () => [],
+      cuda: { kind: 'custom', launch: () => {} },
+      cpu: { kind: 'host', run: () => {} },
+    });
+    const checks = () => {
+      t.apply(check, [x], undefined);
+      t.apply(check, [x], undefined);
+      return [t.neg(x)];
+    };
+    expect(left(checks)).toEqual(['check', 'check', 'neg']);
+  });
+
+  it('are not those of several results one of which is returned', () => {
+    const norm = () => t.topk(x, 2);
+    const both = () => {
+      const [first, second] = [norm(), norm()];
+      return [t.neg(first.values), second.indices, t.neg(second.values)];
+    };
+    expect(left(both)).toEqual(['topk', 'topk', 'neg', 'neg']);
+  });
+
+  it('are left out where the first result stays for a later repetition, whoever reads it last', () => {
+    const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, 3000]);
+    const exps = (fn: () => readonly Tensor[]) => left(fn).filter((name) => name === 'exp').length;
+    const readers = (isFirstLast: boolean) => () => {
+      const [a, b] = [t.exp(wide), t.exp(wide)];
+      const early = t.sum(isFirstLast ? b : a);
+      const third = () => t.sum(t.exp(wide), { dims: 0 });
+      const late = () => t.sum(isFirstLast ? a : b, { dims: 1 });
+      const made = third();
+      return [early, made, late()];
+    };
+    expect([exps(readers(true)), exps(readers(false))]).toEqual([1, 1]);
+    expect(exps(() => [t.exp(wide), t.sum(t.exp(wide))])).toBe(1);
+    // 64 KiB exactly are kept, and no byte more.
+    const behind = (length: number) => {
+      const long = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, length]);
+      const row = t.expand(t.select(t.select(x, 0, 0), 0, 0), [length]);
+      return exps(() => {
+        const first = t.sum(t.exp(length === 16384 ? row : long));
+        return [t.add(first, t.sum(t.exp(length === 16384 ? row : long)))];
+      });
+    };
+    expect([behind(16384), behind(2731)]).toEqual([1, 2]);
+  });
+
   it('make again what was out of memory in between, but for a little', () => {
     const repeated = (length: number) => () => {
       const wide = t.expand(t.view(t.select(x, 0, 0), [6, 1]), [6, length]);
