@@ -4,12 +4,12 @@ import {
   areIndependent,
   isSameOperand,
   leaveAsIs,
-} from '../../src/compile/passes/operands.ts';
-import type { Call, Operand } from '../../src/compile/graph/program.ts';
-import { type DType, byteSize } from '../../src/base/dtype.ts';
-import { contiguousStrides, isContiguous, sizeOf } from '../../src/base/shape.ts';
-import { RandomSource } from '../differential/programs/random-source.ts';
-import { areApart } from './symbolic/symbolic-memory.ts';
+} from '../../../src/compile/passes/operands.ts';
+import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import { type DType, byteSize } from '../../../src/base/dtype.ts';
+import { contiguousStrides, isContiguous, sizeOf } from '../../../src/base/shape.ts';
+import { RandomSource } from '../../differential/programs/random-source.ts';
+import { areApart } from '../symbolic/symbolic-memory.ts';
 
 function operand(
   shape: readonly number[],
