@@ -3,7 +3,7 @@ import { checkFunction } from '../base/check-value.ts';
 /** A `Tensor`: tensors tell of themselves here, so this lies below them. */
 type Handle = object;
 
-/** What a trace is told of that is no op; see program/trace.ts. */
+/** What a trace is told of that is no op; see compile/trace/trace.ts. */
 export interface Tracing {
   /** The gradient of a leaf is looked at. */
   gradientRead(leaf: Handle, grad: Handle | null): void;
