@@ -1,8 +1,16 @@
-// Rebuilds the reports and pictures under docs/ from the records there: `npm run results`.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+// Rebuilds what docs/ shows of the records there: the findings and tables of each report, and the pictures of README and
+// handbook. `npm run results`; the pages with all charts are part of the site that `npm run docs` builds.
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readResults, reportOfRecords, writeReport } from '../packages/bench-harness/src/index.ts';
-import { renderSvg, type Plot, type Report, type RooflinePlot } from '../packages/reports/src/index.ts';
+import { readResults, reportOfRecords } from '../packages/bench-harness/src/index.ts';
+import {
+  renderMarkdown,
+  renderSvg,
+  type Block,
+  type Plot,
+  type Report,
+  type RooflinePlot,
+} from '../packages/reports/src/index.ts';
 import { allReducePicture } from './all-reduce-picture.ts';
 
 const docs = resolve(import.meta.dirname, '../docs');
@@ -90,18 +98,28 @@ function plotOf({ sections }: Report, id: string): Plot | RooflinePlot {
   return found;
 }
 
-function reportOf(folders: readonly string[]) {
+/** The report of the records in these folders under docs/results. */
+export function reportOf(folders: readonly string[]) {
   return reportOfRecords(folders.flatMap((folder) => readResults(join(docs, 'results', folder))));
+}
+
+/** What a repository shows of a report: its findings and tables. The charts' files would be derived ones. */
+export function reportPage(report: Report): string {
+  const { chart: _, sections, ...rest } = report;
+  const isText = ({ kind }: Block) => kind === 'table' || kind === 'note';
+  const inText = sections.map((section) => ({ ...section, blocks: section.blocks.filter(isText) }));
+  return renderMarkdown({
+    ...rest,
+    sections: inText.filter(({ blocks, text }) => blocks.length > 0 || text !== undefined),
+  });
 }
 
 async function main(): Promise<void> {
   for (const [name, folders] of Object.entries(reports)) {
-    const folder = join(docs, 'results', name);
-    for (const old of ['plots', 'tables']) rmSync(join(folder, old), { recursive: true, force: true });
-    const { files } = await writeReport(await reportOf(folders), folder);
-    // The tables are in the report, and the records have the figures alone.
-    rmSync(join(folder, 'tables'), { recursive: true });
-    console.log(`docs/results/${name}: ${files.length} files`);
+    const path = join('results', name, 'report.md');
+    mkdirSync(join(docs, 'results', name), { recursive: true });
+    writeFileSync(join(docs, path), reportPage(await reportOf(folders)));
+    console.log(`docs/${path}`);
   }
   mkdirSync(join(docs, 'pictures'), { recursive: true });
   for (const [path, svg] of await pictures()) writeFileSync(join(docs, path), svg);

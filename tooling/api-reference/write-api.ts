@@ -1,4 +1,4 @@
-// Writes docs/api from the docstrings of all exports: `npm run api`.
+// The pages of the API reference, from the docstrings of all exports.
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import {
@@ -87,7 +87,10 @@ function isDocumented(each: DeclarationReflection): boolean {
   return [each, ...signatures].some(({ comment }) => comment !== undefined && comment.hasVisibleComponent());
 }
 
-/** Writes the pages into a folder, in place of what it holds; returns what they document, and typedoc's warnings. */
+/**
+ * Writes the pages into a folder, in place of what it holds; returns what they document, and typedoc's warnings: links of
+ * docstrings that lead nowhere.
+ */
 export async function writeApi(folder: string): Promise<{ project: ProjectReflection; warnings: string[] }> {
   const { application, project } = await readApi();
   const warnings: string[] = [];
@@ -98,9 +101,4 @@ export async function writeApi(folder: string): Promise<{ project: ProjectReflec
   await application.generateOutputs(project);
   if (application.logger.hasErrors()) throw new Error(`The API reference cannot be written to ${folder}.`);
   return { project, warnings };
-}
-
-if (import.meta.main) {
-  const { warnings } = await writeApi(process.argv[2] ?? join(root, 'docs/api'));
-  for (const warning of warnings) console.warn(warning);
 }

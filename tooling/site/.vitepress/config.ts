@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { defineConfig, type DefaultTheme } from 'vitepress';
+import { pagesFolder, siteFolder } from '../folders.ts';
+
+const docs = resolve(import.meta.dirname, '../../../docs');
+
+/** The pages of the handbook in the order of its own list. */
+function handbook(): DefaultTheme.SidebarItem[] {
+  const page = readFileSync(join(docs, 'handbook/README.md'), 'utf8');
+  const titles = [...page.matchAll(/^\d+\. \[([^\]]+)\]\(([^)]+)\.md\)/gm)];
+  return titles.map(([, text = '', name = '']) => ({ text, link: `/handbook/${name}` }));
+}
+
+export default defineConfig({
+  title: 'Roofline',
+  description: 'Train, benchmark and profile Transformer language models on NVIDIA GPUs from TypeScript.',
+  srcDir: pagesFolder,
+  outDir: siteFolder,
+  cacheDir: join(pagesFolder, '../.cache'),
+  markdown: { languageAlias: { cuda: 'cpp' } },
+  themeConfig: {
+    search: { provider: 'local' },
+    nav: [
+      { text: 'Handbook', link: '/handbook/' },
+      { text: 'CS336', link: '/cs336' },
+      { text: 'Results', link: '/results/' },
+      { text: 'API', link: '/api/' },
+    ],
+    sidebar: {
+      '/handbook/': handbook(),
+    },
+    outline: [2, 3],
+  },
+});
