@@ -1,7 +1,7 @@
+import { z } from 'zod';
 import type {
   AllocationPlot,
   Axis,
-  Column,
   ColumnKind,
   Plot,
   Report,
@@ -12,79 +12,60 @@ import type {
 } from '../model.ts';
 import { STATUS_MARKERS } from '../table/cell-text.ts';
 import { unitNames } from '../table/units.ts';
-import {
-  type Check,
-  flag,
-  isObject,
-  length,
-  listOf,
-  number,
-  oneOf,
-  optional,
-  partsOf,
-  requireThat,
-  such,
-  text,
-} from './checks.ts';
+import { flag, length, listOf, number, oneOf, partsOf, requireThat, text } from './checks.ts';
 
 const kinds = ['text', 'number', 'ratio', 'percent', 'bytes', 'duration', 'status'] satisfies ColumnKind[];
-const statuses = ['ok', ...(Object.keys(STATUS_MARKERS) as RowStatus[])];
+const statuses = ['ok', ...(Object.keys(STATUS_MARKERS) as RowStatus[])] as const;
 const scales = ['linear', 'log', 'category'] satisfies Axis['scale'][];
 
 /** As `toExponential` takes them, plus the one before the point. */
-export const digits = optional(
-  such(
-    'a whole number from 1 to 100',
+export const digits = z
+  .custom<number>(
     (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 100,
-  ),
-);
+    'a whole number from 1 to 100',
+  )
+  .optional();
+
+const formParts = { kind: oneOf(kinds), unit: text.optional(), digits };
+
+function checkUnit({ kind, unit }: { kind: ColumnKind; unit?: string }, context: z.RefinementCtx): void {
+  const names = unitNames(kind);
+  if (unit === undefined || names === undefined || names.includes(unit)) return;
+  const message = `a unit of ${kind} (${names.join(', ')})`;
+  context.addIssue({ code: 'custom', path: ['unit'], message });
+}
 
 /** The properties of a column that say how its numbers are written. */
-export const numberForm: Check = (column) => {
-  const fault = numberFormParts(column);
-  if (fault !== null) return fault;
-  const { kind, unit } = column as Column;
-  const names = unitNames(kind);
-  if (unit === undefined || names === undefined || names.includes(unit)) return null;
-  return { path: '.unit', wanted: `a unit of ${kind} (${names.join(', ')})`, value: unit };
-};
-const numberFormParts = partsOf({ kind: oneOf(kinds), unit: optional(text), digits });
+export const numberForm = partsOf(formParts).superRefine(checkUnit);
 
-const fraction = optional(
-  such('a fraction from 0 to 1', (part) => typeof part === 'number' && part >= 0 && part <= 1),
-);
+const fraction = z
+  .custom<number>((part) => typeof part === 'number' && part >= 0 && part <= 1, 'a fraction from 0 to 1')
+  .optional();
 
-const columnParts = partsOf({
+const column = partsOf({
   key: text,
   label: text,
-  align: optional(oneOf(['left', 'right', 'center'])),
-  description: optional(text),
-  uncertaintyKey: optional(text),
-  unitGroup: optional(text),
-  emphasis: optional(oneOf(['strong', 'roof'])),
-  overflow: optional(oneOf(['wrap', 'shorten'])),
-  detail: optional(flag),
-  qualifies: optional(text),
+  align: oneOf(['left', 'right', 'center']).optional(),
+  description: text.optional(),
+  uncertaintyKey: text.optional(),
+  unitGroup: text.optional(),
+  emphasis: oneOf(['strong', 'roof']).optional(),
+  overflow: oneOf(['wrap', 'shorten']).optional(),
+  detail: flag.optional(),
+  qualifies: text.optional(),
   spread: fraction,
-});
-const column: Check = (value) => columnParts(value) ?? numberForm(value);
+  ...formParts,
+}).superRefine(checkUnit);
 
-const cell = such(
-  'text, a number or null',
+const cell = z.custom<string | number | null | undefined>(
   (value) => value === null || value === undefined || typeof value === 'string' || typeof value === 'number',
+  'text, a number or null',
 );
-const ending = partsOf({ status: optional(oneOf(statuses)), error: optional(text) });
-const row: Check = (value) => {
-  const fault = ending(value);
-  if (fault !== null) return fault;
-  for (const [key, each] of Object.entries(value as object)) {
-    const wrong = cell(each);
-    if (wrong !== null) return { ...wrong, path: `.${key}` };
-  }
-  return null;
-};
+const row = z
+  .object({ status: oneOf(statuses).optional(), error: text.optional() }, 'an object')
+  .catchall(cell.optional());
 
-const heading = { id: text, title: text, caption: optional(text) };
+const heading = { id: text, title: text, caption: text.optional() };
 const table = partsOf({
   kind: oneOf(['table']),
   ...heading,
@@ -92,13 +73,17 @@ const table = partsOf({
   rows: listOf(row),
 });
 
-const axis = partsOf({ label: text, unit: optional(text), scale: oneOf(scales) });
+const axis = partsOf({ label: text, unit: text.optional(), scale: oneOf(scales) });
+const numberOrNull = z.custom<number | null>(
+  (value) => value === null || typeof value === 'number',
+  'a number or null',
+);
 const point = partsOf({
-  x: such('a number or text', (x) => typeof x === 'number' || typeof x === 'string'),
-  y: such('a number or null', (y) => y === null || typeof y === 'number'),
-  low: optional(number),
-  high: optional(number),
-  note: optional(text),
+  x: z.custom<number | string>((x) => typeof x === 'number' || typeof x === 'string', 'a number or text'),
+  y: numberOrNull,
+  low: number.optional(),
+  high: number.optional(),
+  note: text.optional(),
 });
 const plot = partsOf({
   kind: oneOf(['plot']),
@@ -106,77 +91,85 @@ const plot = partsOf({
   x: axis,
   y: axis,
   marks: oneOf(['line', 'bar', 'area', 'dot']),
-  stacked: optional(flag),
+  stacked: flag.optional(),
   series: listOf(partsOf({ name: text, points: listOf(point) })),
-  references: optional(listOf(partsOf({ label: text, y: number }))),
+  references: listOf(partsOf({ label: text, y: number })).optional(),
 });
 
+/** With a ceiling at least, and points that name none but those given. */
 const roofline = partsOf({
   kind: oneOf(['roofline']),
   ...heading,
-  ceilings: listOf(partsOf({ label: text, flopsPerSecond: length })),
+  ceilings: listOf(partsOf({ label: text, flopsPerSecond: length })).min(1, 'a list of at least one ceiling'),
   bandwidth: partsOf({ label: text, bytesPerSecond: length }),
   points: listOf(
     partsOf({
       name: text,
-      category: optional(text),
+      category: text.optional(),
       flops: length,
       bytes: length,
       durationMs: length,
-      ceiling: optional(text),
-      note: optional(text),
+      ceiling: text.optional(),
+      note: text.optional(),
     }),
   ),
   spread: fraction,
+}).superRefine(({ ceilings, points }, context) => {
+  const labels = ceilings.map(({ label }) => label);
+  const stranger = points.findIndex(({ ceiling }) => ceiling !== undefined && !labels.includes(ceiling));
+  const message = labels.map((label) => `'${label}'`).join(' or ');
+  if (stranger >= 0) context.addIssue({ code: 'custom', path: ['points', stranger, 'ceiling'], message });
 });
 
 /** A time in microseconds, and the value from then on. */
-const timed = such(
-  'a pair of numbers',
+const timed = z.custom<[number, number]>(
   (pair) => Array.isArray(pair) && pair.length === 2 && pair.every((each) => typeof each === 'number'),
+  'a pair of numbers',
 );
 const slice = partsOf({
   name: text,
   startUs: number,
   durationUs: number,
-  depth: optional(number),
-  category: optional(text),
+  depth: number.optional(),
+  category: text.optional(),
 });
 const timeline = partsOf({
   kind: oneOf(['timeline']),
   ...heading,
   tracks: listOf(partsOf({ name: text, slices: listOf(slice) })),
-  counters: optional(listOf(partsOf({ name: text, unit: text, points: listOf(timed) }))),
+  counters: listOf(partsOf({ name: text, unit: text, points: listOf(timed) })).optional(),
 });
 
 const allocation = partsOf({
   label: text,
-  category: optional(text),
+  category: text.optional(),
   bytes: number,
   startUs: number,
-  endUs: such('a number or null', (end) => end === null || typeof end === 'number'),
-  stack: optional(listOf(text)),
+  endUs: numberOrNull,
+  stack: listOf(text).optional(),
 });
 const allocations = partsOf({
   kind: oneOf(['allocations']),
   ...heading,
   allocations: listOf(allocation),
-  reserved: optional(listOf(timed)),
+  reserved: listOf(timed).optional(),
 });
 
-const note = partsOf({ kind: oneOf(['note']), text, tone: optional(oneOf(['info', 'warning'])) });
+const note = partsOf({ kind: oneOf(['note']), text, tone: oneOf(['info', 'warning']).optional() });
 
-const blocks: Readonly<Record<string, Check>> = { table, plot, roofline, timeline, allocations, note };
-const kindOfBlock = partsOf({ kind: oneOf(Object.keys(blocks)) });
-const block: Check = (value) => kindOfBlock(value) ?? blocks[(value as { kind: string }).kind]!(value);
+const block = z.discriminatedUnion(
+  'kind',
+  [table, plot, roofline, timeline, allocations, note],
+  'a block: table, plot, roofline, timeline, allocations or note',
+);
 
 const report = partsOf({
   title: text,
-  subtitle: optional(text),
+  subtitle: text.optional(),
   createdAt: text,
   summary: listOf(text),
   environment: listOf(partsOf({ label: text, value: text })),
-  sections: listOf(partsOf({ id: text, title: text, text: optional(listOf(text)), blocks: listOf(block) })),
+  sections: listOf(partsOf({ id: text, title: text, text: listOf(text).optional(), blocks: listOf(block) })),
 });
 
 // Each throws a ReportError, which names `owner` and the part, unless the value has the shape of its type. Whether its
@@ -190,25 +183,8 @@ export function checkPlot(owner: string, value: Plot): void {
   requireThat(owner, 'plot', value, plot);
 }
 
-/**
- * Also that there is a ceiling, and that the points name none but those given.
- *
- * @throws ReportError
- */
 export function checkRoofline(owner: string, value: RooflinePlot): void {
   requireThat(owner, 'roofline', value, roofline);
-  const labels = value.ceilings.map(({ label }) => label);
-  const ceilingsExist = such('a list of at least one ceiling', () => labels.length > 0);
-  requireThat(owner, 'roofline.ceilings', value.ceilings, ceilingsExist);
-  value.points.forEach(({ ceiling }, index) =>
-    requireThat(owner, `roofline.points[${index}].ceiling`, ceiling, optional(oneOf(labels))),
-  );
-}
-
-/** What is drawn on two axes. */
-export function checkDrawing(owner: string, value: Plot | RooflinePlot): void {
-  if (isObject(value) && value.kind === 'roofline') checkRoofline(owner, value as RooflinePlot);
-  else checkPlot(owner, value as Plot);
 }
 
 export function checkTimelineShape(owner: string, value: Timeline): void {
@@ -219,18 +195,24 @@ export function checkAllocationsShape(owner: string, value: AllocationPlot): voi
   requireThat(owner, 'allocations', value, allocations);
 }
 
+/** What is drawn on two axes. */
+export function checkDrawing(owner: string, value: Plot | RooflinePlot): void {
+  if (isOf(value, 'roofline')) checkRoofline(owner, value as RooflinePlot);
+  else checkPlot(owner, value as Plot);
+}
+
 export function checkReport(owner: string, value: Report): void {
   requireThat(owner, 'report', value, report);
   if (value.chart !== undefined) checkDrawing(owner, value.chart);
-  for (const { blocks } of value.sections) {
-    for (const block of blocks) if (block.kind === 'roofline') checkRoofline(owner, block);
-  }
 }
 
 /** A report has sections; a table and a plot say what they are. */
 export function checkModel(owner: string, value: Report | Table | Plot | RooflinePlot): void {
-  if (isObject(value) && 'sections' in value) checkReport(owner, value as Report);
-  else if (isObject(value) && (value.kind === 'plot' || value.kind === 'roofline'))
-    checkDrawing(owner, value as Plot | RooflinePlot);
+  if (typeof value === 'object' && value !== null && 'sections' in value) checkReport(owner, value);
+  else if (isOf(value, 'plot') || isOf(value, 'roofline')) checkDrawing(owner, value as Plot | RooflinePlot);
   else checkTable(owner, value as Table);
+}
+
+function isOf(value: unknown, kind: string): boolean {
+  return (value as { kind?: unknown } | null | undefined)?.kind === kind;
 }

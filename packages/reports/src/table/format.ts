@@ -1,5 +1,5 @@
 import { digits as digitCount, numberForm } from '../check/check-model.ts';
-import { number, optional, requireThat } from '../check/checks.ts';
+import { number, requireThat } from '../check/checks.ts';
 import { type NumberForm, measuredText, numberText, uncertainText } from './number-text.ts';
 
 // Numbers as people read them, the same in every locale. Each throws a ReportError for what is not a number, for digits
@@ -55,6 +55,6 @@ export function formatMeasured(value: number, column: NumberForm, deviation?: nu
 function measured(owner: string, value: number, form: NumberForm, deviation?: number): string {
   requireThat(owner, 'the value', value, number);
   requireThat(owner, 'column', form, numberForm);
-  requireThat(owner, 'the deviation', deviation, optional(number));
+  requireThat(owner, 'the deviation', deviation, number.optional());
   return measuredText(value, form, deviation);
 }
