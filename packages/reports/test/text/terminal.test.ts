@@ -188,13 +188,14 @@ describe('renderTerminal', () => {
     const table = manyRows(24_000);
     table.columns.splice(2);
     const drawn = (count: number) => {
-      const start = performance.now();
+      const start = process.cpuUsage();
       const lines = renderTerminal({ ...table, rows: table.rows.slice(-count) }).split('\n');
-      return { lines, timeMs: performance.now() - start };
+      // What other processes take of the processor meanwhile is not counted.
+      return { lines, cpuUs: process.cpuUsage(start).user };
     };
     drawn(3000);
     const [few, all] = [drawn(3000), drawn(24_000)];
-    expect(all.timeMs / few.timeMs).toBeLessThan(20);
+    expect(all.cpuUs / few.cpuUs).toBeLessThan(20);
     expect(all.lines).toHaveLength(few.lines.length + 21_000);
     expect(all.lines.slice(-2900, -5)).toEqual(few.lines.slice(-2900, -5));
   }, 60_000);
