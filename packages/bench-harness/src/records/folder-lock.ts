@@ -32,11 +32,6 @@ export function lockFolder(folder: string): () => void {
   });
 }
 
-/** The same, but waits while another living process holds the folder. */
-export function waitForFolder(folder: string): () => void {
-  return acquire(join(folder, LOCK_FILE), () => sleepMs(300));
-}
-
 /** Tries until the lock is this process's; `onHeld` waits for its living holder, or throws. */
 function acquire(path: string, onHeld: (holder: Holder) => void): () => void {
   const own = JSON.stringify({ ...describeProcess(process.pid), nonce: randomUUID() });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UsageError } from '../../src/errors.ts';
-import { lockFolder, waitForFolder } from '../../src/records/folder-lock.ts';
+import { lockFolder } from '../../src/records/folder-lock.ts';
 import { temporaryFolder } from '../fixtures/temporary-folder.ts';
 
 describe('lockFolder', () => {
@@ -108,23 +108,4 @@ describe('lockFolder', () => {
     expect(outcomes.map(({ intrusions }) => intrusions)).toEqual([0, 0, 0, 0]);
     expect(readdirSync(folder).filter((name) => name !== '.lock')).toEqual([]);
   });
-});
-
-it('waitForFolder waits until the process that holds the folder gives it back', async () => {
-  const folder = temporaryFolder();
-  const module = fileURLToPath(new URL('../../src/records/folder-lock.ts', import.meta.url));
-  // It says that it is done just before it gives the folder back.
-  const script = `import { writeFileSync } from 'node:fs';
-    import { lockFolder } from ${JSON.stringify(module)};
-    const release = lockFolder(${JSON.stringify(folder)});
-    console.log('held');
-    setTimeout(() => {
-      writeFileSync(${JSON.stringify(join(folder, 'done'))}, '');
-      release();
-    }, 500);`;
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', script]);
-  onTestFinished(() => void child.kill());
-  await once(child.stdout, 'data');
-  waitForFolder(folder)();
-  expect(existsSync(join(folder, 'done'))).toBe(true);
 });
