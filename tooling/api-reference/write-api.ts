@@ -1,5 +1,5 @@
 // The pages of the API reference, from the docstrings of all exports.
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import {
   Application,
@@ -9,29 +9,50 @@ import {
   type TypeDocOptions,
 } from 'typedoc';
 import type { PluginOptions } from 'typedoc-plugin-markdown';
+import { writeTopics } from './topics.ts';
 
 const root = resolve(import.meta.dirname, '../..');
+const topicsFolder = join(import.meta.dirname, '.topics');
 
-/** What is imported, by the name that it is imported under: `@roofline/tensor-core/native`. */
-export function entryPoints(): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const folder of readdirSync(join(root, 'packages'))) {
+/** A page of the reference: an entry point of a package, or a topic of one with hundreds of exports. */
+export interface ApiPage {
+  /** What its exports are imported from: `@roofline/tensor-core/testing`. */
+  readonly from: string;
+  /** Its path in the reference, without an ending. */
+  readonly path: string;
+  readonly title: string;
+  /** The module whose exports it shows. */
+  readonly source: string;
+}
+
+/** All pages: those of a package after another, its topics first. Writes the modules of topics. */
+export function apiPages(): ApiPage[] {
+  return readdirSync(join(root, 'packages')).flatMap((folder) => {
     const { name, exports } = JSON.parse(
       readFileSync(join(root, 'packages', folder, 'package.json'), 'utf8'),
-    );
-    for (const [path, target] of Object.entries<Record<string, string>>(exports)) {
-      const source = typeof target === 'object' ? target['roofline-source'] : undefined;
-      if (source) found.set(join(name, path), join(root, 'packages', folder, source));
-    }
-  }
-  return found;
+    ) as { name: string; exports: Record<string, string | Record<string, string>> };
+    return Object.entries(exports).flatMap(([subpath, target]): ApiPage[] => {
+      const file = typeof target === 'object' ? target['roofline-source'] : undefined;
+      if (file === undefined) return [];
+      const source = join(root, 'packages', folder, file);
+      const from = join(name, subpath);
+      return from === '@roofline/tensor-core'
+        ? writeTopics(source, topicsFolder).map((topic) => ({
+            ...topic,
+            from,
+            path: `${folder}/${topic.slug}`,
+          }))
+        : [{ from, path: subpath === '.' ? folder : join(folder, subpath), title: from, source }];
+    });
+  });
 }
 
 /** All exports with their docstrings. Throws for sources that cannot be read; whether types are right is for `tsc` to say. */
 export async function readApi() {
+  const pages = apiPages();
   const options: TypeDocOptions & PluginOptions = {
     plugin: ['typedoc-plugin-markdown'],
-    entryPoints: [...entryPoints().values()],
+    entryPoints: pages.map(({ source }) => source),
     tsconfig: join(root, 'tooling/api-reference/tsconfig.json'),
     // `tsc` checks them in a third of the time.
     skipErrorChecking: true,
@@ -60,16 +81,14 @@ export async function readApi() {
   const project = await application.convert();
   if (!project)
     throw new Error('The API reference cannot be written: the sources cannot be read; `tsc` says why.');
-  nameModules(project);
-  return { application, project };
+  const paths = new Map(pages.map(({ path, source }) => [moduleName(source), path]));
+  for (const module of project.children ?? []) module.name = paths.get(module.name) ?? module.name;
+  return { application, project, pages };
 }
 
-/** As they are imported, not as they lie in folders. */
-function nameModules(project: ProjectReflection): void {
-  const names = new Map(
-    [...entryPoints()].map(([name, path]) => [relative(root, path).replace(/(\/index)?\.ts$/, ''), name]),
-  );
-  for (const module of project.children ?? []) module.name = names.get(module.name) ?? module.name;
+/** As typedoc names the module of a file. */
+function moduleName(source: string): string {
+  return relative(root, source).replace(/(\/index)?\.ts$/, '');
 }
 
 /** `@roofline/optim: AdamW`, for each export without a docstring. */
@@ -92,7 +111,7 @@ function isDocumented(each: DeclarationReflection): boolean {
  * docstrings that lead nowhere.
  */
 export async function writeApi(folder: string): Promise<{ project: ProjectReflection; warnings: string[] }> {
-  const { application, project } = await readApi();
+  const { application, project, pages } = await readApi();
   const warnings: string[] = [];
   application.logger.warn = (text: string) => void warnings.push(text);
   application.validate(project);
@@ -100,5 +119,22 @@ export async function writeApi(folder: string): Promise<{ project: ProjectReflec
   application.options.setValue('outputs', [{ name: 'markdown', path: folder }]);
   await application.generateOutputs(project);
   if (application.logger.hasErrors()) throw new Error(`The API reference cannot be written to ${folder}.`);
+  for (const page of pages) headPage(join(folder, `${page.path}.md`), page);
+  writeFileSync(join(folder, 'README.md'), contents(pages));
   return { project, warnings };
+}
+
+/** The title, and what to import. */
+function headPage(path: string, { title, from }: ApiPage): void {
+  const head = title === from ? `# ${title}` : `# ${title}\n\n\`import { … } from '${from}';\``;
+  writeFileSync(path, readFileSync(path, 'utf8').replace(/^# .*/, head));
+}
+
+function contents(pages: readonly ApiPage[]): string {
+  const packages = Map.groupBy(pages, ({ from }) => from.split('/').slice(0, 2).join('/'));
+  const lists = [...packages].map(([name, its]) => {
+    const links = its.map(({ title, path }) => `- [${title}](${path}.md)`);
+    return `## ${name}\n\n${links.join('\n')}\n`;
+  });
+  return `# API reference\n\nEvery export, from its docstring.\n\n${lists.join('\n')}`;
 }

@@ -34,6 +34,20 @@ it('the examples have types', () => {
   workshop.run(`"${resolve('node_modules/.bin/tsc')}" -p tsconfig.json`);
 });
 
+it('the topics of tensor-core have all of its exports, each once', async () => {
+  const topics = globSync('api/tensor-core/*.md', { cwd: pagesFolder }).filter((page) =>
+    readFileSync(join(pagesFolder, page), 'utf8').includes("from '@roofline/tensor-core';"),
+  );
+  const entries = topics.flatMap((page) =>
+    [...readFileSync(join(pagesFolder, page), 'utf8').matchAll(/^### (?:abstract )?([\w$]+)/gm)].map(
+      ([, name]) => name!,
+    ),
+  );
+  const exported = Object.keys(await import('../../packages/tensor-core/src/index.ts'));
+  expect(exported.filter((name) => !entries.includes(name))).toEqual([]);
+  expect(entries.filter((name, i) => entries.indexOf(name) !== i)).toEqual([]);
+});
+
 it('every page of docs/ is one of the site', () => {
   const pages = globSync('**/*.md', { cwd: 'docs' }).map((page) => page.replace(/README\.md$/, 'index.md'));
   const missing = pages.filter(
