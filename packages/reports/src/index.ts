@@ -8,9 +8,12 @@ export type {
   Column,
   ColumnKind,
   Counter,
+  Drawing,
   Note,
   Plot,
   Point,
+  RatioPlot,
+  RatioRow,
   Report,
   RooflinePlot,
   RooflinePoint,
@@ -44,6 +47,8 @@ export { renderTerminal } from './text/terminal.ts';
 export type { TerminalOptions } from './text/terminal.ts';
 export { plotTable } from './plot/table.ts';
 export { rooflineTable } from './roofline/table.ts';
+export { isDrawing } from './check/check-model.ts';
+export { ratioTable } from './ratios/table.ts';
 export { timelineTable } from './timeline/table.ts';
 export { allocationTable } from './allocations/table.ts';
 export { renderSvg } from './plot/svg.ts';

@@ -159,6 +159,43 @@ export interface RooflinePlot {
   spread?: number;
 }
 
+/** One case of a comparison. */
+export interface RatioRow {
+  /** What names it, one for each of the plot's `heads`. */
+  names: string[];
+  /** The values, above 0; null where there is none. */
+  ours: number | null;
+  theirs: number | null;
+  /** The ends of the ratio's interval. */
+  low?: number;
+  high?: number;
+  /** Why there is no ratio: written in its place. */
+  note?: string;
+}
+
+/**
+ * How much of another party's time or memory ours takes, case by case: rows with a dot on an axis of ratios, joined to the
+ * line where both are level, so that small cases are seen as well as large ones.
+ */
+export interface RatioPlot {
+  kind: 'ratios';
+  /** Unique in its report. */
+  id: string;
+  title: string;
+  caption?: string;
+  /** Who is compared, and with whom. */
+  ours: string;
+  theirs: string;
+  /** What the values are: durations in milliseconds, or bytes. Less is better. */
+  value: 'duration' | 'bytes';
+  /** What the names of a row are: `Model`, `Context`. */
+  heads: string[];
+  rows: RatioRow[];
+}
+
+/** What is drawn as an image: on axes, under a roof, or as ratios. */
+export type Drawing = Plot | RooflinePlot | RatioPlot;
+
 /** One thing that took time on a track: a kernel, a range, a node. */
 export interface Slice {
   name: string;
@@ -232,7 +269,7 @@ export interface Note {
 }
 
 /** A part of a section. */
-export type Block = Table | Plot | RooflinePlot | Timeline | AllocationPlot | Note;
+export type Block = Table | Drawing | Timeline | AllocationPlot | Note;
 
 /** Prose may hold `code`, **bold** and [links](https://example.org); HTML is shown as written. */
 export interface Section {
@@ -252,7 +289,7 @@ export interface Report {
   /** The findings, one sentence each, the most important first: HTML shows five, and the others when asked for. */
   summary: string[];
   /** The chart that shows the findings at a glance, below them. */
-  chart?: Plot | RooflinePlot;
+  chart?: Drawing;
   environment: { label: string; value: string }[];
   sections: Section[];
 }

@@ -11,6 +11,7 @@ import type {
   Block,
   Note,
   Plot,
+  RatioPlot,
   Report,
   RooflinePlot,
   Table,
@@ -223,10 +224,31 @@ const ofReport = (block: () => Block, legal: Legal): HostileCall => ({
   legal: { ...under('0', reportLegal), ...under('0.sections.0.blocks.0', legal) },
   deep: [0],
   // What cannot be drawn is said of the block.
-  named: `renderHtml|renderMarkdown|renderJson|plot 'a-plot'|timeline 'a-timeline'|allocations 'a-plot-of-memory'`,
+  named: `renderHtml|renderMarkdown|renderJson|plot 'a-plot'|timeline 'a-timeline'|allocations 'a-plot-of-memory'|ratios 'some-ratios'`,
 });
 
 const size = 'undefined 5';
+const ratios = (): RatioPlot => ({
+  ...{ kind: 'ratios', id: 'some-ratios', title: 'Ours over theirs', caption: 'Of one step' },
+  ...{ ours: 'Roofline', theirs: 'PyTorch', value: 'duration', heads: ['Model'] },
+  rows: [{ names: ['small'], ours: 1, theirs: 2, low: 0.4, high: 0.6, note: 'warm' }],
+});
+const ratiosLegal: Legal = {
+  id: words,
+  title: words,
+  caption: `undefined ${words}`,
+  ours: words,
+  theirs: words,
+  'heads.0': words,
+  'rows.0.names.0': words,
+  'rows.0.ours': '5',
+  'rows.0.theirs': '5',
+  'rows.0.low': 'undefined 5',
+  'rows.0.high': 'undefined 5',
+  'rows.0.note': `undefined ${words}`,
+};
+/** A table may say that nothing was measured, an image may not. */
+const ratioTableLegal: Legal = { ...ratiosLegal, 'rows.0.ours': 'null 5', 'rows.0.theirs': 'null 5' };
 const svgOptions = { theme: 'dark', width: 300, height: 200 };
 const svgLegal = { 1: 'undefined {}', '1.theme': 'undefined', '1.width': size, '1.height': size };
 const form = { '1': 'undefined 5' };
@@ -263,7 +285,9 @@ const calls: HostileTable = {
     deep: [0],
     named: "renderTerminal|table 'a-table'",
   },
+  isDrawing: exempt('asks what a value is: any value may be asked'),
   plotTable: { args: () => [plot()], legal: under('0', listed), deep: [0] },
+  ratioTable: { args: () => [ratios()], legal: under('0', ratioTableLegal), deep: [0] },
   rooflineTable: { args: () => [roofline()], legal: under('0', rooflineLegal), deep: [0] },
   timelineTable: {
     args: () => [timeline()],
@@ -300,6 +324,7 @@ describe.each<[string, () => Block, Legal, Legal]>([
   ['a table', table, tableLegal, tableLegal],
   ['a plot', plot, drawn, listed],
   ['a roofline', roofline, rooflineLegal, rooflineLegal],
+  ['ratios', ratios, ratiosLegal, ratioTableLegal],
   ['a timeline', timeline, timelineLegal, timelineLegal],
   ['allocations', allocations, allocationsLegal, allocationsLegal],
   ['a note', note, noteLegal, noteLegal],

@@ -11,6 +11,7 @@ import {
   renderSvg,
   renderTypst,
   allocationTable,
+  isDrawing,
   rooflineTable,
   timelineTable,
   type Block,
@@ -75,7 +76,7 @@ export async function writeReport(
       write(`tables/${table.id}.${extension}`, render(table));
     }
   }
-  for (const plot of blocks.filter((block) => block.kind === 'plot' || block.kind === 'roofline')) {
+  for (const plot of blocks.filter((block) => isDrawing(block))) {
     write(`plots/${plot.id}.svg`, renderSvg(plot));
     if (png) write(`plots/${plot.id}.png`, await renderPng(plot));
   }

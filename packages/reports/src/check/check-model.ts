@@ -3,7 +3,9 @@ import type {
   AllocationPlot,
   Axis,
   ColumnKind,
+  Drawing,
   Plot,
+  RatioPlot,
   Report,
   RooflinePlot,
   RowStatus,
@@ -78,6 +80,10 @@ const numberOrNull = z.custom<number | null>(
   (value) => value === null || typeof value === 'number',
   'a number or null',
 );
+const lengthOrNull = z.custom<number | null>(
+  (value) => value === null || length.safeParse(value).success,
+  'a finite number above 0, or null',
+);
 const point = partsOf({
   x: z.custom<number | string>((x) => typeof x === 'number' || typeof x === 'string', 'a number or text'),
   y: numberOrNull,
@@ -121,6 +127,30 @@ const roofline = partsOf({
   if (stranger >= 0) context.addIssue({ code: 'custom', path: ['points', stranger, 'ceiling'], message });
 });
 
+/** At least one row, each with as many names as there are heads. */
+const ratios = partsOf({
+  kind: oneOf(['ratios']),
+  ...heading,
+  ours: text,
+  theirs: text,
+  value: oneOf(['duration', 'bytes']),
+  heads: listOf(text).min(1, 'a list of at least one head'),
+  rows: listOf(
+    partsOf({
+      names: listOf(text),
+      ours: lengthOrNull,
+      theirs: lengthOrNull,
+      low: length.optional(),
+      high: length.optional(),
+      note: text.optional(),
+    }),
+  ).min(1, 'a list of at least one row'),
+}).superRefine(({ heads, rows }, context) => {
+  const odd = rows.findIndex(({ names }) => names.length !== heads.length);
+  const message = `a list of ${heads.length}, as many as heads`;
+  if (odd >= 0) context.addIssue({ code: 'custom', path: ['rows', odd, 'names'], message });
+});
+
 /** A time in microseconds, and the value from then on. */
 const timed = z.custom<[number, number]>(
   (pair) => Array.isArray(pair) && pair.length === 2 && pair.every((each) => typeof each === 'number'),
@@ -159,8 +189,8 @@ const note = partsOf({ kind: oneOf(['note']), text, tone: oneOf(['info', 'warnin
 
 const block = z.discriminatedUnion(
   'kind',
-  [table, plot, roofline, timeline, allocations, note],
-  'a block: table, plot, roofline, timeline, allocations or note',
+  [table, plot, roofline, ratios, timeline, allocations, note],
+  'a block: table, plot, roofline, ratios, timeline, allocations or note',
 );
 
 const report = partsOf({
@@ -187,6 +217,10 @@ export function checkRoofline(owner: string, value: RooflinePlot): void {
   requireThat(owner, 'roofline', value, roofline);
 }
 
+export function checkRatios(owner: string, value: RatioPlot): void {
+  requireThat(owner, 'ratios', value, ratios);
+}
+
 export function checkTimelineShape(owner: string, value: Timeline): void {
   requireThat(owner, 'timeline', value, timeline);
 }
@@ -195,10 +229,15 @@ export function checkAllocationsShape(owner: string, value: AllocationPlot): voi
   requireThat(owner, 'allocations', value, allocations);
 }
 
-/** What is drawn on two axes. */
-export function checkDrawing(owner: string, value: Plot | RooflinePlot): void {
+export function checkDrawing(owner: string, value: Drawing): void {
   if (isOf(value, 'roofline')) checkRoofline(owner, value as RooflinePlot);
+  else if (isOf(value, 'ratios')) checkRatios(owner, value as RatioPlot);
   else checkPlot(owner, value as Plot);
+}
+
+/** Whether a block has an image, which `renderSvg` and `renderPng` give. */
+export function isDrawing<Other>(block: Drawing | Other): block is Drawing {
+  return isOf(block, 'plot') || isOf(block, 'roofline') || isOf(block, 'ratios');
 }
 
 export function checkReport(owner: string, value: Report): void {
@@ -207,7 +246,7 @@ export function checkReport(owner: string, value: Report): void {
 }
 
 /** A report has sections; a table and a plot say what they are. */
-export function checkModel(owner: string, value: Report | Table | Plot | RooflinePlot): void {
+export function checkModel(owner: string, value: Report | Table | Drawing): void {
   if (typeof value === 'object' && value !== null && 'sections' in value) checkReport(owner, value);
   else if (isOf(value, 'plot') || isOf(value, 'roofline')) checkDrawing(owner, value as Plot | RooflinePlot);
   else checkTable(owner, value as Table);

@@ -1,4 +1,4 @@
-import { checkReport } from '../check/check-model.ts';
+import { checkReport, isDrawing } from '../check/check-model.ts';
 import { environmentTable } from '../table/environment-table.ts';
 import { ReportError } from '../model.ts';
 import type { Block, Report, Section } from '../model.ts';
@@ -131,7 +131,7 @@ function groupPlots(blocks: readonly Block[]): Block[][] {
 
 function blockHtml(block: Block): string {
   if (block.kind === 'table') return tableHtml(block);
-  if (block.kind === 'plot' || block.kind === 'roofline') return plotHtml(block);
+  if (isDrawing(block)) return plotHtml(block);
   if (block.kind === 'timeline') return timelineHtml(block);
   if (block.kind === 'allocations') return allocationsHtml(block);
   return `<aside class="${block.tone ?? 'info'}"><p>${proseHtml(block.text)}</p></aside>`;

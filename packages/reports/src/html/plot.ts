@@ -1,4 +1,4 @@
-import type { Plot, RooflinePlot } from '../model.ts';
+import type { Drawing } from '../model.ts';
 import { blockTable } from '../table/block-table.ts';
 import { renderInlineSvg } from '../plot/svg.ts';
 import { escapeXml } from '../text/xml.ts';
@@ -8,10 +8,12 @@ import { captionHtml, tableHtml } from './table.ts';
 const SIZES = {
   plot: { wide: { width: 860, height: 400 }, narrow: { width: 400, height: 340 } },
   roofline: { wide: { width: 960, height: 520 }, narrow: { width: 400, height: 420 } },
+  // As high as its rows.
+  ratios: { wide: { width: 860, height: 0 }, narrow: { width: 358, height: 0 } },
 };
 
 /** A plot in both widths, with its numbers as a table below. */
-export function plotHtml(plot: Plot | RooflinePlot): string {
+export function plotHtml(plot: Drawing): string {
   const { wide, narrow } = SIZES[plot.kind];
   return [
     `<figure class="plot" id="${escapeXml(plot.id)}">`,

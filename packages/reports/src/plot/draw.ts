@@ -9,7 +9,7 @@ import { seriesMarks } from './series.ts';
 import { printable } from '../text/printable.ts';
 import { escapeXml } from '../text/xml.ts';
 
-const FONT_FAMILY =
+export const FONT_FAMILY =
   'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif';
 
 export function drawPlot(plot: Plot, palette: Palette, size: PlotSize): string {

@@ -1,6 +1,7 @@
 import { checkDrawing } from '../check/check-model.ts';
 import { length, oneOf, optionsOf, requireThat } from '../check/checks.ts';
-import type { Plot, RooflinePlot } from '../model.ts';
+import type { Drawing } from '../model.ts';
+import { drawRatios } from '../ratios/draw.ts';
 import { drawRoofline } from '../roofline/draw.ts';
 import { drawPlot } from './draw.ts';
 import type { PlotSize } from './layout.ts';
@@ -20,11 +21,11 @@ export const svgOptionChecks = { theme: oneOf(Object.keys(PALETTES)), width: len
 const svgOptions = optionsOf(svgOptionChecks);
 
 /**
- * A plot or a roofline as a standalone SVG image, with its title and background.
+ * A drawing as a standalone SVG image, with its title and background; one of ratios is as high as its rows.
  *
  * @throws ReportError for values that the axes cannot take, and for a point under a ceiling that is not there.
  */
-export function renderSvg(plot: Plot | RooflinePlot, options: SvgOptions = {}): string {
+export function renderSvg(plot: Drawing, options: SvgOptions = {}): string {
   checkDrawing('renderSvg', plot);
   requireThat('renderSvg', 'options', options, svgOptions);
   const { theme = 'light', width = 720, height = 420 } = options;
@@ -32,10 +33,11 @@ export function renderSvg(plot: Plot | RooflinePlot, options: SvgOptions = {}): 
 }
 
 /** A plot for a page that defines the variables of `paletteVariables` and shows the title itself. */
-export function renderInlineSvg(plot: Plot | RooflinePlot, width: number, height: number): string {
+export function renderInlineSvg(plot: Drawing, width: number, height: number): string {
   return draw(plot, CSS_PALETTE, { width, height, standalone: false });
 }
 
-function draw(plot: Plot | RooflinePlot, palette: Palette, size: PlotSize): string {
-  return plot.kind === 'roofline' ? drawRoofline(plot, palette, size) : drawPlot(plot, palette, size);
+function draw(plot: Drawing, palette: Palette, size: PlotSize): string {
+  if (plot.kind === 'roofline') return drawRoofline(plot, palette, size);
+  return plot.kind === 'ratios' ? drawRatios(plot, palette, size) : drawPlot(plot, palette, size);
 }

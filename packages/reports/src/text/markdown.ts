@@ -1,8 +1,8 @@
 import { alignmentOf, failureNotes, headingText, tableTexts } from '../table/cell-text.ts';
 import { environmentTable } from '../table/environment-table.ts';
-import { checkModel } from '../check/check-model.ts';
+import { checkModel, isDrawing } from '../check/check-model.ts';
 import { callable, optionsOf, requireThat, text } from '../check/checks.ts';
-import type { Block, Column, Plot, Report, RooflinePlot, Table } from '../model.ts';
+import type { Block, Column, Drawing, Report, Table } from '../model.ts';
 import { blockTable } from '../table/block-table.ts';
 import { withColumnUnits } from '../table/column-units.ts';
 import { printable } from './printable.ts';
@@ -45,7 +45,7 @@ function prose(text: string): string {
 /** Options of `renderMarkdown`. */
 export interface MarkdownOptions {
   /** Where a plot's image is, relative to the document; without it a plot is written as its table. */
-  plotPath?: (plot: Plot | RooflinePlot) => string;
+  plotPath?: (drawing: Drawing) => string;
 }
 
 const markdownOptions = optionsOf({ plotPath: callable });
@@ -152,7 +152,7 @@ function renderBlock(block: Block, options: MarkdownOptions): string[] {
   if (block.kind === 'note') return [`> ${prose(block.text).replaceAll('\n', '\n> ')}`];
   const parts = [`### ${escape(block.title)}`];
   if (block.caption) parts.push(prose(block.caption));
-  if ((block.kind === 'plot' || block.kind === 'roofline') && options.plotPath) {
+  if (isDrawing(block) && options.plotPath) {
     const path = options.plotPath(block);
     requireThat('renderMarkdown', `plotPath of '${block.id}'`, path, text);
     return [...parts, `![${escape(block.title)}](${pathUrl(path)})`];
