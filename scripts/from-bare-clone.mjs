@@ -1,4 +1,4 @@
-// The commands a bare clone offers: `npm run demo`, `npm test`, `npm run mutate` and `npm run fuzz`.
+// The commands a bare clone offers: `npm run demo`, `npm test`, `npm run pack`, `npm run mutate` and `npm run fuzz`.
 // Node 22.12, npm and git are enough: pnpm comes by npx, and Node 24 as a dev dependency.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -96,6 +96,10 @@ const steps = {
   demo() {
     run('turbo', 'run', 'build', '--output-logs=errors-only');
     run('node', 'packages/bench-harness/dist/cli.js', 'demo');
+  },
+  pack() {
+    run('turbo', 'run', 'build', '--output-logs=errors-only');
+    run('node', 'scripts/pack-packages.mjs');
   },
   async test() {
     // Gloo is tested for real: it is installed where apt-get is there and may.

@@ -1,6 +1,6 @@
 // Rebuilds what docs/ shows of the records there: the findings and tables of each report, and the pictures of README and
-// handbook. `npm run results`; the pages with all charts are part of the site that `npm run docs` builds.
-import { mkdirSync, writeFileSync } from 'node:fs';
+// handbook, and the tables of README and benchmarks. `npm run results`; the pages with all charts are part of the site that `npm run docs` builds.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readResults, reportOfRecords } from '../packages/bench-harness/src/index.ts';
 import {
@@ -12,6 +12,7 @@ import {
   type RooflinePlot,
 } from '../packages/reports/src/index.ts';
 import { allReducePicture } from './all-reduce-picture.ts';
+import { leadChart, pagesWithTables, withTables } from './benchmark-tables.ts';
 
 const docs = resolve(import.meta.dirname, '../docs');
 
@@ -46,10 +47,6 @@ interface Picture {
 
 /** Those of the READMEs that are made of records. */
 const charts: Readonly<Record<string, Picture>> = {
-  'beside-pytorch': {
-    of: ['h200-float32', 'h200-bfloat16'],
-    title: 'A training step on one H200, Roofline beside eager PyTorch 2.11',
-  },
   roofline: {
     of: ['h200-profile'],
     title: 'The kernels of a step of 2.7b in bfloat16 on one H200, under its roof',
@@ -86,8 +83,10 @@ export async function pictures(): Promise<Map<string, string>> {
       drawn.set(`pictures/${name}-${theme}.svg`, renderSvg(plot, { theme, width: 860, height: 420 }));
     }
   }
-  for (const theme of ['light', 'dark'] as const)
+  for (const theme of ['light', 'dark'] as const) {
     drawn.set(`pictures/all-reduce-${theme}.svg`, allReducePicture(theme));
+    drawn.set(`pictures/compiled-steps-${theme}.svg`, renderSvg(leadChart(), { theme, width: 832 }));
+  }
   return drawn;
 }
 
@@ -123,6 +122,10 @@ async function main(): Promise<void> {
   }
   mkdirSync(join(docs, 'pictures'), { recursive: true });
   for (const [path, svg] of await pictures()) writeFileSync(join(docs, path), svg);
+  for (const page of pagesWithTables) {
+    const path = join(docs, '..', page);
+    writeFileSync(path, withTables(readFileSync(path, 'utf8')));
+  }
 }
 
 if (import.meta.main) await main();

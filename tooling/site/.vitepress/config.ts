@@ -39,7 +39,8 @@ export default defineConfig({
     nav: [
       { text: 'Handbook', link: '/handbook/' },
       { text: 'CS336', link: '/cs336' },
-      { text: 'Results', link: '/results/' },
+      { text: 'Benchmarks', link: '/benchmarks' },
+      { text: 'Records', link: '/results/' },
       { text: 'API', link: '/api/' },
     ],
     sidebar: {
