@@ -1,3 +1,6 @@
+// What console.log prints of a module.
+import './module/print-module.ts';
+
 export {
   type AttentionFunction,
   type AttentionOptions,
@@ -41,6 +44,7 @@ export {
   type TensorSpecification,
 } from './checkpoint/safetensors-header.ts';
 export { type SamplingOptions, sampleToken } from './generation/sampling.ts';
+export { type ModuleSummary, summary } from './module/summary.ts';
 export { StateError, type StateMatch, type StateMatchOptions } from './module/state.ts';
 export { SwiGLU } from './layers/swiglu.ts';
 export { type NamedTensors, loadTensors, saveTensors } from './checkpoint/tensor-file.ts';

@@ -28,7 +28,13 @@ const configLegal = (at: number) => ({
 const model = () => new transformer.TransformerLM(config());
 const linear = () => new transformer.Linear(2, 2, parameterOptions());
 const parameterOptions = () => ({ device: 'cpu', dtype: 'float32', generator: new Generator(0) }) as const;
-const parameterLegal = (at: number) => ({ [`${at}.device`]: 'undefined', [`${at}.dtype`]: 'undefined' });
+const parameterLegal = (at: number) => ({
+  [`${at}.device`]: 'undefined',
+  [`${at}.dtype`]: 'undefined',
+  [`${at}.generator`]: 'undefined',
+});
+/** Where nothing but these options is asked for. */
+const optionsLegal = (at: number) => ({ [at]: 'undefined {}', ...parameterLegal(at) });
 const positions = () => new transformer.RotaryEmbedding({ headDimension: 2, contextLength: 8 });
 const attentionOptions = () => ({
   ...parameterOptions(),
@@ -103,23 +109,23 @@ const table: HostileTable = {
   'Module#zeroGrad': { args: () => [model()] },
   'Module#dispose': { args: () => [model()] },
   'new Linear': {
-    args: () => [2, 3, parameterOptions()],
-    legal: { 0: '5', 1: '5', ...parameterLegal(2) },
+    args: () => [2, 3, { ...parameterOptions(), bias: true }],
+    legal: { 0: '5', 1: '5', ...optionsLegal(2), '2.bias': 'undefined' },
   },
   'Linear#compute': compute,
   'new Embedding': {
     args: () => [2, 3, { ...parameterOptions(), std: 1 }],
-    legal: { 0: '5', 1: '5', ...parameterLegal(2), '2.std': 'undefined 5' },
+    legal: { 0: '5', 1: '5', ...optionsLegal(2), '2.std': 'undefined 5' },
   },
   'Embedding#compute': compute,
   'new RMSNorm': {
     args: () => [2, { device: 'cpu', dtype: 'float32' }, 1e-5],
-    legal: { 0: '5', 1: '{}', ...parameterLegal(1), 2: 'undefined 5' },
+    legal: { 0: '5', ...optionsLegal(1), 2: 'undefined 5' },
   },
   'RMSNorm#compute': compute,
   'new SwiGLU': {
     args: () => [2, 3, parameterOptions()],
-    legal: { 0: '5', 1: '5', ...parameterLegal(2) },
+    legal: { 0: '5', 1: '5', ...optionsLegal(2) },
   },
   'SwiGLU#compute': compute,
   'new CausalSelfAttention': { args: () => [attentionOptions()], legal: attentionLegal },
@@ -129,6 +135,7 @@ const table: HostileTable = {
     legal: { ...attentionLegal, '0.feedForwardDimension': '5' },
   },
   'TransformerBlock#compute': compute,
+  summary: { args: () => [model()] },
   'new TransformerLM': {
     args: () => [
       config(),

@@ -6,7 +6,6 @@ import {
   checkCount,
   checkFlag,
   checkFunction,
-  checkGenerator,
   checkNumber,
   checkOptions,
   describeValue,
@@ -92,7 +91,6 @@ export function checkAttentionOptions(
 ): void {
   const known = ['modelDimension', 'heads', 'positions', 'attention', ...more];
   checkParameterOptions(owner, options, known);
-  checkGenerator(owner, options.generator);
   const { modelDimension, heads, positions, attention } = options;
   checkCount(owner, 'modelDimension', modelDimension, 1);
   checkCount(owner, 'heads', heads, 1);

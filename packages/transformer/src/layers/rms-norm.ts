@@ -18,7 +18,7 @@ export class RMSNorm extends Module<[x: Tensor], Tensor> {
   readonly weight: Tensor;
   readonly eps: number;
 
-  constructor(dimension: number, options: Omit<ParameterOptions, 'generator'>, eps = 1e-5) {
+  constructor(dimension: number, options: Omit<ParameterOptions, 'generator'> = {}, eps = 1e-5) {
     super();
     checkCount('RMSNorm', 'the dimension', dimension, 1);
     checkParameterOptions('RMSNorm', options);

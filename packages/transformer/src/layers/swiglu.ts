@@ -1,4 +1,4 @@
-import { type Tensor, checkCount, checkGenerator, swiglu } from '@roofline/tensor-core';
+import { type Tensor, checkCount, swiglu } from '@roofline/tensor-core';
 import { Linear } from './linear.ts';
 import { Module } from '../module/module.ts';
 import { type ParameterOptions, checkParameterOptions } from '../module/parameter.ts';
@@ -9,12 +9,11 @@ export class SwiGLU extends Module<[x: Tensor], Tensor> {
   readonly w2: Linear;
   readonly w3: Linear;
 
-  constructor(modelDimension: number, feedForwardDimension: number, options: ParameterOptions) {
+  constructor(modelDimension: number, feedForwardDimension: number, options: ParameterOptions = {}) {
     super();
     checkCount('SwiGLU', 'modelDimension', modelDimension, 1);
     checkCount('SwiGLU', 'feedForwardDimension', feedForwardDimension, 1);
     checkParameterOptions('SwiGLU', options);
-    checkGenerator('SwiGLU', options.generator);
     this.w1 = new Linear(modelDimension, feedForwardDimension, options);
     this.w2 = new Linear(feedForwardDimension, modelDimension, options);
     this.w3 = new Linear(modelDimension, feedForwardDimension, options);

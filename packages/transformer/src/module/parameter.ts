@@ -2,7 +2,8 @@ import {
   type DType,
   type Device,
   type DeviceSpec,
-  type Generator,
+  Generator,
+  RooflineError,
   type Shape,
   type Tensor,
   checkDType,
@@ -11,6 +12,7 @@ import {
   checkOptions,
   ones,
   truncatedNormal,
+  zeros,
 } from '@roofline/tensor-core';
 import { keepPart } from './building.ts';
 
@@ -19,8 +21,11 @@ export interface ParameterOptions {
   readonly device?: DeviceSpec | Device;
   /** Default float32. */
   readonly dtype?: DType;
-  /** The source of random weights: modules that share one draw from it in the order they are made. */
-  readonly generator: Generator;
+  /**
+   * The source of random weights: modules that share one draw from it in the order they are made. Default: tensor-core's
+   * `defaultGenerator`.
+   */
+  readonly generator?: Generator;
 }
 
 /** What `ParameterOptions` may hold. */
@@ -59,4 +64,20 @@ export function truncatedNormalParameter(
 /** A parameter of ones. */
 export function onesParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
   return keepPart(ones(shape, { device, dtype, requiresGrad: true }));
+}
+
+/** A parameter of zeros. */
+export function zerosParameter(shape: Shape, { device, dtype }: Omit<ParameterOptions, 'generator'>): Tensor {
+  return keepPart(zeros(shape, { device, dtype, requiresGrad: true }));
+}
+
+/** What weights are drawn from. Throws a RooflineError (code OPTION) for a seed next to a generator. */
+export function seededGenerator(
+  owner: string,
+  seed: number | undefined,
+  generator: Generator | undefined,
+): Generator | undefined {
+  if (seed === undefined) return generator;
+  if (generator === undefined) return new Generator(seed);
+  throw new RooflineError('OPTION', `${owner}: takes a seed or a generator, not both.`);
 }

@@ -15,6 +15,7 @@ import {
   scope,
 } from '@roofline/tensor-core';
 import { valueBeyond } from '@roofline/tensor-core/native';
+import { groupNames } from './group-names.ts';
 
 /** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */
 export class StateError extends RooflineError {
@@ -79,7 +80,7 @@ export function matchState(
   checkOptions(what, options, ['strict']);
   const { strict = true } = options;
   checkFlag(what, 'strict', strict);
-  const parameters = groupNames(names, sources);
+  const parameters = namesByParameter(names, sources);
   const known = new Set(parameters.flatMap((parameter) => parameter.names));
   const missing = parameters
     .filter(({ present }) => present.length === 0)
@@ -87,13 +88,12 @@ export function matchState(
   const unexpected = [...sources.keys()].filter((name) => !known.has(name));
   const misfits = parameters.flatMap((parameter) => misfitsOf(parameter, sources));
   const complaints = [
-    ...(strict && missing.length > 0 ? [`missing: ${missing.join(', ')}`] : []),
-    ...(strict && unexpected.length > 0 ? [`unexpected: ${unexpected.join(', ')}`] : []),
-    ...(misfits.length > 0 ? [`of another kind: ${misfits.join('; ')}`] : []),
-  ];
+    ...(strict ? [complaint('missing', missing, ', '), complaint('unexpected', unexpected, ', ')] : []),
+    complaint('of another kind', misfits, '\n    '),
+  ].filter(Boolean);
   if (complaints.length > 0) {
     throw new StateError(
-      `${what} does not fit the model. ${complaints.join('. ')}. Build the model with the sizes of the state` +
+      `${what} does not fit the model:\n${complaints.join('')}Build the model with the sizes of the state` +
         (misfits.length > 0 ? '.' : ', or load what fits with { strict: false }.'),
       missing,
       unexpected,
@@ -104,6 +104,19 @@ export function matchState(
   );
   return { missing, unexpected, loads };
 }
+
+/** One line, or one for each, in which the layers that have the same are one; empty where there is nothing to say. */
+function complaint(what: string, names: readonly string[], separator: string): string {
+  if (names.length === 0) return '';
+  const grouped = groupNames(names).map(({ name }) => name);
+  const shown = grouped.slice(0, mostShown);
+  const more = grouped.length > mostShown ? [`and ${grouped.length - mostShown} more`] : [];
+  const first = separator.startsWith('\n') ? separator : ' ';
+  return `  ${what} (${names.length}):${first}${[...shown, ...more].join(separator)}\n`;
+}
+
+/** Groups of names in an error; all are in its lists. */
+const mostShown = 12;
 
 /**
  * Copies each source into its parameter, cast to its dtype. Throws a StateError for a value beyond what that dtype holds.
@@ -132,7 +145,7 @@ function copyFor({ name, parameter: { device, dtype }, source }: StateLoad): Ten
   );
 }
 
-function groupNames(
+function namesByParameter(
   names: Iterable<readonly [name: string, parameter: Tensor]>,
   sources: ReadonlyMap<string, StateSource>,
 ): NamedParameter[] {

@@ -14,7 +14,7 @@ import {
 } from '@roofline/tensor-core';
 import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Module, StateError } from '../../src/index.ts';
+import { Module, StateError, TransformerLM } from '../../src/index.ts';
 import { idsOf, toyModel } from '../toy-model.ts';
 
 const live = () => device('cpu').memoryStatistics().liveStorages;
@@ -161,12 +161,36 @@ describe('loadStateDict', () => {
       expect.objectContaining({ code: 'STATE', missing: ['ln_final.weight'], unexpected: ['other.weight'] }),
     );
     expect(load(true)).toThrow(
-      'loadStateDict: the state does not fit the model. missing: ln_final.weight. unexpected: other.weight. of another ' +
-        "kind: layers.0.ln1.weight is [7], the model's [8]; layers.1.ln2.weight is int32, the model's float32.",
+      `loadStateDict: the state does not fit the model:
+  missing (1): ln_final.weight
+  unexpected (1): other.weight
+  of another kind (2):
+    layers.0.ln1.weight is [7], the model's [8]
+    layers.1.ln2.weight is int32, the model's float32
+Build the model with the sizes of the state.`,
     );
-    expect(load(false)).toThrow(/of another kind: layers.0.ln1.weight/);
+    expect(load(false)).toThrow(/of another kind \(2\):\n {4}layers.0.ln1.weight/);
     expect(load(false)).not.toThrow(/missing/);
     expect([...model.parameters()].map((parameter) => parameter.toFlatArray())).toEqual(before);
+  });
+
+  it('says of layers that have the same fault that once', () => {
+    const sizes = { vocabularySize: 5, contextLength: 8, feedForwardDimension: 4, heads: 2 };
+    const [small, large] = [4, 8].map(
+      (modelDimension) => new TransformerLM({ ...sizes, modelDimension, layers: 3 }, { seed: 0 }),
+    );
+    const state = { ...large!.stateDict(), 'layers.7.other': ones([1]), 'layers.9.other': ones([1]) };
+    expect(() => small!.loadStateDict(state)).toThrow(/unexpected \(2\): layers\.\{7,9\}\.other\n/);
+    expect(() => small!.loadStateDict(state)).toThrow(
+      "layers.{0-2}.attn.q_proj.weight is [8, 8], the model's [4, 4]",
+    );
+  });
+
+  it('of a state of another model it says what is most, and how much more there is', () => {
+    const state = Object.fromEntries(Array.from('abcdefghijklmnop', (name) => [`other_${name}`, ones([1])]));
+    expect(() => weights().loadStateDict(state)).toThrow(
+      /unexpected \(16\): other_a, .*other_l, and 4 more\n/,
+    );
   });
 
   it('refuses a parameter whose elements lie at one place, and writes nothing', () => {
@@ -184,7 +208,9 @@ describe('loadStateDict', () => {
 
   it('loads what fits if it need not be strict, and says what did not', () => {
     const model = weights();
-    expect(() => model.loadStateDict({ b: tensor([7, 8]) })).toThrow(/missing: a, empty.*strict: false/);
+    expect(() => model.loadStateDict({ b: tensor([7, 8]) })).toThrow(
+      /missing \(2\): a, empty\n.*strict: false/,
+    );
     expect(model.loadStateDict({ b: tensor([7, 8]), c: tensor([1]) }, { strict: false })).toEqual({
       missing: ['a', 'empty'],
       unexpected: ['c'],
