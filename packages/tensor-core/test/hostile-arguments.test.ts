@@ -7,6 +7,7 @@ import {
   exempt,
 } from '../../../tooling/hostile-arguments.ts';
 import * as t from '../src/index.ts';
+import { opMethods } from '../src/tensor-methods.ts';
 
 const x = () => t.tensor([[1, 2], [3, 4]]); // prettier-ignore
 const leaf = () => x().requiresGrad_();
@@ -59,22 +60,14 @@ const opDefinition: Parameters<typeof t.defineOp>[0] = {
 // Attributes may be anything: none of them selects a kernel.
 const op = t.defineOp({ ...opDefinition, variant: () => '' });
 const check = exempt('a check: its own names come from the code that calls it');
+const errors = Object.keys(t).filter((name) => name.endsWith('Error'));
 const error = exempt('an error: its message is whatever it is given');
 
 t.neg(x());
 
 const table: HostileTable = {
   // Errors
-  'new AutogradError': error,
-  'new DTypeError': error,
-  'new DeviceError': error,
-  'new DisposedError': error,
-  'new KernelCompileError': error,
-  'new LibraryNotFoundError': error,
-  'new CompileError': error,
-  'new OutOfMemoryError': error,
-  'new RooflineError': error,
-  'new ShapeError': error,
+  ...Object.fromEntries(errors.map((name) => [`new ${name}`, error])),
 
   // Tensors and their memory
   'new Tensor': internal,
@@ -433,4 +426,7 @@ const table: HostileTable = {
   diagnose: given(() => []),
 };
 
-describeHostileArguments(t, table, t.RooflineError);
+/** Methods that are ops take what these take. */
+const ofOps = Object.fromEntries(Object.keys(opMethods).map((name) => [`Tensor#${name}`, table[name]!]));
+
+describeHostileArguments(t, { ...table, ...ofOps }, t.RooflineError);
