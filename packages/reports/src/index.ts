@@ -45,6 +45,8 @@ export { renderCsv } from './text/csv.ts';
 export { renderJson } from './text/json.ts';
 export { renderTerminal } from './text/terminal.ts';
 export type { TerminalOptions } from './text/terminal.ts';
+export { plotLines } from './plot/plot-lines.ts';
+export type { PlotLinesOptions } from './plot/plot-lines.ts';
 export { plotTable } from './plot/table.ts';
 export { rooflineTable } from './roofline/table.ts';
 export { isDrawing } from './check/check-model.ts';

@@ -85,7 +85,8 @@ export interface Table {
 export interface Axis {
   label: string;
   unit?: string;
-  scale: 'linear' | 'log' | 'category';
+  /** Default: `linear`, and of an x axis with places that are text `category`. */
+  scale?: 'linear' | 'log' | 'category';
 }
 
 /** One measured point of a plot. */
@@ -115,8 +116,8 @@ export interface Plot {
   caption?: string;
   x: Axis;
   y: Axis;
-  /** `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
-  marks: 'line' | 'bar' | 'area' | 'dot';
+  /** Default `line`. `bar` takes its x as categories, whatever the scale, and a linear y: a bar on a logarithm has no length to compare. */
+  marks?: 'line' | 'bar' | 'area' | 'dot';
   /** For `bar` on a linear axis: the bars of one category are stacked, the first series lowest. */
   stacked?: boolean;
   series: Series[];

@@ -18,7 +18,7 @@ import { flag, length, listOf, number, oneOf, partsOf, requireThat, text } from 
 
 const kinds = ['text', 'number', 'ratio', 'percent', 'bytes', 'duration', 'status'] satisfies ColumnKind[];
 const statuses = ['ok', ...(Object.keys(STATUS_MARKERS) as RowStatus[])] as const;
-const scales = ['linear', 'log', 'category'] satisfies Axis['scale'][];
+const scales = ['linear', 'log', 'category'] as const satisfies Axis['scale'][];
 
 /** As `toExponential` takes them, plus the one before the point. */
 export const digits = z
@@ -75,7 +75,7 @@ const table = partsOf({
   rows: listOf(row),
 });
 
-const axis = partsOf({ label: text, unit: text.optional(), scale: oneOf(scales) });
+const axis = partsOf({ label: text, unit: text.optional(), scale: oneOf(scales).optional() });
 const numberOrNull = z.custom<number | null>(
   (value) => value === null || typeof value === 'number',
   'a number or null',
@@ -96,7 +96,7 @@ const plot = partsOf({
   ...heading,
   x: axis,
   y: axis,
-  marks: oneOf(['line', 'bar', 'area', 'dot']),
+  marks: oneOf(['line', 'bar', 'area', 'dot']).optional(),
   stacked: flag.optional(),
   series: listOf(partsOf({ name: text, points: listOf(point) })),
   references: listOf(partsOf({ label: text, y: number })).optional(),

@@ -1,5 +1,5 @@
 import { ReportError } from '../model.ts';
-import type { Plot } from '../model.ts';
+import type { DrawnPlot } from './defaults.ts';
 import { stackPoints } from './stack.ts';
 import { linearTicks, logTicks, tickTexts } from './ticks.ts';
 
@@ -15,7 +15,7 @@ export type NumericAxis = Extract<ResolvedAxis, { ticks: number[] }>;
  *
  * @throws ReportError for text on a numeric axis, a number that is not finite, or one a logarithm cannot take.
  */
-export function resolveX(plot: Plot, tickCount: number): ResolvedAxis {
+export function resolveX(plot: DrawnPlot, tickCount: number): ResolvedAxis {
   const points = plot.series.flatMap((series) => series.points);
   if (plot.marks === 'bar' || plot.x.scale === 'category') {
     const places = [...new Set(points.map(({ x }) => x))];
@@ -42,7 +42,7 @@ export function trimmed(axis: NumericAxis, [low, high]: [number, number]): Numer
  *
  * @throws ReportError as {@link resolveX}, and for a vertical axis of categories.
  */
-export function resolveY(plot: Plot, tickCount: number): NumericAxis {
+export function resolveY(plot: DrawnPlot, tickCount: number): NumericAxis {
   const { scale } = plot.y;
   if (scale === 'category') throw new ReportError(`plot '${plot.id}': the y axis must be 'linear' or 'log'`);
   if (scale === 'log' && plot.marks === 'bar') {
@@ -80,7 +80,7 @@ export function numericAxis(
   return { scale, domain, ticks, texts: tickTexts(ticks, scale) };
 }
 
-function checked(plot: Plot, axis: 'x' | 'y', value: number | string): number {
+function checked(plot: DrawnPlot, axis: 'x' | 'y', value: number | string): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw new ReportError(
       `plot '${plot.id}': ${axis} is ${JSON.stringify(String(value))}, the ${plot[axis].scale} axis takes finite ` +

@@ -1,6 +1,6 @@
 import type { Markish, PlotOptions } from '@observablehq/plot';
 import { emptyDocument, observablePlot } from './drawing-libraries.ts';
-import type { Plot } from '../model.ts';
+import type { DrawnPlot } from './defaults.ts';
 import { layOut, FONT_SIZE, X_INSET } from './layout.ts';
 import type { PlotLayout, PlotSize } from './layout.ts';
 import { axisMarks, legendMarks, referenceMarks, titleMarks } from './frame.ts';
@@ -12,7 +12,7 @@ import { escapeXml } from '../text/xml.ts';
 export const FONT_FAMILY =
   'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif';
 
-export function drawPlot(plot: Plot, palette: Palette, size: PlotSize): string {
+export function drawPlot(plot: DrawnPlot, palette: Palette, size: PlotSize): string {
   const layout = layOut(plot, size);
   return drawSvg(plot, layout, palette, [
     ...plot.series.flatMap((_, index) => seriesMarks(plot, index, layout, palette)),
@@ -24,7 +24,7 @@ export function drawPlot(plot: Plot, palette: Palette, size: PlotSize): string {
  * The source of an `<svg>` element, drawn by Observable Plot on a document of linkedom's: no browser. `content` is what
  * stands on the axes; these, the legend and the title are the plot's.
  */
-export function drawSvg(plot: Plot, layout: PlotLayout, palette: Palette, content: Markish[]): string {
+export function drawSvg(plot: DrawnPlot, layout: PlotLayout, palette: Palette, content: Markish[]): string {
   const marks: Markish[] = [
     ...axisMarks(plot, layout, palette),
     ...content,

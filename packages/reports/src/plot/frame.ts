@@ -1,6 +1,7 @@
 import type { Markish, TextOptions } from '@observablehq/plot';
 import { observablePlot } from './drawing-libraries.ts';
-import type { Axis, Plot } from '../model.ts';
+import type { Axis } from '../model.ts';
+import type { DrawnPlot } from './defaults.ts';
 import { FONT_SIZE, TITLE_LINE, TITLE_SIZE } from './layout.ts';
 import type { PlotLayout } from './layout.ts';
 import type { Palette } from './palette.ts';
@@ -10,7 +11,7 @@ export function axisLabel({ label, unit }: Axis): string {
   return unit ? `${label} (${unit})` : label;
 }
 
-export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Markish[] {
+export function axisMarks(plot: DrawnPlot, layout: PlotLayout, palette: Palette): Markish[] {
   const { x, xTexts, y, margin, padding, xRotation } = layout;
   const common = { color: palette.muted, label: null };
   const turned = xRotation === 0 ? {} : { tickRotate: xRotation, textAnchor: 'end' as const };
@@ -49,7 +50,7 @@ export function axisMarks(plot: Plot, layout: PlotLayout, palette: Palette): Mar
   ];
 }
 
-export function referenceMarks(plot: Plot, palette: Palette): Markish[] {
+export function referenceMarks(plot: DrawnPlot, palette: Palette): Markish[] {
   return (plot.references ?? []).flatMap(({ label, y }) => [
     observablePlot().ruleY([y], { stroke: palette.ink, strokeDasharray: '5 4', strokeWidth: 1.25 }),
     observablePlot().text([label], {
@@ -64,7 +65,7 @@ export function referenceMarks(plot: Plot, palette: Palette): Markish[] {
   ]);
 }
 
-export function legendMarks(plot: Plot, { legend, margin }: PlotLayout, palette: Palette): Markish[] {
+export function legendMarks(plot: DrawnPlot, { legend, margin }: PlotLayout, palette: Palette): Markish[] {
   return legend.flatMap(({ series, left, top }) => {
     const at = { dx: left - margin.left, dy: top - margin.top, frameAnchor: 'top-left' as const };
     const symbol = plot.marks === 'line' || plot.marks === 'dot' ? symbolOf(series) : 'square';

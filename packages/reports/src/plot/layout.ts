@@ -1,7 +1,7 @@
 import { displayWidth } from '../text/display-width.ts';
 import { lengthThatParts, shorten } from '../text/shorten.ts';
 import { wrapWords } from '../text/terminal-text.ts';
-import type { Plot } from '../model.ts';
+import type { DrawnPlot } from './defaults.ts';
 import { extent, resolveX, resolveY } from './domain.ts';
 import type { NumericAxis, ResolvedAxis } from './domain.ts';
 
@@ -63,14 +63,14 @@ export function tickCounts({ width, height }: PlotSize): { x: number; y: number 
 }
 
 /** Where everything goes. @throws ReportError for values that the axes cannot take. */
-export function layOut(plot: Plot, size: PlotSize): PlotLayout {
+export function layOut(plot: DrawnPlot, size: PlotSize): PlotLayout {
   const counts = tickCounts(size);
   const y = resolveY(plot, counts.y);
   return layOutOn({ x: resolveX(plot, counts.x), y }, plot, size);
 }
 
 /** The same on axes that are known. */
-export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: Plot, size: PlotSize): PlotLayout {
+export function layOutOn({ x, y }: Pick<PlotLayout, 'x' | 'y'>, plot: DrawnPlot, size: PlotSize): PlotLayout {
   const padding = size.standalone ? PADDING : 0;
   const columns = Math.floor((size.width - 2 * PADDING) / TITLE_CHARACTER);
   const title = size.standalone ? wrapWords(plot.title, columns).split('\n') : [];
@@ -134,7 +134,7 @@ export function textWidth(text: string): number {
   return narrow * CHARACTER_WIDTHS.narrow + usual * CHARACTER_WIDTHS.usual + wide * CHARACTER_WIDTHS.wide;
 }
 
-function layOutLegend(plot: Plot, width: number, start: number, titleHeight: number): LegendItem[] {
+function layOutLegend(plot: DrawnPlot, width: number, start: number, titleHeight: number): LegendItem[] {
   if (plot.series.length < 2) return [];
   let left = start;
   let top = titleHeight + LEGEND_LINE / 2;

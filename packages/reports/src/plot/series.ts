@@ -1,7 +1,8 @@
 import type { Markish, SymbolImplementation } from '@observablehq/plot';
 import { observablePlot } from './drawing-libraries.ts';
 import { formatNumber } from '../table/format.ts';
-import type { Plot, Point } from '../model.ts';
+import type { Point } from '../model.ts';
+import type { DrawnPlot } from './defaults.ts';
 import { stackPoints } from './stack.ts';
 import type { StackedPoint } from './stack.ts';
 import type { PlotLayout } from './layout.ts';
@@ -48,7 +49,7 @@ export function symbolOf(series: number): (typeof SYMBOLS)[number] {
 }
 
 /** The marks of one series, error bars and notes included. */
-export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palette: Palette): Markish[] {
+export function seriesMarks(plot: DrawnPlot, index: number, layout: PlotLayout, palette: Palette): Markish[] {
   const { name } = plot.series[index]!;
   const points = stackPoints(plot)[index]!;
   const color = colorOf(index, palette);
@@ -73,7 +74,7 @@ export function seriesMarks(plot: Plot, index: number, layout: PlotLayout, palet
 type Placement = (point: Point) => number;
 
 /** Categories are at 0, 1, 2 and so on; the bars of one category are side by side around it, or stacked. */
-function placement(plot: Plot, index: number, { x }: PlotLayout): Placement {
+function placement(plot: DrawnPlot, index: number, { x }: PlotLayout): Placement {
   if (x.scale !== 'category') return (point) => Number(point.x);
   const isBesideOthers = plot.marks === 'bar' && !plot.stacked;
   const offset = isBesideOthers ? (index + 0.5 - plot.series.length / 2) * barWidth(plot) : 0;
@@ -81,7 +82,7 @@ function placement(plot: Plot, index: number, { x }: PlotLayout): Placement {
   return (point) => order.get(String(point.x))! + offset;
 }
 
-function barWidth(plot: Plot): number {
+function barWidth(plot: DrawnPlot): number {
   return plot.stacked ? STACK_WIDTH : BARS_WIDTH / plot.series.length;
 }
 
@@ -97,7 +98,7 @@ interface Style {
   floor: number;
 }
 
-function shapeMarks(plot: Plot, points: StackedPoint[], x: Placement, style: Style): Markish[] {
+function shapeMarks(plot: DrawnPlot, points: StackedPoint[], x: Placement, style: Style): Markish[] {
   const { color, opacity, symbol, described, base } = style;
   const measured = points.filter(({ y }) => y !== null);
   if (plot.marks === 'bar') {
@@ -162,7 +163,7 @@ function noteMarks(points: Point[], x: Placement, layout: PlotLayout, color: str
   return [observablePlot().text(gaps, { ...bottom, x, text: 'note', fill: color, className: 'gap-notes' })];
 }
 
-function pointText(plot: Plot, name: string, { x, y, low, high, note }: Point): string {
+function pointText(plot: DrawnPlot, name: string, { x, y, low, high, note }: Point): string {
   const withUnit = (text: string, unit?: string) => (unit ? `${text} ${unit}` : text);
   const number = (value: number) => formatNumber(value, Number.isInteger(value) ? undefined : 4);
   const value = y === null ? '' : withUnit(number(y), plot.y.unit);

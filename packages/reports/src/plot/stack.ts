@@ -1,5 +1,6 @@
 import { ReportError } from '../model.ts';
-import type { Plot, Point } from '../model.ts';
+import type { Point } from '../model.ts';
+import type { DrawnPlot } from './defaults.ts';
 
 /** A point, and the height at which its bar begins: that of the bars below it, 0 where nothing is stacked. */
 export interface StackedPoint extends Point {
@@ -11,7 +12,7 @@ export interface StackedPoint extends Point {
  *
  * @throws ReportError for what cannot be stacked: other marks than bars, a logarithmic axis, negative heights.
  */
-export function stackPoints(plot: Plot): StackedPoint[][] {
+export function stackPoints(plot: DrawnPlot): StackedPoint[][] {
   const { id, marks, series, stacked = false, y: axis } = plot;
   if (!stacked) return series.map(({ points }) => points.map((point) => ({ ...point, offset: 0 })));
   if (marks !== 'bar' || axis.scale !== 'linear') {

@@ -3,6 +3,7 @@ import { length, oneOf, optionsOf, requireThat } from '../check/checks.ts';
 import type { Drawing } from '../model.ts';
 import { drawRatios } from '../ratios/draw.ts';
 import { drawRoofline } from '../roofline/draw.ts';
+import { withDefaults } from './defaults.ts';
 import { drawPlot } from './draw.ts';
 import type { PlotSize } from './layout.ts';
 import { CSS_PALETTE, PALETTES } from './palette.ts';
@@ -39,5 +40,7 @@ export function renderInlineSvg(plot: Drawing, width: number, height: number): s
 
 function draw(plot: Drawing, palette: Palette, size: PlotSize): string {
   if (plot.kind === 'roofline') return drawRoofline(plot, palette, size);
-  return plot.kind === 'ratios' ? drawRatios(plot, palette, size) : drawPlot(plot, palette, size);
+  return plot.kind === 'ratios'
+    ? drawRatios(plot, palette, size)
+    : drawPlot(withDefaults(plot), palette, size);
 }

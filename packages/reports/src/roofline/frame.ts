@@ -1,7 +1,8 @@
 import { extent, numericAxis, trimmed } from '../plot/domain.ts';
 import { FONT_SIZE, layOutOn, textWidth, tickCounts, X_INSET } from '../plot/layout.ts';
 import type { PlotLayout, PlotSize } from '../plot/layout.ts';
-import type { Plot, RooflinePlot } from '../model.ts';
+import type { DrawnPlot } from '../plot/defaults.ts';
+import type { RooflinePlot } from '../model.ts';
 import { categoriesOf, performances, rateUnit } from './performance.ts';
 import type { Performance } from './performance.ts';
 
@@ -24,7 +25,7 @@ export interface Dot extends Performance {
 
 /** A roofline ready to be drawn: its axes, titles and legend as a plot's, and its dots, the largest first. */
 export interface RooflineFrame {
-  readonly plot: Plot;
+  readonly plot: DrawnPlot;
   readonly layout: PlotLayout;
   readonly dots: readonly Dot[];
 }
@@ -33,7 +34,7 @@ export function frameOf(roofline: RooflinePlot, size: PlotSize): RooflineFrame {
   const performed = performances(roofline);
   const unit = rateUnit(roofline);
   const categories = categoriesOf(roofline);
-  const plot: Plot = {
+  const plot: DrawnPlot = {
     kind: 'plot',
     id: roofline.id,
     title: roofline.title,

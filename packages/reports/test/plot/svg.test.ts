@@ -1,6 +1,7 @@
 import { DOMParser } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import { renderSvg } from '../../src/index.ts';
+import { withDefaults } from '../../src/plot/defaults.ts';
 import { layOut } from '../../src/plot/layout.ts';
 import type { Plot, SvgOptions } from '../../src/index.ts';
 import { throughput } from '../fixtures.ts';
@@ -204,7 +205,7 @@ describe('renderSvg', () => {
   describe('of texts that take most of an image', () => {
     const phone = { width: 400, height: 340 };
     const frameOf = (plot: Plot) => {
-      const { x, y, height, margin } = layOut(plot, { ...phone, standalone: true });
+      const { x, y, height, margin } = layOut(withDefaults(plot), { ...phone, standalone: true });
       expect(draw(plot, phone).source).toContain(`viewBox="0 0 400 ${height}"`);
       return { x, y, width: 400 - margin.left - margin.right, height: height - margin.top - margin.bottom };
     };
@@ -215,7 +216,7 @@ describe('renderSvg', () => {
         points: [{ x: 'small', y: index }],
       }));
       expect(Math.floor(frameOf(throughput({ marks: 'bar', series })).height)).toBe(340 / 4);
-      expect(layOut(throughput(), { ...phone, standalone: true }).height).toBe(340);
+      expect(layOut(withDefaults(throughput()), { ...phone, standalone: true }).height).toBe(340);
     });
 
     it('leaves out names of categories that would cover one another, at equal steps', () => {
