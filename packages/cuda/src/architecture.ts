@@ -1,4 +1,4 @@
-import { DeviceError } from '../base/errors.ts';
+import { DeviceError } from './base/errors.ts';
 import { formatTenths } from './properties.ts';
 
 /** Of the GPUs that Roofline runs on, the least compute capability, ten times. */

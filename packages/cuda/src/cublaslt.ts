@@ -1,6 +1,6 @@
-import { DeviceError } from '../base/errors.ts';
-import { type NativeFunctions, declareFunctions } from '../base/host/ffi.ts';
-import { HostMemory } from '../base/host/host-memory.ts';
+import { DeviceError } from './base/errors.ts';
+import { type NativeFunctions, declareFunctions } from './base/host/ffi.ts';
+import { HostMemory } from './base/host/host-memory.ts';
 import { libraries, loadLibrary } from './driver/library-search.ts';
 
 const prototypes = {

@@ -1,16 +1,16 @@
-import { LibraryNotFoundError } from '../../base/errors.ts';
-import { architectureOf, oldestCapability } from '../../cuda/architecture.ts';
-import { loadNvrtc } from '../../cuda/nvrtc/nvrtc.ts';
-import { countDevices, driverVersion, loadDriver } from '../../cuda/driver/driver.ts';
-import { UnusableLibraryError } from '../../cuda/driver/unusable-library-error.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { LibraryNotFoundError } from './base/errors.ts';
+import { architectureOf, oldestCapability } from './architecture.ts';
+import { loadNvrtc } from './nvrtc/nvrtc.ts';
+import { gpuCount, driverVersion, loadDriver } from './driver/driver.ts';
+import { UnusableLibraryError } from './driver/unusable-library-error.ts';
+import { HostMemory } from './base/host/host-memory.ts';
 import {
   type LibraryDescription,
   type LoadedLibrary,
   libraries,
   loadLibrary,
-} from '../../cuda/driver/library-search.ts';
-import { factsOf, formatCudaVersion, formatTenths } from '../../cuda/properties.ts';
+} from './driver/library-search.ts';
+import { factsOf, formatCudaVersion, formatTenths } from './properties.ts';
 
 /** One line of `roofline doctor`. */
 export interface Diagnosis {
@@ -22,8 +22,8 @@ export interface Diagnosis {
   readonly remedy?: string;
 }
 
-/** What of CUDA is found here. Never throws. */
-export function diagnoseCuda(): Diagnosis[] {
+/** What of CUDA is found here: the driver, GPUs and libraries. Never throws. */
+export function diagnose(): Diagnosis[] {
   return [
     diagnoseDriver(),
     ...diagnoseGpus(),
@@ -43,7 +43,7 @@ function diagnoseDriver(): Diagnosis {
 function diagnoseGpus(): Diagnosis[] {
   let count: number;
   try {
-    count = countDevices();
+    count = gpuCount();
   } catch (error) {
     return [{ component: 'GPU', status: 'unusable', detail: (error as Error).message }];
   }
@@ -101,7 +101,7 @@ function diagnoseLibrary(
 /** Throws an UnusableLibraryError where it does not compile for a GPU that is here. */
 function nvrtcVersion(): string {
   const nvrtc = loadNvrtc();
-  for (let index = 0; index < countDevices(); index++) {
+  for (let index = 0; index < gpuCount(); index++) {
     const { computeCapability } = factsOf(loadDriver(), index);
     if (computeCapability >= oldestCapability) nvrtc.requireArchitecture(architectureOf(computeCapability));
   }

@@ -1,5 +1,5 @@
-import { ffi } from '../base/host/ffi.ts';
-import { HostMemory } from '../base/host/host-memory.ts';
+import { ffi } from './base/host/ffi.ts';
+import { HostMemory } from './base/host/host-memory.ts';
 import type { CudaDriver } from './driver/driver.ts';
 import type { CudaStream } from './driver/stream.ts';
 import type { PreparedLaunch } from './launch/launch.ts';

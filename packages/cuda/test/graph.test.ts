@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { CudaDriver } from '../../src/cuda/driver/driver.ts';
-import { EventPool } from '../../src/cuda/driver/event.ts';
-import { CudaStream } from '../../src/cuda/driver/stream.ts';
-import { CudaGraph } from '../../src/cuda/graph.ts';
-import { EmulatedDriver } from '../../src/testing/emulated-driver.ts';
+import { CudaDriver } from '../src/driver/driver.ts';
+import { EventPool } from '../src/driver/event.ts';
+import { CudaStream } from '../src/driver/stream.ts';
+import { CudaGraph } from '../src/graph.ts';
+import { EmulatedDriver } from '../src/testing/emulated-driver.ts';
 
 it('a capture that throws leaves no graph, and its stream to others', () => {
   const { functions } = new EmulatedDriver(2 ** 20, () => {}, 1);

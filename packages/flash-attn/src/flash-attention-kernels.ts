@@ -8,7 +8,7 @@ import {
   checkOptions,
   describeValue,
 } from '@roofline/tensor-core';
-import type { CompilableKernel } from '@roofline/tensor-core/native';
+import type { CompilableKernel } from '@roofline/cuda';
 import { kernelProblem } from './cuda/kernel-problem.ts';
 import { problemKernels } from './cuda/problem-kernels.ts';
 import { attentionSizes } from './operands.ts';

@@ -1,8 +1,6 @@
-import { type Place, formatPlace, userPlace } from './host/user-place.ts';
-
 /**
  * Every error that Roofline throws on purpose. `code` is stable and meant for programs; the message is meant
- * for people: it names the op, the shapes or values, and the remedy.
+ * for people: it names the function or op, the values, and the remedy.
  */
 export class RooflineError extends Error {
   readonly code: string;
@@ -14,35 +12,14 @@ export class RooflineError extends Error {
   }
 }
 
-/** Shapes that do not fit an op: wrong rank, not broadcastable, an index out of range. */
-export class ShapeError extends RooflineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('SHAPE', message, options);
-  }
-}
-
-/** A dtype that an op or a device does not take. */
-export class DTypeError extends RooflineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('DTYPE', message, options);
-  }
-}
-
-/** A device that is absent, or tensors of different devices in one op, or a failing driver call. */
+/** A device that is absent or not the right one, what it cannot do, or a failing driver call. */
 export class DeviceError extends RooflineError {
   constructor(message: string, options?: ErrorOptions) {
     super('DEVICE', message, options);
   }
 }
 
-/** The graph of a backward pass is missing, already freed, or was written to since. */
-export class AutogradError extends RooflineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('AUTOGRAD', message, options);
-  }
-}
-
-/** A tensor that was used after it had been disposed. */
+/** What was used after it had been disposed of: a tensor, memory of a GPU. */
 export class DisposedError extends RooflineError {
   constructor(message: string, options?: ErrorOptions) {
     super('DISPOSED', message, options);
@@ -68,27 +45,10 @@ export class OutOfMemoryError extends RooflineError {
       'OUT_OF_MEMORY',
       `${details.device} is out of memory: asked for ${inWords(details.requestedBytes)}, ` +
         `this process holds ${inWords(details.heldBytes)}, free are ${inWords(details.freeBytes)}. ` +
-        'Take a smaller batch, context or model, or dispose tensors that are no longer needed.',
+        'Take less at a time, such as a smaller batch, context or model, or free what is no longer needed.',
       options,
     );
     this.details = details;
-  }
-}
-
-/** Where a CompileError arose. */
-export interface CompileErrorOptions extends ErrorOptions {
-  /** Where the user called the op in question. Default: where this error is made, in the user's code. */
-  readonly place?: Place | null;
-}
-
-/**
- * What `compile` cannot put into a program: what it read, wrote or kept that a replay could not. The message ends with the
- * line of the user's code.
- */
-export class CompileError extends RooflineError {
-  constructor(message: string, options: CompileErrorOptions = {}) {
-    const at = options.place ?? userPlace();
-    super('COMPILE', at ? `${message} At ${formatPlace(at)}.` : message, options);
   }
 }
 
@@ -125,7 +85,7 @@ export class LibraryNotFoundError extends RooflineError {
     super(
       'LIBRARY_NOT_FOUND',
       `${library} was not found. Looked for: ${searched.join(', ')}. ${remedy} ` +
-        '`diagnose()` of @roofline/tensor-core shows the rest, as does `roofline doctor` of @roofline/bench-harness.',
+        '`diagnose()` shows the rest, as does `roofline doctor` of @roofline/bench-harness.',
       options,
     );
     this.library = library;

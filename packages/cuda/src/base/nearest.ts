@@ -10,10 +10,7 @@ const synonyms: ReadonlyMap<string, readonly string[]> = new Map([
   ['keepdims', ['keepDims']],
 ]);
 
-/**
- * The known name that a wrong one is most likely meant to be; null if none is near. An entry of its own, `/nearest`, so
- * that a command line can ask without loading the rest.
- */
+/** The known name that a wrong one is most likely meant to be; null if none is near. */
 export function nearestOf(name: string, known: readonly string[]): string | null {
   checkText('nearestOf', 'the name', name);
   if (!Array.isArray(known)) throw wrongArgument('nearestOf', 'the known names', 'a list', known);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { DeviceError } from '../../base/errors.ts';
-import { packageProgram } from '../../base/host/package-root.ts';
+import { DeviceError } from '../base/errors.ts';
+import { packageProgram } from '../base/host/package-root.ts';
 
 /** What the thread says once, in the first word of the memory that it shares: that it is ready, or CUPTI's refusal. */
 export interface BufferThreadStart {
@@ -25,7 +25,7 @@ export class CuptiBuffers {
   /** Starts the thread and waits until CUPTI knows of it. `describe` tells what a CUptiResult means. */
   constructor(describe: (result: number) => string) {
     const state = new SharedArrayBuffer(4);
-    this.#thread = new Worker(packageProgram('cuda/cupti/cupti-thread'), {
+    this.#thread = new Worker(packageProgram('cupti/cupti-thread'), {
       name: 'roofline-cupti',
       workerData: { state } satisfies BufferThreadStart,
       execArgv: ['--disable-warning=ExperimentalWarning'],

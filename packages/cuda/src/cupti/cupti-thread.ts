@@ -1,7 +1,7 @@
 // The program of the thread that gives CUPTI its buffers, and takes the full ones; see cupti-buffers.ts.
 import { parentPort, workerData } from 'node:worker_threads';
-import { ffi } from '../../base/host/ffi.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { ffi } from '../base/host/ffi.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import { libraries, loadLibrary } from '../driver/library-search.ts';
 import { type BufferThreadStart, threadStates } from './cupti-buffers.ts';
 

@@ -1,6 +1,6 @@
-import { DeviceError } from '../../base/errors.ts';
-import { type NativeFunctions, declareFunctions, ffi } from '../../base/host/ffi.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { DeviceError } from '../base/errors.ts';
+import { type NativeFunctions, declareFunctions, ffi } from '../base/host/ffi.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import {
   type ActivityRecord,
   type ApiCall,

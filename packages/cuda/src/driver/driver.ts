@@ -1,6 +1,6 @@
-import { DeviceError, LibraryNotFoundError } from '../../base/errors.ts';
-import { type NativeFunctions, declareFunctions } from '../../base/host/ffi.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { DeviceError, LibraryNotFoundError } from '../base/errors.ts';
+import { type NativeFunctions, declareFunctions } from '../base/host/ffi.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import { driverStartError } from './driver-start-error.ts';
 import { libraries, loadLibrary } from './library-search.ts';
 
@@ -136,7 +136,7 @@ export function driverVersion(driver: CudaDriver): number {
 }
 
 /** How many GPUs the driver shows; 0 without a driver. Never throws. */
-export function countDevices(): number {
+export function gpuCount(): number {
   try {
     const driver = loadDriver();
     return driver.intFrom('cuDeviceGetCount', (out) => driver.functions.cuDeviceGetCount(out));

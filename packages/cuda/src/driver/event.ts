@@ -1,5 +1,5 @@
-import type { DeviceEvent } from '../../base/device-memory.ts';
-import { DeviceError } from '../../base/errors.ts';
+import type { DeviceEvent } from '../base/device-memory.ts';
+import { DeviceError } from '../base/errors.ts';
 import { type CudaDriver, notReady } from './driver.ts';
 
 /** What to record an event with. */

@@ -1,12 +1,12 @@
-import { checkObject, checkText, wrongArgument } from '../../base/check-value.ts';
+import { checkObject, checkText, wrongArgument } from '../base/check-value.ts';
 import { existsSync, readFileSync, readdirSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import type { Environment } from '../../base/host/environment.ts';
+import type { Environment } from '../base/host/environment.ts';
 import type koffi from 'koffi';
-import { LibraryNotFoundError } from '../../base/errors.ts';
-import { ffi } from '../../base/host/ffi.ts';
-import { keepLibrary } from '../../base/host/keep-library.ts';
+import { LibraryNotFoundError } from '../base/errors.ts';
+import { ffi } from '../base/host/ffi.ts';
+import { keepLibrary } from '../base/host/keep-library.ts';
 
 /** A shared library and how to get it. */
 export interface LibraryDescription {

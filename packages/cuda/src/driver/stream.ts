@@ -1,7 +1,7 @@
-import { DeviceError } from '../../base/errors.ts';
+import { DeviceError } from '../base/errors.ts';
 import type { CudaDriver } from './driver.ts';
-import { checkOptions } from '../../base/check-options.ts';
-import { checkCount, checkFlag, checkNumber, describeValue, wrongArgument } from '../../base/check-value.ts';
+import { checkOptions } from '../base/check-options.ts';
+import { checkCount, checkFlag, checkNumber, describeValue, wrongArgument } from '../base/check-value.ts';
 import { CudaEvent, type EventOptions, type EventPool } from './event.ts';
 
 const nonBlocking = 1;

@@ -1,4 +1,4 @@
-import { DeviceError } from '../../base/errors.ts';
+import { DeviceError } from '../base/errors.ts';
 
 /** A library of NVIDIA's is here and cannot be used; `diagnose` tells the problem and the remedy apart. */
 export class UnusableLibraryError extends DeviceError {

@@ -1,7 +1,6 @@
-import { checkText } from '../../base/check-value.ts';
-import { DeviceError } from '../../base/errors.ts';
-import type { KernelSpec } from '../../cuda/kernel.ts';
-import { kernelSource } from '../../base/host/package-root.ts';
+import { checkText, wrongArgument } from '../base/check-value.ts';
+import { DeviceError } from '../base/errors.ts';
+import type { KernelSpec } from '../kernel.ts';
 
 type Defines = NonNullable<KernelSpec['defines']>;
 
@@ -17,14 +16,13 @@ interface Branch {
 /**
  * A kernel that is compiled once for each set of definitions. The returned function gives equal definitions the same
  * spec object, without a key to be put together at each call; it throws a DeviceError unless all of its calls list the
- * same names in one order. `source` is a file of this package's kernels, or the URL of one of another package
- * (`packageKernels`); `parameters` as in `KernelSpec`.
+ * same names in one order. `source` is the URL of a `.cu` file, as `packageKernels` gives it, `parameters` as in `KernelSpec`.
+ * Throws a RooflineError (code ARGUMENT) for what is none.
  */
-export function kernelVariants(source: string | URL, name: string, parameters: string): KernelVariants {
-  if (!(source instanceof URL)) checkText('kernelVariants', 'the source', source);
+export function kernelVariants(source: URL, name: string, parameters: string): KernelVariants {
+  if (!(source instanceof URL)) throw wrongArgument('kernelVariants', 'the source', 'a URL', source);
   checkText('kernelVariants', 'the name', name);
   checkText('kernelVariants', 'the parameters', parameters);
-  const url = typeof source === 'string' ? kernelSource(source) : source;
   const root: Branch = { next: new Map(), spec: null };
   let names: readonly string[] | null = null;
   let last: KernelSpec | null = null;
@@ -41,7 +39,7 @@ export function kernelVariants(source: string | URL, name: string, parameters: s
       branch = next;
     }
     if (i !== names.length) throw otherNames(name, names, defines);
-    last = branch.spec ??= { source: url, name, parameters, defines };
+    last = branch.spec ??= { source, name, parameters, defines };
     return last;
   };
 }

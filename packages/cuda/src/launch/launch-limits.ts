@@ -1,4 +1,4 @@
-import { DeviceError } from '../../base/errors.ts';
+import { DeviceError } from '../base/errors.ts';
 
 // What every GPU takes; from the CUDA programming guide's table of technical specifications.
 const maxGridX = 2 ** 31 - 1;

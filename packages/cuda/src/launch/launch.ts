@@ -1,7 +1,7 @@
 import type { CudaKernel, KernelSpec } from '../kernel.ts';
-import { DeviceError } from '../../base/errors.ts';
+import { DeviceError } from '../base/errors.ts';
 import type { CudaDriver } from '../driver/driver.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import type { CurrentStream } from '../driver/stream.ts';
 import { argumentError, checkGrid, checkSharedBytes, maxDynamicSharedBytes } from './launch-limits.ts';
 
@@ -48,14 +48,17 @@ export class Launcher {
   readonly pointers = new HostMemory(pointerBytes);
   readonly #driver: CudaDriver;
   readonly #streams: CurrentStream;
+  readonly #makeCurrent: () => void;
   readonly #extra = new HostMemory(64);
   readonly #config = new HostMemory(64);
   readonly #attributes = new HostMemory(128);
   #recorder: LaunchRecorder | null = null;
 
-  constructor(driver: CudaDriver, streams: CurrentStream) {
+  /** `makeCurrent` directs this thread's driver calls to the GPU. */
+  constructor(driver: CudaDriver, streams: CurrentStream, makeCurrent: () => void) {
     this.#driver = driver;
     this.#streams = streams;
+    this.#makeCurrent = makeCurrent;
     // { CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END }
     this.#extra.writeInt64(0, 1);
     this.#extra.writeInt64(8, this.arguments.address);
@@ -98,6 +101,7 @@ export class Launcher {
         parameters: 0,
         extra,
       });
+    this.#makeCurrent();
     const { cuLaunchKernel } = this.#driver.functions;
     const stream = this.#streams.current.handle;
     const result = cuLaunchKernel(kernel, gridX, 1, 1, blockSize, 1, 1, 0, stream, 0, extra);
@@ -117,6 +121,7 @@ export class Launcher {
     const recorder = this.#recorder;
     if (recorder?.redirect)
       return recorder.redirect({ kernel, grid, blockSize, sharedBytes, parameters, extra: 0 });
+    this.#makeCurrent();
     const { cuLaunchKernel, cuLaunchKernelEx } = this.#driver.functions;
     const stream = this.#streams.current.handle;
     const [x, y, z] = grid;

@@ -1,19 +1,22 @@
-import { checkList, formatShape } from '../../base/shape.ts';
-import { describeValue } from '../../base/check-value.ts';
-import { checkOptions } from '../../base/check-options.ts';
-import { ShapeError } from '../../base/errors.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
-import { type DType, byteSize, checkDType } from '../../base/dtype.ts';
+import { describeValue } from '../base/check-value.ts';
+import { checkOptions } from '../base/check-options.ts';
+import { DeviceError } from '../base/errors.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 
 /** Bytes of a CUtensorMap: a kernel takes it as a `T` parameter, declared `const __grid_constant__`. */
 export const tensorMapBytes = 128;
 
 // Enumerators and limits of cuTensorMapEncodeTiled, from cuda.h.
-const dataTypes: Record<DType, number> = {
-  ...{ bool: 0, int32: 3, int64: 5 },
-  ...{ float16: 6, float32: 7, float64: 8, bfloat16: 9 },
-};
+const elementTypes = {
+  bool: { number: 0, bytes: 1 },
+  int32: { number: 3, bytes: 4 },
+  int64: { number: 5, bytes: 8 },
+  float16: { number: 6, bytes: 2 },
+  float32: { number: 7, bytes: 4 },
+  float64: { number: 8, bytes: 8 },
+  bfloat16: { number: 9, bytes: 2 },
+} as const;
 const swizzles = { none: 0, '32B': 1, '64B': 2, '128B': 3 } as const;
 const promotions = { none: 0, '64B': 1, '128B': 2, '256B': 3 } as const;
 const fills = { zero: 0, nan: 1 } as const;
@@ -25,9 +28,9 @@ const maxBox = 256;
 const maxElementStride = 8;
 const alignment = 16;
 
-/** A tensor in device memory as the TMA unit of compute capability 9.0 and newer copies it, box by box. */
+/** An array in device memory as the TMA unit of compute capability 9.0 and newer copies it, box by box. */
 export interface TensorMapDescription {
-  readonly dtype: DType;
+  readonly dtype: keyof typeof elementTypes;
   /** Of the first element; a multiple of 16. */
   readonly address: number;
   /** Elements along each of 1 to 5 dimensions, the innermost first. */
@@ -42,7 +45,7 @@ export interface TensorMapDescription {
   readonly swizzle?: keyof typeof swizzles;
   /** What L2 reads at once; `none` unless given. */
   readonly l2Promotion?: keyof typeof promotions;
-  /** What stands for elements outside of the tensor; `zero` unless given. */
+  /** What stands for elements outside of the array; `zero` unless given. */
   readonly outside?: keyof typeof fills;
 }
 
@@ -56,11 +59,11 @@ export class TensorMapEncoder {
     this.#driver = driver;
   }
 
-  /** Writes the map into `to`. Throws a ShapeError for what TMA cannot describe. */
+  /** Writes the map into `to`. Throws a DeviceError for what TMA cannot describe. */
   encode(description: TensorMapDescription, to: HostMemory, byteOffset: number): void {
     check(description);
     if (byteOffset % 64 !== 0) {
-      throw new ShapeError(`Tensor map: it is written at a multiple of 64 bytes, not ${byteOffset}.`);
+      throw new DeviceError(`Tensor map: it is written at a multiple of 64 bytes, not ${byteOffset}.`);
     }
     const { dtype, address, dimensions, strideBytes, box, elementStrides } = description;
     const { swizzle = 'none', l2Promotion = 'none', outside = 'zero' } = description;
@@ -75,7 +78,7 @@ export class TensorMapEncoder {
     const start = memory.address;
     const result = this.#driver.functions.cuTensorMapEncodeTiled(
       to.address + byteOffset,
-      dataTypes[dtype],
+      elementTypes[dtype].number,
       rank,
       address,
       start,
@@ -95,12 +98,11 @@ function check(description: TensorMapDescription): void {
   checkOptions('encodeTensorMap', description, [...required, ...optional]);
   const { dtype, address, dimensions, strideBytes, box, elementStrides, swizzle = 'none' } = description;
   const { l2Promotion = 'none', outside = 'zero' } = description;
-  checkDType('encodeTensorMap', dtype);
-  for (const values of [dimensions, strideBytes, box, elementStrides === undefined ? [] : elementStrides])
-    checkList('encodeTensorMap', values);
+  requireOneOf('dtype', dtype, elementTypes);
   requireOneOf('swizzle', swizzle, swizzles);
   requireOneOf('l2Promotion', l2Promotion, promotions);
   requireOneOf('outside', outside, fills);
+  requireList('dimensions', dimensions);
   const rank = dimensions.length;
   if (rank < 1 || rank > maxRank) fail(`TMA copies 1 to ${maxRank} dimensions, not ${rank}`);
   if (!Number.isSafeInteger(address) || address <= 0 || address % alignment !== 0) {
@@ -109,11 +111,11 @@ function check(description: TensorMapDescription): void {
   requireEach('dimensions', dimensions, rank, 1, maxLength);
   requireEach('strideBytes', strideBytes, rank - 1, 0, maxStrideBytes - 1);
   requireEach('box', box, rank, 1, maxBox);
-  if (elementStrides) requireEach('elementStrides', elementStrides, rank, 1, maxElementStride);
+  if (elementStrides !== undefined) requireEach('elementStrides', elementStrides, rank, 1, maxElementStride);
   for (const bytes of strideBytes) {
     if (bytes % alignment !== 0) fail(`strideBytes ${list(strideBytes)} must be multiples of ${alignment}`);
   }
-  const innerBytes = box[0]! * byteSize(dtype);
+  const innerBytes = box[0]! * elementTypes[dtype].bytes;
   if (innerBytes % alignment !== 0) {
     fail(
       `box ${list(box)} takes ${innerBytes} bytes of the innermost dimension; take a multiple of ${alignment}`,
@@ -142,6 +144,7 @@ function requireEach(
   least: number,
   most: number,
 ): void {
+  requireList(name, values);
   if (values.length !== count) fail(`${name} ${list(values)} must have ${count} entries`);
   for (const value of values) {
     if (!Number.isInteger(value) || value < least || value > most) {
@@ -150,10 +153,14 @@ function requireEach(
   }
 }
 
+function requireList(name: string, values: readonly number[]): void {
+  if (!Array.isArray(values)) fail(`${name} must be a list of whole numbers, not ${describeValue(values)}`);
+}
+
 function list(values: readonly number[]): string {
-  return formatShape(values);
+  return `[${values.map(String).join(', ')}]`;
 }
 
 function fail(reason: string): never {
-  throw new ShapeError(`Tensor map: ${reason}.`);
+  throw new DeviceError(`Tensor map: ${reason}.`);
 }

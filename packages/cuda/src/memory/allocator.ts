@@ -1,5 +1,5 @@
-import { DeviceError } from '../../base/errors.ts';
-import type { AllocationKind, MemoryObserver, MemorySegment } from '../../base/memory-observer.ts';
+import { DeviceError } from '../base/errors.ts';
+import type { AllocationKind, MemoryObserver, MemorySegment } from '../base/memory-observer.ts';
 import { Block, absorbNext, describeSegment, splitBlock } from './block.ts';
 import { type CachedBlocks, MemoryPool, type QueueBlocks, type SegmentSize } from './memory-pool.ts';
 import type { MemoryQueue } from './queue.ts';

@@ -1,5 +1,5 @@
-import type { DeviceBuffer } from '../../base/device-memory.ts';
-import type { MemorySegment } from '../../base/memory-observer.ts';
+import type { DeviceBuffer } from '../base/device-memory.ts';
+import type { MemorySegment } from '../base/memory-observer.ts';
 import type { MemoryQueue } from './queue.ts';
 
 /** Where blocks go back to: those of one queue. */

@@ -1,6 +1,6 @@
-import { OutOfMemoryError } from '../../base/errors.ts';
-import type { AllocationKind } from '../../base/memory-observer.ts';
-import type { MemoryStatistics } from '../../base/device-memory.ts';
+import { OutOfMemoryError } from '../base/errors.ts';
+import type { AllocationKind } from '../base/memory-observer.ts';
+import type { MemoryStatistics } from '../base/device-memory.ts';
 import { type CudaDriver, outOfMemory } from '../driver/driver.ts';
 import { CudaStream, type StreamParts, type Streams } from '../driver/stream.ts';
 import { CachingAllocator } from './allocator.ts';

@@ -1,5 +1,5 @@
-import { DeviceError } from '../../base/errors.ts';
-import { checkText } from '../../base/check-value.ts';
+import { DeviceError } from '../base/errors.ts';
+import { checkText } from '../base/check-value.ts';
 import type { Block } from './block.ts';
 import type { MemoryQueue, QueueEvent } from './queue.ts';
 import { FreeBlocks } from './free-blocks.ts';

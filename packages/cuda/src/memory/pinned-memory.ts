@@ -1,6 +1,6 @@
-import { describeValue } from '../../base/check-value.ts';
-import { DeviceError } from '../../base/errors.ts';
-import { ffi } from '../../base/host/ffi.ts';
+import { describeValue } from '../base/check-value.ts';
+import { DeviceError } from '../base/errors.ts';
+import { ffi } from '../base/host/ffi.ts';
 import type { CudaDriver } from '../driver/driver.ts';
 
 /**

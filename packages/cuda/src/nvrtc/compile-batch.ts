@@ -5,8 +5,8 @@ import {
   type WorkerOptions,
   receiveMessageOnPort,
 } from 'node:worker_threads';
-import { DeviceError } from '../../base/errors.ts';
-import { packageProgram } from '../../base/host/package-root.ts';
+import { DeviceError } from '../base/errors.ts';
+import { packageProgram } from '../base/host/package-root.ts';
 import type { KeepImage, KernelBatch } from './kernel-batch.ts';
 import type { CompileRequest } from './nvrtc.ts';
 
@@ -57,7 +57,7 @@ export class CompileBatch implements KernelBatch {
     const options: WorkerOptions = { ...threadOptions(), workerData, transferList: [port2] };
     let worker: Worker;
     try {
-      worker = new Worker(packageProgram('cuda/nvrtc/compile-worker'), options);
+      worker = new Worker(packageProgram('nvrtc/compile-worker'), options);
     } catch (error) {
       port1.close();
       this.#errors.push(new DeviceError(threadError('could not be started', error), { cause: error }));

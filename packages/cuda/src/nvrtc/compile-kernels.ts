@@ -1,14 +1,8 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { DeviceError } from '../../base/errors.ts';
+import { DeviceError } from '../base/errors.ts';
 import type { KernelSpec } from '../kernel.ts';
-import {
-  checkCount,
-  checkFunction,
-  checkObject,
-  describeValue,
-  wrongArgument,
-} from '../../base/check-value.ts';
+import { checkCount, checkFunction, checkObject, describeValue, wrongArgument } from '../base/check-value.ts';
 import { architectureOf } from '../architecture.ts';
 import { CompileBatch } from './compile-batch.ts';
 import { KernelBuilder } from './compile.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { kernelSource } from '../../base/host/package-root.ts';
-import { DeviceError } from '../../base/errors.ts';
+import { kernelSource } from '../base/host/package-root.ts';
+import { DeviceError } from '../base/errors.ts';
 import type { BeginBatch, KernelBatch } from './kernel-batch.ts';
 import { KernelCache, cacheFolder, cacheKey } from './kernel-cache.ts';
 import { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc.ts';

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
-import { ffi } from '../../base/host/ffi.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { ffi } from '../base/host/ffi.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 
 const { SIGINT, SIGTERM } = constants.signals;
 

@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { DeviceError } from '../../base/errors.ts';
-import type { Environment } from '../../base/host/environment.ts';
-import { makeFolders } from '../../base/host/make-folders.ts';
+import { DeviceError } from '../base/errors.ts';
+import type { Environment } from '../base/host/environment.ts';
+import { makeFolders } from '../base/host/make-folders.ts';
 
 const digestBytes = 32;
 

@@ -1,8 +1,8 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { DeviceError, KernelCompileError } from '../../base/errors.ts';
-import { type NativeFunctions, declareFunctions, ffi } from '../../base/host/ffi.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { DeviceError, KernelCompileError } from '../base/errors.ts';
+import { type NativeFunctions, declareFunctions, ffi } from '../base/host/ffi.ts';
+import { HostMemory } from '../base/host/host-memory.ts';
 import { libraries, loadLibrary } from '../driver/library-search.ts';
 import { UnusableLibraryError } from '../driver/unusable-library-error.ts';
 import { keepExitSignals } from './exit-signals.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { KernelCompileError } from '../base/errors.ts';
 import { packageRoot } from '../base/host/package-root.ts';
-import type { CompileRequest, KernelCompiler } from '../cuda/nvrtc/nvrtc.ts';
+import type { CompileRequest, KernelCompiler } from '../nvrtc/nvrtc.ts';
 
 const runtimeFile = (file: string) => new URL(`emulator/${file}`, packageRoot);
 const sharedHeader = fileURLToPath(runtimeFile('cuda-on-host.hpp'));

@@ -1,13 +1,20 @@
 import koffi from 'koffi';
-import { type CublasLtFunctions, computeTypes, dataTypes } from '../cuda/cublaslt.ts';
-import { type DType, byteSize } from '../base/dtype.ts';
-import { fromBits16, toBits16 } from '../base/float16.ts';
+import { CublasLt, type CublasLtFunctions, computeTypes, dataTypes } from '../cublaslt.ts';
+import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../base/float16.ts';
+import type { EmulatedGpu } from './emulated-gpu.ts';
 
 /** An attribute's 32 or 64 bits by its number, as cublasLt's objects hold them. */
 type Attributes = Map<number, number>;
 
+/** The types of elements that cublasLt is asked for. */
+type DataType = keyof typeof dataTypes;
+
+const bytesOf: Readonly<Record<DataType, number>> = { float32: 4, float64: 8, float16: 2, bfloat16: 2 };
+const toBits = { float16: toFloat16, bfloat16: toBfloat16 } as const;
+const fromBits = { float16: fromFloat16, bfloat16: fromBfloat16 } as const;
+
 interface Layout {
-  readonly dtype: DType;
+  readonly dtype: DataType;
   readonly rows: number;
   readonly columns: number;
   readonly pitch: number;
@@ -27,8 +34,8 @@ const [batchCount, batchStride] = [5, 6];
 const algorithmBytes = 64;
 const heuristicResultBytes = 96;
 
-const dtypesByNumber = new Map<number, DType>(
-  Object.entries(dataTypes).map(([name, type]) => [type, name as DType]),
+const dtypesByNumber = new Map<number, DataType>(
+  Object.entries(dataTypes).map(([name, type]) => [type, name as DataType]),
 );
 
 /**
@@ -82,7 +89,7 @@ export class EmulatedCublasLt {
   /** Any algorithm will do, for combinations of dtypes that cublasLt takes. */
   #choose([, , a, b, c, d, , , results, found]: number[]): number {
     const [A, B, C, D] = [a, b, c, d].map((layout) => this.#layouts.get(layout!)!.dtype);
-    const takes = A === B && C === D && (A === D || (D === 'float32' && byteSize(A!) === 2));
+    const takes = A === B && C === D && (A === D || (D === 'float32' && bytesOf[A!] === 2));
     new Uint8Array(koffi.view(results!, heuristicResultBytes)).fill(0, 0, algorithmBytes + 8);
     new Int32Array(koffi.view(found!, 4))[0] = takes ? 1 : 0;
     return takes ? 0 : notSupported;
@@ -124,9 +131,13 @@ function setAttribute(
   return 0;
 }
 
+function isHalf(dtype: DataType): dtype is keyof typeof toBits {
+  return dtype in toBits;
+}
+
 /** The elements' bits of product `index` of a batch, column by column. */
 function bitsOf({ dtype, rows, columns, pitch, attributes }: Layout, address: number, index: number) {
-  const bytes = byteSize(dtype);
+  const bytes = bytesOf[dtype];
   const start = address + index * (attributes.get(batchStride) ?? 0) * bytes;
   const memory = koffi.view(start, ((columns - 1) * pitch + rows) * bytes);
   if (dtype === 'float64') return new Float64Array(memory);
@@ -137,7 +148,7 @@ function bitsOf({ dtype, rows, columns, pitch, attributes }: Layout, address: nu
 function elementsOf(layout: Layout, address: number, index: number, turned: boolean) {
   const bits = bitsOf(layout, address, index);
   const { dtype, pitch } = layout;
-  const values = byteSize(dtype) === 2 ? Float64Array.from(bits, (x) => fromBits16(dtype, x)) : bits;
+  const values = isHalf(dtype) ? Float64Array.from(bits, fromBits[dtype]) : bits;
   return {
     columns: turned ? layout.rows : layout.columns,
     at: (row: number, column: number) => values[turned ? row * pitch + column : column * pitch + row]!,
@@ -153,7 +164,12 @@ function write(
 ): void {
   const { dtype, rows, columns, pitch } = layout;
   const bits = bitsOf(layout, address, index);
-  const round = byteSize(dtype) === 2 ? (x: number) => toBits16(dtype, x) : (x: number) => x;
+  const round = isHalf(dtype) ? toBits[dtype] : (x: number) => x;
   for (let column = 0; column < columns; column++)
     for (let row = 0; row < rows; row++) bits[column * pitch + row] = round(valueAt(row, column));
+}
+
+/** cublasLt for an emulated GPU. */
+export function emulatedCublasLt({ queue }: Pick<EmulatedGpu, 'queue'>): CublasLt {
+  return new CublasLt(new EmulatedCublasLt(queue).functions);
 }

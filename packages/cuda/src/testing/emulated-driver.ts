@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
-import { type DriverFunctions, notReady, outOfMemory } from '../cuda/driver/driver.ts';
+import { type DriverFunctions, notReady, outOfMemory } from '../driver/driver.ts';
 import { EmulatedGraphs } from './emulated-graphs.ts';
 import { EmulatedQueues } from './emulated-queues.ts';
 import { give, giveHandle, giveInt, readAt } from './out-parameters.ts';

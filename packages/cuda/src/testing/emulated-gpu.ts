@@ -1,20 +1,16 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { KernelBuilder } from '../cuda/nvrtc/compile.ts';
-import { CudaDevice } from '../backends/cuda/device.ts';
-import type { DeviceParts } from '../backends/cuda/device-parts.ts';
-import { CublasLt } from '../cuda/cublaslt.ts';
-import { CudaDriver } from '../cuda/driver/driver.ts';
-import { KernelCache } from '../cuda/nvrtc/kernel-cache.ts';
-import type { CompileRequest, KernelCompiler } from '../cuda/nvrtc/nvrtc.ts';
-import { EmulatedCublasLt } from './emulated-cublaslt.ts';
+import { checkOptions } from '../base/check-options.ts';
+import { checkCount, checkFunction } from '../base/check-value.ts';
+import { DeviceError } from '../base/errors.ts';
+import { CudaDriver } from '../driver/driver.ts';
+import { type GpuParts, makeGpuParts } from '../gpu-parts.ts';
+import { Gpu } from '../gpu.ts';
+import { KernelBuilder } from '../nvrtc/compile.ts';
+import { KernelCache } from '../nvrtc/kernel-cache.ts';
+import type { CompileRequest, KernelCompiler } from '../nvrtc/nvrtc.ts';
 import { EmulatedCompiler } from './emulated-compiler.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
-import { DeviceError } from '../base/errors.ts';
-import { EmulatedMatmul } from './emulated-matmul.ts';
-
-export { hostCompilerVersion } from './emulated-compiler.ts';
-export { emulatedMultiprocessors } from './emulated-driver.ts';
 
 let compiler: EmulatedCompiler | null = null;
 
@@ -24,10 +20,10 @@ function hostCompiler(): EmulatedCompiler {
   return compiler;
 }
 
-/** A kernel was needed on an emulated device that has as many as it was opened for. */
+/** A kernel was needed on an emulated GPU that has as many as it was opened for. */
 export class KernelLimitError extends DeviceError {}
 
-/** Compiles each kernel once a machine, and a device at most so many. */
+/** Compiles each kernel once a machine, and a GPU at most so many. */
 class LimitedCompiler implements KernelCompiler {
   readonly #builder: KernelBuilder;
   #left: number;
@@ -44,7 +40,7 @@ class LimitedCompiler implements KernelCompiler {
 
   compile(request: CompileRequest): Uint8Array {
     if (this.#left-- <= 0)
-      throw new KernelLimitError(`${request.name}: the emulated device has all its kernels.`);
+      throw new KernelLimitError(`${request.name}: the emulated GPU has all its kernels.`);
     return this.#builder.build(request);
   }
 }
@@ -59,31 +55,51 @@ function builderFor(architecture: string, mostKernels: number): KernelBuilder {
   });
 }
 
+/** A GPU that the CPU plays. */
+export class EmulatedGpu extends Gpu {
+  /** Queues a function of JavaScript on a stream, by its handle, in the place of a kernel. */
+  readonly queue: (stream: number, run: () => void) => void;
+
+  constructor(parts: GpuParts, queue: (stream: number, run: () => void) => void) {
+    super(parts);
+    this.queue = queue;
+  }
+}
+
+/** Options of `openEmulatedGpu`. */
+export interface EmulatedGpuOptions {
+  /** What it has; 1 GiB unless given. */
+  readonly memoryBytes?: number;
+  /**
+   * Called inside every launch, with what it puts on the GPU: one kernel, a graph's nodes, or nothing yet while a stream is
+   * captured.
+   */
+  readonly onLaunch?: (activities: number) => void;
+  /** What orders are drawn from; 1 unless given. */
+  readonly seed?: number;
+  /** One that is needed beyond these throws a KernelLimitError; Infinity unless given. */
+  readonly mostKernels?: number;
+}
+
 /**
- * A CudaDevice whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. Work is queued,
- * and runs in an order drawn from `seed` among those that streams, events, warps and blocks allow; new and freed
- * memory holds NaN. A kernel that reads a misaligned address fails as on a GPU. `onLaunch` is called inside every
- * launch, with what it puts on the GPU: one kernel, a graph's nodes, or nothing yet while a stream is captured. cublasLt is
- * JavaScript's, and so are float32 products unless others are given. Each kernel takes the host's compiler a second, once
- * a machine; one that is needed beyond `mostKernels` throws a KernelLimitError.
+ * A GPU whose memory is the host's and whose kernels run on the CPU, by a stand-in for libcuda. Work is queued, and runs in
+ * an order drawn from `seed` among those that streams, events, warps and blocks allow; new and freed memory holds NaN. A
+ * kernel that reads a misaligned address fails as on a GPU. Each kernel takes the host's compiler, g++, a second, once a
+ * machine. Throws a RooflineError for options that are none.
  */
-export function openEmulatedDevice(
-  memoryBytes = 2 ** 30,
-  onLaunch: (activities: number) => void = () => {},
-  makeFloat32Product?: DeviceParts['makeFloat32Product'],
-  seed = 1,
-  mostKernels = Infinity,
-): CudaDevice {
+export function openEmulatedGpu(options: EmulatedGpuOptions = {}): EmulatedGpu {
+  const owner = 'openEmulatedGpu';
+  checkOptions(owner, options, ['memoryBytes', 'onLaunch', 'seed', 'mostKernels']);
+  const { memoryBytes = 2 ** 30, onLaunch = () => {}, seed = 1, mostKernels = Infinity } = options;
+  checkCount(owner, 'memoryBytes', memoryBytes);
+  checkFunction(owner, 'onLaunch', onLaunch);
+  checkCount(owner, 'seed', seed);
+  if (mostKernels !== Infinity) checkCount(owner, 'mostKernels', mostKernels);
   const emulated = new EmulatedDriver(memoryBytes, onLaunch, seed);
   const driver = new CudaDriver(emulated.functions, (result) => emulated.describe(result));
-  return new CudaDevice(driver, 0, {
+  const parts = makeGpuParts(driver, 0, {
     makeBuilder: (architecture) => builderFor(architecture, mostKernels),
-    makeFloat32Product:
-      makeFloat32Product ??
-      ((_context, _driver, _scratch, streams) =>
-        new EmulatedMatmul((run) => emulated.queues.push(streams.current.handle, run))),
-    loadCublasLt: () =>
-      new CublasLt(new EmulatedCublasLt((stream, run) => emulated.queues.push(stream, run)).functions),
     poisonsFreedMemory: true,
   });
+  return new EmulatedGpu(parts, (stream, run) => emulated.queues.push(stream, run));
 }

@@ -1,4 +1,4 @@
-import { outOfMemory } from '../cuda/driver/driver.ts';
+import { outOfMemory } from '../driver/driver.ts';
 
 // CUDA_ERROR_..., as far as an emulated GPU can fail.
 export const invalidValue = 1;

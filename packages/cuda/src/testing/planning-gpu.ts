@@ -1,10 +1,9 @@
-import { KernelBuilder } from '../cuda/nvrtc/compile.ts';
-import { CudaDevice } from '../backends/cuda/device.ts';
-import { CudaDriver, type DriverFunctions } from '../cuda/driver/driver.ts';
-import { CublasLt } from '../cuda/cublaslt.ts';
-import { EmulatedCublasLt } from './emulated-cublaslt.ts';
+import { CudaDriver, type DriverFunctions } from '../driver/driver.ts';
+import { makeGpuParts } from '../gpu-parts.ts';
+import { KernelBuilder } from '../nvrtc/compile.ts';
 import { EmulatedDriver } from './emulated-driver.ts';
-import { EmulatedQueues } from './emulated-queues.ts';
+import { EmulatedGpu } from './emulated-gpu.ts';
+import type { EmulatedQueues } from './emulated-queues.ts';
 import { giveHandle, giveInt, readAt } from './out-parameters.ts';
 
 /** An H200's, by their numbers; see `EmulatedDriver` for others. */
@@ -32,10 +31,10 @@ class NoBuilder extends KernelBuilder {
 }
 
 /**
- * A CudaDevice that only counts its memory: an H200 whose addresses lead nowhere, and whose kernels, products and copies do
- * nothing. How much memory the steps of large models take is so known in a second. Nothing can be read from it.
+ * A GPU that only counts its memory: an H200 whose addresses lead nowhere, and whose kernels and copies do nothing, nor do
+ * functions that are queued. Nothing can be read from it.
  */
-export function openPlanningDevice(): CudaDevice {
+export function openPlanningGpu(): EmulatedGpu {
   const emulated = new EmulatedDriver(totalBytes, () => {}, 1);
   const { queues } = emulated;
   const functions = {
@@ -43,13 +42,11 @@ export function openPlanningDevice(): CudaDevice {
     ...withoutMemory(emulated.functions, queues),
   } as DriverFunctions;
   const driver = new CudaDriver(functions, (result) => emulated.describe(result));
-  return new CudaDevice(driver, 0, {
+  const parts = makeGpuParts(driver, 0, {
     makeBuilder: (architecture) => new NoBuilder(architecture),
-    makeFloat32Product: () => null,
-    loadCublasLt: () =>
-      new CublasLt(new EmulatedCublasLt((stream) => queues.push(stream, () => {})).functions),
     poisonsFreedMemory: false,
   });
+  return new EmulatedGpu(parts, (stream) => queues.push(stream, () => {}));
 }
 
 /** The calls of a driver that would touch memory or kernels; what is captured counts as nodes all the same. */

@@ -1,5 +1,5 @@
-import { KernelBuilder, type Defines } from '../cuda/nvrtc/compile.ts';
-import { loadNvrtc } from '../cuda/nvrtc/nvrtc.ts';
+import { KernelBuilder, type Defines } from '../nvrtc/compile.ts';
+import { loadNvrtc } from '../nvrtc/nvrtc.ts';
 import { LibraryNotFoundError } from '../base/errors.ts';
 
 /** Keeps nothing, so that every kernel is compiled. */

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { sortRecords } from '../../../src/cuda/cupti/cupti.ts';
-import {
-  type ActivityRecord,
-  type GpuActivity,
-  readActivityRecord,
-} from '../../../src/cuda/cupti/cupti-records.ts';
+import { sortRecords } from '../../src/cupti/cupti.ts';
+import { type ActivityRecord, type GpuActivity, readActivityRecord } from '../../src/cupti/cupti-records.ts';
 
 const baseNs = 1_760_000_000_000_000_000n;
 const names = new Map([

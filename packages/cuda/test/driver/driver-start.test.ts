@@ -1,10 +1,10 @@
 // Is alone in a process: a stand-in for NVIDIA's driver stays loaded.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openCudaDevice } from '../../../src/backends/cuda/open-device.ts';
-import { diagnose } from '../../../src/backends/diagnose.ts';
-import { DeviceError } from '../../../src/base/errors.ts';
-import { hostCompilerVersion } from '../../../src/testing/emulated-device.ts';
+import { diagnose } from '../../src/diagnose.ts';
+import { openGpu } from '../../src/open-gpu.ts';
+import { DeviceError } from '../../src/base/errors.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
 import { standInForDriver } from './stand-in-for-driver.ts';
 
 describe.skipIf(!hostCompilerVersion())('a driver that is installed and does not start (needs gcc)', () => {
@@ -30,7 +30,7 @@ describe.skipIf(!hostCompilerVersion())('a driver that is installed and does not
       path: join(driver.folder, 'libcuda.so.1'),
       remedy: expect.stringMatching(remedy),
     });
-    expect(() => openCudaDevice()).toThrow(DeviceError);
-    expect(() => openCudaDevice()).toThrow(new RegExp(`^cuInit failed: .*${remedy.source}`));
+    expect(() => openGpu()).toThrow(DeviceError);
+    expect(() => openGpu()).toThrow(new RegExp(`^cuInit failed: .*${remedy.source}`));
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CudaDriver, type DriverFunctions } from '../../../src/cuda/driver/driver.ts';
-import { EventPool } from '../../../src/cuda/driver/event.ts';
-import { openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
+import { CudaDriver, type DriverFunctions } from '../../src/driver/driver.ts';
+import { EventPool } from '../../src/driver/event.ts';
+import { openEmulatedGpu } from '../../src/testing/emulated-gpu.ts';
 
 function fakePool() {
   const created: number[] = [];
@@ -66,7 +66,7 @@ describe('EventPool', () => {
 
 describe('CudaEvent', () => {
   it('completes when what stands before it has run', () => {
-    const device = openEmulatedDevice();
+    const device = openEmulatedGpu();
     const event = device.recordEvent({ timing: false });
     expect(event.hasCompleted()).toBe(false);
     event.synchronize();
@@ -74,7 +74,7 @@ describe('CudaEvent', () => {
   });
 
   it('measures from one stream to another', () => {
-    const device = openEmulatedDevice();
+    const device = openEmulatedGpu();
     const other = device.createStream();
     const start = other.recordEvent();
     device.stream.waitFor(start);

@@ -24,7 +24,7 @@ describe.skipIf(compiled.error !== undefined || process.platform !== 'linux')(
 
     it('stays in memory while the process ends', () => {
       expect(String(compiled.stderr)).toBe('');
-      const search = new URL('../../../src/cuda/driver/library-search.ts', import.meta.url).href;
+      const search = new URL('../../src/driver/library-search.ts', import.meta.url).href;
       // Ends of a process are many, and what the thread meets is chance.
       const program = `
         import { loadLibrary } from ${JSON.stringify(search)};

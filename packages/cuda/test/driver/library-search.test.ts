@@ -8,8 +8,8 @@ import {
   loadLibrary,
   searchFolders,
   sitePackages,
-} from '../../../src/cuda/driver/library-search.ts';
-import { LibraryNotFoundError } from '../../../src/base/errors.ts';
+} from '../../src/driver/library-search.ts';
+import { LibraryNotFoundError } from '../../src/base/errors.ts';
 
 let root: string;
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { vi } from 'vitest';
 
-const driverModule = new URL('../../../src/cuda/driver/driver.ts', import.meta.url);
+const driverModule = new URL('../../src/driver/driver.ts', import.meta.url);
 
 /** All functions that are asked of libcuda; those that are not given fail. */
 function sourceOf(functions: string): string {

@@ -1,7 +1,7 @@
-import { ffi } from '../../../src/base/host/ffi.ts';
+import { ffi } from '../../src/base/host/ffi.ts';
 import { describe, expect, it } from 'vitest';
-import { CudaDriver, type DriverFunctions } from '../../../src/cuda/driver/driver.ts';
-import { Launcher, LoadedKernel } from '../../../src/cuda/launch/launch.ts';
+import { CudaDriver, type DriverFunctions } from '../../src/driver/driver.ts';
+import { Launcher, LoadedKernel } from '../../src/launch/launch.ts';
 
 const stream = 77;
 
@@ -19,7 +19,7 @@ function fakeLauncher(result = 0) {
   };
   const driver = new CudaDriver(functions as unknown as DriverFunctions, (status) => `CUresult ${status}`);
   const streams = { current: { handle: stream } };
-  return { calls, streams, launcher: new Launcher(driver, streams) };
+  return { calls, streams, launcher: new Launcher(driver, streams, () => {}) };
 }
 
 /** The bytes of argument `i` of the last launch by pointers. */

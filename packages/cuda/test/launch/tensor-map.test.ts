@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CudaDriver, type DriverFunctions } from '../../../src/cuda/driver/driver.ts';
-import { type TensorMapDescription, TensorMapEncoder } from '../../../src/cuda/launch/tensor-map.ts';
-import { ffi } from '../../../src/base/host/ffi.ts';
-import { HostMemory } from '../../../src/base/host/host-memory.ts';
+import { CudaDriver, type DriverFunctions } from '../../src/driver/driver.ts';
+import { type TensorMapDescription, TensorMapEncoder } from '../../src/launch/tensor-map.ts';
+import { ffi } from '../../src/base/host/ffi.ts';
+import { HostMemory } from '../../src/base/host/host-memory.ts';
 
 const description: TensorMapDescription = {
   dtype: 'bfloat16',

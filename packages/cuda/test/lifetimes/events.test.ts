@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import type { CudaEvent } from '../../src/cuda/driver/event.ts';
-import { openEmulatedDevice } from '../../src/testing/emulated-device.ts';
-import { collect } from './collect.ts';
+import type { CudaEvent } from '../../src/driver/event.ts';
+import { openEmulatedGpu } from '../../src/testing/emulated-gpu.ts';
+import { collect } from '../../../../tooling/collect-garbage.ts';
 
 it('the handle of an event that was disposed of, and collected after it, is given to one event alone', async () => {
-  const device = openEmulatedDevice();
+  const device = openEmulatedGpu();
   const record = () => device.recordEvent() as CudaEvent;
   (() => {
     for (let i = 0; i < 8; i++) record().dispose();

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import type { MemorySegment } from '../../../src/base/memory-observer.ts';
+import type { MemorySegment } from '../../src/base/memory-observer.ts';
 
 const mebibyte = 2 ** 20;
 

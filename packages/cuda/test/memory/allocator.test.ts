@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MemoryPool } from '../../../src/cuda/memory/memory-pool.ts';
-import { CachingAllocator } from '../../../src/cuda/memory/allocator.ts';
-import type { Block } from '../../../src/cuda/memory/block.ts';
+import type { MemoryPool } from '../../src/memory/memory-pool.ts';
+import { CachingAllocator } from '../../src/memory/allocator.ts';
+import type { Block } from '../../src/memory/block.ts';
 import { AllocatorModel, type ModelBlock } from './allocator-model.ts';
 
 const mebibyte = 2 ** 20;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Block } from '../../../src/cuda/memory/block.ts';
-import { FreeBlocks } from '../../../src/cuda/memory/free-blocks.ts';
-import { MemoryPool } from '../../../src/cuda/memory/memory-pool.ts';
+import { Block } from '../../src/memory/block.ts';
+import { FreeBlocks } from '../../src/memory/free-blocks.ts';
+import { MemoryPool } from '../../src/memory/memory-pool.ts';
 
 const owner = new MemoryPool(
   'rounded',

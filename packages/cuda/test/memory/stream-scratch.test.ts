@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
+import { openEmulatedGpu } from '../../src/testing/emulated-gpu.ts';
 
 /** An emulated GPU and what its kernels keep. */
 function open() {
-  const device = openEmulatedDevice(2 ** 28);
+  const device = openEmulatedGpu({ memoryBytes: 2 ** 28 });
   return { device, scratch: device.scratch.bind(device) };
 }
 

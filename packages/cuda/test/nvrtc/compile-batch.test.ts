@@ -5,18 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CompileBatch } from '../../../src/cuda/nvrtc/compile-batch.ts';
-import { KernelBuilder } from '../../../src/cuda/nvrtc/compile.ts';
-import type { BeginBatch } from '../../../src/cuda/nvrtc/kernel-batch.ts';
-import { type CompileRequest, loadNvrtc } from '../../../src/cuda/nvrtc/nvrtc.ts';
-import { nvidiaParts } from '../../../src/backends/cuda/device-parts.ts';
-import { KernelCompileError } from '../../../src/base/errors.ts';
-import { hostCompilerVersion } from '../../../src/testing/emulated-device.ts';
-import { openNoOpDevice } from '../../lifetimes/no-op-kernels.ts';
-import { compiledStep } from '../../compile/compiled-step.ts';
+import { CompileBatch } from '../../src/nvrtc/compile-batch.ts';
+import { KernelBuilder } from '../../src/nvrtc/compile.ts';
+import type { BeginBatch } from '../../src/nvrtc/kernel-batch.ts';
+import { type CompileRequest, loadNvrtc } from '../../src/nvrtc/nvrtc.ts';
+import { commonBuilder } from '../../src/nvrtc/common-builder.ts';
+import { KernelCompileError } from '../../src/base/errors.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
 import { standInForNvrtc } from './stand-in-for-nvrtc.ts';
 
-const batchModule = new URL('../../../src/cuda/nvrtc/compile-batch.ts', import.meta.url).href;
+const batchModule = new URL('../../src/nvrtc/compile-batch.ts', import.meta.url).href;
 
 describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () => {
   beforeAll(standInForNvrtc);
@@ -92,16 +90,6 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
     expect(begun.mock.calls.map(([all]) => all)).toEqual([[whole, broken]]);
   });
 
-  it('are those that a program waits for', () => {
-    let count = 0;
-    const beginBatch: BeginBatch = (all, keep) => {
-      count += all.length;
-      return new CompileBatch(all, 2, keep);
-    };
-    expect(compiledStep(openNoOpDevice(beginBatch, loadNvrtc))).toEqual(compiledStep(openNoOpDevice()));
-    expect(count).toBeGreaterThan(1);
-  });
-
   it('are kept where nobody takes them, and nothing is left of the batch', async () => {
     const before = asyncHandles();
     const kept = new Map<number, string>();
@@ -128,12 +116,11 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
   );
 
   it('are begun once for all GPUs of an architecture and a cache', () => {
-    const build = (architecture: string) => nvidiaParts().makeBuilder(architecture);
-    expect(build('sm_90a')).toBe(build('sm_90a'));
-    expect(build('sm_80')).not.toBe(build('sm_90a'));
-    const before = build('sm_90a');
+    expect(commonBuilder('sm_90a')).toBe(commonBuilder('sm_90a'));
+    expect(commonBuilder('sm_80')).not.toBe(commonBuilder('sm_90a'));
+    const before = commonBuilder('sm_90a');
     vi.stubEnv('ROOFLINE_CACHE_DIR', folder);
-    expect(build('sm_90a')).not.toBe(before);
+    expect(commonBuilder('sm_90a')).not.toBe(before);
     vi.stubEnv('ROOFLINE_CACHE_DIR', undefined);
   });
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { compileKernels } from '../../../src/cuda/nvrtc/compile-kernels.ts';
-import { KernelBuilder } from '../../../src/cuda/nvrtc/compile.ts';
-import { loadNvrtc } from '../../../src/cuda/nvrtc/nvrtc.ts';
-import { DeviceError, KernelCompileError } from '../../../src/base/errors.ts';
-import { hostCompilerVersion } from '../../../src/testing/emulated-device.ts';
+import { compileKernels } from '../../src/nvrtc/compile-kernels.ts';
+import { KernelBuilder } from '../../src/nvrtc/compile.ts';
+import { loadNvrtc } from '../../src/nvrtc/nvrtc.ts';
+import { DeviceError, KernelCompileError } from '../../src/base/errors.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
 import { standInForNvrtc } from './stand-in-for-nvrtc.ts';
 
 // On a stand-in for NVRTC whose images tell what they were compiled from: each thread loads it as it would the real one.
@@ -136,9 +136,9 @@ describe.skipIf(!hostCompilerVersion())('compileKernels (needs gcc)', () => {
 
   // What the packages' users get, without Node's running of TypeScript.
   it('compiles in threads of the built package', () => {
-    const built = mkdtempSync(fileURLToPath(new URL('../../../.built-', import.meta.url)));
+    const built = mkdtempSync(fileURLToPath(new URL('../../.built-', import.meta.url)));
     onTestFinished(() => rmSync(built, { recursive: true }));
-    const root = new URL('../../../', import.meta.url);
+    const root = new URL('../../', import.meta.url);
     writeFileSync(join(built, 'package.json'), '{ "name": "built", "type": "module" }');
     const tsup = fileURLToPath(new URL('../../node_modules/.bin/tsup', root));
     execFileSync(
@@ -148,7 +148,7 @@ describe.skipIf(!hostCompilerVersion())('compileKernels (needs gcc)', () => {
     );
     const source = file('k.cu', '// k');
     const program = `
-      import { compileKernels } from '${join(built, 'dist', 'native.js')}';
+      import { compileKernels } from '${join(built, 'dist', 'index.js')}';
       const kernels = [1, 2, 3].map((N) => ({ source: new URL('${source.href}'), defines: { N } }));
       console.log(await compileKernels(kernels, 90, { threads: 2 }));`;
     const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { KernelBuilder, KernelPostponed, collectHeaders } from '../../../src/cuda/nvrtc/compile.ts';
-import { KernelCache } from '../../../src/cuda/nvrtc/kernel-cache.ts';
-import type { CompileRequest, KernelCompiler } from '../../../src/cuda/nvrtc/nvrtc.ts';
+import { KernelBuilder, KernelPostponed, collectHeaders } from '../../src/nvrtc/compile.ts';
+import { KernelCache } from '../../src/nvrtc/kernel-cache.ts';
+import type { CompileRequest, KernelCompiler } from '../../src/nvrtc/nvrtc.ts';
 
 let folder: string;
 

@@ -1,11 +1,11 @@
 // Is alone in a process: its environment names a stand-in for NVRTC's library.
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hostCompilerVersion } from '../../../src/testing/emulated-device.ts';
-import { nvrtcVersion } from '../../../src/testing/runtime-compiler.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
+import { nvrtcVersion } from '../../src/testing/runtime-compiler.ts';
 import { standInForNvrtc } from './stand-in-for-nvrtc.ts';
 
-const folder = new URL('../../../src/cuda/nvrtc/', import.meta.url).href;
+const folder = new URL('../../src/nvrtc/', import.meta.url).href;
 
 /** How a program ends that compiles in a way and then gets a signal; it is killed where it does not end. */
 function endOf(compile: string, signal: NodeJS.Signals, before = '') {

@@ -3,8 +3,8 @@ import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DeviceError } from '../../../src/index.ts';
-import { KernelCache, cacheFolder, cacheKey } from '../../../src/cuda/nvrtc/kernel-cache.ts';
+import { DeviceError } from '../../src/base/errors.ts';
+import { KernelCache, cacheFolder, cacheKey } from '../../src/nvrtc/kernel-cache.ts';
 
 let folder: string;
 

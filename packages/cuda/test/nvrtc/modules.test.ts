@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Defines, KernelBuilder } from '../../../src/cuda/nvrtc/compile.ts';
-import { KernelModules } from '../../../src/cuda/nvrtc/modules.ts';
-import { CudaDriver, type DriverFunctions } from '../../../src/cuda/driver/driver.ts';
-import { Launcher } from '../../../src/cuda/launch/launch.ts';
-import type { KernelSpec } from '../../../src/cuda/kernel.ts';
+import type { Defines, KernelBuilder } from '../../src/nvrtc/compile.ts';
+import { KernelModules } from '../../src/nvrtc/modules.ts';
+import { CudaDriver, type DriverFunctions } from '../../src/driver/driver.ts';
+import { Launcher } from '../../src/launch/launch.ts';
+import type { KernelSpec } from '../../src/kernel.ts';
 
 /** Kernels on a driver that gives each module and function a number, and writes down what it is asked. */
 function make() {
@@ -36,7 +36,11 @@ function make() {
     buildFile: (source: URL, defines: Defines) => Uint8Array.of(built.push([source.href, defines])),
     buildText: (name: string, text: string) => Uint8Array.of(built.push([name, { text }])),
   } as unknown as KernelBuilder;
-  const modules = new KernelModules(driver, builder, new Launcher(driver, { current: { handle: 1 } }));
+  const modules = new KernelModules(
+    driver,
+    builder,
+    new Launcher(driver, { current: { handle: 1 } }, () => {}),
+  );
   return { built, found, announced, launched, modules };
 }
 

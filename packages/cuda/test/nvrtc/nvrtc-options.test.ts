@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CompileRequest, loadNvrtc } from '../../../src/cuda/nvrtc/nvrtc.ts';
-import { DeviceError, KernelCompileError } from '../../../src/base/errors.ts';
-import { hostCompilerVersion } from '../../../src/testing/emulated-device.ts';
+import { type CompileRequest, loadNvrtc } from '../../src/nvrtc/nvrtc.ts';
+import { DeviceError, KernelCompileError } from '../../src/base/errors.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
 
 // What NVRTC is asked for, held on a stand-in whose images tell it.
 describe.skipIf(!hostCompilerVersion())('NVRTC, played', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { collectHeaders } from '../../../src/cuda/nvrtc/compile.ts';
-import { type KernelCompiler, loadNvrtc } from '../../../src/cuda/nvrtc/nvrtc.ts';
-import { DeviceError, KernelCompileError, LibraryNotFoundError } from '../../../src/base/errors.ts';
-import { kernelSource } from '../../../src/base/host/package-root.ts';
+import { collectHeaders } from '../../src/nvrtc/compile.ts';
+import { type KernelCompiler, loadNvrtc } from '../../src/nvrtc/nvrtc.ts';
+import { DeviceError, KernelCompileError, LibraryNotFoundError } from '../../src/base/errors.ts';
+import { kernelSource } from '../../src/base/host/package-root.ts';
 
 function find(): KernelCompiler | null {
   try {

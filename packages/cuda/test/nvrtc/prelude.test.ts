@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { applyOne, defineOp, scope, tensor } from '../../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
+import { openEmulatedGpu } from '../../src/testing/emulated-gpu.ts';
 
 const threads = 256;
 const rounds = 4;
@@ -29,28 +29,17 @@ describe.skipIf(!hostCompilerVersion())('block_reduce, emulated', () => {
       name: 'reduces_again',
       parameters: 'pp',
     };
-    const op = defineOp({
-      name: 'reduces again',
-      autocast: 'none',
-      infer: () => [{ shape: [rounds * threads], dtype: 'float32' }],
-      cuda: {
-        kind: 'custom',
-        launch: (context, [x], [y]) =>
-          context.kernel(spec).launch([1, 1, 1], threads, 0, [x!.address, y!.address]),
-      },
-      cpu: { kind: 'host', run: () => undefined },
-    });
-    const values = Array.from({ length: threads }, (_, i) => i);
+    const values = Float32Array.from({ length: threads }, (_, i) => i);
     const sum = values.reduce((a, b) => a + b);
-    const device = openEmulatedDevice();
-    scope(() => {
-      const y = applyOne(op, [tensor(values, { device })], undefined).toTypedArray();
-      const expected = Array.from(
-        { length: rounds * threads },
-        (_, i) => sum + threads * Math.floor(i / threads),
-      );
-      expect([...y].map(Number)).toEqual(expected);
-    });
+    const gpu = openEmulatedGpu();
+    using x = gpu.upload(values);
+    using y = gpu.allocateMemory(4 * rounds * threads);
+    gpu.kernel(spec).launch([1, 1, 1], threads, 0, [x.address, y.address]);
+    const expected = Array.from(
+      { length: rounds * threads },
+      (_, i) => sum + threads * Math.floor(i / threads),
+    );
+    expect([...y.read(new Float32Array(rounds * threads))]).toEqual(expected);
     rmSync(folder, { recursive: true });
   });
 });

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { defineOp, applyOne, scope, tensor } from '../../src/index.ts';
-import type { CudaDevice } from '../../src/backends/cuda/device.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing/emulated-device.ts';
+import type { Gpu } from '../../src/gpu.ts';
+import { hostCompilerVersion } from '../../src/testing/emulated-compiler.ts';
+import { openEmulatedGpu } from '../../src/testing/emulated-gpu.ts';
 
 const source = `
 #include "prelude.cuh"
@@ -63,57 +63,46 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** y of a kernel (x, y, number) that a block of 128 threads runs. */
-function run(device: CudaDevice, name: string, number: number, sharedBytes = 0): number[] {
-  const spec = { source: pathToFileURL(join(folder, 'faults.cu')), name, parameters: 'ppi' };
-  const op = defineOp({
-    name,
-    autocast: 'none',
-    infer: () => [{ shape: [128], dtype: 'float32' }],
-    cuda: {
-      kind: 'custom',
-      launch: (context, [x], [y]) =>
-        context.kernel(spec).launch([1, 1, 1], 128, sharedBytes, [x!.address, y!.address, number]),
-    },
-    cpu: { kind: 'host', run: () => undefined },
-  });
-  return scope(() => {
-    const y = applyOne(op, [tensor([1.5, 2.5], { device })], undefined);
-    return [...new Float32Array(y.toTypedArray().buffer)];
-  });
+function run(gpu: Gpu, name: string, number: number, sharedBytes = 0): number[] {
+  const kernel = gpu.kernel({ source: pathToFileURL(join(folder, 'faults.cu')), name, parameters: 'ppi' });
+  using x = gpu.upload(Float32Array.of(1.5, 2.5));
+  using y = gpu.allocateMemory(4 * 128);
+  kernel.launch([1, 1, 1], 128, sharedBytes, [x.address, y.address, number]);
+  return [...y.read(new Float32Array(128))];
 }
 
 describe.skipIf(!hostCompilerVersion())('the emulated GPU', () => {
   it('fails a launch that reads a misaligned address, by name, and every call from then on', () => {
-    const device = openEmulatedDevice();
+    const device = openEmulatedGpu();
     expect(run(device, 'misaligned', 4)[0]).toBe(2.5);
     expect(() => run(device, 'misaligned', 2)).toThrow(/716, misaligned address in kernel misaligned/);
     expect(() => device.synchronize()).toThrow(/716/);
   });
 
   it('gives kernels the dynamic shared memory of their launch and no more', () => {
-    expect(run(openEmulatedDevice(), 'shared_past_end', 0, 512)[0]).toBe(1.5);
-    expect(() => run(openEmulatedDevice(), 'shared_past_end', 1, 512)).toThrow(/700, illegal address/);
-    expect(() => run(openEmulatedDevice(), 'shared_past_end', 0, 496)).toThrow(/700/);
+    expect(run(openEmulatedGpu(), 'shared_past_end', 0, 512)[0]).toBe(1.5);
+    expect(() => run(openEmulatedGpu(), 'shared_past_end', 1, 512)).toThrow(/700, illegal address/);
+    expect(() => run(openEmulatedGpu(), 'shared_past_end', 0, 496)).toThrow(/700/);
   });
 
   it('fails a launch whose threads wait at different barriers, or for threads that never come', () => {
-    expect(run(openEmulatedDevice(), 'diverges', 0)[5]).toBe(1.5);
-    expect(() => run(openEmulatedDevice(), 'diverges', 40)).toThrow(/719, threads of a block wait/);
-    expect(() => run(openEmulatedDevice(), 'waits_alone', 16)).toThrow(/719/);
+    expect(run(openEmulatedGpu(), 'diverges', 0)[5]).toBe(1.5);
+    expect(() => run(openEmulatedGpu(), 'diverges', 40)).toThrow(/719, threads of a block wait/);
+    expect(() => run(openEmulatedGpu(), 'waits_alone', 16)).toThrow(/719/);
   });
 
   it('shows a missing barrier', () => {
     const right = new Array(128).fill(75);
-    expect(run(openEmulatedDevice(), 'reduces_twice', 1)).toEqual(right);
-    expect(run(openEmulatedDevice(), 'reduces_twice', 0)).not.toEqual(right);
+    expect(run(openEmulatedGpu(), 'reduces_twice', 1)).toEqual(right);
+    expect(run(openEmulatedGpu(), 'reduces_twice', 0)).not.toEqual(right);
   });
 
   it('gives the same order for the same seed', () => {
     const orders = [1, 1, 2, 3].map((seed) => {
-      const device = openEmulatedDevice(2 ** 26, undefined, undefined, seed);
+      const device = openEmulatedGpu({ memoryBytes: 2 ** 26, seed });
       const streams = Array.from({ length: 4 }, () => device.createStream());
       using pinned = device.allocatePinned(16);
-      const buffer = device.allocate(1);
+      const buffer = device.allocateBlock(1);
       streams.forEach((stream, i) => {
         for (let round = 0; round < 4; round++) {
           stream.fill(buffer.address, 4 * i + round, 1);

@@ -1,5 +1,5 @@
 import type { CudaContext, DType, KernelSpec, MemoryView, Tensor } from '@roofline/tensor-core';
-import type { CompilableKernel } from '@roofline/tensor-core/native';
+import type { CompilableKernel } from '@roofline/cuda';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { compileBackwardAhead } from '../../src/cuda/compile-ahead.ts';
 import type { FlashKernels } from '../../src/cuda/flash-kernels.ts';

@@ -5,10 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { diagnose } from '../../src/backends/diagnose.ts';
-import { KernelBuilder } from '../../src/cuda/nvrtc/compile.ts';
-import { architectureOf } from '../../src/cuda/architecture.ts';
+import { KernelBuilder, architectureOf } from '@roofline/cuda/parts';
+import { KernelCache } from '@roofline/cuda/UNKNOWN';
 import { cudaDeviceCount, openCudaDevice } from '../../src/backends/cuda/open-device.ts';
-import { KernelCache } from '../../src/cuda/nvrtc/kernel-cache.ts';
 
 const mebibyte = 2 ** 20;
 

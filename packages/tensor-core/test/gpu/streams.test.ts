@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { cudaDevice } from '../../src/native.ts';
+import { cudaDevice } from '../../src/kernel-api.ts';
 
 const mebibyte = 2 ** 20;
 const gpu = () => cudaDevice(t.device('cuda'));

@@ -1,18 +1,9 @@
 import { type CudaContext, type Tensor, apply, defineOp, device, scope, tensor } from '@roofline/tensor-core';
-import {
-  HostMemory,
-  addressOf,
-  cudaDevice,
-  declareFunctions,
-  ffi,
-  kernelVariants,
-  libraries,
-  loadLibrary,
-  packageKernels,
-  rowPlan,
-  vectorLength,
-} from '@roofline/tensor-core/native';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { HostMemory, addressOf, declareFunctions, ffi } from '@roofline/cuda/host';
+import { cudaDevice, rowPlan, vectorLength } from '@roofline/tensor-core/kernel-api';
+import { kernelVariants, libraries, loadLibrary, packageKernels } from '@roofline/cuda';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 
 // A user's package: an op of its own, with a kernel in a folder of its own, by the public entries alone.

@@ -8,7 +8,7 @@ import {
   setCpuThreads,
   threadsFromEnvironment,
 } from '../../src/onnx/threads.ts';
-import { DeviceError } from '../../src/base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 
 test('ROOFLINE_CPU_THREADS', () => {
   expect(threadsFromEnvironment({})).toBeNull();

@@ -15,9 +15,16 @@ export function packageFolder(moduleUrl: string): URL {
   return folder;
 }
 
+/** Where the code of a module's package lies: `src`, next to which its tests lie, or all of the package once it is built. */
+export function codeFolder(moduleUrl: string): URL {
+  const folder = packageFolder(moduleUrl);
+  return moduleUrl.endsWith('.ts') ? new URL('src/', folder) : folder;
+}
+
 /**
  * The CUDA sources of a package: call it with `import.meta.url`, and the result with the path of a file in the
- * package's folder `kernels`. What a source includes by quotes lies beside it, atop that folder or among tensor-core's headers.
+ * package's folder `kernels`. What a source includes by quotes lies next to it, atop that folder or among the headers of
+ * `@roofline/cuda`.
  */
 export function packageKernels(moduleUrl: string): (file: string) => URL {
   if (typeof moduleUrl !== 'string' || !URL.canParse(moduleUrl))

@@ -1,8 +1,11 @@
 import { basename } from 'node:path';
-import { packageFolder } from './package-kernels.ts';
+import { codeFolder, packageFolder } from './package-kernels.ts';
 
 /** The folder of this package. */
 export const packageRoot = packageFolder(import.meta.url);
+
+/** Where its code lies. */
+export const cudaCode = codeFolder(import.meta.url);
 
 /** A CUDA source file of this package. */
 export function kernelSource(file: string): URL {

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { globSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import {
   type KernelVariant,
   compileByNvcc,
   foundNvcc,
+  sharedKernels,
 } from '../../../../../tooling/nvcc.ts';
 import type { DType } from '../../../src/base/dtype.ts';
 import {
@@ -19,9 +20,10 @@ import {
   splitHalfDefines,
   splitHalfTiles,
 } from '../../../src/backends/cuda/matmul/matmul-split-half-plan.ts';
-import { kernelSource } from '../../../src/base/host/package-root.ts';
+import { kernelSource } from '../../../src/op/kernel-arguments/kernel-source.ts';
 
-const kernelsFolder = fileURLToPath(kernelSource(''));
+const kernels = kernelSource('');
+const kernelsFolder = fileURLToPath(kernels);
 /** Every file in it and in its rooms, by its path from there. */
 const kernelFiles = readdirSync(kernelsFolder, { recursive: true, encoding: 'utf8' });
 
@@ -220,23 +222,23 @@ it('has variants for every kernel file', () => {
 });
 
 it('no kernel has code of its own for an architecture behind the one that it is compiled for here', () => {
-  const asked = kernelFiles
-    .filter((file) => /\.cuh?$/.test(file))
-    .flatMap((file) => [
-      ...readFileSync(join(kernelsFolder, file), 'utf8').matchAll(
-        /__CUDA_ARCH__ >= (\d+)|__CUDA_ARCH__ *[^)\s&]/g,
-      ),
-    ]);
+  const texts = [kernelsFolder, sharedKernels].flatMap((folder) =>
+    globSync('**/*.{cu,cuh}', { cwd: folder }).map((file) => readFileSync(join(folder, file), 'utf8')),
+  );
+  const asked = texts.flatMap((text) => [...text.matchAll(/__CUDA_ARCH__ >= (\d+)|__CUDA_ARCH__ *[^)\s&]/g)]);
   expect(new Set(asked.map(([, architecture]) => architecture))).toEqual(new Set(['900']));
 });
 
 describe.skipIf(!foundNvcc)('nvcc', () => {
   it.each(architectures)('compiles every kernel for %s', async (virtual, real) => {
     const files = Object.keys(variantsOf).filter((file) => file !== hopperFile);
-    await compileByNvcc(virtual, [...files.flatMap(variantsOfFile), ...generatedVariants()], { real });
+    await compileByNvcc(virtual, [...files.flatMap(variantsOfFile), ...generatedVariants()], {
+      kernels: [kernels],
+      real,
+    });
   });
 
   it("compiles Hopper's own", async () => {
-    await compileByNvcc('90a', variantsOfFile(hopperFile), { large: true });
+    await compileByNvcc('90a', variantsOfFile(hopperFile), { kernels: [kernels], large: true });
   });
 });

@@ -2,12 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { foundNvcc } from '../../../../../tooling/nvcc.ts';
-import type { DType } from '../../../src/base/dtype.ts';
-import { densePointwiseSource } from '../../../src/backends/cuda/generated/pointwise-kernel.ts';
-import { kernelSource } from '../../../src/base/host/package-root.ts';
+import { foundNvcc, sharedKernels } from '../../../../../../tooling/nvcc.ts';
+import type { DType } from '../../../../src/base/dtype.ts';
+import { densePointwiseSource } from '../../../../src/backends/cuda/generated/pointwise-kernel.ts';
 
 /** The lowest bits of an instruction of sm_90: products that are added to something in one rounding. */
 const joined = { FFMA: 0x23, DFMA: 0x2b } as const;
@@ -38,7 +36,7 @@ function compiled(source: string): Buffer {
   try {
     const path = join(folder, 'kernel.cu');
     writeFileSync(path, source);
-    const includes = ['-I', fileURLToPath(kernelSource(''))];
+    const includes = ['-I', sharedKernels];
     const { stderr } = spawnSync('nvcc', ['-arch=sm_90', '-cubin', ...includes, '-o', `${path}.cubin`, path]);
     expect(String(stderr)).toBe('');
     return readFileSync(`${path}.cubin`);

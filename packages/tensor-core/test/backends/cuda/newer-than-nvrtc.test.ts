@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cudaAvailable, cudaDeviceCount } from '../../../src/backends/cuda/open-device.ts';
 import { diagnose } from '../../../src/backends/diagnose.ts';
-import { hostCompilerVersion } from '../../../src/testing/emulated-device.ts';
-import { standInForNvrtc } from '../nvrtc/stand-in-for-nvrtc.ts';
-import { standInForDriver } from './stand-in-for-driver.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { standInForNvrtc } from '../../../../cuda/test/nvrtc/stand-in-for-nvrtc.ts';
+import { standInForDriver } from '../../../../cuda/test/driver/stand-in-for-driver.ts';
 
 /** One GPU, of compute capability 15.0. */
 const oneGpu = `
