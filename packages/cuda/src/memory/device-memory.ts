@@ -35,8 +35,12 @@ export class DeviceMemory {
     this.#parts = parts;
     this.#driver = parts.driver;
     this.#streams = parts.streams;
-    const retired = (address: number, bytes: number, queue: MemoryQueue) =>
-      (queue as CudaStream).fill(address, poison, bytes);
+    const { functions } = parts.driver;
+    // Not checked: a kernel's failure, which every call gives from then on, is for calls that ask for something to tell.
+    const retired = (address: number, bytes: number, queue: MemoryQueue) => {
+      parts.makeCurrent();
+      functions.cuMemsetD8Async(address, poison, bytes, (queue as CudaStream).handle);
+    };
     const source = {
       reserve: (bytes: number) => this.#reserve(bytes),
       release: (address: number) => this.#release(address),

@@ -13,7 +13,13 @@ const texts = new Map<string, string>();
 function readText(url: URL): string {
   let text = texts.get(url.href);
   if (text === undefined) {
-    text = readFileSync(url, 'utf8');
+    try {
+      text = readFileSync(url, 'utf8');
+    } catch (cause) {
+      throw new DeviceError(`The kernel source ${url.href} cannot be read: ${(cause as Error).message}.`, {
+        cause,
+      });
+    }
     texts.set(url.href, text);
   }
   return text;

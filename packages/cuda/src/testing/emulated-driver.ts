@@ -11,6 +11,7 @@ import {
   captureUnsupported,
   invalidHandle,
   invalidValue,
+  notFound,
   notSupported,
   results,
 } from './emulated-results.ts';
@@ -235,14 +236,19 @@ export class EmulatedDriver {
 
   #findKernel(out: number, module: number, name: string): number {
     const library = this.#modules[module]!;
-    const kernel = {
-      name,
-      capture: library.func(`uintptr_t capture_${name}(uintptr_t packed, uintptr_t pointers)`),
-      copy: library.func(`uintptr_t copy_${name}(uintptr_t captured)`),
-      run: library.func(
-        `int run_${name}(uintptr_t arguments, uint x, uint y, uint z, uint threads, uint sharedBytes, uint seed)`,
-      ),
-    };
+    let kernel: EmulatedKernel;
+    try {
+      kernel = {
+        name,
+        capture: library.func(`uintptr_t capture_${name}(uintptr_t packed, uintptr_t pointers)`),
+        copy: library.func(`uintptr_t copy_${name}(uintptr_t captured)`),
+        run: library.func(
+          `int run_${name}(uintptr_t arguments, uint x, uint y, uint z, uint threads, uint sharedBytes, uint seed)`,
+        ),
+      };
+    } catch {
+      return notFound;
+    }
     return giveHandle(out, this.#kernels.push(kernel) - 1);
   }
 

@@ -28,3 +28,13 @@ describe('kernelVariants', () => {
       );
   });
 });
+
+it.each([
+  ['the source', 'a URL', [undefined, 'kernel', 'pi']],
+  ['the name', 'text', [source, undefined, 'pi']],
+  ['the parameters', 'text', [source, 'kernel', ['p']]],
+] as const)('kernelVariants refuses %s that is not %s', (what, wanted, given) => {
+  expect(() => kernelVariants(...(given as unknown as Parameters<typeof kernelVariants>))).toThrow(
+    `kernelVariants: ${what} must be ${wanted}`,
+  );
+});

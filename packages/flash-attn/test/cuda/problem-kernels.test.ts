@@ -9,7 +9,7 @@ import { flashAttentionKernels, setFlashKernels } from '../../src/index.ts';
 // The tensor maps of Hopper's kernels are no matter here: their place is not read.
 const compileAhead = vi.hoisted(() => vi.fn<(kernels: readonly CompilableKernel[]) => void>());
 
-vi.mock(import('@roofline/tensor-core/native'), async (original) => ({
+vi.mock(import('@roofline/tensor-core/kernel-api'), async (original) => ({
   ...(await original()),
   cudaDevice: (of) => ({ ...of, encodeTensorMap() {}, scratch: () => 2 ** 20, compileAhead }) as never,
 }));

@@ -106,23 +106,6 @@ describe('withPool', () => {
   });
 });
 
-describe('PinnedMemory', () => {
-  it('carries bytes both ways', () => {
-    const device = gpu();
-    const stream = device.createStream();
-    const byteLength = 3 * mebibyte + 5;
-    using from = device.allocatePinned(byteLength);
-    using to = device.allocatePinned(byteLength);
-    for (let i = 0; i < byteLength; i++) from.bytes[i] = (i * 31) ^ (i >> 9);
-    const buffer = device.onStream(stream, () => device.allocate(byteLength));
-    stream.copy(buffer.address, from.address, byteLength);
-    stream.copy(to.address, buffer.address, byteLength);
-    stream.synchronize();
-    expect(Buffer.compare(to.bytes, from.bytes)).toBe(0);
-    device.free(buffer);
-  });
-});
-
 describe('the launcher', () => {
   const op = (grid: readonly [number, number, number], count: number) =>
     t.defineOp({

@@ -52,9 +52,13 @@ test.runIf(process.platform === 'linux')(
     const cpu = openCpuDevice();
     cpu.write(cpu.allocate(64), 0, new Uint8Array(64));
     console.log(/libonnxruntime/.test(readFileSync('/proc/self/maps', 'utf8')));`;
-    const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
-      encoding: 'utf8',
-    });
+    const output = execFileSync(
+      process.execPath,
+      ['--conditions=roofline-source', '--input-type=module', '--eval', script],
+      {
+        encoding: 'utf8',
+      },
+    );
     expect(output.trim()).toBe('false');
   },
 );

@@ -81,13 +81,3 @@ describe('launchRows', () => {
     expect(launches).toHaveLength(1);
   });
 });
-
-it.each([
-  ['the source', [5, 'kernel', 'pi']],
-  ['the name', ['nn/rope.cu', undefined, 'pi']],
-  ['the parameters', ['nn/rope.cu', 'kernel', ['p']]],
-] as const)('kernelVariants refuses %s that is no text', (what, given) => {
-  expect(() => kernelVariants(...(given as unknown as Parameters<typeof kernelVariants>))).toThrow(
-    `kernelVariants: ${what} must be text`,
-  );
-});
