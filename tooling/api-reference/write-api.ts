@@ -12,7 +12,7 @@ import type { PluginOptions } from 'typedoc-plugin-markdown';
 
 const root = resolve(import.meta.dirname, '../..');
 
-/** What is imported, by the name that it is imported under: `@roofline/tensor-core/native`. */
+/** What is imported, by the name that it is imported under: `@roofline/tensor-core/kernel-api`. */
 export function entryPoints(): Map<string, string> {
   const found = new Map<string, string>();
   for (const folder of readdirSync(join(root, 'packages'))) {
