@@ -12,7 +12,7 @@ export function architectureOf(computeCapability: number): string {
   if (computeCapability < oldestCapability) {
     throw new DeviceError(
       `This GPU has compute capability ${formatTenths(computeCapability)}; ` +
-        `${formatTenths(oldestCapability)} (Ampere) or newer is needed. Use the device 'cpu'.`,
+        `${formatTenths(oldestCapability)} (Ampere) or newer is needed. For tensors there is the device 'cpu'.`,
     );
   }
   const specific = computeCapability === 90 || computeCapability === 100;

@@ -48,7 +48,7 @@ function diagnoseGpus(): Diagnosis[] {
     return [{ component: 'GPU', status: 'unusable', detail: (error as Error).message }];
   }
   if (count === 0) {
-    const remedy = "Use the device 'cpu', or a machine with an NVIDIA GPU.";
+    const remedy = "Take a machine with an NVIDIA GPU; for tensors there is the device 'cpu'.";
     return [{ component: 'GPU', status: 'missing', detail: 'no GPU that CUDA can use', remedy }];
   }
   return Array.from({ length: count }, (_, index) => diagnoseGpu(index));

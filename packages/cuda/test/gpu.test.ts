@@ -5,7 +5,7 @@ import { hostCompilerVersion } from '../src/testing/emulated-compiler.ts';
 import { openEmulatedGpu } from '../src/testing/emulated-gpu.ts';
 
 const mebibyte = 2 ** 20;
-const source = new URL('add.cu', import.meta.url);
+const source = new URL('../examples/add.cu', import.meta.url);
 const spec = { source, name: 'add', parameters: 'pppi' };
 
 describe.skipIf(!hostCompilerVersion())('a kernel of a .cu file', () => {

@@ -112,7 +112,7 @@ let opened: Gpu | null = null;
 const device = () => (opened ??= openEmulatedGpu());
 const memory = () => device().allocateMemory(64);
 const spec = () => ({
-  source: new URL('add.cu', import.meta.url),
+  source: new URL('../examples/add.cu', import.meta.url),
   name: 'add',
   parameters: 'pppi',
 });

@@ -1,4 +1,4 @@
-/** `storage` backs tensors; `workspace` lives as long as one kernel, or belongs to a library. */
+/** `storage` is what users hold, tensors say; `workspace` lives as long as one kernel, or belongs to a library. */
 export type AllocationKind = 'storage' | 'workspace';
 
 /** Told of what an allocator does, while it does it. Addresses are the device's, sizes bytes. */
@@ -32,6 +32,6 @@ export interface MemoryBlock {
   readonly requestedBytes: number | null;
   /** What the device's statistics count for it; 0 for a free block. */
   readonly allocatedBytes: number;
-  /** What it is, where it is more than one tensor: the arena of a compiled function. */
+  /** What it is, where somebody gave it a name: the arena of a compiled function. */
   readonly name?: string;
 }

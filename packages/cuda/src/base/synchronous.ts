@@ -12,7 +12,7 @@ export function refuseAsync(name: string, fn: unknown): void {
 /** Returns `result`, but throws if it is a promise: then what `name` set up has ended before the work has. */
 export function refusePromise<T>(name: string, result: T): T {
   if (!isThenable(result)) return result;
-  // Its work goes on and may fail on tensors that are freed by now; the error that counts is thrown here.
+  // Its work goes on and may fail on what is freed by now; the error that counts is thrown here.
   result.then(undefined, () => {});
   throw mustBeSynchronous(name);
 }

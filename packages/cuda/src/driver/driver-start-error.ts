@@ -6,7 +6,7 @@ const remedies: ReadonlyMap<number, string> = new Map([
   [
     100,
     'The driver is there and sees no GPU: on a cluster take a job that has one (`srun --gpus=1`), in a container pass ' +
-      "them in (`docker run --gpus all`), and see that CUDA_VISIBLE_DEVICES hides none; or use the device 'cpu'.",
+      "them in (`docker run --gpus all`), and see that CUDA_VISIBLE_DEVICES hides none; for tensors there is the device 'cpu'.",
   ],
   // CUDA_ERROR_INVALID_DEVICE
   [101, 'Does CUDA_VISIBLE_DEVICES name GPUs that `nvidia-smi -L` lists?'],
@@ -28,6 +28,6 @@ const remedies: ReadonlyMap<number, string> = new Map([
 
 /** The error for a driver that is installed and does not start: `problem` is what cuInit said with that result. */
 export function driverStartError(result: number, problem: string): UnusableLibraryError {
-  const remedy = remedies.get(result) ?? "See whether `nvidia-smi` runs; or use the device 'cpu'.";
+  const remedy = remedies.get(result) ?? "See whether `nvidia-smi` runs; for tensors there is the device 'cpu'.";
   return new UnusableLibraryError(problem, remedy);
 }

@@ -25,7 +25,7 @@ export const libraries = {
   cuda: {
     name: 'libcuda',
     files: ['libcuda.so.1'],
-    remedy: "It comes with NVIDIA's driver: install that, or use the device 'cpu'.",
+    remedy: "It comes with NVIDIA's driver: install that; for tensors there is the device 'cpu'.",
   },
   nvrtc: {
     name: 'libnvrtc',

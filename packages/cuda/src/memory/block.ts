@@ -10,7 +10,7 @@ export interface BlockOwner {
 /** A piece of a segment: handed out, free, or between the two. Pieces of one segment are linked by address. */
 export class Block implements DeviceBuffer {
   byteLength = 0;
-  /** What it is, for recordings; null for the tensor or workspace of one op. */
+  /** What it is, for recordings; null where nobody gave it a name. */
   name: string | null = null;
   readonly address: number;
   /** Bytes, at least `byteLength`; a multiple of 512. */

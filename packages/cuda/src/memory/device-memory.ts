@@ -49,7 +49,7 @@ export class DeviceMemory {
     this.allocator = new CachingAllocator(source, parts.streams.current);
   }
 
-  /** Memory of tensors. Throws an OutOfMemoryError. */
+  /** Memory that users hold, counted as a live storage. Throws an OutOfMemoryError. */
   allocateStorage(byteLength: number): Block {
     const block = this.#take(byteLength, 'storage');
     this.#liveStorages++;

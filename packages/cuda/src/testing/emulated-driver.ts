@@ -16,7 +16,7 @@ import {
   results,
 } from './emulated-results.ts';
 
-/** What an emulated GPU claims to be: its L2 cache so small that small tensors do not fit. */
+/** What an emulated GPU claims to be: its L2 cache so small that few numbers fit. */
 export const emulatedMultiprocessors = 2;
 const l2Bytes = 128;
 
