@@ -28,6 +28,7 @@ const remedies: ReadonlyMap<number, string> = new Map([
 
 /** The error for a driver that is installed and does not start: `problem` is what cuInit said with that result. */
 export function driverStartError(result: number, problem: string): UnusableLibraryError {
-  const remedy = remedies.get(result) ?? "See whether `nvidia-smi` runs; for tensors there is the device 'cpu'.";
+  const remedy =
+    remedies.get(result) ?? "See whether `nvidia-smi` runs; for tensors there is the device 'cpu'.";
   return new UnusableLibraryError(problem, remedy);
 }
