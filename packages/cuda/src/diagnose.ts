@@ -89,11 +89,11 @@ function diagnoseLibrary(
       return { component, status: 'missing', detail: purpose, remedy: description.remedy };
     }
     // What the loader said of a library that is there; that it "was not found" would be wrong.
-    const told = error instanceof LibraryNotFoundError ? error.cause : error;
+    const reason = error instanceof LibraryNotFoundError ? error.cause : error;
     const { problem: detail, remedy } =
-      told instanceof UnusableLibraryError
-        ? told
-        : { problem: (told as Error).message, remedy: description.remedy };
+      reason instanceof UnusableLibraryError
+        ? reason
+        : { problem: (reason as Error).message, remedy: description.remedy };
     return { component, status: 'unusable', detail, ...(path === undefined ? {} : { path }), remedy };
   }
 }

@@ -1,6 +1,6 @@
 /** Memory that a device handed out. What is inside is the device's own business. */
 export interface DeviceBuffer {
-  /** The bytes that were asked for; the block behind it may be larger. */
+  /** The bytes that were asked for; the block that holds them may be larger. */
   readonly byteLength: number;
   /** Where it starts in the device's memory. */
   readonly address: number;

@@ -1,7 +1,7 @@
 /** `storage` is what users hold, tensors say; `workspace` lives as long as one kernel, or belongs to a library. */
 export type AllocationKind = 'storage' | 'workspace';
 
-/** Told of what an allocator does, while it does it. Addresses are the device's, sizes bytes. */
+/** Called with what an allocator does, while it does it. Addresses are the device's, sizes bytes. */
 export interface MemoryObserver {
   /** `bytes` is what the device's statistics count, at least `requestedBytes`; `name` what it is, if not for an op. */
   allocated(

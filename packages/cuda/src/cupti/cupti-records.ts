@@ -44,7 +44,7 @@ export interface RecordContext {
 }
 
 // Byte offsets. The records are packed, aligned to 8, and every version of a structure (CUpti_ActivityKernel4 to 10,
-// CUpti_ActivityMemcpy to 6, CUpti_ActivityMemset to 4, CUpti_ActivityAPI) only adds fields behind those named here.
+// CUpti_ActivityMemcpy to 6, CUpti_ActivityMemset to 4, CUpti_ActivityAPI) only adds fields after those named here.
 const kernelOffsets = {
   start: 16,
   end: 24,

@@ -61,7 +61,7 @@ export class CudaEvent implements DeviceEvent {
 
   /**
    * Lets the pool use the handle again at once, instead of when this object is collected. What waits for the
-   * event already goes on waiting for what it was recorded behind. Once is enough; more does nothing.
+   * event already goes on waiting for what was queued before it. Once is enough; more does nothing.
    */
   dispose(): void {
     if (this.#handle !== 0) this.#pool.takeBack(this, this.#handle);
@@ -94,7 +94,7 @@ export class EventPool {
     this.#driver = driver;
   }
 
-  /** Records an event behind everything queued on `stream`, a CUstream of the current context. */
+  /** Records an event after everything queued on `stream`, a CUstream of the current context. */
   record(stream: number, isTimed: boolean): CudaEvent {
     const { functions } = this.#driver;
     const { handles, collected } = isTimed ? this.#timed : this.#untimed;

@@ -7,7 +7,7 @@ import { CudaEvent, type EventOptions, type EventPool } from './event.ts';
 const nonBlocking = 1;
 
 /**
- * Which blocks of kernels a GPU begins first where streams work beside each other; CUDA gives lower numbers to what is more
+ * Which blocks of kernels a GPU begins first where streams work at the same time; CUDA gives lower numbers to what is more
  * urgent. Other ranks wait for communication.
  */
 export const streamPriorities = { ops: 0, communication: -1 } as const;
@@ -48,7 +48,7 @@ export class CudaStream {
     this.#driver.check(this.#driver.functions.cuStreamSynchronize(this.handle), 'cuStreamSynchronize');
   }
 
-  /** Records a point behind everything queued so far. */
+  /** Records a point after everything queued so far. */
   recordEvent(options: EventOptions = {}): CudaEvent {
     checkOptions('recordEvent', options, ['timing']);
     const { timing = true } = options;

@@ -19,7 +19,7 @@ const configAttributeCount = 48;
 
 const sizeOffset = 40;
 
-/** A launch as the driver takes it: arguments by their addresses, or packed behind `extra`. */
+/** A launch as the driver takes it: arguments by their addresses, or packed where `extra` points. */
 export interface PreparedLaunch {
   readonly kernel: number;
   readonly grid: readonly [number, number, number];

@@ -10,7 +10,7 @@ export interface SegmentSource {
   reserve(bytes: number): number | null;
   /** Takes a segment back; everything queued on it has run by then. */
   release(address: number): void;
-  /** Told of each block that may be handed out again to what `queue` runs from now on. */
+  /** Called with each block that may be handed out again to what `queue` runs from now on. */
   retired?(address: number, bytes: number, queue: MemoryQueue): void;
 }
 
@@ -39,7 +39,7 @@ export interface AllocatorStatistics {
  * split, and merged with free neighbours.
  */
 export class CachingAllocator {
-  /** Told of what happens here, if there is one. */
+  /** Called with what happens here, if there is one. */
   observer: MemoryObserver | null = null;
   readonly #source: SegmentSource;
   readonly #pools = new Set<MemoryPool>();
@@ -52,7 +52,7 @@ export class CachingAllocator {
     peakReservedBytes: 0,
   };
 
-  /** Allocates for `queue`, from the default pool, until told otherwise. */
+  /** Allocates for `queue`, from the default pool, until another is selected. */
   constructor(source: SegmentSource, queue: MemoryQueue) {
     this.#source = source;
     this.#defaultPool = this.createPool();

@@ -70,7 +70,7 @@ export function splitBlock(block: Block, size: number): Block {
   return rest;
 }
 
-/** Makes one block of `block` and the one behind it. */
+/** Makes one block of `block` and the one after it. */
 export function absorbNext(block: Block, next: Block): void {
   block.size += next.size;
   block.next = next.next;

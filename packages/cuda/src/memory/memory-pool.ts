@@ -97,7 +97,7 @@ export class MemoryPool {
   release(): void {
     if (this.isReleased) return;
     if (this.entered > 0)
-      throw new DeviceError('release: the pool is in use by withPool; release it behind that.');
+      throw new DeviceError('release: the pool is in use by withPool; release it after that.');
     this.isReleased = true;
     this.#giveBack(this);
   }

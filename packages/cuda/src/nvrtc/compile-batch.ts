@@ -39,7 +39,7 @@ export class CompileBatch implements KernelBatch {
   readonly #ended = new Set<Worker>();
   readonly #images = new Map<number, Uint8Array>();
   readonly #keep: KeepImage;
-  /** Of a thread that could not be started, or of what was told of an image. */
+  /** Of a thread that could not be started, or of what was given an image. */
   readonly #errors: unknown[] = [];
   #endsAtFailure = false;
 

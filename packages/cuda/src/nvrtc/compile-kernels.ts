@@ -16,7 +16,7 @@ export type CompilableKernel = Pick<KernelSpec, 'source' | 'defines'>;
 export interface CompileKernelsOptions {
   /** Threads that compile, at most one for each kernel. Default: as many as the processor runs at once. */
   readonly threads?: number;
-  /** Called once before the first kernel is compiled, and behind each; never if the cache has them all. */
+  /** Called once before the first kernel is compiled, and after each; never if the cache has them all. */
   readonly onProgress?: (compiled: number, total: number) => void;
 }
 
@@ -92,7 +92,7 @@ function missingKernels(kernels: readonly CompilableKernel[], builder: KernelBui
   return [...byKey].filter(([key]) => !builder.isCached(key)).map(([key, request]) => ({ key, request }));
 }
 
-/** Launches do without a cache; whoever compiles for later launches cannot. */
+/** Launches do without a cache; compiling for later launches cannot. */
 function makeWritable(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true });

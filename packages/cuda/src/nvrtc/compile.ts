@@ -29,7 +29,7 @@ function readText(url: URL): string {
 export type GivenHeaders = Readonly<Record<string, string>>;
 
 /**
- * The files that `source` includes by quotes, and those that they include, by name. They lie beside the source, atop its
+ * The files that `source` includes by quotes, and those that they include, by name. They lie next to the source, atop its
  * package's folder `kernels`, or atop that of this package, unless they are given. Throws a DeviceError for one that is missing.
  */
 export function collectHeaders(source: string, folder: URL, given: GivenHeaders = {}): Map<string, string> {

@@ -36,7 +36,7 @@ function restore(signal: number, action: HostMemory): void {
 }
 
 /**
- * Runs `compile`, behind which Ctrl-C and SIGTERM end the process as before. NVRTC's first compilation in a process (seen in
+ * Runs `compile`, after which Ctrl-C and SIGTERM end the process as before. NVRTC's first compilation in a process (seen in
  * 12.4) handles these signals, and gives Node its handlers back without the flag that they are for one signal. They raise
  * their signal again, for the system to end the process: without the flag for ever, and only SIGKILL is left.
  */

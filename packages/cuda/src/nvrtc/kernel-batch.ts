@@ -1,6 +1,6 @@
 import type { CompileRequest } from './nvrtc.ts';
 
-/** Is told of each image, by its kernel's place; gives whether it keeps the image, which is then nobody's to take. */
+/** Called with each image and its kernel's place; gives whether it keeps the image, which is then nobody's to take. */
 export type KeepImage = (index: number, image: Uint8Array) => boolean;
 
 /** Kernels that are compiled aside, by their places in a list. */

@@ -19,7 +19,7 @@ export interface GraphDriver {
   launched(activities: number): void;
 }
 
-/** CUDA graphs of an emulated GPU: what a captured stream was given, as nodes that run one behind another. */
+/** CUDA graphs of an emulated GPU: what a captured stream was given, as nodes that run one after another. */
 export class EmulatedGraphs {
   readonly #driver: GraphDriver;
   readonly #graphs: GraphNode[][] = [];
@@ -27,7 +27,7 @@ export class EmulatedGraphs {
   readonly #captured = new Map<number, number>();
   readonly #nodes: GraphNode[] = [];
   readonly #nodesByWork = new Map<() => void, GraphNode>();
-  /** Where a capture's last node is told. */
+  /** Where a capture's last node is given. */
   readonly #lastNode = new HostMemory(8);
 
   constructor(driver: GraphDriver) {
