@@ -1,8 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { hostCompilerVersion } from '../../packages/cuda/src/testing.ts';
 import { codeBlocks } from '../handbook/code-blocks.ts';
 import { Workshop } from '../handbook/workshop.ts';
 
@@ -10,9 +8,6 @@ import { Workshop } from '../handbook/workshop.ts';
 
 const workshops = resolve('tooling/test/.readmes');
 const hasGloo = existsSync(resolve('packages/collectives/native/build'));
-const hasEmulator = hostCompilerVersion() !== null;
-/** Lets programs run on an emulated GPU. */
-const emulated = pathToFileURL(resolve('packages/cuda/test/emulated-gpu/preload.mjs')).href;
 
 afterAll(() => rmSync(workshops, { recursive: true, force: true }));
 
@@ -43,16 +38,14 @@ describe.each(readdirSync('packages'))('packages/%s/README.md', (name) => {
   it('has a first program that prints what it says, within rounding', () => {
     const workshop = new Workshop(join(workshops, name));
     for (const { file, code } of programs) workshop.write(file!, code);
-    const isRun = ({ mark }: (typeof blocks)[number]) =>
-      mark === null || (mark === 'gloo' && hasGloo) || (mark === 'gpu' && hasEmulator);
+    const isRun = ({ mark }: (typeof blocks)[number]) => mark === null || (mark === 'gloo' && hasGloo);
     const output = commands
       .filter(isRun)
-      .map(({ mark, code }) =>
-        workshop.run(mark === 'gpu' ? `export NODE_OPTIONS=--import=${emulated}\n${code}` : code),
-      )
+      .map(({ code }) => workshop.run(code))
       .join('');
     const [expected] = printed(start);
     expect(commands.filter(({ mark }) => mark !== 'install')).not.toEqual([]);
+    // What needs a GPU, tests of the package run on an emulated one.
     if (expected === undefined || !commands.some(isRun)) return;
     expect(output.replace(NUMBER, '#').trim()).toBe(expected.replace(NUMBER, '#').trim());
     const values = numbersOf(output);

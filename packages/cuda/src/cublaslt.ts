@@ -81,6 +81,7 @@ export interface LtMatmul {
   readonly workspaceBytes: number;
 }
 
+/** A product as cublasLt is asked for it, column by column: D = alpha · op(A) · op(B) + beta · C. */
 export interface LtMatmulDescription {
   readonly computeType: number;
   readonly scaleType: number;

@@ -33,6 +33,7 @@ export interface ApiCall {
   readonly correlationId: number;
 }
 
+/** What a record of CUPTI's buffers says. */
 export type ActivityRecord = GpuActivity | ApiCall;
 
 /** What reading records needs besides their bytes. */

@@ -58,6 +58,7 @@ const prototypes = {
     'uintptr_t strides, uintptr_t box, uintptr_t elementStrides, int interleave, int swizzle, int l2Promotion, int fill)',
 } as const;
 
+/** What of libcuda is called. */
 export type DriverFunctions = NativeFunctions<typeof prototypes>;
 
 /** Names a CUresult: what cuGetErrorName and cuGetErrorString say. */
