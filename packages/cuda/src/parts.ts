@@ -21,7 +21,7 @@ export type { Scratch } from './memory/stream-scratch.ts';
 export { type LaunchRecorder, Launcher, type PreparedLaunch } from './launch/launch.ts';
 export { TensorMapEncoder } from './launch/tensor-map.ts';
 export { type BuilderParts, type Defines, KernelBuilder, KernelPostponed } from './nvrtc/compile.ts';
-export { CompileBatch } from './nvrtc/compile-batch.ts';
+export { compileAside } from './nvrtc/common-builder.ts';
 export type { BeginBatch, KernelBatch, KeepImage } from './nvrtc/kernel-batch.ts';
 export { KernelModules } from './nvrtc/modules.ts';
 export { type CompileRequest, type KernelCompiler, loadNvrtc } from './nvrtc/nvrtc.ts';

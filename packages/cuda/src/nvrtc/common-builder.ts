@@ -27,5 +27,10 @@ const mostThreads = 8;
 /** Null where this thread has the only processor. */
 function onOtherProcessors(): BeginBatch | null {
   const threads = Math.min(availableParallelism() - 1, mostThreads);
-  return threads > 0 ? (requests, keep) => new CompileBatch(requests, threads, keep) : null;
+  return threads > 0 ? compileAside(threads) : null;
+}
+
+/** Compiles in so many threads of their own, or in fewer where fewer kernels are asked for. */
+export function compileAside(threads: number): BeginBatch {
+  return (requests, keep) => new CompileBatch(requests, threads, keep);
 }

@@ -1,5 +1,5 @@
 // Is alone in a process: a stand-in for NVRTC's library stays loaded.
-import { type BeginBatch, CompileBatch, loadNvrtc } from '@roofline/cuda/parts';
+import { type BeginBatch, compileAside, loadNvrtc } from '@roofline/cuda/parts';
 import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { standInForNvrtc } from '../../../cuda/test/nvrtc/stand-in-for-nvrtc.ts';
@@ -11,9 +11,10 @@ describe.skipIf(!hostCompilerVersion())('kernels compiled aside (need gcc)', () 
 
   it('are those that a program waits for', () => {
     let count = 0;
+    const begin = compileAside(2);
     const beginBatch: BeginBatch = (all, keep) => {
       count += all.length;
-      return new CompileBatch(all, 2, keep);
+      return begin(all, keep);
     };
     expect(compiledStep(openNoOpDevice(beginBatch, loadNvrtc))).toEqual(compiledStep(openNoOpDevice()));
     expect(count).toBeGreaterThan(1);
