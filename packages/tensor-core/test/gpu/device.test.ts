@@ -1,3 +1,4 @@
+import { openGpu } from '@roofline/cuda';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { diagnose } from '../../src/backends/diagnose.ts';
@@ -9,6 +10,15 @@ describe('openCudaDevice', () => {
   it('gives one object for each index, and names what is not there', () => {
     expect(openCudaDevice(0)).toBe(openCudaDevice(0));
     expect(() => openCudaDevice(cudaDeviceCount())).toThrow(/There is no cuda:/);
+  });
+
+  it('shares the memory and the streams of the GPU that cuda opens', () => {
+    const [device, gpu] = [openCudaDevice(0), openGpu(0)];
+    const before = device.allocatedBytes;
+    using memory = gpu.upload(Float32Array.of(1, 2));
+    expect(device.allocatedBytes - before).toBe(512);
+    expect(gpu.stream).toBe(device.stream);
+    expect([...memory.read(new Float32Array(2))]).toEqual([1, 2]);
   });
 });
 
