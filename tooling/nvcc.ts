@@ -28,14 +28,15 @@ export interface KernelVariant {
  * options and nvcc give the same again.
  */
 const cache = join(tmpdir(), 'roofline-nvcc-reports');
-const coreKernels = fileURLToPath(new URL('../packages/tensor-core/kernels/', import.meta.url));
+/** The headers that kernels of all packages include. */
+export const sharedKernels = fileURLToPath(new URL('../packages/cuda/kernels/', import.meta.url));
 
 const { status, stdout: version } = spawnSync('nvcc', ['--version'], { encoding: 'utf8' });
 
 export const foundNvcc = status === 0;
 
 export interface NvccOptions {
-  /** Folders of kernels whose headers are included, with their rooms; those of tensor-core are always among them. */
+  /** Folders of kernels whose headers are included, with their rooms; those of `cuda` are always among them. */
   readonly kernels?: readonly URL[];
   /** GPUs that run the PTX of `virtual`, such as '100' and '120' for '100'. Default: that alone. */
   readonly real?: readonly string[];
@@ -56,7 +57,7 @@ export async function compileByNvcc(
   variants: readonly KernelVariant[],
   { kernels = [], real = [virtual], optimized = false, large = false }: NvccOptions = {},
 ): Promise<string> {
-  const folders = [coreKernels, ...kernels.map((url) => fileURLToPath(url))];
+  const folders = [sharedKernels, ...kernels.map((url) => fileURLToPath(url))];
   const headers = folders.flatMap((folder) =>
     globSync('**/*.cuh', { cwd: folder }).map((file) => join(folder, file)),
   );

@@ -4,7 +4,7 @@
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
   mutate: [
-    'packages/{tensor-core,optim}/src/**/*.ts',
+    'packages/{cuda,tensor-core,optim}/src/**/*.ts',
     'packages/reports/src/{table/number-text,text/csv,text/text-form}.ts',
     'packages/bench-harness/src/measuring/*.ts',
     'packages/bench-harness/src/records/record.ts',
@@ -15,7 +15,8 @@ export default {
     'packages/bench-harness/src/benchmarks/profile/kernel-spans.ts',
     // Text of CUDA C++, and helpers of tests.
     '!packages/tensor-core/src/backends/cuda/generated/**',
-    '!packages/tensor-core/src/{testing/**,testing.ts,native.ts}',
+    '!packages/cuda/src/{testing/**,testing.ts,host.ts,parts.ts}',
+    '!packages/tensor-core/src/{testing/**,testing.ts,kernel-api.ts}',
     '!packages/*/src/index.ts',
   ],
   plugins: ['@stryker-mutator/vitest-runner', './tooling/mutation-ignorers.mjs'],

@@ -4,8 +4,8 @@ import { defineConfig } from 'tsup';
 
 /** What packages export, and programs that they start; each lies atop `dist` once it is built. */
 const entries = [
-  ...['src/index.ts', 'src/native.ts', 'src/testing.ts', 'src/base/nearest.ts'],
-  ...['src/cuda/nvrtc/compile-worker.ts', 'src/cuda/cupti/cupti-thread.ts'],
+  ...['src/index.ts', 'src/kernel-api.ts', 'src/testing.ts', 'src/host.ts', 'src/parts.ts'],
+  ...['src/nvrtc/compile-worker.ts', 'src/cupti/cupti-thread.ts'],
   ...['src/nccl-watchdog.ts', 'src/store-thread.ts', 'src/lifeline.ts', 'src/lifeline-thread.ts'],
   ...['src/launch/spawn-with-lifeline.ts', 'src/cli.ts', 'src/cell.ts'],
   ...['src/collective-rank.ts', 'src/ddp-rank.ts'],

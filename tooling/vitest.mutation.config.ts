@@ -7,8 +7,7 @@ const packages = fileURLToPath(new URL('../packages', import.meta.url));
 /** Linked packages lead out of the runner's copy of the repository, to sources without faults. */
 const sourcesOfPackages = [
   { find: /^@roofline\/([\w-]+)$/, replacement: `${packages}/$1/src/index.ts` },
-  { find: /^@roofline\/([\w-]+)\/nearest$/, replacement: `${packages}/$1/src/base/nearest.ts` },
-  { find: /^@roofline\/([\w-]+)\/(native|testing)$/, replacement: `${packages}/$1/src/$2.ts` },
+  { find: /^@roofline\/([\w-]+)\/(host|parts|kernel-api|testing)$/, replacement: `${packages}/$1/src/$2.ts` },
 ];
 
 /**

@@ -33,9 +33,9 @@ const topics: readonly Topic[] = [
   },
   {
     title: 'Ops of your own',
-    sources: ['op', 'tensor/tape', 'onnx/graph', 'cuda/kernel', 'base/memory-view', 'base/check-'],
+    sources: ['op', 'tensor/tape', 'onnx/graph', '@roofline/cuda', 'base/memory-view', 'base/check-'],
   },
-  { title: 'Errors', sources: ['base/errors', 'base/host/user-place'] },
+  { title: 'Errors and checks', sources: ['@roofline/cuda/host'] },
 ];
 
 /** A topic as a module of its own. */

@@ -2,12 +2,14 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import * as t from '../../packages/tensor-core/src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../packages/tensor-core/src/testing.ts';
+import { hostCompilerVersion } from '../../packages/cuda/src/testing.ts';
+import { openEmulatedDevice } from '../../packages/tensor-core/src/testing.ts';
 import type { ElementwiseCase } from '../../packages/tensor-core/test/op-cases/elementwise/elementwise.ts';
 import { describeElementwise } from '../../packages/tensor-core/test/op-cases/generic.ts';
 
 const page = readFileSync('CONTRIBUTING.md', 'utf8');
 const core = resolve('packages/tensor-core');
+const cuda = resolve('packages/cuda');
 const walks = resolve('tooling/test/.walks');
 
 /** The first block of code after a text on the page. */
@@ -21,7 +23,8 @@ function codeBehind(text: string): string {
 function writeModule(path: string, code: string, folder: string): string {
   const module = code
     .replaceAll(/from '(\.[^']+)'/g, (_, from: string) => `from '${join(folder, from)}'`)
-    .replaceAll("'@roofline/tensor-core/native'", `'${core}/src/native.ts'`)
+    .replaceAll("'@roofline/tensor-core/kernel-api'", `'${core}/src/kernel-api.ts'`)
+    .replaceAll("'@roofline/cuda'", `'${cuda}/src/index.ts'`)
     .replaceAll("'@roofline/tensor-core'", `'${core}/src/index.ts'`);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, module);

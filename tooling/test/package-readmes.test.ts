@@ -45,7 +45,8 @@ describe.each(readdirSync('packages'))('packages/%s/README.md', (name) => {
       .join('');
     const [expected] = printed(start);
     expect(commands.filter(({ mark }) => mark !== 'install')).not.toEqual([]);
-    if (expected === undefined) return;
+    // What needs a GPU, tests of the package run on an emulated one.
+    if (expected === undefined || !commands.some(isRun)) return;
     expect(output.replace(NUMBER, '#').trim()).toBe(expected.replace(NUMBER, '#').trim());
     const values = numbersOf(output);
     numbersOf(expected).forEach((value, i) => {

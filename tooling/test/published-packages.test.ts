@@ -19,16 +19,20 @@ let workspace: ReleaseWorkspace;
 /** What the next release holds: all packages as they are, at the versions that their changesets lead to. */
 let released: readonly Manifest[];
 
-/** What a project may do with each entry point of tensor-core. */
+/** What a project may do with each entry point of tensor-core and cuda. */
 const usesOfTensors = `
   import { tensor } from '@roofline/tensor-core';
-  import { cudaDevice } from '@roofline/tensor-core/native';
+  import { cudaDevice } from '@roofline/tensor-core/kernel-api';
   import { openEmulatedDevice } from '@roofline/tensor-core/testing';
-  import { nearestOf } from '@roofline/tensor-core/nearest';
+  import { type Gpu, openGpu } from '@roofline/cuda';
+  import { nearestOf } from '@roofline/cuda/host';
+  import { CudaGraph } from '@roofline/cuda/parts';
+  import { openEmulatedGpu } from '@roofline/cuda/testing';
   export const values: number[] = tensor([1, 2]).toFlatArray();
   // @ts-expect-error: a tensor is no text.
   export const text: string = tensor([1, 2]);
-  export const all = [cudaDevice, openEmulatedDevice, nearestOf];`;
+  export const gpus: (() => Gpu)[] = [openGpu, openEmulatedGpu, () => cudaDevice(openEmulatedDevice())];
+  export const all = [nearestOf, CudaGraph];`;
 
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'roofline-release-'));

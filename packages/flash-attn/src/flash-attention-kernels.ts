@@ -8,7 +8,7 @@ import {
   checkOptions,
   describeValue,
 } from '@roofline/tensor-core';
-import type { CompilableKernel } from '@roofline/tensor-core/native';
+import type { CompilableKernel } from '@roofline/cuda';
 import { kernelProblem } from './cuda/kernel-problem.ts';
 import { problemKernels } from './cuda/problem-kernels.ts';
 import { attentionSizes } from './operands.ts';
@@ -30,7 +30,7 @@ export type FlashAttentionGpu = Pick<
 
 /**
  * The kernels that `flashAttention` of such operands and its backward pass run on a GPU, for `compileKernels` of
- * `@roofline/tensor-core/native`. They follow from what `setFlashKernels` and `setFloat32MatmulPrecision` say now. Throws as
+ * `@roofline/cuda`. They follow from what `setFlashKernels` and `setFloat32MatmulPrecision` say now. Throws as
  * `flashAttention` does, a RooflineError (code RANGE) for properties that are no counts, and a DeviceError for what this GPU has
  * no kernels for.
  */

@@ -1,5 +1,6 @@
 import { fromTypedArray, full, scope, setFloat32MatmulPrecision } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FlashKernels, flashAttention, flashAttentionWithLse, setFlashKernels } from '../src/index.ts';
 import { expectAccurate, relativeError } from './attempt.ts';

@@ -1,5 +1,6 @@
 import { type Device, type Tensor, device, fromTypedArray, noGrad, scope } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import {
   KeyValueCache,
   TransformerLM,

@@ -1,5 +1,5 @@
 import type { KernelSpec } from '@roofline/tensor-core';
-import { packageKernels } from '@roofline/tensor-core/native';
+import { packageKernels } from '@roofline/cuda';
 
 const kernels = packageKernels(import.meta.url);
 

@@ -11,7 +11,7 @@ import {
   sum,
   transpose,
 } from '@roofline/tensor-core';
-import type { CudaDevice } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import { describe, expect, it } from 'vitest';
 import { AdamW, SGD, clipGradientNorm } from '../src/index.ts';
 import { type Make, type Tower, adamw, expectEqual, expectSame, layers, opsIn, twins } from './tower.ts';

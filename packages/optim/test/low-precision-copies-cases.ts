@@ -21,7 +21,7 @@ import {
   slice,
   sum,
 } from '@roofline/tensor-core';
-import type { CudaDevice } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import { expect, it } from 'vitest';
 import { AdamW, GradientScaler, type Optimizer, SGD } from '../src/index.ts';
 import { parameterOf } from './parameters.ts';

@@ -1,4 +1,5 @@
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe } from 'vitest';
 import { describeLowPrecisionCopies } from './low-precision-copies-cases.ts';
 

@@ -18,7 +18,7 @@ import {
   slice,
   sum,
 } from '@roofline/tensor-core';
-import type { CudaDevice } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import { expect } from 'vitest';
 import { AdamW, GradientScaler, type Optimizer } from '../src/index.ts';
 import { pseudoRandom } from './reference.ts';

@@ -1,5 +1,6 @@
 import { device, mul, observeOps, scope, sum } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { AdamW, GradientScaler, SGD } from '../src/index.ts';
 import { describeLifetimes } from './lifetime-cases.ts';

@@ -17,10 +17,33 @@ export {
 } from './base/dtype.ts';
 export { type Layout, type Shape, formatShape, sizeOf } from './base/shape.ts';
 export type { Device } from './tensor/device.ts';
-export type { DeviceBuffer, DeviceEvent, MemoryStatistics } from './base/device-memory.ts';
+export {
+  type AllocationKind,
+  type DeviceBuffer,
+  type DeviceEvent,
+  type MemoryBlock,
+  type MemoryObserver,
+  type MemorySegment,
+  type MemoryStatistics,
+  type OutOfMemoryDetails,
+  type Place,
+  DeviceError,
+  DisposedError,
+  KernelCompileError,
+  LibraryNotFoundError,
+  OutOfMemoryError,
+  RooflineError,
+  checkCount,
+  checkFlag,
+  checkFunction,
+  checkNumber,
+  checkObject,
+  checkOptions,
+  checkText,
+  describeValue,
+} from '@roofline/cuda/host';
 export { type DeviceSpec, checkDevice, device } from './backends/device-registry.ts';
 export * from './base/errors.ts';
-export type { Place } from './base/host/user-place.ts';
 
 export {
   type NestedNumbers,
@@ -41,7 +64,7 @@ export { fromBits16, toBits16 } from './base/float16.ts';
 export * from './op/op.ts';
 export type { Saves } from './tensor/tape/save-plan.ts';
 export type * from './base/memory-view.ts';
-export type * from './cuda/kernel.ts';
+export type { CudaKernel, CudaProperties, Diagnosis, KernelSpec } from '@roofline/cuda';
 export type * from './op/cuda-lowering.ts';
 export type {
   OnnxAttribute,
@@ -52,17 +75,7 @@ export type {
   OnnxValue,
 } from './onnx/graph.ts';
 export type * from './op/cpu-lowering.ts';
-export { checkOptions } from './base/check-options.ts';
 export { requireTensor, requireTensors } from './op/require-tensor.ts';
-export {
-  checkCount,
-  checkFlag,
-  checkFunction,
-  checkNumber,
-  checkObject,
-  checkText,
-  describeValue,
-} from './base/check-value.ts';
 export { type Destinations, apply, applyOne, applyView } from './op/apply.ts';
 export { type CompileCache, type CompileOptions, type CompiledFunction, compile } from './compile/compile.ts';
 export { type ExportOnnxOptions, exportOnnx } from './compile/export-onnx.ts';
@@ -77,7 +90,6 @@ export { type Observer, observeOps } from './op/observers.ts';
 export { costOf } from './op/cost.ts';
 export { type RecordMemoryOptions, recordMemory } from './observe/memory/record-memory.ts';
 export type { Allocation, MemoryEvent, MemoryRecord } from './observe/memory/record.ts';
-export type { AllocationKind, MemoryBlock, MemoryObserver, MemorySegment } from './base/memory-observer.ts';
 export type { StackFrame } from './observe/memory/call-stack.ts';
 export { type MemoryPeak, peakMemory, reservedOverTime } from './observe/memory/peaks.ts';
 export { type SavedForBackward, savedForBackward } from './observe/memory/saved-for-backward.ts';
@@ -99,7 +111,7 @@ export { equal, greater, greaterEqual, less, lessEqual } from './ops/elementwise
 export { logicalNot, notEqual } from './ops/elementwise/logical-not.ts';
 export { cos, exp, gelu, log, relu, rsqrt, sigmoid, silu, sin, sqrt, tanh } from './ops/elementwise/math.ts';
 export { pow } from './ops/elementwise/pow.ts';
-export { type Operand } from './ops/support/pointwise.ts';
+export type { Operand } from './ops/support/pointwise.ts';
 export { cast } from './ops/copy/cast.ts';
 export { contiguous, copy } from './ops/copy/contiguous.ts';
 export { addInPlace, copyInPlace, fillInPlace } from './ops/copy/in-place.ts';
@@ -167,5 +179,4 @@ export {
 } from './op/float32-matmul-precision.ts';
 export { setCpuThreads } from './onnx/threads.ts';
 export { cudaAvailable, cudaDeviceCount } from './backends/cuda/open-device.ts';
-export { type Diagnosis } from './backends/cuda/diagnose.ts';
 export { diagnose } from './backends/diagnose.ts';

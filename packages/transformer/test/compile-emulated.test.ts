@@ -1,4 +1,5 @@
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { expectSameBits, train } from './small-training.ts';
 

@@ -12,7 +12,8 @@ import {
   scope,
   slice,
 } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { TransformerLM, languageModelLoss } from '../src/index.ts';
 

@@ -1,4 +1,4 @@
-import { nearestOf } from '@roofline/tensor-core/nearest';
+import { nearestOf } from '@roofline/cuda/host';
 import { UsageError } from '../errors.ts';
 
 /** A UsageError that names what was given, the nearest choice, and all of them. */

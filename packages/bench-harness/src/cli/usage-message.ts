@@ -1,4 +1,4 @@
-import { nearestOf } from '@roofline/tensor-core/nearest';
+import { nearestOf } from '@roofline/cuda/host';
 import type { CommandEntry } from './command.ts';
 
 /** What the command line is checked against. */

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { ceilingsSchema, type Ceilings } from '../measuring/ceilings.ts';
-import { makeFolders } from '../records/make-folders.ts';
+import { makeFolders } from '@roofline/cuda/host';
 import { deviceIdentity, type Environment } from '../records/environment.ts';
 
 /** Ceilings by device, driver, the variables that choose kernels, and the version of the code that measured them. */

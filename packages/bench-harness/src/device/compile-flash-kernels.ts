@@ -1,6 +1,6 @@
-import { flashAttentionKernels, type FlashAttentionGpu } from '@roofline/flash-attn';
+import { type FlashAttentionGpu, flashAttentionKernels } from '@roofline/flash-attn';
 import { RooflineError } from '@roofline/tensor-core';
-import { compileKernels } from '@roofline/tensor-core/native';
+import { compileKernels } from '@roofline/cuda';
 import { isCausal, type AttentionShape } from '../attention/shape.ts';
 import type { CellTask } from '../benchmarks/definition.ts';
 

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { packageDirectory } from '../paths.ts';
 
 const recordedPackages = [
+  '@roofline/cuda',
   '@roofline/tensor-core',
   '@roofline/transformer',
   '@roofline/flash-attn',

@@ -63,8 +63,8 @@ describe('the registry', () => {
       [...loadedWith(join(sources, program))]
         .filter((name) => !name.startsWith('/') && !name.startsWith('node:'))
         .sort();
-    // The entry of tensor-core that loads nothing of the rest.
-    expect(packagesOf('cli/main.ts')).toEqual(['@roofline/tensor-core/nearest', 'yargs']);
+    // The entry of cuda that loads nothing of a GPU.
+    expect(packagesOf('cli/main.ts')).toEqual(['@roofline/cuda/host', 'yargs']);
     // Before the version of Node.js is checked nothing is loaded that it may not be able to read.
     expect(packagesOf('cli.ts')).toEqual([]);
   });

@@ -1,4 +1,4 @@
-import { nvrtcVersion } from '@roofline/tensor-core/testing';
+import { nvrtcVersion } from '@roofline/cuda/testing';
 import { describe, expect, it } from 'vitest';
 import type { AttentionShape } from '../../src/attention/shape.ts';
 import { attentionBenchmark } from '../../src/benchmarks/attention/benchmark.ts';

@@ -1,4 +1,4 @@
-import { HostMemory } from '@roofline/tensor-core/native';
+import { HostMemory } from '@roofline/cuda/host';
 import { RooflineError } from '@roofline/tensor-core';
 import { Socket } from 'node:net';
 import type { Backend, Outcome, PendingCall, RunningCall } from '../group/backend.ts';

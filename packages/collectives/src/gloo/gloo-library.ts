@@ -1,5 +1,5 @@
 import { LibraryNotFoundError, RooflineError } from '@roofline/tensor-core';
-import { type NativeFunctions, declareFunctions, ffi, keepLibrary } from '@roofline/tensor-core/native';
+import { type NativeFunctions, declareFunctions, ffi, keepLibrary } from '@roofline/cuda/host';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

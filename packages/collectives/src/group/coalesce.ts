@@ -1,4 +1,4 @@
-import { refuseAsync, refusePromise } from '@roofline/tensor-core/native';
+import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { type PreparedCall, startTogether } from './prepared-call.ts';
 import { Work } from './work.ts';

@@ -8,7 +8,7 @@ import {
   formatShape,
   isFloatingPoint,
 } from '@roofline/tensor-core';
-import { sameShape } from '@roofline/tensor-core/native';
+import { sameShape } from '@roofline/tensor-core/kernel-api';
 import { CollectiveError } from '../errors.ts';
 import type { Backend, Reduction } from './backend.ts';
 import { checkRank, checkReduction } from './check-call.ts';

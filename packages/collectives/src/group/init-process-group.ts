@@ -11,7 +11,7 @@ import {
   describeValue,
   device as openDevice,
 } from '@roofline/tensor-core';
-import { type CudaDevice, cudaDevice } from '@roofline/tensor-core/native';
+import { type CudaDevice, cudaDevice } from '@roofline/tensor-core/kernel-api';
 import { connectGloo } from '../gloo/connect-gloo.ts';
 import { glooLibrary } from '../gloo/gloo-library.ts';
 import { connectNccl } from '../nccl/connect-nccl.ts';

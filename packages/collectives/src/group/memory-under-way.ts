@@ -1,5 +1,5 @@
 import { DeviceError, type Storage, type Tensor, formatShape } from '@roofline/tensor-core';
-import { type StoredElements, shareMemory } from '@roofline/tensor-core/native';
+import { type StoredElements, shareMemory } from '@roofline/tensor-core/kernel-api';
 
 /** How a call uses a tensor's memory. */
 export interface MemoryUse {

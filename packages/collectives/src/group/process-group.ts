@@ -7,7 +7,8 @@ import {
   checkOptions,
   formatShape,
 } from '@roofline/tensor-core';
-import { currentTrace, refuseAsync, refusePromise } from '@roofline/tensor-core/native';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
+import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 import type { Backend } from './backend.ts';
 import { checkRank, checkSubGroupRanks } from './check-call.ts';
 import { collectCalls } from './coalesce.ts';

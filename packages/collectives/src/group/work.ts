@@ -1,5 +1,5 @@
 import { checkFunction } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/native';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import type { RunningCall, TimeSpan } from './backend.ts';
 
 const observers = new Set<(work: Work) => void>();

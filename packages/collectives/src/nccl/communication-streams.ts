@@ -1,4 +1,5 @@
-import type { CudaDevice, CudaStream } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
+import type { CudaStream } from '@roofline/cuda';
 
 const idle = new WeakMap<CudaDevice, CudaStream[]>();
 

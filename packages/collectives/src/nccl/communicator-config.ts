@@ -1,4 +1,4 @@
-import { HostMemory } from '@roofline/tensor-core/native';
+import { HostMemory } from '@roofline/cuda/host';
 
 /** ncclConfig_t, as far as communicators here differ. */
 export interface CommunicatorConfig {

@@ -1,4 +1,4 @@
-import { HostMemory } from '@roofline/tensor-core/native';
+import { HostMemory } from '@roofline/cuda/host';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configFor } from './communicator-config.ts';
 import { CommunicatorState } from './communicator-state.ts';

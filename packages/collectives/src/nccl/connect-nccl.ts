@@ -1,4 +1,4 @@
-import type { CudaDevice } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CollectiveError } from '../errors.ts';
 import { type Rendezvous, awaitMembers } from '../group/await-members.ts';

@@ -1,6 +1,7 @@
-import { type CudaDevice, type CudaEvent, type CudaStream } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
+import type { CudaEvent, CudaStream } from '@roofline/cuda';
 import type { Backend, BackendCall, Outcome, PendingCall, RunningCall } from '../group/backend.ts';
-import { type Communicator } from './communicator.ts';
+import type { Communicator } from './communicator.ts';
 import { mostPending } from './communicator-state.ts';
 import { borrowStream, giveBackStream } from './communication-streams.ts';
 import { ncclCallsOf } from './nccl-calls.ts';

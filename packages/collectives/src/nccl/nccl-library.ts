@@ -1,12 +1,6 @@
 import { RooflineError } from '@roofline/tensor-core';
-import {
-  HostMemory,
-  type NativeFunctions,
-  declareFunctions,
-  ffi,
-  libraries,
-  loadLibrary,
-} from '@roofline/tensor-core/native';
+import { HostMemory, type NativeFunctions, declareFunctions, ffi } from '@roofline/cuda/host';
+import { libraries, loadLibrary } from '@roofline/cuda';
 
 // Communicators, streams and addresses are numbers; results arrive through addresses of host memory.
 const prototypes = {

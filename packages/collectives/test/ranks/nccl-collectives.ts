@@ -13,7 +13,7 @@ import {
   toDevice,
   zeros,
 } from '@roofline/tensor-core';
-import type { CudaDevice } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
 import { type Reduction, initProcessGroup } from '../../src/index.ts';
 import { openEmulatedGpu } from '../support/emulated-gpu.ts';
 import { expectValues, numbersOf, stridedOf, tensorOf, travelling } from './values.ts';

@@ -1,5 +1,6 @@
-import type { CudaDevice, CudaStream } from '@roofline/tensor-core/native';
-import { ffi, libraries, loadLibrary } from '@roofline/tensor-core/native';
+import type { CudaDevice } from '@roofline/tensor-core/kernel-api';
+import { type CudaStream, libraries, loadLibrary } from '@roofline/cuda';
+import { ffi } from '@roofline/cuda/host';
 import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 
 /** The stand-in for NCCL as a rank's test sees it. */

@@ -1,5 +1,5 @@
 import { DeviceError, type Tensor } from '@roofline/tensor-core';
-import { cudaDevice } from '@roofline/tensor-core/native';
+import { cudaDevice } from '@roofline/tensor-core/kernel-api';
 import { autocastOperandDType } from '../dtypes.ts';
 import type { AttentionSizes } from '../operands.ts';
 import { type ProblemSettings, kernelProblem } from './kernel-problem.ts';

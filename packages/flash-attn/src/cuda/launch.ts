@@ -1,5 +1,5 @@
-import { type CudaContext, type Layout, type MemoryView, type StridedMemory } from '@roofline/tensor-core';
-import { denseCopy } from '@roofline/tensor-core/native';
+import type { CudaContext, Layout, MemoryView, StridedMemory } from '@roofline/tensor-core';
+import { denseCopy } from '@roofline/tensor-core/kernel-api';
 import { type HeadLayout, storedDimensions } from '../head-layout.ts';
 import { attentionSizes } from '../operands.ts';
 import type { FlashCall } from './flash-call.ts';

@@ -1,4 +1,4 @@
-import type { CompilableKernel } from '@roofline/tensor-core/native';
+import type { CompilableKernel } from '@roofline/cuda';
 import { hopperBackwardKernels } from './hopper/hopper-backward.ts';
 import { hopperForwardKernels } from './hopper/hopper-forward.ts';
 import { planBackward, planForward } from './kernel-plan.ts';

@@ -1,6 +1,7 @@
 import { type Device, type Tensor, add, autocast, compile, noGrad, randn, sum } from '@roofline/tensor-core';
-import type { CompilableKernel } from '@roofline/tensor-core/native';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import type { CompilableKernel } from '@roofline/cuda';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it, vi } from 'vitest';
 import { type FlashAttentionOptions, flashAttention, flashAttentionKernels } from '../../src/index.ts';
 

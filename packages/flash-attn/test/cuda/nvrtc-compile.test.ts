@@ -1,5 +1,5 @@
 import type { DType } from '@roofline/tensor-core';
-import { compileByNvrtc, nvrtcVersion } from '@roofline/tensor-core/testing';
+import { compileByNvrtc, nvrtcVersion } from '@roofline/cuda/testing';
 import { describe, expect, it } from 'vitest';
 import type { KernelProblem } from '../../src/cuda/kernel-problem.ts';
 import { problemKernels } from '../../src/cuda/problem-kernels.ts';

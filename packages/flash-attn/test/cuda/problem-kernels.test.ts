@@ -1,5 +1,5 @@
 import type { CudaContext, DType, KernelSpec, MemoryView, Tensor } from '@roofline/tensor-core';
-import type { CompilableKernel } from '@roofline/tensor-core/native';
+import type { CompilableKernel } from '@roofline/cuda';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { compileBackwardAhead } from '../../src/cuda/compile-ahead.ts';
 import type { FlashKernels } from '../../src/cuda/flash-kernels.ts';
@@ -9,7 +9,7 @@ import { flashAttentionKernels, setFlashKernels } from '../../src/index.ts';
 // The tensor maps of Hopper's kernels are no matter here: their place is not read.
 const compileAhead = vi.hoisted(() => vi.fn<(kernels: readonly CompilableKernel[]) => void>());
 
-vi.mock(import('@roofline/tensor-core/native'), async (original) => ({
+vi.mock(import('@roofline/tensor-core/kernel-api'), async (original) => ({
   ...(await original()),
   cudaDevice: (of) => ({ ...of, encodeTensorMap() {}, scratch: () => 2 ** 20, compileAhead }) as never,
 }));

@@ -2,7 +2,8 @@
 // flashAttention, forward and backward, once for each. Prints how many kernels were compiled, how many milliseconds that
 // took, and how many the first calls took beyond the second ones: loading kernels from the cache.
 import { type DType, device, randn, scope, zeros } from '@roofline/tensor-core';
-import { compileKernels, cudaDevice } from '@roofline/tensor-core/native';
+import { compileKernels } from '@roofline/cuda';
+import { cudaDevice } from '@roofline/tensor-core/kernel-api';
 import { flashAttention, flashAttentionKernels } from '../../src/index.ts';
 
 const gpu = device('cuda');

@@ -1,5 +1,6 @@
 import { type Device, type Tensor, device, ones, scope, sum } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../../../tooling/collect-garbage.ts';
 import { flashAttention, flashAttentionWithLse, tiledAttention } from '../../src/index.ts';

@@ -9,7 +9,8 @@ import {
   fromTypedArray,
   scope,
 } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { flashAttention } from '../../src/index.ts';
 import { relativeError, unitRoundoff } from '../attempt.ts';

@@ -20,7 +20,7 @@ import {
   scope,
   zeros,
 } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/native';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { gradientsOf } from './gradients.ts';
 import { refuseReplays } from '../refuse-replays.ts';
 import { withoutUndefined } from '../optimizers/hyperparameters.ts';

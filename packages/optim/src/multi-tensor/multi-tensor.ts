@@ -1,5 +1,6 @@
 import type { CudaContext, KernelSpec, MemoryView } from '@roofline/tensor-core';
-import { kernelVariants, storageType } from '@roofline/tensor-core/native';
+import { kernelVariants } from '@roofline/cuda';
+import { storageType } from '@roofline/tensor-core/kernel-api';
 import { kernelFile } from '../kernel-file.ts';
 
 // These mirror kernels/multi_tensor.cuh.

@@ -12,7 +12,7 @@ import {
   scope,
   toDevice,
 } from '@roofline/tensor-core';
-import { valueBeyond } from '@roofline/tensor-core/native';
+import { valueBeyond } from '@roofline/tensor-core/kernel-api';
 import { refuseReplays } from '../refuse-replays.ts';
 
 /**

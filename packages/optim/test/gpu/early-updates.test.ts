@@ -1,5 +1,5 @@
 import { cudaAvailable, device } from '@roofline/tensor-core';
-import { cudaDevice } from '@roofline/tensor-core/native';
+import { cudaDevice } from '@roofline/tensor-core/kernel-api';
 import { describe } from 'vitest';
 import { describeEarlyUpdates } from '../early-updates-cases.ts';
 

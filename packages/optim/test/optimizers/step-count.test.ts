@@ -1,5 +1,6 @@
 import { type Device, type Tensor, compile, device as open, tensor } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { AdamW } from '../../src/index.ts';
 

@@ -1,7 +1,6 @@
-import { checkFlag, checkFunction } from '../base/check-value.ts';
+import { checkFlag, checkFunction, checkOptions } from '@roofline/cuda/host';
 import { withoutAutocast } from '../op/autocast/autocast.ts';
 import { AutogradError } from '../base/errors.ts';
-import { checkOptions } from '../base/check-options.ts';
 import { requireTensor } from '../op/require-tensor.ts';
 import { RuleContext } from './rule-context.ts';
 import { add } from '../ops/elementwise/arithmetic.ts';

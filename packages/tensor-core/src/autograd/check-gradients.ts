@@ -1,8 +1,7 @@
 import { requireTensors, requireTensor } from '../op/require-tensor.ts';
-import { checkFunction, checkNumber } from '../base/check-value.ts';
+import { checkFunction, checkNumber, checkOptions } from '@roofline/cuda/host';
 import { fromTypedArray } from '../ops/creation/from-values.ts';
 import { AutogradError } from '../base/errors.ts';
-import { checkOptions } from '../base/check-options.ts';
 import { isFloatingPoint } from '../base/dtype.ts';
 import { fromNumbers } from '../tensor/host-values.ts';
 import { sum } from '../ops/reduce/reductions.ts';

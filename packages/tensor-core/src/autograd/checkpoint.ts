@@ -1,4 +1,4 @@
-import { refuseAsync } from '../base/synchronous.ts';
+import { refuseAsync } from '@roofline/cuda/host';
 import { requireTensors } from '../op/require-tensor.ts';
 import { autocast, autocastDType } from '../op/autocast/autocast.ts';
 import { type Draw, recordDraws, repeatDraws } from '../tensor/random/draw.ts';

@@ -1,5 +1,4 @@
-import { checkOptions } from '../base/check-options.ts';
-import { checkFunction, checkText } from '../base/check-value.ts';
+import { checkFunction, checkOptions, checkText } from '@roofline/cuda/host';
 import { AutogradError } from '../base/errors.ts';
 import type { GradientContext } from '../op/op.ts';
 import { requireTensor } from '../op/require-tensor.ts';

@@ -1,5 +1,6 @@
 import type { TensorSpec } from '../base/memory-view.ts';
-import { DeviceError, ShapeError } from '../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
+import { ShapeError } from '../base/errors.ts';
 import { formatShape, sameShape } from '../base/shape.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { cast } from '../ops/copy/cast.ts';

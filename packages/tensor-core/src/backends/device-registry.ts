@@ -1,8 +1,7 @@
-import { describeValue } from '../base/check-value.ts';
+import { DeviceError, describeValue } from '@roofline/cuda/host';
 import { openCpuDevice } from './cpu/device.ts';
 import { cudaAvailable, openCudaDevice } from './cuda/open-device.ts';
 import type { Device } from '../tensor/device.ts';
-import { DeviceError } from '../base/errors.ts';
 
 /** How users name a device: `cuda` is `cuda:0`, and `auto` the first GPU if one works, else the CPU. */
 export type DeviceSpec = 'cpu' | 'cuda' | `cuda:${number}` | 'auto';

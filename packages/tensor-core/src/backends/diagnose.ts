@@ -1,6 +1,6 @@
 import { findOnnxRuntime } from '../onnx/find-onnx-runtime.ts';
 import { cpuThreads } from '../onnx/threads.ts';
-import { diagnoseCuda, type Diagnosis } from './cuda/diagnose.ts';
+import { type Diagnosis, diagnose as diagnoseCuda } from '@roofline/cuda';
 
 /** What the devices need: what of it is found here, what is missing and how to get it. Never throws. */
 export function diagnose(): Diagnosis[] {

@@ -1,5 +1,5 @@
-import { describeValue } from './check-value.ts';
-import { DTypeError, OutOfMemoryError } from './errors.ts';
+import { OutOfMemoryError, describeValue } from '@roofline/cuda/host';
+import { DTypeError } from './errors.ts';
 import type { Shape } from './shape.ts';
 
 /** The names of all dtypes. */

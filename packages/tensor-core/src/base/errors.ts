@@ -1,18 +1,4 @@
-import { type Place, formatPlace, userPlace } from './host/user-place.ts';
-
-/**
- * Every error that Roofline throws on purpose. `code` is stable and meant for programs; the message is meant
- * for people: it names the op, the shapes or values, and the remedy.
- */
-export class RooflineError extends Error {
-  readonly code: string;
-
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-    this.name = new.target.name;
-  }
-}
+import { type Place, RooflineError, formatPlace, userPlace } from '@roofline/cuda/host';
 
 /** Shapes that do not fit an op: wrong rank, not broadcastable, an index out of range. */
 export class ShapeError extends RooflineError {
@@ -28,50 +14,10 @@ export class DTypeError extends RooflineError {
   }
 }
 
-/** A device that is absent, or tensors of different devices in one op, or a failing driver call. */
-export class DeviceError extends RooflineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('DEVICE', message, options);
-  }
-}
-
 /** The graph of a backward pass is missing, already freed, or was written to since. */
 export class AutogradError extends RooflineError {
   constructor(message: string, options?: ErrorOptions) {
     super('AUTOGRAD', message, options);
-  }
-}
-
-/** A tensor that was used after it had been disposed. */
-export class DisposedError extends RooflineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('DISPOSED', message, options);
-  }
-}
-
-/** What an OutOfMemoryError knows, in bytes. */
-export interface OutOfMemoryDetails {
-  device: string;
-  requestedBytes: number;
-  /** Bytes that this process holds on the device, live and cached. */
-  heldBytes: number;
-  /** Bytes that the device says are free. */
-  freeBytes: number;
-}
-
-/** The device has no room, even after the allocator gave its cached blocks back; or the host, for what it is to read. */
-export class OutOfMemoryError extends RooflineError {
-  readonly details: OutOfMemoryDetails;
-
-  constructor(details: OutOfMemoryDetails, options?: ErrorOptions) {
-    super(
-      'OUT_OF_MEMORY',
-      `${details.device} is out of memory: asked for ${inWords(details.requestedBytes)}, ` +
-        `this process holds ${inWords(details.heldBytes)}, free are ${inWords(details.freeBytes)}. ` +
-        'Take a smaller batch, context or model, or dispose tensors that are no longer needed.',
-      options,
-    );
-    this.details = details;
   }
 }
 
@@ -89,45 +35,5 @@ export class CompileError extends RooflineError {
   constructor(message: string, options: CompileErrorOptions = {}) {
     const at = options.place ?? userPlace();
     super('COMPILE', at ? `${message} At ${formatPlace(at)}.` : message, options);
-  }
-}
-
-/** Three digits in the unit that fits: `139 GiB`, `24.0 MiB`. */
-function inWords(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
-  const value = bytes / 1024 ** power;
-  const decimals = power === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${value.toFixed(decimals)} ${units[power]}`;
-}
-
-/** NVRTC refused a kernel. The message carries its log and the numbered source. */
-export class KernelCompileError extends RooflineError {
-  readonly log: string;
-  readonly source: string;
-
-  constructor(kernel: string, log: string, source: string, options?: ErrorOptions) {
-    const numbered = source
-      .split('\n')
-      .map((line, index) => `${String(index + 1).padStart(4)} | ${line}`)
-      .join('\n');
-    super('KERNEL_COMPILE', `Kernel ${kernel} does not compile:\n${log}\n${numbered}`, options);
-    this.log = log;
-    this.source = source;
-  }
-}
-
-/** A shared library that a device needs was not found. The message says where it was looked for. */
-export class LibraryNotFoundError extends RooflineError {
-  readonly library: string;
-
-  constructor(library: string, searched: readonly string[], remedy: string, options?: ErrorOptions) {
-    super(
-      'LIBRARY_NOT_FOUND',
-      `${library} was not found. Looked for: ${searched.join(', ')}. ${remedy} ` +
-        '`diagnose()` of @roofline/tensor-core shows the rest, as does `roofline doctor` of @roofline/bench-harness.',
-      options,
-    );
-    this.library = library;
   }
 }

@@ -1,4 +1,4 @@
-import type { DeviceBuffer } from './device-memory.ts';
+import type { DeviceBuffer } from '@roofline/cuda/host';
 import type { DType } from './dtype.ts';
 import type { Layout, Shape } from './shape.ts';
 

@@ -1,5 +1,5 @@
 import { ShapeError } from './errors.ts';
-import { describeValue } from './check-value.ts';
+import { describeValue } from '@roofline/cuda/host';
 
 /** The lengths of the dimensions, the outermost first; none for a scalar. */
 export type Shape = readonly number[];

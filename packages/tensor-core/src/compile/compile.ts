@@ -1,10 +1,15 @@
 import { autocastDType } from '../op/autocast/autocast.ts';
 import { isGradEnabled } from '../tensor/tape/grad-mode.ts';
 import { getFloat32MatmulPrecision } from '../op/float32-matmul-precision.ts';
-import { CompileError, OutOfMemoryError } from '../base/errors.ts';
-import { checkOptions } from '../base/check-options.ts';
-import { checkCount, checkFlag } from '../base/check-value.ts';
-import { refuseAsync, refusePromise } from '../base/synchronous.ts';
+import { CompileError } from '../base/errors.ts';
+import {
+  OutOfMemoryError,
+  checkCount,
+  checkFlag,
+  checkOptions,
+  refuseAsync,
+  refusePromise,
+} from '@roofline/cuda/host';
 import { areDrawsFollowed } from '../tensor/random/draw.ts';
 import { scope } from '../tensor/lifetime/scope.ts';
 import { Tensor } from '../tensor/tensor.ts';

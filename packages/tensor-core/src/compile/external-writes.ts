@@ -1,5 +1,4 @@
-import { DeviceError } from '../base/errors.ts';
-import { formatPlace } from '../base/host/user-place.ts';
+import { DeviceError, formatPlace } from '@roofline/cuda/host';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { type Storage, isAnyHeld } from '../tensor/storage/storage.ts';
 import { watchedChanges } from '../tensor/storage/watched-changes.ts';

@@ -1,4 +1,4 @@
-import { HostMemory } from '../base/host/host-memory.ts';
+import { HostMemory } from '@roofline/cuda/host';
 import { OnnxGraphBuilder } from './onnx-graph.ts';
 import { loadedOnnxRuntime } from './onnx-runtime.ts';
 import { Session } from './session.ts';

@@ -1,7 +1,12 @@
-import type { DeviceBuffer, MemoryStatistics } from '../base/device-memory.ts';
-import { addressOf } from '../base/host/host-memory.ts';
-import { OutOfMemoryError } from '../base/errors.ts';
-import type { AllocationKind, MemoryObserver, MemorySegment } from '../base/memory-observer.ts';
+import {
+  type AllocationKind,
+  type DeviceBuffer,
+  type MemoryObserver,
+  type MemorySegment,
+  type MemoryStatistics,
+  OutOfMemoryError,
+  addressOf,
+} from '@roofline/cuda/host';
 import { adviseHugePages } from './huge-pages.ts';
 
 /** Memory of the CPU device: a range of an array buffer, at an address that does not move. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { LibraryNotFoundError } from '../base/errors.ts';
+import { LibraryNotFoundError } from '@roofline/cuda/host';
 
 /** The library of each platform, by `process.platform` and `process.arch`. */
 const libraries: Readonly<Record<string, string>> = {

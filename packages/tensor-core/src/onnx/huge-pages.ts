@@ -1,4 +1,4 @@
-import { ffi } from '../base/host/ffi.ts';
+import { ffi } from '@roofline/cuda/host';
 
 type Advise = (address: number, byteLength: number, advice: number) => number;
 

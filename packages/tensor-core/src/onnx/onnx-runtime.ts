@@ -1,7 +1,4 @@
-import { ffi } from '../base/host/ffi.ts';
-import { keepLibrary } from '../base/host/keep-library.ts';
-import { HostMemory } from '../base/host/host-memory.ts';
-import { DeviceError, LibraryNotFoundError } from '../base/errors.ts';
+import { DeviceError, HostMemory, LibraryNotFoundError, ffi, keepLibrary } from '@roofline/cuda/host';
 import { fixCpuThreads } from './threads.ts';
 import { findOnnxRuntime, GLIBC_REMEDY, hasMusl } from './find-onnx-runtime.ts';
 import { disableTelemetry } from './telemetry.ts';

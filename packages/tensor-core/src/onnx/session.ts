@@ -1,6 +1,6 @@
 import type { OnnxValue } from './graph.ts';
 import { byteSize } from '../base/dtype.ts';
-import { HostMemory } from '../base/host/host-memory.ts';
+import { HostMemory } from '@roofline/cuda/host';
 import type { OnnxGraphBuilder } from './onnx-graph.ts';
 import { onnxRuntime } from './onnx-runtime.ts';
 import { onnxTypes } from './onnx-types.ts';

@@ -1,5 +1,5 @@
 import { isMainThread } from 'node:worker_threads';
-import { ffi } from '../base/host/ffi.ts';
+import { ffi } from '@roofline/cuda/host';
 
 /**
  * Keeps ONNX Runtime's telemetry off, whatever the environment says. Its library for Linux starts an uploader as it

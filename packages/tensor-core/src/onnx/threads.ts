@@ -1,8 +1,6 @@
-import { describeValue } from '../base/check-value.ts';
+import { DeviceError, type Environment, describeValue } from '@roofline/cuda/host';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import type { Environment } from '../base/host/environment.ts';
-import { DeviceError } from '../base/errors.ts';
 
 /** As many as the largest machines have. Each costs a start, and of far more no op would see its end. */
 const mostThreads = 1024;

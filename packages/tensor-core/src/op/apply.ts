@@ -1,11 +1,10 @@
-import { wrongArgument } from '../base/check-value.ts';
+import { DeviceError, wrongArgument } from '@roofline/cuda/host';
 import { requireTensor, requireTensors } from './require-tensor.ts';
 import { autocastOperands, disposeCasts } from './autocast/autocast.ts';
 import { castOp } from './autocast/cast-op.ts';
 import { isGradEnabled } from '../tensor/tape/grad-mode.ts';
 import { TapeNode } from '../tensor/tape/tape.ts';
 import type { Device } from '../tensor/device.ts';
-import { DeviceError } from '../base/errors.ts';
 import type { DType } from '../base/dtype.ts';
 import { extentOf } from '../tensor/storage/extent.ts';
 import { isFloatingPoint } from '../base/dtype.ts';

@@ -1,4 +1,4 @@
-import { wrongArgument } from '../base/check-value.ts';
+import { wrongArgument } from '@roofline/cuda/host';
 import type { TensorSpec } from '../base/memory-view.ts';
 import { byteSize } from '../base/dtype.ts';
 import type { ComputeOp, Cost } from './op.ts';

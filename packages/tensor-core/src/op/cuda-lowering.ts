@@ -1,4 +1,4 @@
-import type { CudaKernel, CudaProperties, KernelSpec } from '../cuda/kernel.ts';
+import type { CudaKernel, CudaProperties, KernelSpec } from '@roofline/cuda';
 import type { DType } from '../base/dtype.ts';
 import type { Layout } from '../base/shape.ts';
 import type { MemoryView, StridedMemory, TensorSpec } from '../base/memory-view.ts';

@@ -1,4 +1,4 @@
-import { DeviceError } from '../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 
 /**
  * What multiplies float32 matrices at full precision: `simt` is cublasLt on the ordinary units, `split-half` the

@@ -1,4 +1,4 @@
-import { wrongArgument } from '../base/check-value.ts';
+import { wrongArgument } from '@roofline/cuda/host';
 import { tracing } from '../tensor/tracing.ts';
 
 /** `highest`: full float32. `high`: TF32 tensor cores, which round the operands to 10 bits of mantissa. */

@@ -1,5 +1,6 @@
 import { isGradEnabled } from '../tensor/tape/grad-mode.ts';
-import { AutogradError, DeviceError, ShapeError } from '../base/errors.ts';
+import { AutogradError, ShapeError } from '../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 import { byteSize } from '../base/dtype.ts';
 import { extentOf, overlapsItself } from '../tensor/storage/extent.ts';
 import { shareElements, shareMemory } from '../tensor/storage/overlap.ts';

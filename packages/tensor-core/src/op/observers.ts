@@ -1,4 +1,4 @@
-import { checkFunction, checkObject, wrongArgument } from '../base/check-value.ts';
+import { checkFunction, checkObject, wrongArgument } from '@roofline/cuda/host';
 import type { Tensor } from '../tensor/tensor.ts';
 import type { ProgramReplay } from './replay.ts';
 import type { ComputeOp } from './op.ts';

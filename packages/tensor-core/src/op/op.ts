@@ -1,5 +1,4 @@
-import { checkFunction, checkObject, checkText, wrongArgument } from '../base/check-value.ts';
-import { checkOptions } from '../base/check-options.ts';
+import { checkFunction, checkObject, checkOptions, checkText, wrongArgument } from '@roofline/cuda/host';
 import type { CpuLowering } from './cpu-lowering.ts';
 import type { CudaLowering } from './cuda-lowering.ts';
 import type { Layout } from '../base/shape.ts';

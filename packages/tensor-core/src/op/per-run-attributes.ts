@@ -1,4 +1,4 @@
-import { checkFunction } from '../base/check-value.ts';
+import { checkFunction } from '@roofline/cuda/host';
 import type { Tensor } from '../tensor/tensor.ts';
 import { apply, requireComputeOp } from './apply.ts';
 import type { ComputeOp } from './op.ts';

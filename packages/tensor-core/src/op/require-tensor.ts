@@ -1,5 +1,5 @@
-import { DTypeError, RooflineError } from '../base/errors.ts';
-import { describeValue, wrongArgument } from '../base/check-value.ts';
+import { DTypeError } from '../base/errors.ts';
+import { RooflineError, describeValue, wrongArgument } from '@roofline/cuda/host';
 import { Tensor } from '../tensor/tensor.ts';
 
 /** Throws a DTypeError, which names `op`, unless `x` is a tensor: TypeScript tells most callers, JavaScript's none. */

@@ -1,6 +1,11 @@
 import type { MemoryView } from '../base/memory-view.ts';
-import type { DeviceBuffer, DeviceEvent, MemoryStatistics } from '../base/device-memory.ts';
-import type { MemoryObserver, MemorySegment } from '../base/memory-observer.ts';
+import type {
+  DeviceBuffer,
+  DeviceEvent,
+  MemoryObserver,
+  MemorySegment,
+  MemoryStatistics,
+} from '@roofline/cuda/host';
 
 /** What tensor-core asks of a device. Nothing above this interface knows which device it speaks to. */
 export interface Device {

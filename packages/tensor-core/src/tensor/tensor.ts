@@ -1,7 +1,7 @@
-import { checkFlag, checkFunction, wrongArgument } from '../base/check-value.ts';
+import { DeviceError, DisposedError, checkFlag, checkFunction, wrongArgument } from '@roofline/cuda/host';
 import type { TapeNode } from './tape/tape.ts';
 import type { Device } from './device.ts';
-import { AutogradError, DTypeError, DeviceError, DisposedError, ShapeError } from '../base/errors.ts';
+import { AutogradError, DTypeError, ShapeError } from '../base/errors.ts';
 import type { MemoryView } from '../base/memory-view.ts';
 import { type DType, byteSize, isFloatingPoint } from '../base/dtype.ts';
 import { extentOf } from './storage/extent.ts';

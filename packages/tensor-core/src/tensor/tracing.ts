@@ -1,4 +1,4 @@
-import { checkFunction } from '../base/check-value.ts';
+import { checkFunction } from '@roofline/cuda/host';
 
 /** A `Tensor`: tensors tell of themselves here, so this lies below them. */
 type Handle = object;

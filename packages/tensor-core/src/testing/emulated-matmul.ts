@@ -1,5 +1,5 @@
 import type { MatmulRequest } from '../op/cuda-lowering.ts';
-import koffi from 'koffi';
+import { ffi } from '@roofline/cuda/host';
 import type { Float32Product } from '../backends/cuda/matmul/matmul.ts';
 
 /** float32 products in JavaScript, over memory that emulated device addresses name. */
@@ -38,5 +38,5 @@ export class EmulatedMatmul implements Float32Product {
 }
 
 function floatsAt(address: number, rows: number, pitch: number): Float32Array {
-  return new Float32Array(koffi.view(address, 4 * rows * pitch));
+  return new Float32Array(ffi().view(address, 4 * rows * pitch));
 }

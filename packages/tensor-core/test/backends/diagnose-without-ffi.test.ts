@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import { diagnose } from '../../src/backends/diagnose.ts';
 
-vi.mock('../../src/base/host/ffi.ts', async (original) => ({
+vi.mock('../../../cuda/src/base/host/ffi.ts', async (original) => ({
   ...(await original<object>()),
   ffi() {
     throw new Error('koffi has no binary for this platform');

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { hostCompilerVersion } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { type Trained, compileAtOnce } from './at-once/processes.ts';
 
 let folder: string;

@@ -1,5 +1,5 @@
 import * as t from '../../src/index.ts';
-import type { CudaDevice } from '../../src/native.ts';
+import type { CudaDevice } from '../../src/kernel-api.ts';
 
 /**
  * The explanation of a step whose compiled program has kernels that its calls one by one have not: of one call two, which

@@ -21,7 +21,8 @@ import {
   sum,
   tensor,
 } from '../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('the memory of a program on several streams', () => {
   it('holds no more memory where it is captured on another stream', () => {

@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 import { describeLookups } from './fuse-lookups-cases.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('rows of a table in front of norms', () => {

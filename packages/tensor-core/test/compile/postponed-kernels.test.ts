@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { BeginBatch } from '../../src/cuda/nvrtc/kernel-batch.ts';
-import type { CompileRequest } from '../../src/cuda/nvrtc/nvrtc.ts';
+import type { BeginBatch, CompileRequest } from '@roofline/cuda/parts';
 import * as t from '../../src/index.ts';
-import type { CudaDevice } from '../../src/native.ts';
+import type { CudaDevice } from '../../src/kernel-api.ts';
 import { openNoOpDevice } from '../lifetimes/no-op-kernels.ts';
 import { compiledStep } from './compiled-step.ts';
 

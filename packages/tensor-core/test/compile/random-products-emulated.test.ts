@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { uniformStream } from '../../../../tooling/uniform-stream.ts';
 import * as t from '../../src/index.ts';
 import type { Tensor } from '../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 import { fuzzSettings } from './fuzz-settings.ts';
 
 const { seed, programs, minutes } = fuzzSettings(5, 40);

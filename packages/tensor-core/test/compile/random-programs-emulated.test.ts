@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 import { fuzzSettings } from './fuzz-settings.ts';
 import { itCompilesRandomPrograms } from './random-programs.ts';
 import { itCompilesRandomSteps } from './random-steps.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import { type Device, type Tensor, compile } from '../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 
 const values = (x: Tensor) => x.toFlatArray();
 

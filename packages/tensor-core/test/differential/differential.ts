@@ -1,5 +1,5 @@
 import type { DType, Device } from '../../src/index.ts';
-import { KernelLimitError } from '../../src/testing.ts';
+import { KernelLimitError } from '@roofline/cuda/testing';
 import { drawChain } from './programs/chains.ts';
 import { compareOutcomes } from './compare.ts';
 import { differenceOf } from './differences.ts';

@@ -1,6 +1,7 @@
 // Is alone in a process: whether indices are checked is read once in each.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 import { runDifferential } from './differential.ts';
 import { describeFailures } from './report.ts';
 import { findTorchPython } from './torch/torch-server.ts';

@@ -22,7 +22,13 @@ it.each(['SIGINT', 'SIGTERM'] as const)('%s ends a process that has compiled ker
   const env = { ...process.env, ROOFLINE_CACHE_DIR: folder, CUDA_CACHE_PATH: join(folder, 'nvidia') };
   const ended = spawnSync(
     process.execPath,
-    ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', program(signal)],
+    [
+      '--conditions=roofline-source',
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module',
+      '-e',
+      program(signal),
+    ],
     { encoding: 'utf8', env, timeout: 50_000, killSignal: 'SIGKILL' },
   );
   expect(ended).toMatchObject({ signal, stderr: '' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { cudaDevice } from '../../src/native.ts';
+import { cudaDevice } from '../../src/kernel-api.ts';
 
 const mebibyte = 2 ** 20;
 const gpu = () => cudaDevice(t.device('cuda'));
@@ -103,23 +103,6 @@ describe('withPool', () => {
     pool.release();
     device.emptyCache();
     expect(device.memoryStatistics().reservedBytes).toBe(before);
-  });
-});
-
-describe('PinnedMemory', () => {
-  it('carries bytes both ways', () => {
-    const device = gpu();
-    const stream = device.createStream();
-    const byteLength = 3 * mebibyte + 5;
-    using from = device.allocatePinned(byteLength);
-    using to = device.allocatePinned(byteLength);
-    for (let i = 0; i < byteLength; i++) from.bytes[i] = (i * 31) ^ (i >> 9);
-    const buffer = device.onStream(stream, () => device.allocate(byteLength));
-    stream.copy(buffer.address, from.address, byteLength);
-    stream.copy(to.address, buffer.address, byteLength);
-    stream.synchronize();
-    expect(Buffer.compare(to.bytes, from.bytes)).toBe(0);
-    device.free(buffer);
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 import { halve, lowProduct } from '../compile/lowered-ops.ts';
 import { withoutMemoryAt } from './interruptions.ts';
 

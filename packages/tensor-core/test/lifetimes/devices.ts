@@ -1,5 +1,6 @@
 import * as t from '../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../src/testing.ts';
 
 /** The CPU, and a GPU that the CPU plays where there is a compiler for its kernels. */
 export const devices: readonly (readonly [string, t.Device])[] = [

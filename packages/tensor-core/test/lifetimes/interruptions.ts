@@ -1,5 +1,5 @@
 import { BufferPool } from '../../src/onnx/buffer-pool.ts';
-import { CachingAllocator } from '../../src/cuda/memory/allocator.ts';
+import { CachingAllocator } from '@roofline/cuda/parts';
 import { DeviceError, OutOfMemoryError, observeOps } from '../../src/index.ts';
 
 /** How an interrupted function ended. */

@@ -1,14 +1,24 @@
-import { KernelBuilder } from '../../src/cuda/nvrtc/compile.ts';
-import type { BeginBatch } from '../../src/cuda/nvrtc/kernel-batch.ts';
-import type { CompileRequest, KernelCompiler } from '../../src/cuda/nvrtc/nvrtc.ts';
+import {
+  type BeginBatch,
+  type CompileRequest,
+  CublasLt,
+  CudaDriver,
+  type DriverFunctions,
+  KernelBuilder,
+  type KernelCompiler,
+  makeGpuParts,
+} from '@roofline/cuda/parts';
+import { ffi } from '@roofline/cuda/host';
 import { CudaDevice } from '../../src/backends/cuda/device.ts';
-import { CublasLt } from '../../src/cuda/cublaslt.ts';
-import { CudaDriver, type DriverFunctions } from '../../src/cuda/driver/driver.ts';
-import { EmulatedDriver } from '../../src/testing/emulated-driver.ts';
-import { giveHandle, readAt } from '../../src/testing/out-parameters.ts';
+import { EmulatedDriver } from '@roofline/cuda/testing';
 
 /** CUDA_ERROR_NOT_FOUND. */
 const notFound = 500;
+
+function giveHandle(out: number, value: number): number {
+  new BigUint64Array(ffi().view(out, 8))[0] = BigInt(value);
+  return 0;
+}
 
 /** What it makes of a source is its text. */
 class NoOpCompiler implements KernelCompiler {
@@ -39,7 +49,8 @@ function withoutCode({ functions, queues }: EmulatedDriver): DriverFunctions {
     cuModuleGetFunction: (out: number, module: number, name: string) =>
       modules[module]!.includes(name) ? giveHandle(out, 1) : notFound,
     cuLaunchKernel: (...[, , , , , , , , stream]: number[]) => launch(stream!),
-    cuLaunchKernelEx: (config: number) => launch(Number(readAt(config, 40).getBigUint64(32, true))),
+    cuLaunchKernelEx: (config: number) =>
+      launch(Number(new DataView(ffi().view(config, 40)).getBigUint64(32, true))),
   };
   return { ...functions, ...code } as DriverFunctions;
 }
@@ -57,10 +68,12 @@ export function openNoOpDevice(
   const emulated = new EmulatedDriver(2 ** 30, () => {}, 1);
   const driver = new CudaDriver(withoutCode(emulated), (result) => emulated.describe(result));
   const parts = { loadCompiler, cache: keepsNothing, beginBatch };
-  return new CudaDevice(driver, 0, {
+  const gpu = makeGpuParts(driver, 0, {
     makeBuilder: (architecture) => new KernelBuilder(architecture, parts),
+    poisonsFreedMemory: false,
+  });
+  return new CudaDevice(gpu, {
     makeFloat32Product: () => ({ tryRun: () => true }),
     loadCublasLt: () => new CublasLt(),
-    poisonsFreedMemory: false,
   });
 }

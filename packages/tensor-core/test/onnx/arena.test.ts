@@ -30,7 +30,13 @@ function runLarge(dtype: string, op: string): Seen {
     const after = bytes();
     cpu.emptyCache();
     console.log(JSON.stringify({ before, after, emptied: bytes(), four: run(4) }));`;
-  const words = ['--disable-warning=ExperimentalWarning', '--input-type=module', '--eval', program];
+  const words = [
+    '--conditions=roofline-source',
+    '--disable-warning=ExperimentalWarning',
+    '--input-type=module',
+    '--eval',
+    program,
+  ];
   return JSON.parse(execFileSync(process.execPath, words, { encoding: 'utf8' })) as Seen;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BufferPool, sizeClass } from '../../src/onnx/buffer-pool.ts';
-import { OutOfMemoryError } from '../../src/base/errors.ts';
+import { OutOfMemoryError } from '@roofline/cuda/host';
 
 const mebibyte = 2 ** 20;
 

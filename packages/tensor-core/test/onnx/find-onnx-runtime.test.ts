@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { LibraryNotFoundError } from '../../src/base/errors.ts';
+import { LibraryNotFoundError } from '@roofline/cuda/host';
 import { findOnnxRuntime } from '../../src/onnx/find-onnx-runtime.ts';
 
 const own = '@roofline/onnxruntime-linux-arm64';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HostMemory } from '../../src/base/host/host-memory.ts';
+import { HostMemory } from '@roofline/cuda/host';
 import { OnnxGraphBuilder } from '../../src/onnx/onnx-graph.ts';
 import { ProtobufWriter } from '../../src/onnx/protobuf-writer.ts';
 import { Session } from '../../src/onnx/session.ts';

@@ -28,7 +28,13 @@ function emptyHome() {
   return { root, env, files: () => [home, temporary].flatMap((path) => readdirSync(path)) };
 }
 
-const node = [process.execPath, '--disable-warning=ExperimentalWarning', '--input-type=module', '--eval'];
+const node = [
+  process.execPath,
+  '--conditions=roofline-source',
+  '--disable-warning=ExperimentalWarning',
+  '--input-type=module',
+  '--eval',
+];
 
 describe.each(Object.entries(programs))('an op on the CPU in %s', (_where, program) => {
   it('writes no file of its own, neither at home nor among temporary files', () => {

@@ -8,7 +8,7 @@ import {
   setCpuThreads,
   threadsFromEnvironment,
 } from '../../src/onnx/threads.ts';
-import { DeviceError } from '../../src/base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 
 test('ROOFLINE_CPU_THREADS', () => {
   expect(threadsFromEnvironment({})).toBeNull();
@@ -52,9 +52,13 @@ test.runIf(process.platform === 'linux')(
     const cpu = openCpuDevice();
     cpu.write(cpu.allocate(64), 0, new Uint8Array(64));
     console.log(/libonnxruntime/.test(readFileSync('/proc/self/maps', 'utf8')));`;
-    const output = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
-      encoding: 'utf8',
-    });
+    const output = execFileSync(
+      process.execPath,
+      ['--conditions=roofline-source', '--input-type=module', '--eval', script],
+      {
+        encoding: 'utf8',
+      },
+    );
     expect(output.trim()).toBe('false');
   },
 );

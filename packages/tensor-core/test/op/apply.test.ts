@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
-import { checkOptions } from '../../src/base/check-options.ts';
+import { checkOptions } from '@roofline/cuda/host';
 import { costOf } from '../../src/op/cost.ts';
 import { observers } from '../../src/op/observers.ts';
 import { openEmulatedDevice } from '../../src/testing/emulated-device.ts';

@@ -13,7 +13,12 @@ it('makes more elements than the heap has room for as numbers', () => {
       const made = [arange(0, size, 1, options), linspace(0, size - 1, size, options)];
       console.log([...made, pow(made[0], 1)].map((x) => max(x).item() + 1 - size).join());
     });`;
-  const words = ['--max-old-space-size=48', '--disable-warning=ExperimentalWarning', '--input-type=module'];
+  const words = [
+    '--conditions=roofline-source',
+    '--max-old-space-size=48',
+    '--disable-warning=ExperimentalWarning',
+    '--input-type=module',
+  ];
   const told = execFileSync(process.execPath, [...words, '--eval', program], { encoding: 'utf8' });
   expect(told.trim()).toBe('0,0,0');
 });

@@ -15,7 +15,7 @@ import {
   statSync,
 } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
-import { ffi } from '@roofline/tensor-core/native';
+import { ffi } from '@roofline/cuda/host';
 import { SafetensorsError } from './safetensors-header.ts';
 
 /**

@@ -19,7 +19,7 @@ import {
   slice,
   zeros,
 } from '@roofline/tensor-core';
-import { currentTrace, sameShape } from '@roofline/tensor-core/native';
+import { currentTrace, sameShape } from '@roofline/tensor-core/kernel-api';
 
 /** Keys and values of all positions so far, [B, H, S, d]. */
 export interface KeysAndValues {

@@ -9,7 +9,7 @@ import {
   linear,
   requireTensor,
 } from '@roofline/tensor-core';
-import { sameShape } from '@roofline/tensor-core/native';
+import { sameShape } from '@roofline/tensor-core/kernel-api';
 import { Module } from '../module/module.ts';
 import {
   type ParameterOptions,

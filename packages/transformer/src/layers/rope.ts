@@ -18,7 +18,7 @@ import {
   scope,
   slice,
 } from '@roofline/tensor-core';
-import { sameShape } from '@roofline/tensor-core/native';
+import { sameShape } from '@roofline/tensor-core/kernel-api';
 import { keepPart } from '../module/building.ts';
 
 /** Options of `RotaryEmbedding`. */

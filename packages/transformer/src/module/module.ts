@@ -7,14 +7,14 @@ import {
   checkOptions,
   checkText,
   copy,
+  dependOn,
   describeValue,
   range,
   requireTensors,
   scope,
   toDevice,
-  dependOn,
 } from '@roofline/tensor-core';
-import { currentTrace } from '@roofline/tensor-core/native';
+import { currentTrace } from '@roofline/tensor-core/kernel-api';
 import { type StateMatch, type StateMatchOptions, matchState, overwriteParameters } from './state.ts';
 
 /**

@@ -14,7 +14,7 @@ import {
   noGrad,
   scope,
 } from '@roofline/tensor-core';
-import { valueBeyond } from '@roofline/tensor-core/native';
+import { valueBeyond } from '@roofline/tensor-core/kernel-api';
 import { groupNames } from './group-names.ts';
 
 /** A state that does not fit a module: names are missing or unknown, or shapes or dtypes differ. */

@@ -8,7 +8,7 @@ import {
   reshape,
   scope,
 } from '@roofline/tensor-core';
-import { sameShape } from '@roofline/tensor-core/native';
+import { sameShape } from '@roofline/tensor-core/kernel-api';
 import { type TransformerLM, requireModel } from '../model/transformer-lm.ts';
 
 /**

@@ -13,7 +13,8 @@ import {
   view,
   zeros,
 } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { CacheStep, KeyValueCache, generate, generateTokens } from '../../src/index.ts';
 import { idsOf, toyConfig, toyModel } from '../toy-model.ts';

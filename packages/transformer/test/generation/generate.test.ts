@@ -1,5 +1,6 @@
 import { costOf, device, fillInPlace, noGrad, observeOps, scope } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import {
   type GenerateOptions,

@@ -12,7 +12,8 @@ import {
   tensor,
   zeros,
 } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Module, StateError, TransformerLM } from '../../src/index.ts';
 import { idsOf, toyModel } from '../toy-model.ts';

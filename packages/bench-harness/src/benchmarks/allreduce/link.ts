@@ -1,13 +1,7 @@
 import { device } from '@roofline/tensor-core';
-import {
-  type CudaDevice,
-  type CudaStream,
-  HostMemory,
-  cudaDevice,
-  declareFunctions,
-  libraries,
-  loadLibrary,
-} from '@roofline/tensor-core/native';
+import { type CudaDevice, cudaDevice } from '@roofline/tensor-core/kernel-api';
+import { type CudaStream, libraries, loadLibrary } from '@roofline/cuda';
+import { HostMemory, declareFunctions } from '@roofline/cuda/host';
 
 const prototypes = {
   cuDeviceGet: 'int cuDeviceGet(uintptr_t device, int ordinal)',

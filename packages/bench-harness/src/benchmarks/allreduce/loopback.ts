@@ -1,4 +1,4 @@
-import { HostMemory, ffi } from '@roofline/tensor-core/native';
+import { HostMemory, ffi } from '@roofline/cuda/host';
 
 const copiedBytes = 2 ** 26;
 const rounds = 12;

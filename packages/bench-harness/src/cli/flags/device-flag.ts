@@ -1,4 +1,4 @@
-import { nearestOf } from '@roofline/tensor-core/nearest';
+import { nearestOf } from '@roofline/cuda/host';
 import type { Flags } from '../command.ts';
 import { UsageError } from '../../errors.ts';
 import { single } from '../option-values.ts';

@@ -1,4 +1,5 @@
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { expect, it } from 'vitest';
 import { bestRate } from '../../../src/benchmarks/allreduce/link.ts';
 

@@ -1,5 +1,6 @@
-import { device, type Device } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { type Device, device } from '@roofline/tensor-core';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { attentionKinds } from '../../../src/attention/kinds.ts';
 import { timeAttention } from '../../../src/benchmarks/attention/measure.ts';

@@ -1,5 +1,6 @@
-import { device, scope, type Device } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { type Device, device, scope } from '@roofline/tensor-core';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { attend, createOperands } from '../../../src/attention/operands.ts';
 import { timeContenders } from '../../../src/benchmarks/flash/measure.ts';

@@ -1,5 +1,6 @@
 import { compile, mul, ones, softmax, sum } from '@roofline/tensor-core';
-import { hostCompilerVersion, openEmulatedDevice } from '@roofline/tensor-core/testing';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '@roofline/tensor-core/testing';
 import { describe, expect, it } from 'vitest';
 import { memoryParameters } from '../../../src/benchmarks/memory/parameters.ts';
 import { recordStep } from '../../../src/benchmarks/memory/record-step.ts';

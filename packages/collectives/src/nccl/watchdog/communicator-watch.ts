@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { StoreError } from '../../errors.ts';
 import { StoreClient } from '../../store/store-client.ts';
-import { HostMemory } from '@roofline/tensor-core/native';
+import { HostMemory } from '@roofline/cuda/host';
 import { endCommunicators } from '../communicator.ts';
 import { CommunicatorState } from '../communicator-state.ts';
 import { ncclInProgress, ncclSuccess } from '../nccl-codes.ts';

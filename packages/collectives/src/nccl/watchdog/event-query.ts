@@ -1,5 +1,6 @@
 import { RooflineError } from '@roofline/tensor-core';
-import { HostMemory, declareFunctions, libraries, loadLibrary } from '@roofline/tensor-core/native';
+import { HostMemory, declareFunctions } from '@roofline/cuda/host';
+import { libraries, loadLibrary } from '@roofline/cuda';
 
 const prototypes = {
   cuDeviceGet: 'int cuDeviceGet(uintptr_t device, int ordinal)',

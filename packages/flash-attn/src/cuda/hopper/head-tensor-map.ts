@@ -1,5 +1,5 @@
 import type { StridedMemory } from '@roofline/tensor-core';
-import type { TensorMapDescription } from '@roofline/tensor-core/native';
+import type { TensorMapDescription } from '@roofline/cuda';
 
 const elementBytes = 2;
 const alignmentBytes = 16;

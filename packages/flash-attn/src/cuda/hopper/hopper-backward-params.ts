@@ -1,5 +1,5 @@
 import type { StridedMemory } from '@roofline/tensor-core';
-import type { HostMemory } from '@roofline/tensor-core/native';
+import type { HostMemory } from '@roofline/cuda/host';
 import type { AttentionSizes } from '../../operands.ts';
 import type { FlashCall } from '../flash-call.ts';
 import type { HopperBackwardPlan } from './hopper-backward-plan.ts';

@@ -1,12 +1,7 @@
 import type { KernelSpec } from '@roofline/tensor-core';
-import {
-  type CudaDevice,
-  HostMemory,
-  cudaDevice,
-  kernelVariants,
-  packageKernels,
-  storageType,
-} from '@roofline/tensor-core/native';
+import { type CudaDevice, cudaDevice, storageType } from '@roofline/tensor-core/kernel-api';
+import { HostMemory } from '@roofline/cuda/host';
+import { kernelVariants, packageKernels } from '@roofline/cuda';
 import { announcing } from '../announced-kernel.ts';
 import type { FlashCall } from '../flash-call.ts';
 import { headTensorMap } from './head-tensor-map.ts';

@@ -1,5 +1,6 @@
 import { type KernelSpec, byteSize } from '@roofline/tensor-core';
-import { kernelVariants, packageKernels, storageType } from '@roofline/tensor-core/native';
+import { kernelVariants, packageKernels } from '@roofline/cuda';
+import { storageType } from '@roofline/tensor-core/kernel-api';
 import { announcing } from '../announced-kernel.ts';
 import type { FlashCall } from '../flash-call.ts';
 import { flashParams } from '../flash-params.ts';

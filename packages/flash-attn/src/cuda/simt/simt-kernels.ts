@@ -1,10 +1,6 @@
 import { type DType, type KernelSpec, byteSize } from '@roofline/tensor-core';
-import {
-  type KernelVariants,
-  kernelVariants,
-  packageKernels,
-  storageType,
-} from '@roofline/tensor-core/native';
+import { type KernelVariants, kernelVariants, packageKernels } from '@roofline/cuda';
+import { storageType } from '@roofline/tensor-core/kernel-api';
 import { accumulatorDType } from '../../dtypes.ts';
 import { announcing } from '../announced-kernel.ts';
 import type { FlashCall } from '../flash-call.ts';

@@ -1,4 +1,4 @@
-import { HostMemory } from '@roofline/tensor-core/native';
+import { HostMemory } from '@roofline/cuda/host';
 import { describe, expect, it } from 'vitest';
 import {
   hopperBackwardParamsBytes,

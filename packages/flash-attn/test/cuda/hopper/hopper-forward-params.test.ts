@@ -1,4 +1,5 @@
-import type { HostMemory, TensorMapDescription } from '@roofline/tensor-core/native';
+import type { HostMemory } from '@roofline/cuda/host';
+import type { TensorMapDescription } from '@roofline/cuda';
 import { describe, expect, it } from 'vitest';
 import { hopperForwardParams } from '../../../src/cuda/hopper/hopper-forward.ts';
 import { planHopperForward } from '../../../src/cuda/hopper/hopper-forward-plan.ts';

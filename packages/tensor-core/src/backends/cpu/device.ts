@@ -1,9 +1,14 @@
-import { DeviceError } from '../../base/errors.ts';
+import {
+  type DeviceBuffer,
+  DeviceError,
+  type DeviceEvent,
+  type MemoryObserver,
+  type MemorySegment,
+  type MemoryStatistics,
+} from '@roofline/cuda/host';
 import type { MemoryView } from '../../base/memory-view.ts';
 import { arch, availableParallelism, cpus, totalmem } from 'node:os';
 import type { Device } from '../../tensor/device.ts';
-import type { DeviceBuffer, DeviceEvent, MemoryStatistics } from '../../base/device-memory.ts';
-import type { MemoryObserver, MemorySegment } from '../../base/memory-observer.ts';
 import type { Op } from '../../op/op.ts';
 import { BufferPool, type CpuBuffer, type SystemMemory } from '../../onnx/buffer-pool.ts';
 import { emptyArena } from '../../onnx/arena.ts';

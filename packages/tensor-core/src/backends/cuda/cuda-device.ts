@@ -1,5 +1,4 @@
-import { wrongArgument } from '../../base/check-value.ts';
-import { DeviceError } from '../../base/errors.ts';
+import { DeviceError, wrongArgument } from '@roofline/cuda/host';
 import { CudaDevice } from './device.ts';
 import { CudaLowering } from './lower.ts';
 import type { Device } from '../../tensor/device.ts';

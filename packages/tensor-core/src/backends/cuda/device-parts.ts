@@ -1,19 +1,10 @@
+import { CublasLt, type CudaDriver, type Scratch, type Streams } from '@roofline/cuda/parts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import { availableParallelism } from 'node:os';
-import { CompileBatch } from '../../cuda/nvrtc/compile-batch.ts';
-import { KernelBuilder } from '../../cuda/nvrtc/compile.ts';
-import type { BeginBatch } from '../../cuda/nvrtc/kernel-batch.ts';
-import { KernelCache, cacheFolder } from '../../cuda/nvrtc/kernel-cache.ts';
-import type { CudaDriver } from '../../cuda/driver/driver.ts';
-import type { Streams } from '../../cuda/driver/stream.ts';
-import { CublasLt } from '../../cuda/cublaslt.ts';
 import type { Float32Product } from './matmul/matmul.ts';
 import { SplitHalfProduct } from './matmul/matmul-split-half.ts';
-import type { Scratch } from '../../cuda/memory/stream-scratch.ts';
 
-/** What a device gets from outside, so that tests can stand in for it. */
+/** How a device multiplies, so that tests can stand in for it. */
 export interface DeviceParts {
-  makeBuilder(architecture: string): KernelBuilder;
   /** Another way than cublasLt to multiply float32 matrices, if this GPU has one. */
   makeFloat32Product(
     context: CudaContext,
@@ -23,41 +14,11 @@ export interface DeviceParts {
   ): Float32Product | null;
   /** Called before the first product that it is needed for. Throws a LibraryNotFoundError without it. */
   loadCublasLt(): CublasLt;
-  /** Whether freed memory is filled with 0xff, NaN in every floating-point dtype; ROOFLINE_POISON_MEMORY=1. */
-  readonly poisonsFreedMemory: boolean;
 }
 
 /** The parts of a real GPU. */
-export const nvidiaParts = (): DeviceParts => ({
-  makeBuilder: commonBuilder,
+export const nvidiaParts: DeviceParts = {
   makeFloat32Product: (context, driver, scratch) =>
     context.properties.computeCapability === 90 ? new SplitHalfProduct(context, driver, scratch) : null,
   loadCublasLt: () => new CublasLt(),
-  poisonsFreedMemory: process.env.ROOFLINE_POISON_MEMORY === '1',
-});
-
-const builders = new Map<string, KernelBuilder>();
-
-/** One for all GPUs of an architecture: what one of them has had begun, another waits for. */
-function commonBuilder(architecture: string): KernelBuilder {
-  const folder = cacheFolder();
-  const key = `${architecture} ${folder}`;
-  let builder = builders.get(key);
-  if (!builder) {
-    const cache = new KernelCache(folder);
-    builders.set(
-      key,
-      (builder = new KernelBuilder(architecture, { cache, beginBatch: onOtherProcessors() })),
-    );
-  }
-  return builder;
-}
-
-// Each thread has a V8 and a compiler of its own, some ten megabytes.
-const mostThreads = 8;
-
-/** Null where this thread has the only processor. */
-function onOtherProcessors(): BeginBatch | null {
-  const threads = Math.min(availableParallelism() - 1, mostThreads);
-  return threads > 0 ? (requests, keep) => new CompileBatch(requests, threads, keep) : null;
-}
+};

@@ -1,20 +1,16 @@
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { StridedMemory } from '../../base/memory-view.ts';
 import type { CudaContext, MatmulRequest } from '../../op/cuda-lowering.ts';
-import type { CudaKernel, CudaProperties, KernelSpec } from '../../cuda/kernel.ts';
+import type { Block, CublasLt, KernelModules, LaunchRecorder, Launcher, Streams } from '@roofline/cuda/parts';
+import type { CudaKernel, CudaProperties, KernelSpec } from '@roofline/cuda';
 import { ShapeError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { contiguousStrides, formatShape } from '../../base/shape.ts';
-import type { DeviceBuffer } from '../../base/device-memory.ts';
-import type { Block } from '../../cuda/memory/block.ts';
-import type { Launcher, LaunchRecorder } from '../../cuda/launch/launch.ts';
-import type { CublasLt } from '../../cuda/cublaslt.ts';
+import type { DeviceBuffer } from '@roofline/cuda/host';
 import { type TimedDevice, fastestAlgorithm } from './matmul/fastest-algorithm.ts';
 import { type Float32Product, Matmul } from './matmul/matmul.ts';
-import type { KernelModules } from '../../cuda/nvrtc/modules.ts';
 import { PointwiseRunner } from './generated/pointwise.ts';
 import { ReductionRunner } from './generated/reduction.ts';
-import type { Streams } from '../../cuda/driver/stream.ts';
 
 /** The memory of a device, for what an op needs beside its inputs and outputs. */
 export interface BlockMemory {

@@ -1,7 +1,11 @@
-import { DeviceError, LibraryNotFoundError } from '../../base/errors.ts';
-import { type NativeFunctions, declareFunctions } from '../../base/host/ffi.ts';
+import {
+  DeviceError,
+  LibraryNotFoundError,
+  type NativeFunctions,
+  declareFunctions,
+} from '@roofline/cuda/host';
 import { onRange } from '../../tensor/ranges/range.ts';
-import { type LibraryDescription, loadLibrary } from '../../cuda/driver/library-search.ts';
+import { type LibraryDescription, loadLibrary } from '@roofline/cuda';
 
 const prototypes = {
   nvtxRangePushA: 'int nvtxRangePushA(const char *name)',

@@ -1,11 +1,8 @@
-import { DeviceError, RooflineError } from '../../base/errors.ts';
-import { architectureOf } from '../../cuda/architecture.ts';
-import { loadNvrtc } from '../../cuda/nvrtc/nvrtc.ts';
+import { RooflineError } from '@roofline/cuda/host';
+import { gpuCount, libraries, loadLibrary, openGpu } from '@roofline/cuda';
+import { architectureOf, factsOf, loadDriver, loadNvrtc } from '@roofline/cuda/parts';
 import { CudaDevice } from './device.ts';
-import { countDevices, loadDriver } from '../../cuda/driver/driver.ts';
-import { libraries, loadLibrary } from '../../cuda/driver/library-search.ts';
 import { startNvtx } from './nvtx.ts';
-import { factsOf } from '../../cuda/properties.ts';
 
 const opened = new Map<number, CudaDevice>();
 
@@ -16,16 +13,9 @@ const opened = new Map<number, CudaDevice>();
 export function openCudaDevice(index = 0): CudaDevice {
   let device = opened.get(index);
   if (!device) {
-    const driver = loadDriver();
-    const count = countDevices();
-    if (index >= count) {
-      throw new DeviceError(
-        `There is no cuda:${index}: the driver shows ${count} GPU${count === 1 ? '' : 's'}.`,
-      );
-    }
+    const { parts } = openGpu(index);
     startNvtx();
-    device = new CudaDevice(driver, index);
-    opened.set(index, device);
+    opened.set(index, (device = new CudaDevice(parts)));
   }
   return device;
 }
@@ -37,7 +27,7 @@ export function openedCudaDevices(): readonly CudaDevice[] {
 
 /** How many GPUs can be opened. Never throws. */
 export function cudaDeviceCount(): number {
-  return countDevices();
+  return gpuCount();
 }
 
 let available: boolean | null = null;
@@ -47,7 +37,7 @@ let available: boolean | null = null;
  * the driver. `diagnose` says what is missing. Never throws.
  */
 export function cudaAvailable(): boolean {
-  available ??= countDevices() > 0 && canRunOps(0);
+  available ??= gpuCount() > 0 && canRunOps(0);
   return available;
 }
 

@@ -1,4 +1,5 @@
-import { CompileError, DeviceError } from '../../base/errors.ts';
+import { CompileError } from '../../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 import { explainCalls } from '../graph/explained-call.ts';
 import { runCall } from '../graph/interpreter.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';

@@ -1,4 +1,4 @@
-import { blockBytes } from '../../cuda/memory/allocator.ts';
+import { blockBytes } from '@roofline/cuda/parts';
 import { fitIntoGaps, ordersToFit } from './first-fit.ts';
 import type { SizedPart } from './sized-part.ts';
 import { stackParts } from './skyline.ts';

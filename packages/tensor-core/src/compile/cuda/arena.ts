@@ -2,8 +2,8 @@ import { lastUses } from '../graph/liveness.ts';
 import type { Binding } from '../graph/program-runner.ts';
 import type { Program } from '../graph/program.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
-import type { DeviceBuffer } from '../../base/device-memory.ts';
-import { blockBytes } from '../../cuda/memory/allocator.ts';
+import type { DeviceBuffer } from '@roofline/cuda/host';
+import { blockBytes } from '@roofline/cuda/parts';
 import { type ArenaPart, type Gap, type PlacedPart, arenaBytes, gapsAt, planArena } from './arena-plan.ts';
 import { takenOver } from './in-place.ts';
 

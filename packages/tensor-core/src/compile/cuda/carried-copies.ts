@@ -8,10 +8,8 @@ import { watchedChanges } from '../../tensor/storage/watched-changes.ts';
 import { JointTime } from '../../tensor/storage/write-time.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
-import type { CudaDriver } from '../../cuda/driver/driver.ts';
-import type { CudaStream } from '../../cuda/driver/stream.ts';
-import { blockBytes } from '../../cuda/memory/allocator.ts';
-import { CudaGraph } from '../../cuda/graph.ts';
+import { type CudaDriver, CudaGraph, blockBytes } from '@roofline/cuda/parts';
+import type { CudaStream } from '@roofline/cuda';
 import { type CastTime, type CopiedParameter, LowPrecisionCopy } from './low-precision-copy.ts';
 
 type CopySource = Extract<StorageSource, { kind: 'copy' }>;

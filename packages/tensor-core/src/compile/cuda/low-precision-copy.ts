@@ -3,8 +3,7 @@ import { extentOf } from '../../tensor/storage/extent.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import { type JointTime, nextWriteTime } from '../../tensor/storage/write-time.ts';
 import type { Region } from '../../tensor/storage/write-versions.ts';
-import type { CudaEvent } from '../../cuda/driver/event.ts';
-import type { CudaStream } from '../../cuda/driver/stream.ts';
+import type { CudaEvent, CudaStream } from '@roofline/cuda';
 
 /** A parameter, in this storage, and where its elements lie in a copy. */
 export interface CopiedParameter {

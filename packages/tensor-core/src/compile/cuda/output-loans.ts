@@ -1,10 +1,10 @@
-import { OutOfMemoryError } from '../../base/errors.ts';
+import { OutOfMemoryError } from '@roofline/cuda/host';
 import type { Program } from '../graph/program.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
-import type { Block } from '../../cuda/memory/block.ts';
-import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';
+import type { Block } from '@roofline/cuda/parts';
+import type { MemoryPool } from '@roofline/cuda';
 
 /**
  * The parts of a program's arena that its results and gradients are. Tensors have them until the program runs again: whoever

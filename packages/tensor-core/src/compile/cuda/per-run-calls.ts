@@ -3,8 +3,8 @@ import type { MemoryView } from '../../base/memory-view.ts';
 import { attributesOf } from '../graph/per-run-attributes.ts';
 import type { Call, Operand } from '../graph/program.ts';
 import type { ProgramMemory } from '../graph/program-memory.ts';
-import type { DeviceBuffer } from '../../base/device-memory.ts';
-import { CudaGraph } from '../../cuda/graph.ts';
+import type { DeviceBuffer } from '@roofline/cuda/host';
+import { CudaGraph } from '@roofline/cuda/parts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';
 import type { CallRecorder } from '../../backends/cuda/lower.ts';
 

@@ -1,4 +1,4 @@
-import type { CudaProperties } from '../../cuda/kernel.ts';
+import type { CudaProperties } from '@roofline/cuda';
 import type { Program } from '../graph/program.ts';
 import { Arena } from './arena.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';

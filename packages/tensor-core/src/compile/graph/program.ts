@@ -1,5 +1,5 @@
 import type { Device } from '../../tensor/device.ts';
-import type { Place } from '../../base/host/user-place.ts';
+import type { Place } from '@roofline/cuda/host';
 import type { ComputeOp } from '../../op/op.ts';
 import type { OpenRange } from '../../tensor/ranges/range.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';

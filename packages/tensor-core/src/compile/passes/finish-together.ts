@@ -1,5 +1,5 @@
 import type { CustomKernel, DeferredOutputs } from '../../op/cuda-lowering.ts';
-import type { CudaProperties } from '../../cuda/kernel.ts';
+import type { CudaProperties } from '@roofline/cuda';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import type { OpenRange } from '../../tensor/ranges/range.ts';

@@ -1,5 +1,5 @@
 import type { Program } from '../graph/program.ts';
-import type { CudaProperties } from '../../cuda/kernel.ts';
+import type { CudaProperties } from '@roofline/cuda';
 import { accumulateEmbeddings } from './accumulate-embeddings.ts';
 import { accumulateProducts } from './accumulate-products.ts';
 import { carryLowPrecisionCopies } from './carry-low-precision-copies.ts';

@@ -1,4 +1,4 @@
-import type { CudaProperties } from '../../cuda/kernel.ts';
+import type { CudaProperties } from '@roofline/cuda';
 import { isIntermediate } from '../graph/liveness.ts';
 import type { Call, Operand, Program } from '../graph/program.ts';
 import { areIndependent } from './operands.ts';

@@ -1,4 +1,4 @@
-import type { Place } from '../../base/host/user-place.ts';
+import type { Place } from '@roofline/cuda/host';
 import { formatShape } from '../../base/shape.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import { Tensor } from '../../tensor/tensor.ts';

@@ -1,5 +1,5 @@
-import { CompileError, DeviceError, ShapeError } from '../../base/errors.ts';
-import type { Place } from '../../base/host/user-place.ts';
+import { CompileError, ShapeError } from '../../base/errors.ts';
+import { DeviceError, type Place } from '@roofline/cuda/host';
 import { type Layout, formatShape } from '../../base/shape.ts';
 import { extentOf, overlapsItself } from '../../tensor/storage/extent.ts';
 import { shareMemory } from '../../tensor/storage/overlap.ts';

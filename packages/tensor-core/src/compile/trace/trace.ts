@@ -1,6 +1,6 @@
 import type { Device } from '../../tensor/device.ts';
 import { CompileError } from '../../base/errors.ts';
-import { userPlace } from '../../base/host/user-place.ts';
+import { userPlace } from '@roofline/cuda/host';
 import { perRunSourceOf } from '../../op/per-run-attributes.ts';
 import type { Observer } from '../../op/observers.ts';
 import type { ComputeOp } from '../../op/op.ts';

@@ -1,5 +1,5 @@
 import { CompileError } from '../../base/errors.ts';
-import { describeValue } from '../../base/check-value.ts';
+import { describeValue } from '@roofline/cuda/host';
 import { isGradEnabled } from '../../tensor/tape/grad-mode.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 

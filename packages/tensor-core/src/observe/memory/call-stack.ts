@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { packageRoot } from '../../base/host/package-root.ts';
+import { codeFolder, cudaCode } from '@roofline/cuda/host';
 
 /** One call, as Node prints it: with the lines of the sources where source maps are on. */
 export interface StackFrame {
@@ -18,14 +18,13 @@ export function captureStack(depth: number): Error {
   return captured;
 }
 
-/** Tests lie in the package too, next to its sources. */
-const packageFolder = import.meta.url.endsWith('.ts') ? new URL('src/', packageRoot) : packageRoot;
+const ownCode = [codeFolder(import.meta.url), cudaCode].map((folder) => fileURLToPath(folder));
 /** A call by its name and place, or by its place alone; paths may have parentheses. */
 const framePattern = /^\s*at (?:async )?(?:(.*?) \((.*):(\d+):\d+\)|(.*):(\d+):\d+)$/;
 const parsed = new Map<string, readonly StackFrame[]>();
 
 /**
- * The frames that say something to a user, innermost first: not Node's own, and not those of this package.
+ * The frames that say something to a user, innermost first: not Node's own, and not those of this package or of `@roofline/cuda`.
  * Equal stacks give the same array.
  */
 function framesOf(captured: Error): readonly StackFrame[] {
@@ -79,6 +78,6 @@ function parseFrame(text: string): StackFrame | null {
   const location = namedPlace ?? place!;
   if (location.startsWith('node:') || location.startsWith('native')) return null;
   const file = location.startsWith('file:') ? fileURLToPath(location) : location;
-  if (file.startsWith(fileURLToPath(packageFolder))) return null;
+  if (ownCode.some((folder) => file.startsWith(folder))) return null;
   return { name, file, line: Number(namedLine ?? line) };
 }

@@ -1,4 +1,4 @@
-import { checkText } from '../../base/check-value.ts';
+import { checkText } from '@roofline/cuda/host';
 import { type Allocation, type MemoryEvent, type MemoryRecord, checkRecord } from './record.ts';
 
 /** The most bytes that were allocated at once, when that was first so, and what was held then. */

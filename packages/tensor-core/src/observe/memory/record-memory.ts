@@ -1,15 +1,20 @@
-import { checkOptions } from '../../base/check-options.ts';
-import { checkCount } from '../../base/check-value.ts';
+import {
+  type AllocationKind,
+  DeviceError,
+  type MemoryObserver,
+  type MemorySegment,
+  checkCount,
+  checkOptions,
+  refuseAsync,
+  refusePromise,
+} from '@roofline/cuda/host';
 import { type Observer, observeOps } from '../../op/observers.ts';
 import type { Device } from '../../tensor/device.ts';
 import { type DeviceSpec, deviceOf } from '../../backends/device-registry.ts';
-import { DeviceError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { type RangeListener, currentRange, onRange } from '../../tensor/ranges/range.ts';
-import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type StackFrame, captureStack, forgetStacks, joinedFrames } from './call-stack.ts';
-import type { AllocationKind, MemoryObserver, MemorySegment } from '../../base/memory-observer.ts';
 import { type Allocation, type MemoryEvent, type MemoryRecord, isPhase, phaseOf } from './record.ts';
 
 /** Options of `recordMemory`. */

@@ -1,8 +1,7 @@
-import { checkObject, wrongArgument } from '../../base/check-value.ts';
+import { type AllocationKind, type MemorySegment, checkObject, wrongArgument } from '@roofline/cuda/host';
 import type { DType } from '../../base/dtype.ts';
 import type { Shape } from '../../base/shape.ts';
 import type { StackFrame } from './call-stack.ts';
-import type { AllocationKind, MemorySegment } from '../../base/memory-observer.ts';
 
 /** Memory that was held for a while. Times are microseconds of the host's clock since the recording began. */
 export interface Allocation {

@@ -1,5 +1,5 @@
 import type { StackFrame } from './call-stack.ts';
-import type { MemorySegment } from '../../base/memory-observer.ts';
+import type { MemorySegment } from '@roofline/cuda/host';
 import { type Picklable, pickle } from './pickle-writer.ts';
 import { type Allocation, type MemoryEvent, type MemoryRecord, checkRecord } from './record.ts';
 

@@ -1,11 +1,11 @@
-import type koffi from 'koffi';
-import { ffi } from '../../base/host/ffi.ts';
+import type { LoadedLibrary } from '@roofline/cuda';
+import { ffi } from '@roofline/cuda/host';
 
 type Demangler = (mangled: string) => string | null;
 
 let demangler: Demangler | null = null;
 // A collected handle unloads the library under its functions.
-let library: ReturnType<typeof koffi.load> | null = null;
+let library: LoadedLibrary['handle'] | null = null;
 
 /**
  * The C++ name behind a symbol, such as `void f<int>(int)` for `_Z1fIiEvT_`, by `__cxa_demangle` of the Itanium

@@ -1,5 +1,5 @@
-import type { RecordedActivities } from '../../cuda/cupti/cupti.ts';
-import { DeviceError } from '../../base/errors.ts';
+import type { RecordedActivities } from '@roofline/cuda/parts';
+import { DeviceError } from '@roofline/cuda/host';
 import { demangle } from './demangle.ts';
 import { nodeShares } from './node-shares.ts';
 import type { GraphLaunch, OpCall } from './op-recorder.ts';

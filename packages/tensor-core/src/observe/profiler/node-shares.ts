@@ -7,7 +7,7 @@ import type { OnnxGraphBuilder } from '../../onnx/onnx-graph.ts';
 import { lowerToGraph } from '../../backends/cpu/lowering/op-graph.ts';
 import { Session } from '../../onnx/session.ts';
 import { byteSize } from '../../base/dtype.ts';
-import { HostMemory } from '../../base/host/host-memory.ts';
+import { HostMemory } from '@roofline/cuda/host';
 import { sizeOf } from '../../base/shape.ts';
 import type { OpCall } from './op-recorder.ts';
 

@@ -1,8 +1,7 @@
-import { checkFunction, checkObject, wrongArgument } from '../../base/check-value.ts';
+import { DeviceError, checkFunction, checkObject, wrongArgument } from '@roofline/cuda/host';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
-import { DeviceError } from '../../base/errors.ts';
 import { openedCudaDevices } from '../../backends/cuda/open-device.ts';
-import { type Cupti, type RecordedActivities, loadCupti } from '../../cuda/cupti/cupti.ts';
+import { type Cupti, type RecordedActivities, loadCupti } from '@roofline/cuda/parts';
 import { bytesOf, costOf } from '../../op/cost.ts';
 import type { Cost } from '../../op/op.ts';
 import { cpuKernels, gpuKernels } from './kernels.ts';

@@ -1,10 +1,9 @@
-import { describeValue } from '../../base/check-value.ts';
+import { describeValue, refuseAsync, refusePromise } from '@roofline/cuda/host';
 import { type DType, byteSize, isFloatingPoint } from '../../base/dtype.ts';
 import { DTypeError } from '../../base/errors.ts';
 import type { AutocastClass } from '../op.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 import { Scope } from '../../tensor/lifetime/scope.ts';
-import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import type { Region } from '../../tensor/storage/write-versions.ts';
 

@@ -1,5 +1,5 @@
 import { type DType, byteSize } from '../../base/dtype.ts';
-import type { HostMemory } from '../../base/host/host-memory.ts';
+import type { HostMemory } from '@roofline/cuda/host';
 import { isAligned } from '../../base/alignment.ts';
 import { multiplierOf, shiftOf } from './divisor.ts';
 import type { StridedLayout } from './strided-layout.ts';

@@ -1,9 +1,8 @@
 import { requireTensor } from '../../op/require-tensor.ts';
-import { describeValue, checkFlag } from '../../base/check-value.ts';
+import { checkFlag, checkOptions, describeValue } from '@roofline/cuda/host';
 import type { Device } from '../../tensor/device.ts';
 import { type DeviceSpec, deviceOf } from '../../backends/device-registry.ts';
 import { DTypeError, ShapeError } from '../../base/errors.ts';
-import { checkOptions } from '../../base/check-options.ts';
 import { observers, tellHostWrite } from '../../op/observers.ts';
 import { fillInPlace } from '../copy/in-place.ts';
 import {

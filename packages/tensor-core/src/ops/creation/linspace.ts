@@ -1,4 +1,4 @@
-import { checkNumber, describeValue } from '../../base/check-value.ts';
+import { checkNumber, describeValue } from '@roofline/cuda/host';
 import { type TensorOptions, checkTensorOptions, fromElements, mostNumbers } from './from-values.ts';
 import { isFloatingPoint } from '../../base/dtype.ts';
 import { fromFunction } from '../../tensor/host-values.ts';

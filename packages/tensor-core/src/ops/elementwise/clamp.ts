@@ -1,7 +1,7 @@
 import { requireTensors } from '../../op/require-tensor.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
-import { checkOptions } from '../../base/check-options.ts';
+import { RooflineError, checkOptions } from '@roofline/cuda/host';
 import { bytesOf } from '../../op/cost.ts';
 import { type GradientContext, defineOp } from '../../op/op.ts';
 import {
@@ -12,7 +12,7 @@ import {
   promoteWithNumber,
   resultType,
 } from '../../base/dtype.ts';
-import { DTypeError, RooflineError } from '../../base/errors.ts';
+import { DTypeError } from '../../base/errors.ts';
 import { scope } from '../../tensor/lifetime/scope.ts';
 import { type Shape, broadcastShapes, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';

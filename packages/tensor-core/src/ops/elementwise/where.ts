@@ -1,5 +1,5 @@
 import { refuseMore } from '../../op/require-tensor.ts';
-import { describeValue } from '../../base/check-value.ts';
+import { describeValue } from '@roofline/cuda/host';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import { applyOne } from '../../op/apply.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';

@@ -13,14 +13,19 @@ import { formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { expand, reshape } from '../shape/views.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
 import { gather } from './gather.ts';
 
-const forwardKernel = kernelVariants('index/embedding.cu', 'embedding', 'pppil');
-const sortKernel = kernelVariants('index/embedding_sort.cu', 'embedding_sort', 'ppppiiii');
-const backwardKernel = kernelVariants('index/embedding_backward.cu', 'embedding_backward', 'ppppi');
+const forwardKernel = kernelVariants(kernelSource('index/embedding.cu'), 'embedding', 'pppil');
+const sortKernel = kernelVariants(kernelSource('index/embedding_sort.cu'), 'embedding_sort', 'ppppiiii');
+const backwardKernel = kernelVariants(
+  kernelSource('index/embedding_backward.cu'),
+  'embedding_backward',
+  'ppppi',
+);
 const sortThreads = 1024;
 const sortDigitBits = 8;
 /** Ranges of so many rows the block that sorts zeroes sooner than a fill by itself would begin. */

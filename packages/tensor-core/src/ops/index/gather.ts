@@ -9,11 +9,12 @@ import { defineOp } from '../../op/op.ts';
 import { type Shape, formatShape, normalizeDimension, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { type IndexRange, checkIndices, outOfRange } from '../support/check-indices.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 
-const forwardKernel = kernelVariants('index/gather.cu', 'gather', 'pppllll');
-const backwardKernel = kernelVariants('index/gather.cu', 'gather_backward', 'pppllll');
+const forwardKernel = kernelVariants(kernelSource('index/gather.cu'), 'gather', 'pppllll');
+const backwardKernel = kernelVariants(kernelSource('index/gather.cu'), 'gather_backward', 'pppllll');
 const threads = 256;
 
 interface GatherAttributes {

@@ -16,11 +16,12 @@ import { StridedLayout, collapse } from '../../op/kernel-arguments/strided-layou
 import { copy } from '../copy/contiguous.ts';
 import { expand, view } from '../shape/views.ts';
 import { type IndexRange, checkIndices, requireInRange } from '../support/check-indices.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireIndices } from '../support/require-dtype.ts';
 import { gather } from './gather.ts';
 
-const kernel = kernelVariants('index/index_copy.cu', 'index_copy', 'pppppTlll');
+const kernel = kernelVariants(kernelSource('index/index_copy.cu'), 'index_copy', 'pppppTlll');
 const threads = 256;
 
 interface IndexCopyAttributes {

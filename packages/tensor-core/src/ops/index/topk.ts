@@ -1,6 +1,5 @@
-import { checkFlag, describeValue } from '../../base/check-value.ts';
+import { checkFlag, checkOptions, describeValue } from '@roofline/cuda/host';
 import { apply, applyOne } from '../../op/apply.ts';
-import { checkOptions } from '../../base/check-options.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
@@ -14,7 +13,8 @@ import { formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { transpose, view } from '../shape/views.ts';
 import { type NumberArray, numbersOf } from '../support/host-numbers.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { dimensionOf } from '../support/one-dimension.ts';
 import { gatherBackwardOp } from './gather.ts';
 
@@ -23,7 +23,7 @@ interface TopkAttributes {
   readonly largest: boolean;
 }
 
-const kernel = kernelVariants('index/top_k.cu', 'top_k', 'ppppiii');
+const kernel = kernelVariants(kernelSource('index/top_k.cu'), 'top_k', 'ppppiii');
 const threads = 256;
 
 /** Along the last dimension: the chosen elements in order, and where they lie. */

@@ -1,4 +1,5 @@
-import { RooflineError, ShapeError } from '../../base/errors.ts';
+import { RooflineError } from '@roofline/cuda/host';
+import { ShapeError } from '../../base/errors.ts';
 import { type Shape, formatShape } from '../../base/shape.ts';
 
 /** Which index each dimension has: those of every operand, and those of the result. */

@@ -1,4 +1,4 @@
-import { checkText } from '../../base/check-value.ts';
+import { checkText } from '@roofline/cuda/host';
 import { requireTensors } from '../../op/require-tensor.ts';
 import { autocastDType } from '../../op/autocast/autocast.ts';
 import { ShapeError } from '../../base/errors.ts';

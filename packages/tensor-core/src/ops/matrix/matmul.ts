@@ -3,7 +3,7 @@ import { applyOne } from '../../op/apply.ts';
 import { buildMatmul } from './matmul-graph.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type DType, byteSize, checkDType, checkElement } from '../../base/dtype.ts';
-import { checkOptions } from '../../base/check-options.ts';
+import { checkOptions } from '@roofline/cuda/host';
 import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { type Shape, broadcastShapes, formatShape, sizeOf } from '../../base/shape.ts';

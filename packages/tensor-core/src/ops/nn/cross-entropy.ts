@@ -1,4 +1,4 @@
-import { checkOptions } from '../../base/check-options.ts';
+import { checkOptions } from '@roofline/cuda/host';
 import { requireTensor } from '../../op/require-tensor.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
@@ -21,7 +21,8 @@ import { sum } from '../reduce/reductions.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 import { squeeze, unsqueeze } from '../shape/views.ts';
 import { checkIndices } from '../support/check-indices.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireFloatingPoint, requireIndices } from '../support/require-dtype.ts';
 import { rowPlan, vectorLength } from '../support/row-kernel.ts';
 import { logSoftmax } from './log-softmax.ts';
@@ -31,9 +32,13 @@ export interface CrossEntropyAttributes {
   readonly ignoreIndex: number;
 }
 
-const rowsKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_rows', 'pppplil');
-const meanKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_mean', 'ppppll');
-const backwardKernel = kernelVariants('nn/cross_entropy.cu', 'cross_entropy_backward', 'pppppplil');
+const rowsKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_rows', 'pppplil');
+const meanKernel = kernelVariants(kernelSource('nn/cross_entropy.cu'), 'cross_entropy_mean', 'ppppll');
+const backwardKernel = kernelVariants(
+  kernelSource('nn/cross_entropy.cu'),
+  'cross_entropy_backward',
+  'pppppplil',
+);
 const meanThreads = 1024;
 
 function checkOperands(logits: TensorSpec, targets: TensorSpec): void {

@@ -1,13 +1,17 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
-import type { KernelSpec } from '../../cuda/kernel.ts';
+import { type KernelSpec, kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { planRows } from './cross-entropy.ts';
 
-const countKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_count', 'pppll');
-const jointKernel = kernelVariants('nn/cross_entropy_joint.cu', 'cross_entropy_joint', 'pdppppppplil');
+const countKernel = kernelVariants(kernelSource('nn/cross_entropy_joint.cu'), 'cross_entropy_count', 'pppll');
+const jointKernel = kernelVariants(
+  kernelSource('nn/cross_entropy_joint.cu'),
+  'cross_entropy_joint',
+  'pdppppppplil',
+);
 const countThreads = 1024;
 /** What a block needs of shared memory beside a row. */
 const ownSharedBytes = 1024;

@@ -1,9 +1,10 @@
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView, StridedMemory } from '../../base/memory-view.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 
-const kernel = kernelVariants('nn/norm_fold.cu', 'norm_fold', 'Tii');
+const kernel = kernelVariants(kernelSource('nn/norm_fold.cu'), 'norm_fold', 'Tii');
 const threads = 1024;
 const columnsOfBlock = 32;
 

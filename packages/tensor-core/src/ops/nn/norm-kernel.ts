@@ -1,21 +1,21 @@
-import { checkNumber } from '../../base/check-value.ts';
+import { checkNumber } from '@roofline/cuda/host';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import type { CudaContext, DeferredOutputs, EdgePlaces, KernelEdges } from '../../op/cuda-lowering.ts';
-import type { CudaProperties } from '../../cuda/kernel.ts';
+import { type CudaProperties, kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { computeDType } from '../../base/dtype.ts';
 import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
 import { noEdges } from '../support/no-edges.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';
 import { type RowPlan, rowPlan, vectorLength } from '../support/row-kernel.ts';
 
-const forwardKernel = kernelVariants('nn/norm.cu', 'norm_forward', 'pppppplidT');
-const backwardKernel = kernelVariants('nn/norm_backward.cu', 'norm_backward', 'ppppppppliT');
+const forwardKernel = kernelVariants(kernelSource('nn/norm.cu'), 'norm_forward', 'pppppplidT');
+const backwardKernel = kernelVariants(kernelSource('nn/norm_backward.cu'), 'norm_backward', 'ppppppppliT');
 
 // The gradient holds two rows, the next two, and column sums in registers.
 const backwardBudget = { preferredElements: 8, mostElements: 16 };

@@ -1,4 +1,4 @@
-import { checkOptions } from '../../base/check-options.ts';
+import { checkOptions } from '@roofline/cuda/host';
 import { requireTensor } from '../../op/require-tensor.ts';
 import { apply } from '../../op/apply.ts';
 import { bytesOf } from '../../op/cost.ts';

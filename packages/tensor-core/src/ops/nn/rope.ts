@@ -17,7 +17,8 @@ import { add, mul, neg, sub } from '../elementwise/arithmetic.ts';
 import { stack } from '../shape/concat.ts';
 import { reshape, select } from '../shape/views.ts';
 import { denseCopy } from '../support/dense-memory.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { offsetType } from '../../op/kernel-arguments/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
@@ -26,7 +27,7 @@ interface RopeAttributes {
   readonly inverse: boolean;
 }
 
-const kernel = kernelVariants('nn/rope.cu', 'rope', 'ppppppiiiiillllllllf');
+const kernel = kernelVariants(kernelSource('nn/rope.cu'), 'rope', 'ppppppiiiiillllllllf');
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;

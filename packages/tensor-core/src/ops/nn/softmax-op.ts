@@ -1,4 +1,4 @@
-import { checkOptions } from '../../base/check-options.ts';
+import { checkOptions } from '@roofline/cuda/host';
 import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';
 import { withoutAutocast } from '../../op/autocast/autocast.ts';
 import { alias } from '../../op/alias.ts';
@@ -14,7 +14,8 @@ import { sub } from '../elementwise/arithmetic.ts';
 import { max } from '../reduce/reductions.ts';
 import { sumNode } from '../reduce/sum-graph.ts';
 import { alongLastDimension } from '../support/along-last-dimension.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { launchRows } from '../support/row-kernel.ts';
 
@@ -63,7 +64,7 @@ export function softmaxOp({
   backward,
   reference,
 }: SoftmaxDefinition): ComputeOp<undefined> {
-  const forwardKernel = kernelVariants('nn/softmax.cu', kernel, 'ppli');
+  const forwardKernel = kernelVariants(kernelSource('nn/softmax.cu'), kernel, 'ppli');
   const backwardOp = softmaxBackwardOp(name, kernel, backward);
   return defineOp({
     name,
@@ -100,7 +101,7 @@ function softmaxBackwardOp(
   kernel: string,
   backward: SoftmaxDefinition['backward'],
 ): ComputeOp<undefined> {
-  const backwardKernel = kernelVariants('nn/softmax.cu', `${kernel}_backward`, 'pppli');
+  const backwardKernel = kernelVariants(kernelSource('nn/softmax.cu'), `${kernel}_backward`, 'pppli');
   return defineOp({
     name: `${name}Backward`,
     autocast: 'float32',

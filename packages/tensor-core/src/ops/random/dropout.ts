@@ -1,10 +1,9 @@
-import { checkFlag, checkNumber } from '../../base/check-value.ts';
+import { checkFlag, checkNumber, checkOptions } from '@roofline/cuda/host';
 import { requireTensor } from '../../op/require-tensor.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import { applyLive } from '../../op/per-run-attributes.ts';
-import { checkOptions } from '../../base/check-options.ts';
 import { bytesOf } from '../../op/cost.ts';
 import { type ComputeOp, defineOp } from '../../op/op.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
@@ -21,7 +20,8 @@ import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { view } from '../shape/views.ts';
 import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 
 interface DropoutAttributes extends GeneratorState {
@@ -30,7 +30,7 @@ interface DropoutAttributes extends GeneratorState {
   readonly draw: Draw;
 }
 
-const kernel = kernelVariants('random/dropout.cu', 'dropout', 'ppluulld');
+const kernel = kernelVariants(kernelSource('random/dropout.cu'), 'dropout', 'ppluulld');
 const threads = 256;
 const blocksPerMultiprocessor = 16;
 const hostBlock = 4096;

@@ -1,3 +1,4 @@
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import type { HostArray } from '../../op/cpu-lowering.ts';
 import type { CudaContext } from '../../op/cuda-lowering.ts';
@@ -6,7 +7,7 @@ import type { GeneratorState } from '../../tensor/random/generator.ts';
 import { halvesOf, philox } from '../../tensor/random/philox.ts';
 import type { DType, TypedArray } from '../../base/dtype.ts';
 import { toBits16 } from '../../base/float16.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
 
 interface RandomDefinition<A> {
   readonly name: string;
@@ -24,7 +25,7 @@ const hostBlock = 4096;
 /** An op that overwrites its input with random numbers; the same numbers on every device. */
 export function randomOp<A extends GeneratorState>(definition: RandomDefinition<A>): ComputeOp<A> {
   const kernel = kernelVariants(
-    `random/${definition.kernel}.cu`,
+    kernelSource(`random/${definition.kernel}.cu`),
     definition.kernel,
     `pluul${definition.parameters}`,
   );

@@ -1,9 +1,8 @@
-import { checkCount, checkNumber, checkFlag } from '../../base/check-value.ts';
-import { checkOptions } from '../../base/check-options.ts';
+import { RooflineError, checkCount, checkFlag, checkNumber, checkOptions } from '@roofline/cuda/host';
 import { applyLive } from '../../op/per-run-attributes.ts';
 import { type TensorOptions, emptyFor } from '../creation/from-values.ts';
 import { type DType, checkDType, isFloatingPoint } from '../../base/dtype.ts';
-import { DTypeError, RooflineError } from '../../base/errors.ts';
+import { DTypeError } from '../../base/errors.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import { drawFrom } from '../../tensor/random/draw.ts';
 import {

@@ -11,7 +11,8 @@ import { type Shape, formatShape, sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { numbersOf } from '../support/host-numbers.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import {
   type Extents,
   columnsAreFew,
@@ -35,8 +36,8 @@ export interface ArgExtremumOptions {
   keepDims?: boolean;
 }
 
-const rowsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_rows', 'ppplllll');
-const columnsKernel = kernelVariants('reduce/arg_extremum.cu', 'arg_extremum_columns', 'pplll');
+const rowsKernel = kernelVariants(kernelSource('reduce/arg_extremum.cu'), 'arg_extremum_rows', 'ppplllll');
+const columnsKernel = kernelVariants(kernelSource('reduce/arg_extremum.cu'), 'arg_extremum_columns', 'pplll');
 const threads = 256;
 const longestRowOfWarp = 1024;
 const smallestChunk = 4096;

@@ -11,7 +11,8 @@ import { sizeOf } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import { numbersOf, storeNumbers } from '../support/host-numbers.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import {
   type Extents,
   columnsAreFew,
@@ -26,8 +27,12 @@ interface CumsumAttributes {
   readonly reverse: boolean;
 }
 
-const rowsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_rows', 'ppli');
-const columnsKernel = kernelVariants('reduce/cumulative_sum.cu', 'cumulative_sum_columns', 'ppllli');
+const rowsKernel = kernelVariants(kernelSource('reduce/cumulative_sum.cu'), 'cumulative_sum_rows', 'ppli');
+const columnsKernel = kernelVariants(
+  kernelSource('reduce/cumulative_sum.cu'),
+  'cumulative_sum_columns',
+  'ppllli',
+);
 const threads = 256;
 /** Rows of up to so many elements are short enough for one thread each. */
 const longestRowOfThread = 32;

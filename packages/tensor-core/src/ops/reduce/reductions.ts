@@ -1,5 +1,4 @@
-import { checkFlag } from '../../base/check-value.ts';
-import { checkOptions } from '../../base/check-options.ts';
+import { checkFlag, checkOptions } from '@roofline/cuda/host';
 import { requireTensor } from '../../op/require-tensor.ts';
 import type { ReductionKernel } from '../../op/cuda-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';

@@ -1,4 +1,4 @@
-import { checkNumber } from '../../base/check-value.ts';
+import { checkNumber } from '@roofline/cuda/host';
 import { requireTensor } from '../../op/require-tensor.ts';
 import { DTypeError } from '../../base/errors.ts';
 import { isFloatingPoint } from '../../base/dtype.ts';

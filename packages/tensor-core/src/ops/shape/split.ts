@@ -1,4 +1,4 @@
-import { describeValue } from '../../base/check-value.ts';
+import { describeValue } from '@roofline/cuda/host';
 import { refuseMore, requireTensor } from '../../op/require-tensor.ts';
 import { ShapeError } from '../../base/errors.ts';
 import { checkList, formatShape, normalizeDimension } from '../../base/shape.ts';

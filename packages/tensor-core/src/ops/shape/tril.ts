@@ -14,7 +14,8 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import { add } from '../elementwise/arithmetic.ts';
 import { lessEqual } from '../elementwise/comparisons.ts';
 import { where } from '../elementwise/where.ts';
-import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../op/kernel-arguments/kernel-source.ts';
 import { offsetType } from '../../op/kernel-arguments/offset-type.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { vectorLength } from '../support/row-kernel.ts';
@@ -27,7 +28,7 @@ interface LowerTriangleAttributes {
   readonly fill: 'zero' | 'negativeInfinity';
 }
 
-const kernel = kernelVariants('shape/lower_triangle.cu', 'lower_triangle', 'ppliiif');
+const kernel = kernelVariants(kernelSource('shape/lower_triangle.cu'), 'lower_triangle', 'ppliiif');
 const maxThreads = 256;
 const vectorsPerThread = 2;
 const maxGridY = 65535;

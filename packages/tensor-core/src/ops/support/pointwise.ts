@@ -1,4 +1,4 @@
-import { describeValue } from '../../base/check-value.ts';
+import { describeValue } from '@roofline/cuda/host';
 import type { TensorSpec } from '../../base/memory-view.ts';
 import type { HostLowering } from '../../op/cpu-lowering.ts';
 import type { OnnxGraph, OnnxValue } from '../../onnx/graph.ts';

@@ -4,7 +4,7 @@ import { storageType } from '../../op/kernel-arguments/c-types.ts';
 import { isAligned } from '../../base/alignment.ts';
 import { codeOf } from '../../op/kernel-arguments/dtype-code.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
-import type { KernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
+import type { KernelVariants } from '@roofline/cuda';
 
 /** How a kernel that includes row.cuh shares rows out over threads; the macros are explained there. */
 export interface RowPlan {

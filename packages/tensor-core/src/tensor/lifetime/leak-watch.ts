@@ -1,4 +1,4 @@
-import { checkFunction } from '../../base/check-value.ts';
+import { checkFunction } from '@roofline/cuda/host';
 import type { TapeNode } from '../tape/tape.ts';
 import type { DType } from '../../base/dtype.ts';
 import { type Shape, formatShape } from '../../base/shape.ts';

@@ -1,5 +1,4 @@
-import { wrongArgument } from '../../base/check-value.ts';
-import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
+import { refuseAsync, refusePromise, wrongArgument } from '@roofline/cuda/host';
 
 /** What a scope owns and frees: the base of `Tensor`. */
 export abstract class Scoped {

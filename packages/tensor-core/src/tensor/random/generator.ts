@@ -1,5 +1,4 @@
-import { checkCount, checkObject, describeValue, wrongArgument } from '../../base/check-value.ts';
-import { RooflineError } from '../../base/errors.ts';
+import { RooflineError, checkCount, checkObject, describeValue, wrongArgument } from '@roofline/cuda/host';
 import { dependOn, tracing } from '../tracing.ts';
 
 /** Where in its sequence a generator is, which is all that its next numbers depend on. */

@@ -1,5 +1,4 @@
-import { checkFunction, checkObject, checkText } from '../../base/check-value.ts';
-import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
+import { checkFunction, checkObject, checkText, refuseAsync, refusePromise } from '@roofline/cuda/host';
 
 /** Tells of ranges as they open and close, such as an NVTX emitter. */
 export interface RangeListener {

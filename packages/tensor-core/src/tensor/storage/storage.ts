@@ -1,6 +1,5 @@
 import type { Device } from '../device.ts';
-import type { DeviceBuffer } from '../../base/device-memory.ts';
-import { DisposedError } from '../../base/errors.ts';
+import { type DeviceBuffer, DisposedError } from '@roofline/cuda/host';
 import { tracing } from '../tracing.ts';
 import { ParameterRegions } from './parameter-regions.ts';
 import { watchedChanges } from './watched-changes.ts';

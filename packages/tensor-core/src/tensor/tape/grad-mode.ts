@@ -1,4 +1,4 @@
-import { refuseAsync, refusePromise } from '../../base/synchronous.ts';
+import { refuseAsync, refusePromise } from '@roofline/cuda/host';
 
 let enabled = true;
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
-import { architectureOf } from '../../../src/cuda/architecture.ts';
+import { architectureOf } from '@roofline/cuda/parts';
 import { cudaAvailable, cudaDeviceCount, openCudaDevice } from '../../../src/backends/cuda/open-device.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 const mebibyte = 2 ** 20;
 
@@ -71,6 +72,34 @@ describe('CudaDevice on a stand-in for the driver', () => {
     expect(device.memoryStatistics().peakAllocatedBytes).toBe(3 * mebibyte);
     device.resetPeakMemory();
     expect(device.memoryStatistics().peakAllocatedBytes).toBe(0);
+  });
+
+  it('allocates at a place that is free, and nowhere else', () => {
+    const device = openEmulatedDevice();
+    const pool = device.createPool();
+    const whole = device.withPool(pool, () => device.allocate(30 * mebibyte));
+    const { address } = whole;
+    const take = (offset: number, bytes: number) =>
+      device.withPool(pool, () => device.allocateAt(address + offset, bytes));
+    expect(() => take(0, 512)).toThrow(/allocateAt: 512 bytes at 0x[0-9a-f]+ are not free/);
+    device.free(whole);
+    const live = device.memoryStatistics().liveStorages;
+    const parts = [take(mebibyte, 1000), take(2 * mebibyte, 3 * mebibyte), take(0, mebibyte)];
+    expect(parts.map((part) => part.address - address)).toEqual([mebibyte, 2 * mebibyte, 0]);
+    expect(pool.allocatedBytes).toBe(4 * mebibyte + 1024);
+    expect(device.memoryStatistics().liveStorages).toBe(live + 3);
+    for (const [offset, bytes] of [
+      [mebibyte, 512],
+      [mebibyte + 512, 1024],
+      [4 * mebibyte, 2 * mebibyte],
+      [29 * mebibyte, 2 * mebibyte],
+    ] as const)
+      expect(() => take(offset, bytes)).toThrow('not free');
+    expect(() => device.allocateAt(address + 6 * mebibyte, 512)).toThrow('not free');
+    parts.push(take(mebibyte + 1024, mebibyte - 1024));
+    for (const part of parts) device.free(part);
+    device.free(take(0, 30 * mebibyte));
+    expect(pool).toMatchObject({ allocatedBytes: 0, reservedBytes: 30 * mebibyte });
   });
 
   it('says what was asked, held and free when memory runs out', () => {

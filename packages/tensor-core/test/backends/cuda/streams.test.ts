@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { CudaDevice } from '../../../src/backends/cuda/device.ts';
-import { ffi } from '../../../src/base/host/ffi.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
+import { ffi } from '@roofline/cuda/host';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 const mebibyte = 2 ** 20;
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1);

@@ -18,8 +18,9 @@ import {
   sum,
   tensor,
 } from '../../../src/index.ts';
-import { CudaGraph } from '../../../src/cuda/graph.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { CudaGraph } from '@roofline/cuda/parts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, lowProduct } from '../lowered-ops.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('copies of parameters that programs keep', () => {

@@ -22,8 +22,9 @@ import {
   sum,
   tensor,
 } from '../../../src/index.ts';
-import { cudaDevice } from '../../../src/native.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { cudaDevice } from '../../../src/kernel-api.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, halveKernel, scaled } from '../lowered-ops.ts';
 
 /** A copy that goes through memory which its kernels share with those of other calls. */

@@ -20,7 +20,8 @@ import {
 import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { programOf } from '../traced-program.ts';
 
 const [rows, columns] = [16, 16];

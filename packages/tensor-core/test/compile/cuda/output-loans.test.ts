@@ -11,7 +11,8 @@ import {
   tensor,
 } from '../../../src/index.ts';
 import type { CudaDevice } from '../../../src/backends/cuda/device.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 
 const size = 300;
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1);

@@ -5,7 +5,8 @@ import { accumulateProducts } from '../../../src/compile/passes/accumulate-produ
 import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
 import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
 import type { Program } from '../../../src/compile/graph/program.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
 
 const low: DType = 'bfloat16';

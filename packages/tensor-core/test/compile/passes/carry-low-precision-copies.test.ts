@@ -8,7 +8,8 @@ import type { Binding } from '../../../src/compile/graph/program-runner.ts';
 import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
 import { byteSize, type DType } from '../../../src/base/dtype.ts';
 import { Storage } from '../../../src/tensor/storage/storage.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { halve, lowProduct } from '../lowered-ops.ts';
 
 const device = openEmulatedDevice();

@@ -3,7 +3,8 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
 import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { type TracedProgram, expectSameBits, opNames, programOf } from '../traced-program.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('last kernels of several ops as one', () => {

@@ -3,7 +3,8 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { expectSameBits, opNames, programOf } from '../traced-program.ts';
 
 const [batch, length, heads, dimension] = [2, 3, 2, 4];

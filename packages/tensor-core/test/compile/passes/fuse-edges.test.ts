@@ -3,7 +3,8 @@ import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
 import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { expectSameBits, opNames, programOf } from '../traced-program.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges of norms', () => {

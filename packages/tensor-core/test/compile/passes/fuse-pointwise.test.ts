@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { expectSameBits, opNames, programOf } from '../traced-program.ts';
 
 describe('fusePointwise', () => {

@@ -8,7 +8,8 @@ import { productFacts } from '../../../src/compile/passes/product-facts.ts';
 import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
 import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
 import type { Call, Program } from '../../../src/compile/graph/program.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
 
 const low = 'bfloat16';

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 import { expectSameBits, opNames, programOf } from '../traced-program.ts';
 
 const random = (shape: readonly number[], seed: number) =>

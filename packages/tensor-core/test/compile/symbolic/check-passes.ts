@@ -16,7 +16,7 @@ import { updateEarly } from '../../../src/compile/passes/update-early.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { Arena } from '../../../src/compile/cuda/arena.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
-import type { CudaProperties } from '../../../src/cuda/kernel.ts';
+import type { CudaProperties } from '@roofline/cuda';
 import type { Program } from '../../../src/compile/graph/program.ts';
 import { runSymbolically } from './run-symbolically.ts';
 

@@ -1,4 +1,4 @@
-import type { CudaDevice } from '../../../src/native.ts';
+import type { CudaDevice } from '../../../src/kernel-api.ts';
 import { withoutDeadCalls } from '../../../src/compile/graph/liveness.ts';
 import type { Program } from '../../../src/compile/graph/program.ts';
 import { Trace } from '../../../src/compile/trace/trace.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import { observers } from '../../../src/op/observers.ts';
-import { CachingAllocator } from '../../../src/cuda/memory/allocator.ts';
+import { CachingAllocator } from '@roofline/cuda/parts';
 import { openEmulatedDevice } from '../../../src/testing/emulated-device.ts';
 
 const mebibyte = 2 ** 20;

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { DType, Device, Shape, Tensor } from '../../../src/index.ts';
 import { layerNorm } from '../../../src/ops/nn/layer-norm.ts';
 import { rmsNorm } from '../../../src/ops/nn/rms-norm.ts';
-import { emulatedMultiprocessors } from '../../../src/testing/emulated-device.ts';
+import { emulatedMultiprocessors } from '@roofline/cuda/testing';
 import { sample } from '../support/samples.ts';
 import {
   type OpenDevice,

@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { type Device, device } from '../../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 
 let emulated: Device | null = null;
 

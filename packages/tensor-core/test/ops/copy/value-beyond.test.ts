@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type Device, compile, device, mul, randn, tensor, transpose } from '../../../src/index.ts';
 import { valueBeyond } from '../../../src/ops/copy/value-beyond.ts';
 import type { DType } from '../../../src/base/dtype.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 
 const largest = 2 ** 127 * (2 - 2 ** -23);
 /** The first number that float32 rounds to Infinity. */

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import * as t from '../../../src/index.ts';
 import { type IndexRange, checkIndices } from '../../../src/ops/support/check-indices.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../src/testing.ts';
 
 // What test/backends/cuda/ops/check-indices.test.ts asks for is not asked for here.
 vi.hoisted(() => vi.stubEnv('ROOFLINE_CHECK_INDICES', '0'));

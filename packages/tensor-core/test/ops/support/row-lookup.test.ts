@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { KernelSpec } from '../../../src/cuda/kernel.ts';
+import { type KernelSpec, kernelVariants } from '@roofline/cuda';
 import type { MemoryView } from '../../../src/base/memory-view.ts';
-import { kernelVariants } from '../../../src/op/kernel-arguments/kernel-variants.ts';
 import { launchRows, rowPlan, vectorLength } from '../../../src/ops/support/row-kernel.ts';
 import type { DType } from '../../../src/base/dtype.ts';
 
@@ -60,37 +59,6 @@ describe('vectorLength', () => {
   });
 });
 
-describe('kernelVariants', () => {
-  it('gives equal definitions one spec, and others another', () => {
-    const kernel = kernelVariants('k.cu', 'f', 'pi');
-    const first = kernel({ A: 1, B: 'float' });
-    expect(kernel({ A: 1, B: 'float' })).toBe(first);
-    expect(first).toMatchObject({ name: 'f', parameters: 'pi', defines: { A: 1, B: 'float' } });
-    expect(first.source.pathname).toMatch(/\/tensor-core\/kernels\/k\.cu$/);
-    const others = [
-      kernel({ A: 2, B: 'float' }),
-      kernel({ A: 1, B: 'double' }),
-      kernel({ A: '1', B: 'float' }),
-    ];
-    expect(new Set([first, ...others]).size).toBe(4);
-    expect(kernel({ A: 1, B: 'float' })).toBe(first);
-  });
-
-  it('takes the kernels of another package by their URL', () => {
-    const source = new URL('file:///elsewhere/kernels/k.cu');
-    expect(kernelVariants(source, 'f', 'p')({ A: 1 }).source).toBe(source);
-  });
-
-  it('refuses calls that name other definitions, or in another order', () => {
-    const kernel = kernelVariants('k.cu', 'f', 'p');
-    kernel({ A: 1, B: 2 });
-    for (const defines of [{ B: 2, A: 1 }, { A: 1 }, { A: 1, B: 2, C: 3 }, { A: 1, C: 2 }, {}])
-      expect(() => kernel(defines as Record<string, number>)).toThrow(
-        /Kernel f: all its variants define A, B/,
-      );
-  });
-});
-
 describe('launchRows', () => {
   it('launches a block for each group of rows, with addresses, rows and columns', () => {
     const launches: unknown[] = [];
@@ -101,7 +69,7 @@ describe('launchRows', () => {
         return { name: 'f', launch: (...all: unknown[]) => launches.push(all) };
       },
     } as unknown as Parameters<typeof launchRows>[0];
-    const kernel = kernelVariants('k.cu', 'f', 'ppli');
+    const kernel = kernelVariants(new URL('file:///kernels/k.cu'), 'f', 'ppli');
     const view = (address: number, rows: number) =>
       ({ address, dtype: 'float32', shape: [rows, 32], size: 32 * rows }) as unknown as MemoryView;
     launchRows(context, kernel, [view(4096, 33), view(8192, 33)]);
@@ -112,14 +80,4 @@ describe('launchRows', () => {
     launchRows(context, kernel, [view(4096, 0)]);
     expect(launches).toHaveLength(1);
   });
-});
-
-it.each([
-  ['the source', [5, 'kernel', 'pi']],
-  ['the name', ['nn/rope.cu', undefined, 'pi']],
-  ['the parameters', ['nn/rope.cu', 'kernel', ['p']]],
-] as const)('kernelVariants refuses %s that is no text', (what, given) => {
-  expect(() => kernelVariants(...(given as unknown as Parameters<typeof kernelVariants>))).toThrow(
-    `kernelVariants: ${what} must be text`,
-  );
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RooflineError } from '../../../src/base/errors.ts';
+import { RooflineError } from '@roofline/cuda/host';
 import {
   type GeneratorState,
   Generator,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { kernelSource } from '../../../src/base/host/package-root.ts';
+import { kernelSource } from '../../../src/op/kernel-arguments/kernel-source.ts';
 import { inverseNormal, normalCoefficients } from '../../../src/tensor/random/inverse-normal.ts';
 import { normalCdf } from '../../../src/tensor/random/normal-cdf.ts';
 

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import { extentOf, overlapsItself } from '../../../src/tensor/storage/extent.ts';
 import { ParameterRegions } from '../../../src/tensor/storage/parameter-regions.ts';
 import { currentScope } from '../../../src/tensor/lifetime/scope.ts';
-import { refusePromise } from '../../../src/base/synchronous.ts';
+import { refusePromise } from '@roofline/cuda/host';
 
 const layout = (shape: number[], strides: number[], offset = 0) => ({ shape, strides, offset });
 

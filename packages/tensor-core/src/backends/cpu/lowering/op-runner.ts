@@ -1,6 +1,6 @@
 import type { MemoryView } from '../../../base/memory-view.ts';
 import type { OnnxLowering } from '../../../op/cpu-lowering.ts';
-import { DeviceError } from '../../../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 import type { ComputeOp } from '../../../op/op.ts';
 import { formatShape } from '../../../base/shape.ts';
 import type { BufferPool } from '../../../onnx/buffer-pool.ts';

@@ -1,6 +1,6 @@
 import type { MemoryView } from '../../../base/memory-view.ts';
 import { byteSize, viewAs } from '../../../base/dtype.ts';
-import type { AllocationKind } from '../../../base/memory-observer.ts';
+import type { AllocationKind } from '@roofline/cuda/host';
 import type { ComputeOp } from '../../../op/op.ts';
 import type { BufferPool, CpuBuffer } from '../../../onnx/buffer-pool.ts';
 import { bufferOf, storageElements } from './host-lowering.ts';

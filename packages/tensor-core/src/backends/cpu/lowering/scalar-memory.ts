@@ -1,4 +1,4 @@
-import { HostMemory } from '../../../base/host/host-memory.ts';
+import { HostMemory } from '@roofline/cuda/host';
 import type { DType } from '../../../base/dtype.ts';
 
 const slotBytes = 8;

@@ -1,5 +1,5 @@
 import type { KernelEdges } from '../../../op/cuda-lowering.ts';
-import type { KernelSpec } from '../../../cuda/kernel.ts';
+import type { KernelSpec } from '@roofline/cuda';
 import type { DType } from '../../../base/dtype.ts';
 import { storageType } from '../../../op/kernel-arguments/c-types.ts';
 import {

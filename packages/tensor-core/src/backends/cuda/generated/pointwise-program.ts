@@ -2,7 +2,7 @@ import type { PointwiseKernel, PointwiseValue } from '../../../op/cuda-lowering.
 import { type DType, byteSize } from '../../../base/dtype.ts';
 import { DTypeError } from '../../../base/errors.ts';
 import type { ComputeOp } from '../../../op/op.ts';
-import type { HostMemory } from '../../../base/host/host-memory.ts';
+import type { HostMemory } from '@roofline/cuda/host';
 import { type PointwiseSignature, inputsRead, scalarDType } from './pointwise-kernel.ts';
 
 /** What makes an op's generated kernels: its expressions, whatever the dtypes and layouts. */

@@ -3,7 +3,7 @@ import type { StridedMemory } from '../../../base/memory-view.ts';
 import type { DType } from '../../../base/dtype.ts';
 import type { ComputeOp } from '../../../op/op.ts';
 import type { Shape } from '../../../base/shape.ts';
-import type { Launcher } from '../../../cuda/launch/launch.ts';
+import type { Launcher } from '@roofline/cuda/parts';
 import {
   blockSize,
   densePointwiseSource,

@@ -1,10 +1,10 @@
 import type { MemoryView } from '../../../base/memory-view.ts';
 import type { ReductionKernel } from '../../../op/cuda-lowering.ts';
 import { byteSize, type DType } from '../../../base/dtype.ts';
-import { DeviceError } from '../../../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 import type { ComputeOp } from '../../../op/op.ts';
 import { contiguousStrides, sizeOf } from '../../../base/shape.ts';
-import type { Launcher } from '../../../cuda/launch/launch.ts';
+import type { Launcher } from '@roofline/cuda/parts';
 import type { GenerateKernel, PointwiseRunner } from './pointwise.ts';
 import { blockSize } from './pointwise-kernel.ts';
 import {

@@ -1,13 +1,13 @@
-import type { CudaStream } from '../../../cuda/driver/stream.ts';
-import type { Block } from '../../../cuda/memory/block.ts';
 import {
+  type Block,
   type ColumnMajorLayout,
   type CublasLt,
   type LtMatmul,
   type LtMatmulDescription,
   computeTypes,
   dataTypes,
-} from '../../../cuda/cublaslt.ts';
+} from '@roofline/cuda/parts';
+import type { CudaStream } from '@roofline/cuda';
 
 const mostCandidates = 8;
 const rounds = 5;

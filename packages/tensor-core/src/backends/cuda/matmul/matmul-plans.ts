@@ -7,7 +7,7 @@ import {
   type LtMatmulDescription,
   computeTypes,
   dataTypes,
-} from '../../../cuda/cublaslt.ts';
+} from '@roofline/cuda/parts';
 
 /** What cublasLt may use beside the operands; PyTorch's on Hopper. */
 export const workspaceLimitBytes = 32 * 2 ** 20;

@@ -1,10 +1,9 @@
 import type { CudaContext, MatmulRequest } from '../../../op/cuda-lowering.ts';
-import type { KernelSpec } from '../../../cuda/kernel.ts';
-import { kernelSource } from '../../../base/host/package-root.ts';
-import type { CudaDriver } from '../../../cuda/driver/driver.ts';
-import { HostMemory } from '../../../base/host/host-memory.ts';
-import { TensorMapEncoder, tensorMapBytes } from '../../../cuda/launch/tensor-map.ts';
-import type { Scratch } from '../../../cuda/memory/stream-scratch.ts';
+import type { CudaDriver, Scratch } from '@roofline/cuda/parts';
+import { type KernelSpec, tensorMapBytes } from '@roofline/cuda';
+import { TensorMapEncoder } from '@roofline/cuda/parts';
+import { HostMemory } from '@roofline/cuda/host';
+import { kernelSource } from '../../../op/kernel-arguments/kernel-source.ts';
 import type { Float32Product } from './matmul.ts';
 import {
   type SplitHalfMatmulPlan,

@@ -1,11 +1,10 @@
 import type { MatmulRequest } from '../../../op/cuda-lowering.ts';
-import { DeviceError } from '../../../base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 import { getFloat32MatmulPrecision } from '../../../op/float32-matmul-precision.ts';
 import { byteSize } from '../../../base/dtype.ts';
-import type { CublasLt, LtMatmul, LtMatmulDescription } from '../../../cuda/cublaslt.ts';
+import type { CublasLt, CurrentStream, LtMatmul, LtMatmulDescription } from '@roofline/cuda/parts';
 import { getFloat32MatmulKernel } from '../../../op/float32-matmul-kernel.ts';
 import { MatmulPlans } from './matmul-plans.ts';
-import type { CurrentStream } from '../../../cuda/driver/stream.ts';
 import type { Workspace } from '../generated/reduction.ts';
 
 /** Another way to multiply float32 matrices at full precision. */

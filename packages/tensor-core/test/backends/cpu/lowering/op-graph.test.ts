@@ -5,7 +5,7 @@ import { OnnxGraphBuilder } from '../../../../src/onnx/onnx-graph.ts';
 import { type OperandSources, addToGraph } from '../../../../src/backends/cpu/lowering/op-graph.ts';
 import type { OperandLayout } from '../../../../src/op/operand-layout.ts';
 import { Session } from '../../../../src/onnx/session.ts';
-import { HostMemory } from '../../../../src/base/host/host-memory.ts';
+import { HostMemory } from '@roofline/cuda/host';
 import type { Op } from '../../../../src/op/op.ts';
 import { contiguousStrides, sizeOf } from '../../../../src/base/shape.ts';
 import { copyOp, pointwise } from '../fixtures.ts';

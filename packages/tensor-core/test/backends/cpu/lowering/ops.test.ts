@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { applyOne } from '../../../../src/op/apply.ts';
-import { DeviceError } from '../../../../src/base/errors.ts';
+import { DeviceError } from '@roofline/cuda/host';
 import { defineOp } from '../../../../src/op/op.ts';
 import { scope } from '../../../../src/tensor/lifetime/scope.ts';
 import { copyOp, cpu, pointwise, tensorOf, transposed, valuesOf, viewOf } from '../fixtures.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ScalarMemory } from '../../../../src/backends/cpu/lowering/scalar-memory.ts';
-import { ffi } from '../../../../src/base/host/ffi.ts';
+import { ffi } from '@roofline/cuda/host';
 import type { DType } from '../../../../src/base/dtype.ts';
 
 /** Eight bytes as a graph reads them. */

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type ComputeOp, defineOp } from '../../../../src/op/op.ts';
 import type { MemoryView } from '../../../../src/base/memory-view.ts';
 import { PointwiseRunner } from '../../../../src/backends/cuda/generated/pointwise.ts';
-import type { Launcher } from '../../../../src/cuda/launch/launch.ts';
-import { HostMemory } from '../../../../src/base/host/host-memory.ts';
+import type { Launcher } from '@roofline/cuda/parts';
+import { HostMemory } from '@roofline/cuda/host';
 import { type DType, byteSize } from '../../../../src/base/dtype.ts';
 import {
   type Shape,

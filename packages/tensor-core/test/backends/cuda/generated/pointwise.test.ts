@@ -9,7 +9,8 @@ import {
   stridedPointwiseSource,
   vectorLengthOf,
 } from '../../../../src/backends/cuda/generated/pointwise-kernel.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 describe('inputsRead', () => {
   it('finds inputs among functions and scalars', () => {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../../src/index.ts';
 import type { DType } from '../../../../src/index.ts';
 import { accumulatorDType } from '../../../../src/backends/cuda/generated/reduction-kernel.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 describe('accumulatorDType', () => {
   it('folds low precision in float32 and integers as the output has them', () => {

@@ -1,8 +1,10 @@
-import koffi from 'koffi';
+import { readFileSync } from 'node:fs';
+import { ffi } from '@roofline/cuda/host';
+import { kernelSource } from '../../../../src/op/kernel-arguments/kernel-source.ts';
 import type { CudaContext } from '../../../../src/op/cuda-lowering.ts';
-import type { CudaKernel, KernelSpec } from '../../../../src/cuda/kernel.ts';
+import type { CudaDriver } from '@roofline/cuda/parts';
+import type { CudaKernel, KernelSpec } from '@roofline/cuda';
 import type { CudaDevice } from '../../../../src/backends/cuda/device.ts';
-import type { CudaDriver } from '../../../../src/cuda/driver/driver.ts';
 import { SplitHalfProduct } from '../../../../src/backends/cuda/matmul/matmul-split-half.ts';
 import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
@@ -31,11 +33,12 @@ export function openSplitHalfDevice(): SplitHalfDevice {
 
 function withoutTensorCores(context: CudaContext): CudaContext {
   const source = new URL('emulated-split-half.cu', import.meta.url);
+  const headers = { 'split_half.cuh': readFileSync(kernelSource('split_half.cuh'), 'utf8') };
   const specs = new Map<KernelSpec, KernelSpec>();
   const kernel = (spec: KernelSpec): CudaKernel => {
     if (spec.name !== 'matmul_split_half') return context.kernel(spec);
     const { name, parameters, defines } = spec;
-    if (!specs.has(spec)) specs.set(spec, { source, name, parameters, defines: { ...defines } });
+    if (!specs.has(spec)) specs.set(spec, { source, headers, name, parameters, defines: { ...defines } });
     const emulated = context.kernel(specs.get(spec)!);
     // It needs none of the shared memory.
     return { name, launch: (grid, blockSize, _, values) => emulated.launch(grid, blockSize, 0, values) };
@@ -52,7 +55,7 @@ function withoutTensorCores(context: CudaContext): CudaContext {
 
 /** A driver that knows tensor maps alone, and writes of each {address, 4 dimensions, 3 strides in bytes}. */
 function tensorMapDriver(): CudaDriver {
-  const words = (address: number, count: number) => new BigUint64Array(koffi.view(address, 8 * count));
+  const words = (address: number, count: number) => new BigUint64Array(ffi().view(address, 8 * count));
   const cuTensorMapEncodeTiled = (...[map, , , address, dimensions, strides]: number[]): number => {
     words(map!, 8).set([BigInt(address!), ...words(dimensions!, 4), ...words(strides!, 3)]);
     return 0;

@@ -1,6 +1,6 @@
 import type { MatmulRequest } from '../../../../src/op/cuda-lowering.ts';
 import { describe, expect, it } from 'vitest';
-import type { LtMatmul, LtMatmulDescription } from '../../../../src/cuda/cublaslt.ts';
+import type { LtMatmul, LtMatmulDescription } from '@roofline/cuda/parts';
 import {
   MatmulPlans,
   alignmentOf,

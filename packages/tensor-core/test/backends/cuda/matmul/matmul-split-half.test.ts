@@ -11,7 +11,7 @@ import {
 } from '../../../op-cases/matrix/float32-product.ts';
 import { describeMatmul } from '../../../op-cases/generic.ts';
 import { sampleNumbers } from '../../../op-cases/support/samples.ts';
-import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { openSplitHalfDevice } from './emulated-split-half.ts';
 
 describe.skipIf(!hostCompilerVersion())('the split-half product, emulated', () => {

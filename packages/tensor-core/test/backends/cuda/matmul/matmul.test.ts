@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { describeMatmul } from '../../../op-cases/generic.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 const emulated = openEmulatedDevice();
 

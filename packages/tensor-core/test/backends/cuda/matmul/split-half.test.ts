@@ -1,10 +1,9 @@
 import fc from 'fast-check';
-import koffi from 'koffi';
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../../src/index.ts';
-import { HostMemory } from '../../../../src/base/host/host-memory.ts';
-import { kernelSource } from '../../../../src/base/host/package-root.ts';
-import { hostCompilerVersion } from '../../../../src/testing/emulated-device.ts';
+import { HostMemory, ffi } from '@roofline/cuda/host';
+import { kernelSource } from '../../../../src/op/kernel-arguments/kernel-source.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
 import { sampleNumbers } from '../../../op-cases/support/samples.ts';
 import { openSplitHalfDevice } from './emulated-split-half.ts';
 
@@ -50,7 +49,7 @@ describe.skipIf(!hostCompilerVersion())('split_half, emulated', () => {
       parameters.words.set([rows, columns, columns, pitch, 1, Number(down)], (start + 40) / 4);
       context.kernel(spec).launch([1, 1, 1], 256, 0, [parameters.bytes.subarray(0, 2 * operandBytes)]);
       const parts = planes.toFlatArray();
-      const bytes = new Uint8Array(koffi.view(pointers[3]!, 64)).slice(0, down ? columns : rows);
+      const bytes = new Uint8Array(ffi().view(pointers[3]!, 64)).slice(0, down ? columns : rows);
       const factors = Array.from(bytes, (factor) => 2 ** (factor - 127));
       const restored = Float64Array.from(values, (_, at) => {
         const [row, column] = [Math.floor(at / columns), at % columns];

@@ -1,13 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { CudaDevice } from '../../../../src/backends/cuda/device.ts';
-import type { Block } from '../../../../src/cuda/memory/block.ts';
+import { type Block, CublasLt, type LtMatmul, type LtMatmulDescription } from '@roofline/cuda/parts';
 import type { MatmulRequest } from '../../../../src/op/cuda-lowering.ts';
-import { CublasLt, type LtMatmul, type LtMatmulDescription } from '../../../../src/cuda/cublaslt.ts';
 import { fastestAlgorithm } from '../../../../src/backends/cuda/matmul/fastest-algorithm.ts';
 import { Matmul } from '../../../../src/backends/cuda/matmul/matmul.ts';
 import { describeMatmul } from '../../../../src/backends/cuda/matmul/matmul-plans.ts';
-import { HostMemory } from '../../../../src/base/host/host-memory.ts';
-import { ffi } from '../../../../src/base/host/ffi.ts';
+import { HostMemory, ffi } from '@roofline/cuda/host';
 import { openEmulatedDevice } from '../../../../src/testing.ts';
 
 const request: MatmulRequest = {

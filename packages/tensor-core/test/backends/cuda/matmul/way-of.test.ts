@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { kernelSource } from '../../../../src/op/kernel-arguments/kernel-source.ts';
 import { expect, it } from 'vitest';
 import * as t from '../../../../src/index.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 /** What split_half.cuh has in a summary; factors are exponents, and each pair is [0, 0] unless it is given. */
 interface Summary {
@@ -19,7 +22,8 @@ const none = [0, 0] as const;
 const bitsOf = ({ factors = none, losses = none, ranges = none }: Summary) =>
   ((factors[0] + 127) | ((factors[1] + 127) << 8) | (losses[0] << 16) | (losses[1] << 20) | (ranges[0] << 24) | (ranges[1] << 28)) >>> 0; // prettier-ignore
 
-const spec = { source: new URL('ways.cu', import.meta.url), name: 'ways', parameters: 'ppp' };
+const headers = { 'split_half.cuh': readFileSync(kernelSource('split_half.cuh'), 'utf8') };
+const spec = { source: new URL('ways.cu', import.meta.url), headers, name: 'ways', parameters: 'ppp' };
 const waysOp = t.defineOp({
   name: 'ways',
   autocast: 'none',

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import * as t from '../../../../src/index.ts';
 import { checkIndices } from '../../../../src/ops/support/check-indices.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 vi.hoisted(() => (process.env.ROOFLINE_CHECK_INDICES = '1'));
 

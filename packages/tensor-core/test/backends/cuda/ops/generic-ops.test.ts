@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { describeElementwise, describeMatmul } from '../../../op-cases/generic.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 // In float32 alone, because each kernel takes the host's compiler a second, once a machine; a GPU runs all dtypes.
 describe.skipIf(!hostCompilerVersion())('on the emulated GPU', { timeout: 300_000 }, () => {

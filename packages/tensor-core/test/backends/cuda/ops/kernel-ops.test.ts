@@ -18,7 +18,8 @@ import { describeSoftmax } from '../../../op-cases/nn/softmax.ts';
 import { describeSwiglu } from '../../../op-cases/nn/swiglu.ts';
 import { describeTriangles } from '../../../op-cases/shape/tril.ts';
 import { describeVariance } from '../../../op-cases/reduce/variance.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 // One dtype, because each variant of a kernel takes the host's compiler a second; a GPU runs them all.
 const dtypes: readonly DType[] = ['float32'];

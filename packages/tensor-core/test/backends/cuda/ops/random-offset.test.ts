@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Generator, scope } from '../../../../src/index.ts';
 import { randn, uniform } from '../../../../src/ops/random/random.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 describe.skipIf(!hostCompilerVersion())('random numbers far into a stream, on the emulated GPU', () => {
   const device = openEmulatedDevice();

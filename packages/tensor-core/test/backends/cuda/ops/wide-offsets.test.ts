@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../../src/index.ts';
-import { kernelVariants } from '../../../../src/op/kernel-arguments/kernel-variants.ts';
+import { kernelVariants } from '@roofline/cuda';
+import { kernelSource } from '../../../../src/op/kernel-arguments/kernel-source.ts';
 import { offsetType } from '../../../../src/op/kernel-arguments/offset-type.ts';
-import { hostCompilerVersion, openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
+import { hostCompilerVersion } from '@roofline/cuda/testing';
+import { openEmulatedDevice } from '../../../../src/testing/emulated-device.ts';
 
 describe('offsetType', () => {
   it('leaves room for a step of the grid in 32 bits', () => {
@@ -14,8 +16,8 @@ describe('offsetType', () => {
 });
 
 /** [2, rows, columns] as `kernel` of lower_triangle.cu writes it, by two blocks that take several steps each. */
-const triangle = kernelVariants('shape/lower_triangle.cu', 'lower_triangle', 'ppliiif');
-const rope = kernelVariants('nn/rope.cu', 'rope', 'ppppppiiiiillllllllf');
+const triangle = kernelVariants(kernelSource('shape/lower_triangle.cu'), 'lower_triangle', 'ppliiif');
+const rope = kernelVariants(kernelSource('nn/rope.cu'), 'rope', 'ppppppiiiiillllllllf');
 const launchShape = [[2, 2, 1], 32, 0] as const;
 
 describe.skipIf(!hostCompilerVersion()).each(['int32', 'int64'])('offsets of %s, emulated', (OFFSET) => {
