@@ -35,7 +35,7 @@ const topics: readonly Topic[] = [
     title: 'Ops of your own',
     sources: ['op', 'tensor/tape', 'onnx/graph', '@roofline/cuda', 'base/memory-view', 'base/check-'],
   },
-  { title: 'Errors and checks', sources: ['@roofline/cuda/host'] },
+  { title: 'Errors and checks', sources: ['base/errors', '@roofline/cuda/host'] },
 ];
 
 /** A topic as a module of its own. */
@@ -47,15 +47,19 @@ export interface TopicModule {
 }
 
 /**
- * Writes a module for each topic of tensor-core's index of exports into `folder`, in place of what it holds. Throws for an
- * export whose source has no topic.
+ * Writes a module for each topic of tensor-core's index of exports into `folder`, in place of what it holds; `entries` has the
+ * sources of the packages that it exports from. Throws for an export whose source has no topic.
  */
-export function writeTopics(index: string, folder: string): TopicModule[] {
+export function writeTopics(
+  index: string,
+  folder: string,
+  entries: ReadonlyMap<string, string>,
+): TopicModule[] {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const statements = new Map<Topic, string[]>(topics.map((topic) => [topic, []]));
   for (const [, what = '', from = ''] of readFileSync(index, 'utf8').matchAll(exportStatement)) {
-    const source = from.startsWith('.') ? resolve(dirname(index), from) : from;
+    const source = entries.get(from) ?? resolve(dirname(index), from);
     statements.get(topicOf(from))!.push(`export ${what} from '${source}';\n`);
   }
   return [...statements]

@@ -25,25 +25,29 @@ export interface ApiPage {
   readonly source: string;
 }
 
-/** All pages: those of a package after another, its topics first. Writes the modules of topics. */
-export function apiPages(): ApiPage[] {
-  return readdirSync(join(root, 'packages')).flatMap((folder) => {
+/** The module of each entry point, by the name that it is imported under. */
+function entrySources(): Map<string, string> {
+  const sources = new Map<string, string>();
+  for (const folder of readdirSync(join(root, 'packages'))) {
     const { name, exports } = JSON.parse(
       readFileSync(join(root, 'packages', folder, 'package.json'), 'utf8'),
     ) as { name: string; exports: Record<string, string | Record<string, string>> };
-    return Object.entries(exports).flatMap(([subpath, target]): ApiPage[] => {
+    for (const [subpath, target] of Object.entries(exports)) {
       const file = typeof target === 'object' ? target['roofline-source'] : undefined;
-      if (file === undefined) return [];
-      const source = join(root, 'packages', folder, file);
-      const from = join(name, subpath);
-      return from === '@roofline/tensor-core'
-        ? writeTopics(source, topicsFolder).map((topic) => ({
-            ...topic,
-            from,
-            path: `${folder}/${topic.slug}`,
-          }))
-        : [{ from, path: subpath === '.' ? folder : join(folder, subpath), title: from, source }];
-    });
+      if (file !== undefined) sources.set(join(name, subpath), join(root, 'packages', folder, file));
+    }
+  }
+  return sources;
+}
+
+/** All pages: those of a package after another, its topics first. Writes the modules of topics. */
+export function apiPages(): ApiPage[] {
+  const entries = entrySources();
+  return [...entries].flatMap(([from, source]): ApiPage[] => {
+    const path = from.replace('@roofline/', '');
+    if (from !== '@roofline/tensor-core') return [{ from, path, title: from, source }];
+    const topics = writeTopics(source, topicsFolder, entries);
+    return topics.map((topic) => ({ ...topic, from, path: `${path}/${topic.slug}` }));
   });
 }
 
