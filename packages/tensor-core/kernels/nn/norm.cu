@@ -6,10 +6,10 @@
 //            grid ceil(rows / (BLOCK_THREADS / ROW_THREADS)), block BLOCK_THREADS
 //          x: ELEMENT; y: RESULT; weight and bias: WEIGHT; the rest float, or double for double
 //          rows int64, columns int32, eps float64
-//          edges: x is loaded, and y stored, by them; see edges.cuh
+//          edges: x is loaded, and y stored, by them; see fusion.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: x is read and y written once.
-#include "edged_row.cuh"
+#include "fused_row.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;

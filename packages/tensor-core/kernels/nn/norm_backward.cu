@@ -9,10 +9,10 @@
 //          x, dx: ELEMENT; dy: RESULT; weight: WEIGHT; the rest float, or double for
 //          double.
 //          rows int64, columns int32
-//          edges: dy is loaded, and dx stored, by them; see edges.cuh
+//          edges: dy is loaded, and dx stored, by them; see fusion.cuh
 //   macros those of row.cuh; RESULT; WEIGHT; CENTERED: 1 for layerNorm, 0 for rmsNorm, whose mean and bias pointers are null
 // Bound by memory: dy and x are read and dx written once.
-#include "edged_row.cuh"
+#include "fused_row.cuh"
 
 using Element = ELEMENT;
 using Result = RESULT;

@@ -2,7 +2,7 @@ import type { Storage } from '../tensor/storage/storage.ts';
 import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import type { Tensor } from '../tensor/tensor.ts';
 import { hasSuchGradient } from './graph/gradient-results.ts';
-import type { ProgramStorage } from './graph/program.ts';
+import type { ProgramStorage } from './graph/graph.ts';
 import type { Dependency, Trace } from './trace/trace.ts';
 import type { TouchedGradient } from './trace/traced-gradients.ts';
 import { isHandedOver } from './trace/traced.ts';

@@ -14,7 +14,7 @@ import { Tensor } from '../tensor/tensor.ts';
 import { tracing } from '../tensor/tracing.ts';
 import { readElements } from '../ops/transfer.ts';
 import { withoutDeadCalls } from './graph/liveness.ts';
-import type { Call, Operand, ProgramStorage } from './graph/program.ts';
+import type { Call, Operand, ProgramStorage } from './graph/graph.ts';
 import { contiguousCopy } from './trace/argument-copies.ts';
 import { Trace } from './trace/trace.ts';
 import { traced } from './trace/traced.ts';

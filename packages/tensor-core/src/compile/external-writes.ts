@@ -5,8 +5,8 @@ import { type Storage, isAnyHeld } from '../tensor/storage/storage.ts';
 import { watchedChanges } from '../tensor/storage/watched-changes.ts';
 import { JointTime } from '../tensor/storage/write-time.ts';
 import type { Region } from '../tensor/storage/write-versions.ts';
-import type { Binding } from './graph/program-runner.ts';
-import type { Call, Program } from './graph/program.ts';
+import type { Binding } from './executable/executable.ts';
+import type { Call, Program } from './graph/graph.ts';
 
 /** A region of a storage that calls write: of this one, or of that which is bound to the number. */
 interface ExternalWrite {

@@ -1,6 +1,6 @@
 import type { Storage } from '../tensor/storage/storage.ts';
 import type { ExternalWrites } from './external-writes.ts';
-import type { ProgramRunner } from './graph/program-runner.ts';
+import type { ProgramRunner } from './executable/executable.ts';
 
 /**
  * What a program has taken of the device and of others' storages. It leads to nothing that the function closes over: that may

@@ -86,13 +86,13 @@ export interface ReductionKernel {
 
 /** Element-wise work that a compiled program gives a kernel to do as it loads an input and stores an output. */
 export interface KernelEdges {
-  /** `spec`, whose source includes edges.cuh, with that work in it. */
+  /** `spec`, whose source includes fusion.cuh, with that work in it. */
   kernel(spec: KernelSpec): KernelSpec;
-  /** The `Edges` of edges.cuh, the kernel's last argument. */
+  /** The `Edges` of fusion.cuh, the kernel's last argument. */
   readonly argument: Uint8Array;
 }
 
-/** What of an op may be loaded and stored by way of kernels/edges.cuh: the same shape, row by row. */
+/** What of an op may be loaded and stored by way of kernels/fusion.cuh: the same shape, row by row. */
 export interface EdgePlaces {
   /** The input's index. */
   readonly input: number;

@@ -1,9 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
 import * as t from '../../src/index.ts';
 import type { DType, Device, Tensor } from '../../src/index.ts';
-import { fuseEdges } from '../../src/compile/passes/fuse-edges.ts';
+import { fuseEdges } from '../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../src/compile/passes/fuse-pointwise.ts';
-import { expectSameBits, opNames, programOf } from './traced-program.ts';
+import { expectSameBits, opNames, programOf } from './traced-graph.ts';
 
 /** Norms of rows of a table, by one kernel against those by two, bit by bit, on `open`'s device. */
 export function describeLookups(open: () => Device): void {

@@ -1,4 +1,4 @@
-import type { Call, Operand, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, ProgramStorage } from '../graph/graph.ts';
 import type { DType } from '../../base/dtype.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { CompileError } from '../../base/errors.ts';
 import type { OnnxLowering } from '../../op/cpu-lowering.ts';
 import type { OnnxValue } from '../../onnx/graph.ts';
-import type { Call, Operand, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, ProgramStorage } from '../graph/graph.ts';
 import { type DType, byteSize } from '../../base/dtype.ts';
 import { formatShape, sizeOf } from '../../base/shape.ts';
 import { type OperandPlan, addToGraph, canReadInGraph } from '../../backends/cpu/lowering/op-graph.ts';

@@ -1,6 +1,6 @@
 import { lastUses } from '../graph/liveness.ts';
-import type { Binding } from '../graph/program-runner.ts';
-import type { Program } from '../graph/program.ts';
+import type { Binding } from '../executable/executable.ts';
+import type { Program } from '../graph/graph.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { DeviceBuffer } from '../../base/device-memory.ts';
 import { blockBytes } from '../../cuda/memory/allocator.ts';

@@ -1,7 +1,7 @@
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
-import { withOperands } from '../graph/interpreter.ts';
-import type { Call } from '../graph/program.ts';
-import type { ProgramMemory } from '../graph/program-memory.ts';
+import { withOperands } from '../executable/interpreter.ts';
+import type { Call } from '../graph/graph.ts';
+import type { ProgramMemory } from '../executable/run-memory.ts';
 import { KernelPostponed } from '../../cuda/nvrtc/compile.ts';
 import type { CudaDevice } from '../../backends/cuda/device.ts';
 import type { MemoryPool } from '../../cuda/memory/memory-pool.ts';

@@ -1,8 +1,8 @@
 import { observeReplay } from '../../op/observers.ts';
 import { bytesOf } from '../../op/cost.ts';
-import type { Binding } from '../graph/program-runner.ts';
-import type { Call, Program, StorageSource } from '../graph/program.ts';
-import { replayOf } from '../graph/replay.ts';
+import type { Binding } from '../executable/executable.ts';
+import type { Call, Program, StorageSource } from '../graph/graph.ts';
+import { replayOf } from '../executable/replay.ts';
 import type { ProgramReplay } from '../../op/replay.ts';
 import { watchedChanges } from '../../tensor/storage/watched-changes.ts';
 import { JointTime } from '../../tensor/storage/write-time.ts';

@@ -1,6 +1,6 @@
-import type { Binding } from '../graph/program-runner.ts';
-import type { Program } from '../graph/program.ts';
-import type { ProgramMemory } from '../graph/program-memory.ts';
+import type { Binding } from '../executable/executable.ts';
+import type { Program } from '../graph/graph.ts';
+import type { ProgramMemory } from '../executable/run-memory.ts';
 import { watchedChanges } from '../../tensor/storage/watched-changes.ts';
 
 /** Where a storage lay. */

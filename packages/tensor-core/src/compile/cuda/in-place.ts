@@ -1,4 +1,4 @@
-import type { Operand, Program } from '../graph/program.ts';
+import type { Operand, Program } from '../graph/graph.ts';
 import { usesOf } from '../passes/operands.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Operand } from '../graph/program.ts';
+import type { Operand } from '../graph/graph.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import { type JointTime, nextWriteTime } from '../../tensor/storage/write-time.ts';

@@ -1,4 +1,4 @@
-import type { Program } from '../graph/program.ts';
+import type { Program } from '../graph/graph.ts';
 
 /** The bytes of the storages that the program makes and writes, but for what would be workspaces of ops. */
 export function madeBytes({ calls, storages }: Program): number {

@@ -1,5 +1,5 @@
 import { OutOfMemoryError } from '../../base/errors.ts';
-import type { Program } from '../graph/program.ts';
+import type { Program } from '../graph/graph.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
 import type { CudaDevice } from '../../backends/cuda/device.ts';

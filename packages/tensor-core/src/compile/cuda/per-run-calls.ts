@@ -1,8 +1,8 @@
 import { CompileError } from '../../base/errors.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
-import { attributesOf } from '../graph/per-run-attributes.ts';
-import type { Call, Operand } from '../graph/program.ts';
-import type { ProgramMemory } from '../graph/program-memory.ts';
+import { attributesOf } from '../executable/per-run-attributes.ts';
+import type { Call, Operand } from '../graph/graph.ts';
+import type { ProgramMemory } from '../executable/run-memory.ts';
 import type { DeviceBuffer } from '../../base/device-memory.ts';
 import { CudaGraph } from '../../cuda/graph.ts';
 import type { DeviceInternals } from '../../backends/cuda/device.ts';

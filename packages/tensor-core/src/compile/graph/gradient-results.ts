@@ -1,7 +1,7 @@
 import { CompileError } from '../../base/errors.ts';
 import { formatShape, sameShape } from '../../base/shape.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import type { Operand } from './program.ts';
+import type { Operand } from './graph.ts';
 import type { Trace } from '../trace/trace.ts';
 import { type TouchedGradient, fillsStorage } from '../trace/traced-gradients.ts';
 

@@ -1,4 +1,4 @@
-import type { Call, Program } from './program.ts';
+import type { Call, Program } from './graph.ts';
 
 /** Whether nobody needs a storage behind its last use: the program makes it, and it does not outlive a run. */
 export function isIntermediate(

@@ -3,7 +3,7 @@ import { CompileError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import { Tensor } from '../../tensor/tensor.ts';
 import type { GradientResult } from './gradient-results.ts';
-import type { Operand, Program } from './program.ts';
+import type { Operand, Program } from './graph.ts';
 import type { Trace } from '../trace/trace.ts';
 import { isHandedOver } from '../trace/traced.ts';
 import { mapInstances } from '../trace/values.ts';

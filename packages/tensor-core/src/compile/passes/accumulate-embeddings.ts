@@ -6,7 +6,7 @@ import {
   launchEmbeddingBackward,
 } from '../../ops/index/embedding.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';

@@ -4,7 +4,7 @@ import { matmulOp } from '../../ops/matrix/matmul.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand, leaveAsIs, usesOf } from './operands.ts';
 import { expressionOf } from './pointwise-call.ts';

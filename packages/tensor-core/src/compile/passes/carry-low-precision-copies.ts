@@ -1,5 +1,5 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 import type { Region } from '../../tensor/storage/write-versions.ts';
 import { copiedOutputs, withCopies } from './copying-op.ts';

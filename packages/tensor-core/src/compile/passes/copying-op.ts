@@ -2,7 +2,7 @@ import { bytesOf, costOf } from '../../op/cost.ts';
 import type { CustomKernel } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 
 /** A call without the copies that it writes, and these: one for each output that can have one, null for none. */
 interface WithoutCopies {

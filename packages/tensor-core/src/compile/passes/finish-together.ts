@@ -3,7 +3,7 @@ import type { CudaProperties } from '../../cuda/kernel.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
 import type { ComputeOp } from '../../op/op.ts';
 import type { OpenRange } from '../../tensor/ranges/range.ts';
-import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, Program, ProgramStorage } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sameShape, sizeOf } from '../../base/shape.ts';

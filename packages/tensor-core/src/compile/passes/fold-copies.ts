@@ -1,6 +1,6 @@
 import { isIntermediate } from '../graph/liveness.ts';
 import { copyOp } from '../../ops/copy/contiguous.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { type Layout, isContiguous } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';
 import { areDisjoint, areIndependent, usesOf } from './operands.ts';

@@ -1,4 +1,4 @@
-import type { Call, Program } from '../graph/program.ts';
+import type { Call, Program } from '../graph/graph.ts';
 import { areIndependent, usesOf } from './operands.ts';
 
 /**

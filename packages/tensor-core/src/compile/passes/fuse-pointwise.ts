@@ -2,7 +2,7 @@ import type { PointwiseValue } from '../../op/cuda-lowering.ts';
 import type { DType } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { inputNames } from '../../backends/cuda/generated/pointwise-kernel.ts';
 import { fusedCall } from './fused-ops.ts';
 import { isSameOperand, lastReadsOf } from './operands.ts';

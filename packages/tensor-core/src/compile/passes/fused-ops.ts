@@ -1,6 +1,6 @@
 import type { CudaLowering } from '../../op/cuda-lowering.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { gpusAlone } from './gpu-op.ts';
 
 /** A name names kernels and files: beyond so many characters it counts the members that it leaves out. */

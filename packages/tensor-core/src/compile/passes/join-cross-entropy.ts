@@ -5,7 +5,7 @@ import { crossEntropyBackwardOp, crossEntropyOp } from '../../ops/nn/cross-entro
 import { launchJointCrossEntropy } from '../../ops/nn/joint-cross-entropy.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { isCast, isOp } from './is-op.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, areIndependent, isSameOperand, leaveAsIs, usesOf } from './operands.ts';

@@ -1,5 +1,5 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, Program, ProgramStorage } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isContiguous } from '../../base/shape.ts';
 import { isAccumulation } from './accumulate-products.ts';

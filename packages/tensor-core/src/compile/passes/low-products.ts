@@ -1,5 +1,5 @@
 import { type MatmulAttributes, matmulOp } from '../../ops/matrix/matmul.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { contiguousStrides, sizeOf } from '../../base/shape.ts';
 import { isOp } from './is-op.ts';

@@ -1,7 +1,7 @@
 import { addmmInPlaceOp } from '../../ops/matrix/addmm.ts';
 import { type MatmulAttributes, matmulOp } from '../../ops/matrix/matmul.ts';
 import type { ComputeOp } from '../../op/op.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { isContiguous, sizeOf } from '../../base/shape.ts';
 import { membersOf } from './fused-ops.ts';

@@ -1,4 +1,4 @@
-import type { Program } from '../graph/program.ts';
+import type { Program } from '../graph/graph.ts';
 import { mergeInputGradients, mergeWeightGradients } from './merge-gradients.ts';
 import { mergeProjections } from './merge-projections.ts';
 

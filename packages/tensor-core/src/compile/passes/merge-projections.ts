@@ -1,5 +1,5 @@
 import type { MatmulAttributes } from '../../ops/matrix/matmul.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { membersOf } from './fused-ops.ts';
 import { fillsIntermediate, fillsVectors, joinColumns, mayLieInRows, stackRows } from './joint-storage.ts';
 import { dense, isAlike, isDenseMatrix, isLowProduct, liesStacked, mayMove } from './low-products.ts';

@@ -1,4 +1,4 @@
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { sameShape } from '../../base/shape.ts';
 import { extentOf } from '../../tensor/storage/extent.ts';
 

@@ -1,4 +1,4 @@
-import type { Program } from '../graph/program.ts';
+import type { Program } from '../graph/graph.ts';
 import type { CudaProperties } from '../../cuda/kernel.ts';
 import { accumulateEmbeddings } from './accumulate-embeddings.ts';
 import { accumulateProducts } from './accumulate-products.ts';
@@ -6,7 +6,7 @@ import { carryLowPrecisionCopies } from './carry-low-precision-copies.ts';
 import { finishTogether } from './finish-together.ts';
 import { foldCopies } from './fold-copies.ts';
 import { freeFirst } from './free-first.ts';
-import { fuseEdges } from './fuse-edges.ts';
+import { fuseEdges } from './fuse-prologues-epilogues.ts';
 import { fusePointwise } from './fuse-pointwise.ts';
 import { joinCrossEntropy } from './join-cross-entropy.ts';
 import { mergeProducts } from './merge-products.ts';

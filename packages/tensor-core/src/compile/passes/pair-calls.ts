@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { sameShape } from '../../base/shape.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areIndependent, isSameOperand } from './operands.ts';

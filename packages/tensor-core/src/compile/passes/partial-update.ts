@@ -1,5 +1,5 @@
 import type { UpdateByTensor } from '../../op/cuda-lowering.ts';
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { withCopies, withoutCopies } from './copying-op.ts';
 import { gpuOp } from './gpu-op.ts';

@@ -1,5 +1,5 @@
 import type { PointwiseKernel, PointwiseValue } from '../../op/cuda-lowering.ts';
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { type DType, computeDType } from '../../base/dtype.ts';
 import { inputsRead } from '../../backends/cuda/generated/pointwise-kernel.ts';
 

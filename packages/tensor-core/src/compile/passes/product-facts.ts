@@ -1,6 +1,6 @@
 import { matmulOp } from '../../ops/matrix/matmul.ts';
-import type { RunnerFacts } from '../graph/program-runner.ts';
-import type { Call, Program } from '../graph/program.ts';
+import type { RunnerFacts } from '../executable/executable.ts';
+import type { Call, Program } from '../graph/graph.ts';
 import { isAccumulation } from './accumulate-products.ts';
 import { isOp } from './is-op.ts';
 

@@ -1,4 +1,4 @@
-import type { Call, Operand, Program, ProgramStorage } from '../graph/program.ts';
+import type { Call, Operand, Program, ProgramStorage } from '../graph/graph.ts';
 import { usesOf } from './operands.ts';
 
 /** Where operands of storages come to lie, by the storages' numbers. */

@@ -1,6 +1,6 @@
 import type { InPlaceScaling } from '../../op/cuda-lowering.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { gpuOp } from './gpu-op.ts';
 import { isSameOperand } from './operands.ts';
 import {

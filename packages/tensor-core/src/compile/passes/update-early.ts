@@ -1,6 +1,6 @@
 import type { CudaProperties } from '../../cuda/kernel.ts';
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { areIndependent } from './operands.ts';
 import {
   type TensorUpdate,

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Call, Operand, Program } from '../graph/program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { isCast } from './is-op.ts';
 
 /** A first result that nobody else needs any more is kept for a repetition's readers if it has no more bytes than these. */

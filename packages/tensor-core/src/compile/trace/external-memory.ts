@@ -5,7 +5,7 @@ import { extentOf, overlapsItself } from '../../tensor/storage/extent.ts';
 import { shareMemory } from '../../tensor/storage/overlap.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import type { Operand, Program } from '../graph/program.ts';
+import type { Operand, Program } from '../graph/graph.ts';
 
 /**
  * The error for an argument that shares memory with what a function writes: the function works on a copy of it, and what is

@@ -14,7 +14,7 @@ import type { Tensor } from '../../tensor/tensor.ts';
 import type { Tracing } from '../../tensor/tracing.ts';
 import { checkWrittenArgument, sharedMemoryError } from './external-memory.ts';
 import { HandleChanges } from './handle-changes.ts';
-import type { Call, Operand, ProgramStorage, StorageSource } from '../graph/program.ts';
+import type { Call, Operand, ProgramStorage, StorageSource } from '../graph/graph.ts';
 import { TracedGradients } from './traced-gradients.ts';
 
 /** Something beside tensors that the ops depended on. */

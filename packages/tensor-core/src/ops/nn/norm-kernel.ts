@@ -8,7 +8,7 @@ import { computeDType } from '../../base/dtype.ts';
 import { DTypeError, ShapeError } from '../../base/errors.ts';
 import { formatShape } from '../../base/shape.ts';
 import { denseWorkspace } from '../support/dense-memory.ts';
-import { noEdges } from '../support/no-edges.ts';
+import { noEdges } from '../support/no-fusion.ts';
 import { kernelVariants } from '../../op/kernel-arguments/kernel-variants.ts';
 import { requireFloatingPoint } from '../support/require-dtype.ts';
 import { foldRows } from './norm-fold.ts';

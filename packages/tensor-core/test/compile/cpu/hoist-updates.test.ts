@@ -16,7 +16,7 @@ import {
 } from '../../../src/index.ts';
 import { apply } from '../../../src/op/apply.ts';
 import { hoistUpdates } from '../../../src/compile/cpu/hoist-updates.ts';
-import { opNames, programOf } from '../traced-program.ts';
+import { opNames, programOf } from '../traced-graph.ts';
 
 /** parameter - gradient / 8, in place and piece by piece as an optimizer's. */
 const descend = defineOp<undefined>({

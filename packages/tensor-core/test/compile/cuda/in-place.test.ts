@@ -21,7 +21,7 @@ import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { programOf } from '../traced-program.ts';
+import { programOf } from '../traced-graph.ts';
 
 const [rows, columns] = [16, 16];
 const bytes = rows * columns * 4;

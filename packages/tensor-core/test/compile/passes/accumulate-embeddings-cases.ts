@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Device, Tensor } from '../../../src/index.ts';
 import { accumulateEmbeddings } from '../../../src/compile/passes/accumulate-embeddings.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 const both = 'fused_embeddingBackward_add_';
 

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Device, DType, Tensor } from '../../../src/index.ts';
 import { accumulateProducts } from '../../../src/compile/passes/accumulate-products.ts';
-import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
-import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import { Interpreter } from '../../../src/compile/executable/interpreter.ts';
+import { PerRunAttributes } from '../../../src/compile/executable/per-run-attributes.ts';
+import type { Program } from '../../../src/compile/graph/graph.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
+import { type TracedProgram, opNames, programOf } from '../traced-graph.ts';
 
 const low: DType = 'bfloat16';
 

@@ -1,11 +1,11 @@
-import { prepare } from '../../../src/compile/prepare.ts';
+import { prepare } from '../../../src/compile/make-executable.ts';
 import { describe, expect, it } from 'vitest';
 import { type Op, type Tensor, copyInPlace, costOf, noGrad, slice, tensor } from '../../../src/index.ts';
 import { castOp } from '../../../src/op/autocast/cast-op.ts';
 import { carryLowPrecisionCopies } from '../../../src/compile/passes/carry-low-precision-copies.ts';
-import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
-import type { Binding } from '../../../src/compile/graph/program-runner.ts';
-import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
+import { PerRunAttributes } from '../../../src/compile/executable/per-run-attributes.ts';
+import type { Binding } from '../../../src/compile/executable/executable.ts';
+import type { Call, Operand, Program } from '../../../src/compile/graph/graph.ts';
 import { byteSize, type DType } from '../../../src/base/dtype.ts';
 import { Storage } from '../../../src/tensor/storage/storage.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';

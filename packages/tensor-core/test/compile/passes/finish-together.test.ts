@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fuseEdges } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { type TracedProgram, expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { type TracedProgram, expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('last kernels of several ops as one', () => {
   const device = openEmulatedDevice();

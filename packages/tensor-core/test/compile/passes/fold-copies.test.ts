@@ -4,7 +4,7 @@ import type { Tensor } from '../../../src/index.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { pairCalls } from '../../../src/compile/passes/pair-calls.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 const [batch, length, heads, dimension] = [2, 3, 2, 4];
 const tokens = [batch, length, heads, dimension];

@@ -5,8 +5,8 @@ import { partsOf } from '../../../src/compile/cuda/arena.ts';
 import { fullestCall } from '../../../src/compile/cuda/arena-plan.ts';
 import { freeFirst } from '../../../src/compile/passes/free-first.ts';
 import { areIndependent } from '../../../src/compile/passes/operands.ts';
-import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import type { Call, Operand, Program } from '../../../src/compile/graph/graph.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 import { lowProduct } from '../lowered-ops.ts';
 
 /** An op that writes no result where it reads an input. */

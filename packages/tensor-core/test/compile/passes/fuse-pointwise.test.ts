@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 describe('fusePointwise', () => {
   const x = t.tensor([[1, 2, 3], [4, 5, 6]]); // prettier-ignore

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Device, Tensor } from '../../../src/index.ts';
 import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 const bothNames = /^fused_(cast_)?crossEntropy_(fill__)?crossEntropyBackward(_cast)?$/;
 

@@ -5,11 +5,11 @@ import { accumulateProducts } from '../../../src/compile/passes/accumulate-produ
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import { optimize } from '../../../src/compile/passes/optimize.ts';
 import { productFacts } from '../../../src/compile/passes/product-facts.ts';
-import { Interpreter } from '../../../src/compile/graph/interpreter.ts';
-import { PerRunAttributes } from '../../../src/compile/graph/per-run-attributes.ts';
-import type { Call, Program } from '../../../src/compile/graph/program.ts';
+import { Interpreter } from '../../../src/compile/executable/interpreter.ts';
+import { PerRunAttributes } from '../../../src/compile/executable/per-run-attributes.ts';
+import type { Call, Program } from '../../../src/compile/graph/graph.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { type TracedProgram, opNames, programOf } from '../traced-program.ts';
+import { type TracedProgram, opNames, programOf } from '../traced-graph.ts';
 
 const low = 'bfloat16';
 

@@ -5,7 +5,7 @@ import {
   isSameOperand,
   leaveAsIs,
 } from '../../../src/compile/passes/operands.ts';
-import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import { type DType, byteSize } from '../../../src/base/dtype.ts';
 import { contiguousStrides, isContiguous, sizeOf } from '../../../src/base/shape.ts';
 import { RandomSource } from '../../differential/programs/random-source.ts';

@@ -3,15 +3,15 @@ import { accumulateEmbeddings } from '../../../src/compile/passes/accumulate-emb
 import { accumulateProducts } from '../../../src/compile/passes/accumulate-products.ts';
 import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fuseEdges } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { mergeProducts } from '../../../src/compile/passes/merge-products.ts';
 import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import type { Program } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
 import { runSymbolically } from '../symbolic/run-symbolically.ts';
-import { opNames, programOf } from '../traced-program.ts';
+import { opNames, programOf } from '../traced-graph.ts';
 
 // What random programs do not meet: one condition of a pass that decides, on a GPU that calculates nothing.
 describe('passes, where one condition decides', () => {

@@ -3,7 +3,7 @@ import * as t from '../../../src/index.ts';
 import type { Tensor } from '../../../src/index.ts';
 import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeated-calls.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 const random = (shape: readonly number[], seed: number) =>
   t.randn(shape, { generator: new t.Generator(seed) });

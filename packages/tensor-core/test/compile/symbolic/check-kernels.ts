@@ -4,7 +4,7 @@ import { isOp } from '../../../src/compile/passes/is-op.ts';
 import { computeDTypeOf } from '../../../src/compile/passes/pointwise-call.ts';
 import type { CustomKernel } from '../../../src/op/cuda-lowering.ts';
 import { embeddingOp } from '../../../src/ops/index/embedding.ts';
-import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import { byteSize } from '../../../src/base/dtype.ts';
 import { areApart, isSamePlace } from './symbolic-memory.ts';
 

@@ -5,7 +5,7 @@ import { carryLowPrecisionCopies } from '../../../src/compile/passes/carry-low-p
 import { finishTogether } from '../../../src/compile/passes/finish-together.ts';
 import { foldCopies } from '../../../src/compile/passes/fold-copies.ts';
 import { freeFirst } from '../../../src/compile/passes/free-first.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fuseEdges } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { joinCrossEntropy } from '../../../src/compile/passes/join-cross-entropy.ts';
 import { isCast } from '../../../src/compile/passes/is-op.ts';
@@ -17,7 +17,7 @@ import { withoutRepeatedCalls } from '../../../src/compile/passes/without-repeat
 import { Arena } from '../../../src/compile/cuda/arena.ts';
 import { takenOver } from '../../../src/compile/cuda/in-place.ts';
 import type { CudaProperties } from '../../../src/cuda/kernel.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import type { Program } from '../../../src/compile/graph/graph.ts';
 import { runSymbolically } from './run-symbolically.ts';
 
 type Pass = (program: Program, properties: CudaProperties) => Program;

@@ -1,7 +1,7 @@
 import { withoutCopies } from '../../../src/compile/passes/copying-op.ts';
 import { isFused } from '../../../src/compile/passes/fused-ops.ts';
 import { placesRead } from '../../../src/compile/passes/pointwise-call.ts';
-import type { Call, Operand, Program } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand, Program } from '../../../src/compile/graph/graph.ts';
 import { checkKernel } from './check-kernels.ts';
 import { SymbolicMemory, isSamePlace } from './symbolic-memory.ts';
 import { type PartialOps, partialOps, symbolsOf } from './symbolic-ops.ts';

@@ -1,4 +1,4 @@
-import type { Operand, Program } from '../../../src/compile/graph/program.ts';
+import type { Operand, Program } from '../../../src/compile/graph/graph.ts';
 import { byteSize } from '../../../src/base/dtype.ts';
 import { type Symbol, symbolOf } from './symbols.ts';
 

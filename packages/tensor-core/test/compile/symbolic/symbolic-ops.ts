@@ -4,7 +4,7 @@ import { inputNames } from '../../../src/backends/cuda/generated/pointwise-kerne
 import type { CustomKernel, UpdateByTensor } from '../../../src/op/cuda-lowering.ts';
 import { addmmInPlaceOp, addmmOp } from '../../../src/ops/matrix/addmm.ts';
 import { type MatmulAttributes, matmulOp } from '../../../src/ops/matrix/matmul.ts';
-import type { Call, Operand } from '../../../src/compile/graph/program.ts';
+import type { Call, Operand } from '../../../src/compile/graph/graph.ts';
 import type { Shape } from '../../../src/base/shape.ts';
 import { type Symbol, minus, plus, symbolOf, times } from './symbols.ts';
 

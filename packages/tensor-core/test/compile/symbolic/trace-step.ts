@@ -1,6 +1,6 @@
 import type { CudaDevice } from '../../../src/native.ts';
 import { withoutDeadCalls } from '../../../src/compile/graph/liveness.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import type { Program } from '../../../src/compile/graph/graph.ts';
 import { Trace } from '../../../src/compile/trace/trace.ts';
 import { traced } from '../../../src/compile/trace/traced.ts';
 import { RandomSource } from '../../differential/programs/random-source.ts';

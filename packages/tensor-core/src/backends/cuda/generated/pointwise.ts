@@ -18,7 +18,7 @@ import {
   programOf,
   signatureOf,
   writeScalars,
-} from './pointwise-program.ts';
+} from './pointwise-variant.ts';
 import {
   isNarrow,
   layoutBytes,

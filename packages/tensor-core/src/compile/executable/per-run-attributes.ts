@@ -1,4 +1,4 @@
-import type { Call } from './program.ts';
+import type { Call } from '../graph/graph.ts';
 
 /** The attributes of a call in a run with these live ones. */
 export function attributesOf({ attributes, live }: Call, perRunAttributes: readonly unknown[]): unknown {

@@ -262,7 +262,7 @@ describe.skipIf(hostCompilerVersion() === null)('compile on an emulated GPU', ()
     expect(x.toFlatArray()).toEqual([8, 4]);
     times = 2;
     expect(() => f()).toThrow(
-      /repeated launches other kernels.*next\(\)\. At (?:packages.tensor-core.)?test.compile.cuda.cuda-program\.test\.ts:\d+:\d+/,
+      /repeated launches other kernels.*next\(\)\. At (?:packages.tensor-core.)?test.compile.cuda.cuda-executable\.test\.ts:\d+:\d+/,
     );
   });
 

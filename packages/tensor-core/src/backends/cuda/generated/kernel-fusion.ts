@@ -47,9 +47,9 @@ export interface EdgeSignatures {
 
 const pointerBytes = 8;
 
-/** The text of the header edges.cuh; see there. */
+/** The text of the header fusion.cuh; see there. */
 export function edgesSource({ before, after }: EdgeSignatures): string {
-  return `#include "no_edges.cuh"
+  return `#include "no_fusion.cuh"
 #include "wide_vector.cuh"
 
 namespace before {
@@ -225,7 +225,7 @@ export class EdgeSpecs {
   readonly #specs = new Map<KernelSpec, KernelSpec>();
 
   constructor(signatures: EdgeSignatures) {
-    this.#headers = { 'edges.cuh': edgesSource(signatures) };
+    this.#headers = { 'fusion.cuh': edgesSource(signatures) };
   }
 
   with(argument: Uint8Array): KernelEdges {

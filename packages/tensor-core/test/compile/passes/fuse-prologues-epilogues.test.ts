@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import * as t from '../../../src/index.ts';
 import type { DType, Tensor } from '../../../src/index.ts';
-import { fuseEdges } from '../../../src/compile/passes/fuse-edges.ts';
+import { fuseEdges } from '../../../src/compile/passes/fuse-prologues-epilogues.ts';
 import { fusePointwise } from '../../../src/compile/passes/fuse-pointwise.ts';
 import { hostCompilerVersion, openEmulatedDevice } from '../../../src/testing.ts';
-import { expectSameBits, opNames, programOf } from '../traced-program.ts';
+import { expectSameBits, opNames, programOf } from '../traced-graph.ts';
 
 describe.skipIf(hostCompilerVersion() === null)('element-wise ops at the edges of norms', () => {
   const device = openEmulatedDevice();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { autocast, full, keep, matmul, scope, sum } from '../../../src/index.ts';
-import { negligibleBytes, planProgram } from '../../../src/compile/cuda/plan-program.ts';
-import type { Program } from '../../../src/compile/graph/program.ts';
+import { negligibleBytes, planProgram } from '../../../src/compile/cuda/schedule.ts';
+import type { Program } from '../../../src/compile/graph/graph.ts';
 import { openPlanningDevice } from '../../../src/testing.ts';
-import { programOf } from '../traced-program.ts';
+import { programOf } from '../traced-graph.ts';
 
 const device = openPlanningDevice();
 const size = 2048;

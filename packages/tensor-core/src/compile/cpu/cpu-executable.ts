@@ -1,21 +1,21 @@
 import { CompileError, DeviceError } from '../../base/errors.ts';
-import { explainCalls } from '../graph/explained-call.ts';
-import { runCall } from '../graph/interpreter.ts';
+import { explainCalls } from '../executable/explained-call.ts';
+import { runCall } from '../executable/interpreter.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
 import { lastUses } from '../graph/liveness.ts';
-import type { PerRunAttributes } from '../graph/per-run-attributes.ts';
+import type { PerRunAttributes } from '../executable/per-run-attributes.ts';
 import {
   type Binding,
   type ProgramRunner,
   type RunnerFacts,
   nothingSpared,
-} from '../graph/program-runner.ts';
-import type { Call, Program } from '../graph/program.ts';
-import { ProgramMemory } from '../graph/program-memory.ts';
+} from '../executable/executable.ts';
+import type { Call, Program } from '../graph/graph.ts';
+import { ProgramMemory } from '../executable/run-memory.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import { ScalarMemory } from '../../backends/cpu/lowering/scalar-memory.ts';
 import { Session } from '../../onnx/session.ts';
-import { type Step, stepsOf } from './program-steps.ts';
+import { type Step, stepsOf } from './schedule.ts';
 import type { InputPort, Segment } from './segment-builder.ts';
 
 /** A step made ready, and the made storages that nothing behind it uses. */

@@ -1,8 +1,8 @@
-// Rows that are loaded by way of what an element-wise op before the kernel makes of others; see row.cuh and edges.cuh.
+// Rows that are loaded by way of what an element-wise op before the kernel makes of others; see row.cuh and fusion.cuh.
 #ifndef ROOFLINE_EDGED_ROW_CUH
 #define ROOFLINE_EDGED_ROW_CUH
 
-#include "edges.cuh"
+#include "fusion.cuh"
 #include "row.cuh"
 
 static_assert(!kHasBefore || ROW_VECTORS > 0, "a row that is loaded twice must not be made on the way");

@@ -1,8 +1,8 @@
-import type { Call, Operand } from '../graph/program.ts';
+import type { Call, Operand } from '../graph/graph.ts';
 import { embeddingOp } from '../../ops/index/embedding.ts';
 import { byteSize, computeDType } from '../../base/dtype.ts';
 import { sameShape } from '../../base/shape.ts';
-import type { EdgeSignature, EdgeWalk } from '../../backends/cuda/generated/edges.ts';
+import type { EdgeSignature, EdgeWalk } from '../../backends/cuda/generated/kernel-fusion.ts';
 import { isOp } from './is-op.ts';
 import { isSameOperand } from './operands.ts';
 import { computeDTypeOf, placesRead, textsOf } from './pointwise-call.ts';

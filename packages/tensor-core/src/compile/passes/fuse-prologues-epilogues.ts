@@ -1,7 +1,7 @@
 import type { EdgePlaces } from '../../op/cuda-lowering.ts';
-import type { Call, Operand, Program } from '../graph/program.ts';
-import { type Edge, edgeOf } from './edge.ts';
-import { edgedCall } from './edged-call.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
+import { type Edge, edgeOf } from './fusible-call.ts';
+import { edgedCall } from './fused-kernel-call.ts';
 import { areIndependent, isSameOperand } from './operands.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { type Tensor, Tensor as TensorClass } from '../../src/index.ts';
-import { Interpreter } from '../../src/compile/graph/interpreter.ts';
-import { PerRunAttributes } from '../../src/compile/graph/per-run-attributes.ts';
-import type { Program } from '../../src/compile/graph/program.ts';
+import { Interpreter } from '../../src/compile/executable/interpreter.ts';
+import { PerRunAttributes } from '../../src/compile/executable/per-run-attributes.ts';
+import type { Program } from '../../src/compile/graph/graph.ts';
 import { Trace } from '../../src/compile/trace/trace.ts';
 import { traced } from '../../src/compile/trace/traced.ts';
 

@@ -1,5 +1,5 @@
 import { isIntermediate } from '../graph/liveness.ts';
-import type { Call, Program } from '../graph/program.ts';
+import type { Call, Program } from '../graph/graph.ts';
 import { checksValues, hoistUpdates } from './hoist-updates.ts';
 import { type Segment, SegmentBuilder, fitsInGraph } from './segment-builder.ts';
 

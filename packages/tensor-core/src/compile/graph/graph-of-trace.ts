@@ -1,6 +1,6 @@
 import type { GradientResult } from './gradient-results.ts';
 import { withoutDeadCalls } from './liveness.ts';
-import type { Operand, Program } from './program.ts';
+import type { Operand, Program } from './graph.ts';
 import type { Trace } from '../trace/trace.ts';
 
 /** What `trace`, with at least one op, has written down, as a program that gives `results` and `gradientResults`. */

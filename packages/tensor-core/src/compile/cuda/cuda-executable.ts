@@ -1,11 +1,11 @@
 import { observeReplay } from '../../op/observers.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
-import { explainCalls, nodesBefore } from '../graph/explained-call.ts';
-import type { PerRunAttributes } from '../graph/per-run-attributes.ts';
-import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from '../graph/program-runner.ts';
-import type { Program, StorageSource } from '../graph/program.ts';
-import { ProgramMemory } from '../graph/program-memory.ts';
-import { replayOf } from '../graph/replay.ts';
+import { explainCalls, nodesBefore } from '../executable/explained-call.ts';
+import type { PerRunAttributes } from '../executable/per-run-attributes.ts';
+import type { Binding, PrepareOptions, ProgramRunner, RunnerFacts } from '../executable/executable.ts';
+import type { Program, StorageSource } from '../graph/graph.ts';
+import { ProgramMemory } from '../executable/run-memory.ts';
+import { replayOf } from '../executable/replay.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import type { CudaStream } from '../../cuda/driver/stream.ts';
 import type { Block } from '../../cuda/memory/block.ts';
@@ -20,7 +20,7 @@ import { madeBytes } from './made-bytes.ts';
 import { isFused } from '../passes/fused-ops.ts';
 import { type ProductFacts, productFacts } from '../passes/product-facts.ts';
 import { withoutRepeatedCalls } from '../passes/without-repeated-calls.ts';
-import { negligibleBytes, planProgram } from './plan-program.ts';
+import { negligibleBytes, planProgram } from './schedule.ts';
 
 /** What was captured, and for which addresses of the storages that are given. */
 interface Captured extends CapturedCalls {

@@ -1,4 +1,4 @@
-// An input loaded and an output stored as they are; see edges.cuh.
+// An input loaded and an output stored as they are; see fusion.cuh.
 #ifndef ROOFLINE_NO_EDGES_CUH
 #define ROOFLINE_NO_EDGES_CUH
 

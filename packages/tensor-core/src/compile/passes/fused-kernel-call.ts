@@ -1,8 +1,8 @@
 import type { CustomKernel, EdgePlaces } from '../../op/cuda-lowering.ts';
 import type { MemoryView } from '../../base/memory-view.ts';
-import type { Call, Operand } from '../graph/program.ts';
-import { type EdgeArguments, EdgeSpecs, edgesArgument } from '../../backends/cuda/generated/edges.ts';
-import { type Edge, inMemory, scalarsOf, signatureOf } from './edge.ts';
+import type { Call, Operand } from '../graph/graph.ts';
+import { type EdgeArguments, EdgeSpecs, edgesArgument } from '../../backends/cuda/generated/kernel-fusion.ts';
+import { type Edge, inMemory, scalarsOf, signatureOf } from './fusible-call.ts';
 import { fusedCall } from './fused-ops.ts';
 import { areDisjoint, isSameOperand } from './operands.ts';
 

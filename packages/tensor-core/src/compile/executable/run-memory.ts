@@ -2,8 +2,8 @@ import type { StoredMemory } from '../../base/memory-view.ts';
 import { byteSize } from '../../base/dtype.ts';
 import { Storage } from '../../tensor/storage/storage.ts';
 import { Tensor } from '../../tensor/tensor.ts';
-import type { Binding } from './program-runner.ts';
-import type { Operand, Program } from './program.ts';
+import type { Binding } from './executable.ts';
+import type { Operand, Program } from '../graph/graph.ts';
 
 /** The storages of one run of a program: those that are given, and those that it makes and frees as it goes. */
 export class ProgramMemory {

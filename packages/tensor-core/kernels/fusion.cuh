@@ -1,6 +1,6 @@
 // What a kernel that works row by row does with an input as it loads it, and with an output as it stores it: here nothing. A
 // compiled program gives a header of this name with the element-wise ops before and behind the kernel in it, which
-// src/backends/cuda/generated/edges.ts writes; so that what they hand on stays in registers.
+// src/backends/cuda/generated/kernel-fusion.ts writes; so that what they hand on stays in registers.
 //
 //   Edges   a structure, the kernel's last parameter, with
 //     before.load<N>(address, at, column)      N elements of the input, which lies at `address`: those from element
@@ -12,7 +12,7 @@
 #ifndef ROOFLINE_EDGES_CUH
 #define ROOFLINE_EDGES_CUH
 
-#include "no_edges.cuh"
+#include "no_fusion.cuh"
 
 constexpr bool kHasBefore = false;
 

@@ -1,7 +1,7 @@
 import { type OperandLayout, operandLayout } from '../../op/operand-layout.ts';
 import type { ProgramReplay, ReplayedOp } from '../../op/replay.ts';
 import { attributesOf } from './per-run-attributes.ts';
-import type { Call, Operand, Program } from './program.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 
 /** A run of `program`, with the attributes of this run and the numbers of nodes of each call. */
 export function replayOf(

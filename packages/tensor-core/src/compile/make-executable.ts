@@ -1,8 +1,8 @@
 import type { CudaDevice } from '../backends/cuda/device.ts';
-import { CpuProgram } from './cpu/cpu-program.ts';
-import { CudaProgram } from './cuda/cuda-program.ts';
-import type { PrepareOptions, ProgramRunner } from './graph/program-runner.ts';
-import type { Program } from './graph/program.ts';
+import { CpuProgram } from './cpu/cpu-executable.ts';
+import { CudaProgram } from './cuda/cuda-executable.ts';
+import type { PrepareOptions, ProgramRunner } from './executable/executable.ts';
+import type { Program } from './graph/graph.ts';
 
 /** How each type of device runs programs: devices themselves know none. */
 const runners = {

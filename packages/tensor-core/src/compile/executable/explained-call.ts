@@ -1,6 +1,6 @@
 import type { DType } from '../../base/dtype.ts';
 import type { Shape } from '../../base/shape.ts';
-import type { Call, Program } from './program.ts';
+import type { Call, Program } from '../graph/graph.ts';
 
 /** A row of a program's table: one call of an op, as the device runs it. */
 export interface ExplainedCall {

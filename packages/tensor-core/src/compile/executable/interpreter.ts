@@ -2,12 +2,12 @@ import { runOnDevice } from '../../op/apply.ts';
 import { ReopenedRanges } from '../../tensor/ranges/reopened-ranges.ts';
 import type { Storage } from '../../tensor/storage/storage.ts';
 import type { Tensor } from '../../tensor/tensor.ts';
-import { lastUses } from './liveness.ts';
+import { lastUses } from '../graph/liveness.ts';
 import type { PerRunAttributes } from './per-run-attributes.ts';
-import { type Binding, type ProgramRunner, type RunnerFacts, nothingSpared } from './program-runner.ts';
-import type { Call, Operand, Program } from './program.ts';
+import { type Binding, type ProgramRunner, type RunnerFacts, nothingSpared } from './executable.ts';
+import type { Call, Operand, Program } from '../graph/graph.ts';
 import { explainCalls } from './explained-call.ts';
-import { ProgramMemory } from './program-memory.ts';
+import { ProgramMemory } from './run-memory.ts';
 
 /** Runs a program call by call, as an eager function would: so that observers see its ops, in their ranges. */
 export class Interpreter implements ProgramRunner {

@@ -1,5 +1,5 @@
 import type { CudaProperties } from '../../cuda/kernel.ts';
-import type { Program } from '../graph/program.ts';
+import type { Program } from '../graph/graph.ts';
 import { Arena } from './arena.ts';
 import { parameterKeys } from '../passes/carry-low-precision-copies.ts';
 import { lastReadsOf } from '../passes/operands.ts';
